@@ -1,0 +1,29 @@
+# One image for every process of Farthing; docker-compose.yml says which one a container runs.
+#
+# The embedded Postgres and ClickHouse of `npm start` (about 600 MB) stay out: they are optionalDependencies, so
+# --omit=optional leaves them behind, and .dockerignore keeps a local node_modules from bringing them back. In this image
+# DATABASE_URL, CLICKHOUSE_URL and KAFKA_BROKERS must therefore be set.
+
+FROM node:22.23.2-bookworm-slim AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+# No package may run a script at install. The exception is esbuild, which tsx compiles with: its program for this platform
+# is itself an optional dependency, and its own script fetches it and checks it against the hash in the locked package.
+# The last line proves that TypeScript runs before anything else is built on it.
+RUN npm ci --omit=dev --omit=optional --ignore-scripts \
+ && npm rebuild esbuild \
+ && echo 'process.exitCode = 0 as number;' > /tmp/proof.ts && node --import tsx /tmp/proof.ts
+
+FROM node:22.23.2-bookworm-slim
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 DATA_DIR=/data
+WORKDIR /app
+RUN install -d -o node -g node /data
+COPY --from=dependencies /app/node_modules ./node_modules
+# What belongs in here is decided by .dockerignore. Root owns it, so that the process cannot change its own code.
+COPY . .
+USER node
+EXPOSE 8080
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=6 \
+  CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.PORT + '/health').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+CMD ["node", "--import", "tsx", "api/main.ts"]

@@ -1,0 +1,29 @@
+/** A new meter: checked by its own rules, stored, and then told to whoever counts events. */
+import { checkMeter, type MeterDefinition } from '../core/catalogue/meter.ts';
+import { type Author, createdBy } from '../core/catalogue/stamp.ts';
+import type { Scope } from '../core/scope.ts';
+import { MeterModel } from '../storage/models/meter.ts';
+import { newId } from '../storage/new-id.ts';
+import type { Database, Stores } from '../storage/stores.ts';
+import { announceMeterChange } from './announce-meter-change.ts';
+
+export async function createMeter(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  given: { definition: MeterDefinition; author: Author },
+): Promise<MeterModel> {
+  return stores.postgres.transaction((transaction) => addMeter(transaction, scope, given));
+}
+
+/** The same inside a transaction that does more: a feature made together with its meter. */
+export async function addMeter(
+  transaction: Database,
+  scope: Scope,
+  { definition, author }: { definition: MeterDefinition; author: Author },
+): Promise<MeterModel> {
+  checkMeter(definition);
+  const record = { id: newId('meter', author.now.getTime()), ...definition, ...createdBy(author) };
+  const meter = await MeterModel.add(scope, record, { database: transaction });
+  await announceMeterChange(transaction, scope, meter);
+  return meter;
+}

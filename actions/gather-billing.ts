@@ -1,0 +1,54 @@
+/**
+ * Gathers what an invoice is planned from: the subscription's line items with prices and meters, what stands on other
+ * invoices, and the usage; then asks core what the invoice should say. Preview, draft and recomputation all come through
+ * here, so that they cannot disagree (decisions §16).
+ */
+import type { ReferencePoint } from '../core/billing/charges.ts';
+import type { MeasuredUsage } from '../core/billing/line-amount.ts';
+import { chargeKey, type InvoicePlan, openCharges, planInvoice } from '../core/billing/plan-invoice.ts';
+import type { Period } from '../core/time/period.ts';
+import type { SubscriptionModel } from '../storage/models/subscription.ts';
+import type { Database, Stores } from '../storage/stores.ts';
+import { type BillableItem, billedSubscription, gatherItems, instant, usageReader } from './billable-items.ts';
+import { gatherClosedCharges, gatherInvoicedLines } from './gather-closed-charges.ts';
+
+export type BillingTarget = {
+  readonly subscription: SubscriptionModel;
+  readonly period: Period;
+  readonly reference: ReferencePoint;
+  /** The invoice that is computed anew: its own lines do not count as invoiced elsewhere. */
+  readonly invoice_id?: string;
+};
+
+export type Planned = {
+  readonly plan: InvoicePlan<BillableItem>;
+  /** Every event before this instant is in the usage; null when no usage was read. */
+  readonly usage_as_of_ms: number | null;
+};
+
+/** `database` is the transaction that will write the plan, or the pool for a preview. */
+export async function planFromStores(stores: Stores, database: Database, target: BillingTarget): Promise<Planned> {
+  const { subscription, period, reference } = target;
+  const items = await gatherItems(database, subscription);
+  const lines = await gatherInvoicedLines(database, subscription, target.invoice_id);
+  const question = {
+    subscription: billedSubscription(subscription),
+    items,
+    period,
+    reference,
+    invoiced: new Set(lines.map((line) => line.key)),
+  };
+  const measure = await usageReader(stores, database, subscription);
+  const usage = new Map<string, MeasuredUsage>();
+  for (const { item, service, usage_window } of openCharges(question)) {
+    if (usage_window !== null) usage.set(chargeKey(item.id, service), await measure(item, usage_window));
+  }
+  const closed = reference === 'period_start' ? [] : await gatherClosedCharges(lines, items, measure);
+
+  const plan = planInvoice({ ...question, currency: subscription.currency, usage, closed });
+  return { plan, usage_as_of_ms: earliest([...usage.values()]) };
+}
+
+function earliest(answers: readonly MeasuredUsage[]): number | null {
+  return answers.length === 0 ? null : Math.min(...answers.map((answer) => instant(answer.as_of)));
+}

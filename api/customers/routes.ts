@@ -1,0 +1,175 @@
+/** Customers: create, find, change, archive (api/09-customers). */
+import { z } from 'zod';
+import { archiveCustomer } from '../../actions/archive-customer.ts';
+import { changeCustomer } from '../../actions/change-customer.ts';
+import { newCustomer } from '../../core/catalogue/customer.ts';
+import { createdBy } from '../../core/catalogue/stamp.ts';
+import { invalid } from '../../core/error.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { newId } from '../../storage/new-id.ts';
+import { checkExpand, fetchPage } from '../list.ts';
+import { type Context, idParams, type Route, route } from '../route.ts';
+import {
+  CreateCustomer,
+  CustomerAnswer,
+  CustomerChoice,
+  CustomerExpand,
+  CustomerFilter,
+  CustomerListAnswer,
+  customerGrammar,
+  UpdateCustomer,
+} from './schema.ts';
+
+const tag = 'Customers';
+
+export const customerRoutes: Route[] = [
+  route({
+    method: 'post',
+    path: '/customers',
+    operation_id: 'createCustomer',
+    summary: 'Create a customer',
+    tag,
+    access: 'customer:write',
+    body: CreateCustomer,
+    success: 201,
+    answer: CustomerAnswer,
+    handle: async ({ body }, context) => {
+      const { tax_rate_overrides: _taxes, integration_entity_mapping: _mapping, ...fields } = body;
+      const record = { id: newId('customer', context.now.getTime()), ...newCustomer(fields), ...createdBy(authorOf(context)) };
+      return CustomerModel.add(context.scope, record, {
+        database: context.services.postgres,
+        conflict: `a customer with external_id ${body.external_id} exists already`,
+      });
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/customers',
+    operation_id: 'listCustomers',
+    summary: 'List customers',
+    tag,
+    access: 'read',
+    query: CustomerFilter,
+    success: 200,
+    answer: CustomerListAnswer,
+    handle: ({ query }, context) => findCustomers(query, context),
+  }),
+  route({
+    method: 'post',
+    path: '/customers/search',
+    operation_id: 'queryCustomer',
+    summary: 'Search customers',
+    tag,
+    access: 'read',
+    body: CustomerFilter,
+    success: 200,
+    answer: CustomerListAnswer,
+    handle: ({ body }, context) => findCustomers(body, context),
+  }),
+  route({
+    method: 'put',
+    path: '/customers',
+    operation_id: 'updateCustomer',
+    summary: 'Update a customer, named by its id or its external id',
+    tag,
+    access: 'customer:write',
+    query: CustomerChoice,
+    body: UpdateCustomer,
+    success: 200,
+    answer: CustomerAnswer,
+    handle: async ({ query, body }, context) => changeChosen(query, body, context),
+  }),
+  route({
+    method: 'put',
+    path: '/customers/:id',
+    operation_id: 'updateCustomerById',
+    summary: 'Update a customer',
+    tag,
+    access: 'customer:write',
+    params: idParams,
+    query: CustomerChoice.pick({ external_customer_id: true }),
+    body: UpdateCustomer,
+    success: 200,
+    answer: CustomerAnswer,
+    handle: async ({ params, query, body }, context) => changeChosen({ ...query, ...params }, body, context),
+  }),
+  route({
+    method: 'get',
+    path: '/customers/:id',
+    operation_id: 'getCustomer',
+    summary: 'Get a customer',
+    tag,
+    access: 'read',
+    params: idParams,
+    query: CustomerExpand,
+    success: 200,
+    answer: CustomerAnswer,
+    handle: async ({ params, query }, context) => {
+      checkExpand(query.expand ?? [], customerGrammar);
+      return CustomerModel.fetch(context.scope, params.id, { database: context.services.postgres });
+    },
+  }),
+  ...(
+    [
+      ['/customers/external/:external_id', 'getCustomerByExternalId', 'external_id'],
+      ['/customers/lookup/:lookup_key', 'getCustomerByLookupKey', 'lookup_key'],
+    ] as const
+  ).map(([path, operation_id, parameter]) =>
+    route({
+      method: 'get',
+      path,
+      operation_id,
+      summary: 'Get a published customer by its external id',
+      tag,
+      access: 'read',
+      params: z.object({ [parameter]: z.string().min(1) }),
+      query: CustomerExpand,
+      success: 200,
+      answer: CustomerAnswer,
+      handle: async ({ params, query }, context) => {
+        checkExpand(query.expand ?? [], customerGrammar);
+        return CustomerModel.fetchExternal(context.scope, params[parameter]!, context.services.postgres);
+      },
+    }),
+  ),
+  route({
+    method: 'delete',
+    path: '/customers/:id',
+    operation_id: 'deleteCustomer',
+    summary: 'Archive a customer without active subscriptions',
+    tag,
+    access: 'customer:write',
+    params: idParams,
+    success: 204,
+    handle: async ({ params }, context) => {
+      await archiveCustomer(context.services, context.scope, { id: params.id, author: authorOf(context) });
+    },
+  }),
+];
+
+function authorOf(context: Context) {
+  return { user_id: context.principal.user_id, now: context.now };
+}
+
+function findCustomers(input: CustomerFilter, { scope, services }: Context) {
+  const query = CustomerModel.in(scope, services.postgres);
+  if (input.customer_ids?.length) query.whereIn('id', input.customer_ids);
+  if (input.external_ids?.length) query.whereIn('external_id', input.external_ids);
+  if (input.external_id) query.where('external_id', input.external_id);
+  if (input.email) query.where('email', input.email);
+  // No customer has a parent here, so none is a child of the customers asked for.
+  if (input.parent_customer_ids?.length) query.whereRaw('false');
+  return fetchPage(query, input, customerGrammar);
+}
+
+async function changeChosen(choice: CustomerChoice, fields: UpdateCustomer, context: Context) {
+  const { id, external_customer_id } = choice;
+  if (!id && !external_customer_id) throw invalid('id', 'id or external_customer_id is required');
+  const { integration_entity_mapping: _mapping, ...changes } = fields;
+  return changeCustomer(context.services, context.scope, {
+    id,
+    external_customer_id,
+    changes,
+    author: authorOf(context),
+  });
+}

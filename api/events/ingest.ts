@@ -1,0 +1,151 @@
+/** POST /events, /events/bulk, /events/raw/bulk: 202 only when the events are durable in the log. */
+import { appendEvents, type IncomingEvent } from '../../actions/append-events.ts';
+import { bulkFault, eventsOf, faultOfEvent } from '../../core/event/accept.ts';
+import { FarthingError, invalid } from '../../core/error.ts';
+import { elementSpansUnder, type Span } from '../../core/metering/event-text.ts';
+import { type Context, type Route, route } from '../route.ts';
+import {
+  BulkIngestEventRequest,
+  BulkIngestRawEventRequest,
+  IngestEventAnswer,
+  IngestEventRequest,
+  IngestQuery,
+} from './schema.ts';
+
+type Fault = { index: number; field: string; why: string };
+
+export const ingestRoutes: Route[] = [
+  route({
+    method: 'post',
+    path: '/events',
+    operation_id: 'ingestEvent',
+    summary: 'Ingest one usage event',
+    tag: 'Events',
+    access: 'event:write',
+    body: IngestEventRequest,
+    raw_body: true,
+    success: 202,
+    answer: IngestEventAnswer,
+    async handle(_input, context) {
+      const body = bytesOf(context);
+      const event = parsed(body);
+      const fault = faultOfEvent(event);
+      if (fault) throw invalid(fault.field || 'body', fault.why);
+      const span = { start: 0, end: body.length };
+      const [event_id] = await append(context, body, { events: [{ span, event_id: idOf(event) }], contiguous: true });
+      return { message: 'Event accepted for processing', event_id };
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/events/bulk',
+    operation_id: 'ingestEventsBulk',
+    summary: 'Ingest 1 to 1,000 usage events',
+    tag: 'Events',
+    access: 'event:write',
+    query: IngestQuery,
+    body: BulkIngestEventRequest,
+    raw_body: true,
+    success: 202,
+    async handle({ query }, context) {
+      const body = bytesOf(context);
+      const events = eventsOf(parsed(body));
+      const faults = faultsOf(events, faultOfEvent);
+      if (faults.length > 0 && !query.verdicts) throw bulkFault(faults);
+      const ids = await appendGood(context, body, { events, faults });
+      return { message: 'Events accepted for processing', ...(query.verdicts ? { verdicts: verdictsOf(ids, faults) } : {}) };
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/events/raw/bulk',
+    operation_id: 'ingestRawEventsBulk',
+    summary: 'Ingest up to 1,000 raw JSON events, processed asynchronously',
+    tag: 'Events',
+    access: 'event:write',
+    body: BulkIngestRawEventRequest,
+    raw_body: true,
+    success: 202,
+    async handle(_input, context) {
+      const body = bytesOf(context);
+      const events = eventsOf(parsed(body));
+      const faults = faultsOf(events, (event) => (isObject(event) ? undefined : { field: '', why: 'must be a JSON object' }));
+      if (faults.length > 0) throw bulkFault(faults);
+      await appendGood(context, body, { events, faults });
+      return { message: 'Events accepted for processing', batch_size: events.length };
+    },
+  }),
+];
+
+function bytesOf(context: Context): Buffer {
+  const body: unknown = context.request.body;
+  if (Buffer.isBuffer(body) && body.length > 0) return body;
+  throw invalid('body', 'is required');
+}
+
+function parsed(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'));
+  } catch (cause) {
+    throw new FarthingError('validation_error', 'body: must be valid JSON', { cause, details: { field: 'body' } });
+  }
+}
+
+function faultsOf(events: unknown[], check: (event: unknown) => { field: string; why: string } | undefined): Fault[] {
+  const faults: Fault[] = [];
+  for (let index = 0; index < events.length; index++) {
+    const fault = check(events[index]);
+    if (fault) faults.push({ index, ...fault });
+  }
+  return faults;
+}
+
+/** Appends what has no fault; answers the ids by index, null for what was refused. */
+async function appendGood(
+  context: Context,
+  body: Buffer,
+  { events, faults }: { events: unknown[]; faults: Fault[] },
+): Promise<(string | null)[]> {
+  // One character per byte: the spans are then offsets of the body.
+  const spans: Span[] = elementSpansUnder(body.toString('latin1'), 'events');
+  const refused = new Set(faults.map((fault) => fault.index));
+  const good: IncomingEvent[] = [];
+  for (let index = 0; index < events.length; index++) {
+    if (!refused.has(index)) good.push({ span: spans[index]!, event_id: idOf(events[index]) });
+  }
+  const ids = good.length === 0 ? [] : await append(context, body, { events: good, contiguous: faults.length === 0 });
+  let next = 0;
+  return events.map((_event, index) => (refused.has(index) ? null : ids[next++]!));
+}
+
+function append(
+  context: Context,
+  body: Buffer,
+  incoming: { events: IncomingEvent[]; contiguous: boolean },
+): Promise<string[]> {
+  return appendEvents(context.services.log, context.scope, { body, ...incoming, now: context.now });
+}
+
+/** The producer's id; blank and absent ask for one of ours. */
+function idOf(event: unknown): string | undefined {
+  const { event_id } = event as { event_id?: unknown };
+  return typeof event_id === 'string' && event_id.trim() !== '' ? event_id : undefined;
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function verdictsOf(ids: readonly (string | null)[], faults: readonly Fault[]) {
+  const byIndex = new Map(faults.map((fault) => [fault.index, fault]));
+  return ids.map((event_id, index) => {
+    const fault = byIndex.get(index);
+    return {
+      index,
+      event_id,
+      verdict: fault ? 'refused' : 'accepted',
+      field: fault?.field ?? null,
+      message: fault?.why ?? null,
+    };
+  });
+}

@@ -1,0 +1,42 @@
+/** Requests and answers of ingestion and of the questions about events (api/01-events). */
+import { z } from 'zod';
+import { EVENTS_PER_REQUEST_MAX } from '../../core/event/accept.ts';
+
+export const IngestEventRequest = z
+  .object({
+    event_name: z.string().min(1).meta({ description: 'Trimmed of leading and trailing white space.' }),
+    event_id: z.string().optional().meta({ description: 'The idempotency key, for the life of the data; made by us when absent.' }),
+    external_customer_id: z.string().min(1),
+    customer_id: z.string().optional(),
+    timestamp: z.iso.datetime({ offset: true }).optional().meta({ description: 'When it happened; the time of receipt when absent.' }),
+    source: z.string().optional(),
+    properties: z.record(z.string(), z.unknown()).optional(),
+  })
+  .meta({ id: 'IngestEventRequest' });
+
+export const BulkIngestEventRequest = z
+  .object({ events: z.array(IngestEventRequest).min(1).max(EVENTS_PER_REQUEST_MAX) })
+  .meta({ id: 'BulkIngestEventRequest' });
+
+export const BulkIngestRawEventRequest = z
+  .object({ events: z.array(z.record(z.string(), z.unknown())).min(1).max(EVENTS_PER_REQUEST_MAX) })
+  .meta({ id: 'BulkIngestRawEventRequest' });
+
+export const IngestQuery = z.object({
+  verdicts: z
+    .stringbool()
+    .default(false)
+    .meta({ description: 'Take what is good, answer a verdict per event, and let a bad event refuse only itself.' }),
+});
+
+export const IngestEventAnswer = z.object({ message: z.string(), event_id: z.string() }).meta({ id: 'IngestEventResponse' });
+
+export const Verdict = z
+  .object({
+    index: z.int(),
+    event_id: z.string().nullable(),
+    verdict: z.enum(['accepted', 'refused']),
+    field: z.string().nullable(),
+    message: z.string().nullable(),
+  })
+  .meta({ id: 'EventVerdict' });

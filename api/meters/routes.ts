@@ -1,0 +1,99 @@
+/** Meters: what is counted (api/02-meters). The example to follow for a resource. */
+import { archiveMeter, changeMeterFilters } from '../../actions/change-meter.ts';
+import { createMeter } from '../../actions/create-meter.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import { fetchPage } from '../list.ts';
+import { authorOf, idParams, MessageAnswer, type Route, route } from '../route.ts';
+import { CreateMeter, MeterAnswer, MeterFilter, MeterListAnswer, meterGrammar, UpdateMeter } from './schema.ts';
+
+const tag = 'Meters';
+
+export const meterRoutes: Route[] = [
+  route({
+    method: 'post',
+    path: '/meters',
+    operation_id: 'createMeter',
+    summary: 'Create a meter',
+    tag,
+    access: 'meter:write',
+    body: CreateMeter,
+    success: 201,
+    answer: MeterAnswer,
+    example: {
+      body: {
+        name: 'API calls',
+        event_name: 'api.call',
+        aggregation: { type: 'SUM', field: 'tokens' },
+        filters: [{ key: 'region', values: ['eu', 'us'] }],
+        reset_usage: 'BILLING_PERIOD',
+      },
+    },
+    handle: ({ body }, context) =>
+      createMeter(context.services, context.scope, { definition: body, author: authorOf(context) }),
+  }),
+  route({
+    method: 'get',
+    path: '/meters',
+    operation_id: 'listMeters',
+    summary: 'List meters',
+    tag,
+    access: 'read',
+    query: MeterFilter,
+    success: 200,
+    answer: MeterListAnswer,
+    handle: ({ query }, { scope, services }) => {
+      const meters = MeterModel.in(scope, services.postgres);
+      if (query.meter_ids) meters.whereIn('id', query.meter_ids);
+      if (query.event_name) meters.where('event_name', query.event_name);
+      return fetchPage(meters, query, meterGrammar);
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/meters/:id',
+    operation_id: 'getMeter',
+    summary: 'Get a meter',
+    tag,
+    access: 'read',
+    params: idParams,
+    success: 200,
+    answer: MeterAnswer,
+    handle: ({ params }, { scope, services }) => MeterModel.fetch(scope, params.id, { database: services.postgres }),
+  }),
+  route({
+    method: 'put',
+    path: '/meters/:id',
+    operation_id: 'updateMeter',
+    summary: 'Replace the filters of a meter',
+    tag,
+    access: 'meter:write',
+    params: idParams,
+    body: UpdateMeter,
+    success: 200,
+    answer: MeterAnswer,
+    handle: ({ params, body }, context) =>
+      changeMeterFilters(context.services, context.scope, { ...params, ...body, author: authorOf(context) }),
+  }),
+  ...(
+    [
+      ['post', '/meters/:id/disable', 'disableMeter', 'disabled'],
+      ['delete', '/meters/:id', 'deleteMeter', 'deleted'],
+    ] as const
+  ).map(([method, path, operation_id, done]) =>
+    route({
+      method,
+      path,
+      operation_id,
+      summary: 'Archive a meter, so that it matches no event any more',
+      tag,
+      access: 'meter:write',
+      params: idParams,
+      success: 200,
+      answer: MessageAnswer,
+      handle: async ({ params }, context) => {
+        await archiveMeter(context.services, context.scope, { id: params.id, author: authorOf(context) });
+        return { message: `meter ${done}` };
+      },
+    }),
+  ),
+];

@@ -1,0 +1,26 @@
+/** Requests and answers of meters. */
+import { z } from 'zod';
+import { createMeterShape, meterShape } from '../../core/catalogue/meter.ts';
+import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
+
+export const CreateMeter = createMeterShape.meta({ id: 'CreateMeterRequest' });
+export const UpdateMeter = meterShape.pick({ filters: true }).meta({ id: 'UpdateMeterRequest' });
+export const MeterAnswer = meterShape.meta({ id: 'MeterResponse' });
+
+export const MeterFilter = listShape({
+  meter_ids: textList.optional(),
+  event_name: z.string().trim().optional(),
+});
+export type MeterFilter = z.output<typeof MeterFilter>;
+export const MeterListAnswer = listAnswer(MeterAnswer, 'ListMetersResponse');
+
+export const meterGrammar: ListGrammar = {
+  columns: {
+    id: 'string',
+    name: 'string',
+    event_name: 'string',
+    reset_usage: 'string',
+    created_at: 'date',
+    updated_at: 'date',
+  },
+};

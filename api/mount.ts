@@ -1,0 +1,122 @@
+/**
+ * Every route by construction: who calls, what is asked (decoded by the route's shapes), the call, what is answered
+ * (encoded by the route's shape). Static paths go before paths with parameters, in whatever order they are listed.
+ */
+import { type Request, type Response, Router } from 'express';
+import type { Scope } from '../core/scope.ts';
+import { authenticate } from './auth.ts';
+import { BODY_LIMIT, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
+import { completeKeys } from './encode.ts';
+import { asFarthingError, errorBody, fromZod, setErrorHeaders } from './errors.ts';
+import { onceOnly, type Reply } from './idempotency.ts';
+import { Answered, type Context, type Principal, type Route } from './route.ts';
+import type { Services } from './services.ts';
+
+/** A router of all routes, relative to the base URL. */
+export function mountRoutes(routes: readonly Route[], services: Services): Router {
+  checkDistinct(routes);
+  const router = Router({ caseSensitive: true });
+  for (const route of [...routes].sort(staticFirst)) {
+    const bytes = readBytes(route.raw_body ? RAW_BODY_LIMIT : BODY_LIMIT);
+    router[route.method](route.path, async (request, response, next) => {
+      response.locals.route = route.path;
+      const context = await contextOf(route, request, response, services);
+      bytes(request, response, (fault?: unknown) => {
+        if (fault) return next(fault);
+        if (route.raw_body) request.body ??= Buffer.alloc(0);
+        answer(route, context).catch(next);
+      });
+    });
+  }
+  return router;
+}
+
+/** The key is checked before a byte of the body is read. */
+async function contextOf(route: Route, request: Request, response: Response, services: Services): Promise<Context> {
+  const now = services.clock();
+  const request_id = String(request.id);
+  const base = { services, now, request_id, request, response };
+  if (route.access === 'public') return { ...base, ...NOBODY, log: request.log };
+  const { tenant_id, environment_id, user_id, roles } = await authenticate(request, route.access, services, now);
+  const scope: Scope = { tenant_id, environment_id };
+  const principal: Principal = { user_id, tenant_id, roles };
+  return { ...base, scope, principal, log: request.log.child(scope) };
+}
+
+const NOBODY = {
+  scope: { tenant_id: '', environment_id: '' },
+  principal: { user_id: '', tenant_id: '', roles: [] },
+};
+
+async function answer(route: Route, context: Context): Promise<void> {
+  const reply = await onceOnly(route, context, () => produce(route, context));
+  // The route has streamed its answer itself.
+  if (reply === null) return;
+  const { response } = context;
+  if (reply.replayed) response.set('Idempotency-Replayed', 'true');
+  response.status(reply.http_status);
+  if (reply.body === null) response.end();
+  else response.type('application/json').send(reply.body);
+}
+
+/** What a failing route answers is an answer too: a repeated request gets the same refusal. */
+async function produce(route: Route, context: Context): Promise<Reply | null> {
+  const { response } = context;
+  try {
+    const input = decode(route, context.request);
+    const result = await route.handle(input as never, context);
+    if (response.headersSent) return null;
+    const { http_status, value } =
+      result instanceof Answered ? result : { http_status: route.success as number, value: result };
+    if (http_status === 204) return { http_status, body: null };
+    return { http_status, body: JSON.stringify(route.answer ? completeKeys(route.answer, value) : (value ?? null)) };
+  } catch (error) {
+    const known = asFarthingError(error);
+    if (known.http_status_code >= 500 || response.headersSent) throw error;
+    setErrorHeaders(response, known);
+    return { http_status: known.http_status_code, body: JSON.stringify(errorBody(known)) };
+  }
+}
+
+function decode(route: Route, request: Request) {
+  return {
+    params: parsed(route.params, request.params, 'path'),
+    query: parsed(route.query, request.query, 'query'),
+    body: route.raw_body ? request.body : parsed(route.body, jsonBody(route, request), 'body'),
+  };
+}
+
+function jsonBody(route: Route, request: Request): unknown {
+  if (!route.body) return undefined;
+  const body = jsonOf(request.body, request.get('content-type'));
+  // "An empty body object is valid" for searches, and so is none: a shape without required keys takes both.
+  if (body !== undefined) return body;
+  return route.body.safeParse(undefined).success ? undefined : {};
+}
+
+function parsed(shape: Route['body'], value: unknown, part: string): unknown {
+  if (!shape) return undefined;
+  const result = shape.safeParse(value);
+  if (!result.success) throw fromZod(result.error, part);
+  return result.data;
+}
+
+/** Segment by segment, a word before a parameter. */
+function staticFirst(a: Route, b: Route): number {
+  const [left, right] = [a.path.split('/'), b.path.split('/')];
+  for (let i = 0; i < Math.min(left.length, right.length); i++) {
+    const difference = Number(left[i]!.startsWith(':')) - Number(right[i]!.startsWith(':'));
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+function checkDistinct(routes: readonly Route[]): void {
+  const seen = new Set<string>();
+  for (const { method, path, operation_id } of routes) {
+    for (const name of [operation_id, `${method} ${path.replace(/:\w+/g, ':')}`]) {
+      if (seen.has(name)) throw new Error(`two routes are called ${name}`);
+      seen.add(name);
+    }
+  }
+}

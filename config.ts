@@ -1,0 +1,67 @@
+/**
+ * Every setting, parsed once; the only reader of `process.env`. `.env.example` lists them with their defaults.
+ * A setting that cannot be used is one clear line at start-up, never a surprise later.
+ */
+import { z } from 'zod';
+
+const port = z.coerce.number().int().min(0).max(65535);
+const positive = z.coerce.number().int().positive();
+const whole = z.coerce.number().int().min(0);
+const optionalText = z
+  .string()
+  .trim()
+  .transform((text) => (text === '' ? undefined : text))
+  .optional();
+
+const Settings = z.object({
+  /** Port of the HTTP interface; 0 takes a free one. */
+  PORT: port.default(8080),
+  /** Interface to listen on. */
+  HOST: z.string().default('127.0.0.1'),
+  /** Where the embedded stores keep their data. */
+  DATA_DIR: z.string().default('.farthing'),
+  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('warn'),
+  /** First API key, for scripts, tests and containers; made at random on the first start when absent. */
+  BOOTSTRAP_API_KEY: optionalText,
+  /** postgres://… ; the embedded Postgres when absent. */
+  DATABASE_URL: optionalText,
+  /** http(s)://user:password@host:8123/database ; the embedded engine when absent. */
+  CLICKHOUSE_URL: optionalText,
+  /** Name of the ClickHouse cluster for ON CLUSTER and Replicated engines; a single server when absent. */
+  CLICKHOUSE_CLUSTER: optionalText,
+  /** host:port,… ; the embedded event log (a table in Postgres) when absent. */
+  KAFKA_BROKERS: optionalText,
+  KAFKA_TOPIC_PREFIX: z.string().default('farthing'),
+  KAFKA_REPLICATION: positive.default(1),
+  KAFKA_RETENTION_HOURS: positive.default(168),
+  KAFKA_SSL: z.stringbool().default(false),
+  KAFKA_SASL_MECHANISM: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
+  KAFKA_SASL_USERNAME: optionalText,
+  KAFKA_SASL_PASSWORD: optionalText,
+  /** Partitions of the event log when it is made: more of them let more workers share the load. */
+  LOG_PARTITIONS: positive.max(4096).default(1),
+  /** How long an accept waits for the log before it answers 503. */
+  LOG_APPEND_TIMEOUT_MS: positive.default(5000),
+  /** A slice is cut at this many events or after this time, whichever comes first. */
+  SLICE_EVENTS_MAX: positive.default(50_000),
+  SLICE_WAIT_MS: whole.default(250),
+  /** A drafted invoice is finalized this long after its last computation. */
+  FINALIZATION_DELAY_SECONDS: whole.default(7200),
+  /** Scheduler: how often it looks for due periods. */
+  BILLING_INTERVAL_SECONDS: positive.default(120),
+});
+
+export type Config = Readonly<z.infer<typeof Settings>>;
+
+/** Throws one line that names every wrong setting. */
+export function readConfig(environment: Record<string, string | undefined> = process.env): Config {
+  const known = Object.fromEntries(
+    Object.keys(Settings.shape)
+      .filter((name) => environment[name] !== undefined && environment[name] !== '')
+      .map((name) => [name, environment[name]]),
+  );
+  const parsed = Settings.safeParse(known);
+  if (parsed.success) return parsed.data;
+  const faults = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
+  throw new Error(`configuration: ${faults.join('; ')}`);
+}

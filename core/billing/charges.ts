@@ -1,0 +1,170 @@
+/**
+ * Which charges belong on an invoice. "period_start → advance charges of the period (+ one-time). period_end → arrears of
+ * the period (fixed + usage) + advance of the *next* period. cancel → arrears up to the date. preview → arrears so far +
+ * next advance." (pricing-and-invoicing §2.9)
+ *
+ * A line item whose billing period differs from the subscription's has its own periods, anchored at its start: "ADVANCE
+ * item is put on the invoice whose window [ps, pe) contains the item period's *start*; ARREAR item on the invoice whose
+ * window (ps, pe] contains the item period's *end*" (§2.4 "Multi-cadence"). One rule then serves every item: find its
+ * service periods, cut them to where the item and the subscription live, and take those whose start or end lies in the
+ * window. An item of the subscription's own period simply has the subscription's periods.
+ */
+import { nextPeriodEnd, type Period, type PeriodRule, periodsFrom, type RecurringPeriod } from '../time/period.ts';
+import { regularPeriod, type Share, shareOf } from './proration.ts';
+
+export const REFERENCE_POINTS = ['period_start', 'period_end', 'cancel', 'preview'] as const;
+export type ReferencePoint = (typeof REFERENCE_POINTS)[number];
+
+/** What billing needs to know of a subscription. Instants are milliseconds since 1970. */
+export type BilledSubscription = {
+  readonly start_ms: number;
+  /** The first of end_date and cancel_at: nothing is billed from here on. */
+  readonly end_ms: number | null;
+  readonly billing_anchor_ms: number;
+  readonly billing_period: RecurringPeriod;
+  readonly billing_period_count: number;
+  readonly timezone: string;
+};
+
+/** What billing needs to know of a line item to say when it is charged. */
+export type BilledItem = {
+  readonly id: string;
+  readonly price_type: 'FIXED' | 'USAGE';
+  readonly invoice_cadence: 'ARREAR' | 'ADVANCE';
+  readonly billing_period: RecurringPeriod | 'ONETIME';
+  readonly billing_period_count: number;
+  readonly start_ms: number;
+  readonly end_ms: number | null;
+  /** `NEVER`: the meter counts from the start of the subscription on. */
+  readonly reset_usage: 'BILLING_PERIOD' | 'NEVER' | null;
+};
+
+/** One line to come: the item, the half-open time that it pays for, and the share of the regular period. */
+export type Charge<Item extends BilledItem = BilledItem> = {
+  readonly item: Item;
+  readonly service: Period;
+  readonly share: Share;
+  /** Where a usage item's events are counted; null for fixed charges. */
+  readonly usage_window: Period | null;
+};
+
+export type ChargeQuestion<Item extends BilledItem> = {
+  readonly subscription: BilledSubscription;
+  readonly items: readonly Item[];
+  /** The subscription's period that the invoice is about; for `cancel` it ends at the effective date. */
+  readonly period: Period;
+  readonly reference: ReferencePoint;
+};
+
+/** Every charge that falls due at this reference point, in the order of the items. */
+export function chargesDue<Item extends BilledItem>(question: ChargeQuestion<Item>): Charge<Item>[] {
+  const { subscription, items, period, reference } = question;
+  const subscriptionEnd = reference === 'cancel' ? period.end : subscription.end_ms;
+  const next = reference === 'cancel' ? null : nextPeriod(period.end, subscription);
+  return items.flatMap((item) => {
+    const isInvoiced = dueTest(item, { period, next, reference });
+    return servicePeriods(item, { subscription, subscriptionEnd, period, next })
+      .filter(({ service }) => isInvoiced(service))
+      .map(({ service, share }) => ({ item, service, share, usage_window: usageWindow(item, service, subscription) }));
+  });
+}
+
+/** The period after this one; null where the subscription has ended by then. */
+export function nextPeriod(period_start: number, subscription: BilledSubscription): Period | null {
+  if (subscription.end_ms !== null && subscription.end_ms <= period_start) return null;
+  return { start: period_start, end: nextPeriodEnd({ ...periodRule(subscription), period_start }) };
+}
+
+/** The subscription's own rule of periods, cut at its end. */
+export function periodRule(subscription: BilledSubscription): PeriodRule {
+  return {
+    billing_anchor: subscription.billing_anchor_ms,
+    billing_period: subscription.billing_period,
+    billing_period_count: subscription.billing_period_count,
+    timezone: subscription.timezone,
+    subscription_end: subscription.end_ms,
+  };
+}
+
+type Windows = { period: Period; next: Period | null; reference: ReferencePoint };
+
+function dueTest(item: BilledItem, { period, next, reference }: Windows): (service: Period) => boolean {
+  if (item.invoice_cadence === 'ARREAR') {
+    if (reference === 'period_start') return () => false;
+    return (service) => service.end > period.start && service.end <= period.end;
+  }
+  if (reference === 'cancel') return () => false;
+  if (reference === 'period_start') return (service) => service.start >= period.start && service.start < period.end;
+  // What began inside the period that ends now came after its opening invoice: it is charged here unless it was already.
+  const until = next?.end ?? period.end;
+  return (service) => service.start > period.start && service.start < until;
+}
+
+type Stretch = {
+  subscription: BilledSubscription;
+  subscriptionEnd: number | null;
+  period: Period;
+  next: Period | null;
+};
+type Slice = { service: Period; share: Share };
+
+/** The item's service periods around the window, each cut to where the item and the subscription live. */
+function servicePeriods(item: BilledItem, stretch: Stretch): Slice[] {
+  if (item.billing_period === 'ONETIME') return oneTimeCharge(item, stretch.subscriptionEnd);
+  const rule = itemRule(item, stretch.subscription);
+  const lifeEnd = Math.min(item.end_ms ?? Infinity, stretch.subscriptionEnd ?? Infinity);
+  const slices: Slice[] = [];
+  for (const period of itemPeriods(item, stretch, rule)) {
+    const service = { start: Math.max(period.start, item.start_ms), end: Math.min(period.end, lifeEnd) };
+    if (service.start >= service.end) continue;
+    slices.push({ service, share: shareOf(service, regularPeriod(period, rule)) });
+  }
+  return slices;
+}
+
+/** "ADVANCE: start in [ps, pe); ARREAR: in (ps, pe]; full amount, never prorated, line period start = end = charge date." */
+function oneTimeCharge(item: BilledItem, subscriptionEnd: number | null): Slice[] {
+  const at = item.start_ms;
+  if (subscriptionEnd !== null && at > subscriptionEnd) return [];
+  return [{ service: { start: at, end: at }, share: { part_ms: 1, whole_ms: 1 } }];
+}
+
+function itemRule(item: BilledItem, subscription: BilledSubscription): PeriodRule {
+  if (hasOwnPeriods(item, subscription))
+    return {
+      billing_anchor: item.start_ms,
+      billing_period: item.billing_period as RecurringPeriod,
+      billing_period_count: item.billing_period_count,
+      timezone: subscription.timezone,
+    };
+  return { ...periodRule(subscription), subscription_end: null };
+}
+
+function itemPeriods(item: BilledItem, { subscription, period, next }: Stretch, rule: PeriodRule): Period[] {
+  if (!hasOwnPeriods(item, subscription)) return next === null ? [period] : [period, next];
+  const until = next?.end ?? period.end;
+  const periods: Period[] = [];
+  for (const own of periodsFrom(item.start_ms, rule)) {
+    if (own.start >= until) break;
+    if (own.end > period.start) periods.push(own);
+  }
+  return periods;
+}
+
+function hasOwnPeriods(item: BilledItem, subscription: BilledSubscription): boolean {
+  return (
+    item.billing_period !== subscription.billing_period ||
+    item.billing_period_count !== subscription.billing_period_count
+  );
+}
+
+/**
+ * "Usage window of a line = intersection of the line's own start and end with the period"; a meter that never resets
+ * counts from the subscription's start, so that what still stands (seats, storage) is paid for in every period.
+ */
+function usageWindow(item: BilledItem, service: Period, subscription: BilledSubscription): Period | null {
+  if (item.price_type !== 'USAGE') return null;
+  return item.reset_usage === 'NEVER'
+    ? { start: Math.min(subscription.start_ms, service.start), end: service.end }
+    : service;
+}

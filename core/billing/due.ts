@@ -1,0 +1,47 @@
+/**
+ * What is due at an instant: the periods of a subscription that have ended ("drafts an invoice per ended period, advances
+ * the current period", operations §3.1), several after a pause of the service; and the day on which an invoice is to be
+ * paid: "period_end + payment terms (15/30/45/60/75/90 NET) or + due_date_days (default 1)" (pricing-and-invoicing §2.9).
+ */
+import { invalid } from '../error.ts';
+import type { Period } from '../time/period.ts';
+import { type BilledSubscription, nextPeriod } from './charges.ts';
+
+export type DuePeriod = {
+  readonly closed: Period;
+  /** The period that follows; null when the subscription ends with the closed one. */
+  readonly next: Period | null;
+};
+
+/** The period to invoice now, if the current one is over; a subscription's end inside it closes it early. */
+export function duePeriod(subscription: BilledSubscription, current: Period, nowMs: number): DuePeriod | null {
+  const closed = {
+    start: current.start,
+    end: Math.max(current.start, Math.min(current.end, subscription.end_ms ?? Infinity)),
+  };
+  if (closed.end > nowMs) return null;
+  return { closed, next: nextPeriod(closed.end, subscription) };
+}
+
+/** Every period that has ended by now, oldest first. */
+export function duePeriods(subscription: BilledSubscription, current: Period, nowMs: number): DuePeriod[] {
+  const due: DuePeriod[] = [];
+  for (let period: Period | null = current; period !== null; ) {
+    const found = duePeriod(subscription, period, nowMs);
+    if (found === null) break;
+    due.push(found);
+    period = found.next;
+  }
+  return due;
+}
+
+export const DUE_DATE_DAYS = 1;
+const DAY_MS = 86_400_000;
+
+/** `terms` such as `30 NET` win over the number of days. */
+export function dueDate(periodEndMs: number, terms: string | null | undefined, dueDateDays = DUE_DATE_DAYS): number {
+  if (terms === null || terms === undefined || terms === '') return periodEndMs + dueDateDays * DAY_MS;
+  const days = /^(\d+) NET$/i.exec(terms.trim())?.[1];
+  if (days === undefined) throw invalid('payment_terms', `${JSON.stringify(terms)} is not a number of days and NET`);
+  return periodEndMs + Number(days) * DAY_MS;
+}

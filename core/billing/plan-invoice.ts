@@ -1,0 +1,67 @@
+/**
+ * What should this period's invoice say? The one function behind preview, draft and recomputation, so that they cannot
+ * disagree (decisions §16). "Round half away from zero to the ISO-4217 minor unit: each line first, then the sum" (§6).
+ * Charges that stand on a non-void invoice already are "filtered out by line item id + exact service period"
+ * (pricing-and-invoicing §2.9). What a line costs is in line-amount.ts.
+ */
+import { sumOf } from '../decimal.ts';
+import { FarthingError } from '../error.ts';
+import type { Period } from '../time/period.ts';
+import { type BilledItem, type Charge, type ChargeQuestion, chargesDue } from './charges.ts';
+import { type ClosedCharge, correctionsOf } from './late-events.ts';
+import { fixedCharge, type MeasuredUsage, type PlannedLine, type PricedItem, usageCharge } from './line-amount.ts';
+import { type Totals, totalsOf } from './totals.ts';
+
+export type InvoicePlan<Item extends PricedItem = PricedItem> = Totals & {
+  readonly lines: readonly PlannedLine<Item>[];
+};
+
+export type InvoiceQuestion<Item extends PricedItem> = ChargeQuestion<Item> & {
+  readonly currency: string;
+  /** `chargeKey` of everything that stands on another invoice that is not void. */
+  readonly invoiced: ReadonlySet<string>;
+  /** By `chargeKey`, one answer for every usage charge of `openCharges`. */
+  readonly usage: ReadonlyMap<string, MeasuredUsage>;
+  /** Usage charges of final invoices whose events have grown since (decisions §13). */
+  readonly closed: readonly ClosedCharge<Item>[];
+};
+
+export function planInvoice<Item extends PricedItem>(question: InvoiceQuestion<Item>): InvoicePlan<Item> {
+  const { currency, usage, closed } = question;
+  const own = openCharges(question).map((charge) => lineOf(charge, currency, usage));
+  const corrections = correctionsOf(closed, { currency, available: sumOf(own.map((line) => line.amount)) });
+  const lines = [...own, ...corrections];
+  return {
+    lines,
+    ...totalsOf(
+      lines.map((line) => line.amount),
+      currency,
+    ),
+  };
+}
+
+/** The charges that are due and stand on no other invoice: what the usage answers are gathered for. */
+export function openCharges<Item extends BilledItem>(
+  question: ChargeQuestion<Item> & { readonly invoiced: ReadonlySet<string> },
+): Charge<Item>[] {
+  return chargesDue(question).filter((charge) => !question.invoiced.has(chargeKey(charge.item.id, charge.service)));
+}
+
+/** A charge is known by its line item and its exact service period. */
+export function chargeKey(lineItemId: string, service: Period): string {
+  return `${lineItemId}/${service.start}/${service.end}`;
+}
+
+function lineOf<Item extends PricedItem>(
+  charge: Charge<Item>,
+  currency: string,
+  usage: ReadonlyMap<string, MeasuredUsage>,
+): PlannedLine<Item> {
+  const { item, service } = charge;
+  const line = { item, service, display_name: item.display_name, parent_line_item_id: null };
+  if (charge.usage_window === null) return { ...line, ...fixedCharge(item, charge.share, currency) };
+  const measured = usage.get(chargeKey(item.id, service));
+  // A failed usage read is an error, never a zero (decisions §18).
+  if (measured === undefined) throw new FarthingError('system_error', `no usage was read for line item ${item.id}`);
+  return { ...line, ...usageCharge(item, charge.usage_window, { measured, currency }) };
+}

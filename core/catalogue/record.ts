@@ -1,0 +1,97 @@
+/**
+ * The pieces that every record is made of. "Money and quantity values are decimal numbers carried as strings",
+ * "Timestamps are ISO 8601 date-time strings" (specification); "Emit the specification's spellings; accept any case in
+ * requests and filters" (decisions §26); `metadata` is a string to string map, returned as object or null (api/00).
+ */
+import { z } from 'zod';
+import { MAX_FRACTION_DIGITS, MAX_INTEGER_DIGITS, parseDecimal } from '../money.ts';
+import { formatTimestamp, parseTimestamp } from '../time/timestamp.ts';
+
+/** Decimal text, or a JSON number in a request; yields canonical decimal text without exponent ("1.50" → "1.5"). */
+export const decimalText = z.preprocess(
+  textOfNumber,
+  z
+    .string()
+    .refine((text) => parseDecimal(text) !== undefined, {
+      error: `must be decimal text with at most ${MAX_INTEGER_DIGITS} digits before and ${MAX_FRACTION_DIGITS} after the point`,
+    })
+    .overwrite((text) => parseDecimal(text)?.toFixed() ?? text)
+    .meta({ example: '12.5' }),
+);
+
+/** An RFC 3339 timestamp; yields it in UTC with milliseconds. */
+export const timestampText = z
+  .string()
+  .refine((text) => parseTimestamp(text) !== undefined, {
+    error: 'must be an RFC 3339 timestamp such as 2026-01-31T00:00:00Z',
+  })
+  .overwrite((text) => {
+    const instant = parseTimestamp(text);
+    return instant === undefined ? text : formatTimestamp(instant);
+  })
+  .meta({ format: 'date-time' });
+
+/** A whole number; clients that send every number as text are understood. */
+export const wholeNumber = z.preprocess(numberOfText, z.number().int());
+
+/** One of the values in any case, yielded in the specification's spelling. */
+export function anyCase<const Values extends readonly [string, ...string[]]>(values: Values) {
+  const spelling = new Map(values.map((value) => [value.toLowerCase(), value]));
+  return z.preprocess(
+    (input) => (typeof input === 'string' ? (spelling.get(input.toLowerCase()) ?? input) : input),
+    z.enum(values),
+  );
+}
+
+/** A field that may be missing or null; "" too, because clients in languages without null send it for "not set". */
+export function orNull<Shape extends z.ZodType>(shape: Shape) {
+  return z.preprocess((input) => (input === '' ? null : input), shape.nullable()).default(null as never);
+}
+
+/** A field with a value of its own where the request says nothing. */
+export function orDefault<Shape extends z.ZodType>(shape: Shape, value: z.output<Shape>) {
+  const isUnset = (input: unknown) => input === undefined || input === null || input === '';
+  return z.preprocess((input) => (isUnset(input) ? value : input), shape).default(value as never);
+}
+
+export const metadata = orNull(z.record(z.string(), z.string()));
+
+/** Values of Status: published, deleted, archived (specification, "Record status"). */
+export const STATUSES = ['published', 'deleted', 'archived'] as const;
+export const status = anyCase(STATUSES);
+export type Status = (typeof STATUSES)[number];
+
+/** What every record carries beside its own fields: spread into a record's shape. */
+export const baseFields = {
+  tenant_id: z.string(),
+  environment_id: z.string(),
+  status,
+  created_at: timestampText,
+  updated_at: timestampText,
+  created_by: z.string(),
+  updated_by: z.string(),
+};
+
+/**
+ * A JSON number has been through a binary float before it gets here. Up to 15 significant digits it still has the text
+ * that was sent; beyond that it may not, and is left as it is, to be refused.
+ */
+function textOfNumber(input: unknown): unknown {
+  if (typeof input !== 'number' || !Number.isFinite(input)) return input;
+  const [mantissa = '', exponent = '0'] = String(input).split('e');
+  const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.');
+  const digits = whole + fraction;
+  if (digits.replace(/^0+/, '').replace(/0+$/, '').length > 15) return input;
+  return (input < 0 ? '-' : '') + shifted(digits, whole.length + Number(exponent));
+}
+
+/** The digits with the point after so many of them. */
+function shifted(digits: string, point: number): string {
+  if (point <= 0) return `0.${'0'.repeat(-point)}${digits}`;
+  if (point >= digits.length) return digits + '0'.repeat(point - digits.length);
+  return `${digits.slice(0, point)}.${digits.slice(point)}`;
+}
+
+function numberOfText(input: unknown): unknown {
+  return typeof input === 'string' && /^-?\d{1,15}$/.test(input) ? Number(input) : input;
+}

@@ -1,0 +1,25 @@
+/**
+ * One configured decimal for every quantity and amount (decisions §5): precision 60, never an exponent in text,
+ * half away from zero. The global `Decimal` class is never used: its default precision of 20 digits truncates silently.
+ */
+import { Decimal as DecimalLibrary } from 'decimal.js';
+
+export const Decimal = DecimalLibrary.clone({
+  precision: 60,
+  toExpNeg: -1e9,
+  toExpPos: 1e9,
+  rounding: DecimalLibrary.ROUND_HALF_UP,
+});
+export type Decimal = DecimalLibrary;
+
+export const ZERO: Decimal = new Decimal(0);
+
+/** What callers may hand over: decimal text as on the wire, or a decimal. A JS number is never money or a quantity. */
+export type DecimalInput = string | Decimal;
+
+/** Sum of decimals, exact. */
+export function sumOf(values: Iterable<Decimal>): Decimal {
+  let total = ZERO;
+  for (const value of values) total = total.plus(value);
+  return total;
+}

@@ -1,0 +1,67 @@
+/**
+ * The error record of the specification (section Errors): `code`, `http_status_code`, `message`.
+ * Everything that goes wrong on purpose is thrown as a `FarthingError`; entrances turn it into an answer.
+ */
+export const HTTP_STATUS_BY_ERROR_CODE = {
+  http_client_error: 500,
+  system_error: 500,
+  internal_error: 500,
+  not_found: 404,
+  already_exists: 409,
+  version_conflict: 409,
+  validation_error: 400,
+  invalid_operation: 400,
+  permission_denied: 403,
+  database_error: 500,
+  service_unavailable: 503,
+  too_many_requests: 429,
+} as const;
+
+export type ErrorCode = keyof typeof HTTP_STATUS_BY_ERROR_CODE;
+export const ERROR_CODES = Object.keys(HTTP_STATUS_BY_ERROR_CODE) as ErrorCode[];
+
+/** Extra facts for the caller: the field at fault, the allowed values, the index in a bulk body. Never the event itself. */
+export type ErrorDetails = Record<string, unknown>;
+
+export class FarthingError extends Error {
+  readonly code: ErrorCode;
+  readonly http_status_code: number;
+  readonly details: ErrorDetails | undefined;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { details?: ErrorDetails; cause?: unknown; http_status_code?: number } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'FarthingError';
+    this.code = code;
+    this.http_status_code = options.http_status_code ?? HTTP_STATUS_BY_ERROR_CODE[code];
+    this.details = options.details;
+  }
+}
+
+/** A field of the request is wrong: 400, and the message names the field. */
+export function invalid(field: string, why: string, details: ErrorDetails = {}): FarthingError {
+  return new FarthingError('validation_error', `${field}: ${why}`, { details: { field, ...details } });
+}
+
+/** The record does not exist for this tenant and environment: 404. */
+export function notFound(what: string, id: string): FarthingError {
+  return new FarthingError('not_found', `${what} ${id} not found`, { details: { id } });
+}
+
+/** The request is well formed but the record's state forbids it: 400. */
+export function notAllowed(why: string, details?: ErrorDetails): FarthingError {
+  return new FarthingError('invalid_operation', why, { details });
+}
+
+/** A record with this key exists: 409. */
+export function alreadyExists(why: string, details?: ErrorDetails): FarthingError {
+  return new FarthingError('already_exists', why, { details });
+}
+
+/** A part that we need does not answer in time: 503, the caller may try again. */
+export function unavailable(what: string, cause?: unknown): FarthingError {
+  return new FarthingError('service_unavailable', `${what} is not available, try again`, { cause });
+}

@@ -1,0 +1,72 @@
+/**
+ * What an event must be to be accepted (specification, "POST /events"; behaviour §1.1): event_name and
+ * external_customer_id present, timestamp RFC 3339 or absent, properties a JSON object. A bulk body is validated whole
+ * (decisions §12). The events themselves are not changed: the log gets the bytes that came in.
+ */
+import { FarthingError, invalid } from '../error.ts';
+import { parseTimestamp } from '../metering/timestamp.ts';
+
+export const EVENTS_PER_REQUEST_MAX = 1000;
+const TEXT_MAX = 1024;
+
+/** Why this event cannot be accepted, as `field: reason`; undefined when it can. */
+export function faultOfEvent(event: unknown): { field: string; why: string } | undefined {
+  if (typeof event !== 'object' || event === null || Array.isArray(event)) return { field: '', why: 'must be a JSON object' };
+  const { event_id, event_name, external_customer_id, customer_id, timestamp, source, properties } = event as Record<
+    string,
+    unknown
+  >;
+  if (typeof event_name !== 'string' || event_name.trim() === '') return { field: 'event_name', why: 'is required' };
+  if (typeof external_customer_id !== 'string' || external_customer_id.trim() === '') {
+    return { field: 'external_customer_id', why: 'is required' };
+  }
+  return (
+    faultOfText('event_name', event_name) ??
+    faultOfText('external_customer_id', external_customer_id) ??
+    faultOfText('event_id', event_id) ??
+    faultOfText('customer_id', customer_id) ??
+    faultOfText('source', source) ??
+    faultOfTimestamp(timestamp) ??
+    faultOfProperties(properties)
+  );
+}
+
+function faultOfText(field: string, value: unknown): { field: string; why: string } | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== 'string') return { field, why: 'must be a string' };
+  return value.length > TEXT_MAX ? { field, why: `must not be longer than ${TEXT_MAX} characters` } : undefined;
+}
+
+function faultOfTimestamp(value: unknown): { field: string; why: string } | undefined {
+  if (value === undefined || value === null || value === '') return undefined;
+  if (typeof value !== 'string') return { field: 'timestamp', why: 'must be an RFC 3339 date-time string' };
+  const instant = parseTimestamp(value);
+  if (instant === 'malformed') return { field: 'timestamp', why: 'must be an RFC 3339 date-time such as 2026-01-31T10:00:00Z' };
+  if (instant === 'out of range') return { field: 'timestamp', why: 'must lie between the years 1900 and 2254' };
+  return undefined;
+}
+
+function faultOfProperties(value: unknown): { field: string; why: string } | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== 'object' || Array.isArray(value)) return { field: 'properties', why: 'must be a JSON object' };
+  return undefined;
+}
+
+/** The events of a bulk body, or what is wrong with the body as a whole. */
+export function eventsOf(body: unknown): unknown[] {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalid('body', 'must be a JSON object');
+  const { events } = body as { events?: unknown };
+  if (!Array.isArray(events)) throw invalid('events', 'must be an array');
+  if (events.length === 0) throw invalid('events', 'must not be empty');
+  if (events.length > EVENTS_PER_REQUEST_MAX) {
+    throw invalid('events', `must not hold more than ${EVENTS_PER_REQUEST_MAX} events`, { count: events.length });
+  }
+  return events;
+}
+
+/** The error of a bulk body with faults: names the first field by index and lists them all. */
+export function bulkFault(faults: readonly { index: number; field: string; why: string }[]): FarthingError {
+  const first = faults[0]!;
+  const path = `events[${first.index}]${first.field === '' ? '' : `.${first.field}`}`;
+  return new FarthingError('validation_error', `${path}: ${first.why}`, { details: { field: path, faults } });
+}

@@ -1,0 +1,77 @@
+/**
+ * The identity of an event is (tenant_id, environment_id, event_id), for the life of the data (decisions §11). It is
+ * spread by a 64-bit hash over a fixed number of shards, once and for ever; shards are mapped to partitions of the log in
+ * contiguous ranges, so that an id meets its duplicates on one partition and whole ranges move when partitions are added.
+ */
+import type { Scope } from '../scope.ts';
+
+/** Fixed for life: part of where an id belongs. */
+export const SHARD_COUNT = 4096;
+
+/** Two unsigned 32-bit halves; the upper 12 bits of `high` are the shard. */
+export type IdentityHash = { high: number; low: number };
+
+/** Hashes ids of one scope; the scope's own text is hashed once. */
+export class IdentityHasher {
+  readonly #seedHigh: number;
+  readonly #seedLow: number;
+  /** The halves of the last hash: fields instead of an object per event. */
+  high = 0;
+  low = 0;
+
+  constructor(scope: Scope) {
+    this.#seedHigh = 0xdeadbeef;
+    this.#seedLow = 0x41c6ce57;
+    this.#absorb(`${scope.tenant_id}/${scope.environment_id}/`, this.#seedHigh, this.#seedLow);
+    this.#seedHigh = this.high;
+    this.#seedLow = this.low;
+  }
+
+  hash(eventId: string): void {
+    this.#absorb(eventId, this.#seedHigh, this.#seedLow);
+    this.#finish();
+  }
+
+  #absorb(text: string, seedHigh: number, seedLow: number): void {
+    let high = seedHigh;
+    let low = seedLow;
+    for (let i = 0; i < text.length; i++) {
+      const unit = text.charCodeAt(i);
+      high = Math.imul(high ^ unit, 2654435761);
+      low = Math.imul(low ^ unit, 1597334677);
+      high ^= high >>> 15;
+      low ^= low >>> 13;
+    }
+    this.high = high;
+    this.low = low;
+  }
+
+  #finish(): void {
+    let { high, low } = this;
+    high = Math.imul(high ^ (high >>> 16), 2246822507) ^ Math.imul(low ^ (low >>> 13), 3266489909);
+    low = Math.imul(low ^ (low >>> 16), 2246822507) ^ Math.imul(high ^ (high >>> 13), 3266489909);
+    this.high = high >>> 0;
+    this.low = low >>> 0;
+  }
+}
+
+export function shardOf(high: number): number {
+  return high >>> 20;
+}
+
+/** The partition that a shard belongs to when the log has `partitionCount` of them. */
+export function partitionOfShard(shard: number, partitionCount: number): number {
+  return Math.floor((shard * partitionCount) / SHARD_COUNT);
+}
+
+/** The first and last shard (inclusive) of a partition. */
+export function shardsOfPartition(partition: number, partitionCount: number): { first: number; last: number } {
+  const first = Math.ceil((partition * SHARD_COUNT) / partitionCount);
+  const last = Math.ceil(((partition + 1) * SHARD_COUNT) / partitionCount) - 1;
+  return { first, last };
+}
+
+/** The hash as one number for the store. */
+export function hashToBigInt(high: number, low: number): bigint {
+  return (BigInt(high) << 32n) | BigInt(low);
+}

@@ -1,0 +1,49 @@
+/**
+ * Ids: type prefix + `_` + a 26-character time-sortable id (decisions §27): 48 bits of milliseconds and 80 bits of
+ * entropy in Crockford's base 32. Time and entropy are arguments, so `core` stays pure.
+ */
+export const ID_PREFIX = {
+  tenant: 'tenant',
+  environment: 'env',
+  user: 'user',
+  secret: 'secret',
+  event: 'event',
+  meter: 'meter',
+  feature: 'feat',
+  plan: 'plan',
+  price: 'price',
+  customer: 'cust',
+  subscription: 'subs',
+  subscription_line_item: 'subs_line',
+  invoice: 'inv',
+  invoice_line_item: 'inv_line',
+  request: 'req',
+  workflow: 'wf',
+  run: 'run',
+} as const;
+
+export type IdKind = keyof typeof ID_PREFIX;
+
+const BASE32 = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+
+/** `prefix_` + 10 characters of time + 16 of entropy; `entropy` holds at least 10 bytes. */
+export function formatId(kind: IdKind, timeMs: number, entropy: Uint8Array): string {
+  return `${ID_PREFIX[kind]}_${base32(timeMs, 10)}${base32(fortyBits(entropy, 0), 8)}${base32(fortyBits(entropy, 5), 8)}`;
+}
+
+/** Five bytes as one integer: 40 bits stay below 2^53. */
+function fortyBits(bytes: Uint8Array, from: number): number {
+  let value = 0;
+  for (let i = from; i < from + 5; i++) value = value * 256 + bytes[i]!;
+  return value;
+}
+
+function base32(value: number, length: number): string {
+  let text = '';
+  let rest = value;
+  for (let i = 0; i < length; i++) {
+    text = BASE32[rest % 32] + text;
+    rest = Math.floor(rest / 32);
+  }
+  return text;
+}

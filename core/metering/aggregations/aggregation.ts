@@ -1,0 +1,25 @@
+/** What an aggregation type states about itself, once: the processor, the store and the usage questions all follow it. */
+import type { Decimal } from '../../decimal.ts';
+import type { BucketField, UsageBucket } from '../bucket.ts';
+import type { Contribution, MeteredEvent, Unusable, ValueSource } from '../contribution.ts';
+import type { AggregationType } from '../meter-definition.ts';
+
+/** The half-open range that a number is asked for, and the meter's multiplier. */
+export type FinishRange = {
+  readonly start_us: number;
+  readonly end_us: number;
+  readonly multiplier: Decimal | undefined;
+};
+
+export type Aggregation = {
+  readonly type: AggregationType;
+  /** Whether a field or an expression must say what to aggregate. */
+  readonly needs_value: boolean;
+  /** The fields of a bucket that this type fills; bucket.ts says how each of them combines. */
+  readonly fills: readonly BucketField[];
+  /** What one event contributes. */
+  measure(source: ValueSource, event: MeteredEvent): Contribution | Unusable;
+  add(bucket: UsageBucket, contribution: Contribution): void;
+  /** How a merged bucket becomes a number; an empty bucket gives 0 for every type (decisions §9). */
+  finish(bucket: UsageBucket, range: FinishRange): Decimal;
+};

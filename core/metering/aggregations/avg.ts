@@ -1,0 +1,20 @@
+/** AVG: Σ v / n, half away from zero at 24 places. "AVG over nothing is 0 with event_count 0" (decisions §9). */
+import { ZERO } from '../../decimal.ts';
+import { contributeNumber } from '../contribution.ts';
+import { divideRounded, type Exact } from '../exact.ts';
+import { decimalOfScaled } from '../quantity.ts';
+import type { Aggregation } from './aggregation.ts';
+
+export const avg: Aggregation = {
+  type: 'AVG',
+  needs_value: true,
+  fills: ['count', 'sum'],
+  measure: contributeNumber,
+  add(bucket, contribution) {
+    bucket.count++;
+    bucket.addSum(contribution.value as Exact);
+  },
+  finish(bucket) {
+    return bucket.count === 0 ? ZERO : decimalOfScaled(divideRounded(bucket.sum, BigInt(bucket.count)));
+  },
+};

@@ -1,0 +1,18 @@
+/** COUNT_UNIQUE: the number of distinct values of the field, counted exactly. */
+import { Decimal } from '../../decimal.ts';
+import { contributeIdentity } from '../contribution.ts';
+import type { Aggregation } from './aggregation.ts';
+
+export const countUnique: Aggregation = {
+  type: 'COUNT_UNIQUE',
+  needs_value: true,
+  fills: ['count', 'uniques'],
+  measure: contributeIdentity,
+  add(bucket, contribution) {
+    bucket.count++;
+    bucket.addUnique(contribution.identity as string);
+  },
+  finish(bucket) {
+    return new Decimal(bucket.unique_count);
+  },
+};

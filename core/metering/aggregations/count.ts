@@ -1,0 +1,17 @@
+/** COUNT: the number of events. It needs no field. */
+import { Decimal } from '../../decimal.ts';
+import { contributeEvent } from '../contribution.ts';
+import type { Aggregation } from './aggregation.ts';
+
+export const count: Aggregation = {
+  type: 'COUNT',
+  needs_value: false,
+  fills: ['count'],
+  measure: contributeEvent,
+  add(bucket) {
+    bucket.count++;
+  },
+  finish(bucket) {
+    return new Decimal(bucket.count);
+  },
+};

@@ -1,0 +1,22 @@
+/** The aggregations there are. A new one is a file beside this and a line here. */
+import type { AggregationType } from '../meter-definition.ts';
+import type { Aggregation } from './aggregation.ts';
+import { avg } from './avg.ts';
+import { count } from './count.ts';
+import { countUnique } from './count-unique.ts';
+import { latest } from './latest.ts';
+import { max } from './max.ts';
+import { sum } from './sum.ts';
+import { sumWithMultiplier } from './sum-with-multiplier.ts';
+import { weightedSum } from './weighted-sum.ts';
+
+export const AGGREGATIONS: Readonly<Record<AggregationType, Aggregation>> = {
+  COUNT: count,
+  SUM: sum,
+  AVG: avg,
+  COUNT_UNIQUE: countUnique,
+  LATEST: latest,
+  SUM_WITH_MULTIPLIER: sumWithMultiplier,
+  MAX: max,
+  WEIGHTED_SUM: weightedSum,
+};

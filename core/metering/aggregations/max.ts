@@ -1,0 +1,25 @@
+/**
+ * MAX: the greatest v of the range; it may be negative. With a bucket_size the total is the sum over windows of each
+ * window's maximum, and with group_by "aggregation is applied per distinct value within each bucket and the per-group
+ * results are summed into the bucket total" (specification, Aggregation). usage.ts adds up windows and groups.
+ */
+import { ZERO } from '../../decimal.ts';
+import { contributeNumber } from '../contribution.ts';
+import type { Exact } from '../exact.ts';
+import { decimalOfScaled } from '../quantity.ts';
+import type { Aggregation } from './aggregation.ts';
+
+export const max: Aggregation = {
+  type: 'MAX',
+  needs_value: true,
+  fills: ['count', 'min', 'max'],
+  measure: contributeNumber,
+  add(bucket, contribution) {
+    bucket.count++;
+    bucket.addToRange(contribution.value as Exact);
+  },
+  finish(bucket) {
+    const greatest = bucket.max;
+    return greatest === null ? ZERO : decimalOfScaled(greatest);
+  },
+};

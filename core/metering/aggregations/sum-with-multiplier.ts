@@ -1,0 +1,26 @@
+/** SUM_WITH_MULTIPLIER: "result is sum(value) * multiplier" (specification, Aggregation), exact: the sum is multiplied once. */
+import { Decimal } from '../../decimal.ts';
+import { contributeNumber } from '../contribution.ts';
+import { type Exact, exactOf, exactText, times } from '../exact.ts';
+import { QUANTITY_PLACES } from '../quantity.ts';
+import type { Aggregation } from './aggregation.ts';
+
+export const sumWithMultiplier: Aggregation = {
+  type: 'SUM_WITH_MULTIPLIER',
+  needs_value: true,
+  fills: ['count', 'sum'],
+  measure: contributeNumber,
+  add(bucket, contribution) {
+    bucket.count++;
+    bucket.addSum(contribution.value as Exact);
+  },
+  finish(bucket, { multiplier }) {
+    if (multiplier === undefined) throw new TypeError('SUM_WITH_MULTIPLIER needs its multiplier');
+    return new Decimal(exactText(times(exactOf(bucket.sum, QUANTITY_PLACES), exactOfDecimal(multiplier))));
+  },
+};
+
+function exactOfDecimal(value: Decimal): Exact {
+  const places = value.decimalPlaces();
+  return exactOf(BigInt(value.toFixed(places).replace('.', '')), places);
+}

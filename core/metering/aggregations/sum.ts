@@ -1,0 +1,19 @@
+/** SUM: Σ v, exact. With a bucket_size the total is the sum of the windows, which is the same number. */
+import { contributeNumber } from '../contribution.ts';
+import type { Exact } from '../exact.ts';
+import { decimalOfScaled } from '../quantity.ts';
+import type { Aggregation } from './aggregation.ts';
+
+export const sum: Aggregation = {
+  type: 'SUM',
+  needs_value: true,
+  fills: ['count', 'sum'],
+  measure: contributeNumber,
+  add(bucket, contribution) {
+    bucket.count++;
+    bucket.addSum(contribution.value as Exact);
+  },
+  finish(bucket) {
+    return decimalOfScaled(bucket.sum);
+  },
+};

@@ -1,0 +1,28 @@
+/**
+ * WEIGHTED_SUM: Σ v × (end − t) / (end − start): a value counts for the part of the range that was still to come when it
+ * arrived. The pair (Σ v, Σ v·t) is enough to know it for any range: (end × Σ v − Σ v·t) / (end − start).
+ */
+import { ZERO } from '../../decimal.ts';
+import { contributeNumber } from '../contribution.ts';
+import { divideRounded, type Exact } from '../exact.ts';
+import { decimalOfScaled } from '../quantity.ts';
+import type { Aggregation } from './aggregation.ts';
+
+export const weightedSum: Aggregation = {
+  type: 'WEIGHTED_SUM',
+  needs_value: true,
+  fills: ['count', 'sum', 'weighted_sum'],
+  measure: contributeNumber,
+  add(bucket, contribution) {
+    const value = contribution.value as Exact;
+    bucket.count++;
+    bucket.addSum(value);
+    bucket.addWeighted(value, contribution.timestamp_us);
+  },
+  finish(bucket, { start_us, end_us }) {
+    if (bucket.count === 0) return ZERO;
+    if (end_us <= start_us) throw new RangeError('WEIGHTED_SUM needs a range that is not empty');
+    const weight = bucket.sum * BigInt(end_us) - bucket.weighted_sum;
+    return decimalOfScaled(divideRounded(weight, BigInt(end_us - start_us)));
+  },
+};

@@ -1,0 +1,37 @@
+/**
+ * The sizes of pre-aggregated rows: "the base bucket (an hour, or the meter's own bucket_size where that is finer) and
+ * the day". Their starts are aligned to UTC; windows in a subscription's timezone (decisions §14) are made of them.
+ */
+import type { BucketSize } from './meter-definition.ts';
+import { US_PER_DAY, US_PER_HOUR, US_PER_MINUTE } from './timestamp.ts';
+
+export const US_BY_ROW_SIZE = {
+  MINUTE: US_PER_MINUTE,
+  '15MIN': 15 * US_PER_MINUTE,
+  '30MIN': 30 * US_PER_MINUTE,
+  HOUR: US_PER_HOUR,
+  DAY: US_PER_DAY,
+} as const;
+
+/** The size of a pre-aggregated row. */
+export type RowSize = keyof typeof US_BY_ROW_SIZE;
+export type BaseSize = Exclude<RowSize, 'DAY'>;
+
+export function baseSizeOf(bucketSize: BucketSize | undefined): BaseSize {
+  return bucketSize === 'MINUTE' || bucketSize === '15MIN' || bucketSize === '30MIN' ? bucketSize : 'HOUR';
+}
+
+/**
+ * Whether the day rows of a meter may answer for whole days. They may not where the meter aggregates windows shorter
+ * than a day by itself: the sum of the hourly maxima cannot be told from the maximum of the day.
+ */
+export function dayRowsAnswer(bucketSize: BucketSize | undefined): boolean {
+  return bucketSize === undefined || bucketSize === 'DAY' || bucketSize === 'WEEK' || bucketSize === 'MONTH';
+}
+
+/** The start of the row of an instant, also before 1970. Remainders of safe integers are exact, quotients are not. */
+export function rowStart(timestamp_us: number, size: RowSize): number {
+  const length = US_BY_ROW_SIZE[size];
+  const rest = timestamp_us % length;
+  return rest < 0 ? timestamp_us - rest - length : timestamp_us - rest;
+}

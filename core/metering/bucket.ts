@@ -1,0 +1,143 @@
+/**
+ * The pre-aggregated row: "partial states that combine in any order: count, exact decimal sum, min, max, the latest
+ * (timestamp, id, value), exact distinct set, and for the time-weighted sum the pair (Σ v, Σ v·t)". Each aggregation
+ * fills the fields that it needs; the others stay neutral and cost nothing.
+ */
+import { compare, type Exact, exactOf, mantissaOf } from './exact.ts';
+import { ExactSum, quantityOfScaled, scaledOf } from './quantity.ts';
+
+export type BucketField = 'count' | 'sum' | 'weighted_sum' | 'min' | 'max' | 'latest' | 'uniques';
+
+export type Latest = { readonly timestamp_us: number; readonly event_id: string; readonly value: bigint };
+
+/** A bucket as the store keeps it: every number is the quantity times 10^24. */
+export type BucketFields = {
+  readonly count: number;
+  readonly sum: bigint;
+  /** Σ value × timestamp in microseconds. */
+  readonly weighted_sum: bigint;
+  readonly min: bigint | null;
+  readonly max: bigint | null;
+  readonly latest: Latest | null;
+  readonly uniques: readonly string[];
+};
+
+type Moment = { readonly timestamp_us: number; readonly event_id: string };
+
+export class UsageBucket {
+  count = 0;
+  private total: ExactSum | undefined;
+  private weighted: ExactSum | undefined;
+  private least: Exact | undefined;
+  private greatest: Exact | undefined;
+  private newest: Moment | undefined;
+  private newestValue: Exact | undefined;
+  private distinct: Set<string> | undefined;
+
+  static of(fields: BucketFields): UsageBucket {
+    const bucket = new UsageBucket();
+    bucket.count = fields.count;
+    if (fields.sum !== 0n) bucket.addSum(quantityOfScaled(fields.sum));
+    if (fields.weighted_sum !== 0n) bucket.addScaledWeight(fields.weighted_sum);
+    if (fields.min !== null) bucket.addToRange(quantityOfScaled(fields.min));
+    if (fields.max !== null) bucket.addToRange(quantityOfScaled(fields.max));
+    if (fields.latest !== null) bucket.addLatest(fields.latest, quantityOfScaled(fields.latest.value));
+    for (const identity of fields.uniques) bucket.addUnique(identity);
+    return bucket;
+  }
+
+  addSum(value: Exact): void {
+    this.total ??= new ExactSum();
+    this.total.add(value);
+  }
+
+  addWeighted(value: Exact, timestamp_us: number): void {
+    this.weighted ??= new ExactSum();
+    this.weighted.add(exactOf(mantissaOf(value) * BigInt(timestamp_us), value.scale));
+  }
+
+  addToRange(value: Exact): void {
+    if (this.least === undefined || compare(value, this.least) < 0) this.least = value;
+    if (this.greatest === undefined || compare(value, this.greatest) > 0) this.greatest = value;
+  }
+
+  /** The newest event wins, and of two at the same instant the one with the greater id, whichever came first. */
+  addLatest(moment: Moment, value: Exact): void {
+    if (this.newest !== undefined && !isNewer(moment, this.newest)) return;
+    this.newest = moment;
+    this.newestValue = value;
+  }
+
+  addUnique(identity: string): void {
+    this.distinct ??= new Set();
+    this.distinct.add(identity);
+  }
+
+  /** Takes in what another bucket holds. Buckets combine in any order and any grouping to the same result. */
+  combine(other: UsageBucket): void {
+    this.count += other.count;
+    if (other.total !== undefined) (this.total ??= new ExactSum()).addSum(other.total);
+    if (other.weighted !== undefined) this.addScaledWeight(other.weighted.scaled);
+    if (other.least !== undefined) this.addToRange(other.least);
+    if (other.greatest !== undefined) this.addToRange(other.greatest);
+    if (other.newest !== undefined) this.addLatest(other.newest, other.newestValue as Exact);
+    if (other.distinct !== undefined) for (const identity of other.distinct) this.addUnique(identity);
+  }
+
+  get sum(): bigint {
+    return this.total === undefined ? 0n : this.total.scaled;
+  }
+
+  get weighted_sum(): bigint {
+    return this.weighted === undefined ? 0n : this.weighted.scaled;
+  }
+
+  get min(): bigint | null {
+    return this.least === undefined ? null : scaledOf(this.least);
+  }
+
+  get max(): bigint | null {
+    return this.greatest === undefined ? null : scaledOf(this.greatest);
+  }
+
+  get latest(): Latest | null {
+    if (this.newest === undefined) return null;
+    const { timestamp_us, event_id } = this.newest;
+    return { timestamp_us, event_id, value: scaledOf(this.newestValue as Exact) };
+  }
+
+  get uniques(): readonly string[] {
+    return this.distinct === undefined ? NONE : [...this.distinct];
+  }
+
+  get unique_count(): number {
+    return this.distinct === undefined ? 0 : this.distinct.size;
+  }
+
+  private addScaledWeight(scaled: bigint): void {
+    this.weighted ??= new ExactSum();
+    this.weighted.addScaled(scaled);
+  }
+}
+
+const NONE: readonly string[] = [];
+
+function isNewer(moment: Moment, than: Moment): boolean {
+  if (moment.timestamp_us !== than.timestamp_us) return moment.timestamp_us > than.timestamp_us;
+  return compareIds(moment.event_id, than.event_id) > 0;
+}
+
+/** The order of the UTF-8 bytes, which is the store's: JS compares UTF-16 units and puts surrogates below U+E000. */
+function compareIds(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let at = 0; at < length; at++) {
+    const left = a.charCodeAt(at);
+    const right = b.charCodeAt(at);
+    if (left !== right) return codePointRank(left) - codePointRank(right);
+  }
+  return a.length - b.length;
+}
+
+function codePointRank(unit: number): number {
+  return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit;
+}

@@ -1,0 +1,309 @@
+/**
+ * Reads events where they stand, in the JSON text that the producer sent, because "JSON numbers in event properties keep
+ * their exact text" (decisions §5) and JSON.parse would round them. The text is known to be valid JSON. One walk finds
+ * the fields of an event; the first level of its properties is indexed only when somebody asks for a property.
+ *
+ * Spans are positions in the text given. A body decoded as latin1 has one character per byte, and all of JSON's structure
+ * is ASCII, so the spans of such a text are the byte offsets of the body.
+ *
+ * The end of a string is returned as `~end` when it contains an escape, so that plain strings are sliced, not decoded.
+ * A slice keeps the text it was cut from in memory: what outlives a batch should keep a copy or a hash.
+ */
+import { invalid } from '../error.ts';
+
+export type Span = { readonly start: number; readonly end: number };
+
+export type EventFields = {
+  /** Absent when it was blank: the server makes one (decisions §11). */
+  event_id: string | undefined;
+  /** "Event names are trimmed of leading and trailing whitespace at ingestion" (specification, Meter). */
+  event_name: string;
+  external_customer_id: string | undefined;
+  customer_id: string | undefined;
+  timestamp: string | undefined;
+  source: string | undefined;
+  properties: Span | undefined;
+};
+
+/** The fields of the event object in `text`; a field of the wrong type is refused by name. The last of two equal keys wins. */
+export function readEvent(text: string, start = 0, end = text.length): EventFields {
+  const event: EventFields = {
+    event_id: undefined,
+    event_name: '',
+    external_customer_id: undefined,
+    customer_id: undefined,
+    timestamp: undefined,
+    source: undefined,
+    properties: undefined,
+  };
+  let at = skipBlanks(text, start, end);
+  if (text.charCodeAt(at) !== OPEN_BRACE) throw invalid('event', 'must be a JSON object');
+  at = skipBlanks(text, at + 1, end);
+  while (at < end && text.charCodeAt(at) !== CLOSE_BRACE) {
+    const keyEnd = endOfString(text, at, end);
+    const value = startOfValue(text, keyEnd, end);
+    const valueEnd = endOfValue(text, value, end);
+    takeField(event, fieldAt(text, at, keyEnd), { text, start: value, end: valueEnd });
+    at = nextMember(text, valueEnd, end);
+  }
+  event.event_name = event.event_name.trim();
+  if (event.event_name === '') throw invalid('event_name', 'is required');
+  return event;
+}
+
+type Value = { readonly text: string; readonly start: number; readonly end: number };
+
+function takeField(event: EventFields, field: keyof EventFields | undefined, value: Value): void {
+  switch (field) {
+    case undefined:
+      return;
+    case 'event_name':
+      event.event_name = stringField(field, value) ?? '';
+      return;
+    case 'event_id':
+      event.event_id = blankIsAbsent(stringField(field, value));
+      return;
+    case 'external_customer_id':
+      event.external_customer_id = blankIsAbsent(stringField(field, value));
+      return;
+    case 'properties':
+      event.properties = objectField(value);
+      return;
+    default:
+      event[field] = stringField(field, value);
+  }
+}
+
+/** Which of our fields the key between two quotes names. Its length and first letter leave at most one candidate. */
+function fieldAt(text: string, open: number, keyEnd: number): keyof EventFields | undefined {
+  if (keyEnd < 0) {
+    const key = stringAt(text, open, keyEnd);
+    return FIELDS.find((field) => field === key);
+  }
+  const candidate = FIELD_BY_SHAPE.get((keyEnd - open - 2) * 128 + text.charCodeAt(open + 1));
+  return candidate !== undefined && text.startsWith(candidate, open + 1) ? candidate : undefined;
+}
+
+const FIELDS = [
+  'event_id',
+  'event_name',
+  'external_customer_id',
+  'customer_id',
+  'timestamp',
+  'source',
+  'properties',
+] as const satisfies (keyof EventFields)[];
+const FIELD_BY_SHAPE = new Map(FIELDS.map((field) => [field.length * 128 + field.charCodeAt(0), field]));
+
+function stringField(field: string, value: Value): string | undefined {
+  const first = value.text.charCodeAt(value.start);
+  if (first === QUOTE) return stringAt(value.text, value.start, endOfString(value.text, value.start, value.end));
+  if (first === LETTER_N) return undefined;
+  throw invalid(field, 'must be a string');
+}
+
+function objectField(value: Value): Span | undefined {
+  const first = value.text.charCodeAt(value.start);
+  if (first === OPEN_BRACE) return { start: value.start, end: value.end };
+  if (first === LETTER_N) return undefined;
+  throw invalid('properties', 'must be an object');
+}
+
+function blankIsAbsent(text: string | undefined): string | undefined {
+  return text === undefined || text.trim() === '' ? undefined : text;
+}
+
+export type PropertyKind = 'string' | 'number' | 'boolean' | 'null' | 'object' | 'array';
+
+/** Strings are decoded; the text of everything else is as it was sent. */
+export type Property = { readonly kind: PropertyKind; readonly text: string };
+
+/** Whatever answers for the first-level properties of an event; a Map does too. */
+export type PropertySource = { get(key: string): Property | undefined };
+
+/** First-level access to the object in `text`; without one, an object that has nothing. */
+export function properties(text: string, start = 0, end = text.length): Properties {
+  return new Properties(text, start, end);
+}
+
+export class Properties implements PropertySource {
+  private readonly text: string;
+  private readonly start: number;
+  private readonly end: number;
+  /** Four positions per member: key, end of key, value, end of value. */
+  private marks: number[] | undefined;
+
+  constructor(text: string, start: number, end: number) {
+    this.text = text;
+    this.start = start;
+    this.end = end;
+  }
+
+  get(key: string): Property | undefined {
+    this.marks ??= membersOf(this.text, this.start, this.end);
+    const marks = this.marks;
+    for (let mark = marks.length - 4; mark >= 0; mark -= 4) {
+      if (isKey(this.text, key, marks[mark]!, marks[mark + 1]!)) {
+        return propertyAt(this.text, marks[mark + 2]!, marks[mark + 3]!);
+      }
+    }
+    return undefined;
+  }
+}
+
+export const NO_PROPERTIES: PropertySource = new Map<string, Property>();
+
+function membersOf(text: string, start: number, end: number): number[] {
+  const marks: number[] = [];
+  let at = skipBlanks(text, start, end);
+  if (text.charCodeAt(at) !== OPEN_BRACE) throw invalid('properties', 'must be an object');
+  at = skipBlanks(text, at + 1, end);
+  while (at < end && text.charCodeAt(at) !== CLOSE_BRACE) {
+    const keyEnd = endOfString(text, at, end);
+    const value = startOfValue(text, keyEnd, end);
+    const isString = text.charCodeAt(value) === QUOTE;
+    const valueEnd = isString ? endOfString(text, value, end) : endOfValue(text, value, end);
+    marks.push(at, keyEnd, value, valueEnd);
+    at = nextMember(text, valueEnd < 0 ? ~valueEnd : valueEnd, end);
+  }
+  return marks;
+}
+
+function isKey(text: string, key: string, open: number, keyEnd: number): boolean {
+  if (keyEnd < 0) return stringAt(text, open, keyEnd) === key;
+  return keyEnd - open - 2 === key.length && text.startsWith(key, open + 1);
+}
+
+function propertyAt(text: string, start: number, end: number): Property {
+  switch (text.charCodeAt(start)) {
+    case QUOTE:
+      return { kind: 'string', text: stringAt(text, start, end) };
+    case OPEN_BRACE:
+      return { kind: 'object', text: text.slice(start, end) };
+    case OPEN_BRACKET:
+      return { kind: 'array', text: text.slice(start, end) };
+    case LETTER_T:
+      return { kind: 'boolean', text: 'true' };
+    case LETTER_F:
+      return { kind: 'boolean', text: 'false' };
+    case LETTER_N:
+      return { kind: 'null', text: 'null' };
+    default:
+      return { kind: 'number', text: text.slice(start, end) };
+  }
+}
+
+/** The spans of the elements of the JSON array in `text`. */
+export function elementSpans(text: string, start = 0, end = text.length): Span[] {
+  const spans: Span[] = [];
+  let at = skipBlanks(text, start, end);
+  if (text.charCodeAt(at) !== OPEN_BRACKET) throw invalid('body', 'must be a JSON array');
+  at = skipBlanks(text, at + 1, end);
+  while (at < end && text.charCodeAt(at) !== CLOSE_BRACKET) {
+    const elementEnd = endOfValue(text, at, end);
+    spans.push({ start: at, end: elementEnd });
+    at = nextMember(text, elementEnd, end);
+  }
+  return spans;
+}
+
+/** Where the value of a key of the object in `text` stands; the last of two equal keys wins. */
+export function valueUnder(text: string, key: string): Span | undefined {
+  const marks = membersOf(text, 0, text.length);
+  for (let mark = marks.length - 4; mark >= 0; mark -= 4) {
+    if (!isKey(text, key, marks[mark]!, marks[mark + 1]!)) continue;
+    const end = marks[mark + 3]!;
+    return { start: marks[mark + 2]!, end: end < 0 ? ~end : end };
+  }
+  return undefined;
+}
+
+/** The spans of the elements of the array under a key of the object in `text`. */
+export function elementSpansUnder(text: string, key: string): Span[] {
+  const value = valueUnder(text, key);
+  if (value === undefined) throw invalid(key, 'is required');
+  if (text.charCodeAt(value.start) !== OPEN_BRACKET) throw invalid(key, 'must be an array');
+  return elementSpans(text, value.start, value.end);
+}
+
+const QUOTE = 34;
+const COMMA = 44;
+const COLON = 58;
+const OPEN_BRACKET = 91;
+const BACKSLASH = 92;
+const CLOSE_BRACKET = 93;
+const LETTER_F = 102;
+const LETTER_N = 110;
+const LETTER_T = 116;
+const OPEN_BRACE = 123;
+const CLOSE_BRACE = 125;
+
+function skipBlanks(text: string, from: number, end: number): number {
+  let at = from;
+  while (at < end && text.charCodeAt(at) <= 32) at++;
+  return at;
+}
+
+/** Just behind the closing quote of the string that opens at `open`; `~` of it when there was an escape. */
+function endOfString(text: string, open: number, end: number): number {
+  let escaped = false;
+  for (let at = open + 1; at < end; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) return escaped ? ~(at + 1) : at + 1;
+    if (code === BACKSLASH) {
+      escaped = true;
+      at++;
+    }
+  }
+  throw invalid('body', 'must be valid JSON');
+}
+
+/** The string between the quotes. JSON.parse decodes the rare one that has escapes, lone surrogates included. */
+function stringAt(text: string, open: number, end: number): string {
+  return end < 0 ? (JSON.parse(text.slice(open, ~end)) as string) : text.slice(open + 1, end - 1);
+}
+
+function startOfValue(text: string, keyEnd: number, end: number): number {
+  const colon = skipBlanks(text, keyEnd < 0 ? ~keyEnd : keyEnd, end);
+  if (text.charCodeAt(colon) !== COLON) throw invalid('body', 'must be valid JSON');
+  return skipBlanks(text, colon + 1, end);
+}
+
+function endOfValue(text: string, start: number, end: number): number {
+  const first = text.charCodeAt(start);
+  if (first === QUOTE) {
+    const after = endOfString(text, start, end);
+    return after < 0 ? ~after : after;
+  }
+  if (first === OPEN_BRACE || first === OPEN_BRACKET) return endOfNested(text, start, end);
+  let at = start;
+  while (at < end && !endsLiteral(text.charCodeAt(at))) at++;
+  if (at === start) throw invalid('body', 'must be valid JSON');
+  return at;
+}
+
+function endsLiteral(code: number): boolean {
+  return code <= 32 || code === COMMA || code === CLOSE_BRACE || code === CLOSE_BRACKET;
+}
+
+/** Brackets are only counted, so that any depth of nesting is walked without recursion. */
+function endOfNested(text: string, start: number, end: number): number {
+  let depth = 0;
+  for (let at = start; at < end; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      const after = endOfString(text, at, end);
+      at = (after < 0 ? ~after : after) - 1;
+    } else if (code === OPEN_BRACE || code === OPEN_BRACKET) depth++;
+    else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
+      depth--;
+      if (depth === 0) return at + 1;
+    }
+  }
+  throw invalid('body', 'must be valid JSON');
+}
+
+function nextMember(text: string, valueEnd: number, end: number): number {
+  const at = skipBlanks(text, valueEnd, end);
+  return text.charCodeAt(at) === COMMA ? skipBlanks(text, at + 1, end) : at;
+}

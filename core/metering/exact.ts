@@ -1,0 +1,127 @@
+/**
+ * An exact decimal number for the hot path: mantissa × 10^-scale. JSON numbers keep their exact text (decisions §5), so
+ * nothing here is ever a floating-point result: a mantissa is a safe integer, and where an integer would stop being
+ * safe the same arithmetic is done on a bigint. decimal.js would be exact as well, at 50 times the cost per event.
+ */
+const MAX_SAFE = Number.MAX_SAFE_INTEGER;
+
+/** 10^0 … 10^15 as numbers: every one of them is a safe integer. */
+export const POWERS_OF_TEN: readonly number[] = Array.from({ length: 16 }, (_, exponent) => 10 ** exponent);
+const BIG_POWERS_OF_TEN: bigint[] = Array.from({ length: 64 }, (_, exponent) => 10n ** BigInt(exponent));
+
+export class Exact {
+  /** The mantissa, unless `big` holds it. Always a safe integer. */
+  readonly small: number;
+  /** How many decimal places the mantissa carries; never negative. */
+  readonly scale: number;
+  readonly big: bigint | undefined;
+
+  constructor(small: number, scale: number, big: bigint | undefined) {
+    this.small = small;
+    this.scale = scale;
+    this.big = big;
+  }
+}
+
+export const EXACT_ZERO = new Exact(0, 0, undefined);
+export const EXACT_ONE = new Exact(1, 0, undefined);
+
+export function exactOf(mantissa: bigint, scale: number): Exact {
+  if (mantissa <= MAX_SAFE && mantissa >= -MAX_SAFE) return new Exact(Number(mantissa), scale, undefined);
+  return new Exact(0, scale, mantissa);
+}
+
+export function mantissaOf(value: Exact): bigint {
+  return value.big === undefined ? BigInt(value.small) : value.big;
+}
+
+export function plus(a: Exact, b: Exact): Exact {
+  if (a.big === undefined && b.big === undefined) {
+    const scale = a.scale > b.scale ? a.scale : b.scale;
+    const sum = alignedSmall(a, scale) + alignedSmall(b, scale);
+    if (isSafe(sum)) return new Exact(sum, scale, undefined);
+  }
+  const scale = Math.max(a.scale, b.scale);
+  return exactOf(mantissaAt(a, scale) + mantissaAt(b, scale), scale);
+}
+
+export function minus(a: Exact, b: Exact): Exact {
+  return plus(a, negated(b));
+}
+
+export function negated(value: Exact): Exact {
+  if (value.big === undefined) return new Exact(0 - value.small, value.scale, undefined);
+  return new Exact(0, value.scale, -value.big);
+}
+
+export function times(a: Exact, b: Exact): Exact {
+  if (a.big === undefined && b.big === undefined) {
+    const product = a.small * b.small;
+    if (isSafe(product)) return product === 0 ? EXACT_ZERO : new Exact(product, a.scale + b.scale, undefined);
+  }
+  return exactOf(mantissaOf(a) * mantissaOf(b), a.scale + b.scale);
+}
+
+/** Negative, zero or positive, as `a` is less than, equal to or greater than `b`. */
+export function compare(a: Exact, b: Exact): number {
+  const scale = a.scale > b.scale ? a.scale : b.scale;
+  if (a.big === undefined && b.big === undefined) {
+    const left = alignedSmall(a, scale);
+    const right = alignedSmall(b, scale);
+    if (isSafe(left) && isSafe(right)) return left - right;
+  }
+  const left = mantissaAt(a, scale);
+  const right = mantissaAt(b, scale);
+  return left < right ? -1 : left > right ? 1 : 0;
+}
+
+export function isZero(value: Exact): boolean {
+  return value.big === undefined ? value.small === 0 : value.big === 0n;
+}
+
+export function isNegative(value: Exact): boolean {
+  return value.big === undefined ? value.small < 0 : value.big < 0n;
+}
+
+/** The mantissa that the value has at a scale not smaller than its own. */
+export function mantissaAt(value: Exact, scale: number): bigint {
+  const mantissa = mantissaOf(value);
+  return scale === value.scale ? mantissa : mantissa * bigPowerOfTen(scale - value.scale);
+}
+
+/** The same as a number, or something not safe (also NaN) when it does not fit: callers must ask `isSafe`. */
+function alignedSmall(value: Exact, scale: number): number {
+  if (value.scale === scale) return value.small;
+  const aligned = value.small * POWERS_OF_TEN[scale - value.scale]!;
+  return isSafe(aligned) ? aligned : Number.NaN;
+}
+
+/** Two safe integers added or multiplied as numbers are exact if and only if the result is itself safe. */
+export function isSafe(value: number): boolean {
+  return value <= MAX_SAFE && value >= -MAX_SAFE;
+}
+
+export function bigPowerOfTen(exponent: number): bigint {
+  return BIG_POWERS_OF_TEN[exponent] ?? 10n ** BigInt(exponent);
+}
+
+/** Integer division rounded half away from zero. */
+export function divideRounded(numerator: bigint, divisor: bigint): bigint {
+  const quotient = numerator / divisor;
+  const rest = numerator % divisor;
+  const twice = rest < 0n ? -2n * rest : 2n * rest;
+  if (twice < (divisor < 0n ? -divisor : divisor)) return quotient;
+  return numerator < 0n === divisor < 0n ? quotient + 1n : quotient - 1n;
+}
+
+/** Plain decimal text, no exponent, no trailing zeros after the point. */
+export function exactText(value: Exact): string {
+  const mantissa = mantissaOf(value);
+  if (value.scale === 0) return mantissa.toString();
+  const digits = (mantissa < 0n ? -mantissa : mantissa).toString().padStart(value.scale + 1, '0');
+  const point = digits.length - value.scale;
+  let end = digits.length;
+  while (end > point && digits.charCodeAt(end - 1) === 48) end--;
+  const text = end > point ? `${digits.slice(0, point)}.${digits.slice(point, end)}` : digits.slice(0, point);
+  return mantissa < 0n ? `-${text}` : text;
+}

@@ -1,0 +1,201 @@
+/**
+ * The arithmetic of expressions that is more than adding and multiplying. Sums, differences, products and whole powers are
+ * exact; a quotient, root, logarithm or fractional power has 60 significant digits, half away from zero. A result that is
+ * no finite number (x/0, sqrt(-1), log(0), beyond 10^309) makes the event unusable, as it does where numbers are doubles.
+ */
+import { Decimal } from '../../decimal.ts';
+import {
+  bigPowerOfTen,
+  compare,
+  divideRounded,
+  EXACT_ONE,
+  EXACT_ZERO,
+  Exact,
+  exactOf,
+  exactText,
+  isNegative,
+  isSafe,
+  isZero,
+  mantissaAt,
+  mantissaOf,
+  minus,
+  negated,
+  plus,
+  POWERS_OF_TEN,
+  times,
+} from '../exact.ts';
+
+/** Thrown while one event is evaluated. The message may name a property and never holds a value. */
+export class UnusableEvent extends Error {}
+
+const SIGNIFICANT_DIGITS = 60;
+/** Where doubles would overflow; and the finest decimal place that an intermediate result keeps. */
+const MAX_WHOLE_DIGITS = 309;
+const MAX_SCALE = 400;
+const MAX_EXACT_POWER_DIGITS = 600;
+
+export function add(a: Exact, b: Exact): Exact {
+  return plus(a, b);
+}
+
+export function subtract(a: Exact, b: Exact): Exact {
+  return minus(a, b);
+}
+
+export function multiply(a: Exact, b: Exact): Exact {
+  const product = times(a, b);
+  return product.big === undefined && product.scale <= MAX_SCALE
+    ? product
+    : bounded(mantissaOf(product), product.scale);
+}
+
+export function divide(a: Exact, b: Exact): Exact {
+  if (isZero(b)) throw new UnusableEvent('the expression divides by zero');
+  if (isZero(a)) return EXACT_ZERO;
+  return divideSmall(a, b) ?? divideBig(a, b);
+}
+
+/** Quotients that end after a few digits, which most do: prices per thousand, quarters, eighths. */
+function divideSmall(a: Exact, b: Exact): Exact | undefined {
+  if (a.big !== undefined || b.big !== undefined) return undefined;
+  for (let places = 0; places <= 6; places++) {
+    const numerator = a.small * POWERS_OF_TEN[places]!;
+    if (!isSafe(numerator)) return undefined;
+    if (numerator % b.small !== 0) continue;
+    const quotient = numerator / b.small;
+    const scale = a.scale + places - b.scale;
+    if (scale >= 0) return new Exact(quotient, scale, undefined);
+    return exactOf(BigInt(quotient) * bigPowerOfTen(-scale), 0);
+  }
+  return undefined;
+}
+
+/** 60 significant digits: as many places are brought up that the integer quotient has 60 or 61 of them. */
+function divideBig(a: Exact, b: Exact): Exact {
+  const numerator = mantissaOf(a);
+  const divisor = mantissaOf(b);
+  const places = SIGNIFICANT_DIGITS + digitCount(divisor) - digitCount(numerator);
+  const scaledUp = places >= 0 ? numerator * bigPowerOfTen(places) : numerator;
+  const scaledDivisor = places >= 0 ? divisor : divisor * bigPowerOfTen(-places);
+  const spare = digitCount(scaledUp / scaledDivisor) - SIGNIFICANT_DIGITS;
+  const quotient = divideRounded(scaledUp, scaledDivisor * bigPowerOfTen(spare));
+  return shortened(quotient, a.scale - b.scale + places - spare);
+}
+
+function digitCount(value: bigint): number {
+  return value < 0n ? value.toString().length - 1 : value.toString().length;
+}
+
+/** The same number without trailing zeros behind the point, and within bounds. */
+function shortened(mantissa: bigint, scale: number): Exact {
+  if (scale <= 0) return bounded(mantissa * bigPowerOfTen(-scale), 0);
+  const text = mantissa.toString();
+  let zeros = 0;
+  while (zeros < scale && text.charCodeAt(text.length - 1 - zeros) === 48) zeros++;
+  return bounded(zeros === 0 ? mantissa : BigInt(text.slice(0, text.length - zeros)), scale - zeros);
+}
+
+function bounded(mantissa: bigint, scale: number): Exact {
+  if (scale > MAX_SCALE) return bounded(divideRounded(mantissa, bigPowerOfTen(scale - MAX_SCALE)), MAX_SCALE);
+  // Only a mantissa of more than 200 hexadecimal digits can be too long, so that the others need not be measured.
+  if (mantissa.toString(16).length > 200 && digitCount(mantissa) - scale > MAX_WHOLE_DIGITS) throw tooLarge();
+  return exactOf(mantissa, scale);
+}
+
+function tooLarge(): UnusableEvent {
+  return new UnusableEvent('the result of the expression is too large');
+}
+
+export type RoundingDirection = 'floor' | 'ceil' | 'round';
+
+export function toWhole(value: Exact, direction: RoundingDirection): Exact {
+  if (value.scale === 0) return value;
+  const divisor = value.scale < POWERS_OF_TEN.length ? POWERS_OF_TEN[value.scale] : undefined;
+  if (value.big === undefined && divisor !== undefined) return smallQuotient(value.small, divisor, direction);
+  return bigQuotient(mantissaOf(value), bigPowerOfTen(value.scale), direction);
+}
+
+/** floor, ceil or round of a quotient, without a quotient that was rounded before: ceil(duration / 60) is exact. */
+export function divideToWhole(a: Exact, b: Exact, direction: RoundingDirection): Exact {
+  if (isZero(b)) throw new UnusableEvent('the expression divides by zero');
+  if (a.big === undefined && b.big === undefined && a.scale === b.scale)
+    return smallQuotient(a.small, b.small, direction);
+  const scale = Math.max(a.scale, b.scale);
+  return bigQuotient(mantissaAt(a, scale), mantissaAt(b, scale), direction);
+}
+
+/** The remainder of safe integers is exact, and so is the quotient once the remainder is taken off. */
+function smallQuotient(numerator: number, divisor: number, direction: RoundingDirection): Exact {
+  const rest = numerator % divisor;
+  const quotient = (numerator - rest) / divisor;
+  const sign = numerator < 0 === divisor < 0 ? 1 : -1;
+  const isHalf = direction === 'round' && Math.abs(rest) >= Math.abs(divisor) - Math.abs(rest);
+  return new Exact(rest === 0 ? quotient : quotient + step(direction, sign, isHalf), 0, undefined);
+}
+
+function bigQuotient(numerator: bigint, divisor: bigint, direction: RoundingDirection): Exact {
+  if (direction === 'round') return exactOf(divideRounded(numerator, divisor), 0);
+  const rest = numerator % divisor;
+  const sign = numerator < 0n === divisor < 0n ? 1 : -1;
+  return exactOf(numerator / divisor + (rest === 0n ? 0n : BigInt(step(direction, sign, false))), 0);
+}
+
+/** What a quotient cut off towards zero still lacks, when there is a remainder. */
+function step(direction: RoundingDirection, sign: number, isHalf: boolean): number {
+  if (direction === 'round') return isHalf ? sign : 0;
+  if (direction === 'floor') return sign < 0 ? -1 : 0;
+  return sign > 0 ? 1 : 0;
+}
+
+export function absolute(value: Exact): Exact {
+  return isNegative(value) ? negated(value) : value;
+}
+
+export function greater(a: Exact, b: Exact): Exact {
+  return compare(a, b) >= 0 ? a : b;
+}
+
+export function lesser(a: Exact, b: Exact): Exact {
+  return compare(a, b) <= 0 ? a : b;
+}
+
+export function power(base: Exact, exponent: Exact): Exact {
+  const whole = wholeExponent(exponent);
+  if (whole === undefined) return fromDecimal(decimal(base).pow(decimal(exponent)));
+  if (whole < 0) return divide(EXACT_ONE, power(base, negated(exponent)));
+  if (whole === 0) return EXACT_ONE;
+  if (isZero(base)) return EXACT_ZERO;
+  if (digitCount(mantissaOf(base)) * whole > MAX_EXACT_POWER_DIGITS || base.scale * whole > MAX_SCALE) {
+    return fromDecimal(decimal(base).pow(whole));
+  }
+  return bounded(mantissaOf(base) ** BigInt(whole), base.scale * whole);
+}
+
+/** The exponent as an integer, if it is one of a size that can be counted with. */
+function wholeExponent(exponent: Exact): number | undefined {
+  const whole = toWhole(exponent, 'floor');
+  return whole.big === undefined && compare(whole, exponent) === 0 ? whole.small : undefined;
+}
+
+export function squareRoot(value: Exact): Exact {
+  if (isNegative(value)) throw new UnusableEvent('the expression takes the square root of a negative number');
+  return fromDecimal(decimal(value).sqrt());
+}
+
+export function naturalLogarithm(value: Exact): Exact {
+  if (isZero(value) || isNegative(value)) {
+    throw new UnusableEvent('the expression takes the logarithm of a number that is not positive');
+  }
+  return fromDecimal(decimal(value).ln());
+}
+
+function decimal(value: Exact): Decimal {
+  return new Decimal(exactText(value));
+}
+
+function fromDecimal(value: Decimal): Exact {
+  if (value.isNaN()) throw new UnusableEvent('the result of the expression is not a number');
+  if (!value.isFinite() || value.e > MAX_WHOLE_DIGITS) throw tooLarge();
+  const places = Math.min(value.decimalPlaces(), MAX_SCALE);
+  return bounded(BigInt(value.toFixed(places).replace('.', '')), places);
+}

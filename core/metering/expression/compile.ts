@@ -1,0 +1,328 @@
+/**
+ * From the syntax tree of an expression to closures over exact numbers, with its types checked on the way. All properties
+ * are numbers, except those compared with == or != to text, which are text. There is one kind of number: 2 and 2.0 are
+ * the same. Everything outside the table below (%, lists, maps, fields, macros, methods, …) is refused by name.
+ */
+import type { parse } from '@bufbuild/cel';
+import type { Property, PropertySource } from '../event-text.ts';
+import { compare, EXACT_ZERO, type Exact, exactOf, negated } from '../exact.ts';
+import { parseQuantity } from '../quantity.ts';
+import * as arithmetic from './arithmetic.ts';
+import { UnusableEvent } from './arithmetic.ts';
+
+export type Evaluate<T> = (properties: PropertySource) => T;
+export type Program = { readonly identifiers: readonly string[]; readonly evaluate: Evaluate<Exact> };
+
+type Parsed = ReturnType<typeof parse>;
+type Expr = NonNullable<Parsed['expr']>;
+type Refuse = (why: string) => Error;
+
+type Compiled =
+  | { readonly type: 'number'; readonly run: Evaluate<Exact> }
+  | { readonly type: 'boolean'; readonly run: Evaluate<boolean> }
+  | { readonly type: 'text'; readonly run: Evaluate<string> };
+
+const MAX_NODES = 200;
+
+/** The program of an expression that gives a number. */
+export function compileNumber(parsed: Parsed, text: string, refuse: Refuse): Program {
+  const root = parsed.expr as Expr;
+  const nodes = nodesOf(root, refuse);
+  const compiler = new Compiler({
+    textProperties: textPropertiesIn(nodes),
+    positions: positionsIn(parsed),
+    text,
+    refuse,
+  });
+  const compiled = compiler.compile(root);
+  if (compiled.type !== 'number') throw refuse(`must give a number, not ${TYPE_NAMES[compiled.type]}`);
+  return {
+    identifiers: [...new Set(nodes.map(identifierName).filter((name) => name !== undefined))],
+    evaluate: compiled.run,
+  };
+}
+
+const TYPE_NAMES = { number: 'a number', boolean: 'true or false', text: 'text' } as const;
+
+/** Every node in order of appearance. Whatever is not a constant, a property or a call is refused here. */
+function nodesOf(root: Expr, refuse: Refuse): Expr[] {
+  const nodes: Expr[] = [];
+  const open: Expr[] = [root];
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    nodes.push(node);
+    if (nodes.length > MAX_NODES) throw refuse(`has more than ${MAX_NODES} parts`);
+    const kind = node.exprKind;
+    if (kind.case === 'callExpr') {
+      if (kind.value.target !== undefined) throw refuse(`has no methods: .${kind.value.function}()`);
+      for (let at = kind.value.args.length - 1; at >= 0; at--) open.push(kind.value.args[at]!);
+    } else if (kind.case !== 'constExpr' && kind.case !== 'identExpr') {
+      throw refuse(`has no ${UNSUPPORTED[kind.case ?? ''] ?? 'such construct'}`);
+    }
+  }
+  return nodes;
+}
+
+const UNSUPPORTED: Record<string, string> = {
+  selectExpr: 'fields or macros: only first-level property names',
+  listExpr: 'lists',
+  structExpr: 'maps',
+  comprehensionExpr: 'macros',
+};
+
+function identifierName(node: Expr): string | undefined {
+  return node.exprKind.case === 'identExpr' ? node.exprKind.value.name : undefined;
+}
+
+/** Properties compared with text are text, and so are those compared with them. */
+function textPropertiesIn(nodes: readonly Expr[]): Set<string> {
+  const names = new Set<string>();
+  const comparisons = nodes.map(equalityOperands).filter((operands) => operands !== undefined);
+  for (let before = -1; before < names.size; ) {
+    before = names.size;
+    for (const [left, right] of comparisons) {
+      if (isText(left, names) && identifierName(right) !== undefined) names.add(identifierName(right) as string);
+      if (isText(right, names) && identifierName(left) !== undefined) names.add(identifierName(left) as string);
+    }
+  }
+  return names;
+}
+
+function equalityOperands(node: Expr): readonly [Expr, Expr] | undefined {
+  const kind = node.exprKind;
+  if (kind.case !== 'callExpr' || (kind.value.function !== '_==_' && kind.value.function !== '_!=_')) return undefined;
+  return [kind.value.args[0]!, kind.value.args[1]!];
+}
+
+function isText(node: Expr, names: ReadonlySet<string>): boolean {
+  const name = identifierName(node);
+  if (name !== undefined) return names.has(name);
+  return node.exprKind.case === 'constExpr' && node.exprKind.value.constantKind.case === 'stringValue';
+}
+
+/** Where each node begins in the text, counted in characters and not in UTF-16 units. */
+function positionsIn(parsed: Parsed): Record<string, number> {
+  return (parsed.sourceInfo?.positions ?? {}) as Record<string, number>;
+}
+
+type CompilerInput = {
+  readonly textProperties: ReadonlySet<string>;
+  readonly positions: Record<string, number>;
+  readonly text: string;
+  readonly refuse: Refuse;
+};
+
+class Compiler {
+  private readonly input: CompilerInput;
+
+  constructor(input: CompilerInput) {
+    this.input = input;
+  }
+
+  compile(node: Expr): Compiled {
+    const kind = node.exprKind;
+    if (kind.case === 'constExpr') return this.constant(node);
+    if (kind.case === 'identExpr') return this.property(kind.value.name);
+    if (kind.case === 'callExpr') return this.call(kind.value.function, kind.value.args);
+    throw this.input.refuse('has no such construct');
+  }
+
+  private constant(node: Expr): Compiled {
+    const constant = node.exprKind.case === 'constExpr' ? node.exprKind.value.constantKind : undefined;
+    switch (constant?.case) {
+      case 'int64Value':
+        return always(exactOf(BigInt(constant.value), 0));
+      case 'doubleValue':
+        return always(this.decimalAt(node, constant.value));
+      case 'boolValue': {
+        const truth = constant.value;
+        return { type: 'boolean', run: () => truth };
+      }
+      case 'stringValue': {
+        const text = constant.value;
+        return { type: 'text', run: () => text };
+      }
+      default:
+        throw this.input.refuse('has only numbers, text, true and false as constants');
+    }
+  }
+
+  /** The parser rounds decimal literals to doubles; their exact value is read again from where they stand. */
+  private decimalAt(node: Expr, rounded: number): Exact {
+    const rest = [...this.input.text].slice(this.input.positions[String(node.id)]).join('');
+    const literal = /^-?[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?/.exec(rest)?.[0] ?? '';
+    const value = parseQuantity(literal);
+    if (typeof value === 'string') throw this.input.refuse(`has a constant that ${value}: ${literal}`);
+    if (Number(literal) !== rounded) throw this.input.refuse(`has a constant that cannot be read: ${literal}`);
+    return value;
+  }
+
+  private property(name: string): Compiled {
+    if (this.input.textProperties.has(name)) return { type: 'text', run: (properties) => textOf(name, properties) };
+    return { type: 'number', run: (properties) => numberOf(name, properties) };
+  }
+
+  private call(name: string, args: readonly Expr[]): Compiled {
+    if (name === '_?_:_') return this.conditional(args);
+    if (name === '_&&_' || name === '_||_') return this.logical(name === '_||_', args);
+    if (name === '!_') {
+      const operand = this.expectBoolean(args[0]!, '!');
+      return { type: 'boolean', run: (properties) => !operand(properties) };
+    }
+    if (name === '_==_' || name === '_!=_') return this.equality(name === '_==_', args);
+    const order = ORDERS.get(name);
+    if (order !== undefined) return this.ordering(name, order, args);
+    return { type: 'number', run: this.numeric(name, args) };
+  }
+
+  private conditional(args: readonly Expr[]): Compiled {
+    const condition = this.expectBoolean(args[0]!, '? :');
+    const yes = this.compile(args[1]!);
+    const no = this.compile(args[2]!);
+    if (yes.type !== no.type) throw this.input.refuse('has a ? : whose two results are not of the same type');
+    const run = (properties: PropertySource) => (condition(properties) ? yes.run(properties) : no.run(properties));
+    return { type: yes.type, run } as Compiled;
+  }
+
+  /** As CEL has it: an operand that cannot be evaluated does not matter where the other one decides. */
+  private logical(deciding: boolean, args: readonly Expr[]): Compiled {
+    const operator = deciding ? '||' : '&&';
+    const left = this.expectBoolean(args[0]!, operator);
+    const right = this.expectBoolean(args[1]!, operator);
+    const run = (properties: PropertySource): boolean => {
+      let first: boolean;
+      try {
+        first = left(properties);
+      } catch (error) {
+        if (error instanceof UnusableEvent && right(properties) === deciding) return deciding;
+        throw error;
+      }
+      return first === deciding ? deciding : right(properties);
+    };
+    return { type: 'boolean', run };
+  }
+
+  private equality(expected: boolean, args: readonly Expr[]): Compiled {
+    const left = this.compile(args[0]!);
+    const right = this.compile(args[1]!);
+    if (left.type === 'number' && right.type === 'number') {
+      const a = left.run;
+      const b = right.run;
+      return { type: 'boolean', run: (properties) => (compare(a(properties), b(properties)) === 0) === expected };
+    }
+    if (left.type !== right.type) throw this.input.refuse('compares values of different types');
+    const a = left.run as Evaluate<string | boolean>;
+    const b = right.run as Evaluate<string | boolean>;
+    return { type: 'boolean', run: (properties) => (a(properties) === b(properties)) === expected };
+  }
+
+  private ordering(name: string, order: (sign: number) => boolean, args: readonly Expr[]): Compiled {
+    const left = this.expectNumber(args[0]!, operatorText(name));
+    const right = this.expectNumber(args[1]!, operatorText(name));
+    return { type: 'boolean', run: (properties) => order(compare(left(properties), right(properties))) };
+  }
+
+  private numeric(name: string, args: readonly Expr[]): Evaluate<Exact> {
+    const binary = BINARY.get(name);
+    const unary = UNARY.get(name);
+    const count = binary !== undefined ? 2 : 1;
+    if (binary === undefined && unary === undefined) throw this.input.refuse(`has no ${operatorText(name)}`);
+    if (args.length !== count)
+      throw this.input.refuse(`calls ${name} with ${args.length} arguments, it takes ${count}`);
+    if (binary === undefined) return this.unary(name, unary as Unary, args[0]!);
+    const left = this.expectNumber(args[0]!, operatorText(name));
+    const right = this.expectNumber(args[1]!, operatorText(name));
+    return (properties) => binary(left(properties), right(properties));
+  }
+
+  /** floor, ceil and round of a quotient are taken of the exact quotient, not of one rounded to 60 digits. */
+  private unary(name: string, apply: Unary, arg: Expr): Evaluate<Exact> {
+    const kind = arg.exprKind;
+    if (isRounding(name) && kind.case === 'callExpr' && kind.value.function === '_/_') {
+      const dividend = this.expectNumber(kind.value.args[0]!, '/');
+      const divisor = this.expectNumber(kind.value.args[1]!, '/');
+      return (properties) => arithmetic.divideToWhole(dividend(properties), divisor(properties), name);
+    }
+    const operand = this.expectNumber(arg, operatorText(name));
+    return (properties) => apply(operand(properties));
+  }
+
+  private expectNumber(node: Expr, user: string): Evaluate<Exact> {
+    const compiled = this.compile(node);
+    if (compiled.type === 'number') return compiled.run;
+    const name = identifierName(node);
+    if (name !== undefined) throw this.input.refuse(`uses the property ${name} both as text and as a number`);
+    throw this.input.refuse(`uses ${TYPE_NAMES[compiled.type]} where ${user} takes a number`);
+  }
+
+  private expectBoolean(node: Expr, user: string): Evaluate<boolean> {
+    const compiled = this.compile(node);
+    if (compiled.type === 'boolean') return compiled.run;
+    throw this.input.refuse(`uses ${TYPE_NAMES[compiled.type]} where ${user} takes a condition`);
+  }
+}
+
+type Unary = (value: Exact) => Exact;
+type Binary = (a: Exact, b: Exact) => Exact;
+
+const BINARY = new Map<string, Binary>([
+  ['_+_', arithmetic.add],
+  ['_-_', arithmetic.subtract],
+  ['_*_', arithmetic.multiply],
+  ['_/_', arithmetic.divide],
+  ['max', arithmetic.greater],
+  ['min', arithmetic.lesser],
+  ['pow', arithmetic.power],
+]);
+
+const UNARY = new Map<string, Unary>([
+  ['-_', negated],
+  ['double', (value) => value],
+  ['abs', arithmetic.absolute],
+  ['floor', (value) => arithmetic.toWhole(value, 'floor')],
+  ['ceil', (value) => arithmetic.toWhole(value, 'ceil')],
+  ['round', (value) => arithmetic.toWhole(value, 'round')],
+  ['sqrt', arithmetic.squareRoot],
+  ['log', arithmetic.naturalLogarithm],
+]);
+
+const ORDERS = new Map<string, (sign: number) => boolean>([
+  ['_<_', (sign) => sign < 0],
+  ['_<=_', (sign) => sign <= 0],
+  ['_>_', (sign) => sign > 0],
+  ['_>=_', (sign) => sign >= 0],
+]);
+
+function isRounding(name: string): name is arithmetic.RoundingDirection {
+  return name === 'floor' || name === 'ceil' || name === 'round';
+}
+
+/** The tree writes operators as "_+_" and functions as "max". */
+function operatorText(name: string): string {
+  return /^[A-Za-z]/.test(name) ? `${name}()` : name.replaceAll('_', '').replace('@', '');
+}
+
+function always(value: Exact): Compiled {
+  return { type: 'number', run: () => value };
+}
+
+function numberOf(name: string, properties: PropertySource): Exact {
+  const property = properties.get(name);
+  if (property === undefined) return EXACT_ZERO;
+  if (property.kind !== 'number' && property.kind !== 'string') throw notA('number', name, property);
+  const value = parseQuantity(property.text);
+  if (typeof value === 'string') throw new UnusableEvent(`property "${name}" ${value}`);
+  return value;
+}
+
+/** A missing text is empty, as a missing number is 0. */
+function textOf(name: string, properties: PropertySource): string {
+  const property = properties.get(name);
+  if (property === undefined) return '';
+  if (property.kind !== 'string') throw notA('text', name, property);
+  return property.text;
+}
+
+function notA(wanted: 'number' | 'text', name: string, property: Property): UnusableEvent {
+  if (property.kind === 'null') return new UnusableEvent(`property "${name}" is null`);
+  return new UnusableEvent(`property "${name}" is not ${wanted === 'number' ? 'a number' : 'text'}`);
+}

@@ -1,0 +1,47 @@
+/**
+ * Which meters an event feeds. event_name "is the primary matching field. Several meters may track the same event with
+ * different filters and aggregation" (specification, Meter). All filters must hold, and in each any listed value may.
+ */
+import { type CompiledMeter, compileMeter } from './compiled-meter.ts';
+import type { PropertySource } from './event-text.ts';
+import { accepts } from './filter.ts';
+import type { MeterDefinition } from './meter-definition.ts';
+
+/** The meters of one tenant and environment, by the event that they track. */
+export type MeterIndex = ReadonlyMap<string, readonly CompiledMeter[]>;
+
+export function compileMeters(definitions: Iterable<MeterDefinition>): MeterIndex {
+  const index = new Map<string, CompiledMeter[]>();
+  for (const definition of definitions) {
+    const meter = compileMeter(definition);
+    const sameEvent = index.get(meter.event_name);
+    if (sameEvent === undefined) index.set(meter.event_name, [meter]);
+    else sameEvent.push(meter);
+  }
+  return index;
+}
+
+/** Whether an event of the meter's name passes its filters. */
+export function matches(meter: CompiledMeter, properties: PropertySource): boolean {
+  for (const filter of meter.filters) if (!accepts(filter, properties.get(filter.key))) return false;
+  return true;
+}
+
+export type Refusal = {
+  readonly key: string;
+  readonly accepted: readonly string[];
+  readonly why: 'missing' | 'not an accepted value' | 'not a string, number or boolean';
+};
+
+/** The first filter that refuses the event, for the event debugger; nothing when the event matches. */
+export function whyNot(meter: CompiledMeter, properties: PropertySource): Refusal | undefined {
+  for (const filter of meter.filters) {
+    const property = properties.get(filter.key);
+    if (accepts(filter, property)) continue;
+    const accepted = [...filter.values];
+    if (property === undefined) return { key: filter.key, accepted, why: 'missing' };
+    const scalar = property.kind === 'string' || property.kind === 'number' || property.kind === 'boolean';
+    return { key: filter.key, accepted, why: scalar ? 'not an accepted value' : 'not a string, number or boolean' };
+  }
+  return undefined;
+}

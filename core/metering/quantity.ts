@@ -1,0 +1,154 @@
+/**
+ * A quantity is a decimal number as text on the wire and Decimal(76, 24) in the store: "wide enough that a sum cannot
+ * overflow silently" (decisions §5). A usable value is less than 10^24 in magnitude and has at most 24 decimal places;
+ * anything else is refused with a reason and never rounded or defaulted to 0 (decisions §9).
+ */
+import { Decimal } from '../decimal.ts';
+import {
+  bigPowerOfTen,
+  divideRounded,
+  Exact,
+  EXACT_ZERO,
+  exactOf,
+  exactText,
+  isSafe,
+  mantissaAt,
+  mantissaOf,
+  POWERS_OF_TEN,
+} from './exact.ts';
+
+export const QUANTITY_PLACES = 24;
+const QUANTITY_DIGITS = 24;
+const QUANTITY_LIMIT = 10n ** BigInt(QUANTITY_DIGITS + QUANTITY_PLACES);
+
+export type NotAQuantity = 'is not a number' | 'is too large' | 'has too many decimal places';
+
+/**
+ * The quantity that a number text of JSON, or a numeric string, stands for. Numeric strings may have blanks around them,
+ * a sign, and either side of the point empty; hexadecimal, Infinity, NaN and digit separators are not numbers.
+ */
+export function parseQuantity(text: string): Exact | NotAQuantity {
+  const length = text.length;
+  if (length > 17) return parseAnyQuantity(text);
+  let at = 0;
+  let point = -1;
+  let digits = 0;
+  let mantissa = 0;
+  const negative = text.charCodeAt(0) === 45;
+  if (negative) at = 1;
+  for (; at < length; at++) {
+    const digit = text.charCodeAt(at) - 48;
+    if (digit >= 0 && digit <= 9) {
+      mantissa = mantissa * 10 + digit;
+      digits++;
+    } else if (digit === -2 && point === -1) point = at;
+    else return parseAnyQuantity(text);
+  }
+  if (digits === 0 || digits > 15) return parseAnyQuantity(text);
+  return new Exact(negative ? 0 - mantissa : mantissa, point === -1 ? 0 : length - 1 - point, undefined);
+}
+
+const NUMBER_TEXT = /^([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?$/;
+
+/** The same for every text: long ones, exponents, blanks around. Sizes are judged before any big integer is made. */
+function parseAnyQuantity(text: string): Exact | NotAQuantity {
+  const parts = NUMBER_TEXT.exec(text.trim());
+  if (parts === null) return 'is not a number';
+  const [, sign, whole = '', fraction = '', exponent = '0'] = parts;
+  const written = whole + fraction;
+  if (written === '') return 'is not a number';
+  let first = 0;
+  while (first < written.length && written.charCodeAt(first) === 48) first++;
+  if (first === written.length) return EXACT_ZERO;
+  let last = written.length;
+  while (written.charCodeAt(last - 1) === 48) last--;
+  const digits = last - first;
+  const power = Number(exponent) - fraction.length + (written.length - last);
+  if (digits + power > QUANTITY_DIGITS) return 'is too large';
+  if (power < -QUANTITY_PLACES) return 'has too many decimal places';
+  const mantissa = BigInt(written.slice(first, last)) * (power > 0 ? bigPowerOfTen(power) : 1n);
+  return exactOf(sign === '-' ? -mantissa : mantissa, power < 0 ? -power : 0);
+}
+
+/** A computed number as a quantity: rounded half away from zero to 24 places, refused where it is too large. */
+export function quantityOfResult(value: Exact): Exact | NotAQuantity {
+  if (value.big === undefined && value.scale <= QUANTITY_PLACES) return value;
+  const rounded =
+    value.scale <= QUANTITY_PLACES
+      ? mantissaAt(value, QUANTITY_PLACES)
+      : divideRounded(mantissaOf(value), bigPowerOfTen(value.scale - QUANTITY_PLACES));
+  if (rounded >= QUANTITY_LIMIT || rounded <= -QUANTITY_LIMIT) return 'is too large';
+  return value.scale <= QUANTITY_PLACES ? value : exactOf(rounded, QUANTITY_PLACES);
+}
+
+/** The integer that the store keeps: the quantity times 10^24. */
+export function scaledOf(quantity: Exact): bigint {
+  return mantissaAt(quantity, QUANTITY_PLACES);
+}
+
+export function quantityOfScaled(scaled: bigint): Exact {
+  return exactOf(scaled, QUANTITY_PLACES);
+}
+
+export function decimalOf(quantity: Exact): Decimal {
+  return new Decimal(exactText(quantity));
+}
+
+export function decimalOfScaled(scaled: bigint): Decimal {
+  return new Decimal(exactText(exactOf(scaled, QUANTITY_PLACES)));
+}
+
+/** The integer of a decimal that came from the store; one with more than 24 places is a mistake of ours and thrown. */
+export function scaledOfDecimal(value: Decimal): bigint {
+  if (!value.isFinite() || value.decimalPlaces() > QUANTITY_PLACES) throw new RangeError('not a stored quantity');
+  return BigInt(value.toFixed(QUANTITY_PLACES).replace('.', ''));
+}
+
+/**
+ * A running sum that is always exact. As long as the total is a safe integer at the finest scale seen, adding is one
+ * addition of numbers; what would not fit is moved into a bigint, and the numbers start again from zero.
+ */
+export class ExactSum {
+  private small = 0;
+  private scale = 0;
+  private spilled = 0n;
+
+  add(quantity: Exact): void {
+    if (quantity.big === undefined) {
+      if (quantity.scale === this.scale) {
+        const sum = this.small + quantity.small;
+        if (isSafe(sum)) {
+          this.small = sum;
+          return;
+        }
+      } else if (this.addAtOtherScale(quantity.small, quantity.scale)) return;
+    }
+    this.spilled += scaledOf(quantity);
+  }
+
+  addScaled(scaled: bigint): void {
+    this.spilled += scaled;
+  }
+
+  addSum(other: ExactSum): void {
+    this.spilled += other.scaled;
+  }
+
+  /** The total times 10^24. */
+  get scaled(): bigint {
+    if (this.small === 0) return this.spilled;
+    return this.spilled + BigInt(this.small) * bigPowerOfTen(QUANTITY_PLACES - this.scale);
+  }
+
+  private addAtOtherScale(mantissa: number, scale: number): boolean {
+    const finer = scale > this.scale;
+    const factor = POWERS_OF_TEN[finer ? scale - this.scale : this.scale - scale];
+    if (factor === undefined) return false;
+    const mine = finer ? this.small * factor : this.small;
+    const theirs = finer ? mantissa : mantissa * factor;
+    if (!isSafe(mine) || !isSafe(theirs) || !isSafe(mine + theirs)) return false;
+    this.small = mine + theirs;
+    if (finer) this.scale = scale;
+    return true;
+  }
+}

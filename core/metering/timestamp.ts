@@ -1,0 +1,125 @@
+/**
+ * "Timestamps are ISO 8601 date-time strings" (specification): RFC 3339 text to microseconds since 1970 in UTC. A number
+ * holds them exactly until the year 2255. Parts finer than a microsecond are cut off downwards. The zero time
+ * 0001-01-01T00:00:00Z, which some producers send for "not set", counts as absent.
+ */
+export const US_PER_SECOND = 1_000_000;
+export const US_PER_MINUTE = 60 * US_PER_SECOND;
+export const US_PER_HOUR = 60 * US_PER_MINUTE;
+export const US_PER_DAY = 24 * US_PER_HOUR;
+
+export type NotATimestamp = 'absent' | 'malformed' | 'out of range';
+
+const EARLIEST_US = daysSince1970(1900, 1, 1) * US_PER_DAY;
+const END_US = daysSince1970(2255, 1, 1) * US_PER_DAY;
+const ZERO_TIME_SECONDS = daysSince1970(1, 1, 1) * 86_400;
+
+/** Strict: no missing seconds, no zone-less times, no 24:00, no leap second, 1 to 9 digits of a fraction. */
+export function parseTimestamp(text: string): number | NotATimestamp {
+  const year = digitsAt(text, 0, 2) * 100 + digitsAt(text, 2, 2);
+  const month = digitsAt(text, 5, 2);
+  const day = digitsAt(text, 8, 2);
+  const hour = digitsAt(text, 11, 2);
+  const minute = digitsAt(text, 14, 2);
+  const second = digitsAt(text, 17, 2);
+  if (!hasSeparators(text)) return 'malformed';
+  // A part that was not all digits is NaN, and no comparison with NaN holds.
+  if (!(hour <= 23 && minute <= 59 && second <= 59 && year >= 0)) return 'malformed';
+  if (!(month >= 1 && month <= 12 && day >= 1 && day <= daysInMonth(year, month))) return 'malformed';
+
+  const zone = endOfFraction(text);
+  const offset = offsetSeconds(text, zone);
+  if (!(zone > 0) || Number.isNaN(offset)) return 'malformed';
+  const seconds = daysSince1970(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset;
+  if (seconds === ZERO_TIME_SECONDS) return 'absent';
+  const us = seconds * US_PER_SECOND + microsecondsOfFraction(text, zone);
+  return us >= EARLIEST_US && us < END_US ? us : 'out of range';
+}
+
+/** RFC 3339 in UTC, with as many digits of the fraction as are needed and none when it is zero. */
+export function formatTimestamp(us: number): string {
+  const days = Math.floor(us / US_PER_DAY);
+  let rest = us - days * US_PER_DAY;
+  const hour = Math.floor(rest / US_PER_HOUR);
+  rest -= hour * US_PER_HOUR;
+  const minute = Math.floor(rest / US_PER_MINUTE);
+  rest -= minute * US_PER_MINUTE;
+  const second = Math.floor(rest / US_PER_SECOND);
+  const fraction = rest - second * US_PER_SECOND;
+  const time = `${padded(hour, 2)}:${padded(minute, 2)}:${padded(second, 2)}`;
+  return `${dateText(days)}T${time}${fraction === 0 ? '' : `.${padded(fraction, 6).replace(/0+$/, '')}`}Z`;
+}
+
+function digitsAt(text: string, from: number, count: number): number {
+  let value = 0;
+  for (let at = from; at < from + count; at++) {
+    const digit = text.charCodeAt(at) - 48;
+    if (!(digit >= 0 && digit <= 9)) return Number.NaN;
+    value = value * 10 + digit;
+  }
+  return value;
+}
+
+function hasSeparators(text: string): boolean {
+  const t = text.charCodeAt(10);
+  return (
+    text.charCodeAt(4) === 45 &&
+    text.charCodeAt(7) === 45 &&
+    (t === 84 || t === 116) &&
+    text.charCodeAt(13) === 58 &&
+    text.charCodeAt(16) === 58
+  );
+}
+
+/** Where the zone begins; -1 when the fraction has no digit or more than nine. */
+function endOfFraction(text: string): number {
+  if (text.charCodeAt(19) !== 46) return 19;
+  let at = 20;
+  while (text.charCodeAt(at) >= 48 && text.charCodeAt(at) <= 57) at++;
+  return at > 20 && at <= 29 ? at : -1;
+}
+
+function microsecondsOfFraction(text: string, end: number): number {
+  let value = 0;
+  for (let at = 20; at < 26; at++) value = value * 10 + (at < end ? text.charCodeAt(at) - 48 : 0);
+  return value;
+}
+
+/** What the zone adds to UTC, in seconds; NaN when it is not the end of a well-formed timestamp. */
+function offsetSeconds(text: string, at: number): number {
+  const sign = text.charCodeAt(at);
+  if (sign === 90 || sign === 122) return text.length === at + 1 ? 0 : Number.NaN;
+  if ((sign !== 43 && sign !== 45) || text.length !== at + 6 || text.charCodeAt(at + 3) !== 58) return Number.NaN;
+  const hours = digitsAt(text, at + 1, 2);
+  const minutes = digitsAt(text, at + 4, 2);
+  if (!(hours <= 23 && minutes <= 59)) return Number.NaN;
+  return (sign === 45 ? -1 : 1) * (hours * 3600 + minutes * 60);
+}
+
+const DAYS_IN_MONTH = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+function daysInMonth(year: number, month: number): number {
+  if (month === 2 && isLeap(year)) return 29;
+  return DAYS_IN_MONTH[month - 1]!;
+}
+
+function isLeap(year: number): boolean {
+  return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+}
+
+/** Days of the proleptic Gregorian calendar. Years are counted from March, so that the leap day is the last of a year. */
+function daysSince1970(year: number, month: number, day: number): number {
+  const y = month > 2 ? year : year - 1;
+  const monthFromMarch = month > 2 ? month - 3 : month + 9;
+  const dayOfYear = Math.floor((153 * monthFromMarch + 2) / 5) + day - 1;
+  return 365 * y + Math.floor(y / 4) - Math.floor(y / 100) + Math.floor(y / 400) + dayOfYear - 719_468;
+}
+
+function dateText(days: number): string {
+  const date = new Date(days * 86_400_000);
+  return `${padded(date.getUTCFullYear(), 4)}-${padded(date.getUTCMonth() + 1, 2)}-${padded(date.getUTCDate(), 2)}`;
+}
+
+function padded(value: number, width: number): string {
+  return String(value).padStart(width, '0');
+}

@@ -1,0 +1,94 @@
+/**
+ * Rounding and showing money: "Round half away from zero to the ISO-4217 minor unit (`currency-codes`, not Intl)"
+ * (decisions §6; pricing-and-invoicing §2.1). Each invoice line is rounded first, then the lines are summed.
+ */
+import currencyCodes from 'currency-codes';
+import { Decimal, type DecimalInput, sumOf } from './decimal.ts';
+import { invalid } from './error.ts';
+
+/** Half away from zero to the currency's minor unit, for positive and negative amounts alike. */
+export function roundMoney(amount: DecimalInput, currency: string): Decimal {
+  const rounded = new Decimal(amount).toDecimalPlaces(minorUnits(currency), Decimal.ROUND_HALF_UP);
+  return withoutNegativeZero(rounded);
+}
+
+/** The subtotal of an invoice: every line rounded to the currency first, then summed. */
+export function sumOfRounded(amounts: readonly DecimalInput[], currency: string): Decimal {
+  return sumOf(amounts.map((amount) => roundMoney(amount, currency)));
+}
+
+/** Decimals of the currency's minor unit: 2 for usd, 0 for jpy, 3 for bhd. */
+export function minorUnits(currency: string): number {
+  const known = findCurrency(currency);
+  if (known === undefined) throw invalid('currency', `${JSON.stringify(currency)} is not an ISO 4217 currency`);
+  return known.digits;
+}
+
+/** The stored form of a currency code (lower case), or a validation error that names the field. */
+export function checkCurrency(currency: string, field = 'currency'): string {
+  if (findCurrency(currency) === undefined)
+    throw invalid(field, `${JSON.stringify(currency)} is not an ISO 4217 currency`);
+  return currency.toLowerCase();
+}
+
+/** Symbol and amount: "$12.50", with every digit of a sub-cent unit price ("$0.000125"). */
+export function displayAmount(amount: DecimalInput, currency: string): string {
+  return withSymbol(amount, symbolOf(currency), minorUnits(currency));
+}
+
+/** As `displayAmount`, for custom price units, which bring their own symbol and have no minor unit. */
+export function withSymbol(amount: DecimalInput, symbol: string, decimalsAtLeast = 0): string {
+  const value = new Decimal(amount);
+  const digits = value.abs().toFixed(Math.max(decimalsAtLeast, value.decimalPlaces()));
+  const gap = /\p{L}$/u.test(symbol) ? ' ' : '';
+  return `${value.isNegative() && !value.isZero() ? '-' : ''}${symbol}${gap}${digits}`;
+}
+
+/**
+ * Digits that an amount or quantity may have before and after the point. Every product of two such values is exact at
+ * our 60 digits but for its last places, far below any minor unit, and no text can make a number of unbounded size.
+ */
+export const MAX_INTEGER_DIGITS = 20;
+export const MAX_FRACTION_DIGITS = 18;
+const DECIMAL_TEXT = /^-?(\d+)(?:\.(\d+))?$/;
+
+/** Decimal text, strictly: digits with at most one point and an optional minus; undefined for anything else. */
+export function parseDecimal(text: string): Decimal | undefined {
+  const parts = DECIMAL_TEXT.exec(text);
+  if (parts === null) return undefined;
+  const integerDigits = (parts[1] ?? '').replace(/^0+/, '').length;
+  const fractionDigits = (parts[2] ?? '').replace(/0+$/, '').length;
+  if (integerDigits > MAX_INTEGER_DIGITS || fractionDigits > MAX_FRACTION_DIGITS) return undefined;
+  return withoutNegativeZero(new Decimal(text));
+}
+
+/** `-0` would print as "-0" in JSON. */
+function withoutNegativeZero(value: Decimal): Decimal {
+  return value.isZero() ? value.abs() : value;
+}
+
+/** ISO 4217 lists these with the minor unit "N.A."; nothing can be rounded to them, so nothing is billed in them. */
+const NO_MINOR_UNIT = new Set('XAG XAU XBA XBB XBC XBD XDR XPD XPT XSU XTS XUA XXX'.split(' '));
+
+/** In force since 2025-03-31, after the list of the package was published. */
+const NEWER_CURRENCIES: ReadonlyMap<string, { digits: number }> = new Map([['XCG', { digits: 2 }]]);
+
+function findCurrency(currency: string): { digits: number } | undefined {
+  const code = currency.toUpperCase();
+  if (!/^[A-Z]{3}$/.test(code) || NO_MINOR_UNIT.has(code)) return undefined;
+  return currencyCodes.code(code) ?? NEWER_CURRENCIES.get(code);
+}
+
+const symbols = new Map<string, string>();
+
+/** Intl serves for the symbol only; "CA$" and "A$" keep apart what share the sign "$". */
+function symbolOf(currency: string): string {
+  const code = currency.toUpperCase();
+  let symbol = symbols.get(code);
+  if (symbol === undefined) {
+    const parts = new Intl.NumberFormat('en-US', { style: 'currency', currency: code }).formatToParts(0);
+    symbol = parts.find((part) => part.type === 'currency')?.value ?? code;
+    symbols.set(code, symbol);
+  }
+  return symbol;
+}

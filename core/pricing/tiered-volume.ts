@@ -1,0 +1,17 @@
+/**
+ * TIERED / VOLUME: find the first tier with quantity ≤ up_to (else the last); quantity × unit_amount + flat_amount of
+ * *that* tier only. "boundaries are inclusive" (specification, PriceTier; pricing-and-invoicing §2.2).
+ */
+import { inTierOrder } from '../catalogue/price.ts';
+import type { Decimal } from '../decimal.ts';
+import { invalid } from '../error.ts';
+import { type ChargePart, chargePart, type PriceTerms } from './terms.ts';
+
+export function tieredVolume(price: PriceTerms, quantity: Decimal): ChargePart[] {
+  const tiers = inTierOrder(price.tiers ?? []);
+  const fits = tiers.findIndex(({ up_to }) => up_to === null || up_to === undefined || quantity.lte(up_to));
+  const index = fits === -1 ? tiers.length - 1 : fits;
+  const tier = tiers[index];
+  if (tier === undefined) throw invalid('tiers', 'needs at least one tier for TIERED');
+  return [chargePart(index, quantity, tier)];
+}

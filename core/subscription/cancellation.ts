@@ -1,0 +1,95 @@
+/**
+ * Cancellation rules of the specification. "immediate with a past cancel_at records a backdated effective date;
+ * immediate with a future cancel_at returns a validation error that points to scheduled_date; scheduled_date requires
+ * cancel_at strictly in the future, the subscription stays active until that time, then terminates; trialing
+ * subscriptions can be cancelled with a backdated cancel_at." A backdated date must lie after the start of the running
+ * period: what was invoiced already is not taken back here (api/10, "Cancel"). Draft, cancelled, scheduled and inherited
+ * subscriptions are refused (behaviour/pricing-and-invoicing §2.6).
+ */
+import type { CANCELLATION_TYPES, Subscription } from '../catalogue/subscription.ts';
+import { invalid } from '../error.ts';
+import { formatTimestamp } from '../time/timestamp.ts';
+import { instantOf } from './calendar.ts';
+import { stateAfter } from './moves.ts';
+
+export type CancellationRequest = {
+  cancellation_type: (typeof CANCELLATION_TYPES)[number];
+  cancel_at?: string | null;
+};
+
+export type Cancellation = {
+  /** When it ends, or ended. */
+  effective_date: string;
+  /** What changes on the record now. */
+  changes: Partial<Subscription>;
+};
+
+export function cancellationOf(subscription: Subscription, request: CancellationRequest, now: number): Cancellation {
+  checkCancellable(subscription);
+  switch (request.cancellation_type) {
+    case 'immediate':
+      return endedAt(backdated(subscription, request.cancel_at, now), subscription, now);
+    case 'scheduled_date':
+      return scheduledFor(future(request.cancel_at, now), subscription, false);
+    case 'end_of_period':
+      if (request.cancel_at) throw invalid('cancel_at', 'belongs to scheduled_date or immediate, not to end_of_period');
+      return scheduledFor(instantOf(subscription.current_period_end), subscription, true);
+  }
+}
+
+function checkCancellable(subscription: Subscription): void {
+  if (stateAfter('cancel', subscription.subscription_status) === undefined) {
+    throw invalid(
+      'subscription_status',
+      `a subscription that is ${subscription.subscription_status} cannot be cancelled`,
+    );
+  }
+  if (subscription.subscription_type === 'INHERITED') {
+    throw invalid('subscription_type', 'an inherited subscription is cancelled with its parent');
+  }
+  if (subscription.cancel_at || subscription.cancel_at_period_end) {
+    throw invalid('cancel_at', 'a cancellation is scheduled already');
+  }
+}
+
+function backdated(subscription: Subscription, cancel_at: string | null | undefined, now: number): number {
+  if (!cancel_at) return now;
+  const at = instantOf(cancel_at);
+  if (at > now) throw invalid('cancel_at', 'lies in the future: use cancellation_type scheduled_date');
+  if (at <= instantOf(subscription.current_period_start)) {
+    throw invalid('cancel_at', 'must lie after the start of the current period', {
+      current_period_start: subscription.current_period_start,
+    });
+  }
+  return at;
+}
+
+function future(cancel_at: string | null | undefined, now: number): number {
+  if (!cancel_at) throw invalid('cancel_at', 'is required for scheduled_date');
+  const at = instantOf(cancel_at);
+  if (at <= now) throw invalid('cancel_at', 'must lie in the future for scheduled_date');
+  return at;
+}
+
+/** One that has not begun ends at its start, having lasted no time. */
+function endedAt(effective: number, subscription: Subscription, now: number): Cancellation {
+  const end = Math.max(effective, instantOf(subscription.start_date));
+  return {
+    effective_date: formatTimestamp(effective),
+    changes: {
+      subscription_status: 'cancelled',
+      cancel_at: formatTimestamp(effective),
+      cancelled_at: formatTimestamp(now),
+      end_date: formatTimestamp(end),
+    },
+  };
+}
+
+/** Billing ends at `cancel_at`, also inside the running period; the period itself stays, so that this can be undone. */
+function scheduledFor(at: number, subscription: Subscription, cancel_at_period_end: boolean): Cancellation {
+  if (subscription.end_date && at > instantOf(subscription.end_date)) {
+    throw invalid('cancel_at', 'lies after the end of the subscription', { end_date: subscription.end_date });
+  }
+  const cancel_at = formatTimestamp(at);
+  return { effective_date: cancel_at, changes: { cancel_at, cancel_at_period_end } };
+}

@@ -1,0 +1,205 @@
+/**
+ * From prices to line items: which prices of a plan a new subscription takes over, and with which quantity. "quantity:
+ * min_quantity is the default quantity of a fixed line item when quantity is omitted or 0 (otherwise 1; usage items 0);
+ * also reject an explicit quantity below it" (behaviour/pricing-and-invoicing §2.2). An override is "a price with
+ * entity_type SUBSCRIPTION, parent_price_id = root; inherits period, cadence, currency, meter, display name and price-unit
+ * type; may change amount, quantity, billing_model, tier_mode, tiers, transform_quantity" (§2.2 "Other price rules").
+ */
+import { checkPrice, CRITICAL_FIELDS, inTierOrder, type Price, type PriceDefinition } from '../catalogue/price.ts';
+import type { Subscription, SubscriptionLineItem } from '../catalogue/subscription.ts';
+import { Decimal } from '../decimal.ts';
+import { FarthingError, invalid } from '../error.ts';
+import { displayAmount } from '../money.ts';
+import { formatTimestamp } from '../time/timestamp.ts';
+import { instantOf } from './calendar.ts';
+
+/** A line item before it has ids, a scope and an author. */
+export type LineItemTerms = Omit<
+  SubscriptionLineItem,
+  | 'id'
+  | 'subscription_id'
+  | 'customer_id'
+  | 'tenant_id'
+  | 'environment_id'
+  | 'status'
+  | 'created_at'
+  | 'updated_at'
+  | 'created_by'
+  | 'updated_by'
+>;
+
+/** What the client changes of one plan price for this subscription only. */
+export type PriceOverride = {
+  price_id: string;
+  quantity?: string | null;
+  amount?: string | null;
+  billing_model?: Price['billing_model'] | null;
+  tier_mode?: Price['tier_mode'];
+  tiers?: Price['tiers'];
+  transform_quantity?: Price['transform_quantity'];
+};
+
+export type LineQuestion = {
+  price: Price;
+  subscription: Pick<Subscription, 'start_date' | 'end_date'>;
+  now: number;
+  entity: { entity_id: string; entity_type: 'plan' | 'addon' | 'subscription'; name: string | null };
+  meter_name: string | null;
+  quantity?: string | null;
+  /** What an extra line says about itself. */
+  stated?: { start_date: string | null; end_date: string | null; display_name: string | null; metadata: Metadata };
+};
+type Metadata = SubscriptionLineItem['metadata'];
+
+/** The prices that a subscription of this currency starts with: published and not expired; at least one. */
+export function pricesToCopy(
+  prices: readonly Price[],
+  currency: string,
+  terms: { start: number; end: number | null; now: number },
+): Price[] {
+  const from = Math.max(terms.start, terms.now);
+  const chosen = prices.filter(
+    (price) =>
+      price.status === 'published' &&
+      price.currency === currency &&
+      (!price.end_date || instantOf(price.end_date) > from) &&
+      (!price.start_date || terms.end === null || instantOf(price.start_date) < Math.max(terms.end, terms.now + 1)),
+  );
+  if (chosen.length === 0) throw invalid('currency', `the plan has no price in ${currency}`);
+  return chosen;
+}
+
+/** The line item of one price. */
+export function lineItemOf(question: LineQuestion): LineItemTerms {
+  const { price, entity, meter_name, stated } = question;
+  return {
+    ...lifeOf(question),
+    entity_id: entity.entity_id,
+    entity_type: entity.entity_type,
+    plan_display_name: entity.name,
+    price_id: price.id,
+    price_type: price.type,
+    meter_id: price.meter_id,
+    meter_display_name: meter_name,
+    price_unit_id: price.price_unit_id,
+    price_unit: price.price_unit,
+    display_name: stated?.display_name || price.display_name || entity.name || meter_name,
+    quantity: quantityOf(price, question.quantity),
+    currency: price.currency,
+    billing_period: price.billing_period,
+    billing_period_count: price.billing_period_count,
+    invoice_cadence: price.invoice_cadence,
+    subscription_phase_id: null,
+    addon_association_id: null,
+    trial_period_days: price.trial_period_days,
+    commitment_amount: null,
+    commitment_quantity: null,
+    commitment_type: null,
+    commitment_overage_factor: null,
+    commitment_true_up_enabled: false,
+    commitment_windowed: false,
+    commitment_duration: null,
+    metadata: stated?.metadata ?? null,
+  };
+}
+
+/** The overrides by the price that they change; each names a price of the plan once and changes something. */
+export function overridesByPrice(
+  overrides: readonly PriceOverride[],
+  prices: readonly Price[],
+): Map<string, PriceOverride> {
+  const byPrice = new Map<string, PriceOverride>();
+  for (const [index, override] of overrides.entries()) {
+    const field = `override_line_items[${index}]`;
+    const price = prices.find((candidate) => candidate.id === override.price_id);
+    if (!price) throw invalid(`${field}.price_id`, `${override.price_id} is not a price of this plan and currency`);
+    if (byPrice.has(price.id)) throw invalid(`${field}.price_id`, 'is overridden twice');
+    if (isUnset(override.quantity) && !changesPrice(override)) throw invalid(field, 'changes nothing');
+    if (price.type === 'USAGE' && !isUnset(override.quantity)) {
+      throw invalid(`${field}.quantity`, 'is measured for a usage price and cannot be given');
+    }
+    byPrice.set(price.id, override);
+  }
+  return byPrice;
+}
+
+/** Whether the override needs a price of its own; a quantity alone belongs on the line item. */
+export function changesPrice(override: PriceOverride): boolean {
+  return CRITICAL_FIELDS.some((field) => field in override && !isUnset(override[field as keyof PriceOverride]));
+}
+
+/** The root price with what the override changes, checked as every price is. */
+export function overriddenPrice(root: Price, override: PriceOverride, subscription_id: string): PriceDefinition {
+  if (root.price_unit_type === 'CUSTOM') {
+    throw new FarthingError(
+      'invalid_operation',
+      'override_line_items: a price in a custom unit cannot be overridden yet',
+    );
+  }
+  const { id, tenant_id, environment_id, status, created_at, updated_at, created_by, updated_by, sequence, ...kept } =
+    root;
+  const amount = override.amount ?? root.amount;
+  const price: PriceDefinition = {
+    ...kept,
+    amount,
+    display_amount: displayAmount(amount ?? '0', root.currency),
+    billing_model: override.billing_model ?? root.billing_model,
+    tier_mode: override.tier_mode ?? root.tier_mode,
+    tiers: override.tiers ? inTierOrder(override.tiers) : root.tiers,
+    transform_quantity: override.transform_quantity ?? root.transform_quantity,
+    entity_type: 'SUBSCRIPTION',
+    entity_id: subscription_id,
+    lookup_key: null,
+    parent_price_id: root.parent_price_id || id,
+  };
+  checkPrice(price);
+  return price;
+}
+
+/** A price that starts later than now starts its line later; one that is known now counts from the subscription's start. */
+function lifeOf({ price, subscription, now, stated }: LineQuestion): Pick<LineItemTerms, 'start_date' | 'end_date'> {
+  if (stated) checkInside(stated, subscription);
+  const start = instantOf(stated?.start_date ?? subscription.start_date);
+  const priceStart = price.start_date ? instantOf(price.start_date) : start;
+  const ends = [price.end_date, subscription.end_date, stated?.end_date].flatMap((end) =>
+    end ? [instantOf(end)] : [],
+  );
+  return {
+    start_date: formatTimestamp(priceStart > now ? Math.max(priceStart, start) : start),
+    end_date: ends.length === 0 ? null : formatTimestamp(Math.min(...ends)),
+  };
+}
+
+function checkInside(
+  line: { start_date: string | null; end_date: string | null },
+  subscription: LineQuestion['subscription'],
+): void {
+  const start = instantOf(line.start_date ?? subscription.start_date);
+  const end = line.end_date ? instantOf(line.end_date) : null;
+  const last = subscription.end_date ? instantOf(subscription.end_date) : Number.POSITIVE_INFINITY;
+  if (start < instantOf(subscription.start_date) || start > last) {
+    throw invalid('line_items.start_date', 'must lie inside the subscription');
+  }
+  if (end !== null && (end <= start || end > last)) {
+    throw invalid('line_items.end_date', 'must be after start_date and not after the end of the subscription');
+  }
+}
+
+function quantityOf(price: Price, given: string | null | undefined): string {
+  if (price.type === 'USAGE') return '0';
+  if (isUnset(given) || new Decimal(given).isZero()) return defaultQuantity(price);
+  const quantity = new Decimal(given);
+  if (quantity.isNegative()) throw invalid('quantity', 'must not be negative');
+  if (price.min_quantity && quantity.lt(price.min_quantity)) {
+    throw invalid('quantity', `is below the min_quantity ${price.min_quantity} of price ${price.id}`);
+  }
+  return quantity.toFixed();
+}
+
+function isUnset<Value>(value: Value): value is Extract<Value, null | undefined> {
+  return value === null || value === undefined;
+}
+
+function defaultQuantity(price: Price): string {
+  return price.min_quantity && !new Decimal(price.min_quantity).isZero() ? price.min_quantity : '1';
+}

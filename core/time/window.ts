@@ -1,0 +1,152 @@
+/**
+ * Usage windows: "Periods and windows are half-open [start, end). Window starts are aligned to the clock in the
+ * subscription's IANA timezone (default UTC). ISO weeks start on Monday. Month windows on anchors 29–31 clamp."
+ * (decisions §14; ingestion-and-metering §1.9). Instants are milliseconds since 1970.
+ *
+ * Over a clock change: windows of an hour and less are stretches of real time (a day has 23 or 25 hours), cut where
+ * the clock jumps by a part of a window; longer ones start when the clock shows 00:00, 03:00, 06:00 … and so
+ * hold an hour more or less that day.
+ */
+import { invalid } from '../error.ts';
+import { firstInstantAt, stretchAt } from './zone.ts';
+
+export const WINDOW_SIZES = [
+  'MINUTE',
+  '15MIN',
+  '30MIN',
+  'HOUR',
+  '3HOUR',
+  '6HOUR',
+  '12HOUR',
+  'DAY',
+  'WEEK',
+  'MONTH',
+] as const;
+export type WindowSize = (typeof WINDOW_SIZES)[number];
+
+/** `billing_anchor` matters to MONTH only: windows start on its day of the month at local 00:00. */
+export type WindowGrid = { readonly timezone: string; readonly billing_anchor?: number | null };
+export type Window = { readonly start: number; readonly end: number };
+
+/** The window that holds the instant. */
+export function windowAt(instant: number, size: WindowSize, grid: WindowGrid): Window {
+  const short = SHORT_SIZES[size];
+  return short === undefined ? longWindowAt(instant, size, grid) : shortWindowAt(instant, short, grid.timezone);
+}
+
+export function windowStart(instant: number, size: WindowSize, grid: WindowGrid): number {
+  return windowAt(instant, size, grid).start;
+}
+
+/** The first window start after the instant. */
+export function nextWindowStart(instant: number, size: WindowSize, grid: WindowGrid): number {
+  return windowAt(instant, size, grid).end;
+}
+
+/** All windows that share an instant with [rangeStart, rangeEnd); the first may begin before it and the last end after. */
+export function windowsOf(rangeStart: number, rangeEnd: number, size: WindowSize, grid: WindowGrid): Window[] {
+  if (!(rangeStart <= rangeEnd)) throw invalid('range_end', 'lies before range_start');
+  const windows: Window[] = [];
+  for (let at = rangeStart; at < rangeEnd; ) {
+    const window = windowAt(at, size, grid);
+    windows.push(window);
+    at = window.end;
+  }
+  return windows;
+}
+
+export function windowStarts(rangeStart: number, rangeEnd: number, size: WindowSize, grid: WindowGrid): number[] {
+  return windowsOf(rangeStart, rangeEnd, size, grid).map((window) => window.start);
+}
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+const SHORT_SIZES: Partial<Record<WindowSize, number>> = {
+  MINUTE,
+  '15MIN': 15 * MINUTE,
+  '30MIN': 30 * MINUTE,
+  HOUR,
+};
+
+function shortWindowAt(instant: number, length: number, timezone: string): Window {
+  const { from, to, offset } = stretchAt(timezone, instant);
+  const start = floorTo(instant + offset, length) - offset;
+  return { start: Math.max(start, from), end: Math.min(start + length, to) };
+}
+
+/** How a long size divides the wall clock: the boundary at or before a wall time, and the one after a boundary. */
+type WallGrid = { at: (wall: number) => number; after: (boundary: number) => number };
+
+function longWindowAt(instant: number, size: WindowSize, grid: WindowGrid): Window {
+  const wallGrid = wallGridOf(size, grid);
+  let boundary = wallGrid.at(instant + stretchAt(grid.timezone, instant).offset);
+  let start = firstInstantAt(grid.timezone, boundary);
+  for (;;) {
+    boundary = wallGrid.after(boundary);
+    const end = firstInstantAt(grid.timezone, boundary);
+    if (end > instant) return { start, end };
+    // The clock was set back over a boundary, or skipped a whole window: the later boundary has already passed.
+    start = end;
+  }
+}
+
+function wallGridOf(size: WindowSize, grid: WindowGrid): WallGrid {
+  switch (size) {
+    case '3HOUR':
+      return evenGrid(3 * HOUR);
+    case '6HOUR':
+      return evenGrid(6 * HOUR);
+    case '12HOUR':
+      return evenGrid(12 * HOUR);
+    case 'DAY':
+      return evenGrid(DAY);
+    case 'WEEK':
+      return evenGrid(7 * DAY, MONDAY);
+    case 'MONTH':
+      return monthGrid(anchorDay(grid));
+    default:
+      throw invalid('window_size', `${JSON.stringify(size)} is not one of ${WINDOW_SIZES.join(', ')}`);
+  }
+}
+
+/** 1970-01-01 was a Thursday; the Monday after it is four days on. */
+const MONDAY = 4 * DAY;
+
+/** Lengths that divide a day, or whole days, counted from midnight of an origin. */
+function evenGrid(length: number, origin = 0): WallGrid {
+  return { at: (wall) => floorTo(wall - origin, length) + origin, after: (boundary) => boundary + length };
+}
+
+function monthGrid(day: number): WallGrid {
+  const boundary = (month: number) => dayOfMonth(month, day);
+  return {
+    at: (wall) => {
+      const month = monthNumber(wall);
+      return boundary(month) <= wall ? boundary(month) : boundary(month - 1);
+    },
+    after: (start) => boundary(monthNumber(start) + 1),
+  };
+}
+
+function anchorDay({ billing_anchor, timezone }: WindowGrid): number {
+  if (billing_anchor === undefined || billing_anchor === null) return 1;
+  return new Date(billing_anchor + stretchAt(timezone, billing_anchor).offset).getUTCDate();
+}
+
+/** Months since year 0, so that months can be counted through year ends. */
+function monthNumber(wall: number): number {
+  const date = new Date(wall);
+  return date.getUTCFullYear() * 12 + date.getUTCMonth();
+}
+
+/** Midnight of that day of the month, or of the month's last day where it is shorter. */
+function dayOfMonth(month: number, day: number): number {
+  const lastDay = new Date(Date.UTC(Math.floor(month / 12), (month % 12) + 1, 0)).getUTCDate();
+  return Date.UTC(Math.floor(month / 12), month % 12, Math.min(day, lastDay));
+}
+
+function floorTo(value: number, step: number): number {
+  return Math.floor(value / step) * step;
+}

@@ -1,0 +1,88 @@
+/**
+ * The clock of an IANA timezone as a list of stretches with one offset each, found once and kept. Windows are
+ * "aligned to the clock in the subscription's IANA timezone" (decisions §14), so this is asked for every event.
+ * A wall time here is a number too: the milliseconds that a UTC clock would need to show the same digits.
+ */
+import { Temporal } from 'temporal-polyfill';
+import { invalid } from '../error.ts';
+
+/** Half-open [from, to): in it, wall time = instant + offset. */
+export type Stretch = { readonly from: number; readonly to: number; readonly offset: number };
+
+/** The stretch that holds the instant. */
+export function stretchAt(timezone: string, instant: number): Stretch {
+  const stretches = stretchesOf(timezone);
+  let low = 0;
+  let high = stretches.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (stretches[middle]!.to > instant) high = middle;
+    else low = middle + 1;
+  }
+  const found = stretches[low];
+  if (found !== undefined && found.from <= instant) return found;
+  const fresh = findStretch(timezone, instant);
+  stretches.splice(low, 0, fresh);
+  return fresh;
+}
+
+export function wallTime(timezone: string, instant: number): number {
+  return instant + stretchAt(timezone, instant).offset;
+}
+
+/** No zone is, or was, further than this from UTC. */
+const LARGEST_OFFSET = 16 * 3_600_000;
+
+/**
+ * The first instant at which the clock shows this wall time or a later one: the earlier of two when the clock is set
+ * back over it, the moment of the change when the clock is set forward over it. So a local day starts exactly once.
+ */
+export function firstInstantAt(timezone: string, wall: number): number {
+  let stretch = stretchAt(timezone, wall - LARGEST_OFFSET);
+  for (;;) {
+    const candidate = wall - stretch.offset;
+    if (candidate < stretch.from) return stretch.from;
+    if (candidate < stretch.to) return candidate;
+    stretch = stretchAt(timezone, stretch.to);
+  }
+}
+
+/** IANA names only: a fixed offset such as "+05:30" has no clock changes to honour and is refused. */
+export function isTimezone(name: string): boolean {
+  if (!/^[A-Za-z]/.test(name)) return false;
+  try {
+    Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(name);
+    return true;
+  } catch (error) {
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
+}
+
+export function checkTimezone(name: string, field = 'timezone'): string {
+  if (!isTimezone(name)) throw invalid(field, `${JSON.stringify(name)} is not an IANA timezone`);
+  return name;
+}
+
+const stretchesByZone = new Map<string, Stretch[]>();
+
+/** Only a zone that exists gets a list: what a caller makes up must not fill the memory. */
+function stretchesOf(timezone: string): Stretch[] {
+  let stretches = stretchesByZone.get(timezone);
+  if (stretches === undefined) {
+    stretches = [];
+    stretchesByZone.set(checkTimezone(timezone), stretches);
+  }
+  return stretches;
+}
+
+function findStretch(timezone: string, instant: number): Stretch {
+  const at = Temporal.Instant.fromEpochMilliseconds(instant).toZonedDateTimeISO(timezone);
+  // `previous` looks strictly before its instant, and a change at this very instant has already happened.
+  const previous = at.add({ milliseconds: 1 }).getTimeZoneTransition('previous');
+  return {
+    from: previous === null ? Number.NEGATIVE_INFINITY : previous.epochMilliseconds,
+    to: at.getTimeZoneTransition('next')?.epochMilliseconds ?? Number.POSITIVE_INFINITY,
+    offset: at.offsetNanoseconds / 1e6,
+  };
+}

@@ -1,0 +1,90 @@
+/**
+ * Second step: an id takes effect once, for the life of the data; the first accepted wins (decisions §11). A hash that is
+ * new to the partition's set is a new id. For the others the exact rows decide: an event is a repeat if an event with its
+ * id stands at a smaller place of the log, so that running a slice again is not mistaken for repeats.
+ */
+import { hashToBigInt } from '../../core/event/identity.ts';
+import type { ClickHouseClient } from '../../storage/clickhouse.ts';
+import { findIdentities, type IdentityRow } from '../../storage/events/identities.ts';
+import type { EventOutcome } from '../../storage/events/tables.ts';
+import type { IdentitySet } from '../identity-set.ts';
+import type { ReadEvent } from './read-events.ts';
+
+type Owner = { readonly offset: number; readonly position: number; readonly content_crc: number };
+
+export type Deduped = { accepted: ReadEvent[]; repeats: EventOutcome[] };
+
+export async function dedupe(
+  clickhouse: ClickHouseClient,
+  seen: IdentitySet,
+  events: readonly ReadEvent[],
+): Promise<Deduped> {
+  const suspects = new Set<ReadEvent>();
+  for (const event of events) if (!seen.add(event.id_high, event.id_low)) suspects.add(event);
+  if (suspects.size === 0) return { accepted: events as ReadEvent[], repeats: [] };
+  const owners = await ownersOf(clickhouse, suspects);
+  return decide(events, suspects, owners);
+}
+
+/** Goes through the slice in the order of the log; the first bearer of an id that nobody owns becomes its owner. */
+function decide(events: readonly ReadEvent[], suspects: Set<ReadEvent>, owners: Map<string, Owner>): Deduped {
+  const suspectHashes = new Set<string>();
+  for (const event of suspects) suspectHashes.add(hashKey(event));
+  const result: Deduped = { accepted: [], repeats: [] };
+  for (const event of events) {
+    if (!suspectHashes.has(hashKey(event))) {
+      result.accepted.push(event);
+      continue;
+    }
+    const key = identityKey(event);
+    const owner = owners.get(key);
+    if (!owner || !isBefore(owner, event)) {
+      if (!owner || isBefore(event, owner)) owners.set(key, event);
+      result.accepted.push(event);
+    } else result.repeats.push(repeatOf(event, owner));
+  }
+  return result;
+}
+
+async function ownersOf(clickhouse: ClickHouseClient, suspects: Iterable<ReadEvent>): Promise<Map<string, Owner>> {
+  const hashes = new Map<string, bigint>();
+  for (const event of suspects) hashes.set(hashKey(event), hashToBigInt(event.id_high, event.id_low));
+  const rows = await findIdentities(clickhouse, [...hashes.values()]);
+  const owners = new Map<string, Owner & IdentityRow>();
+  for (const row of rows) {
+    const known = owners.get(identityKey(row));
+    if (!known || isBefore(row, known)) owners.set(identityKey(row), row);
+  }
+  return owners;
+}
+
+function identityKey(event: { tenant_id: string; environment_id: string; event_id: string }): string {
+  return `${event.tenant_id}/${event.environment_id}/${event.event_id}`;
+}
+
+function hashKey(event: { id_high: number; id_low: number }): string {
+  return `${event.id_high}.${event.id_low}`;
+}
+
+function isBefore(a: { offset: number; position: number }, b: { offset: number; position: number }): boolean {
+  return a.offset !== b.offset ? a.offset < b.offset : a.position < b.position;
+}
+
+function repeatOf(event: ReadEvent, owner: Owner): EventOutcome {
+  const same = owner.content_crc === event.content_crc;
+  return {
+    tenant_id: event.tenant_id,
+    environment_id: event.environment_id,
+    event_id: event.event_id,
+    outcome: same ? 'duplicate' : 'conflict',
+    meter_id: '',
+    reason: same
+      ? 'the same event was accepted before'
+      : 'an event with this id and other content was accepted before; this one is not counted',
+    received_at_us: event.received_at_us,
+    partition: event.partition,
+    offset: event.offset,
+    position: event.position,
+    body: same ? '' : event.text(),
+  };
+}

@@ -1,0 +1,29 @@
+/**
+ * API keys: `sk_` or `pk_` and 26 characters of base 32, all of them random. A key is shown once and kept as its SHA-256:
+ * with 128 bits of entropy a slow hash would buy nothing.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+
+export type ApiKeyType = 'private_key' | 'publishable_key';
+
+const PREFIX: Record<ApiKeyType, string> = { private_key: 'sk', publishable_key: 'pk' };
+const BASE32 = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+
+export function makeApiKey(type: ApiKeyType): string {
+  let rest = BigInt(`0x${randomBytes(16).toString('hex')}`);
+  let text = '';
+  for (let i = 0; i < 26; i++) {
+    text = BASE32[Number(rest % 32n)] + text;
+    rest /= 32n;
+  }
+  return `${PREFIX[type]}_${text}`;
+}
+
+export function hashApiKey(key: string): string {
+  return createHash('sha256').update(key).digest('hex');
+}
+
+/** What may be shown of a key: the first 5 characters and the last 2. */
+export function displayId(key: string): string {
+  return key.length < 12 ? '***' : `${key.slice(0, 5)}***${key.slice(-2)}`;
+}

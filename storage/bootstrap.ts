@@ -1,0 +1,85 @@
+/**
+ * The first start: a tenant, an environment, a user and a key, so that the first request can be made. Every process calls
+ * it at every start; a lock lets one of them do the work.
+ */
+import { displayId, hashApiKey, makeApiKey } from './api-key.ts';
+import { EnvironmentModel } from './models/environment.ts';
+import { SecretModel } from './models/secret.ts';
+import { TenantModel } from './models/tenant.ts';
+import { UserModel } from './models/user.ts';
+import { newId } from './new-id.ts';
+import type { Database } from './stores.ts';
+
+export type Bootstrapped = {
+  readonly tenant: TenantModel;
+  readonly environment: EnvironmentModel;
+  readonly user: UserModel;
+  /** The key given, or the one made at random on the first start; null when it was shown before. */
+  readonly api_key: string | null;
+};
+
+/** Any number, the same in every process. */
+const LOCK = 7_155_018;
+
+export async function bootstrap(database: Database, given: { api_key?: string; now: Date }): Promise<Bootstrapped> {
+  return database.transaction(async (transaction) => {
+    await transaction.raw('select pg_advisory_xact_lock(?)', [LOCK]);
+    const known = await findFirst(transaction);
+    const made = known ?? (await makeFirst(transaction, given.now));
+    const api_key = given.api_key ?? (known ? null : makeApiKey('private_key'));
+    if (api_key !== null) await allowKey(transaction, { ...made, api_key, now: given.now });
+    return { ...made, api_key };
+  });
+}
+
+type First = Omit<Bootstrapped, 'api_key'>;
+
+/** What the first start made: the oldest of each. */
+async function findFirst(database: Database): Promise<First | undefined> {
+  const oldest = await database.raw('select id from tenants order by created_at, id limit 1');
+  const id = oldest.rows[0]?.id;
+  if (id === undefined) return undefined;
+  const [tenant] = await TenantModel.ofTenant(id, database);
+  const [environment] = await EnvironmentModel.ofTenant(id, database).orderBy(['created_at', 'id']).limit(1);
+  const [user] = await UserModel.ofTenant(id, database).orderBy(['created_at', 'id']).limit(1);
+  if (!tenant || !environment || !user) throw new Error(`tenant ${id} has no environment or no user`);
+  return { tenant, environment, user };
+}
+
+async function makeFirst(database: Database, now: Date): Promise<First> {
+  const stamp = { created_at: now.toISOString(), updated_at: now.toISOString() };
+  const at = now.getTime();
+  const tenant = await TenantModel.add({ id: newId('tenant', at), name: 'Default', ...stamp }, { database });
+  const of = { tenant_id: tenant.id, ...stamp };
+  const environment = await EnvironmentModel.add(
+    { id: newId('environment', at), name: 'Development', type: 'development', ...of },
+    { database },
+  );
+  const user = await UserModel.add(
+    { id: newId('user', at), name: 'Admin', type: 'user', roles: ['super_admin'], ...of },
+    { database },
+  );
+  return { tenant, environment, user };
+}
+
+/** A key that was revoked stays revoked: the setting is not a way to bring it back. */
+async function allowKey(database: Database, given: First & { api_key: string; now: Date }): Promise<void> {
+  const { tenant, environment, user, api_key, now } = given;
+  const key_hash = hashApiKey(api_key);
+  const { rows } = await database.raw('select 1 from secrets where key_hash = ?', [key_hash]);
+  if (rows.length > 0) return;
+  const scope = { tenant_id: tenant.id, environment_id: environment.id };
+  const record = {
+    id: newId('secret', now.getTime()),
+    user_id: user.id,
+    name: 'First key',
+    type: 'private_key',
+    key_hash,
+    display_id: displayId(api_key),
+    created_at: now.toISOString(),
+    updated_at: now.toISOString(),
+    created_by: user.id,
+    updated_by: user.id,
+  };
+  await SecretModel.add(scope, record, { database });
+}

@@ -1,0 +1,215 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { Session } from 'chdb';
+import { quoted, StatementError } from './clickhouse-statement.ts';
+
+export interface EngineOptions {
+  dir: string;
+  /** Statements that run at the same time; the others wait. */
+  connections: number;
+  queue_ms: number;
+  memory_bytes: number;
+}
+
+/** What holds for one statement and for no other. */
+export interface Surroundings {
+  /** Our own mark on the statement, by which it can be ended. */
+  id: string;
+  database?: string;
+  settings: [name: string, value: string][];
+  params: [name: string, value: string][];
+}
+
+export interface Connection {
+  /** Runs a statement with a small answer. */
+  run(sql: string, format: string): Promise<Uint8Array>;
+  /** Runs an insert and tells what it wrote. */
+  write(sql: string): Promise<Written>;
+  /** Runs a read; the answer comes in pieces. Breaking off ends the statement. */
+  stream(sql: string, format: string): AsyncGenerator<Uint8Array>;
+}
+
+export interface Written {
+  rows: number;
+  bytes: number;
+}
+
+export interface Engine {
+  version: string;
+  with<Result>(surroundings: Surroundings, work: (connection: Connection) => Promise<Result>): Promise<Result>;
+  /** Asks the statement with this mark to end. */
+  kill(id: string): void;
+  close(): Promise<void>;
+}
+
+/** The directory is opened once and kept open; every statement gets a connection of its own, which costs 0.1 ms. */
+export function openEngine({ dir, connections, queue_ms, memory_bytes }: EngineOptions): Engine {
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const data = join(dir, 'data');
+  const config = join(dir, 'config.xml');
+  writeFileSync(config, serverConfig(memory_bytes), { mode: 0o600 });
+  rmSync(join(data, 'tmp'), { recursive: true, force: true });
+  const keeper = openSession(data, [`--config-file=${config}`]);
+  const gate = createGate(connections, queue_ms);
+  return {
+    version: asking(() => keeper.query('SELECT version()', 'TabSeparated')).trim(),
+    with: async (surroundings, work) => {
+      const leave = await gate.enter();
+      // A setting or a parameter that stayed would silently change the next statement: a token of an insert that stayed
+      // makes the next insert vanish. So the connection ends with the statement.
+      const session = openSession(data, []);
+      try {
+        for (const sql of preparation(surroundings)) asking(() => session.query(sql));
+        return await work(connectionOf(session));
+      } finally {
+        session.close();
+        leave();
+      }
+    },
+    kill: (id) => {
+      keeper.queryAsync(`KILL QUERY WHERE Settings['log_comment'] = ${quoted(id)} ASYNC`).catch(() => {});
+    },
+    close: async () => {
+      await gate.drain();
+      keeper.close();
+    },
+  };
+}
+
+function serverConfig(memory_bytes: number): string {
+  return `<clickhouse>
+  <max_server_memory_usage>${memory_bytes}</max_server_memory_usage>
+  <mark_cache_size>134217728</mark_cache_size>
+  <background_schedule_pool_size>16</background_schedule_pool_size>
+  <merge_tree>
+    <fsync_after_insert>1</fsync_after_insert>
+    <fsync_part_directory>1</fsync_part_directory>
+  </merge_tree>
+</clickhouse>
+`;
+}
+
+function openSession(data: string, args: string[]): Session {
+  return asking(() => new Session(data, { connectionArgs: args }));
+}
+
+/** The settings in which the embedded engine differs from a server, then what the request asks for. */
+function* preparation({ id, database, settings, params }: Surroundings): Generator<string> {
+  const defaults = [
+    ['max_query_size', String(256 * 1024 * 1024)],
+    ['implicit_select', '0'],
+    ['allow_introspection_functions', '0'],
+    ['async_insert', '0'],
+    ['log_comment', id],
+  ] as [string, string][];
+  const all = [...defaults, ...settings.map(named(/^[A-Za-z_][A-Za-z0-9_.]*$/))];
+  yield `SET ${all.map(([name, value]) => `${name} = ${quoted(value)}`).join(', ')}`;
+  if (database !== undefined) yield `USE \`${database.replaceAll('\\', '\\\\').replaceAll('`', '\\`')}\``;
+  const bound = params.map(named(/^[A-Za-z0-9_]+$/));
+  if (bound.length > 0) yield `SET ${bound.map(([name, value]) => `param_${name} = ${quoted(value)}`).join(', ')}`;
+}
+
+function named(pattern: RegExp): (entry: [string, string]) => [string, string] {
+  return (entry) => {
+    if (pattern.test(entry[0])) return entry;
+    throw new StatementError(36, 'BAD_ARGUMENTS', `'${entry[0]}' is not a name`);
+  };
+}
+
+function connectionOf(session: Session): Connection {
+  return {
+    run: (sql, format) => awaiting(async () => (await session.queryAsync(sql, { format })).bytes()),
+    write: (sql) => awaiting(() => countingWrite(session, sql)),
+    stream: async function* (sql, format) {
+      const chunks = asking(() => session.queryStream(sql, { format }));
+      try {
+        for await (const chunk of chunks) yield chunk.raw();
+      } catch (error) {
+        throw asStatementError(error);
+      }
+    },
+  };
+}
+
+/**
+ * How many rows a statement wrote is told by the package's call for raw inserts only. It runs a beginning and a payload as
+ * one text: the whole statement is the beginning, and a line end is the payload.
+ */
+async function countingWrite(session: Session, sql: string): Promise<Written> {
+  const connection = (session as unknown as { connection: unknown }).connection;
+  const { rowsWritten, bytesWritten } = await native.InsertRawAsyncConnection(connection, sql, Buffer.from('\n'), false);
+  return { rows: rowsWritten, bytes: bytesWritten };
+}
+
+interface NativeEngine {
+  InsertRawAsyncConnection(
+    connection: unknown,
+    beginning: string,
+    payload: Buffer,
+    count_lines: boolean,
+  ): Promise<{ rowsWritten: number; bytesWritten: number }>;
+}
+
+const chdbRequire = createRequire(createRequire(import.meta.url).resolve('chdb'));
+const native = (chdbRequire('./dist/loader.js') as { loadNative(): NativeEngine }).loadNative();
+
+function asking<Result>(work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    throw asStatementError(error);
+  }
+}
+
+async function awaiting<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    throw asStatementError(error);
+  }
+}
+
+/** "Code: 60. DB::Exception: Unknown table … (UNKNOWN_TABLE)" taken apart. */
+function asStatementError(error: unknown): StatementError {
+  if (error instanceof StatementError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  const code = /Code:\s*(\d+)/.exec(message)?.[1];
+  const types = [...message.matchAll(/\(([A-Z][A-Z0-9_]{2,})\)/g)];
+  const text = message.replace(/^(?:Code:\s*\d+\.\s*DB::Exception:\s*)+/, '').replace(/\s*\([A-Z][A-Z0-9_]{2,}\)\s*$/, '');
+  return new StatementError(code === undefined ? 1002 : Number(code), types.at(-1)?.[1] ?? 'UNKNOWN_EXCEPTION', text);
+}
+
+/** Lets so many through at a time; who waits longer than `queue_ms` is told to come back. */
+function createGate(width: number, queue_ms: number) {
+  const waiting: (() => void)[] = [];
+  const drained: (() => void)[] = [];
+  let inside = 0;
+  const leave = () => {
+    inside -= 1;
+    waiting.shift()?.();
+    if (inside === 0) for (const tell of drained.splice(0)) tell();
+  };
+  return {
+    enter: (): Promise<() => void> => {
+      const pass = () => {
+        inside += 1;
+        return leave;
+      };
+      if (inside < width) return Promise.resolve(pass());
+      return new Promise((resolve, reject) => {
+        const turn = () => {
+          clearTimeout(timer);
+          resolve(pass());
+        };
+        const timer = setTimeout(() => {
+          waiting.splice(waiting.indexOf(turn), 1);
+          const why = `Too many simultaneous queries: waited ${queue_ms} ms for one of ${width} connections`;
+          reject(new StatementError(202, 'TOO_MANY_SIMULTANEOUS_QUERIES', why));
+        }, queue_ms);
+        waiting.push(turn);
+      });
+    },
+    drain: (): Promise<void> => (inside === 0 ? Promise.resolve() : new Promise((resolve) => drained.push(resolve))),
+  };
+}

@@ -1,0 +1,57 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { createWriteStream, mkdirSync, mkdtempSync, readdirSync, rmSync, statfsSync } from 'node:fs';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+
+const MEMORY_FILES = '/dev/shm';
+const MEMORY_FILES_AT_LEAST = 256 * 1024 * 1024;
+
+export interface Spool {
+  /** Writes the pieces to a file of its own and gives its path while `work` runs; the file goes away in any case. */
+  withData<Result>(pieces: Iterable<Buffer> | AsyncIterable<Buffer>, work: (path: string) => Promise<Result>): Promise<Result>;
+  /** A fresh path for a result. */
+  resultPath(): string;
+  /** Takes the directories away. */
+  close(): void;
+}
+
+/**
+ * Files between the HTTP interface and the engine. Data of inserts are short-lived and go to memory where the system has
+ * enough of it for files; results may be long and go to the disk. What a killed predecessor left is removed.
+ */
+export function openSpool(dir: string): Spool {
+  const results = join(dir, 'spool');
+  rmSync(results, { recursive: true, force: true });
+  mkdirSync(results, { recursive: true, mode: 0o700 });
+  const data = memoryDirectory(dir) ?? results;
+  return {
+    withData: async (pieces, work) => {
+      const path = join(data, randomUUID());
+      try {
+        await pipeline(Readable.from(pieces, { objectMode: false }), createWriteStream(path, { flags: 'wx', mode: 0o600 }));
+        return await work(path);
+      } finally {
+        rmSync(path, { force: true });
+      }
+    },
+    resultPath: () => join(results, randomUUID()),
+    close: () => {
+      for (const directory of [data, results]) rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Its name tells which data directory it belongs to: the directory is locked, so another one of that name is left over. */
+function memoryDirectory(dir: string): string | undefined {
+  const name = `farthing-${createHash('sha256').update(dir).digest('hex').slice(0, 16)}-`;
+  try {
+    const { bavail, bsize } = statfsSync(MEMORY_FILES);
+    for (const left of readdirSync(MEMORY_FILES)) {
+      if (left.startsWith(name)) rmSync(join(MEMORY_FILES, left), { recursive: true, force: true });
+    }
+    return bavail * bsize < MEMORY_FILES_AT_LEAST ? undefined : mkdtempSync(join(MEMORY_FILES, name));
+  } catch {
+    return undefined; // No such place on this system, or it is not for us: the disk serves as well.
+  }
+}

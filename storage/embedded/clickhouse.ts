@@ -1,0 +1,84 @@
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, realpathSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import type { ServerOptions } from './clickhouse-server.ts';
+import { type Child, type Log, type Part, startChild } from './part.ts';
+
+export interface ClickHouseServerOptions {
+  dir: string;
+  log: Log;
+  /** Statements that run at the same time. */
+  connections?: number;
+  /** How long a statement waits for its turn before it is told to come back. */
+  queue_ms?: number;
+  /** What the engine may hold in memory before statements fail. */
+  memory_bytes?: number;
+}
+
+const READY_MS = 60_000;
+const STOP_MS = 15_000;
+/** A predecessor whose parent was killed lets its last statements end before it gives the directory free. */
+const TAKEOVER_MS = 8_000;
+
+/**
+ * Starts the real ClickHouse engine as a process of its own, because one process alone may own the directory. It speaks
+ * ClickHouse's HTTP interface on loopback, so product code uses the standard client and cannot tell it from a server.
+ */
+export async function startClickHouse(options: ClickHouseServerOptions): Promise<Part> {
+  mkdirSync(options.dir, { recursive: true, mode: 0o700 });
+  const credentials = { username: 'farthing', password: randomBytes(24).toString('hex') };
+  const { child, port } = await startServer({
+    dir: realpathSync(options.dir),
+    connections: options.connections ?? 4,
+    queue_ms: options.queue_ms ?? 30_000,
+    memory_bytes: options.memory_bytes ?? 2_000_000_000,
+    ...credentials,
+  }, options.log);
+  return {
+    url: `http://${credentials.username}:${credentials.password}@127.0.0.1:${port}/default`,
+    pid: child.pid,
+    stop: () => endProcess(child),
+    onExit: child.onExit,
+  };
+}
+
+async function startServer(options: ServerOptions, log: Log): Promise<{ child: Child; port: number }> {
+  const until = Date.now() + TAKEOVER_MS;
+  for (;;) {
+    const child = startChild({ name: 'ClickHouse', command: process.execPath, args: SERVER, env: SERVER_ENV, log });
+    child.process.stdin?.write(`${JSON.stringify(options)}\n`);
+    const line = await child.waitForLine(/^(ready|failed) /, READY_MS).catch(async (error: Error) => {
+      await endProcess(child);
+      throw error;
+    });
+    if (line.startsWith('ready ')) return { child, port: Number(line.slice('ready '.length)) };
+    await endProcess(child);
+    const locked = /Cannot lock file/.test(line);
+    if (locked && Date.now() < until) continue;
+    throw new Error(
+      locked
+        ? `The ClickHouse directory ${options.dir} is in use by another process: stop it, or choose another data directory.`
+        : `ClickHouse could not be started in ${options.dir}: ${line.slice('failed '.length)}`,
+    );
+  }
+}
+
+const SERVER = [
+  '--import',
+  pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href,
+  fileURLToPath(new URL('./clickhouse-server.ts', import.meta.url)),
+];
+
+/** Statements occupy threads of Node's pool: with the default of 4 the server could not read a file meanwhile. */
+const SERVER_ENV = { PATH: '/usr/bin:/bin', TZ: 'UTC', LANG: 'C.UTF-8', UV_THREADPOOL_SIZE: '16' };
+
+/** The end of its input asks the server to finish its statements and to close the directory. */
+async function endProcess(child: Child): Promise<void> {
+  child.expectExit();
+  child.process.stdin?.end();
+  const ended = await child.waitForExit(STOP_MS).then(() => true, () => false);
+  if (ended) return;
+  child.process.kill('SIGKILL');
+  await child.waitForExit(STOP_MS);
+}

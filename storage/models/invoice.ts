@@ -1,0 +1,13 @@
+/** Table `invoices`. */
+import type { Invoice } from '../../core/catalogue/invoice.ts';
+import { ScopedModel } from './model.ts';
+
+export interface InvoiceModel extends Invoice {}
+
+export class InvoiceModel extends ScopedModel {
+  static override tableName = 'invoices';
+  static override recordName = 'invoice';
+  static override get jsonAttributes() {
+    return ['metadata'];
+  }
+}

@@ -1,0 +1,17 @@
+/** Table `meters`. */
+import type { Meter } from '../../core/catalogue/meter.ts';
+import { ScopedModel } from './model.ts';
+
+export interface MeterModel extends Meter {}
+
+export class MeterModel extends ScopedModel {
+  static override tableName = 'meters';
+  static override recordName = 'meter';
+  static override get jsonAttributes() {
+    return ['aggregation', 'filters'];
+  }
+  /** `backfilling` until the events that came before the meter are counted. */
+  declare state: 'backfilling' | 'live';
+  /** Grows with each change of what the meter counts. */
+  declare version: number;
+}

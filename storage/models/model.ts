@@ -1,0 +1,129 @@
+/**
+ * The base of every table of a tenant and environment. A query starts with `in(scope)`, so that it is scoped by
+ * construction and not by memory; `test/tidy.test.ts` refuses `.query(` outside this file.
+ */
+import { Model, type QueryBuilderType } from 'objection';
+import { alreadyExists, FarthingError, notFound } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Database } from '../stores.ts';
+
+/** A model's class, as its static methods see it. */
+type Class<M extends Model> = {
+  new (): M;
+  tableName: string;
+  recordName: string;
+  query: typeof Model.query;
+};
+
+export abstract class ScopedModel extends Model {
+  declare id: string;
+  declare tenant_id: string;
+  declare environment_id: string;
+  /** What a record of this table is called in messages: `meter`. */
+  static recordName = 'record';
+  static override useLimitInFirst = true;
+
+  /** Every query of this table that sees only this tenant and environment. */
+  static in<M extends ScopedModel>(this: Class<M>, scope: Scope, database: Database): QueryBuilderType<M> {
+    return queryOf(this, database)
+      .where(`${this.tableName}.tenant_id`, scope.tenant_id)
+      .where(`${this.tableName}.environment_id`, scope.environment_id) as QueryBuilderType<M>;
+  }
+
+  /** The record with this id, or `not_found`. `lock` takes the row for the rest of the transaction. */
+  static fetch<M extends ScopedModel>(this: Class<M>, scope: Scope, id: string, options: FetchOptions): Promise<M> {
+    const { tenant_id, environment_id } = scope;
+    return fetchOne(this, { tenant_id, environment_id }, id, options);
+  }
+
+  /** Inserts a record of this scope; a broken unique index becomes `already_exists` with `conflict` as its message. */
+  static add<M extends ScopedModel>(
+    this: Class<M>,
+    scope: Scope,
+    record: Record<string, unknown>,
+    options: AddOptions,
+  ): Promise<M> {
+    const { tenant_id, environment_id } = scope;
+    return insertOne(this, { ...record, tenant_id, environment_id }, options);
+  }
+}
+
+/** The base of the few tables that lie above the environments: tenants, environments, users. */
+export abstract class TenantWideModel extends Model {
+  declare id: string;
+  declare status: string;
+  declare created_at: string;
+  declare updated_at: string;
+  static recordName = 'record';
+  static tenantColumn = 'tenant_id';
+  static override useLimitInFirst = true;
+
+  /** Every query of this table that sees only this tenant. */
+  static ofTenant<M extends TenantWideModel>(
+    this: Class<M> & { tenantColumn: string },
+    tenant_id: string,
+    database: Database,
+  ): QueryBuilderType<M> {
+    return queryOf(this, database).where(`${this.tableName}.${this.tenantColumn}`, tenant_id) as QueryBuilderType<M>;
+  }
+
+  /** The tenant's record with this id, or `not_found`. */
+  static fetch<M extends TenantWideModel>(
+    this: Class<M> & { tenantColumn: string },
+    tenant_id: string,
+    id: string,
+    options: FetchOptions,
+  ): Promise<M> {
+    return fetchOne(this, { [this.tenantColumn]: tenant_id }, id, options);
+  }
+
+  static add<M extends TenantWideModel>(
+    this: Class<M>,
+    record: Record<string, unknown>,
+    options: AddOptions,
+  ): Promise<M> {
+    return insertOne(this, record, options);
+  }
+}
+
+type FetchOptions = { database: Database; lock?: boolean };
+type AddOptions = { database: Database; conflict?: string };
+
+function queryOf<M extends Model>(model: Class<M>, database: Database) {
+  return model.query(database) as QueryBuilderType<M>;
+}
+
+async function fetchOne<M extends Model>(
+  model: Class<M>,
+  owner: Record<string, string>,
+  id: string,
+  { database, lock }: FetchOptions,
+): Promise<M> {
+  const question = queryOf(model, database).where(`${model.tableName}.id`, id);
+  for (const [column, value] of Object.entries(owner)) question.where(`${model.tableName}.${column}`, value);
+  if (lock) question.forUpdate();
+  const [record] = (await question) as M[];
+  if (!record) throw notFound(model.recordName, id);
+  return record;
+}
+
+async function insertOne<M extends Model>(
+  model: Class<M>,
+  record: Record<string, unknown>,
+  { database, conflict }: AddOptions,
+): Promise<M> {
+  try {
+    return (await queryOf(model, database)
+      .insert(record as never)
+      .returning('*')) as unknown as M;
+  } catch (error) {
+    throw named(error, conflict ?? `this ${model.recordName} exists already`);
+  }
+}
+
+/** Postgres' word for a broken unique index as ours; anything else stays what it is. */
+export function named(error: unknown, conflict: string): unknown {
+  if (error instanceof FarthingError) return error;
+  const { code, nativeError } = error as { code?: string; nativeError?: { code?: string } };
+  return (nativeError?.code ?? code) === '23505' ? alreadyExists(conflict) : error;
+}

@@ -1,0 +1,13 @@
+/** Table `plans`. */
+import type { Plan } from '../../core/catalogue/plan.ts';
+import { ScopedModel } from './model.ts';
+
+export interface PlanModel extends Plan {}
+
+export class PlanModel extends ScopedModel {
+  static override tableName = 'plans';
+  static override recordName = 'plan';
+  static override get jsonAttributes() {
+    return ['metadata'];
+  }
+}

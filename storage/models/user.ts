@@ -1,0 +1,19 @@
+/** Table `users`: people and service accounts, the principals that API keys belong to. */
+import { TenantWideModel } from './model.ts';
+
+export const USER_TYPES = ['user', 'service_account'] as const;
+
+export class UserModel extends TenantWideModel {
+  static override tableName = 'users';
+  static override recordName = 'user';
+  // `roles` is text[], which Postgres' driver reads and writes as an array by itself.
+  static override get jsonAttributes() {
+    return ['metadata'];
+  }
+  declare tenant_id: string;
+  declare name: string;
+  declare email: string | null;
+  declare type: (typeof USER_TYPES)[number];
+  declare roles: string[];
+  declare metadata: Record<string, string>;
+}

@@ -1,0 +1,103 @@
+/**
+ * The pipeline's progress, partition by partition, decided by Postgres: which slice of offsets is in progress, how far the
+ * stores are, and the epoch that fences a worker which lost its partition (design: ARCHITECTURE.md, "Exactly once").
+ */
+import type { Database } from './stores.ts';
+
+export type SlicePhase = 'idle' | 'raw' | 'buckets';
+
+export type SliceState = {
+  readonly partition: number;
+  readonly epoch: bigint;
+  /** Everything before it is in the stores. */
+  readonly next_offset: bigint;
+  /** The slice in progress, if any: after a crash it is run again with the same bounds. */
+  readonly slice_from: bigint | null;
+  readonly slice_to: bigint | null;
+  readonly phase: SlicePhase;
+  readonly watermark_us: number;
+  readonly planned_at: string | null;
+};
+
+/** Thrown when another worker has taken the partition over: drop everything, write nothing. */
+export class FencedError extends Error {
+  constructor(partition: number) {
+    super(`partition ${partition} belongs to another worker now`);
+    this.name = 'FencedError';
+  }
+}
+
+/** Takes the partition over: from here on every older epoch is fenced. */
+export async function takePartition(database: Database, partition: number, owner: string): Promise<SliceState> {
+  const { rows } = await database.raw(
+    `insert into slices (partition, epoch, owner) values (?, 1, ?)
+     on conflict (partition) do update set epoch = slices.epoch + 1, owner = excluded.owner, updated_at = now()
+     returning *`,
+    [partition, owner],
+  );
+  return stateOf(rows[0]);
+}
+
+export async function planSlice(
+  database: Database,
+  held: { partition: number; epoch: bigint },
+  slice: { from: bigint; to: bigint },
+): Promise<void> {
+  await fenced(
+    database,
+    held,
+    `slice_from = ?, slice_to = ?, phase = 'raw', planned_at = now()`,
+    [String(slice.from), String(slice.to)],
+  );
+}
+
+export async function enterBuckets(database: Database, held: { partition: number; epoch: bigint }): Promise<void> {
+  await fenced(database, held, `phase = 'buckets'`, []);
+}
+
+export async function finishSlice(
+  database: Database,
+  held: { partition: number; epoch: bigint },
+  done: { next_offset: bigint; watermark_us: number },
+): Promise<void> {
+  await fenced(
+    database,
+    held,
+    `next_offset = ?, watermark_us = greatest(watermark_us, ?), slice_from = null, slice_to = null, phase = 'idle', planned_at = null`,
+    [String(done.next_offset), done.watermark_us],
+  );
+}
+
+/** The progress of every partition: what a consistent read starts from and is checked against. */
+export async function readProgress(database: Database): Promise<SliceState[]> {
+  const { rows } = await database.raw(`select * from slices order by partition`);
+  return rows.map(stateOf);
+}
+
+async function fenced(
+  database: Database,
+  held: { partition: number; epoch: bigint },
+  change: string,
+  bindings: (string | number)[],
+): Promise<void> {
+  const answer = await database.raw(`update slices set ${change}, updated_at = now() where partition = ? and epoch = ?`, [
+    ...bindings,
+    held.partition,
+    String(held.epoch),
+  ]);
+  if (answer.rowCount !== 1) throw new FencedError(held.partition);
+}
+
+function stateOf(row: Record<string, string | number | null>): SliceState {
+  const offset = (value: string | number | null | undefined) => (value === null || value === undefined ? null : BigInt(value));
+  return {
+    partition: Number(row.partition),
+    epoch: BigInt(row.epoch!),
+    next_offset: BigInt(row.next_offset!),
+    slice_from: offset(row.slice_from),
+    slice_to: offset(row.slice_to),
+    phase: row.phase as SlicePhase,
+    watermark_us: Number(row.watermark_us),
+    planned_at: row.planned_at as string | null,
+  };
+}

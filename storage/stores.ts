@@ -1,0 +1,13 @@
+/** The open connections that every entrance hands to actions and models. */
+import type { ClickHouseClient } from '@clickhouse/client';
+import type { Knex } from 'knex';
+import type { EventLog } from './log/log.ts';
+
+export type Stores = {
+  readonly postgres: Knex;
+  readonly clickhouse: ClickHouseClient;
+  readonly log: EventLog;
+};
+
+/** A pool or an open transaction: whatever a query may run on. */
+export type Database = Knex;

@@ -1,0 +1,59 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { checkTimezone, firstInstantAt, isTimezone, wallTime } from '../../../core/time/zone.ts';
+
+const HOUR = 3_600_000;
+
+describe('timezones', () => {
+  for (const name of ['UTC', 'Europe/Rome', 'Asia/Kathmandu', 'America/Argentina/Buenos_Aires', 'Etc/GMT+5'])
+    it(`${name} is one`, () => expect(isTimezone(name)).to.equal(true));
+  for (const name of ['', 'Mars/Olympus', '+05:30', 'UTC+2', 'Europe/Rome ', '../etc/passwd'])
+    it(`${JSON.stringify(name)} is none`, () => {
+      expect(isTimezone(name)).to.equal(false);
+      expect(() => checkTimezone(name))
+        .to.throw('timezone:')
+        .with.property('code', 'validation_error');
+    });
+
+  it('agrees with Intl on the clock of any instant in any zone', () => {
+    const zones = Intl.supportedValuesOf('timeZone');
+    const instants = fc.integer({ min: Date.UTC(1990, 0) / HOUR, max: Date.UTC(2037, 0) / HOUR });
+    fc.assert(
+      fc.property(fc.constantFrom(...zones), instants, (zone, hours) => {
+        expect(wallTime(zone, hours * HOUR)).to.equal(wallTimeByIntl(zone, hours * HOUR));
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe('firstInstantAt', () => {
+  const rows: [string, string, string, string][] = [
+    ['America/New_York', 'an ordinary time', '2024-07-01T12:00', '2024-07-01T16:00Z'],
+    ['America/New_York', 'a skipped time: the change', '2024-03-10T02:30', '2024-03-10T07:00Z'],
+    ['America/New_York', 'a repeated time: the first', '2024-11-03T01:30', '2024-11-03T05:30Z'],
+    ['Australia/Lord_Howe', 'half an hour skipped', '2024-10-06T02:15', '2024-10-05T15:30Z'],
+    ['America/Santiago', 'a midnight that does not exist', '2024-09-08T00:00', '2024-09-08T04:00Z'],
+    ['America/Havana', 'a midnight that exists twice', '2024-11-03T00:00', '2024-11-03T04:00Z'],
+    ['Pacific/Apia', 'a day that does not exist', '2011-12-30T00:00', '2011-12-30T10:00Z'],
+  ];
+  for (const [zone, name, wall, instant] of rows)
+    it(`${zone}: ${name}`, () => {
+      expect(firstInstantAt(zone, Date.parse(`${wall}Z`))).to.equal(Date.parse(instant));
+    });
+});
+
+function wallTimeByIntl(timeZone: string, instant: number): number {
+  const parts = new Intl.DateTimeFormat('en-US', {
+    timeZone,
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+    second: 'numeric',
+  }).formatToParts(instant);
+  const part = (type: string) => Number(parts.find((one) => one.type === type)?.value);
+  return Date.UTC(part('year'), part('month') - 1, part('day'), part('hour'), part('minute'), part('second'));
+}

@@ -1,0 +1,65 @@
+/** Runs every worked example that has an operation; which file they come from stands in the title. */
+import { existsSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { ZodError } from 'zod';
+import { FarthingError } from '../../core/error.ts';
+import { differences, type Result } from './compare.ts';
+import { NOT_YET, type Operation, OPERATIONS } from './operations.ts';
+import { type Example, parseExamples } from './parse-examples.ts';
+
+const OWN_FILE = fileURLToPath(new URL('own-examples.md', import.meta.url));
+const SHARED_FILE = fileURLToPath(new URL('../../../shared/behaviour/examples-public.md', import.meta.url));
+
+runFile(OWN_FILE);
+const otherFile = process.env.EXAMPLES_FILE ?? (existsSync(SHARED_FILE) ? SHARED_FILE : undefined);
+if (otherFile !== undefined) runFile(otherFile);
+
+function runFile(file: string): void {
+  const examples = parseExamples(readFileSync(file, 'utf8'));
+  describe(`worked examples of ${basename(file)}`, () => {
+    it('has examples, and each operation is mapped or listed as not yet mapped', () => {
+      expect(examples).not.to.be.empty;
+      const missing = examples.filter(({ area, op }) => !(op in OPERATIONS) && !isNotYet(area, op));
+      expect(missing.map(({ id, op }) => `${id}: ${op}`)).to.deep.equal([]);
+    });
+    if (file === SHARED_FILE) itListsOnlyWhatIsMissing(examples);
+    for (const example of examples) {
+      const operation = OPERATIONS[example.op];
+      if (operation === undefined || isNotYet(example.area, example.op)) continue;
+      it(`${example.id}: ${example.op}`, async () => {
+        expect(example.expected, 'an example must expect something').not.to.be.empty;
+        const result = await answer(operation, example);
+        expect(differences(example.expected, result, example.tolerance)).to.deep.equal([]);
+      });
+    }
+  });
+}
+
+function itListsOnlyWhatIsMissing(examples: readonly Example[]): void {
+  it('NOT_YET names no area and operation that the file does not have', () => {
+    const pairs = new Set(examples.map(({ area, op }) => `${area}: ${op}`));
+    expect(NOT_YET.filter((pair) => !pairs.has(pair))).to.deep.equal([]);
+  });
+}
+
+function isNotYet(area: string, op: string): boolean {
+  return NOT_YET.includes(`${area}: ${op}`);
+}
+
+/** An error on purpose is an answer, but only to an example that expects one. */
+async function answer(operation: Operation, example: Example): Promise<Result> {
+  try {
+    return await operation(example.given);
+  } catch (error) {
+    if (!expectsError(example)) throw error;
+    if (error instanceof FarthingError) return { error_code: error.code, http_status: error.http_status_code };
+    if (error instanceof ZodError) return { error_code: 'validation_error', http_status: 400 };
+    throw error;
+  }
+}
+
+function expectsError({ expected }: Example): boolean {
+  return 'error_code' in expected || Number(expected.http_status) >= 400;
+}

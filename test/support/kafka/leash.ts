@@ -1,0 +1,28 @@
+// Ends the brokers with the process that started them, however it ends: an exit handler does not run after kill -9.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+
+export type Leash = { hold(pids: number[]): void; release(): Promise<void> };
+
+// Each line replaces the list of what to kill. The pipe closes when its writer is gone, and then the list is due.
+const WATCH = 'pids=; while read -r line; do pids=$line; done; [ -z "$pids" ] || kill -9 $pids';
+
+/** A shell in its own session, which holds the other end of a pipe and outlives us by a moment. */
+export function newLeash(): Leash {
+  const watcher = spawn('sh', ['-c', WATCH], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
+  watcher.unref();
+  (watcher.stdin as Socket).unref();
+  return {
+    hold: (pids) => void watcher.stdin.write(`${pids.join(' ')}\n`),
+    release: () => letGo(watcher),
+  };
+}
+
+async function letGo(watcher: ChildProcess): Promise<void> {
+  if (watcher.exitCode !== null || watcher.signalCode !== null) return;
+  watcher.ref();
+  const gone = once(watcher, 'exit');
+  watcher.stdin?.end('\n');
+  await gone;
+}
