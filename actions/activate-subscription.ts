@@ -6,11 +6,10 @@ import { type Author, updatedBy } from '../core/catalogue/stamp.ts';
 import type { Scope } from '../core/scope.ts';
 import { firstPeriod, instantOf } from '../core/subscription/calendar.ts';
 import { moveOf } from '../core/subscription/moves.ts';
-import { statusAfterOpening } from '../core/subscription/payment-settings.ts';
 import { SubscriptionModel } from '../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../storage/models/subscription-line-item.ts';
 import type { Database, Stores } from '../storage/stores.ts';
-import { openSubscription } from './draft-invoice.ts';
+import { openAndSettle } from './open-and-settle.ts';
 import { changeSubscription } from './update-subscription.ts';
 
 export type Activation = { id: string; start_date: string; author: Author };
@@ -30,10 +29,7 @@ export async function activateSubscription(
       transaction,
     );
     await moveLineItems(scope, { draft, started, author }, transaction);
-    const invoice = await openSubscription(stores, transaction, started, author.now);
-    const status = statusAfterOpening(started.payment_behavior, invoice?.amount_remaining ?? null);
-    if (status === started.subscription_status) return started;
-    return changeSubscription(scope, { subscription: started, changes: { subscription_status: status }, author }, transaction);
+    return (await openAndSettle(stores, transaction, { subscription: started, author })).subscription;
   });
 }
 
@@ -51,8 +47,9 @@ async function moveLineItems(
   const items = await SubscriptionLineItemModel.in(scope, transaction).where('subscription_id', draft.id);
   const start = instantOf(started.start_date);
   for (const item of items) {
+    const isOver = item.end_date && instantOf(item.end_date) <= start;
     const followed = instantOf(item.start_date) === instantOf(draft.start_date) || instantOf(item.start_date) < start;
-    if (!followed) continue;
+    if (isOver || !followed) continue;
     await SubscriptionLineItemModel.in(scope, transaction)
       .where('id', item.id)
       .patch({ start_date: started.start_date, ...updatedBy(author) });

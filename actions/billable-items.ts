@@ -105,7 +105,12 @@ export function billedSubscription(subscription: SubscriptionModel): BilledSubsc
   return {
     start_ms: instant(subscription.start_date),
     end_ms: endOf(subscription),
-    billing_anchor_ms: instant(subscription.billing_anchor),
+    // Paid periods count from the end of the trial (pricing-and-invoicing §2.6, "Trial").
+    billing_anchor_ms: instant(
+      subscription.subscription_status === 'trialing' && subscription.trial_end
+        ? subscription.trial_end
+        : subscription.billing_anchor,
+    ),
     billing_period: subscription.billing_period,
     billing_period_count: subscription.billing_period_count,
     timezone: subscription.timezone,

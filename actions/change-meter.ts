@@ -29,7 +29,8 @@ export async function archiveMeter(
 ): Promise<void> {
   await postgres.transaction(async (transaction) => {
     const meter = await MeterModel.fetch(scope, id, { database: transaction, lock: true });
-    if (meter.status === 'published') await change(transaction, scope, { meter, patch: { status: 'archived' }, author });
+    if (meter.status === 'published')
+      await change(transaction, scope, { meter, patch: { status: 'archived' }, author });
   });
 }
 

@@ -11,15 +11,18 @@ import {
   type PriceDefinition,
 } from '../core/catalogue/price.ts';
 import { type Author, updatedBy } from '../core/catalogue/stamp.ts';
-import { alreadyExists, invalid, notAllowed, notFound } from '../core/error.ts';
+import { invalid, notAllowed, notFound } from '../core/error.ts';
 import type { Scope } from '../core/scope.ts';
 import { named } from '../storage/models/model.ts';
 import { PriceModel } from '../storage/models/price.ts';
 import type { Stores } from '../storage/stores.ts';
-import { type PriceWriting, storePrice } from './create-price.ts';
+import { checkKeyFree, keyConflict, type PriceWriting, storePrice } from './create-price.ts';
 
 export type PriceChanges = Partial<
-  Pick<Price, (typeof CRITICAL_FIELDS)[number] | 'lookup_key' | 'display_name' | 'description' | 'metadata' | 'group_id'>
+  Pick<
+    Price,
+    (typeof CRITICAL_FIELDS)[number] | 'lookup_key' | 'display_name' | 'description' | 'metadata' | 'group_id'
+  >
 >;
 
 export type PriceChange = {
@@ -50,6 +53,7 @@ export async function changePrice(
 }
 
 async function describe(price: PriceModel, changes: PriceChanges, writing: PriceWriting): Promise<PriceModel> {
+  if (changes.lookup_key) await checkKeyFree({ ...price, lookup_key: changes.lookup_key }, writing);
   try {
     const [changed] = await PriceModel.in(writing.scope, writing.database)
       .where('id', price.id)
@@ -57,7 +61,7 @@ async function describe(price: PriceModel, changes: PriceChanges, writing: Price
       .returning('*');
     return changed!;
   } catch (error) {
-    throw named(error, `a price with lookup_key ${changes.lookup_key} exists already`);
+    throw named(error, keyConflict(changes.lookup_key));
   }
 }
 
@@ -69,13 +73,15 @@ async function supersede(
 ): Promise<PriceModel> {
   const { scope, database, author } = writing;
   // A price with an end may have a successor already; a second one would charge the same time twice.
-  if (price.end_date !== null) throw notAllowed(`price ${price.id} ends at ${price.end_date}: it cannot be changed any more`);
+  if (price.end_date !== null)
+    throw notAllowed(`price ${price.id} ends at ${price.end_date}: it cannot be changed any more`);
   const startsAt = Date.parse(price.start_date!);
   const effectiveAt =
     writing.effective_from === undefined
       ? Math.max(author.now.getTime(), startsAt)
       : Date.parse(writing.effective_from);
-  if (effectiveAt < startsAt) throw invalid('effective_from', `must not lie before the price's start at ${price.start_date}`);
+  if (effectiveAt < startsAt)
+    throw invalid('effective_from', `must not lie before the price's start at ${price.start_date}`);
   const effective_from = new Date(effectiveAt).toISOString();
   const successor = successorOf(price, changes, effective_from);
 

@@ -58,10 +58,9 @@ export type PriceWriting = { readonly scope: Scope; readonly database: Database;
 /** Stores a price that is complete and checked; its lookup key must be free for as long as it runs. */
 export async function storePrice(price: PriceDefinition, writing: PriceWriting): Promise<PriceModel> {
   const { scope, database, author } = writing;
-  const conflict = `a price with lookup_key ${price.lookup_key} exists already`;
-  if (price.lookup_key !== null && (await isKeyTaken(price, writing))) throw alreadyExists(conflict);
+  await checkKeyFree(price, writing);
   const record = { id: newId('price', author.now.getTime()), ...price, ...createdBy(author) };
-  return PriceModel.add(scope, record, { database, conflict });
+  return PriceModel.add(scope, record, { database, conflict: keyConflict(price.lookup_key) });
 }
 
 /** Those who add to a plan wait for each other, in one order: counts, keys and sequences are then exact, without deadlocks. */
@@ -107,15 +106,22 @@ async function nameOfMeter(meter_id: string | null, { scope, database }: PriceWr
   return meter.name;
 }
 
+export const keyConflict = (lookup_key: string | null | undefined) =>
+  `a price with lookup_key ${lookup_key} exists already`;
+
+type KeyHolder = Pick<PriceDefinition, 'lookup_key' | 'start_date' | 'end_date'> & { id?: string };
+
 /** A key may pass from a price that ends to one that starts then; at no time do two prices have it. */
-async function isKeyTaken(price: PriceDefinition, { scope, database }: PriceWriting): Promise<boolean> {
-  const { lookup_key, start_date, end_date } = price;
-  const other = PriceModel.in(scope, database)
+export async function checkKeyFree(price: KeyHolder, { scope, database }: PriceWriting): Promise<void> {
+  const { id = '', lookup_key, start_date, end_date } = price;
+  if (lookup_key === null) return;
+  const holder = PriceModel.in(scope, database)
     .select('id')
-    .where({ lookup_key: lookup_key!, status: 'published' })
+    .where({ lookup_key, status: 'published' })
+    .whereNot('id', id)
     .where((open) => open.whereNull('end_date').orWhere('end_date', '>', start_date!));
-  if (end_date !== null) other.where('start_date', '<', end_date);
-  return (await other.limit(1)).length > 0;
+  if (end_date !== null) holder.where('start_date', '<', end_date);
+  if ((await holder.limit(1)).length > 0) throw alreadyExists(keyConflict(lookup_key));
 }
 
 async function checkLimit(price: PriceModel, { scope, database, author }: PriceWriting): Promise<void> {

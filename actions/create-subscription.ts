@@ -5,7 +5,7 @@
 import type { InvoiceWithLines } from '../core/catalogue/invoice.ts';
 import type { Plan } from '../core/catalogue/plan.ts';
 import type { Price } from '../core/catalogue/price.ts';
-import { type Author, createdBy, updatedBy } from '../core/catalogue/stamp.ts';
+import { type Author, createdBy } from '../core/catalogue/stamp.ts';
 import type { CreateSubscription } from '../core/catalogue/subscription.ts';
 import { invalid, notFound } from '../core/error.ts';
 import { checkCurrency } from '../core/money.ts';
@@ -20,7 +20,7 @@ import {
   pricesToCopy,
 } from '../core/subscription/lines.ts';
 import { refuseNotYet, refuseUsed } from '../core/subscription/not-yet.ts';
-import { paymentSettings, statusAfterOpening } from '../core/subscription/payment-settings.ts';
+import { paymentSettings } from '../core/subscription/payment-settings.ts';
 import { checkThreshold, checkTrialTerms, trialDays } from '../core/subscription/terms.ts';
 import { CustomerModel } from '../storage/models/customer.ts';
 import { MeterModel } from '../storage/models/meter.ts';
@@ -30,7 +30,8 @@ import { SubscriptionModel } from '../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../storage/models/subscription-line-item.ts';
 import { newId } from '../storage/new-id.ts';
 import type { Database, Stores } from '../storage/stores.ts';
-import { openSubscription } from './draft-invoice.ts';
+import { storePrice } from './create-price.ts';
+import { openAndSettle } from './open-and-settle.ts';
 
 export type NewSubscription = {
   subscription: SubscriptionModel;
@@ -122,19 +123,12 @@ function decide(request: CreateSubscription, { customer, prices }: Parties, now:
 type Decision = Parties & ReturnType<typeof decide> & { scope: Scope; request: CreateSubscription; author: Author };
 
 async function apply(stores: Stores, transaction: Database, decision: Decision): Promise<NewSubscription> {
-  const { scope, request, author, terms } = decision;
+  const { request, author } = decision;
   const isDraft = request.subscription_status === 'draft';
   const opened = await addSubscription(decision, isDraft ? 'draft' : 'active', transaction);
   const line_items = await addLineItems(decision, opened, transaction);
   if (isDraft) return { subscription: opened, line_items, latest_invoice: null };
-  const latest_invoice = await openSubscription(stores, transaction, opened, author.now);
-  const status = statusAfterOpening(terms.payment_behavior, latest_invoice?.amount_remaining ?? null);
-  if (status === opened.subscription_status) return { subscription: opened, line_items, latest_invoice };
-  const [subscription] = await SubscriptionModel.in(scope, transaction)
-    .where('id', opened.id)
-    .patch({ subscription_status: status, ...updatedBy(author) })
-    .returning('*');
-  return { subscription: subscription!, line_items, latest_invoice };
+  return { ...(await openAndSettle(stores, transaction, { subscription: opened, author })), line_items };
 }
 
 function addSubscription(
@@ -214,9 +208,7 @@ async function addOverride(
   database: Database,
 ): Promise<Price> {
   const price = overriddenPrice(root, overrides.get(root.id)!, subscription.id);
-  const { display_amount: _shown, display_price_unit_amount: _shownUnit, ...columns } = price;
-  const record = { ...columns, ...createdBy(author), id: newId('price', author.now.getTime()) };
-  return { ...price, ...(await PriceModel.add(scope, record, { database })) } as Price;
+  return storePrice(price, { scope, database, author });
 }
 
 function extraPrice({ extras, terms }: Decision, price_id: string | null, index: number): Price {

@@ -39,7 +39,11 @@ export async function updateSubscription(
 /** Writes changes to a subscription whose row this transaction holds. */
 export async function changeSubscription(
   scope: Scope,
-  { subscription, changes, author }: { subscription: SubscriptionModel; changes: Partial<Subscription>; author: Author },
+  {
+    subscription,
+    changes,
+    author,
+  }: { subscription: SubscriptionModel; changes: Partial<Subscription>; author: Author },
   transaction: Database,
 ): Promise<SubscriptionModel> {
   try {
@@ -57,7 +61,9 @@ const CANCEL_FIELDS = ['cancel_at', 'cancel_at_period_end'] as const;
 
 function refuseOtherVerbs(request: UpdateSubscription): void {
   if (request.status !== null || request.subscription_status !== null) {
-    throw notAllowed('status: a subscription is activated by POST …/activate and ended by POST …/cancel', { field: 'status' });
+    throw notAllowed('status: a subscription is activated by POST …/activate and ended by POST …/cancel', {
+      field: 'status',
+    });
   }
   for (const field of CANCEL_FIELDS) {
     if (request[field]) throw notAllowed(`${field}: use POST /subscriptions/{id}/cancel`, { field });

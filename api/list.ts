@@ -2,10 +2,10 @@
  * Lists and searches (api conventions, "Lists and search"): one envelope, one grammar of paging, filters, sorting,
  * metadata and expansion for every resource. GET lists take it from the query string, POST …/search from the body.
  */
-import type { QueryBuilderType } from 'objection';
+import type { Model, QueryBuilder } from 'objection';
 import { z } from 'zod';
+import { anyCase, STATUSES } from '../core/catalogue/record.ts';
 import { invalid } from '../core/error.ts';
-import type { ScopedModel } from '../storage/models/model.ts';
 
 /** How a column of a resource may be filtered and sorted by. */
 export type ColumnKind = 'string' | 'number' | 'date' | 'boolean';
@@ -42,7 +42,7 @@ const FilterCondition = z.object({
 });
 export type FilterCondition = z.infer<typeof FilterCondition>;
 
-const SortCondition = z.object({ field: z.string(), direction: z.enum(['asc', 'desc']) });
+const SortCondition = z.object({ field: z.string(), direction: anyCase(['asc', 'desc']) });
 
 /** A JSON text in a query string, or the value itself in a body. */
 const jsonOr = <S extends z.ZodType>(shape: S) =>
@@ -59,8 +59,8 @@ const jsonOr = <S extends z.ZodType>(shape: S) =>
 const commonShape = {
   limit: whole('limit').min(1).max(1000).default(50),
   offset: whole('offset').min(0).default(0),
-  status: z.string().optional(),
-  order: z.enum(['asc', 'desc']).default('desc'),
+  status: anyCase(STATUSES).optional(),
+  order: anyCase(['asc', 'desc']).default('desc'),
   expand: textList.optional(),
   start_time: z.iso.datetime({ offset: true }).optional(),
   end_time: z.iso.datetime({ offset: true }).optional(),
@@ -85,8 +85,8 @@ export function listAnswer<S extends z.ZodType>(item: S, id: string) {
 export type Page<M> = { items: M[]; pagination: { total: number; limit: number; offset: number } };
 
 /** Applies the common grammar to a scoped query and fetches one page with its total. */
-export async function fetchPage<M extends ScopedModel>(
-  query: QueryBuilderType<M>,
+export async function fetchPage<M extends Model>(
+  query: QueryBuilder<M, M[]>,
   input: ListInput,
   grammar: ListGrammar,
 ): Promise<Page<M>> {
@@ -107,11 +107,11 @@ export function checkExpand(paths: readonly string[], grammar: ListGrammar): voi
   }
 }
 
-function applyCommon<M extends ScopedModel>(query: QueryBuilderType<M>, input: ListInput, grammar: ListGrammar): void {
-  query.where('status', (input.status ?? 'published').toLowerCase());
+function applyCommon<M extends Model>(query: QueryBuilder<M, M[]>, input: ListInput, grammar: ListGrammar): void {
+  query.where('status', input.status ?? 'published');
   if (input.start_time) query.where('created_at', '>=', input.start_time);
   if (input.end_time) query.where('created_at', '<=', input.end_time);
-  if (input.start_time && input.end_time && input.end_time < input.start_time) {
+  if (input.start_time && input.end_time && Date.parse(input.end_time) < Date.parse(input.start_time)) {
     throw invalid('end_time', 'must not be before start_time');
   }
   for (const condition of input.filters ?? []) applyFilter(query, condition, grammar);
@@ -148,8 +148,8 @@ function like(value: unknown): string {
   return `%${String(value).replace(/[\\%_]/g, (sign) => `\\${sign}`)}%`;
 }
 
-function applyFilter<M extends ScopedModel>(
-  query: QueryBuilderType<M>,
+function applyFilter<M extends Model>(
+  query: QueryBuilder<M, M[]>,
   condition: FilterCondition,
   grammar: ListGrammar,
 ): void {
@@ -165,7 +165,7 @@ function applyFilter<M extends ScopedModel>(
   query.whereRaw(rule.sql, [field, rule.value ? rule.value(given) : given] as never);
 }
 
-function applySort<M extends ScopedModel>(query: QueryBuilderType<M>, input: ListInput, grammar: ListGrammar): void {
+function applySort<M extends Model>(query: QueryBuilder<M, M[]>, input: ListInput, grammar: ListGrammar): void {
   const conditions =
     typeof input.sort === 'string'
       ? [{ field: input.sort, direction: input.order }]

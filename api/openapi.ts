@@ -1,6 +1,6 @@
 /** The OpenAPI 3.1 document at /v1/openapi.json, written from the same shapes that decode requests and encode answers. */
 import { z } from 'zod';
-import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
+import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiOverride, type ZodOpenApiPathsObject } from 'zod-openapi';
 import { ErrorAnswer } from './errors.ts';
 import type { Route } from './route.ts';
 
@@ -26,13 +26,23 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
       },
     },
     // What has no JSON Schema (a transform, say) is described as any value, not refused.
-    { allowEmptySchema: ANY },
+    { allowEmptySchema: ANY, override: declareEveryKey },
   );
 }
 
 const ANY = Object.fromEntries(
   ['any', 'unknown', 'custom', 'transform', 'date', 'bigint', 'undefined'].map((type) => [type, { input: true, output: true }]),
 );
+
+/** Answers have every declared key, null when unset (encode.ts): what a shape calls optional is nullable on the wire. */
+const declareEveryKey: ZodOpenApiOverride = ({ jsonSchema, io }) => {
+  if (io !== 'output' || !jsonSchema.properties) return;
+  const required = new Set(jsonSchema.required);
+  for (const [key, property] of Object.entries(jsonSchema.properties)) {
+    if (!required.has(key)) jsonSchema.properties[key] = { anyOf: [property, { type: 'null' }] } as typeof property;
+  }
+  jsonSchema.required = Object.keys(jsonSchema.properties);
+};
 
 function pathsOf(routes: readonly Route[]): ZodOpenApiPathsObject {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};

@@ -1,4 +1,25 @@
 /** The table of contents of the interface: one line per resource. Order does not matter; mount.ts puts static paths first. */
+import { customerRoutes } from './customers/routes.ts';
+import { environmentRoutes } from './environments/routes.ts';
+import { featureRoutes } from './features/routes.ts';
+import { meterRoutes } from './meters/routes.ts';
+import { planRoutes } from './plans/routes.ts';
+import { priceRoutes } from './prices/routes.ts';
+import { rbacRoutes } from './rbac/routes.ts';
 import type { Route } from './route.ts';
+import { secretRoutes } from './secrets/routes.ts';
+import { tenantRoutes } from './tenants/routes.ts';
+import { userRoutes } from './users/routes.ts';
 
-export const routes: Route[] = [];
+export const routes: Route[] = [
+  ...meterRoutes,
+  ...environmentRoutes,
+  ...tenantRoutes,
+  ...userRoutes,
+  ...secretRoutes,
+  ...rbacRoutes,
+  ...customerRoutes,
+  ...featureRoutes,
+  ...planRoutes,
+  ...priceRoutes,
+];

@@ -1,4 +1,10 @@
-import { type ClickHouseClient, ClickHouseError, type ClickHouseSettings, createClient } from '@clickhouse/client';
+import {
+  type ClickHouseClient,
+  ClickHouseError,
+  ClickHouseLogLevel,
+  type ClickHouseSettings,
+  createClient,
+} from '@clickhouse/client';
 import { z } from 'zod';
 import { FarthingError, unavailable } from '../core/error.ts';
 
@@ -29,6 +35,8 @@ export function connectClickHouse(url: string, options: ClickHouseOptions = {}):
     keep_alive: { enabled: true, idle_socket_ttl: 2_000 },
     // Long lists of values go into the body, because the URL of a request is limited on the way.
     use_multipart_params_auto: true,
+    // What fails is thrown; the client's own log would only repeat it, with the values of the statement.
+    log: { level: ClickHouseLogLevel.OFF },
     clickhouse_settings: { ...EXACT_SETTINGS, ...options.settings },
     ...(database === undefined ? {} : { database }),
   });
@@ -105,7 +113,9 @@ function shaped<Row extends z.ZodType>({ name, row }: { name: string; row: Row }
   const parsed = row.safeParse(value);
   if (parsed.success) return parsed.data;
   const why = z.prettifyError(parsed.error);
-  throw new FarthingError('database_error', `question ${name}: a row has another shape: ${why}`, { cause: parsed.error });
+  throw new FarthingError('database_error', `question ${name}: a row has another shape: ${why}`, {
+    cause: parsed.error,
+  });
 }
 
 async function reading<Value>(name: string, work: () => Promise<Value>): Promise<Value> {
@@ -128,7 +138,9 @@ export function clickhouseFailure(name: string, error: unknown): Error {
 export function isTransient(error: unknown): boolean {
   if (error instanceof ClickHouseError) return TRANSIENT_SERVER_CODES.has(Number(error.code));
   const { code, message = '' } = error as { code?: string; message?: string };
-  return (code !== undefined && TRANSIENT_SOCKET_CODES.has(code)) || /timeout error|socket hang up|aborted/i.test(message);
+  return (
+    (code !== undefined && TRANSIENT_SOCKET_CODES.has(code)) || /timeout error|socket hang up|aborted/i.test(message)
+  );
 }
 
 const TRANSIENT_SERVER_CODES = new Set([

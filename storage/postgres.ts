@@ -8,6 +8,8 @@ export interface PostgresOptions {
   statement_timeout_ms?: number;
   /** How long to wait for a free connection of the pool before the query fails. */
   acquire_timeout_ms?: number;
+  /** A connection that nobody uses for so long is closed. */
+  idle_timeout_ms?: number;
 }
 
 /**
@@ -15,7 +17,13 @@ export interface PostgresOptions {
  * RFC 3339 in UTC, because records carry them as text from the database to the wire.
  */
 export function connectPostgres(url: string, options: PostgresOptions = {}): Knex {
-  const { pool_max = 10, application_name = 'farthing', statement_timeout_ms = 0, acquire_timeout_ms = 30_000 } = options;
+  const {
+    pool_max = 10,
+    application_name = 'farthing',
+    statement_timeout_ms = 0,
+    acquire_timeout_ms = 30_000,
+    idle_timeout_ms = 30_000,
+  } = options;
   return knex({
     client: 'pg',
     connection: { connectionString: url, application_name, types: EXACT_TYPES } as Knex.PgConnectionConfig,
@@ -23,6 +31,7 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
     pool: {
       min: 0, // An idle connection that the server has closed is then never handed out for long.
       max: pool_max,
+      idleTimeoutMillis: idle_timeout_ms,
       afterCreate: (connection: pg.Client, done: (error: Error | null | undefined, connection: pg.Client) => void) => {
         connection.query(sessionSettings(statement_timeout_ms), (error) => done(error, connection));
       },
@@ -36,7 +45,9 @@ function sessionSettings(statement_timeout_ms: number): string {
 }
 
 const asIs = (text: string) => text;
-const textArray = (pg.types.getTypeParser as (oid: number, format: 'text') => unknown)(1009, 'text') as (text: string) => (string | null)[];
+const textArray = (pg.types.getTypeParser as (oid: number, format: 'text') => unknown)(1009, 'text') as (
+  text: string,
+) => (string | null)[];
 const instants = (text: string) => textArray(text).map((item) => (item === null ? null : rfc3339(item)));
 
 /** By the number that Postgres gives to the type. What is not listed keeps the driver's parser. */

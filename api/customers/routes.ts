@@ -8,7 +8,7 @@ import { invalid } from '../../core/error.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { newId } from '../../storage/new-id.ts';
 import { checkExpand, fetchPage } from '../list.ts';
-import { type Context, idParams, type Route, route } from '../route.ts';
+import { authorOf, type Context, idParams, type Route, route } from '../route.ts';
 import {
   CreateCustomer,
   CustomerAnswer,
@@ -146,10 +146,6 @@ export const customerRoutes: Route[] = [
     },
   }),
 ];
-
-function authorOf(context: Context) {
-  return { user_id: context.principal.user_id, now: context.now };
-}
 
 function findCustomers(input: CustomerFilter, { scope, services }: Context) {
   const query = CustomerModel.in(scope, services.postgres);

@@ -13,7 +13,7 @@
  * `now` is a Date; previewed records carry empty ids.
  */
 import { z } from 'zod';
-import { baseFields, decimalText, metadata, timestampText } from './record.ts';
+import { anyCase, baseFields, decimalText, metadata, orDefault, orNull, timestampText } from './record.ts';
 
 export const INVOICE_TYPES = ['SUBSCRIPTION', 'ONE_OFF', 'CREDIT'] as const;
 export const INVOICE_STATUSES = ['DRAFT', 'FINALIZED', 'VOIDED', 'SKIPPED'] as const;
@@ -153,3 +153,91 @@ export const Invoice = z.object({
 });
 export type Invoice = z.infer<typeof Invoice>;
 export type InvoiceWithLines = Invoice & { line_items: InvoiceLineItem[] };
+
+const anything = orNull(z.unknown());
+
+export const createInvoiceLineShape = z.object({
+  amount: decimalText,
+  quantity: decimalText,
+  display_name: orNull(z.string()),
+  entity_id: orNull(z.string()),
+  entity_type: orNull(z.string()),
+  plan_id: orNull(z.string()),
+  plan_display_name: orNull(z.string()),
+  price_id: orNull(z.string()),
+  price_type: orNull(z.string()),
+  meter_id: orNull(z.string()),
+  meter_display_name: orNull(z.string()),
+  price_unit: orNull(z.string()),
+  price_unit_amount: orNull(decimalText),
+  subscription_id: orNull(z.string()),
+  subscription_line_item_id: orNull(z.string()),
+  period_start: orNull(timestampText),
+  period_end: orNull(timestampText),
+  metadata,
+  commitment_info: anything,
+  prepaid_credits_applied: orNull(decimalText),
+  line_item_discount: orNull(decimalText),
+  invoice_level_discount: orNull(decimalText),
+  adjusted_entitlement_quantity: orNull(decimalText),
+});
+export type CreateInvoiceLine = z.output<typeof createInvoiceLineShape>;
+
+/** `AUTO_INVOICE_THRESHOLD` is an older spelling of THRESHOLD_BILLING. */
+export const billingReason = z.preprocess(
+  (input) =>
+    typeof input === 'string' && input.toUpperCase() === 'AUTO_INVOICE_THRESHOLD' ? 'THRESHOLD_BILLING' : input,
+  anyCase(BILLING_REASONS),
+);
+/** `PAID` is the display word for SUCCEEDED. */
+export const paymentStatus = z.preprocess(
+  (input) => (typeof input === 'string' && input.toUpperCase() === 'PAID' ? 'SUCCEEDED' : input),
+  anyCase(PAYMENT_STATUSES),
+);
+
+/** What a client states about an invoice that it writes itself (api/11, CreateInvoiceRequest). */
+export const createInvoiceShape = z.object({
+  customer_id: z.string().min(1),
+  subscription_id: orNull(z.string()),
+  invoice_number: orNull(z.string()),
+  idempotency_key: orNull(z.string().max(255)),
+  invoice_type: orDefault(anyCase(INVOICE_TYPES), 'ONE_OFF'),
+  currency: z.string().length(3),
+  amount_due: decimalText,
+  total: decimalText,
+  subtotal: decimalText,
+  description: orNull(z.string()),
+  due_date: orNull(timestampText),
+  issue_date: orNull(timestampText),
+  billing_period: orNull(z.string()),
+  period_start: orNull(timestampText),
+  period_end: orNull(timestampText),
+  billing_reason: orNull(billingReason),
+  invoice_status: orDefault(anyCase(['DRAFT', 'FINALIZED']), 'DRAFT'),
+  payment_status: orNull(paymentStatus),
+  amount_paid: orNull(decimalText),
+  total_prepaid_applied: orNull(decimalText),
+  line_items: orNull(z.array(createInvoiceLineShape)),
+  metadata,
+  invoice_pdf_url: orNull(z.url()),
+  coupons: anything,
+  invoice_coupons: anything,
+  line_item_coupons: anything,
+  tax_rates: anything,
+  tax_rate_overrides: anything,
+  prepared_tax_rates: anything,
+  force_sync_invoice: orNull(z.boolean()),
+});
+export type CreateInvoice = z.output<typeof createInvoiceShape>;
+
+export const updateInvoiceShape = z.object({
+  due_date: timestampText.nullish(),
+  issue_date: timestampText.nullish(),
+  invoice_pdf_url: z.url().nullish(),
+  metadata: z.record(z.string(), z.string()).nullish(),
+  apply_discount: orNull(z.boolean()),
+});
+export type UpdateInvoice = z.output<typeof updateInvoiceShape>;
+
+export const updatePaymentShape = z.object({ payment_status: paymentStatus, amount: orNull(decimalText) });
+export type UpdatePayment = z.output<typeof updatePaymentShape>;

@@ -1,10 +1,10 @@
 /**
  * Reads events where they stand, in the JSON text that the producer sent, because "JSON numbers in event properties keep
  * their exact text" (decisions §5) and JSON.parse would round them. The text is known to be valid JSON. One walk finds
- * the fields of an event; the first level of its properties is indexed only when somebody asks for a property.
+ * the fields of an event and where its first-level properties stand; a property is cut out only when somebody asks for it.
  *
  * Spans are positions in the text given. A body decoded as latin1 has one character per byte, and all of JSON's structure
- * is ASCII, so the spans of such a text are the byte offsets of the body.
+ * is ASCII, so the spans of such a text are the byte offsets of the body (its strings are then not yet decoded as UTF-8).
  *
  * The end of a string is returned as `~end` when it contains an escape, so that plain strings are sliced, not decoded.
  * A slice keeps the text it was cut from in memory: what outlives a batch should keep a copy or a hash.
@@ -22,7 +22,9 @@ export type EventFields = {
   customer_id: string | undefined;
   timestamp: string | undefined;
   source: string | undefined;
-  properties: Span | undefined;
+  properties: Properties | undefined;
+  /** Just behind the closing brace: where the next event of an array may be looked for. */
+  end: number;
 };
 
 /** The fields of the event object in `text`; a field of the wrong type is refused by name. The last of two equal keys wins. */
@@ -35,52 +37,58 @@ export function readEvent(text: string, start = 0, end = text.length): EventFiel
     timestamp: undefined,
     source: undefined,
     properties: undefined,
+    end,
   };
   let at = skipBlanks(text, start, end);
   if (text.charCodeAt(at) !== OPEN_BRACE) throw invalid('event', 'must be a JSON object');
   at = skipBlanks(text, at + 1, end);
   while (at < end && text.charCodeAt(at) !== CLOSE_BRACE) {
     const keyEnd = endOfString(text, at, end);
+    const field = fieldAt(text, at, keyEnd);
     const value = startOfValue(text, keyEnd, end);
-    const valueEnd = endOfValue(text, value, end);
-    takeField(event, fieldAt(text, at, keyEnd), { text, start: value, end: valueEnd });
+    const valueEnd =
+      field === undefined ? endOfValue(text, value, end) : takeField(event, field, { text, start: value, end });
     at = nextMember(text, valueEnd, end);
   }
+  event.end = at + 1;
   event.event_name = event.event_name.trim();
   if (event.event_name === '') throw invalid('event_name', 'is required');
   return event;
 }
 
-type Value = { readonly text: string; readonly start: number; readonly end: number };
+type Field = (typeof FIELDS)[number];
 
-function takeField(event: EventFields, field: keyof EventFields | undefined, value: Value): void {
-  switch (field) {
-    case undefined:
-      return;
-    case 'event_name':
-      event.event_name = stringField(field, value) ?? '';
-      return;
-    case 'event_id':
-      event.event_id = blankIsAbsent(stringField(field, value));
-      return;
-    case 'external_customer_id':
-      event.external_customer_id = blankIsAbsent(stringField(field, value));
-      return;
-    case 'properties':
-      event.properties = objectField(value);
-      return;
-    default:
-      event[field] = stringField(field, value);
+/** Where a value begins in a text, and where the text that may be read ends. */
+type Position = { readonly text: string; readonly start: number; readonly end: number };
+
+/** Keeps the value in its field; the answer is where the value ends. */
+function takeField(event: EventFields, field: Field, { text, start, end }: Position): number {
+  const first = text.charCodeAt(start);
+  if (first === LETTER_N) {
+    if (field === 'event_name') event.event_name = '';
+    else event[field] = undefined;
+    return endOfValue(text, start, end);
   }
+  if (field === 'properties') {
+    if (first !== OPEN_BRACE) throw invalid('properties', 'must be an object');
+    event.properties = new Properties(text, start, end);
+    return event.properties.indexed();
+  }
+  if (first !== QUOTE) throw invalid(field, 'must be a string');
+  const after = endOfString(text, start, end);
+  const value = stringAt(text, start, after);
+  if (field === 'event_id' || field === 'external_customer_id') event[field] = isBlank(value) ? undefined : value;
+  else event[field] = value;
+  return after < 0 ? ~after : after;
 }
 
 /** Which of our fields the key between two quotes names. Its length and first letter leave at most one candidate. */
-function fieldAt(text: string, open: number, keyEnd: number): keyof EventFields | undefined {
+function fieldAt(text: string, open: number, keyEnd: number): Field | undefined {
   if (keyEnd < 0) {
     const key = stringAt(text, open, keyEnd);
     return FIELDS.find((field) => field === key);
   }
-  const candidate = FIELD_BY_SHAPE.get((keyEnd - open - 2) * 128 + text.charCodeAt(open + 1));
+  const candidate = FIELD_BY_SHAPE[shapeOf(keyEnd - open - 2, text.charCodeAt(open + 1))];
   return candidate !== undefined && text.startsWith(candidate, open + 1) ? candidate : undefined;
 }
 
@@ -93,24 +101,16 @@ const FIELDS = [
   'source',
   'properties',
 ] as const satisfies (keyof EventFields)[];
-const FIELD_BY_SHAPE = new Map(FIELDS.map((field) => [field.length * 128 + field.charCodeAt(0), field]));
 
-function stringField(field: string, value: Value): string | undefined {
-  const first = value.text.charCodeAt(value.start);
-  if (first === QUOTE) return stringAt(value.text, value.start, endOfString(value.text, value.start, value.end));
-  if (first === LETTER_N) return undefined;
-  throw invalid(field, 'must be a string');
+/** Keys of up to 31 characters that begin with a small letter; no two of our fields have the same shape. */
+function shapeOf(length: number, first: number): number {
+  return length > 31 || first < 97 || first > 122 ? 0 : length * 32 + first - 96;
 }
+const FIELD_BY_SHAPE: (Field | undefined)[] = Array.from({ length: 32 * 32 }, () => undefined);
+for (const field of FIELDS) FIELD_BY_SHAPE[shapeOf(field.length, field.charCodeAt(0))] = field;
 
-function objectField(value: Value): Span | undefined {
-  const first = value.text.charCodeAt(value.start);
-  if (first === OPEN_BRACE) return { start: value.start, end: value.end };
-  if (first === LETTER_N) return undefined;
-  throw invalid('properties', 'must be an object');
-}
-
-function blankIsAbsent(text: string | undefined): string | undefined {
-  return text === undefined || text.trim() === '' ? undefined : text;
+function isBlank(text: string): boolean {
+  return text.charCodeAt(0) <= 32 ? text.trim() === '' : text === '';
 }
 
 export type PropertyKind = 'string' | 'number' | 'boolean' | 'null' | 'object' | 'array';
@@ -129,19 +129,19 @@ export function properties(text: string, start = 0, end = text.length): Properti
 export class Properties implements PropertySource {
   private readonly text: string;
   private readonly start: number;
-  private readonly end: number;
+  private readonly limit: number;
   /** Four positions per member: key, end of key, value, end of value. */
   private marks: number[] | undefined;
+  private end = 0;
 
-  constructor(text: string, start: number, end: number) {
+  constructor(text: string, start: number, limit: number) {
     this.text = text;
     this.start = start;
-    this.end = end;
+    this.limit = limit;
   }
 
   get(key: string): Property | undefined {
-    this.marks ??= membersOf(this.text, this.start, this.end);
-    const marks = this.marks;
+    const marks = this.marks ?? this.members();
     for (let mark = marks.length - 4; mark >= 0; mark -= 4) {
       if (isKey(this.text, key, marks[mark]!, marks[mark + 1]!)) {
         return propertyAt(this.text, marks[mark + 2]!, marks[mark + 3]!);
@@ -149,25 +149,59 @@ export class Properties implements PropertySource {
     }
     return undefined;
   }
-}
 
-export const NO_PROPERTIES: PropertySource = new Map<string, Property>();
-
-function membersOf(text: string, start: number, end: number): number[] {
-  const marks: number[] = [];
-  let at = skipBlanks(text, start, end);
-  if (text.charCodeAt(at) !== OPEN_BRACE) throw invalid('properties', 'must be an object');
-  at = skipBlanks(text, at + 1, end);
-  while (at < end && text.charCodeAt(at) !== CLOSE_BRACE) {
-    const keyEnd = endOfString(text, at, end);
-    const value = startOfValue(text, keyEnd, end);
-    const isString = text.charCodeAt(value) === QUOTE;
-    const valueEnd = isString ? endOfString(text, value, end) : endOfValue(text, value, end);
-    marks.push(at, keyEnd, value, valueEnd);
-    at = nextMember(text, valueEnd < 0 ? ~valueEnd : valueEnd, end);
+  /** The first-level keys, as often as they were sent. */
+  keys(): string[] {
+    const keys: string[] = [];
+    const marks = this.marks ?? this.members();
+    for (let mark = 0; mark < marks.length; mark += 4) keys.push(stringAt(this.text, marks[mark]!, marks[mark + 1]!));
+    return keys;
   }
-  return marks;
+
+  /** The object as it was sent. */
+  json(): string {
+    return this.text.slice(skipBlanks(this.text, this.start, this.limit), this.indexed());
+  }
+
+  /** Where a value begins and ends; the last of two equal keys wins. */
+  spanOf(key: string): Span | undefined {
+    const marks = this.marks ?? this.members();
+    for (let mark = marks.length - 4; mark >= 0; mark -= 4) {
+      if (!isKey(this.text, key, marks[mark]!, marks[mark + 1]!)) continue;
+      const end = marks[mark + 3]!;
+      return { start: marks[mark + 2]!, end: end < 0 ? ~end : end };
+    }
+    return undefined;
+  }
+
+  /** Walks the object now; the answer is where it ends. */
+  indexed(): number {
+    if (this.marks === undefined) this.members();
+    return this.end;
+  }
+
+  private members(): number[] {
+    const { text, limit } = this;
+    const marks: number[] = [];
+    let at = skipBlanks(text, this.start, limit);
+    if (text.charCodeAt(at) !== OPEN_BRACE) throw invalid('properties', 'must be an object');
+    at = skipBlanks(text, at + 1, limit);
+    while (at < limit && text.charCodeAt(at) !== CLOSE_BRACE) {
+      const keyEnd = endOfString(text, at, limit);
+      const value = startOfValue(text, keyEnd, limit);
+      const isString = text.charCodeAt(value) === QUOTE;
+      const valueEnd = isString ? endOfString(text, value, limit) : endOfValue(text, value, limit);
+      marks.push(at, keyEnd, value, valueEnd);
+      at = nextMember(text, valueEnd < 0 ? ~valueEnd : valueEnd, limit);
+    }
+    this.end = at + 1;
+    this.marks = marks;
+    return marks;
+  }
 }
+
+/** An event without properties. */
+export const NO_PROPERTIES: Properties = new Properties('{}', 0, 2);
 
 function isKey(text: string, key: string, open: number, keyEnd: number): boolean {
   if (keyEnd < 0) return stringAt(text, open, keyEnd) === key;
@@ -207,20 +241,9 @@ export function elementSpans(text: string, start = 0, end = text.length): Span[]
   return spans;
 }
 
-/** Where the value of a key of the object in `text` stands; the last of two equal keys wins. */
-export function valueUnder(text: string, key: string): Span | undefined {
-  const marks = membersOf(text, 0, text.length);
-  for (let mark = marks.length - 4; mark >= 0; mark -= 4) {
-    if (!isKey(text, key, marks[mark]!, marks[mark + 1]!)) continue;
-    const end = marks[mark + 3]!;
-    return { start: marks[mark + 2]!, end: end < 0 ? ~end : end };
-  }
-  return undefined;
-}
-
 /** The spans of the elements of the array under a key of the object in `text`. */
 export function elementSpansUnder(text: string, key: string): Span[] {
-  const value = valueUnder(text, key);
+  const value = properties(text).spanOf(key);
   if (value === undefined) throw invalid(key, 'is required');
   if (text.charCodeAt(value.start) !== OPEN_BRACKET) throw invalid(key, 'must be an array');
   return elementSpans(text, value.start, value.end);

@@ -2,8 +2,7 @@
 import type { MeterIndex } from '../../core/metering/match.ts';
 import { matches } from '../../core/metering/match.ts';
 import { measure } from '../../core/metering/compiled-meter.ts';
-import type { Contribution } from '../../core/metering/contribution.ts';
-import { properties } from '../../core/metering/event-text.ts';
+import type { Contribution, MeteredEvent } from '../../core/metering/contribution.ts';
 import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { EventOutcome } from '../../storage/events/tables.ts';
@@ -29,11 +28,10 @@ export function meterEvents(events: readonly ReadEvent[], metersOf: (scope: Scop
       unmatched++;
       continue;
     }
-    const source = properties(event.properties);
-    const metered = { ...pick(event), properties: source };
+    const metered = meteredOf(event);
     let fed = false;
     for (const meter of meters) {
-      if (!matches(meter, source)) continue;
+      if (!matches(meter, event.property)) continue;
       fed = true;
       const contribution = measure(meter, metered);
       if (contribution.unusable === undefined) aggregator.add(event.scope, meter, contribution as Contribution);
@@ -45,11 +43,12 @@ export function meterEvents(events: readonly ReadEvent[], metersOf: (scope: Scop
   return { buckets: aggregator.drain(), unusable, matched, unmatched };
 }
 
-function pick(event: ReadEvent) {
+function meteredOf(event: ReadEvent): MeteredEvent {
   return {
     event_id: event.event_id,
     external_customer_id: event.external_customer_id,
     timestamp_us: event.timestamp_us,
+    properties: event.property,
   };
 }
 

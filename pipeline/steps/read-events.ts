@@ -5,14 +5,18 @@
 import { crc32 } from 'node:zlib';
 import { IdentityHasher } from '../../core/event/identity.ts';
 import { FarthingError, invalid } from '../../core/error.ts';
-import { type EventFields, elementSpans, readEvent, type Span } from '../../core/metering/event-text.ts';
+import { type EventFields, elementSpans, NO_PROPERTIES, type PropertySource, readEvent, type Span } from '../../core/metering/event-text.ts';
 import { parseTimestamp } from '../../core/metering/timestamp.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
 import type { EventOutcome, StoredEvent } from '../../storage/events/tables.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
 
 /** An event as read, with its scope as one shared object and its bytes for a conflict. */
-export type ReadEvent = StoredEvent & { readonly scope: Scope; readonly text: () => string };
+export type ReadEvent = StoredEvent & {
+  readonly scope: Scope;
+  readonly property: PropertySource;
+  readonly text: () => string;
+};
 
 export type ReadResult = { events: ReadEvent[]; dead: EventOutcome[] };
 
@@ -70,7 +74,7 @@ function readOne(
   if (event_id === undefined) throw invalid('event_id', 'is missing and none was made');
   if (fields.external_customer_id === undefined) throw invalid('external_customer_id', 'is required');
   const given = timestampOf(fields.timestamp);
-  const properties = fields.properties ? text.slice(fields.properties.start, fields.properties.end) : '{}';
+  const properties = fields.properties?.json() ?? '{}';
   hasher.hash(event_id);
   return {
     scope,
@@ -89,6 +93,7 @@ function readOne(
     position,
     id_high: hasher.high,
     id_low: hasher.low,
+    property: fields.properties ?? NO_PROPERTIES,
     content_crc: crc32(`${contentHead(fields, given)}${properties}`),
     text: () => text.slice(span.start, span.end),
   };

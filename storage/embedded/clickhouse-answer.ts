@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import { type Engine, type Written } from './clickhouse-engine.ts';
+import type { Engine, Written } from './clickhouse-engine.ts';
 import type { Request } from './clickhouse-request.ts';
 import type { Spool } from './clickhouse-spool.ts';
-import { insertFromFile, readIntoFile, StatementError, withoutFormat } from './clickhouse-statement.ts';
+import { StatementError } from '../clickhouse-tokens.ts';
+import { insertFromFile, readIntoFile, withoutFormat } from './clickhouse-statement.ts';
 
 export interface Served {
   engine: Engine;
@@ -66,7 +66,15 @@ function finishInsert(response: ServerResponse, { rows, bytes }: Written): void 
 }
 
 function summary(known: Record<string, number>): string {
-  const all = { read_rows: 0, read_bytes: 0, written_rows: 0, written_bytes: 0, result_rows: 0, result_bytes: 0, ...known };
+  const all = {
+    read_rows: 0,
+    read_bytes: 0,
+    written_rows: 0,
+    written_bytes: 0,
+    result_rows: 0,
+    result_bytes: 0,
+    ...known,
+  };
   return JSON.stringify(Object.fromEntries(Object.entries(all).map(([name, value]) => [name, String(value)])));
 }
 
@@ -119,7 +127,7 @@ async function answerStream(request: Request, response: ServerResponse, options:
       for await (const piece of connection.stream(withoutFormat(request.statement), format)) {
         if (response.destroyed) return;
         out ??= begin();
-        if (!out.write(piece)) await Promise.race([once(out, 'drain'), once(response, 'close')]);
+        if (!out.write(piece)) await roomIn(out, response);
       }
     });
     (out ?? begin()).end();
@@ -132,6 +140,20 @@ async function answerStream(request: Request, response: ServerResponse, options:
   }
 }
 
+/** Waits until the reader has taken what was written, or has gone. */
+function roomIn(out: Writable, response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      out.off('drain', done);
+      response.off('close', done);
+      resolve();
+    };
+    out.on('drain', done);
+    response.on('close', done);
+    if (response.destroyed) done();
+  });
+}
+
 /** When the caller goes away nobody wants the result of a read. */
 function endWith({ surroundings }: Request, response: ServerResponse, engine: Engine): () => void {
   const onClose = () => engine.kill(surroundings.id);
@@ -139,7 +161,10 @@ function endWith({ surroundings }: Request, response: ServerResponse, engine: En
   return () => response.off('close', onClose);
 }
 
-function beginAnswer(response: ServerResponse, { format, summary: known }: { format: string; summary: Record<string, number> }) {
+function beginAnswer(
+  response: ServerResponse,
+  { format, summary: known }: { format: string; summary: Record<string, number> },
+) {
   response.statusCode = 200;
   response.setHeader('Content-Type', contentType(format));
   response.setHeader('X-ClickHouse-Format', format);

@@ -2,7 +2,8 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { Session } from 'chdb';
-import { quoted, StatementError } from './clickhouse-statement.ts';
+import { StatementError } from '../clickhouse-tokens.ts';
+import { quoted } from './clickhouse-statement.ts';
 
 export interface EngineOptions {
   dir: string;
@@ -138,7 +139,12 @@ function connectionOf(session: Session): Connection {
  */
 async function countingWrite(session: Session, sql: string): Promise<Written> {
   const connection = (session as unknown as { connection: unknown }).connection;
-  const { rowsWritten, bytesWritten } = await native.InsertRawAsyncConnection(connection, sql, Buffer.from('\n'), false);
+  const { rowsWritten, bytesWritten } = await native.InsertRawAsyncConnection(
+    connection,
+    sql,
+    Buffer.from('\n'),
+    false,
+  );
   return { rows: rowsWritten, bytes: bytesWritten };
 }
 
@@ -176,7 +182,9 @@ function asStatementError(error: unknown): StatementError {
   const message = error instanceof Error ? error.message : String(error);
   const code = /Code:\s*(\d+)/.exec(message)?.[1];
   const types = [...message.matchAll(/\(([A-Z][A-Z0-9_]{2,})\)/g)];
-  const text = message.replace(/^(?:Code:\s*\d+\.\s*DB::Exception:\s*)+/, '').replace(/\s*\([A-Z][A-Z0-9_]{2,}\)\s*$/, '');
+  const text = message
+    .replace(/^(?:Code:\s*\d+\.\s*DB::Exception:\s*)+/, '')
+    .replace(/\s*\([A-Z][A-Z0-9_]{2,}\)\s*$/, '');
   return new StatementError(code === undefined ? 1002 : Number(code), types.at(-1)?.[1] ?? 'UNKNOWN_EXCEPTION', text);
 }
 

@@ -2,7 +2,8 @@ import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Surroundings } from './clickhouse-engine.ts';
-import { parseStatement, type Statement, StatementError } from './clickhouse-statement.ts';
+import { StatementError } from '../clickhouse-tokens.ts';
+import { parseStatement, type Statement } from './clickhouse-statement.ts';
 
 export interface Request {
   query_id: string;
@@ -160,7 +161,11 @@ async function whole(pieces: AsyncIterable<Buffer>): Promise<Buffer> {
   for await (const piece of pieces) {
     bytes += piece.length;
     if (bytes > TEXT_BYTES_MAX) {
-      throw new StatementError(307, 'TOO_MANY_BYTES', 'The statement is too long: name it in the URL and send the data as body');
+      throw new StatementError(
+        307,
+        'TOO_MANY_BYTES',
+        'The statement is too long: name it in the URL and send the data as body',
+      );
     }
     all.push(piece);
   }

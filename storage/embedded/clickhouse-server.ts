@@ -9,7 +9,7 @@ import { answer, answerFailure, type Served } from './clickhouse-answer.ts';
 import { type EngineOptions, openEngine } from './clickhouse-engine.ts';
 import { type Credentials, isAuthorised, readRequest } from './clickhouse-request.ts';
 import { openSpool } from './clickhouse-spool.ts';
-import { StatementError } from './clickhouse-statement.ts';
+import { StatementError } from '../clickhouse-tokens.ts';
 
 export interface ServerOptions extends EngineOptions, Credentials {}
 
@@ -29,9 +29,14 @@ process.stderr.on('error', () => {});
 function serve(options: ServerOptions): void {
   const engine = openEngine(options);
   const served: Served = { engine, spool: openSpool(options.dir) };
-  const server = createServer({ maxHeaderSize: 4 * 1024 * 1024, keepAliveTimeout: 10_000, requestTimeout: 0 }, (request, response) => {
-    handle(request, response, { ...served, options }).catch((error) => answerFailure(error, response, engine.version));
-  });
+  const server = createServer(
+    { maxHeaderSize: 4 * 1024 * 1024, keepAliveTimeout: 10_000, requestTimeout: 0 },
+    (request, response) => {
+      handle(request, response, { ...served, options }).catch((error) =>
+        answerFailure(error, response, engine.version),
+      );
+    },
+  );
   server.listen(0, '127.0.0.1', () => {
     const { port } = server.address() as { port: number };
     process.stdout.write(`ready ${port}\n`);

@@ -9,7 +9,10 @@ const MEMORY_FILES_AT_LEAST = 256 * 1024 * 1024;
 
 export interface Spool {
   /** Writes the pieces to a file of its own and gives its path while `work` runs; the file goes away in any case. */
-  withData<Result>(pieces: Iterable<Buffer> | AsyncIterable<Buffer>, work: (path: string) => Promise<Result>): Promise<Result>;
+  withData<Result>(
+    pieces: Iterable<Buffer> | AsyncIterable<Buffer>,
+    work: (path: string) => Promise<Result>,
+  ): Promise<Result>;
   /** A fresh path for a result. */
   resultPath(): string;
   /** Takes the directories away. */
@@ -29,7 +32,10 @@ export function openSpool(dir: string): Spool {
     withData: async (pieces, work) => {
       const path = join(data, randomUUID());
       try {
-        await pipeline(Readable.from(pieces, { objectMode: false }), createWriteStream(path, { flags: 'wx', mode: 0o600 }));
+        await pipeline(
+          Readable.from(pieces, { objectMode: false }),
+          createWriteStream(path, { flags: 'wx', mode: 0o600 }),
+        );
         return await work(path);
       } finally {
         rmSync(path, { force: true });

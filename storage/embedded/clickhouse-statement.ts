@@ -1,3 +1,5 @@
+import { StatementError, type Token, tokenise } from '../clickhouse-tokens.ts';
+
 /**
  * What the served engine must know of a statement before it runs it. The engine's own multi-statement mode is never relied
  * on: data in the text of an insert would end at the first blank line and the rest would run as SQL, so data goes through a
@@ -15,17 +17,6 @@ export interface Statement {
   data_start?: number;
   /** `input('structure')` in an insert: its place in `text` and the quoted structure. */
   input?: { start: number; end: number; structure: string };
-}
-
-export class StatementError extends Error {
-  readonly code: number;
-  readonly type: string;
-
-  constructor(code: number, type: string, message: string) {
-    super(message);
-    this.code = code;
-    this.type = type;
-  }
 }
 
 /** The text is read one character per byte, so positions are byte offsets and data behind an insert may be binary. */
@@ -64,17 +55,6 @@ export function withoutFormat({ text, format_span }: Statement): string {
 
 export function quoted(value: string): string {
   return `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\0', '\\0')}'`;
-}
-
-interface Token {
-  /** The token as it stands; a quoted piece with its quotes. */
-  text: string;
-  /** In capitals when it is a bare word, else empty. */
-  word: string;
-  start: number;
-  end: number;
-  /** How many parentheses are open around it. */
-  depth: number;
 }
 
 function parseOther(sql: string, { kind, tokens }: { kind: 'read' | 'other'; tokens: Token[] }): Statement {
@@ -179,37 +159,4 @@ function endOfStatement(sql: string, tokens: Token[]): number {
     throw new StatementError(62, 'SYNTAX_ERROR', 'Syntax error (Multi-statements are not allowed)');
   }
   return semicolon.start;
-}
-
-const SPACE = /\s+/y;
-const COMMENT = /--[^\n]*|#[ !][^\n]*|\/\*[\s\S]*?\*\//y;
-const QUOTED = /'[^'\\]*(?:\\[\s\S][^'\\]*)*'|"[^"\\]*(?:\\[\s\S][^"\\]*)*"|`[^`\\]*(?:\\[\s\S][^`\\]*)*`/y;
-const HEREDOC = /\$(\w*)\$[\s\S]*?\$\1\$/y;
-const WORD = /[A-Za-z_][A-Za-z0-9_]*/y;
-const NUMBER = /[0-9][A-Za-z0-9_.]*/y;
-
-function* tokenise(sql: string): Generator<Token, undefined> {
-  let position = 0;
-  let depth = 0;
-  const take = (pattern: RegExp): string | undefined => {
-    pattern.lastIndex = position;
-    return pattern.exec(sql)?.[0];
-  };
-  while (position < sql.length) {
-    const blank = take(SPACE) ?? take(COMMENT);
-    if (blank !== undefined) {
-      position += blank.length;
-      continue;
-    }
-    const word = take(WORD);
-    const text = word ?? take(NUMBER) ?? take(QUOTED) ?? take(HEREDOC) ?? (sql[position] as string);
-    if (`'"\``.includes(text) || sql.startsWith('/*', position)) {
-      throw new StatementError(62, 'SYNTAX_ERROR', `Syntax error: what opens at position ${position + 1} is not closed`);
-    }
-    if (text === ')' || text === ']' || text === '}') depth -= 1;
-    yield { text, word: word?.toUpperCase() ?? '', start: position, end: position + text.length, depth };
-    if (text === '(' || text === '[' || text === '{') depth += 1;
-    position += text.length;
-  }
-  return undefined;
 }

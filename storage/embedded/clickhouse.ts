@@ -28,18 +28,22 @@ const TAKEOVER_MS = 8_000;
 export async function startClickHouse(options: ClickHouseServerOptions): Promise<Part> {
   mkdirSync(options.dir, { recursive: true, mode: 0o700 });
   const credentials = { username: 'farthing', password: randomBytes(24).toString('hex') };
-  const { child, port } = await startServer({
-    dir: realpathSync(options.dir),
-    connections: options.connections ?? 4,
-    queue_ms: options.queue_ms ?? 30_000,
-    memory_bytes: options.memory_bytes ?? 2_000_000_000,
-    ...credentials,
-  }, options.log);
+  const { child, port } = await startServer(
+    {
+      dir: realpathSync(options.dir),
+      connections: options.connections ?? 4,
+      queue_ms: options.queue_ms ?? 30_000,
+      memory_bytes: options.memory_bytes ?? 2_000_000_000,
+      ...credentials,
+    },
+    options.log,
+  );
   return {
     url: `http://${credentials.username}:${credentials.password}@127.0.0.1:${port}/default`,
     pid: child.pid,
     stop: () => endProcess(child),
     onExit: child.onExit,
+    unref: child.unref,
   };
 }
 
@@ -77,7 +81,10 @@ const SERVER_ENV = { PATH: '/usr/bin:/bin', TZ: 'UTC', LANG: 'C.UTF-8', UV_THREA
 async function endProcess(child: Child): Promise<void> {
   child.expectExit();
   child.process.stdin?.end();
-  const ended = await child.waitForExit(STOP_MS).then(() => true, () => false);
+  const ended = await child.waitForExit(STOP_MS).then(
+    () => true,
+    () => false,
+  );
   if (ended) return;
   child.process.kill('SIGKILL');
   await child.waitForExit(STOP_MS);

@@ -74,7 +74,9 @@ function takeStaleLockAway(dir: string, lock: string): void {
   if (content === undefined) return; // Its holder has just released it.
   const holder = parseLock(content);
   if (holder && processStart(holder.pid) === holder.started) {
-    throw new Error(`The data directory ${dir} is in use by process ${holder.pid}: stop it, or choose another directory.`);
+    throw new Error(
+      `The data directory ${dir} is in use by process ${holder.pid}: stop it, or choose another directory.`,
+    );
   }
   const aside = `${lock}.stale.${process.pid}`;
   try {

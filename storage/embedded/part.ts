@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import type { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 
 /** Where a part writes what its server says: one call per line, without the line ending. */
@@ -18,6 +19,8 @@ export interface Part {
   stop(): Promise<void>;
   /** Calls the listener once when the process has ended; at once if it has ended already. */
   onExit(listener: (exit: PartExit) => void): void;
+  /** Lets our process end without stopping the part first; the part then notices and stops by itself. */
+  unref(): void;
 }
 
 export interface Child {
@@ -27,6 +30,7 @@ export interface Child {
   /** Tells that the coming end is wanted. */
   expectExit(): void;
   onExit(listener: (exit: PartExit) => void): void;
+  unref(): void;
   /** Resolves when the process has ended; rejects after `timeout_ms`. */
   waitForExit(timeout_ms: number): Promise<void>;
   /** Resolves with the first line that matches; rejects with the last lines when the process ends or time runs out. */
@@ -80,7 +84,8 @@ export function startChild({ name, command, args, env, log, ...user }: ChildOpti
   };
   const withTimeout = <Value>(timeout_ms: number, work: (ok: (value: Value) => void, no: (e: Error) => void) => void) =>
     new Promise<Value>((resolve, reject) => {
-      const fail = (why: string) => reject(new Error(`${name} ${why}${lines.length ? `:\n  ${lines.join('\n  ')}` : ''}`));
+      const fail = (why: string) =>
+        reject(new Error(`${name} ${why}${lines.length ? `:\n  ${lines.join('\n  ')}` : ''}`));
       const timer = setTimeout(() => fail(`did not answer within ${timeout_ms} ms`), timeout_ms);
       work(
         (value) => (clearTimeout(timer), resolve(value)),
@@ -96,6 +101,10 @@ export function startChild({ name, command, args, env, log, ...user }: ChildOpti
       expected = true;
     },
     onExit,
+    unref: () => {
+      child.unref();
+      for (const stream of [child.stdin, child.stdout, child.stderr]) (stream as Socket).unref();
+    },
     waitForExit: (timeout_ms) => withTimeout<void>(timeout_ms, (ok) => onExit(() => ok())),
     waitForLine: (pattern, timeout_ms) =>
       withTimeout<string>(timeout_ms, (ok, no) => {

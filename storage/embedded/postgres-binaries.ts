@@ -28,7 +28,9 @@ function findPackage(): string {
       if (existsSync(join(found, 'native'))) return found;
     }
   }
-  throw new Error(`The package ${name} is not installed: run npm install again, or set DATABASE_URL to a server of your own.`);
+  throw new Error(
+    `The package ${name} is not installed: run npm install again, or set DATABASE_URL to a server of your own.`,
+  );
 }
 
 /**
@@ -37,7 +39,10 @@ function findPackage(): string {
  * this at once; whoever comes second finds the link.
  */
 export function completeSymlinks(native: string): void {
-  const list = JSON.parse(readFileSync(join(native, 'pg-symlinks.json'), 'utf8')) as { source: string; target: string }[];
+  const list = JSON.parse(readFileSync(join(native, 'pg-symlinks.json'), 'utf8')) as {
+    source: string;
+    target: string;
+  }[];
   for (const { source, target } of list) {
     const [from, at] = [join(dirname(native), source), join(dirname(native), target)];
     if (lstatSync(at, { throwIfNoEntry: false })) continue;

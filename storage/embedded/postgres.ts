@@ -1,7 +1,17 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chownSync, existsSync, mkdirSync, readFileSync, readlinkSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer, type Socket } from 'node:net';
 import { platform } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -42,7 +52,7 @@ export async function startPostgres({ dir, log }: { dir: string; log: Log }): Pr
     await stop();
     throw error;
   }
-  return { url, pid: child.pid, stop, onExit: child.onExit };
+  return { url, pid: child.pid, stop, onExit: child.onExit, unref: child.unref };
 }
 
 /** A random password in a file that only the server's user may read; the server listens on loopback, but so may others. */
@@ -76,7 +86,13 @@ function initialise(home: string, { binaries, run_as }: { binaries: PostgresBina
   ];
   const initdb = commandAs(run_as, binaries.initdb, args);
   try {
-    execFileSync(initdb.command, initdb.args, { cwd: '/', env: SERVER_ENV, stdio: 'pipe', uid: run_as.uid, gid: run_as.gid });
+    execFileSync(initdb.command, initdb.args, {
+      cwd: '/',
+      env: SERVER_ENV,
+      stdio: 'pipe',
+      uid: run_as.uid,
+      gid: run_as.gid,
+    });
   } catch (error) {
     const said = String((error as { stderr?: Buffer }).stderr ?? error).trim();
     throw new Error(`Postgres could not be initialised in ${home}: ${said}`, { cause: error });
@@ -149,7 +165,10 @@ function freePort(): Promise<number> {
 }
 
 async function createDatabase(url: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url.replace(/[^/]*$/, 'postgres'), connectionTimeoutMillis: READY_MS });
+  const client = new pg.Client({
+    connectionString: url.replace(/[^/]*$/, 'postgres'),
+    connectionTimeoutMillis: READY_MS,
+  });
   await client.connect();
   try {
     const { rowCount } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [DATABASE]);
@@ -161,10 +180,17 @@ async function createDatabase(url: string): Promise<void> {
 
 /** Fast shutdown; when that takes too long, immediate shutdown, from which the next start recovers. */
 async function endProcess(child: Child): Promise<void> {
-  for (const [signal, patience_ms] of [['SIGINT', STOP_MS], ['SIGQUIT', 10_000], ['SIGKILL', 10_000]] as const) {
+  for (const [signal, patience_ms] of [
+    ['SIGINT', STOP_MS],
+    ['SIGQUIT', 10_000],
+    ['SIGKILL', 10_000],
+  ] as const) {
     if (child.hasExited()) return;
     child.process.kill(signal);
-    const ended = await child.waitForExit(patience_ms).then(() => true, () => false);
+    const ended = await child.waitForExit(patience_ms).then(
+      () => true,
+      () => false,
+    );
     if (ended) return;
   }
 }
@@ -180,11 +206,16 @@ async function stopLeftOver(data: string, log: Log): Promise<void> {
   if (!(pid > 0) || !isAlive(pid)) return;
   if (!isServerOf(pid, data)) return rmSync(file, { force: true });
   log(`stopping the Postgres that an earlier run left behind (process ${pid})`);
-  for (const [signal, patience_ms] of [['SIGINT', 10_000], ['SIGQUIT', 10_000]] as const) {
+  for (const [signal, patience_ms] of [
+    ['SIGINT', 10_000],
+    ['SIGQUIT', 10_000],
+  ] as const) {
     process.kill(pid, signal);
     if (await hasEnded(pid, patience_ms)) return;
   }
-  throw new Error(`A Postgres of an earlier run (process ${pid}) still holds ${data} and does not stop: end it by hand.`);
+  throw new Error(
+    `A Postgres of an earlier run (process ${pid}) still holds ${data} and does not stop: end it by hand.`,
+  );
 }
 
 function isAlive(pid: number): boolean {
@@ -227,5 +258,6 @@ function stopWithUs(pid: number, log: Log): { release(): void } {
   shell.on('error', (error) => log(`no watchdog for Postgres: ${error.message}`));
   shell.stdin.on('error', () => {});
   shell.unref();
+  (shell.stdin as Socket).unref();
   return { release: () => shell.stdin.end('\n') };
 }

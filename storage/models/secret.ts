@@ -6,6 +6,9 @@ import { ScopedModel } from './model.ts';
 export class SecretModel extends ScopedModel {
   static override tableName = 'secrets';
   static override recordName = 'API key';
+  declare status: string;
+  declare created_at: string;
+  declare updated_at: string;
   declare user_id: string;
   declare name: string;
   declare type: ApiKeyType;
@@ -52,4 +55,14 @@ export async function environmentBelongs(database: Database, tenant_id: string, 
 
 export async function touchKey(database: Database, secret_id: string, now: Date): Promise<void> {
   await database.raw('update secrets set last_used_at = ? where id = ?', [now, secret_id]);
+}
+
+/** Keys of this user that would still be accepted. */
+export async function countActiveKeys(database: Database, user_id: string, now: Date): Promise<number> {
+  const { rows } = await database.raw(
+    `select count(*) as active from secrets
+      where user_id = ? and status = 'published' and (expires_at is null or expires_at > ?)`,
+    [user_id, now],
+  );
+  return Number(rows[0].active);
 }

@@ -85,14 +85,11 @@ describe('windows over a clock change', () => {
     const starts = windowStarts(Date.parse('2011-12-29T10:00Z'), Date.parse('2012-01-01T10:00Z'), 'DAY', {
       timezone: 'Pacific/Apia',
     });
-    expect(starts.map(formatTimestamp)).to.deep.equal(
-      [
-        '2011-12-29T10:00:00.000Z',
-        '2011-12-30T10:00:00.000Z',
-        '2011-12-31T10:00:00.000Z',
-        '2012-01-01T10:00:00.000Z',
-      ].slice(0, 3),
-    );
+    expect(starts.map(formatTimestamp)).to.deep.equal([
+      '2011-12-29T10:00:00.000Z',
+      '2011-12-30T10:00:00.000Z',
+      '2011-12-31T10:00:00.000Z',
+    ]);
   });
 });
 

@@ -1,0 +1,52 @@
+/**
+ * Cancels a subscription now, at the end of its period or on a date. An immediate cancellation ends the line items and
+ * invoices the arrears, unless the request says skip (decisions §19); a scheduled one is carried out by the scheduler
+ * (specification, "Cancellation rules"; core/subscription/cancellation.ts).
+ */
+import type { InvoiceWithLines } from '../core/catalogue/invoice.ts';
+import { type Author, updatedBy } from '../core/catalogue/stamp.ts';
+import type { CANCEL_INVOICE_POLICIES } from '../core/catalogue/subscription.ts';
+import type { Scope } from '../core/scope.ts';
+import { type CancellationRequest, cancellationOf } from '../core/subscription/cancellation.ts';
+import { SubscriptionModel } from '../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../storage/models/subscription-line-item.ts';
+import type { Database, Stores } from '../storage/stores.ts';
+import { draftFinalInvoice } from './draft-invoice.ts';
+import { changeSubscription } from './update-subscription.ts';
+
+export type CancelRequest = CancellationRequest & {
+  id: string;
+  invoice_policy: (typeof CANCEL_INVOICE_POLICIES)[number];
+  author: Author;
+};
+
+export type Cancelled = { subscription: SubscriptionModel; effective_date: string; invoice: InvoiceWithLines | null };
+
+export async function cancelSubscription(stores: Stores, scope: Scope, request: CancelRequest): Promise<Cancelled> {
+  const { id, author } = request;
+  return stores.postgres.transaction(async (transaction) => {
+    const running = await SubscriptionModel.fetch(scope, id, { database: transaction, lock: true });
+    const { effective_date, changes } = cancellationOf(running, request, author.now.getTime());
+    const isOver = changes.subscription_status === 'cancelled';
+    const invoice =
+      isOver && request.invoice_policy === 'generate_invoice'
+        ? await draftFinalInvoice(stores, transaction, { subscription: running, effective_date, now: author.now })
+        : null;
+    const subscription = await changeSubscription(scope, { subscription: running, changes, author }, transaction);
+    if (isOver) await endLineItems(scope, { subscription, author }, transaction);
+    return { subscription, effective_date, invoice };
+  });
+}
+
+/** Nothing of it is charged after its end; what was to begin later never does. */
+async function endLineItems(
+  scope: Scope,
+  { subscription, author }: { subscription: SubscriptionModel; author: Author },
+  transaction: Database,
+): Promise<void> {
+  const end = subscription.end_date!;
+  await SubscriptionLineItemModel.in(scope, transaction)
+    .where('subscription_id', subscription.id)
+    .where((open) => open.whereNull('end_date').orWhere('end_date', '>', end))
+    .patch({ end_date: transaction.raw('greatest(start_date, ?::timestamptz)', [end]) as never, ...updatedBy(author) });
+}

@@ -1,0 +1,39 @@
+/** Changes what is given of a published feature; `filters` replaces those of its meter, in the same transaction. */
+import { checkFeature, type Feature } from '../core/catalogue/feature.ts';
+import type { Filter } from '../core/catalogue/meter.ts';
+import { type Author, updatedBy } from '../core/catalogue/stamp.ts';
+import { invalid, notFound } from '../core/error.ts';
+import type { Scope } from '../core/scope.ts';
+import { FeatureModel } from '../storage/models/feature.ts';
+import type { Stores } from '../storage/stores.ts';
+import { changeMeterFilters } from './change-meter.ts';
+
+export type FeatureChange = {
+  id: string;
+  changes: Partial<Feature>;
+  filters?: readonly Filter[] | null | undefined;
+  author: Author;
+};
+
+export async function changeFeature(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  change: FeatureChange,
+): Promise<FeatureModel> {
+  return stores.postgres.transaction(async (database) => {
+    const { id, changes, filters, author } = change;
+    const feature = await FeatureModel.fetch(scope, id, { database, lock: true });
+    if (feature.status !== 'published') throw notFound('feature', id);
+    if (changes.group_id) throw notFound('group', changes.group_id);
+    checkFeature({ ...feature, ...changes });
+    if (filters) {
+      if (feature.meter_id === null) throw invalid('filters', `a ${feature.type} feature has no meter to filter`);
+      await changeMeterFilters({ postgres: database }, scope, { id: feature.meter_id, filters, author });
+    }
+    const [changed] = await FeatureModel.in(scope, database)
+      .where('id', id)
+      .patch({ ...changes, ...updatedBy(author) })
+      .returning('*');
+    return changed!;
+  });
+}

@@ -1,0 +1,93 @@
+/**
+ * Environments of the tenant (api/23-environments). They lie above the environments, so no environment is needed to
+ * reach them. How many a tenant may have is not limited.
+ */
+import { createdBy, updatedBy } from '../../core/catalogue/stamp.ts';
+import { invalid } from '../../core/error.ts';
+import { EnvironmentModel } from '../../storage/models/environment.ts';
+import { newId } from '../../storage/new-id.ts';
+import { fetchPage } from '../list.ts';
+import { authorOf, idParams, type Route, route } from '../route.ts';
+import {
+  CreateEnvironment,
+  EnvironmentAnswer,
+  EnvironmentFilter,
+  EnvironmentListAnswer,
+  environmentGrammar,
+  UpdateEnvironment,
+} from './schema.ts';
+
+const tag = 'Environments';
+
+export const environmentRoutes: Route[] = [
+  route({
+    method: 'post',
+    path: '/environments',
+    operation_id: 'createEnvironment',
+    summary: 'Create an environment',
+    tag,
+    access: 'environment:write',
+    body: CreateEnvironment,
+    success: 201,
+    answer: EnvironmentAnswer,
+    example: { body: { name: 'Staging', type: 'development' } },
+    handle: ({ body }, context) => {
+      const { principal, services, now } = context;
+      const id = newId('environment', now.getTime());
+      const record = { id, tenant_id: principal.tenant_id, ...body, ...createdBy(authorOf(context)) };
+      return EnvironmentModel.add(record, { database: services.postgres });
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/environments',
+    operation_id: 'listEnvironments',
+    summary: 'List environments',
+    tag,
+    access: 'environment:read',
+    query: EnvironmentFilter,
+    success: 200,
+    answer: EnvironmentListAnswer,
+    handle: async ({ query }, { principal, services }) => {
+      const all = EnvironmentModel.ofTenant(principal.tenant_id, services.postgres);
+      const { items, pagination } = await fetchPage(all, query, environmentGrammar);
+      return { environments: items, ...pagination };
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/environments/:id',
+    operation_id: 'getEnvironment',
+    summary: 'Get an environment',
+    tag,
+    access: 'environment:read',
+    params: idParams,
+    success: 200,
+    answer: EnvironmentAnswer,
+    handle: ({ params }, { principal, services }) =>
+      EnvironmentModel.fetch(principal.tenant_id, params.id, { database: services.postgres }),
+  }),
+  route({
+    method: 'put',
+    path: '/environments/:id',
+    operation_id: 'updateEnvironment',
+    summary: 'Rename an environment',
+    tag,
+    access: 'environment:write',
+    params: idParams,
+    body: UpdateEnvironment,
+    success: 200,
+    answer: EnvironmentAnswer,
+    handle: ({ params, body }, context) =>
+      context.services.postgres.transaction(async (database) => {
+        const { tenant_id } = context.principal;
+        const known = await EnvironmentModel.fetch(tenant_id, params.id, { database, lock: true });
+        if (body.type && body.type.toLowerCase() !== known.type) throw invalid('type', 'cannot be changed');
+        const [changed] = await EnvironmentModel.ofTenant(tenant_id, database)
+          .where('id', params.id)
+          .patch({ name: body.name ?? known.name, ...updatedBy(authorOf(context)) })
+          .returning('*');
+        return changed;
+      }),
+  }),
+];

@@ -1,0 +1,36 @@
+/** Features as they are answered, with their meters where `expand` asks for them. */
+import type { AlertSettings } from '../../core/catalogue/feature.ts';
+import type { FeatureModel } from '../../storage/models/feature.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import type { Context } from '../route.ts';
+
+export async function showFeatures(features: readonly FeatureModel[], expand: readonly string[], context: Context) {
+  const ids = expand.includes('meters') ? features.flatMap(({ meter_id }) => meter_id ?? []) : [];
+  const found = await MeterModel.in(context.scope, context.services.postgres).whereIn('id', ids);
+  const meters = new Map(found.map((meter) => [meter.id, meter]));
+  return features.map((feature) => ({
+    ...feature,
+    reporting_unit: feature.reporting_unit && {
+      ...feature.reporting_unit,
+      conversion_rate: Number(feature.reporting_unit.conversion_rate),
+    },
+    alert_settings: feature.alert_settings && withNumbers(feature.alert_settings),
+    meter: meters.get(feature.meter_id ?? '') ?? null,
+  }));
+}
+
+/** One feature is always shown with its meter. */
+export async function showFeature(feature: FeatureModel, context: Context) {
+  const [shown] = await showFeatures([feature], ['meters'], context);
+  return shown!;
+}
+
+function withNumbers(settings: AlertSettings) {
+  const level = (given: AlertSettings['critical']) => given && { ...given, threshold: Number(given.threshold) };
+  return {
+    alert_enabled: settings.alert_enabled,
+    critical: level(settings.critical),
+    warning: level(settings.warning),
+    info: level(settings.info),
+  };
+}

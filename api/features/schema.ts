@@ -1,0 +1,92 @@
+/** Requests and answers of features (api/03-features). */
+import { z } from 'zod';
+import { ALERT_CONDITIONS, featureShape } from '../../core/catalogue/feature.ts';
+import { createMeterShape, filterShape, meterShape } from '../../core/catalogue/meter.ts';
+import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
+
+const stated = featureShape
+  .pick({
+    description: true,
+    metadata: true,
+    unit_singular: true,
+    unit_plural: true,
+    reporting_unit: true,
+    alert_settings: true,
+    group_id: true,
+  })
+  .partial();
+
+const { name, type, meter_id } = featureShape.shape;
+
+/** "" and null leave the key to be made from the name. */
+const chosenKey = z
+  .string()
+  .nullish()
+  .transform((key) => (key?.trim() ? key : null))
+  .pipe(z.string().nullable());
+
+export const CreateFeature = stated
+  .extend({ name, type, lookup_key: chosenKey, meter_id: meter_id.optional(), meter: createMeterShape.nullish() })
+  .meta({ id: 'CreateFeatureRequest' });
+
+/** `filters` are those of the feature's meter. */
+export const UpdateFeature = stated
+  .extend({ name: name.optional(), filters: z.array(filterShape).nullish() })
+  .meta({ id: 'UpdateFeatureRequest' });
+
+export const CloneFeature = stated
+  .pick({ description: true, metadata: true })
+  .extend({ name, lookup_key: z.string().refine((key) => key.trim() !== '', { error: 'must not be blank' }) })
+  .meta({ id: 'CloneFeatureRequest' });
+
+export const FeatureFilter = listShape({
+  feature_ids: textList.optional(),
+  meter_ids: textList.optional(),
+  lookup_key: z.string().optional(),
+  lookup_keys: textList.optional(),
+  name_contains: z.string().optional(),
+}).meta({ id: 'FeatureFilter' });
+export type FeatureFilter = z.output<typeof FeatureFilter>;
+
+export const featureGrammar: ListGrammar = {
+  columns: {
+    id: 'string',
+    name: 'string',
+    lookup_key: 'string',
+    description: 'string',
+    type: 'string',
+    meter_id: 'string',
+    unit_singular: 'string',
+    unit_plural: 'string',
+    group_id: 'string',
+    status: 'string',
+    created_at: 'date',
+    updated_at: 'date',
+    created_by: 'string',
+    updated_by: 'string',
+  },
+  expand: ['meters'],
+};
+
+// The specification's feature record has JSON numbers here; their texts are short enough to be exact as numbers.
+const ThresholdAnswer = z.object({ threshold: z.number(), condition: z.enum(ALERT_CONDITIONS).nullable() });
+
+export const FeatureAnswer = featureShape
+  .extend({
+    reporting_unit: z
+      .object({ unit_singular: z.string(), unit_plural: z.string(), conversion_rate: z.number() })
+      .nullable(),
+    alert_settings: z
+      .object({
+        alert_enabled: z.boolean(),
+        critical: ThresholdAnswer.nullable(),
+        warning: ThresholdAnswer.nullable(),
+        info: ThresholdAnswer.nullable(),
+      })
+      .nullable(),
+    meter: meterShape.nullable(),
+    group: z.null(),
+  })
+  .meta({ id: 'FeatureResponse' });
+
+export const FeatureListAnswer = listAnswer(FeatureAnswer, 'ListFeaturesResponse');

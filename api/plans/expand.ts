@@ -1,0 +1,35 @@
+/** Plans as they are answered, with the parts that `expand` asks for. */
+import type { PlanModel } from '../../storage/models/plan.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import { showPrices } from '../prices/expand.ts';
+import type { Context } from '../route.ts';
+
+/** Everything that is sold under a plan: what GET of one plan shows. */
+export const EVERY_PART = ['prices', 'prices.meters', 'entitlements', 'credit_grant'];
+
+export async function showPlans(plans: readonly PlanModel[], expand: readonly string[], context: Context) {
+  const asks = (part: string) => expand.some((path) => path === part || path.startsWith(`${part}.`));
+  const withMeters = expand.includes('prices.meters') || expand.includes('meters');
+  const prices = asks('prices') ? await pricesOf(plans, withMeters ? ['meters'] : [], context) : null;
+  return plans.map((plan) => ({
+    ...plan,
+    prices: prices === null ? null : prices.filter(({ entity_id }) => entity_id === plan.id),
+    entitlements: asks('entitlements') ? [] : null,
+    credit_grants: asks('credit_grant') ? [] : null,
+  }));
+}
+
+export async function showPlan(plan: PlanModel, context: Context) {
+  const [shown] = await showPlans([plan], EVERY_PART, context);
+  return shown!;
+}
+
+async function pricesOf(plans: readonly PlanModel[], expand: readonly string[], context: Context) {
+  const { scope, services, now } = context;
+  const ids = plans.map(({ id }) => id);
+  const prices = await PriceModel.current(scope, now, services.postgres)
+    .where('entity_type', 'PLAN')
+    .whereIn('entity_id', ids)
+    .orderBy(['created_at', 'sequence']);
+  return showPrices(prices, expand, context);
+}

@@ -1,0 +1,62 @@
+/** Requests and answers of plans (api/04-plans). */
+import { z } from 'zod';
+import { planFields, planShape } from '../../core/catalogue/plan.ts';
+import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
+import { PriceAnswer } from '../prices/schema.ts';
+
+export const CreatePlan = planFields
+  .partial()
+  .extend({ name: planFields.shape.name })
+  .meta({ id: 'CreatePlanRequest' });
+export const UpdatePlan = planFields.partial().meta({ id: 'UpdatePlanRequest' });
+
+export const ClonePlan = planFields
+  .partial()
+  .extend({
+    name: planFields.shape.name,
+    lookup_key: z.string().refine((text) => text.trim() !== '', { error: 'must not be blank' }),
+  })
+  .meta({ id: 'ClonePlanRequest' });
+
+export const PlanFilter = listShape({
+  plan_ids: textList.optional(),
+  lookup_key: z.string().optional(),
+}).meta({ id: 'PlanFilter' });
+export type PlanFilter = z.output<typeof PlanFilter>;
+
+export const planGrammar: ListGrammar = {
+  columns: {
+    id: 'string',
+    name: 'string',
+    lookup_key: 'string',
+    description: 'string',
+    display_order: 'number',
+    status: 'string',
+    created_at: 'date',
+    updated_at: 'date',
+    created_by: 'string',
+    updated_by: 'string',
+  },
+  expand: [
+    'prices',
+    'prices.meters',
+    'prices.priceunit',
+    'meters',
+    'priceunit',
+    'entitlements',
+    'entitlements.features',
+    'credit_grant',
+  ],
+  metadata: true,
+};
+
+/** Plans have no entitlements and credit grants yet: their lists are empty where they are asked for. */
+export const PlanAnswer = planShape
+  .extend({
+    prices: z.array(PriceAnswer).nullable(),
+    entitlements: z.array(z.never()).nullable(),
+    credit_grants: z.array(z.never()).nullable(),
+  })
+  .meta({ id: 'PlanResponse' });
+
+export const PlanListAnswer = listAnswer(PlanAnswer, 'ListPlansResponse');

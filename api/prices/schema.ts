@@ -1,0 +1,126 @@
+/** Requests and answers of prices (api/05-prices). */
+import { z } from 'zod';
+import { meterShape } from '../../core/catalogue/meter.ts';
+import {
+  billingModel,
+  billingPeriod,
+  billingTier,
+  CRITICAL_FIELDS,
+  createPriceShape,
+  priceEntityType,
+  priceShape,
+  tierShape,
+  transformQuantityShape,
+} from '../../core/catalogue/price.ts';
+import { decimalText, metadata, timestampText } from '../../core/catalogue/record.ts';
+import { optionalKey } from '../../core/catalogue/plan.ts';
+import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
+import { PlanWithoutParts } from '../plans/answer.ts';
+
+export const CreatePriceRequest = createPriceShape.meta({ id: 'CreatePriceRequest' });
+
+export const CreateBulkPriceRequest = z
+  .object({ items: z.array(CreatePriceRequest).min(1).max(100) })
+  .meta({ id: 'CreateBulkPriceRequest' });
+
+/** Null says as much as nothing for what is charged; for what describes it, null clears. */
+export const UpdatePriceRequest = z
+  .object({
+    lookup_key: optionalKey.optional(),
+    display_name: optionalKey.optional(),
+    description: z.string().nullish(),
+    metadata: metadata.unwrap().optional(),
+    group_id: optionalKey.optional(),
+    effective_from: timestampText.nullish(),
+    billing_model: billingModel.nullish(),
+    amount: decimalText.nullish(),
+    tier_mode: billingTier.nullish(),
+    tiers: z.array(tierShape).nullish(),
+    transform_quantity: transformQuantityShape.nullish(),
+    price_unit_amount: decimalText.nullish(),
+    price_unit_tiers: z.array(tierShape).nullish(),
+  })
+  .meta({ id: 'UpdatePriceRequest' });
+
+/** What the request states, as changes of the record. */
+export function changesOf({ effective_from: _effective, ...stated }: z.output<typeof UpdatePriceRequest>) {
+  const critical: readonly string[] = CRITICAL_FIELDS;
+  const entries = Object.entries(stated).filter(
+    ([field, value]) => value !== undefined && (value !== null || !critical.includes(field)),
+  );
+  return Object.fromEntries(entries) as {
+    [Field in keyof typeof stated]: Field extends (typeof CRITICAL_FIELDS)[number]
+      ? NonNullable<(typeof stated)[Field]>
+      : (typeof stated)[Field];
+  };
+}
+
+export const DeletePriceRequest = z
+  .object({ end_date: timestampText.nullish() })
+  .nullish()
+  .meta({ id: 'DeletePriceRequest' });
+
+const flag = z.union([z.boolean(), z.stringbool({ truthy: ['true'], falsy: ['false'] })]);
+
+export const PriceFilter = listShape({
+  price_ids: textList.optional(),
+  billing_periods: z.preprocess((list) => (typeof list === 'string' ? list.split(',') : list), z.array(billingPeriod)).optional(),
+  plan_ids: textList.optional(),
+  entity_type: priceEntityType.optional(),
+  entity_ids: textList.optional(),
+  subscription_id: z.string().optional(),
+  parent_price_id: z.string().optional(),
+  meter_ids: textList.optional(),
+  allow_expired_prices: flag.default(false),
+  start_date_lt: timestampText.optional(),
+}).meta({ id: 'PriceFilter' });
+export type PriceFilter = z.output<typeof PriceFilter>;
+
+export const priceGrammar: ListGrammar = {
+  columns: {
+    id: 'string',
+    amount: 'number',
+    currency: 'string',
+    display_name: 'string',
+    description: 'string',
+    lookup_key: 'string',
+    type: 'string',
+    billing_model: 'string',
+    billing_period: 'string',
+    billing_period_count: 'number',
+    billing_cadence: 'string',
+    invoice_cadence: 'string',
+    trial_period_days: 'number',
+    meter_id: 'string',
+    tier_mode: 'string',
+    price_unit_type: 'string',
+    entity_type: 'string',
+    entity_id: 'string',
+    group_id: 'string',
+    parent_price_id: 'string',
+    sequence: 'number',
+    start_date: 'date',
+    end_date: 'date',
+    status: 'string',
+    created_at: 'date',
+    updated_at: 'date',
+    created_by: 'string',
+    updated_by: 'string',
+  },
+  expand: ['meters', 'priceunit', 'plan', 'addons', 'groups'],
+};
+
+/** `trial_period` is the published client's name of `trial_period_days`; add-ons, groups and price units are not kept here. */
+export const PriceAnswer = priceShape
+  .extend({
+    trial_period: z.int(),
+    meter: meterShape.nullable(),
+    plan: PlanWithoutParts.nullable(),
+    addon: z.null(),
+    group: z.null(),
+    pricing_unit: z.null(),
+  })
+  .meta({ id: 'PriceResponse' });
+
+export const PriceListAnswer = listAnswer(PriceAnswer, 'ListPricesResponse');
+export const BulkPriceAnswer = z.object({ items: z.array(PriceAnswer) }).meta({ id: 'CreateBulkPriceResponse' });

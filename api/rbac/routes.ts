@@ -1,0 +1,52 @@
+/** Roles: a list of ours, not of the tenant's (api/24). */
+import { z } from 'zod';
+import { anyCase } from '../../core/catalogue/record.ts';
+import { ROLES, roleOf } from '../../core/catalogue/role.ts';
+import { notFound } from '../../core/error.ts';
+import { USER_TYPES } from '../../storage/models/user.ts';
+import { idParams, type Route, route } from '../route.ts';
+
+const tag = 'Roles';
+
+const RoleAnswer = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    description: z.string(),
+    permissions: z.record(z.string(), z.array(z.string())),
+  })
+  .meta({ id: 'Role' });
+
+export const rbacRoutes: Route[] = [
+  route({
+    method: 'get',
+    path: '/rbac/roles',
+    operation_id: 'listRbacRoles',
+    summary: 'List roles',
+    tag,
+    access: 'tenant',
+    query: z.object({ user_type: anyCase(USER_TYPES).optional() }),
+    success: 200,
+    answer: z.object({ roles: z.array(RoleAnswer) }).meta({ id: 'ListRolesResponse' }),
+    handle: async ({ query }) => {
+      const { user_type } = query;
+      return { roles: ROLES.filter((role) => !user_type || role.user_types.includes(user_type)) };
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/rbac/roles/:id',
+    operation_id: 'getRbacRole',
+    summary: 'Get a role',
+    tag,
+    access: 'tenant',
+    params: idParams,
+    success: 200,
+    answer: z.object({ role: RoleAnswer }).meta({ id: 'GetRoleResponse' }),
+    handle: async ({ params }) => {
+      const role = roleOf(params.id);
+      if (!role) throw notFound('role', params.id);
+      return { role };
+    },
+  }),
+];

@@ -1,0 +1,79 @@
+/** API keys (api/24): made for a principal and the caller's environment, shown once, revoked for good. */
+import { createApiKey, revokeApiKey } from '../../actions/api-keys.ts';
+import { isSuperAdmin } from '../../core/catalogue/role.ts';
+import { SecretModel } from '../../storage/models/secret.ts';
+import { UserModel } from '../../storage/models/user.ts';
+import { forgetKeys } from '../auth.ts';
+import { fetchPage } from '../list.ts';
+import { type Context, idParams, type Route, route } from '../route.ts';
+import { CreateApiKey, CreateApiKeyAnswer, SecretFilter, SecretListAnswer, secretGrammar } from './schema.ts';
+
+const tag = 'API keys';
+
+export const secretRoutes: Route[] = [
+  route({
+    method: 'get',
+    path: '/secrets/api/keys',
+    operation_id: 'listApiKeys',
+    summary: 'List API keys, masked',
+    tag,
+    access: 'secret:read',
+    query: SecretFilter,
+    success: 200,
+    answer: SecretListAnswer,
+    handle: async ({ query }, context) => {
+      const { scope, principal, services } = context;
+      const keys = SecretModel.in(scope, services.postgres);
+      // Who is not a super_admin sees the own keys only.
+      if (!isSuperAdmin(principal)) keys.where('user_id', principal.user_id);
+      if (query.user_id) keys.where('user_id', query.user_id);
+      const { items, pagination } = await fetchPage(keys, query, secretGrammar);
+      return { items: await withHolders(items, context), pagination };
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/secrets/api/keys',
+    operation_id: 'createApiKey',
+    summary: 'Create an API key; it is shown once',
+    tag,
+    access: 'secret:write',
+    shows_secret: true,
+    body: CreateApiKey,
+    success: 201,
+    answer: CreateApiKeyAnswer,
+    example: { body: { name: 'Collector', type: 'private_key' } },
+    handle: async ({ body }, context) => {
+      const { scope, principal, services, now } = context;
+      const { api_key, secret } = await createApiKey(services, scope, { principal, wanted: body, now });
+      const [shown] = await withHolders([secret], context);
+      return { secret: shown, api_key };
+    },
+  }),
+  route({
+    method: 'delete',
+    path: '/secrets/api/keys/:id',
+    operation_id: 'deleteApiKey',
+    summary: 'Revoke an API key',
+    tag,
+    access: 'secret:write',
+    params: idParams,
+    success: 204,
+    handle: async ({ params }, { scope, principal, services, now }) => {
+      await revokeApiKey(services, scope, { id: params.id, principal, now });
+      forgetKeys(services);
+    },
+  }),
+];
+
+/** A key's roles are those of its principal. */
+async function withHolders(secrets: SecretModel[], { principal, services }: Context) {
+  const ids = [...new Set(secrets.map((secret) => secret.user_id))];
+  const users = await UserModel.ofTenant(principal.tenant_id, services.postgres).whereIn('id', ids);
+  const byId = new Map(users.map((user) => [user.id, user]));
+  return secrets.map((secret) => {
+    const user = byId.get(secret.user_id);
+    const service_account_name = user?.type === 'service_account' ? user.name : null;
+    return { ...secret, roles: user?.roles, user_type: user?.type, service_account_name };
+  });
+}

@@ -1,0 +1,51 @@
+/** The caller's own tenant (api/24). Another tenant's id answers as one that does not exist. */
+import { updatedBy } from '../../core/catalogue/stamp.ts';
+import { notFound } from '../../core/error.ts';
+import { TenantModel } from '../../storage/models/tenant.ts';
+import { authorOf, idParams, type Route, route } from '../route.ts';
+import { TenantAnswer, UpdateTenant } from './schema.ts';
+
+const tag = 'Tenants';
+
+export const tenantRoutes: Route[] = [
+  route({
+    method: 'get',
+    path: '/tenants/:id',
+    operation_id: 'getTenantById',
+    summary: 'Get the tenant',
+    tag,
+    access: 'tenant',
+    params: idParams,
+    success: 200,
+    answer: TenantAnswer,
+    handle: ({ params }, { principal, services }) => {
+      if (params.id !== principal.tenant_id) throw notFound('tenant', params.id);
+      return TenantModel.fetch(principal.tenant_id, params.id, { database: services.postgres });
+    },
+  }),
+  route({
+    method: 'put',
+    path: '/tenants/update',
+    operation_id: 'updateTenant',
+    summary: 'Update the tenant',
+    tag,
+    access: 'tenant:write',
+    body: UpdateTenant,
+    success: 200,
+    answer: TenantAnswer,
+    handle: async ({ body }, context) => {
+      // What was not sent stays as it is; a map that was sent replaces the one before.
+      const { name, billing_details, metadata } = body;
+      const changed = {
+        ...(name ? { name } : {}),
+        ...(billing_details ? { billing_details } : {}),
+        ...(metadata ? { metadata } : {}),
+        ...updatedBy(authorOf(context)),
+      };
+      const { tenant_id } = context.principal;
+      const [tenant] = await TenantModel.ofTenant(tenant_id, context.services.postgres).patch(changed).returning('*');
+      if (!tenant) throw notFound('tenant', tenant_id);
+      return tenant;
+    },
+  }),
+];

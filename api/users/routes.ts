@@ -1,0 +1,148 @@
+/** Users and service accounts of the tenant: the principals that API keys belong to (api/24). */
+import { createUser } from '../../actions/create-user.ts';
+import { archiveServiceAccount, changeUser, replaceRoles } from '../../actions/change-user.ts';
+import { TenantModel } from '../../storage/models/tenant.ts';
+import { UserModel } from '../../storage/models/user.ts';
+import { forgetKeys } from '../auth.ts';
+import { fetchPage } from '../list.ts';
+import { authorOf, type Context, idParams, type Route, route } from '../route.ts';
+import {
+  CreateUser,
+  RenameServiceAccount,
+  UpdateUser,
+  UpdateUserRoles,
+  UserAnswer,
+  UserFilter,
+  UserListAnswer,
+  userGrammar,
+} from './schema.ts';
+
+const tag = 'Users';
+
+export const userRoutes: Route[] = [
+  route({
+    method: 'get',
+    path: '/users/me',
+    operation_id: 'getUserInfo',
+    summary: 'Get the caller and its tenant',
+    tag,
+    access: 'tenant',
+    success: 200,
+    answer: UserAnswer,
+    handle: async (_input, context) => {
+      const { principal, services } = context;
+      const user = await UserModel.fetch(principal.tenant_id, principal.user_id, { database: services.postgres });
+      return withTenant(user, context);
+    },
+  }),
+  route({
+    method: 'put',
+    path: '/users/me',
+    operation_id: 'updateUser',
+    summary: 'Update the own profile',
+    tag,
+    access: 'tenant',
+    body: UpdateUser,
+    success: 200,
+    answer: UserAnswer,
+    handle: async ({ body }, context) =>
+      withTenant(
+        await changeUser(context.services, { ...subject(context, context.principal.user_id), changes: body }),
+        context,
+      ),
+  }),
+  route({
+    method: 'post',
+    path: '/users',
+    operation_id: 'createUser',
+    summary: 'Create a user or a service account',
+    tag,
+    access: 'user:write',
+    body: CreateUser,
+    success: 201,
+    answer: UserAnswer,
+    example: { body: { type: 'service_account', name: 'Collector', roles: ['event_ingestor'] } },
+    handle: async ({ body }, context) =>
+      withTenant(await createUser(context.services, { inviter: context.principal, wanted: body, now: context.now }), context),
+  }),
+  route({
+    method: 'post',
+    path: '/users/search',
+    operation_id: 'queryUser',
+    summary: 'Search users',
+    tag,
+    access: 'user:read',
+    body: UserFilter,
+    success: 200,
+    answer: UserListAnswer,
+    handle: ({ body }, context) => findUsers(body, context),
+  }),
+  route({
+    method: 'put',
+    path: '/users/:id',
+    operation_id: 'renameServiceAccount',
+    summary: 'Rename a service account',
+    tag,
+    access: 'user:write',
+    params: idParams,
+    body: RenameServiceAccount,
+    success: 200,
+    answer: UserAnswer,
+    handle: async ({ params, body }, context) =>
+      withTenant(
+        await changeUser(context.services, { ...subject(context, params.id), changes: body, only: 'service_account' }),
+        context,
+      ),
+  }),
+  route({
+    method: 'put',
+    path: '/users/:id/roles',
+    operation_id: 'updateUserRoles',
+    summary: 'Replace the roles of a user',
+    tag,
+    access: 'user:write',
+    params: idParams,
+    body: UpdateUserRoles,
+    success: 200,
+    answer: UserAnswer,
+    handle: async ({ params, body }, context) => {
+      const { principal } = context;
+      const user = await replaceRoles(context.services, { ...subject(context, params.id), principal, roles: body.roles });
+      forgetKeys(context.services);
+      return withTenant(user, context);
+    },
+  }),
+  route({
+    method: 'delete',
+    path: '/users/:id',
+    operation_id: 'deleteUser',
+    summary: 'Archive a service account without active keys',
+    tag,
+    access: 'user:write',
+    params: idParams,
+    success: 204,
+    handle: async ({ params }, context) => {
+      await archiveServiceAccount(context.services, subject(context, params.id));
+      forgetKeys(context.services);
+    },
+  }),
+];
+
+function subject(context: Context, id: string) {
+  return { tenant_id: context.principal.tenant_id, id, author: authorOf(context) };
+}
+
+async function withTenant(user: UserModel, { principal, services }: Context) {
+  const tenant = await TenantModel.fetch(principal.tenant_id, principal.tenant_id, { database: services.postgres });
+  return { ...user, tenant };
+}
+
+async function findUsers(input: UserFilter, { principal, services }: Context) {
+  const users = UserModel.ofTenant(principal.tenant_id, services.postgres);
+  if (input.user_ids?.length) users.whereIn('id', input.user_ids);
+  if (input.type) users.where('type', input.type);
+  if (input.roles?.length) users.whereRaw('roles && ?::text[]', [input.roles]);
+  const tenant = await TenantModel.fetch(principal.tenant_id, principal.tenant_id, { database: services.postgres });
+  const { items, pagination } = await fetchPage(users, input, userGrammar);
+  return { items: items.map((user) => ({ ...user, tenant })), pagination };
+}

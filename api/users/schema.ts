@@ -1,0 +1,49 @@
+/** Requests and answers of users. */
+import { z } from 'zod';
+import { anyCase } from '../../core/catalogue/record.ts';
+import { USER_TYPES } from '../../storage/models/user.ts';
+import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
+import { TenantAnswer } from '../tenants/schema.ts';
+
+const metadata = z.record(z.string(), z.string());
+
+export const CreateUser = z
+  .object({
+    type: anyCase(USER_TYPES),
+    name: z.string().trim().nullish(),
+    email: z.email().nullish(),
+    roles: z.array(z.string()).nullish(),
+  })
+  .meta({ id: 'CreateUserRequest' });
+export const UpdateUser = z
+  .object({ name: z.string().trim().nullish(), metadata: metadata.nullish() })
+  .meta({ id: 'UpdateUserRequest' });
+export const RenameServiceAccount = z
+  .object({ name: z.string().trim().min(1, { error: 'must not be blank' }) })
+  .meta({ id: 'UpdateServiceAccountRequest' });
+export const UpdateUserRoles = z.object({ roles: z.array(z.string()) }).meta({ id: 'UpdateUserRolesRequest' });
+
+export const UserAnswer = z
+  .object({
+    id: z.string(),
+    name: z.string().nullable(),
+    email: z.string().nullable(),
+    type: z.enum(USER_TYPES),
+    roles: z.array(z.string()).nullable(),
+    metadata: metadata.nullable(),
+    tenant: TenantAnswer.nullable(),
+  })
+  .meta({ id: 'UserResponse' });
+
+export const UserFilter = listShape({
+  user_ids: textList.nullish(),
+  type: anyCase(USER_TYPES).nullish(),
+  roles: textList.nullish(),
+});
+export type UserFilter = z.output<typeof UserFilter>;
+export const UserListAnswer = listAnswer(UserAnswer, 'ListUsersResponse');
+
+export const userGrammar: ListGrammar = {
+  columns: { id: 'string', name: 'string', email: 'string', type: 'string', created_at: 'date', updated_at: 'date' },
+  metadata: true,
+};

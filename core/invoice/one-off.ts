@@ -1,0 +1,151 @@
+/**
+ * An invoice that a client writes itself (api/11, "Create"): "line amounts must sum to amount_due; amounts ≥ 0 unless
+ * CREDIT; SUBSCRIPTION needs subscription_id, billing_period, period_start, period_end and price_id per line; all line
+ * items share the invoice currency; period_end ≥ period_start". Without lines the whole amount is one line, so that the
+ * totals of every invoice are the sum of its lines. Amounts are given, not computed: more decimals than the currency has
+ * are refused, never rounded.
+ */
+import type { CreateInvoice, CreateInvoiceLine, PaymentStatus } from '../catalogue/invoice.ts';
+import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { invalid, notAllowed } from '../error.ts';
+import { checkCurrency, minorUnits } from '../money.ts';
+import { refuseUsed } from '../subscription/not-yet.ts';
+import { paymentOf } from './payment-status.ts';
+
+/** Coupons, credits, taxes and commitments are applied by rules that come later; their results cannot be dictated. */
+const INVOICE_NOT_YET = [
+  'coupons',
+  'invoice_coupons',
+  'line_item_coupons',
+  'tax_rates',
+  'tax_rate_overrides',
+  'prepared_tax_rates',
+  'total_prepaid_applied',
+  'force_sync_invoice',
+] as const satisfies readonly (keyof CreateInvoice)[];
+const LINE_NOT_YET = [
+  'commitment_info',
+  'prepaid_credits_applied',
+  'line_item_discount',
+  'invoice_level_discount',
+  'adjusted_entitlement_quantity',
+] as const satisfies readonly (keyof CreateInvoiceLine)[];
+
+export type WrittenInvoice = ReturnType<typeof writtenInvoice>;
+
+/** The amounts, payment and lines of the new invoice, all checked. */
+export function writtenInvoice(request: CreateInvoice) {
+  const currency = checkCurrency(request.currency);
+  refuseUsed(request, INVOICE_NOT_YET);
+  if (request.invoice_number)
+    throw notAllowed('invoice_number: is assigned when the invoice is finalized', { field: 'invoice_number' });
+  checkType(request);
+  checkPeriod(request, '');
+  const lines = request.line_items?.length ? request.line_items : wholeAmount(request);
+  for (const [index, line] of lines.entries()) checkLine(line, { request, currency, at: `line_items[${index}]` });
+  const amounts = amountsOf(request, sumOf(lines.map((line) => new Decimal(line.amount))));
+  return { currency, lines, ...amounts, ...openingPayment(request, amounts.amount_due, currency) };
+}
+
+function checkType(request: CreateInvoice): void {
+  if (request.invoice_type !== 'SUBSCRIPTION') return;
+  for (const field of ['subscription_id', 'billing_period', 'period_start', 'period_end'] as const) {
+    if (!request[field]) throw invalid(field, 'is required for a SUBSCRIPTION invoice');
+  }
+}
+
+function checkPeriod(
+  { period_start, period_end }: { period_start: string | null; period_end: string | null },
+  at: string,
+): void {
+  if (period_start && period_end && Date.parse(period_end) < Date.parse(period_start)) {
+    throw invalid(`${at}period_end`, 'must not be before period_start');
+  }
+}
+
+function checkLine(
+  line: CreateInvoiceLine,
+  { request, currency, at }: { request: CreateInvoice; currency: string; at: string },
+): void {
+  refuseUsed(line, LINE_NOT_YET, `${at}.`);
+  checkAmount(line.amount, { field: `${at}.amount`, currency, mayBeNegative: request.invoice_type === 'CREDIT' });
+  if (new Decimal(line.quantity).isNegative()) throw invalid(`${at}.quantity`, 'must not be negative');
+  if (request.invoice_type === 'SUBSCRIPTION' && !line.price_id) {
+    throw invalid(`${at}.price_id`, 'is required for a SUBSCRIPTION invoice');
+  }
+  checkPeriod(line, `${at}.`);
+}
+
+function checkAmount(amount: string, rule: { field: string; currency: string; mayBeNegative: boolean }): void {
+  const value = new Decimal(amount);
+  if (value.isNegative() && !rule.mayBeNegative) throw invalid(rule.field, 'must not be negative');
+  if (value.decimalPlaces() > minorUnits(rule.currency)) {
+    throw invalid(rule.field, `has more decimals than ${rule.currency}`);
+  }
+}
+
+/** Nothing lies between the lines and the amount due yet: all four say the same. */
+function amountsOf(request: CreateInvoice, sum: Decimal) {
+  for (const field of ['subtotal', 'total', 'amount_due'] as const) {
+    if (!new Decimal(request[field]).eq(sum)) {
+      throw invalid(field, `is ${request[field]}, but the line items sum to ${sum.toFixed()}`);
+    }
+  }
+  const text = sum.toFixed();
+  return { subtotal: text, total: text, amount_due: text };
+}
+
+function wholeAmount(request: CreateInvoice): CreateInvoiceLine[] {
+  if (new Decimal(request.amount_due).isZero()) return [];
+  return [
+    {
+      ...NO_LINE_FIELDS,
+      amount: request.amount_due,
+      quantity: '1',
+      display_name: request.description,
+      period_start: request.period_start,
+      period_end: request.period_end,
+    },
+  ];
+}
+
+const NO_LINE_FIELDS: Omit<CreateInvoiceLine, 'amount' | 'quantity'> = {
+  entity_id: null,
+  entity_type: null,
+  plan_id: null,
+  plan_display_name: null,
+  price_id: null,
+  price_type: null,
+  meter_id: null,
+  meter_display_name: null,
+  price_unit: null,
+  price_unit_amount: null,
+  display_name: null,
+  period_start: null,
+  period_end: null,
+  metadata: null,
+  commitment_info: null,
+  prepaid_credits_applied: null,
+  line_item_discount: null,
+  invoice_level_discount: null,
+  subscription_line_item_id: null,
+  subscription_id: null,
+  adjusted_entitlement_quantity: null,
+};
+
+const OPENING_STATUSES: readonly PaymentStatus[] = ['PENDING', 'SUCCEEDED', 'OVERPAID', 'FAILED'];
+
+/** What the client says was paid already. */
+function openingPayment(request: CreateInvoice, amount_due: string, currency: string) {
+  const payment_status = request.payment_status ?? 'PENDING';
+  if (!OPENING_STATUSES.includes(payment_status)) {
+    throw invalid('payment_status', 'cannot be that of a new invoice', { allowed: OPENING_STATUSES });
+  }
+  if (request.invoice_type === 'CREDIT' && new Decimal(amount_due).isNegative()) {
+    if (request.amount_paid && !new Decimal(request.amount_paid).isZero())
+      throw invalid('amount_paid', 'a credit is not paid');
+    return { payment_status, amount_paid: '0', amount_remaining: amount_due, overpaid_amount: null };
+  }
+  const unstated = payment_status === 'SUCCEEDED' ? amount_due : ZERO;
+  return paymentOf({ amount_due, currency }, { payment_status, paid: new Decimal(request.amount_paid ?? unstated) });
+}

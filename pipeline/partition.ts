@@ -1,0 +1,163 @@
+/**
+ * One partition in our hands: takes slices of the log in order and gives each its effect exactly once.
+ *
+ *   plan → read → dedupe → meter → write raw events → write buckets → done
+ *
+ * The plan is recorded first; after a crash the slice is run again with the same bounds and the same tokens, so what was
+ * written is not written twice. A worker that lost the partition is fenced by its epoch (storage/slices.ts), and one that
+ * was frozen by the deadline of its inserts (storage/events/rows.ts).
+ */
+import { shardsOfPartition } from '../core/event/identity.ts';
+import type { BucketRow } from '../core/metering/plan.ts';
+import { eachIdentityHash } from '../storage/events/identities.ts';
+import { EngineClock, type RowTarget, tooLate, writeRows } from '../storage/events/rows.ts';
+import {
+  bucketLine,
+  EVENT_IDENTITIES,
+  EVENT_OUTCOMES,
+  EVENTS,
+  type EventOutcome,
+  eventLine,
+  identityLine,
+  outcomeLine,
+  USAGE_BUCKETS,
+} from '../storage/events/tables.ts';
+import type { LogRecord } from '../storage/log/log.ts';
+import { type BarrierMessage, recordBarrier } from '../storage/meter-versions.ts';
+import { enterBuckets, finishSlice, planSlice, type SliceState, takePartition } from '../storage/slices.ts';
+import type { Stores } from '../storage/stores.ts';
+import { IdentitySet } from './identity-set.ts';
+import { MeterCatalogue } from './meter-catalogue.ts';
+import { pipelineMetrics } from './metrics.ts';
+import { dedupe } from './steps/dedupe.ts';
+import { meterEvents } from './steps/meter-events.ts';
+import { EventReader, type ReadEvent } from './steps/read-events.ts';
+
+/** Well inside the time that the deduplication windows of the tables cover. */
+const WRITE_WITHIN_S = 60;
+
+/** What a slice adds up to: everything that is written, in the order in which it is written. */
+export type PreparedSlice = {
+  readonly from: bigint;
+  readonly to: bigint;
+  readonly watermark_us: number;
+  readonly events: readonly ReadEvent[];
+  readonly outcomes: readonly EventOutcome[];
+  readonly buckets: readonly BucketRow[];
+};
+
+export class Partition {
+  readonly partition: number;
+  readonly #stores: Stores;
+  readonly #state: SliceState;
+  readonly #seen: IdentitySet;
+  #catalogue: MeterCatalogue;
+  #next: bigint;
+  readonly #clock: EngineClock;
+  readonly #reader = new EventReader();
+
+  /** Takes the partition over and rebuilds what is kept in memory for it. */
+  static async take(stores: Stores, partition: number, owner: string): Promise<Partition> {
+    const state = await takePartition(stores.postgres, partition, owner);
+    const clock = new EngineClock();
+    await clock.synchronise(stores.clickhouse);
+    const seen = await identitiesOf(stores, partition);
+    const catalogue = await MeterCatalogue.at(stores.postgres, partition, state.next_offset);
+    return new Partition(stores, { state, seen, catalogue, clock });
+  }
+
+  private constructor(
+    stores: Stores,
+    parts: { state: SliceState; seen: IdentitySet; catalogue: MeterCatalogue; clock: EngineClock },
+  ) {
+    this.#stores = stores;
+    this.#state = parts.state;
+    this.partition = parts.state.partition;
+    this.#seen = parts.seen;
+    this.#catalogue = parts.catalogue;
+    this.#clock = parts.clock;
+    this.#next = parts.state.next_offset;
+  }
+
+  /** Everything before it is in the stores. */
+  get next_offset(): bigint {
+    return this.#next;
+  }
+
+  /** The bounds of a slice that a crash left half done; it is run again before anything else. */
+  get unfinished(): { from: bigint; to: bigint } | null {
+    const { slice_from, slice_to } = this.#state;
+    return slice_from !== null && slice_to !== null && this.#next <= slice_from ? { from: slice_from, to: slice_to } : null;
+  }
+
+  get identities(): { count: number; bytes: number } {
+    return { count: this.#seen.size, bytes: this.#seen.bytes };
+  }
+
+  /** A control message: the barrier is recorded and passed in one transaction; the stores have nothing to do. */
+  async passBarrier(record: LogRecord): Promise<void> {
+    const message = JSON.parse(record.body.toString('utf8')) as BarrierMessage;
+    const to = record.offset + 1n;
+    await this.#stores.postgres.transaction(async (transaction) => {
+      await recordBarrier(transaction, { ...message, partition: this.partition, from_offset: record.offset });
+      await finishSlice(transaction, this.#state, { next_offset: to, watermark_us: record.received_at_us });
+    });
+    this.#next = to;
+    this.#catalogue = await MeterCatalogue.at(this.#stores.postgres, this.partition, to);
+  }
+
+  /** The plan, and what the slice comes to. Nothing is written to ClickHouse yet. */
+  async prepare(records: readonly LogRecord[]): Promise<PreparedSlice> {
+    const from = records[0]!.offset;
+    const to = records.at(-1)!.offset + 1n;
+    await planSlice(this.#stores.postgres, this.#state, { from, to });
+    const read = this.#reader.read(records);
+    const { accepted, repeats } = await dedupe(this.#stores.clickhouse, this.#seen, read.events);
+    const metered = meterEvents(accepted, (scope) => this.#catalogue.metersOf(scope));
+    pipelineMetrics.count({ read, accepted: accepted.length, repeats, metered });
+    return {
+      from,
+      to,
+      watermark_us: records.reduce((latest, record) => Math.max(latest, record.received_at_us), 0),
+      events: accepted,
+      outcomes: [...read.dead, ...repeats, ...metered.unusable],
+      buckets: metered.buckets,
+    };
+  }
+
+  /** Writes a prepared slice; may be called again after a failure, with the same effect. */
+  async write(slice: PreparedSlice): Promise<void> {
+    const token = `${this.partition}:${slice.from}:${slice.to}`;
+    const deadline_s = this.#clock.now_s() + WRITE_WITHIN_S;
+    await planSlice(this.#stores.postgres, this.#state, slice);
+    const put = (target: RowTarget, lines: string[]) =>
+      writeRows(this.#stores.clickhouse, target, { lines, fence: { token, deadline_s } });
+    await Promise.all([
+      put(EVENTS, slice.events.map(eventLine)),
+      put(EVENT_IDENTITIES, slice.events.map(identityLine)),
+      put(EVENT_OUTCOMES, slice.outcomes.map(outcomeLine)),
+    ]);
+    this.#checkDeadline(deadline_s, 'events');
+    await enterBuckets(this.#stores.postgres, this.#state);
+    await put(
+      USAGE_BUCKETS,
+      slice.buckets.map((row) => bucketLine(row, this.#catalogue.versionOf(row.meter_id))),
+    );
+    this.#checkDeadline(deadline_s, 'usage_buckets');
+    await finishSlice(this.#stores.postgres, this.#state, { next_offset: slice.to, watermark_us: slice.watermark_us });
+    this.#next = slice.to;
+  }
+
+  /** An insert after the deadline writes nothing and says nothing: only what ended before it is certain. */
+  #checkDeadline(deadline_s: number, table: string): void {
+    if (this.#clock.now_s() >= deadline_s) throw tooLate(table);
+  }
+}
+
+async function identitiesOf(stores: Stores, partition: number): Promise<IdentitySet> {
+  const shards = shardsOfPartition(partition, stores.log.partition_count);
+  const range = { first: BigInt(shards.first) << 52n, last: ((BigInt(shards.last) + 1n) << 52n) - 1n };
+  const seen = new IdentitySet();
+  await eachIdentityHash(stores.clickhouse, range, (high, low) => seen.add(high, low));
+  return seen;
+}

@@ -1,0 +1,64 @@
+/** The pipeline as one thing to start and stop: the processor, the relay of control messages, and the back-fills. */
+import type { Logger } from 'pino';
+import type { Stores } from '../storage/stores.ts';
+import { backfillMeters } from './backfill.ts';
+import { startProcessor } from './processor.ts';
+import { relayControlMessages } from './relay.ts';
+
+export type PipelineOptions = { owner: string; slice_events_max: number; logger: Logger; clock: () => Date };
+
+export type RunningPipeline = { stop(): Promise<void> };
+
+const ROUND_MS = 200;
+
+export async function startPipeline(stores: Stores, options: PipelineOptions): Promise<RunningPipeline> {
+  const processor = await startProcessor(stores, options);
+  const chores = new Rounds(async () => {
+    await relayControlMessages(stores, options.clock().getTime());
+    await backfillMeters(stores);
+  }, options.logger);
+  return {
+    async stop() {
+      await chores.stop();
+      await processor.stop();
+    },
+  };
+}
+
+/** Work that is done again and again with a pause between, one round at a time; a failed round is logged and tried again. */
+class Rounds {
+  #stopping = false;
+  #wake: () => void = () => {};
+  readonly #running: Promise<void>;
+
+  constructor(work: () => Promise<void>, logger: Logger) {
+    this.#running = this.#run(work, logger);
+  }
+
+  async #run(work: () => Promise<void>, logger: Logger): Promise<void> {
+    while (!this.#stopping) {
+      try {
+        await work();
+      } catch (error) {
+        logger.warn({ err: error }, 'a chore of the pipeline failed and will be tried again');
+      }
+      if (!this.#stopping) await this.#pause();
+    }
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ROUND_MS);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    this.#wake();
+    await this.#running;
+  }
+}

@@ -1,0 +1,203 @@
+/**
+ * Brings both databases to the schema of this version. Files are `sql/postgres/NNNN-name.sql` and
+ * `sql/clickhouse/NNNN-name.sql`, applied once, in the order of their names. A file that was applied is never edited.
+ *
+ * Postgres: all new files are one transaction; a failure leaves the schema as it was.
+ *
+ * ClickHouse has no transactions: each statement is recorded with its checksum, and a run that failed half-way goes on with
+ * the statement that failed. Statements end with a semicolon. The same files serve one server and a replicated cluster by
+ * three placeholders; everything else in braces ({shard}, {name:String}) is left alone:
+ *
+ *   {on_cluster}               nothing            or  ON CLUSTER 'name'
+ *                              Belongs behind the name of the table in CREATE, ALTER, DROP and the like.
+ *   {engine:MergeTree}         MergeTree()        or  ReplicatedMergeTree()
+ *   {engine:ReplacingMergeTree(version)}          or  ReplicatedReplacingMergeTree(version)
+ *                              Path and replica are the server's default_replica_path and default_replica_name, so the
+ *                              servers need the macros {shard} and {replica}.
+ *   {deduplication_window}     the settings that keep an insert with a token from being applied twice, on either kind of
+ *                              table, for the last 10 000 blocks; {deduplication_window:100} for another number.
+ *                              Belongs into SETTINGS; every table that is inserted into needs it.
+ */
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Knex } from 'knex';
+import { type ClickHouseClient, clickhouseFailure } from '../storage/clickhouse.ts';
+import { splitStatements } from '../storage/clickhouse-tokens.ts';
+
+export interface MigrationOptions {
+  /** Where the files are; the ones of this version when absent. */
+  folder?: string;
+}
+
+export interface ClickHouseMigrationOptions extends MigrationOptions {
+  /** The cluster whose servers all get the tables; one server when absent. */
+  cluster?: string | undefined;
+}
+
+/** Any number, the same in every process. */
+const LOCK = 7_155_019;
+
+/** Both databases, one process at a time: the lock of Postgres guards ClickHouse too, which has none. */
+export async function migrate(
+  { postgres, clickhouse }: { postgres: Knex; clickhouse: ClickHouseClient },
+  options: { cluster?: string | undefined } = {},
+): Promise<{ postgres: string[]; clickhouse: string[] }> {
+  return locked(postgres, async (transaction) => ({
+    clickhouse: await migrateClickHouse(clickhouse, options),
+    postgres: await applyTo(transaction, {}),
+  }));
+}
+
+/** Applies what is new and returns the names of the applied files. */
+export async function migratePostgres(database: Knex, options: MigrationOptions = {}): Promise<string[]> {
+  return locked(database, (transaction) => applyTo(transaction, options));
+}
+
+/** Knex has a lock of its own, but making its table is a race that two first starts can lose. */
+function locked<Result>(database: Knex, work: (transaction: Knex.Transaction) => Promise<Result>): Promise<Result> {
+  return database.transaction(async (transaction) => {
+    await transaction.raw('select pg_advisory_xact_lock(?)', [LOCK]);
+    return work(transaction);
+  });
+}
+
+async function applyTo(transaction: Knex.Transaction, { folder = folderOf('postgres') }: MigrationOptions) {
+  const migrationSource: Knex.MigrationSource<SqlFile> = {
+    getMigrations: async () => readSqlFiles(folder),
+    getMigrationName: (file) => file.name,
+    getMigration: async ({ sql }) => ({
+      // Knex would take a question mark, which is an operator of jsonb, for the place of a value.
+      up: async (knex: Knex) => void (await knex.raw(sql.replaceAll('?', '\\?'))),
+      down: () => Promise.reject(new Error('migrations go forward only')),
+    }),
+  };
+  const [, applied] = await transaction.migrate.latest({ migrationSource, tableName: 'schema_migrations' });
+  return applied as string[];
+}
+
+/** Applies what is new and returns the names of the files it applied statements of. */
+export async function migrateClickHouse(
+  client: ClickHouseClient,
+  { cluster, folder = folderOf('clickhouse') }: ClickHouseMigrationOptions = {},
+): Promise<string[]> {
+  await command(client, expandPlaceholders(JOURNAL, cluster));
+  const known = await readJournal(client);
+  const applied = new Set<string>();
+  for (const { name, sql } of readSqlFiles(folder)) {
+    const statements = splitStatements(sql);
+    checkHistory({ name, statements, known });
+    for (const [position, statement] of statements.entries()) {
+      if (known.has(`${name}#${position}`)) continue;
+      await command(client, expandPlaceholders(statement, cluster), `${name}, statement ${position + 1}`);
+      const values = [{ name, position, checksum: checksumOf(statement) }];
+      await client.insert({ table: 'schema_migrations', values, format: 'JSONEachRow' });
+      applied.add(name);
+    }
+  }
+  return [...applied];
+}
+
+const JOURNAL = `CREATE TABLE IF NOT EXISTS schema_migrations {on_cluster}
+(
+  name       String,
+  position   UInt32,
+  checksum   String,
+  applied_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
+)
+ENGINE = {engine:MergeTree}
+ORDER BY (name, position)`;
+
+async function readJournal(client: ClickHouseClient): Promise<Map<string, string>> {
+  const query = 'SELECT name, position, checksum FROM schema_migrations';
+  const rows = await (await client.query({ query, format: 'JSONEachRow' })).json<{
+    name: string;
+    position: number;
+    checksum: string;
+  }>();
+  return new Map(rows.map(({ name, position, checksum }) => [`${name}#${position}`, checksum]));
+}
+
+/** A statement that was applied and then edited would leave old and new installations with different tables. */
+function checkHistory({ name, statements, known }: { name: string; statements: string[]; known: Map<string, string> }) {
+  const applied = [...known].filter(([key]) => key.startsWith(`${name}#`));
+  for (const [key, checksum] of applied) {
+    const position = Number(key.slice(name.length + 1));
+    const statement = statements[position];
+    if (statement !== undefined && checksumOf(statement) === checksum) continue;
+    throw new Error(
+      `sql/clickhouse/${name}: statement ${position + 1} was changed after it was applied; add a file instead`,
+    );
+  }
+}
+
+function checksumOf(statement: string): string {
+  return createHash('sha256').update(statement).digest('hex');
+}
+
+/** Replaces the placeholders that the head of this file describes. */
+export function expandPlaceholders(sql: string, cluster?: string): string {
+  const replicated = cluster !== undefined;
+  return sql
+    .replaceAll('{on_cluster}', replicated ? `ON CLUSTER '${cluster.replace(/['\\]/g, '\\$&')}'` : '')
+    .replace(
+      /\{engine:(\w+)(\([^{}]*\))?\}/g,
+      (_, engine, args = '()') => `${replicated ? 'Replicated' : ''}${engine}${args}`,
+    )
+    .replace(/\{deduplication_window(?::(\d+))?\}/g, (_, window = '10000') => deduplication(window));
+}
+
+/** Both kinds of table accept the settings of the other kind. A replicated one also forgets by time: after a week. */
+function deduplication(window: string): string {
+  return [
+    `non_replicated_deduplication_window = ${window}`,
+    `replicated_deduplication_window = ${window}`,
+    'replicated_deduplication_window_seconds = 604800',
+  ].join(', ');
+}
+
+async function command(client: ClickHouseClient, query: string, what = 'schema_migrations'): Promise<void> {
+  try {
+    // On a cluster the answer comes when every server has done it.
+    await client.command({ query, clickhouse_settings: { distributed_ddl_task_timeout: '120' } });
+  } catch (error) {
+    throw clickhouseFailure(`sql/clickhouse/${what}`, error);
+  }
+}
+
+interface SqlFile {
+  name: string;
+  sql: string;
+}
+
+function folderOf(database: 'postgres' | 'clickhouse'): string {
+  return fileURLToPath(new URL(`./${database}`, import.meta.url));
+}
+
+export function readSqlFiles(folder: string): SqlFile[] {
+  const names = readdirSync(folder)
+    .filter((name) => name.endsWith('.sql'))
+    .sort();
+  for (const [at, name] of names.entries()) {
+    if (!/^\d{4}-[a-z0-9-]+\.sql$/.test(name)) throw new Error(`${folder}: ${name} is not called NNNN-name.sql`);
+    if (names[at + 1]?.startsWith(name.slice(0, 5)))
+      throw new Error(`${folder}: two files have the number ${name.slice(0, 4)}`);
+  }
+  return names.map((name) => ({ name, sql: readFileSync(`${folder}/${name}`, 'utf8') }));
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { readConfig } = await import('../config.ts');
+  const { connectClickHouse } = await import('../storage/clickhouse.ts');
+  const { connectPostgres } = await import('../storage/postgres.ts');
+  const { DATABASE_URL, CLICKHOUSE_URL, CLICKHOUSE_CLUSTER } = readConfig();
+  if (!DATABASE_URL || !CLICKHOUSE_URL) {
+    throw new Error('migrate: set DATABASE_URL and CLICKHOUSE_URL; the embedded stores are migrated at their start');
+  }
+  const stores = { postgres: connectPostgres(DATABASE_URL), clickhouse: connectClickHouse(CLICKHOUSE_URL) };
+  const applied = await migrate(stores, { cluster: CLICKHOUSE_CLUSTER }).finally(() =>
+    Promise.all([stores.postgres.destroy(), stores.clickhouse.close()]),
+  );
+  process.stdout.write(`postgres: ${applied.postgres.join(', ') || 'up to date'}\n`);
+  process.stdout.write(`clickhouse: ${applied.clickhouse.join(', ') || 'up to date'}\n`);
+}

@@ -1,0 +1,79 @@
+/**
+ * Cuts ClickHouse SQL into tokens, so that nobody looks for a semicolon or a keyword inside of a quoted text or a comment.
+ */
+export interface Token {
+  /** The token as it stands; a quoted piece with its quotes. */
+  text: string;
+  /** In capitals when it is a bare word, else empty. */
+  word: string;
+  start: number;
+  end: number;
+  /** How many parentheses are open around it. */
+  depth: number;
+}
+
+const SPACE = /\s+/y;
+const COMMENT = /--[^\n]*|#[ !][^\n]*|\/\*[\s\S]*?\*\//y;
+const QUOTED = /'[^'\\]*(?:\\[\s\S][^'\\]*)*'|"[^"\\]*(?:\\[\s\S][^"\\]*)*"|`[^`\\]*(?:\\[\s\S][^`\\]*)*`/y;
+const HEREDOC = /\$(\w*)\$[\s\S]*?\$\1\$/y;
+const WORD = /[A-Za-z_][A-Za-z0-9_]*/y;
+const NUMBER = /[0-9][A-Za-z0-9_.]*/y;
+
+export function* tokenise(sql: string): Generator<Token, undefined> {
+  let position = 0;
+  let depth = 0;
+  const take = (pattern: RegExp): string | undefined => {
+    pattern.lastIndex = position;
+    return pattern.exec(sql)?.[0];
+  };
+  while (position < sql.length) {
+    const blank = take(SPACE) ?? take(COMMENT);
+    if (blank !== undefined) {
+      position += blank.length;
+      continue;
+    }
+    const word = take(WORD);
+    const text = word ?? take(NUMBER) ?? take(QUOTED) ?? take(HEREDOC) ?? (sql[position] as string);
+    if (`'"\``.includes(text) || sql.startsWith('/*', position)) {
+      throw new StatementError(
+        62,
+        'SYNTAX_ERROR',
+        `Syntax error: what opens at position ${position + 1} is not closed`,
+      );
+    }
+    if (text === ')' || text === ']' || text === '}') depth -= 1;
+    yield { text, word: word?.toUpperCase() ?? '', start: position, end: position + text.length, depth };
+    if (text === '(' || text === '[' || text === '{') depth += 1;
+    position += text.length;
+  }
+  return undefined;
+}
+
+/** The statements of a file: each ends with a semicolon, the last one may do without. */
+export function splitStatements(sql: string): string[] {
+  const statements: string[] = [];
+  let start = 0;
+  let empty = true;
+  for (const { text, end } of tokenise(sql)) {
+    if (text !== ';') {
+      empty = false;
+      continue;
+    }
+    if (!empty) statements.push(sql.slice(start, end - 1).trim());
+    start = end;
+    empty = true;
+  }
+  return empty ? statements : [...statements, sql.slice(start).trim()];
+}
+
+/** What ClickHouse would say: the code and its name are part of the answer. */
+export class StatementError extends Error {
+  readonly code: number;
+  readonly type: string;
+
+  constructor(code: number, type: string, message: string) {
+    super(message);
+    this.code = code;
+    this.type = type;
+  }
+}

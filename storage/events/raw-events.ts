@@ -1,0 +1,101 @@
+/** Raw events read back in bulk, one by one: for back-fills, ragged ends, questions on free properties, and audits. */
+import type { Readable } from 'node:stream';
+import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
+import type { Scope } from '../../core/scope.ts';
+import { Properties } from '../../core/metering/event-text.ts';
+import type { MeteredEvent } from '../../core/metering/contribution.ts';
+
+export type RawEvent = MeteredEvent & { readonly source: string; readonly event_name: string };
+
+export type RawEventsWanted = Scope & {
+  readonly event_name: string;
+  /** All customers when absent. */
+  readonly external_customer_ids?: readonly string[];
+  /** Half-open ranges of microseconds; all times when absent. */
+  readonly ranges?: readonly (readonly [number, number])[];
+  readonly sources?: readonly string[];
+  /** Only what stands before these offsets, by partition; nothing of a partition that is not listed. */
+  readonly before: ReadonlyMap<number, bigint>;
+};
+
+/** Streams the events in the order of the table; what fails on the way is thrown. */
+export async function* rawEvents(clickhouse: ClickHouseClient, wanted: RawEventsWanted): AsyncGenerator<RawEvent> {
+  const { sql, params } = statementOf(wanted);
+  let stream: Readable;
+  try {
+    const answer = await clickhouse.query({
+      query: `select external_customer_id, event_id, toUnixTimestamp64Micro(timestamp) as t, source, properties ${sql}`,
+      query_params: params,
+      format: 'JSONCompactEachRow',
+      clickhouse_settings: { output_format_json_quote_64bit_integers: 0, wait_end_of_query: 0 },
+    });
+    stream = answer.stream() as unknown as Readable;
+    for await (const rows of stream as AsyncIterable<{ text: string }[]>) {
+      for (const row of rows) {
+        const [external_customer_id, event_id, timestamp_us, source, text] = JSON.parse(row.text) as [string, string, number, string, string];
+        yield {
+          event_id,
+          event_name: wanted.event_name,
+          external_customer_id,
+          timestamp_us,
+          source,
+          properties: new Properties(text, 0, text.length),
+        };
+      }
+    }
+  } catch (error) {
+    throw clickhouseFailure('raw events', error);
+  }
+}
+
+/** The UTC days that hold such events, as days since 1970. */
+export async function daysOfRawEvents(clickhouse: ClickHouseClient, wanted: RawEventsWanted): Promise<number[]> {
+  const { sql, params } = statementOf(wanted);
+  try {
+    const answer = await clickhouse.query({
+      query: `select distinct intDiv(toUnixTimestamp64Micro(timestamp) - if(timestamp < toDateTime64(0, 6, 'UTC'), 86399999999, 0), 86400000000) as day ${sql} order by day`,
+      query_params: params,
+      format: 'JSONCompactEachRow',
+      clickhouse_settings: { output_format_json_quote_64bit_integers: 0 },
+    });
+    return (await answer.json<[number]>()).map(([day]) => day);
+  } catch (error) {
+    throw clickhouseFailure('days of raw events', error);
+  }
+}
+
+function statementOf(wanted: RawEventsWanted): { sql: string; params: Record<string, unknown> } {
+  const conditions = ['tenant_id = {tenant_id:String}', 'environment_id = {environment_id:String}', 'event_name = {event_name:String}'];
+  const params: Record<string, unknown> = {
+    tenant_id: wanted.tenant_id,
+    environment_id: wanted.environment_id,
+    event_name: wanted.event_name,
+  };
+  if (wanted.external_customer_ids) {
+    conditions.push('external_customer_id in {customers:Array(String)}');
+    params['customers'] = wanted.external_customer_ids;
+  }
+  if (wanted.sources) {
+    conditions.push('source in {sources:Array(String)}');
+    params['sources'] = wanted.sources;
+  }
+  if (wanted.ranges) conditions.push(rangesCondition(wanted.ranges, params));
+  const partitions = [...wanted.before.keys()];
+  conditions.push(
+    'offset < transform(partition, {partitions:Array(UInt16)}, {before:Array(UInt64)}, toUInt64(0))',
+  );
+  params['partitions'] = partitions;
+  params['before'] = partitions.map((partition) => String(wanted.before.get(partition)!));
+  return { sql: `from events where ${conditions.join(' and ')}`, params };
+}
+
+/** Few ranges become comparisons, which the index of the table can use. */
+function rangesCondition(ranges: readonly (readonly [number, number])[], params: Record<string, unknown>): string {
+  if (ranges.length === 0) return '0';
+  const parts = ranges.map(([start, end], index) => {
+    params[`start_${index}`] = start;
+    params[`end_${index}`] = end;
+    return `(timestamp >= fromUnixTimestamp64Micro({start_${index}:Int64}, 'UTC') and timestamp < fromUnixTimestamp64Micro({end_${index}:Int64}, 'UTC'))`;
+  });
+  return `(${parts.join(' or ')})`;
+}

@@ -1,0 +1,119 @@
+/**
+ * Versions of meters as the pipeline applies them. A version is announced with the change itself; each partition of the
+ * log meets its control message at an offset of its own (the barrier), counts by it from there on, and what came before is
+ * back-filled from the raw events: every event is counted once, whichever side it falls on.
+ */
+import type { MeterDefinition } from '../core/metering/meter-definition.ts';
+import type { Scope } from '../core/scope.ts';
+import type { Database } from './stores.ts';
+
+export type MeterVersionState = 'announced' | 'backfilling' | 'live' | 'stopped';
+
+export type MeterVersion = Scope & {
+  readonly meter_id: string;
+  readonly version: number;
+  /** Null from the moment at which the meter stops counting. */
+  readonly definition: MeterDefinition | null;
+  readonly state: MeterVersionState;
+};
+
+/** The body of a control message. */
+export type BarrierMessage = { readonly type: 'meter'; readonly meter_id: string; readonly version: number };
+
+export async function announceMeterVersion(
+  transaction: Database,
+  scope: Scope,
+  { meter_id, version, definition }: { meter_id: string; version: number; definition: MeterDefinition | null },
+): Promise<void> {
+  await transaction.raw(
+    `insert into meter_versions (meter_id, version, tenant_id, environment_id, definition) values (?, ?, ?, ?, ?::jsonb)`,
+    [meter_id, version, scope.tenant_id, scope.environment_id, definition === null ? null : JSON.stringify(definition)],
+  );
+  await transaction.raw(`update meters set state = 'backfilling' where id = ? and status = 'published'`, [meter_id]);
+  const message: BarrierMessage = { type: 'meter', meter_id, version };
+  await transaction.raw(`insert into log_outbox (tenant_id, environment_id, body) values (?, ?, ?::jsonb)`, [
+    scope.tenant_id,
+    scope.environment_id,
+    JSON.stringify(message),
+  ]);
+}
+
+/** The versions by which a partition counts from an offset on: of each meter the last whose barrier it has met. */
+export async function versionsAt(database: Database, partition: number, offset: bigint): Promise<MeterVersion[]> {
+  const { rows } = await database.raw(
+    `select distinct on (v.meter_id) v.* from meter_versions v join meter_barriers b using (meter_id, version)
+      where b.partition = ? and b.from_offset < ? order by v.meter_id, v.version desc`,
+    [partition, String(offset)],
+  );
+  return rows;
+}
+
+/** The first meeting counts: a message that was appended twice changes nothing. */
+export async function recordBarrier(
+  transaction: Database,
+  barrier: { meter_id: string; version: number; partition: number; from_offset: bigint },
+): Promise<void> {
+  await transaction.raw(
+    `insert into meter_barriers (meter_id, version, partition, from_offset) values (?, ?, ?, ?) on conflict do nothing`,
+    [barrier.meter_id, barrier.version, barrier.partition, String(barrier.from_offset)],
+  );
+}
+
+/** Versions that every partition has met and that are not yet live, oldest first. */
+export async function versionsToBackfill(database: Database, partitionCount: number): Promise<MeterVersion[]> {
+  const { rows } = await database.raw(
+    `select v.* from meter_versions v where v.state in ('announced', 'backfilling')
+        and (select count(*) from meter_barriers b where b.meter_id = v.meter_id and b.version = v.version) >= ?
+      order by v.created_at, v.meter_id, v.version`,
+    [partitionCount],
+  );
+  return rows;
+}
+
+/** Where each partition met the version: by partition. */
+export async function barriersOf(database: Database, version: { meter_id: string; version: number }): Promise<Map<number, bigint>> {
+  const { rows } = await database.raw(`select partition, from_offset from meter_barriers where meter_id = ? and version = ?`, [
+    version.meter_id,
+    version.version,
+  ]);
+  return new Map(rows.map((row: { partition: number; from_offset: string }) => [row.partition, BigInt(row.from_offset)]));
+}
+
+export async function noteBackfill(
+  database: Database,
+  version: { meter_id: string; version: number },
+  progress: { done: number; days: number },
+): Promise<void> {
+  await database.raw(
+    `update meter_versions set state = 'backfilling', backfilled_days = ?, backfill_days = ? where meter_id = ? and version = ?`,
+    [progress.done, progress.days, version.meter_id, version.version],
+  );
+}
+
+export async function settleVersion(
+  database: Database,
+  version: { meter_id: string; version: number },
+  state: 'live' | 'stopped',
+): Promise<void> {
+  await database.raw(`update meter_versions set state = ?, live_at = now() where meter_id = ? and version = ?`, [
+    state,
+    version.meter_id,
+    version.version,
+  ]);
+  await database.raw(`update meters set state = 'live' where id = ? and version = ?`, [version.meter_id, version.version]);
+}
+
+/** The newest version of a meter, and the newest that says what to count, which differ once the meter was stopped. */
+export async function currentVersions(
+  database: Database,
+  scope: Scope,
+  meterId: string,
+): Promise<{ newest: MeterVersion; counting: MeterVersion } | undefined> {
+  const { rows } = await database.raw(
+    `select * from meter_versions where tenant_id = ? and environment_id = ? and meter_id = ? order by version desc limit 2`,
+    [scope.tenant_id, scope.environment_id, meterId],
+  );
+  const [newest, before] = rows as MeterVersion[];
+  const counting = newest?.definition === null ? before : newest;
+  return newest && counting ? { newest, counting } : undefined;
+}

@@ -1,0 +1,111 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { expandPlaceholders, migrate, migrateClickHouse, migratePostgres, readSqlFiles } from '../../sql/migrate.ts';
+import { connectPostgres } from '../../storage/postgres.ts';
+import { type FreshDatabase, testStores } from '../support/stores.ts';
+
+describe('migrate', () => {
+  let database: FreshDatabase;
+  let folder: string;
+
+  beforeEach(async () => {
+    database = await (await testStores()).freshDatabase();
+    folder = mkdtempSync(join(tmpdir(), 'farthing-sql-'));
+  });
+  afterEach(async () => {
+    await database.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const file = (name: string, sql: string) => writeFileSync(join(folder, name), sql);
+
+  it('gives a fresh database within 300 ms once the stores run', async () => {
+    const { freshDatabase } = await testStores();
+    const times: number[] = [];
+    for (let round = 0; round < 5; round += 1) {
+      const start = performance.now();
+      const fresh = await freshDatabase();
+      times.push(performance.now() - start);
+      await fresh.close();
+    }
+    console.log(`      fresh databases: ${times.map((ms) => ms.toFixed(0)).join(', ')} ms`);
+    expect(Math.min(...times)).to.be.below(300);
+  });
+
+  it('applies nothing the second time', async () => {
+    expect(await migrate(database)).to.deep.equal({ postgres: [], clickhouse: [] });
+  });
+
+  it('lets two first starts race: the files are applied once', async () => {
+    file('0001-race.sql', 'create table race (id text primary key);');
+    await database.postgres.raw('drop table schema_migrations, schema_migrations_lock');
+    const other = connectPostgres(database.postgres_url, { idle_timeout_ms: 500 });
+    const both = await Promise.all([
+      migratePostgres(database.postgres, { folder }),
+      migratePostgres(other, { folder }),
+    ]).finally(() => other.destroy());
+    expect(both.flat()).to.deep.equal(['0001-race.sql']);
+  });
+
+  it('keeps question marks, several statements and a failed file out of Postgres', async () => {
+    await database.postgres.raw('drop table schema_migrations, schema_migrations_lock');
+    file(
+      '0001-a.sql',
+      `create table a (j jsonb, has_x boolean generated always as (j ? 'x') stored); insert into a values ('{"x":1}');`,
+    );
+    await migratePostgres(database.postgres, { folder });
+    expect(await database.postgres('a').select('has_x')).to.deep.equal([{ has_x: true }]);
+
+    file('0002-b.sql', 'create table b (id text);');
+    file('0003-c.sql', 'create table c (id text); select nonsense;');
+    const failure = await migratePostgres(database.postgres, { folder }).catch((error: Error) => error);
+    expect(String(failure)).to.contain('nonsense');
+    expect(await database.postgres.schema.hasTable('b')).to.equal(false);
+  });
+
+  it('goes on with the statement of ClickHouse that failed', async () => {
+    const { clickhouse } = database;
+    file(
+      '0001-x.sql',
+      "-- a; comment;\nCREATE TABLE x (a String DEFAULT ';\n') ENGINE = {engine:MergeTree} ORDER BY a;\nCREATE TABLE y AS nope;\n",
+    );
+    const failure = await migrateClickHouse(clickhouse, { folder }).catch((error: Error) => error);
+    expect(String(failure)).to.contain('0001-x.sql, statement 2').and.to.contain('nope');
+
+    await clickhouse.command({ query: 'CREATE TABLE nope (b String) ENGINE = MergeTree ORDER BY b' });
+    expect(await migrateClickHouse(clickhouse, { folder })).to.deep.equal(['0001-x.sql']);
+    expect(await migrateClickHouse(clickhouse, { folder })).to.deep.equal([]);
+  });
+
+  it('refuses a statement that was changed after it was applied', async () => {
+    file('0001-x.sql', 'CREATE TABLE x (a String) ENGINE = MergeTree ORDER BY a;');
+    await migrateClickHouse(database.clickhouse, { folder });
+    file('0001-x.sql', 'CREATE TABLE x (a Int32) ENGINE = MergeTree ORDER BY a;');
+    const failure = await migrateClickHouse(database.clickhouse, { folder }).catch((error: Error) => error);
+    expect(String(failure)).to.contain('statement 1 was changed after it was applied');
+  });
+
+  it('refuses files without a number or with the same one', () => {
+    file('first.sql', '');
+    expect(() => readSqlFiles(folder)).to.throw('first.sql is not called NNNN-name.sql');
+    rmSync(join(folder, 'first.sql'));
+    file('0001-a.sql', '');
+    file('0001-b.sql', '');
+    expect(() => readSqlFiles(folder)).to.throw('two files have the number 0001');
+  });
+
+  it('writes the same table for one server and for a cluster', () => {
+    const sql =
+      'CREATE TABLE t {on_cluster} (a {x:String}) ENGINE = {engine:ReplacingMergeTree(v, d)} SETTINGS {deduplication_window:7}';
+    const windows =
+      'non_replicated_deduplication_window = 7, replicated_deduplication_window = 7, replicated_deduplication_window_seconds = 604800';
+    expect(expandPlaceholders(sql)).to.equal(
+      `CREATE TABLE t  (a {x:String}) ENGINE = ReplacingMergeTree(v, d) SETTINGS ${windows}`,
+    );
+    expect(expandPlaceholders(sql, 'main')).to.equal(
+      `CREATE TABLE t ON CLUSTER 'main' (a {x:String}) ENGINE = ReplicatedReplacingMergeTree(v, d) SETTINGS ${windows}`,
+    );
+    expect(expandPlaceholders('{engine:MergeTree}')).to.equal('MergeTree()');
+  });
+});

@@ -1,0 +1,154 @@
+/**
+ * The whole interface on databases of its own, over real HTTP: `const api = await startTestApi()`, then
+ * `await api.request('POST', '/meters', { body })`. The clock stands still until `setNow` moves it.
+ */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { pino } from 'pino';
+import { buildApp } from '../../api/app.ts';
+import { forgetKeys } from '../../api/auth.ts';
+import { routes as allRoutes } from '../../api/resources.ts';
+import type { Route } from '../../api/route.ts';
+import type { Services } from '../../api/services.ts';
+import { readConfig } from '../../config.ts';
+import type { Scope } from '../../core/scope.ts';
+import { hashApiKey, makeApiKey } from '../../storage/api-key.ts';
+import { bootstrap } from '../../storage/bootstrap.ts';
+import { openEmbeddedLog } from '../../storage/log/embedded.ts';
+import { newId } from '../../storage/new-id.ts';
+import { freshDatabase } from './stores.ts';
+
+export type TestAnswer = {
+  status: number;
+  headers: Headers;
+  /** The JSON of the answer; null without a body. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
+  body: any;
+  text: string;
+};
+
+export type TestRequest = {
+  /** Sent as JSON; a Buffer or a text goes as it is. */
+  body?: unknown;
+  /** Another API key; null sends none. */
+  key?: string | null;
+  headers?: Record<string, string>;
+};
+
+export type TestApi = {
+  /** `http://127.0.0.1:port`; the base URL of the interface is this and `/v1`. */
+  readonly url: string;
+  /** The key of a super_admin. */
+  readonly key: string;
+  readonly scope: Scope;
+  readonly services: Services;
+  /** `path` is relative to /v1, unless it is a whole URL. */
+  request(method: string, path: string, options?: TestRequest): Promise<TestAnswer>;
+  setNow(now: Date | string): void;
+  /** Another tenant with an environment and a user of these roles (super_admin when none are named). */
+  otherTenant(roles?: string[]): Promise<{ key: string; scope: Scope; user_id: string }>;
+  /** A key of a new user with these roles in the first tenant and environment. */
+  keyWithRoles(roles: string[]): Promise<string>;
+  /** Everything that was logged so far. */
+  logged(): string;
+  stop(): Promise<void>;
+};
+
+export async function startTestApi(
+  options: { now?: Date | string; routes?: readonly Route[]; config?: Record<string, string> } = {},
+): Promise<TestApi> {
+  let now = new Date(options.now ?? '2026-03-15T12:00:00Z');
+  const database = await freshDatabase();
+  const { postgres, clickhouse } = database;
+  const config = readConfig(options.config ?? {});
+  const log = await openEmbeddedLog(postgres, {
+    partition_count: config.LOG_PARTITIONS,
+    append_timeout_ms: config.LOG_APPEND_TIMEOUT_MS,
+  });
+  const lines: string[] = [];
+  const logger = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) });
+  const services: Services = { postgres, clickhouse, log, config, logger, clock: () => now };
+  const { tenant, environment, api_key } = await bootstrap(postgres, { now });
+  const key = api_key!;
+  const scope = { tenant_id: tenant.id, environment_id: environment.id };
+
+  const server = createServer(buildApp(services, options.routes ?? allRoutes));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+  return {
+    url,
+    key,
+    scope,
+    services,
+    request: (method, path, request = {}) => send(url, key, { method, path, ...request }),
+    setNow: (instant) => {
+      now = new Date(instant);
+    },
+    otherTenant: (roles = ['super_admin']) => makeTenant(services, roles),
+    keyWithRoles: async (roles) => (await makeKey(services, scope, roles)).key,
+    logged: () => lines.join(''),
+    stop: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+      forgetKeys(services);
+      await log.close();
+      await database.close();
+    },
+  };
+}
+
+async function send(
+  url: string,
+  ownKey: string,
+  { method, path, body, key = ownKey, headers = {} }: TestRequest & { method: string; path: string },
+): Promise<TestAnswer> {
+  const isRaw = Buffer.isBuffer(body) || typeof body === 'string';
+  const response = await fetch(path.startsWith('http') ? path : `${url}/v1${path}`, {
+    method,
+    headers: {
+      ...(key === null ? {} : { 'x-api-key': key }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    body: body === undefined ? undefined : isRaw ? (body as string) : JSON.stringify(body),
+  });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, body: parsed(text, response), text };
+}
+
+function parsed(text: string, response: Response): unknown {
+  if (text === '') return null;
+  return response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : text;
+}
+
+async function makeTenant(services: Services, roles: string[]) {
+  const { postgres } = services;
+  const scope = { tenant_id: newId('tenant'), environment_id: newId('environment') };
+  await postgres('tenants').insert({ id: scope.tenant_id, name: 'Another tenant' });
+  await postgres('environments').insert({
+    id: scope.environment_id,
+    tenant_id: scope.tenant_id,
+    name: 'Production',
+    type: 'production',
+  });
+  return { scope, ...(await makeKey(services, scope, roles)) };
+}
+
+async function makeKey({ postgres }: Services, scope: Scope, roles: string[]) {
+  const user_id = newId('user');
+  const key = makeApiKey('private_key');
+  await postgres('users').insert({ id: user_id, tenant_id: scope.tenant_id, name: 'Somebody', type: 'user', roles });
+  await postgres('secrets').insert({
+    id: newId('secret'),
+    ...scope,
+    user_id,
+    name: 'A key',
+    type: 'private_key',
+    key_hash: hashApiKey(key),
+    display_id: 'sk_00***00',
+  });
+  return { key, user_id };
+}

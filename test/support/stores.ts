@@ -1,0 +1,115 @@
+/**
+ * Real stores for tests: one embedded Postgres and one ClickHouse engine per run of mocha, started when the first test asks,
+ * and a migrated database of its own in each for whoever wants one. TEST_DATABASE_URL and TEST_CLICKHOUSE_URL name servers
+ * to use instead.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Knex } from 'knex';
+import { migrateClickHouse, migratePostgres } from '../../sql/migrate.ts';
+import { type ClickHouseClient, connectClickHouse } from '../../storage/clickhouse.ts';
+import { type Embedded, startEmbedded } from '../../storage/embedded/stack.ts';
+import { connectPostgres } from '../../storage/postgres.ts';
+
+export interface FreshDatabase {
+  postgres: Knex;
+  clickhouse: ClickHouseClient;
+  postgres_url: string;
+  clickhouse_url: string;
+  /** Closes the connections and drops both databases. */
+  close(): Promise<void>;
+}
+
+export interface TestStores {
+  postgres_url: string;
+  clickhouse_url: string;
+  /** A new, migrated database in both stores. */
+  freshDatabase(): Promise<FreshDatabase>;
+}
+
+let running: Promise<{ stores: TestStores; stop: () => Promise<void> }> | undefined;
+
+/** The stores of this run; the first call starts them. */
+export async function testStores(): Promise<TestStores> {
+  running ??= start();
+  return (await running).stores;
+}
+
+/** Short for what most tests want. */
+export async function freshDatabase(): Promise<FreshDatabase> {
+  return (await testStores()).freshDatabase();
+}
+
+/** Called by the root hook when the run is over. */
+export async function stopTestStores(): Promise<void> {
+  const stop = running;
+  running = undefined;
+  await (await stop)?.stop();
+}
+
+async function start() {
+  const dir = mkdtempSync(join(tmpdir(), 'farthing-test-'));
+  const lines: string[] = [];
+  const embedded = await startEmbedded({
+    dir,
+    log: (part, line) => lines.push(`${part}: ${line}`),
+    postgres_url: process.env.TEST_DATABASE_URL,
+    clickhouse_url: process.env.TEST_CLICKHOUSE_URL,
+    onDeath: (part, detail) => {
+      process.stderr.write(`${part} died during the tests: ${detail}\n${lines.slice(-20).join('\n')}\n`);
+    },
+  });
+  embedded.unref(); // A run without the root hook, or one that is broken off, ends all the same.
+  process.once('exit', () => rmSync(dir, { recursive: true, force: true, maxRetries: 5 }));
+  const { stores, dropTemplates } = await prepare(embedded);
+  const stop = async () => {
+    await dropTemplates();
+    await embedded.stop();
+    rmSync(dir, { recursive: true, force: true });
+  };
+  return { stores, stop };
+}
+
+/** Postgres databases are copies of one that was migrated once; ClickHouse has no copies, and migrates as fast. */
+async function prepare({ postgres_url, clickhouse_url }: Embedded) {
+  const run = randomBytes(4).toString('hex');
+  const template = `test_${run}_template`;
+  const root = connectPostgres(postgres_url, { idle_timeout_ms: 500 });
+  const clickhouse_root = connectClickHouse(clickhouse_url);
+  await root.raw(`create database ${template}`);
+  const first = connectPostgres(withDatabase(postgres_url, template), { pool_max: 1 });
+  await migratePostgres(first).finally(() => first.destroy());
+
+  let count = 0;
+  let copying: Promise<unknown> = Promise.resolve();
+  const fresh = async (): Promise<FreshDatabase> => {
+    count += 1;
+    const name = `test_${run}_${count}`;
+    // Postgres copies a template only while nobody else does.
+    copying = copying.then(() => root.raw(`create database ${name} template ${template}`));
+    await Promise.all([copying, clickhouse_root.command({ query: `CREATE DATABASE ${name}` })]);
+    const urls = { postgres_url: withDatabase(postgres_url, name), clickhouse_url: withDatabase(clickhouse_url, name) };
+    const postgres = connectPostgres(urls.postgres_url, { idle_timeout_ms: 500 });
+    const clickhouse = connectClickHouse(urls.clickhouse_url);
+    await migrateClickHouse(clickhouse);
+    const close = async () => {
+      await Promise.all([postgres.destroy(), clickhouse.close()]);
+      await root.raw(`drop database if exists ${name} with (force)`);
+      await clickhouse_root.command({ query: `DROP DATABASE IF EXISTS ${name} SYNC` });
+    };
+    return { postgres, clickhouse, ...urls, close };
+  };
+  const dropTemplates = async () => {
+    await root.raw(`drop database if exists ${template} with (force)`);
+    await Promise.all([root.destroy(), clickhouse_root.close()]);
+  };
+  return { stores: { postgres_url, clickhouse_url, freshDatabase: fresh }, dropTemplates };
+}
+
+function withDatabase(url: string, name: string): string {
+  const changed = new URL(url);
+  changed.pathname = `/${name}`;
+  return changed.href;
+}
