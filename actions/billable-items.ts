@@ -25,17 +25,27 @@ export type BillableItem = PricedItem & {
 
 export async function gatherItems(database: Database, subscription: SubscriptionModel): Promise<BillableItem[]> {
   const scope = scopeOf(subscription);
-  const records = await SubscriptionLineItemModel.in(scope, database)
-    .where({ subscription_id: subscription.id, status: 'published' })
-    .orderBy('created_at')
-    .orderBy('id');
+  const records = await SubscriptionLineItemModel.in(scope, database).where({
+    subscription_id: subscription.id,
+    status: 'published',
+  });
   const prices = await PriceModel.in(scope, database).whereIn('id', unique(records.map((record) => record.price_id)));
   const meters = await MeterModel.in(scope, database).whereIn('id', unique(prices.map((price) => price.meter_id)));
-  return records.map((record) => {
+  const items = records.map((record) => {
     const price = found(prices, record.price_id, 'price');
     const meter = record.price_type === 'USAGE' ? found(meters, price.meter_id ?? '', 'meter') : null;
     return billableItem(record, { price, meter, subscription });
   });
+  return items.sort(inOrder);
+}
+
+/** As they were added; those of one instant as the plan lists its prices. */
+function inOrder(a: BillableItem, b: BillableItem): number {
+  return (
+    instant(a.record.created_at) - instant(b.record.created_at) ||
+    a.price_record.sequence - b.price_record.sequence ||
+    (a.id < b.id ? -1 : 1)
+  );
 }
 
 type Priced = { price: PriceModel; meter: MeterModel | null; subscription: SubscriptionModel };

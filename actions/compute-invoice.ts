@@ -47,7 +47,8 @@ export async function computeWithin(
     throw notAllowed(`an invoice that is ${invoice.invoice_status} cannot be computed`, { id: invoice_id });
 
   const reference = REFERENCE_BY_REASON[invoice.billing_reason];
-  if (subscription === null || reference === undefined) return keepLines(invoice, transaction, now);
+  if (subscription === null || reference === undefined || (await hasGivenLines(invoice, transaction)))
+    return keepLines(invoice, transaction, now);
   return replaceLines(stores, transaction, { invoice, subscription, reference, now });
 }
 
@@ -79,6 +80,15 @@ async function replaceLines(stores: Stores, transaction: Database, subject: Subj
     skipped: computed.invoice_status === 'SKIPPED',
     complete: isComplete(planned, period),
   };
+}
+
+/** Lines that a client wrote name no line item of the subscription, and are not ours to replace. */
+async function hasGivenLines(invoice: InvoiceModel, transaction: Database): Promise<boolean> {
+  const given = await InvoiceLineItemModel.in(invoice, transaction)
+    .where({ invoice_id: invoice.id })
+    .whereNull('subscription_line_item_id')
+    .limit(1);
+  return given.length > 0;
 }
 
 async function keepLines(invoice: InvoiceModel, transaction: Database, now: Date): Promise<Computation> {

@@ -80,12 +80,14 @@ async function addLines(
   invoice: InvoiceModel,
   database: Database,
 ): Promise<InvoiceLineItemModel[]> {
+  // Lines are read back by created_at and id: of one instant, the ids in order keep the order.
+  const ids = written.lines.map(() => newId('invoice_line_item', author.now.getTime())).sort();
   const added: InvoiceLineItemModel[] = [];
-  for (const { plan_id, ...line } of written.lines) {
+  for (const [index, { plan_id, ...line }] of written.lines.entries()) {
     const record = {
       ...createdBy(author),
       ...line,
-      id: newId('invoice_line_item', author.now.getTime()),
+      id: ids[index],
       invoice_id: invoice.id,
       customer_id: invoice.customer_id,
       subscription_id: line.subscription_id ?? invoice.subscription_id,

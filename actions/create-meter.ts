@@ -1,6 +1,7 @@
 /** A new meter: checked by its own rules, stored, and then told to whoever counts events. */
 import { checkMeter, type MeterDefinition } from '../core/catalogue/meter.ts';
 import { type Author, createdBy } from '../core/catalogue/stamp.ts';
+import { compileExpression } from '../core/metering/expression.ts';
 import type { Scope } from '../core/scope.ts';
 import { MeterModel } from '../storage/models/meter.ts';
 import { newId } from '../storage/new-id.ts';
@@ -21,7 +22,7 @@ export async function addMeter(
   scope: Scope,
   { definition, author }: { definition: MeterDefinition; author: Author },
 ): Promise<MeterModel> {
-  checkMeter(definition);
+  checkMeter(definition, compileExpression);
   const record = { id: newId('meter', author.now.getTime()), ...definition, ...createdBy(author) };
   const meter = await MeterModel.add(scope, record, { database: transaction });
   await announceMeterChange(transaction, scope, meter);

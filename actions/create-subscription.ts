@@ -68,7 +68,7 @@ async function gather(scope: Scope, request: CreateSubscription, database: Datab
   if (plan.status !== 'published') throw notFound('plan', plan.id);
   const prices = (await PriceModel.in(scope, database)
     .where({ entity_type: 'PLAN', entity_id: plan.id })
-    .orderBy([{ column: 'created_at' }, { column: 'id' }])) as Price[];
+    .orderBy(['created_at', 'sequence'])) as Price[];
   const wanted = (request.line_items ?? []).flatMap((line) => line.price_id ?? []);
   const extras = (await PriceModel.in(scope, database).whereIn('id', wanted).where('status', 'published')) as Price[];
   const meterIds = [...prices, ...extras].flatMap((price) => price.meter_id ?? []);
@@ -162,7 +162,7 @@ async function addLineItems(
   subscription: SubscriptionModel,
   database: Database,
 ): Promise<SubscriptionLineItemModel[]> {
-  const { plan, copied, overrides, request } = decision;
+  const { scope, author, customer, plan, copied, overrides, request } = decision;
   const lines: LineItemTerms[] = [];
   for (const root of copied) {
     const override = overrides.get(root.id);
@@ -177,8 +177,19 @@ async function addLineItems(
       lineOf(decision, subscription, { price, entity: entityOf(price, plan), quantity: stated.quantity, stated }),
     );
   }
+  // Lines are read back by created_at and id: of one instant, the ids in order keep the order.
+  const ids = lines.map(() => newId('subscription_line_item', author.now.getTime())).sort();
   const added: SubscriptionLineItemModel[] = [];
-  for (const line of lines) added.push(await addLineItem(decision, { line, subscription }, database));
+  for (const [index, line] of lines.entries()) {
+    const record = {
+      ...line,
+      ...createdBy(author),
+      id: ids[index],
+      subscription_id: subscription.id,
+      customer_id: customer.id,
+    };
+    added.push(await SubscriptionLineItemModel.add(scope, record, { database }));
+  }
   return added;
 }
 
@@ -187,19 +198,6 @@ type LineChoice = Pick<Parameters<typeof lineItemOf>[0], 'price' | 'entity' | 'q
 function lineOf({ author, meterNames }: Decision, subscription: SubscriptionModel, choice: LineChoice): LineItemTerms {
   const meter_name = choice.price.meter_id ? (meterNames.get(choice.price.meter_id) ?? null) : null;
   return lineItemOf({ ...choice, subscription, meter_name, now: author.now.getTime() });
-}
-
-function addLineItem(
-  { scope, author, customer }: Decision,
-  { line, subscription }: { line: LineItemTerms; subscription: SubscriptionModel },
-  database: Database,
-): Promise<SubscriptionLineItemModel> {
-  const ids = {
-    id: newId('subscription_line_item', author.now.getTime()),
-    subscription_id: subscription.id,
-    customer_id: customer.id,
-  };
-  return SubscriptionLineItemModel.add(scope, { ...line, ...createdBy(author), ...ids }, { database });
 }
 
 async function addOverride(

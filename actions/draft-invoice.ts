@@ -5,6 +5,7 @@
  */
 import type { ReferencePoint } from '../core/billing/charges.ts';
 
+import { duePeriods } from '../core/billing/due.ts';
 import type { BillingReason, InvoiceWithLines } from '../core/catalogue/invoice.ts';
 import { ZERO } from '../core/decimal.ts';
 import type { Period } from '../core/time/period.ts';
@@ -13,7 +14,7 @@ import { InvoiceLineItemModel } from '../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../storage/models/subscription.ts';
 import { newId } from '../storage/new-id.ts';
 import type { Database, Stores } from '../storage/stores.ts';
-import { currentPeriod, instant, scopeOf } from './billable-items.ts';
+import { billedSubscription, currentPeriod, instant, scopeOf } from './billable-items.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 import { type Planned, planFromStores } from './gather-billing.ts';
 import { addLines, invoiceRecord, lineRecords, nextBillingSequence } from './invoice-records.ts';
@@ -94,7 +95,8 @@ export async function draftAndFinalize(
 /**
  * "Final invoice: period [current start, effective date], reference point cancel: arrears only, reason PRORATION"
  * (pricing-and-invoicing §2.6, "Cancellation"). Called inside the transaction that cancels; the draft then rests like
- * any other, and what was still on its way is in it when it becomes final.
+ * any other, and what was still on its way is in it when it becomes final. Periods that were over before the effective
+ * date, and that the scheduler has not come to yet, get the invoices that it would have made.
  */
 export async function draftFinalInvoice(
   stores: Stores,
@@ -102,10 +104,17 @@ export async function draftFinalInvoice(
   request: { subscription: SubscriptionModel; effective_date: string; now: Date },
 ): Promise<InvoiceWithLines | null> {
   const { subscription, now } = request;
-  const period = { start: currentPeriod(subscription).start, end: instant(request.effective_date) };
-  if (period.end <= period.start) return null;
-  const reason = 'PRORATION';
-  const invoice = await draftInvoice(stores, transaction, { subscription, period, reference: 'cancel', reason, now });
+  const effective = instant(request.effective_date);
+  let start = currentPeriod(subscription).start;
+  for (const { closed } of duePeriods(billedSubscription(subscription), currentPeriod(subscription), effective)) {
+    const cycle = { reference: 'period_end', reason: 'SUBSCRIPTION_CYCLE' } as const;
+    await draftInvoice(stores, transaction, { subscription, period: closed, ...cycle, now });
+    start = closed.end;
+  }
+  if (effective <= start) return null;
+  const period = { start, end: effective };
+  const final = { reference: 'cancel', reason: 'PRORATION' } as const;
+  const invoice = await draftInvoice(stores, transaction, { subscription, period, ...final, now });
   return invoice === 'waiting' ? null : invoice;
 }
 

@@ -40,15 +40,20 @@ export async function planFromStores(stores: Stores, database: Database, target:
   };
   const measure = await usageReader(stores, database, subscription);
   const usage = new Map<string, MeasuredUsage>();
+  let usage_as_of_ms: number | null = null;
   for (const { item, service, usage_window } of openCharges(question)) {
-    if (usage_window !== null) usage.set(chargeKey(item.id, service), await measure(item, usage_window));
+    if (usage_window === null) continue;
+    const measured = await measure(item, usage_window);
+    usage.set(chargeKey(item.id, service), measured);
+    usage_as_of_ms = Math.min(usage_as_of_ms ?? Number.POSITIVE_INFINITY, knownUntil(item, measured));
   }
   const closed = reference === 'period_start' ? [] : await gatherClosedCharges(lines, items, measure);
 
   const plan = planInvoice({ ...question, currency: subscription.currency, usage, closed });
-  return { plan, usage_as_of_ms: earliest([...usage.values()]) };
+  return { plan, usage_as_of_ms };
 }
 
-function earliest(answers: readonly MeasuredUsage[]): number | null {
-  return answers.length === 0 ? null : Math.min(...answers.map((answer) => instant(answer.as_of)));
+/** A meter that still counts the events from before it was made knows nothing yet. */
+function knownUntil(item: BillableItem, measured: MeasuredUsage): number {
+  return item.meter?.state === 'backfilling' ? Number.NEGATIVE_INFINITY : instant(measured.as_of);
 }

@@ -69,13 +69,16 @@ export function computedFields(plan: InvoicePlan<BillableItem>, now: Date) {
 }
 
 export function lineRecords(plan: InvoicePlan<BillableItem>, invoice: Invoice, now: Date): InvoiceLineItem[] {
-  return plan.lines.map((line) => lineRecord(line, invoice, now));
+  return plan.lines.map((line, position) => {
+    // Ids a millisecond apart: in order of their ids, the lines stand as they were planned.
+    const id = invoice.id === '' ? '' : newId('invoice_line_item', now.getTime() + position);
+    return { id, ...lineRecord(line, invoice, now) };
+  });
 }
 
-function lineRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date): InvoiceLineItem {
+function lineRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date): Omit<InvoiceLineItem, 'id'> {
   const { record, price_record, meter } = line.item;
   return {
-    id: invoice.id === '' ? '' : newId('invoice_line_item', now.getTime()),
     tenant_id: invoice.tenant_id,
     environment_id: invoice.environment_id,
     invoice_id: invoice.id,

@@ -24,7 +24,8 @@ const holders = new WeakMap<Database, LRUCache<string, KeyHolder>>();
 
 export async function authenticate(request: Request, access: Access, services: Services, now: Date): Promise<Caller> {
   const holder = await holderOf(request, services, now);
-  if (holder.expires_at !== null && Date.parse(holder.expires_at) <= now.getTime()) throw unauthenticated('the API key has expired');
+  if (holder.expires_at !== null && Date.parse(holder.expires_at) <= now.getTime())
+    throw unauthenticated('the API key has expired');
   checkAccess(access, holder);
   return { ...holder, environment_id: await environmentOf(request, holder, access, services.postgres) };
 }

@@ -60,7 +60,8 @@ function objectEncoder(definition: Definition): Encode {
   const fields = Object.entries(definition.shape as Record<string, z.core.$ZodType>).map(
     ([key, field]) => [key, encoderOf(field)] as const,
   );
-  const others = definition.catchall && definition.catchall._zod.def.type !== 'never' ? encoderOf(definition.catchall) : null;
+  const others =
+    definition.catchall && definition.catchall._zod.def.type !== 'never' ? encoderOf(definition.catchall) : null;
   return (value) => {
     if (typeof value !== 'object') throw new TypeError(`an object was declared, the answer holds ${typeof value}`);
     const given = value as Fields;
@@ -109,9 +110,11 @@ function unionEncoder(options: z.core.$ZodType[]): Encode {
 function fit(option: z.core.$ZodType, value: unknown): number {
   const definition: Definition = unwrap(option)._zod.def;
   if (definition.type === 'array' || definition.type === 'tuple') return Array.isArray(value) ? 1 : -1;
-  const isFields = typeof value === 'object' && !Array.isArray(value) && !(value instanceof Date) && !Decimal.isDecimal(value);
+  const isFields =
+    typeof value === 'object' && !Array.isArray(value) && !(value instanceof Date) && !Decimal.isDecimal(value);
   if (definition.type === 'record') return isFields ? 0 : -1;
-  if (definition.type === 'union') return Math.max(...definition.options.map((inner: z.core.$ZodType) => fit(inner, value)));
+  if (definition.type === 'union')
+    return Math.max(...definition.options.map((inner: z.core.$ZodType) => fit(inner, value)));
   if (definition.type !== 'object') return isFields || Array.isArray(value) ? -1 : 0;
   if (!isFields) return -1;
   let score = 0;
@@ -151,7 +154,12 @@ function decimalText(value: Decimal): string {
 function mapFields(value: Fields, encode: Encode): Fields {
   const answer: Fields = {};
   for (const key of Object.keys(value)) {
-    Object.defineProperty(answer, key, { value: encode(value[key]), enumerable: true, configurable: true, writable: true });
+    Object.defineProperty(answer, key, {
+      value: encode(value[key]),
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    });
   }
   return answer;
 }

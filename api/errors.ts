@@ -68,7 +68,9 @@ function unexpected(cause: unknown): FarthingError {
 
 /** The first fault names the field; all of them are in the details. */
 export function fromZod(error: z.core.$ZodError, part = 'body'): FarthingError {
-  const faults = error.issues.map(deepest).map((issue) => ({ field: fieldPath(issue.path, part), message: wording(issue) }));
+  const faults = error.issues
+    .map(deepest)
+    .map((issue) => ({ field: fieldPath(issue.path, part), message: wording(issue) }));
   const [first] = faults;
   return invalid(first?.field ?? part, first?.message ?? 'is not valid', faults.length > 1 ? { faults } : {});
 }
@@ -135,21 +137,23 @@ function fromDatabase(error: unknown): FarthingError | undefined {
   if (AWAY.has(code) || isLostConnection(native)) return unavailable('the database', error);
   if (native.severity !== undefined && /^[0-9A-Z]{5}$/.test(code)) return fromPostgres(code, error);
   // A ClickHouse error has a number for a code and a name for a type.
-  if (/^\d+$/.test(code) && typeof native.type === 'string')
-    return databaseFailed(error);
+  if (/^\d+$/.test(code) && typeof native.type === 'string') return databaseFailed(error);
   return undefined;
 }
 
 function isLostConnection({ name, message = '' }: { name?: string; message?: string }): boolean {
   return (
     name === 'KnexTimeoutError' ||
-    /^(Connection terminated|timeout exceeded when trying to connect|Timeout error|socket hang up)/.test(message)
+    /^(Connection terminated|timeout exceeded when trying to connect|Timeout error|socket hang up|Unable to acquire a connection)/.test(
+      message,
+    )
   );
 }
 
 function fromPostgres(code: string, cause: unknown): FarthingError {
   if (code === '23505') return new FarthingError('already_exists', 'this record exists already', { cause });
-  if (code === '23503') return new FarthingError('validation_error', 'a record that is referred to does not exist', { cause });
+  if (code === '23503')
+    return new FarthingError('validation_error', 'a record that is referred to does not exist', { cause });
   if (UNUSABLE_VALUE.has(code)) return new FarthingError('validation_error', 'a value cannot be stored', { cause });
   // 08 connection, 40 rolled back to let another go on, 53 out of resources, 57 shut down or timed out.
   if (/^(08|40|53|57)/.test(code)) return unavailable('the database', cause);

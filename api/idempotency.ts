@@ -23,8 +23,14 @@ export type Reply = { readonly http_status: number; readonly body: string | null
 const KEY_MAX = 255;
 
 /** Produces the answer, or gives the one that was given before. Without the header it is a plain call. */
-export async function onceOnly(route: Route, context: Context, produce: () => Promise<Reply | null>): Promise<Reply | null> {
-  const key = route.method === 'post' ? context.request.get('idempotency-key') : undefined;
+export async function onceOnly(
+  route: Route,
+  context: Context,
+  produce: () => Promise<Reply | null>,
+): Promise<Reply | null> {
+  // Callers of a public route cannot be told apart, so none may be given what was answered to another.
+  const applies = route.method === 'post' && route.access !== 'public';
+  const key = applies ? context.request.get('idempotency-key') : undefined;
   if (key === undefined) return produce();
   if (key.length === 0 || key.length > KEY_MAX)
     throw invalid('Idempotency-Key', `must have 1 to ${KEY_MAX} characters`);
@@ -46,7 +52,10 @@ async function handle(
       await settle(context, releaseKey(context.services.postgres, claim));
       throw error;
     });
-    await settle(context, reply === null ? releaseKey(context.services.postgres, claim) : keep(reply, claim, route, context));
+    await settle(
+      context,
+      reply === null ? releaseKey(context.services.postgres, claim) : keep(reply, claim, route, context),
+    );
     return reply;
   } finally {
     stopRenewing();
@@ -93,7 +102,9 @@ function claimOf(key: string, context: Context): Claim {
 
 /** The query string and the bytes as they came. */
 function requestHash(request: Request): string {
-  const hash = createHash('sha256').update(request.originalUrl.split('?')[1] ?? '').update('\n');
+  const hash = createHash('sha256')
+    .update(request.originalUrl.split('?')[1] ?? '')
+    .update('\n');
   return hash.update(Buffer.isBuffer(request.body) ? request.body : '').digest('hex');
 }
 
@@ -125,5 +136,7 @@ function restored(kept: Buffer, route: Route, context: Context): string {
 }
 
 function sealingKey({ request }: Context): Buffer {
-  return createHmac('sha256', request.get('x-api-key')?.trim() ?? '').update(request.get('idempotency-key') ?? '').digest();
+  return createHmac('sha256', request.get('x-api-key')?.trim() ?? '')
+    .update(request.get('idempotency-key') ?? '')
+    .digest();
 }

@@ -24,7 +24,13 @@ const whole = (name: string) => z.coerce.number({ error: `${name} must be a whol
 
 /** `a,b`, `['a','b']` and repeated keys are the same list. */
 export const textList = z.preprocess(
-  (value) => (typeof value === 'string' ? value.split(',').map((part) => part.trim()).filter(Boolean) : value),
+  (value) =>
+    typeof value === 'string'
+      ? value
+          .split(',')
+          .map((part) => part.trim())
+          .filter(Boolean)
+      : value,
   z.array(z.string()),
 );
 
@@ -75,7 +81,9 @@ export function listShape<S extends z.ZodRawShape>(extra: S) {
 }
 export type ListInput = z.infer<z.ZodObject<typeof commonShape>>;
 
-export const Pagination = z.object({ total: z.int(), limit: z.int(), offset: z.int() }).meta({ id: 'PaginationResponse' });
+export const Pagination = z
+  .object({ total: z.int(), limit: z.int(), offset: z.int() })
+  .meta({ id: 'PaginationResponse' });
 
 /** `{items, pagination}` */
 export function listAnswer<S extends z.ZodType>(item: S, id: string) {

@@ -3,6 +3,7 @@
  * (encoded by the route's shape). Static paths go before paths with parameters, in whatever order they are listed.
  */
 import { type Request, type Response, Router } from 'express';
+import { z } from 'zod';
 import type { Scope } from '../core/scope.ts';
 import { authenticate } from './auth.ts';
 import { BODY_LIMIT, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
@@ -69,7 +70,7 @@ async function produce(route: Route, context: Context): Promise<Reply | null> {
     const { http_status, value } =
       result instanceof Answered ? result : { http_status: route.success as number, value: result };
     if (http_status === 204) return { http_status, body: null };
-    return { http_status, body: JSON.stringify(route.answer ? completeKeys(route.answer, value) : (value ?? null)) };
+    return { http_status, body: JSON.stringify(completeKeys(route.answer ?? ANYTHING, value)) };
   } catch (error) {
     const known = asFarthingError(error);
     if (known.http_status_code >= 500 || response.headersSent) throw error;
@@ -77,6 +78,8 @@ async function produce(route: Route, context: Context): Promise<Reply | null> {
     return { http_status: known.http_status_code, body: JSON.stringify(errorBody(known)) };
   }
 }
+
+const ANYTHING = z.unknown();
 
 function decode(route: Route, request: Request) {
   return {

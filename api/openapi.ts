@@ -1,6 +1,11 @@
 /** The OpenAPI 3.1 document at /v1/openapi.json, written from the same shapes that decode requests and encode answers. */
 import { z } from 'zod';
-import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiOverride, type ZodOpenApiPathsObject } from 'zod-openapi';
+import {
+  createDocument,
+  type ZodOpenApiOperationObject,
+  type ZodOpenApiOverride,
+  type ZodOpenApiPathsObject,
+} from 'zod-openapi';
 import { ErrorAnswer } from './errors.ts';
 import type { Route } from './route.ts';
 
@@ -31,7 +36,10 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
 }
 
 const ANY = Object.fromEntries(
-  ['any', 'unknown', 'custom', 'transform', 'date', 'bigint', 'undefined'].map((type) => [type, { input: true, output: true }]),
+  ['any', 'unknown', 'custom', 'transform', 'date', 'bigint', 'undefined'].map((type) => [
+    type,
+    { input: true, output: true },
+  ]),
 );
 
 /** Answers have every declared key, null when unset (encode.ts): what a shape calls optional is nullable on the wire. */
@@ -115,7 +123,10 @@ function errorResponses() {
   return Object.fromEntries(
     Object.entries(ERRORS).map(([status, [code, message]]) => [
       `Error${status}`,
-      { description: code, content: { 'application/json': { schema: ErrorAnswer, example: errorExample(status, code, message) } } },
+      {
+        description: code,
+        content: { 'application/json': { schema: ErrorAnswer, example: errorExample(status, code, message) } },
+      },
     ]),
   );
 }

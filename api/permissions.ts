@@ -8,7 +8,9 @@ export function checkAccess(access: Access, caller: { roles: readonly string[]; 
   const [entity, action] = access.split(':') as [string, Action | undefined];
   if (action === undefined) return;
   if (!mayDo(caller.roles, entity, action))
-    throw new FarthingError('permission_denied', `this needs the permission ${access}`, { details: { permission: access } });
+    throw new FarthingError('permission_denied', `this needs the permission ${access}`, {
+      details: { permission: access },
+    });
   if (action === 'write' && caller.suspended)
     throw new FarthingError('permission_denied', 'this tenant is suspended: it can be read and not written');
 }

@@ -2,12 +2,14 @@
 import { customerRoutes } from './customers/routes.ts';
 import { environmentRoutes } from './environments/routes.ts';
 import { featureRoutes } from './features/routes.ts';
+import { invoiceRoutes } from './invoices/routes.ts';
 import { meterRoutes } from './meters/routes.ts';
 import { planRoutes } from './plans/routes.ts';
 import { priceRoutes } from './prices/routes.ts';
 import { rbacRoutes } from './rbac/routes.ts';
 import type { Route } from './route.ts';
 import { secretRoutes } from './secrets/routes.ts';
+import { subscriptionRoutes } from './subscriptions/routes.ts';
 import { tenantRoutes } from './tenants/routes.ts';
 import { userRoutes } from './users/routes.ts';
 
@@ -22,4 +24,6 @@ export const routes: Route[] = [
   ...featureRoutes,
   ...planRoutes,
   ...priceRoutes,
+  ...subscriptionRoutes,
+  ...invoiceRoutes,
 ];

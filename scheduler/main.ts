@@ -43,12 +43,16 @@ export function startScheduler(services: SchedulerServices, { clock }: { clock: 
   // One tick a second for all jobs: an interval may be any number of seconds, which cron's own fields cannot say.
   const ticks = cron.schedule('* * * * * *', () => {
     for (const job of jobs) {
-      const isTime = performance.now() - (startedAt.get(job.name) ?? Number.NEGATIVE_INFINITY) >= job.every_seconds * 1000;
+      const isTime =
+        performance.now() - (startedAt.get(job.name) ?? Number.NEGATIVE_INFINITY) >= job.every_seconds * 1000;
       // A job that is still running in this process is left out: the run in hand sees the same work.
       if (!isTime || running.has(job.name)) continue;
       startedAt.set(job.name, performance.now());
       const run = runJob(job, clock(), logger).catch(() => undefined); // Logged; the next time it is tried again.
-      running.set(job.name, run.finally(() => running.delete(job.name)));
+      running.set(
+        job.name,
+        run.finally(() => running.delete(job.name)),
+      );
     }
   });
   return {

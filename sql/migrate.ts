@@ -186,7 +186,8 @@ export function readSqlFiles(folder: string): SqlFile[] {
   return names.map((name) => ({ name, sql: readFileSync(`${folder}/${name}`, 'utf8') }));
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+/** `npm run migrate`, for stores that run by themselves. */
+async function migrateFromCommandLine(): Promise<void> {
   const { readConfig } = await import('../config.ts');
   const { connectClickHouse } = await import('../storage/clickhouse.ts');
   const { connectPostgres } = await import('../storage/postgres.ts');
@@ -200,4 +201,11 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   );
   process.stdout.write(`postgres: ${applied.postgres.join(', ') || 'up to date'}\n`);
   process.stdout.write(`clickhouse: ${applied.clickhouse.join(', ') || 'up to date'}\n`);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  migrateFromCommandLine().catch((error: unknown) => {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = 1;
+  });
 }

@@ -26,7 +26,7 @@ export function connectClickHouse(url: string, options: ClickHouseOptions = {}):
   const { database, application = 'farthing', request_timeout_ms = 60_000, max_open_connections = 20 } = options;
   const compressed = options.compression ?? false;
   return createClient({
-    url,
+    url: database === undefined ? url : withDatabase(url, database),
     application,
     request_timeout: request_timeout_ms,
     max_open_connections,
@@ -38,8 +38,14 @@ export function connectClickHouse(url: string, options: ClickHouseOptions = {}):
     // What fails is thrown; the client's own log would only repeat it, with the values of the statement.
     log: { level: ClickHouseLogLevel.OFF },
     clickhouse_settings: { ...EXACT_SETTINGS, ...options.settings },
-    ...(database === undefined ? {} : { database }),
   });
+}
+
+/** For the client, the database of the URL would win over any other. */
+function withDatabase(url: string, database: string): string {
+  const changed = new URL(url);
+  changed.pathname = `/${encodeURIComponent(database)}`;
+  return changed.href;
 }
 
 const EXACT_SETTINGS: ClickHouseSettings = {

@@ -27,7 +27,7 @@ export function dueSubscriptions(database: Database, now: Date): AsyncGenerator<
 export function dueDrafts(database: Database, computedBefore: Date): AsyncGenerator<Due> {
   return pages((after) =>
     database('invoices')
-      .where({ invoice_status: 'DRAFT', status: 'published', invoice_type: 'SUBSCRIPTION' })
+      .where({ invoice_status: 'DRAFT', status: 'published' })
       .where('last_computed_at', '<=', computedBefore)
       .where('id', '>', after)
       .orderBy('id')

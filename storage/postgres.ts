@@ -10,6 +10,8 @@ export interface PostgresOptions {
   acquire_timeout_ms?: number;
   /** A connection that nobody uses for so long is closed. */
   idle_timeout_ms?: number;
+  /** Gets what the pool notices by itself, like a connection that was lost while idle; queries throw their errors. */
+  log?: (message: string) => void;
 }
 
 /**
@@ -23,11 +25,13 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
     statement_timeout_ms = 0,
     acquire_timeout_ms = 30_000,
     idle_timeout_ms = 30_000,
+    log = () => {},
   } = options;
   return knex({
     client: 'pg',
     connection: { connectionString: url, application_name, types: EXACT_TYPES } as Knex.PgConnectionConfig,
     acquireConnectionTimeout: acquire_timeout_ms,
+    log: { warn: log, error: log, deprecate: log, debug: () => {} },
     pool: {
       min: 0, // An idle connection that the server has closed is then never handed out for long.
       max: pool_max,

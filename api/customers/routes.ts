@@ -35,7 +35,11 @@ export const customerRoutes: Route[] = [
     answer: CustomerAnswer,
     handle: async ({ body }, context) => {
       const { tax_rate_overrides: _taxes, integration_entity_mapping: _mapping, ...fields } = body;
-      const record = { id: newId('customer', context.now.getTime()), ...newCustomer(fields), ...createdBy(authorOf(context)) };
+      const record = {
+        id: newId('customer', context.now.getTime()),
+        ...newCustomer(fields),
+        ...createdBy(authorOf(context)),
+      };
       return CustomerModel.add(context.scope, record, {
         database: context.services.postgres,
         conflict: `a customer with external_id ${body.external_id} exists already`,

@@ -4,7 +4,11 @@ import { customerFields, customerShape } from '../../core/catalogue/customer.ts'
 import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
 
 /** Parts of a request whose resource does not exist here: refused when they say something, never quietly dropped. */
-const notYet = (what: string) => z.array(z.unknown()).max(0, { error: `${what} are not supported` }).nullish();
+const notYet = (what: string) =>
+  z
+    .array(z.unknown())
+    .max(0, { error: `${what} are not supported` })
+    .nullish();
 
 const absentParts = {
   tax_rate_overrides: notYet('tax rate overrides'),

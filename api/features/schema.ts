@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { ALERT_CONDITIONS, featureShape } from '../../core/catalogue/feature.ts';
 import { createMeterShape, filterShape, meterShape } from '../../core/catalogue/meter.ts';
+import { givenKey, optionalKey } from '../../core/catalogue/plan.ts';
 import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
 
 const stated = featureShape
@@ -18,15 +19,14 @@ const stated = featureShape
 
 const { name, type, meter_id } = featureShape.shape;
 
-/** "" and null leave the key to be made from the name. */
-const chosenKey = z
-  .string()
-  .nullish()
-  .transform((key) => (key?.trim() ? key : null))
-  .pipe(z.string().nullable());
-
 export const CreateFeature = stated
-  .extend({ name, type, lookup_key: chosenKey, meter_id: meter_id.optional(), meter: createMeterShape.nullish() })
+  .extend({
+    name,
+    type, // "" and null leave the key to be made from the name.
+    lookup_key: optionalKey.default(null),
+    meter_id: meter_id.optional(),
+    meter: createMeterShape.nullish(),
+  })
   .meta({ id: 'CreateFeatureRequest' });
 
 /** `filters` are those of the feature's meter. */
@@ -36,7 +36,7 @@ export const UpdateFeature = stated
 
 export const CloneFeature = stated
   .pick({ description: true, metadata: true })
-  .extend({ name, lookup_key: z.string().refine((key) => key.trim() !== '', { error: 'must not be blank' }) })
+  .extend({ name, lookup_key: givenKey })
   .meta({ id: 'CloneFeatureRequest' });
 
 export const FeatureFilter = listShape({

@@ -9,15 +9,7 @@ import { newId } from '../../storage/new-id.ts';
 import { fetchPage } from '../list.ts';
 import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../route.ts';
 import { showPlan, showPlans } from './expand.ts';
-import {
-  ClonePlan,
-  CreatePlan,
-  PlanAnswer,
-  PlanFilter,
-  PlanListAnswer,
-  planGrammar,
-  UpdatePlan,
-} from './schema.ts';
+import { ClonePlan, CreatePlan, PlanAnswer, PlanFilter, PlanListAnswer, planGrammar, UpdatePlan } from './schema.ts';
 
 const tag = 'Plans';
 

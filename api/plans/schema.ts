@@ -1,6 +1,6 @@
 /** Requests and answers of plans (api/04-plans). */
 import { z } from 'zod';
-import { planFields, planShape } from '../../core/catalogue/plan.ts';
+import { givenKey, planFields, planShape } from '../../core/catalogue/plan.ts';
 import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
 import { PriceAnswer } from '../prices/schema.ts';
 
@@ -14,7 +14,7 @@ export const ClonePlan = planFields
   .partial()
   .extend({
     name: planFields.shape.name,
-    lookup_key: z.string().refine((text) => text.trim() !== '', { error: 'must not be blank' }),
+    lookup_key: givenKey,
   })
   .meta({ id: 'ClonePlanRequest' });
 

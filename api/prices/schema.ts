@@ -17,7 +17,9 @@ import { optionalKey } from '../../core/catalogue/plan.ts';
 import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
 import { PlanWithoutParts } from '../plans/answer.ts';
 
-export const CreatePriceRequest = createPriceShape.meta({ id: 'CreatePriceRequest' });
+export const CreatePriceRequest = createPriceShape
+  .extend({ lookup_key: optionalKey.default(null) })
+  .meta({ id: 'CreatePriceRequest' });
 
 export const CreateBulkPriceRequest = z
   .object({ items: z.array(CreatePriceRequest).min(1).max(100) })
@@ -64,7 +66,9 @@ const flag = z.union([z.boolean(), z.stringbool({ truthy: ['true'], falsy: ['fal
 
 export const PriceFilter = listShape({
   price_ids: textList.optional(),
-  billing_periods: z.preprocess((list) => (typeof list === 'string' ? list.split(',') : list), z.array(billingPeriod)).optional(),
+  billing_periods: z
+    .preprocess((list) => (typeof list === 'string' ? list.split(',') : list), z.array(billingPeriod))
+    .optional(),
   plan_ids: textList.optional(),
   entity_type: priceEntityType.optional(),
   entity_ids: textList.optional(),

@@ -63,7 +63,10 @@ export const userRoutes: Route[] = [
     answer: UserAnswer,
     example: { body: { type: 'service_account', name: 'Collector', roles: ['event_ingestor'] } },
     handle: async ({ body }, context) =>
-      withTenant(await createUser(context.services, { inviter: context.principal, wanted: body, now: context.now }), context),
+      withTenant(
+        await createUser(context.services, { inviter: context.principal, wanted: body, now: context.now }),
+        context,
+      ),
   }),
   route({
     method: 'post',
@@ -107,7 +110,11 @@ export const userRoutes: Route[] = [
     answer: UserAnswer,
     handle: async ({ params, body }, context) => {
       const { principal } = context;
-      const user = await replaceRoles(context.services, { ...subject(context, params.id), principal, roles: body.roles });
+      const user = await replaceRoles(context.services, {
+        ...subject(context, params.id),
+        principal,
+        roles: body.roles,
+      });
       forgetKeys(context.services);
       return withTenant(user, context);
     },

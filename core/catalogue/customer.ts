@@ -5,6 +5,7 @@
  */
 import { z } from 'zod';
 import { isTimezone } from '../time/zone.ts';
+import { givenKey } from './plan.ts';
 import { baseFields, metadata } from './record.ts';
 
 /** ISO 3166-1 alpha-2, as assigned. */
@@ -29,10 +30,13 @@ const clearable = (text: z.ZodString) =>
 
 export const customerShape = z.object({
   id: z.string(),
-  external_id: z.string().refine((text) => text.trim() !== '', { error: 'must not be blank' }),
+  external_id: givenKey,
   name: z.string().max(255),
   email: clearable(
-    z.string().refine((text) => text === '' || EMAIL.safeParse(text).success, { error: 'must be an email address' }),
+    z
+      .string()
+      .max(320)
+      .refine((text) => text === '' || EMAIL.safeParse(text).success, { error: 'must be an email address' }),
   ),
   contact: clearable(z.string().max(20)),
   address_line1: clearable(z.string().max(255)),

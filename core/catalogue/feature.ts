@@ -41,7 +41,9 @@ export type AlertSettings = z.output<typeof alertSettings>;
 export const reportingUnit = z.object({
   unit_singular: givenName,
   unit_plural: givenName,
-  conversion_rate: numberText.refine((text) => parseDecimal(text)?.gt(0) !== false, { error: 'must be greater than 0' }),
+  conversion_rate: numberText.refine((text) => parseDecimal(text)?.gt(0) !== false, {
+    error: 'must be greater than 0',
+  }),
 });
 
 export const featureShape = z.object({
@@ -73,7 +75,11 @@ export function checkFeature(feature: FeatureRules): void {
 }
 
 /** "`type=metered` needs a meter, named or inline; other types need neither." */
-export function checkMeterOfFeature(feature: { type: Feature['type']; meter_id: string | null; has_meter: boolean }): void {
+export function checkMeterOfFeature(feature: {
+  type: Feature['type'];
+  meter_id: string | null;
+  has_meter: boolean;
+}): void {
   const { type, meter_id, has_meter } = feature;
   if (type === 'metered' && meter_id === null && !has_meter)
     throw invalid('meter_id', 'a metered feature needs meter_id or an inline meter');
@@ -89,7 +95,8 @@ export function checkMeterOfFeature(feature: { type: Feature['type']; meter_id: 
 export function checkAlertSettings(settings: AlertSettings, field = 'alert_settings'): void {
   const { critical, warning, info } = settings;
   const levels = [info, warning, critical].filter((level) => level !== null);
-  if (settings.alert_enabled && levels.length === 0) throw invalid(field, 'needs a threshold when alert_enabled is true');
+  if (settings.alert_enabled && levels.length === 0)
+    throw invalid(field, 'needs a threshold when alert_enabled is true');
   if (warning && !critical) throw invalid(`${field}.critical`, 'is required with warning');
   if (new Set(levels.map((level) => level.condition)).size > 1)
     throw invalid(field, 'critical, warning and info must have the same condition');

@@ -6,14 +6,27 @@
 import { z } from 'zod';
 import { baseFields, metadata, wholeNumber } from './record.ts';
 
+/** Keys and names are kept in indexes, which hold no texts of any length. */
+export const KEY_LENGTH_MAX = 255;
+
 /** Clients written in languages without null send "" for a key that is not set. */
 export const optionalKey = z
   .string()
+  .max(KEY_LENGTH_MAX)
   .nullable()
   .transform((text) => (text?.trim() ? text : null))
   .pipe(z.string().nullable());
 
-export const givenName = z.string().refine((text) => text.trim() !== '', { error: 'must not be blank' });
+/** A key that must be given. */
+export const givenKey = z
+  .string()
+  .max(KEY_LENGTH_MAX)
+  .refine((text) => text.trim() !== '', { error: 'must not be blank' });
+
+export const givenName = z
+  .string()
+  .max(KEY_LENGTH_MAX)
+  .refine((text) => text.trim() !== '', { error: 'must not be blank' });
 
 export const planShape = z.object({
   id: z.string(),

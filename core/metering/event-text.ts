@@ -50,6 +50,7 @@ export function readEvent(text: string, start = 0, end = text.length): EventFiel
       field === undefined ? endOfValue(text, value, end) : takeField(event, field, { text, start: value, end });
     at = nextMember(text, valueEnd, end);
   }
+  if (at >= end) throw invalid('body', 'must be valid JSON');
   event.end = at + 1;
   event.event_name = event.event_name.trim();
   if (event.event_name === '') throw invalid('event_name', 'is required');
@@ -194,6 +195,7 @@ export class Properties implements PropertySource {
       marks.push(at, keyEnd, value, valueEnd);
       at = nextMember(text, valueEnd < 0 ? ~valueEnd : valueEnd, limit);
     }
+    if (at >= limit) throw invalid('properties', 'must be valid JSON');
     this.end = at + 1;
     this.marks = marks;
     return marks;
@@ -238,6 +240,7 @@ export function elementSpans(text: string, start = 0, end = text.length): Span[]
     spans.push({ start: at, end: elementEnd });
     at = nextMember(text, elementEnd, end);
   }
+  if (at >= end) throw invalid('body', 'must be valid JSON');
   return spans;
 }
 

@@ -25,7 +25,7 @@ export type CompiledExpression = {
 };
 
 const MAX_LENGTH = 512;
-const MAX_BRACKET_DEPTH = 32;
+const MAX_BRACKET_DEPTH = 48;
 
 export function compileExpression(text: string): CompiledExpression {
   const program = compileProgram(text);

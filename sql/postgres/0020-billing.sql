@@ -42,7 +42,7 @@ create table subscriptions (
   overage_factor numeric,
   enable_true_up boolean not null default false,
   auto_invoice_threshold numeric,
-  synced_price_sequence bigint,
+  synced_price_sequence integer,
   metadata jsonb,
   version integer not null default 1,
   check (billing_period_count >= 1),

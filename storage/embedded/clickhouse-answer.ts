@@ -4,8 +4,8 @@ import { open, rm } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { createGzip } from 'node:zlib';
-import type { Engine, Written } from './clickhouse-engine.ts';
+import { createGzip, Gzip } from 'node:zlib';
+import type { Engine, Surroundings, Written } from './clickhouse-engine.ts';
 import type { Request } from './clickhouse-request.ts';
 import type { Spool } from './clickhouse-spool.ts';
 import { StatementError } from '../clickhouse-tokens.ts';
@@ -24,7 +24,8 @@ export async function answer(request: Request, response: ServerResponse, served:
   if (statement.kind === 'insert') return answerInsert(request, response, served);
   if (statement.kind === 'other') return answerSmall(request, response, served);
   const format = statement.format ?? request.default_format;
-  if (request.waits_for_end || !CUTTABLE.has(format)) return answerFromFile(request, response, { ...served, format });
+  if (request.waits_for_end || !statement.streams || !CUTTABLE.has(format))
+    return answerFromFile(request, response, { ...served, format });
   return answerStream(request, response, { ...served, format });
 }
 
@@ -93,11 +94,10 @@ interface ReadOptions extends Served {
 async function answerFromFile(request: Request, response: ServerResponse, options: ReadOptions): Promise<void> {
   const { engine, spool, format } = options;
   const path = spool.resultPath();
-  const ended = endWith(request, response, engine);
   try {
+    const read = untilGone(request, response);
     const sql = readIntoFile(request.statement, { path, format });
-    await engine.with(request.surroundings, (connection) => connection.run(sql, format));
-    ended();
+    await engine.with(read, (connection) => connection.run(sql, format));
     beginAnswer(response, { format, summary: {} });
     if (!existsSync(path)) return void response.end();
     const file = await open(path);
@@ -106,7 +106,6 @@ async function answerFromFile(request: Request, response: ServerResponse, option
     if (!request.wants_gzip) response.setHeader('Content-Length', size);
     await sendAll(file.createReadStream(), request, response);
   } finally {
-    ended();
     await rm(path, { force: true });
   }
 }
@@ -114,7 +113,6 @@ async function answerFromFile(request: Request, response: ServerResponse, option
 /** The answer goes out while the statement runs, as fast as the reader takes it. */
 async function answerStream(request: Request, response: ServerResponse, options: ReadOptions): Promise<void> {
   const { engine, format } = options;
-  const ended = endWith(request, response, engine);
   const tag = randomBytes(8).toString('hex');
   let out: Writable | undefined;
   const begin = (): Writable => {
@@ -123,7 +121,7 @@ async function answerStream(request: Request, response: ServerResponse, options:
     return gzipped(request, response);
   };
   try {
-    await engine.with(request.surroundings, async (connection) => {
+    await engine.with(untilGone(request, response), async (connection) => {
       for await (const piece of connection.stream(withoutFormat(request.statement), format)) {
         if (response.destroyed) return;
         out ??= begin();
@@ -134,10 +132,14 @@ async function answerStream(request: Request, response: ServerResponse, options:
   } catch (error) {
     // Nothing is out yet: the status tells. Else the end of the body does, in the form that clients look for.
     if (!out) throw error;
-    out.end(exceptionAtTheEnd(exceptionText(asStatementError(error), engine.version), tag));
-  } finally {
-    ended();
+    breakOff(out, response, exceptionAtTheEnd(exceptionText(asStatementError(error), engine.version), tag));
   }
+}
+
+/** The connection ends without the mark of a complete body, so that nobody can take the rows so far for all of them. */
+function breakOff(out: Writable, response: ServerResponse, last_words: string): void {
+  const hangUp = () => response.write('', () => response.socket?.destroySoon());
+  out.write(last_words, () => (out instanceof Gzip ? out.flush(hangUp) : hangUp()));
 }
 
 /** Waits until the reader has taken what was written, or has gone. */
@@ -155,10 +157,11 @@ function roomIn(out: Writable, response: ServerResponse): Promise<void> {
 }
 
 /** When the caller goes away nobody wants the result of a read. */
-function endWith({ surroundings }: Request, response: ServerResponse, engine: Engine): () => void {
-  const onClose = () => engine.kill(surroundings.id);
-  response.on('close', onClose);
-  return () => response.off('close', onClose);
+function untilGone({ surroundings }: Request, response: ServerResponse): Surroundings {
+  const gone = new AbortController();
+  response.on('close', () => gone.abort());
+  if (response.destroyed) gone.abort();
+  return { ...surroundings, signal: gone.signal };
 }
 
 function beginAnswer(

@@ -20,6 +20,8 @@ export interface Surroundings {
   database?: string;
   settings: [name: string, value: string][];
   params: [name: string, value: string][];
+  /** Ends the statement, or keeps it from being started. */
+  signal?: AbortSignal;
 }
 
 export interface Connection {
@@ -39,8 +41,6 @@ export interface Written {
 export interface Engine {
   version: string;
   with<Result>(surroundings: Surroundings, work: (connection: Connection) => Promise<Result>): Promise<Result>;
-  /** Asks the statement with this mark to end. */
-  kill(id: string): void;
   close(): Promise<void>;
 }
 
@@ -60,21 +60,38 @@ export function openEngine({ dir, connections, queue_ms, memory_bytes }: EngineO
       // A setting or a parameter that stayed would silently change the next statement: a token of an insert that stayed
       // makes the next insert vanish. So the connection ends with the statement.
       const session = openSession(data, []);
+      const release = endOnAbort(keeper, surroundings);
       try {
         for (const sql of preparation(surroundings)) asking(() => session.query(sql));
+        surroundings.signal?.throwIfAborted();
         return await work(connectionOf(session));
       } finally {
+        release();
         session.close();
         leave();
       }
-    },
-    kill: (id) => {
-      keeper.queryAsync(`KILL QUERY WHERE Settings['log_comment'] = ${quoted(id)} ASYNC`).catch(() => {});
     },
     close: async () => {
       await gate.drain();
       keeper.close();
     },
+  };
+}
+
+/** A statement that has just been sent may not be known yet when it is to end, so it is asked until it has ended. */
+function endOnAbort(keeper: Session, { id, signal }: Surroundings): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  const kill = () => {
+    keeper.queryAsync(`KILL QUERY WHERE Settings['log_comment'] = ${quoted(id)} ASYNC`).catch(() => {});
+  };
+  const onAbort = () => {
+    kill();
+    timer = setInterval(kill, 200);
+  };
+  signal?.addEventListener('abort', onAbort);
+  return () => {
+    signal?.removeEventListener('abort', onAbort);
+    clearInterval(timer);
   };
 }
 

@@ -41,7 +41,7 @@ function serve(options: ServerOptions): void {
     const { port } = server.address() as { port: number };
     process.stdout.write(`ready ${port}\n`);
   });
-  process.stdin.once('end', () => {
+  const finish = once(() => {
     server.close();
     // What the engine has not written by then it recovers from, as after a crash.
     setTimeout(() => process.kill(process.pid, 'SIGKILL'), LAST_STATEMENTS_MS).unref();
@@ -50,6 +50,17 @@ function serve(options: ServerOptions): void {
       process.exit(0);
     });
   });
+  process.stdin.on('end', finish);
+  process.on('SIGTERM', finish);
+  process.on('SIGINT', finish);
+}
+
+function once(work: () => void): () => void {
+  let done = false;
+  return () => {
+    if (!done) work();
+    done = true;
+  };
 }
 
 interface HandleOptions extends Served {

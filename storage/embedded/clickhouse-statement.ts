@@ -7,6 +7,8 @@ import { StatementError, type Token, tokenise } from '../clickhouse-tokens.ts';
  */
 export interface Statement {
   kind: 'read' | 'insert' | 'other';
+  /** True for the reads whose result the engine can give piece by piece. */
+  streams?: boolean;
   /** The statement without a final semicolon and, for an insert with data, without FORMAT and what follows. */
   text: string;
   /** FORMAT of the result of a read, or of the data of an insert. */
@@ -28,10 +30,12 @@ export function parseStatement(sql: string): Statement {
   while (opening?.text === '(') opening = tokens.next().value as Token | undefined;
   const word = opening?.word ?? '';
   if (word === 'INSERT') return parseInsert(sql, tokens);
-  return parseOther(sql, { kind: READS.has(word) ? 'read' : 'other', tokens: [...tokens] });
+  const statement = parseOther(sql, { kind: READS.has(word) ? 'read' : 'other', tokens: [...tokens] });
+  return SELECTS.has(word) ? { ...statement, streams: true } : statement;
 }
 
-const READS = new Set(['SELECT', 'WITH', 'FROM', 'SHOW', 'DESC', 'DESCRIBE', 'EXISTS', 'EXPLAIN']);
+const SELECTS = new Set(['SELECT', 'WITH', 'FROM']);
+const READS = new Set([...SELECTS, 'SHOW', 'DESC', 'DESCRIBE', 'EXISTS', 'EXPLAIN']);
 
 /** The same insert that takes its data from a file. */
 export function insertFromFile(statement: Statement, { path, format }: { path: string; format: string }): string {

@@ -58,12 +58,12 @@ async function startServer(options: ServerOptions, log: Log): Promise<{ child: C
     });
     if (line.startsWith('ready ')) return { child, port: Number(line.slice('ready '.length)) };
     await endProcess(child);
-    const locked = /Cannot lock file/.test(line);
+    const locked = child.lastLines().some((said) => said.includes('Cannot lock file'));
     if (locked && Date.now() < until) continue;
     throw new Error(
       locked
         ? `The ClickHouse directory ${options.dir} is in use by another process: stop it, or choose another data directory.`
-        : `ClickHouse could not be started in ${options.dir}: ${line.slice('failed '.length)}`,
+        : `ClickHouse could not be started in ${options.dir}: ${child.lastLines().join('; ')}`,
     );
   }
 }

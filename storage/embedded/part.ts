@@ -27,6 +27,8 @@ export interface Child {
   process: ChildProcess;
   pid: number;
   hasExited(): boolean;
+  /** What it said last, on both of its outputs. */
+  lastLines(): readonly string[];
   /** Tells that the coming end is wanted. */
   expectExit(): void;
   onExit(listener: (exit: PartExit) => void): void;
@@ -97,6 +99,7 @@ export function startChild({ name, command, args, env, log, ...user }: ChildOpti
     process: child,
     pid: child.pid ?? -1,
     hasExited: () => exit !== undefined,
+    lastLines: () => lines,
     expectExit: () => {
       expected = true;
     },

@@ -95,7 +95,8 @@ function initialise(home: string, { binaries, run_as }: { binaries: PostgresBina
     });
   } catch (error) {
     const said = String((error as { stderr?: Buffer }).stderr ?? error).trim();
-    throw new Error(`Postgres could not be initialised in ${home}: ${said}`, { cause: error });
+    const hint = /could not look up effective user/.test(said) ? ' (it needs a user with a name in /etc/passwd)' : '';
+    throw new Error(`Postgres could not be initialised in ${home}: ${said}${hint}`, { cause: error });
   }
   renameSync(draft, join(home, 'data'));
 }

@@ -21,6 +21,8 @@ export interface Embedded {
   postgres_url: string;
   clickhouse_url: string;
   stop(): Promise<void>;
+  /** The processes that run for us. */
+  pids(): number[];
   /** Lets our process end without `stop`; the parts notice and stop by themselves. */
   unref(): void;
 }
@@ -29,7 +31,7 @@ export interface Embedded {
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   const { postgres_url, clickhouse_url } = options;
   if (postgres_url !== undefined && clickhouse_url !== undefined) {
-    return { postgres_url, clickhouse_url, stop: async () => {}, unref: () => {} };
+    return { postgres_url, clickhouse_url, stop: async () => {}, pids: () => [], unref: () => {} };
   }
   const directory = openDataDirectory(options.dir);
   const started: Part[] = [];
@@ -53,7 +55,13 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     const unref = () => {
       for (const part of started) part.unref();
     };
-    return { clickhouse_url: clickhouse.value, postgres_url: postgres.value, stop, unref };
+    return {
+      clickhouse_url: clickhouse.value,
+      postgres_url: postgres.value,
+      stop,
+      pids: () => started.map(({ pid }) => pid),
+      unref,
+    };
   }
   await stop();
   throw [clickhouse, postgres].find((result) => result?.status === 'rejected')?.reason;

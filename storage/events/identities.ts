@@ -19,7 +19,7 @@ const identitiesByHash = question({
   name: 'identities by hash',
   sql: `select tenant_id, environment_id, event_id, partition, offset, position, content_crc
           from event_identities where id_hash in {hashes:Array(UInt64)}`,
-  params: z.object({ hashes: z.array(z.string()) }),
+  params: z.object({ hashes: z.array(z.bigint()) }),
   row: IdentityRow,
 });
 
@@ -29,7 +29,7 @@ const HASHES_PER_QUESTION = 10_000;
 export async function findIdentities(clickhouse: ClickHouseClient, hashes: readonly bigint[]): Promise<IdentityRow[]> {
   const found: IdentityRow[] = [];
   for (let from = 0; from < hashes.length; from += HASHES_PER_QUESTION) {
-    const some = hashes.slice(from, from + HASHES_PER_QUESTION).map(String);
+    const some = hashes.slice(from, from + HASHES_PER_QUESTION);
     found.push(...(await identitiesByHash.ask(clickhouse, { hashes: some })));
   }
   return found;

@@ -64,6 +64,28 @@ export async function daysOfRawEvents(clickhouse: ClickHouseClient, wanted: RawE
   }
 }
 
+/** How many such events stand at offsets in doubt (`before` is not looked at). */
+export async function countRawEvents(
+  clickhouse: ClickHouseClient,
+  wanted: RawEventsWanted & { doubts: readonly { partition: number; from: bigint; to: bigint }[] },
+): Promise<number> {
+  const places = wanted.doubts.map(
+    (doubt) => `(partition = ${doubt.partition} and offset >= ${doubt.from} and offset < ${doubt.to})`,
+  );
+  const { sql, params } = statementOf({ ...wanted, before: new Map(wanted.doubts.map((doubt) => [doubt.partition, doubt.to])) });
+  try {
+    const answer = await clickhouse.query({
+      query: `select count() as n ${sql} and (${places.join(' or ') || '0'})`,
+      query_params: params,
+      format: 'JSONCompactEachRow',
+    });
+    const [[count] = ['0']] = await answer.json<[string]>();
+    return Number(count);
+  } catch (error) {
+    throw clickhouseFailure('raw events in doubt', error);
+  }
+}
+
 function statementOf(wanted: RawEventsWanted): { sql: string; params: Record<string, unknown> } {
   const conditions = ['tenant_id = {tenant_id:String}', 'environment_id = {environment_id:String}', 'event_name = {event_name:String}'];
   const params: Record<string, unknown> = {
@@ -85,7 +107,7 @@ function statementOf(wanted: RawEventsWanted): { sql: string; params: Record<str
     'offset < transform(partition, {partitions:Array(UInt16)}, {before:Array(UInt64)}, toUInt64(0))',
   );
   params['partitions'] = partitions;
-  params['before'] = partitions.map((partition) => String(wanted.before.get(partition)!));
+  params['before'] = partitions.map((partition) => wanted.before.get(partition)!);
   return { sql: `from events where ${conditions.join(' and ')}`, params };
 }
 

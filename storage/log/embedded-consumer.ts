@@ -191,13 +191,12 @@ export class EmbeddedConsumer {
     const connection = (await this.#postgres.client.acquireConnection()) as PgConnection;
     try {
       const { rows } = await connection.query({
-        text: `select "offset"::float8, kind, tenant_id, environment_id, received_at_us::float8, made_ids, event_count, body
+        text: `select "offset", kind, tenant_id, environment_id, received_at_us, made_ids, event_count, body
                  from (select *, sum(event_count) over (order by "offset") - event_count as before
                          from (select * from log_records where partition = $1 and "offset" >= $2
-                                order by "offset" limit ${READ_BYTES_ROWS_MAX}) as some) as counted
+                                order by "offset" limit ${READ_BYTES_ROWS_MAX}) as next_records) as counted
                 where before < $3 order by "offset"`,
         values: [held.partition, String(held.next_offset), this.#options.batch_events_max],
-        binary: true,
         rowMode: 'array',
       });
       return rows.map((row) => recordOf(held.partition, row));
@@ -221,7 +220,7 @@ export class EmbeddedConsumer {
 
 function recordOf(partition: number, row: unknown[]): LogRecord {
   const [offset, kind, tenant_id, environment_id, received_at_us, made_ids, event_count, body] = row as [
-    number, LogRecord['kind'], string, string, number, string | null, number, Buffer,
+    string, LogRecord['kind'], string, string, string, string | null, number, Buffer,
   ];
   return {
     partition,
@@ -229,7 +228,7 @@ function recordOf(partition: number, row: unknown[]): LogRecord {
     kind,
     tenant_id,
     environment_id,
-    received_at_us,
+    received_at_us: Number(received_at_us),
     made_ids: made_ids === null ? null : JSON.parse(made_ids),
     event_count,
     body,

@@ -225,5 +225,5 @@ async function insertSome(trx: Knex, entries: readonly LogEntry[]): Promise<void
 
 /** The driver below knex: its `?` bindings would copy the batches once more. */
 export type PgConnection = {
-  query(question: { text: string; values?: unknown[]; binary?: boolean; rowMode?: 'array' }): Promise<{ rows: unknown[][]; rowCount: number | null }>;
+  query(question: { text: string; values?: unknown[]; rowMode?: 'array' }): Promise<{ rows: unknown[][]; rowCount: number | null }>;
 };

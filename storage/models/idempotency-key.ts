@@ -36,7 +36,16 @@ export async function claimKey(database: Database, claim: Claim): Promise<Verdic
         or (kept.http_status is null and kept.leased_until <= now()
             and (kept.request_hash = excluded.request_hash or kept.expires_at <= excluded.created_at))
      returning holder`,
-    [claim.id, claim.tenant_id, claim.environment_id, claim.request_hash, claim.holder, LEASE_SECONDS, claim.now, expires_at],
+    [
+      claim.id,
+      claim.tenant_id,
+      claim.environment_id,
+      claim.request_hash,
+      claim.holder,
+      LEASE_SECONDS,
+      claim.now,
+      expires_at,
+    ],
   );
   return rows.length > 0 ? { kind: 'ours' } : kept(database, claim);
 }

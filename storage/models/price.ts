@@ -22,7 +22,11 @@ export class PriceModel extends ScopedModel {
   }
 
   /** The price with this lookup key that is in force, else the one that starts next, else the one that ended last. */
-  static async fetchByKey(scope: Scope, lookup_key: string, at: { now: Date; database: Database }): Promise<PriceModel> {
+  static async fetchByKey(
+    scope: Scope,
+    lookup_key: string,
+    at: { now: Date; database: Database },
+  ): Promise<PriceModel> {
     const now = at.now.toISOString();
     const [price] = await PriceModel.in(scope, at.database)
       .where({ lookup_key, status: 'published' })

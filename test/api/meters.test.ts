@@ -52,6 +52,13 @@ describe('meters', () => {
       }
     });
 
+    it('takes an expression beside a field, which is then ignored', async () => {
+      const aggregation = { type: 'SUM', field: 'tokens', expression: 'input_tokens + 2.0 * output_tokens' };
+      const { status, body } = await api.request('POST', '/meters', { body: { ...wanted, aggregation } });
+      expect(status).to.equal(201);
+      expect(body.aggregation).to.deep.include(aggregation);
+    });
+
     it('is a record that GET answers alike', async () => {
       const made = await api.request('POST', '/meters', { body: wanted });
       const read = await api.request('GET', `/meters/${made.body.id}`);
@@ -91,7 +98,10 @@ describe('meters', () => {
     });
 
     it('archives by disable and by delete, and both may be repeated', async () => {
-      for (const [method, suffix] of [['POST', '/disable'], ['DELETE', '']] as const) {
+      for (const [method, suffix] of [
+        ['POST', '/disable'],
+        ['DELETE', ''],
+      ] as const) {
         const { body } = await api.request('POST', '/meters', { body: wanted });
         for (let time = 0; time < 2; time++) {
           const gone = await api.request(method, `/meters/${body.id}${suffix}`);
@@ -118,11 +128,37 @@ describe('meters', () => {
       ['no aggregation', { ...wanted, aggregation: undefined }, /^aggregation: is required/],
       ['an unknown aggregation', { ...wanted, aggregation: { type: 'MEDIAN' } }, /^aggregation\.type: /],
       ['SUM without field', { ...wanted, aggregation: { type: 'SUM' } }, /^aggregation\.field: /],
-      ['a multiplier for SUM', { ...wanted, aggregation: { type: 'SUM', field: 'a', multiplier: '2' } }, /^aggregation\.multiplier: /],
-      ['no multiplier', { ...wanted, aggregation: { type: 'SUM_WITH_MULTIPLIER', field: 'a' } }, /^aggregation\.multiplier: /],
-      ['group_by for SUM', { ...wanted, aggregation: { type: 'SUM', field: 'a', group_by: 'b' } }, /^aggregation\.group_by: /],
+      [
+        'an expression that does not compile',
+        { ...wanted, aggregation: { type: 'SUM', expression: 'tokens *' } },
+        /^aggregation\.expression: /,
+      ],
+      [
+        'an expression of no property',
+        { ...wanted, aggregation: { type: 'SUM', expression: '1 + 1' } },
+        /^aggregation\.expression: /,
+      ],
+      [
+        'a multiplier for SUM',
+        { ...wanted, aggregation: { type: 'SUM', field: 'a', multiplier: '2' } },
+        /^aggregation\.multiplier: /,
+      ],
+      [
+        'no multiplier',
+        { ...wanted, aggregation: { type: 'SUM_WITH_MULTIPLIER', field: 'a' } },
+        /^aggregation\.multiplier: /,
+      ],
+      [
+        'group_by for SUM',
+        { ...wanted, aggregation: { type: 'SUM', field: 'a', group_by: 'b' } },
+        /^aggregation\.group_by: /,
+      ],
       ['a filter without values', { ...wanted, filters: [{ key: 'a', values: [] }] }, /^filters\[0\]\.values: /],
-      ['a filter value that is a number', { ...wanted, filters: [{ key: 'a', values: [1] }] }, /^filters\[0\]\.values\[0\]: /],
+      [
+        'a filter value that is a number',
+        { ...wanted, filters: [{ key: 'a', values: [1] }] },
+        /^filters\[0\]\.values\[0\]: /,
+      ],
       ['filters that are no array', { ...wanted, filters: 'a' }, /^filters: /],
       ['an unknown reset_usage', { ...wanted, reset_usage: 'DAILY' }, /^reset_usage: /],
       ['a NUL in a text', { ...wanted, name: 'a\u0000b' }, /cannot be stored/],
@@ -151,7 +187,16 @@ describe('meters', () => {
       expect(late.body.code).to.equal('invalid_operation');
     });
 
-    for (const query of ['limit=0', 'limit=1001', 'limit=x', 'offset=-1', 'status=gone', 'order=up', 'expand=plans', 'sort=secret']) {
+    for (const query of [
+      'limit=0',
+      'limit=1001',
+      'limit=x',
+      'offset=-1',
+      'status=gone',
+      'order=up',
+      'expand=plans',
+      'sort=secret',
+    ]) {
       it(`refuses a list with ${query}`, async () => {
         const answer = await api.request('GET', `/meters?${query}`);
         expect(answer.status).to.equal(400);
@@ -161,7 +206,11 @@ describe('meters', () => {
   });
 
   it('401 without a key', async () => {
-    for (const [method, path] of [['POST', '/meters'], ['GET', '/meters'], ['GET', '/meters/meter_1']] as const) {
+    for (const [method, path] of [
+      ['POST', '/meters'],
+      ['GET', '/meters'],
+      ['GET', '/meters/meter_1'],
+    ] as const) {
       expect((await api.request(method, path, { key: null })).status).to.equal(401);
     }
   });

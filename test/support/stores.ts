@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import type { Knex } from 'knex';
 import { migrateClickHouse, migratePostgres } from '../../sql/migrate.ts';
 import { type ClickHouseClient, connectClickHouse } from '../../storage/clickhouse.ts';
+import { processStart } from '../../storage/embedded/data-dir.ts';
 import { type Embedded, startEmbedded } from '../../storage/embedded/stack.ts';
 import { connectPostgres } from '../../storage/postgres.ts';
 
@@ -62,7 +63,8 @@ async function start() {
     },
   });
   embedded.unref(); // A run without the root hook, or one that is broken off, ends all the same.
-  process.once('exit', () => rmSync(dir, { recursive: true, force: true, maxRetries: 5 }));
+  const pids = embedded.pids();
+  process.once('exit', () => endNow(pids, dir));
   const { stores, dropTemplates } = await prepare(embedded);
   const stop = async () => {
     await dropTemplates();
@@ -70,6 +72,15 @@ async function start() {
     rmSync(dir, { recursive: true, force: true });
   };
   return { stores, stop };
+}
+
+/** When the process is about to end nothing can be awaited any more: the stores are told to stop, and waited for. */
+function endNow(pids: number[], dir: string): void {
+  const alive = () => pids.filter((pid) => processStart(pid) !== '');
+  for (const pid of alive()) process.kill(pid, 'SIGINT');
+  const clock = new Int32Array(new SharedArrayBuffer(4));
+  for (let waited_ms = 0; alive().length > 0 && waited_ms < 5_000; waited_ms += 20) Atomics.wait(clock, 0, 0, 20);
+  rmSync(dir, { recursive: true, force: true });
 }
 
 /** Postgres databases are copies of one that was migrated once; ClickHouse has no copies, and migrates as fast. */

@@ -161,12 +161,12 @@ export function lesser(a: Exact, b: Exact): Exact {
 
 export function power(base: Exact, exponent: Exact): Exact {
   const whole = wholeExponent(exponent);
-  if (whole === undefined) return fromDecimal(decimal(base).pow(decimal(exponent)));
+  if (whole === undefined) return exactOfDecimal(decimal(base).pow(decimal(exponent)));
   if (whole < 0) return divide(EXACT_ONE, power(base, negated(exponent)));
   if (whole === 0) return EXACT_ONE;
   if (isZero(base)) return EXACT_ZERO;
   if (digitCount(mantissaOf(base)) * whole > MAX_EXACT_POWER_DIGITS || base.scale * whole > MAX_SCALE) {
-    return fromDecimal(decimal(base).pow(whole));
+    return exactOfDecimal(decimal(base).pow(whole));
   }
   return bounded(mantissaOf(base) ** BigInt(whole), base.scale * whole);
 }
@@ -179,21 +179,22 @@ function wholeExponent(exponent: Exact): number | undefined {
 
 export function squareRoot(value: Exact): Exact {
   if (isNegative(value)) throw new UnusableEvent('the expression takes the square root of a negative number');
-  return fromDecimal(decimal(value).sqrt());
+  return exactOfDecimal(decimal(value).sqrt());
 }
 
 export function naturalLogarithm(value: Exact): Exact {
   if (isZero(value) || isNegative(value)) {
     throw new UnusableEvent('the expression takes the logarithm of a number that is not positive');
   }
-  return fromDecimal(decimal(value).ln());
+  return exactOfDecimal(decimal(value).ln());
 }
 
 function decimal(value: Exact): Decimal {
   return new Decimal(exactText(value));
 }
 
-function fromDecimal(value: Decimal): Exact {
+/** What decimal.js answers, within bounds. */
+export function exactOfDecimal(value: Decimal): Exact {
   if (value.isNaN()) throw new UnusableEvent('the result of the expression is not a number');
   if (!value.isFinite() || value.e > MAX_WHOLE_DIGITS) throw tooLarge();
   const places = Math.min(value.decimalPlaces(), MAX_SCALE);

@@ -4,6 +4,7 @@
  * the same. Everything outside the table below (%, lists, maps, fields, macros, methods, …) is refused by name.
  */
 import type { parse } from '@bufbuild/cel';
+import { Decimal } from '../../decimal.ts';
 import type { Property, PropertySource } from '../event-text.ts';
 import { compare, EXACT_ZERO, type Exact, exactOf, negated } from '../exact.ts';
 import { parseQuantity } from '../quantity.ts';
@@ -99,7 +100,7 @@ function isText(node: Expr, names: ReadonlySet<string>): boolean {
   return node.exprKind.case === 'constExpr' && node.exprKind.value.constantKind.case === 'stringValue';
 }
 
-/** Where each node begins in the text, counted in characters and not in UTF-16 units. */
+/** Where each node begins in the text. */
 function positionsIn(parsed: Parsed): Record<string, number> {
   return (parsed.sourceInfo?.positions ?? {}) as Record<string, number>;
 }
@@ -148,12 +149,12 @@ class Compiler {
 
   /** The parser rounds decimal literals to doubles; their exact value is read again from where they stand. */
   private decimalAt(node: Expr, rounded: number): Exact {
-    const rest = [...this.input.text].slice(this.input.positions[String(node.id)]).join('');
+    const rest = this.input.text.slice(this.input.positions[String(node.id)]);
     const literal = /^-?[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?/.exec(rest)?.[0] ?? '';
-    const value = parseQuantity(literal);
-    if (typeof value === 'string') throw this.input.refuse(`has a constant that ${value}: ${literal}`);
-    if (Number(literal) !== rounded) throw this.input.refuse(`has a constant that cannot be read: ${literal}`);
-    return value;
+    if (!Number.isFinite(rounded)) throw this.input.refuse(`has a constant that is too large: ${literal}`);
+    if (literal === '' || Number(literal) !== rounded)
+      throw this.input.refuse(`has a constant that cannot be read: ${literal}`);
+    return arithmetic.exactOfDecimal(new Decimal(literal));
   }
 
   private property(name: string): Compiled {
@@ -298,6 +299,7 @@ function isRounding(name: string): name is arithmetic.RoundingDirection {
 
 /** The tree writes operators as "_+_" and functions as "max". */
 function operatorText(name: string): string {
+  if (name === '_[_]') return '[ ]';
   return /^[A-Za-z]/.test(name) ? `${name}()` : name.replaceAll('_', '').replace('@', '');
 }
 

@@ -1,0 +1,64 @@
+/** Invoices with the parts that are asked for: one query per part, however many invoices. */
+import type { Invoice, InvoiceLineItem } from '../../core/catalogue/invoice.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Context } from '../route.ts';
+import { showSubscriptions } from '../subscriptions/expand.ts';
+
+/** What one invoice shows. */
+export const EVERY_PART = ['customer', 'subscription'];
+
+type Shown = { expand: readonly string[]; line_items: boolean };
+
+/** A preview brings its lines along; those of stored invoices are read. */
+export async function showInvoices(
+  invoices: readonly (Invoice & { line_items?: InvoiceLineItem[] })[],
+  { expand, line_items }: Shown,
+  context: Context,
+) {
+  const asks = (part: string) => expand.some((path) => path === part || path.startsWith(`${part}.`));
+  const lines = line_items
+    ? await linesOf(
+        invoices.filter((invoice) => !invoice.line_items),
+        context,
+      )
+    : [];
+  const customers = asks('customer') ? await customersOf(invoices, context) : new Map();
+  const subscriptions = asks('subscription') ? await subscriptionsOf(invoices, expand, context) : new Map();
+  return invoices.map((invoice) => ({
+    ...invoice,
+    line_items: line_items ? (invoice.line_items ?? lines.filter((line) => line.invoice_id === invoice.id)) : null,
+    customer: customers.get(invoice.customer_id) ?? null,
+    subscription: subscriptions.get(invoice.subscription_id ?? '') ?? null,
+    coupon_applications: asks('coupon_applications') ? [] : null,
+    taxes: asks('tax_applied') ? [] : null,
+  }));
+}
+
+export async function showInvoice(invoice: Invoice & { line_items?: InvoiceLineItem[] }, context: Context) {
+  const [shown] = await showInvoices([invoice], { expand: EVERY_PART, line_items: true }, context);
+  return shown!;
+}
+
+async function linesOf(invoices: readonly Invoice[], { scope, services }: Context) {
+  const ids = invoices.map(({ id }) => id);
+  return InvoiceLineItemModel.in(scope, services.postgres)
+    .where('status', 'published')
+    .whereIn('invoice_id', ids)
+    .orderBy(['created_at', 'id']);
+}
+
+async function customersOf(invoices: readonly Invoice[], { scope, services }: Context) {
+  const ids = [...new Set(invoices.map(({ customer_id }) => customer_id))];
+  const customers = await CustomerModel.in(scope, services.postgres).whereIn('id', ids);
+  return new Map(customers.map((customer) => [customer.id, customer]));
+}
+
+async function subscriptionsOf(invoices: readonly Invoice[], expand: readonly string[], context: Context) {
+  const { scope, services } = context;
+  const ids = [...new Set(invoices.flatMap(({ subscription_id }) => subscription_id ?? []))];
+  const subscriptions = await SubscriptionModel.in(scope, services.postgres).whereIn('id', ids);
+  const shown = await showSubscriptions(subscriptions, expand.includes('subscription.plan') ? ['plan'] : [], context);
+  return new Map(shown.map((subscription) => [subscription.id, subscription]));
+}

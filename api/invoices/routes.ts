@@ -1,0 +1,223 @@
+/** Invoices: what was charged, for which period, and what became of it (api/11-invoices). */
+import { computeInvoice } from '../../actions/compute-invoice.ts';
+import { createInvoice } from '../../actions/create-invoice.ts';
+import { finalizeInvoice } from '../../actions/finalize-invoice.ts';
+import { previewInvoice } from '../../actions/preview-invoice.ts';
+import { updateInvoice, updateInvoicePayment } from '../../actions/update-invoice.ts';
+import { voidInvoice } from '../../actions/void-invoice.ts';
+import { refuseUsed } from '../../core/subscription/not-yet.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { summarizeInvoices } from '../../storage/models/invoice-summary.ts';
+import { newId } from '../../storage/new-id.ts';
+import { checkExpand } from '../list.ts';
+import { answered, authorOf, idParams, MessageAnswer, type Route, route } from '../route.ts';
+import { EVERY_PART, showInvoice, showInvoices } from './expand.ts';
+import { findInvoices } from './find.ts';
+import {
+  ComputeAnswer,
+  ComputeInvoice,
+  ComputeQuery,
+  CreateInvoice,
+  InvoiceAnswer,
+  InvoiceFilter,
+  InvoiceListAnswer,
+  InvoiceQuery,
+  InvoiceSummaryAnswer,
+  invoiceGrammar,
+  PreviewInvoice,
+  UpdateInvoice,
+  UpdatePayment,
+  VoidInvoice,
+} from './schema.ts';
+
+const tag = 'Invoices';
+
+export const invoiceRoutes: Route[] = [
+  route({
+    method: 'post',
+    path: '/invoices',
+    operation_id: 'createInvoice',
+    summary: 'Create a one-off invoice',
+    tag,
+    access: 'invoice:write',
+    body: CreateInvoice,
+    success: 201,
+    answer: InvoiceAnswer,
+    handle: async ({ body }, context) =>
+      showInvoice(await createInvoice(context.services, context.scope, body, authorOf(context)), context),
+  }),
+  route({
+    method: 'get',
+    path: '/invoices',
+    operation_id: 'listInvoices',
+    summary: 'List invoices',
+    tag,
+    access: 'read',
+    query: InvoiceFilter,
+    success: 200,
+    answer: InvoiceListAnswer,
+    handle: ({ query }, context) => findInvoices(query, context),
+  }),
+  route({
+    method: 'post',
+    path: '/invoices/search',
+    operation_id: 'queryInvoice',
+    summary: 'Search invoices',
+    tag,
+    access: 'read',
+    body: InvoiceFilter,
+    success: 200,
+    answer: InvoiceListAnswer,
+    handle: ({ body }, context) => findInvoices(body, context),
+  }),
+  ...(
+    [
+      ['/invoices/preview', 'getInvoicePreview', 'Preview the next invoice of a subscription'],
+      ['/invoices/internal/preview', 'getInternalInvoicePreview', 'Preview an invoice for operators, also of a draft'],
+    ] as const
+  ).map(([path, operation_id, summary]) =>
+    route({
+      method: 'post',
+      path,
+      operation_id,
+      summary,
+      tag,
+      access: 'read',
+      body: PreviewInvoice,
+      success: 200,
+      answer: InvoiceAnswer,
+      handle: async ({ body }, context) =>
+        showInvoice(await previewInvoice(context.services, context.scope, body, context.now), context),
+    }),
+  ),
+  route({
+    method: 'get',
+    path: '/invoices/:id',
+    operation_id: 'getInvoice',
+    summary: 'Get an invoice with its line items',
+    tag,
+    access: 'read',
+    params: idParams,
+    query: InvoiceQuery,
+    success: 200,
+    answer: InvoiceAnswer,
+    handle: async ({ params, query }, context) => {
+      refuseUsed(query, ['group_by', 'expand_by_source', 'force_runtime_recalculation']);
+      checkExpand(query.expand ?? [], invoiceGrammar);
+      const invoice = await InvoiceModel.fetch(context.scope, params.id, { database: context.services.postgres });
+      const expand = [...EVERY_PART, ...(query.expand ?? [])];
+      const [shown] = await showInvoices([invoice], { expand, line_items: true }, context);
+      return shown;
+    },
+  }),
+  route({
+    method: 'put',
+    path: '/invoices/:id',
+    operation_id: 'updateInvoice',
+    summary: "Change an invoice's dates, document address or metadata",
+    tag,
+    access: 'invoice:write',
+    params: idParams,
+    body: UpdateInvoice,
+    success: 200,
+    answer: InvoiceAnswer,
+    handle: async ({ params, body }, context) => {
+      const update = { id: params.id, request: body, author: authorOf(context) };
+      return showInvoice(await updateInvoice(context.services, context.scope, update), context);
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/invoices/:id/compute',
+    operation_id: 'computeInvoice',
+    summary: 'Compute a draft invoice anew',
+    tag,
+    access: 'invoice:write',
+    params: idParams,
+    query: ComputeQuery,
+    body: ComputeInvoice,
+    success: 202,
+    answer: ComputeAnswer,
+    handle: async ({ params, query, body }, context) => {
+      refuseUsed(body ?? {}, Object.keys(body ?? {}));
+      const { invoice, skipped } = await computeInvoice(context.services, context.scope, params.id, context.now);
+      if (query.sync) return answered(200, { invoice: await showInvoice(invoice, context), skipped });
+      // The work is done by now; the ids are answered for callers that ask for them later.
+      const ids = {
+        workflow_id: newId('workflow', context.now.getTime()),
+        run_id: newId('run', context.now.getTime()),
+      };
+      return { message: `invoice ${params.id} is computed`, ...ids };
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/invoices/:id/finalize',
+    operation_id: 'finalizeInvoice',
+    summary: 'Finalize a draft invoice',
+    tag,
+    access: 'invoice:write',
+    params: idParams,
+    success: 200,
+    answer: MessageAnswer,
+    handle: async ({ params }, context) => {
+      const { invoice_number } = await finalizeInvoice(context.services, context.scope, params.id, context.now);
+      return { message: `invoice ${params.id} is final, its number is ${invoice_number}` };
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/invoices/:id/void',
+    operation_id: 'voidInvoice',
+    summary: 'Void an invoice',
+    tag,
+    access: 'invoice:write',
+    params: idParams,
+    body: VoidInvoice,
+    success: 200,
+    answer: MessageAnswer,
+    handle: async ({ params, body }, context) => {
+      const voiding = { id: params.id, metadata: body?.metadata ?? null, author: authorOf(context) };
+      await voidInvoice(context.services, context.scope, voiding);
+      return { message: `invoice ${params.id} is void` };
+    },
+  }),
+  route({
+    method: 'put',
+    path: '/invoices/:id/payment',
+    operation_id: 'updateInvoicePaymentStatus',
+    summary: 'Set the payment status of an invoice by hand',
+    tag,
+    access: 'invoice:write',
+    params: idParams,
+    body: UpdatePayment,
+    success: 200,
+    answer: InvoiceAnswer,
+    handle: async ({ params, body }, context) => {
+      const update = { id: params.id, request: body, author: authorOf(context) };
+      return showInvoice(await updateInvoicePayment(context.services, context.scope, update), context);
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/customers/:id/invoices/summary',
+    operation_id: 'getCustomerInvoiceSummary',
+    summary: 'What a customer was billed and owes, per currency',
+    tag,
+    access: 'read',
+    params: idParams,
+    success: 200,
+    answer: InvoiceSummaryAnswer,
+    handle: async ({ params }, { scope, services, now }) => {
+      const customer = await CustomerModel.fetch(scope, params.id, { database: services.postgres });
+      const question = { customer_id: customer.id, now };
+      const summaries = await summarizeInvoices(scope, question, services.postgres);
+      return {
+        customer_id: customer.id,
+        default_currency: summaries[0]?.currency ?? '',
+        summaries: summaries.map((summary) => ({ customer_id: customer.id, ...summary })),
+      };
+    },
+  }),
+];

@@ -1,0 +1,153 @@
+/** Requests, answers and lists of invoices (api/11-invoices). */
+import { z } from 'zod';
+import {
+  billingReason,
+  createInvoiceShape,
+  INVOICE_STATUSES,
+  INVOICE_TYPES,
+  paymentStatus,
+  updateInvoiceShape,
+  updatePaymentShape,
+} from '../../core/catalogue/invoice.ts';
+import { anyCase, decimalText, orDefault, orNull, timestampText } from '../../core/catalogue/record.ts';
+import { CustomerAnswer } from '../customers/schema.ts';
+import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
+import { SubscriptionAnswer } from '../subscriptions/answer.ts';
+import { InvoiceWithoutParts } from './answer.ts';
+
+export const CreateInvoice = createInvoiceShape.meta({ id: 'CreateInvoiceRequest' });
+export const UpdateInvoice = updateInvoiceShape.meta({ id: 'UpdateInvoiceRequest' });
+export const UpdatePayment = updatePaymentShape.meta({ id: 'UpdatePaymentStatusRequest' });
+
+export const InvoiceAnswer = InvoiceWithoutParts.extend({
+  subscription: SubscriptionAnswer.nullable(),
+  customer: CustomerAnswer.nullable(),
+  coupon_applications: z.array(z.never()).nullable(),
+  taxes: z.array(z.never()).nullable(),
+}).meta({ id: 'InvoiceResponse' });
+
+export const PreviewInvoice = z
+  .object({
+    subscription_id: z.string().min(1),
+    period_start: orNull(timestampText),
+    period_end: orNull(timestampText),
+    hide_zero_charges_line_items: orDefault(z.boolean(), false),
+  })
+  .meta({ id: 'GetPreviewInvoiceRequest' });
+
+/** Whatever it names is refused: an invoice is computed from its subscription, not dictated. */
+export const ComputeInvoice = z.record(z.string(), z.unknown()).nullish().meta({ id: 'InvoiceComputeRequest' });
+const yes = z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0', ''] });
+export const ComputeQuery = z.object({ sync: yes.default(false) });
+
+/** Computed at once (200), or the ids under which the work is known (202). */
+export const ComputeAnswer = z.union([
+  z.object({ invoice: InvoiceAnswer, skipped: z.boolean() }).meta({ id: 'ComputeInvoiceResponse' }),
+  z.object({ message: z.string(), workflow_id: z.string(), run_id: z.string() }).meta({ id: 'WorkflowResult' }),
+]);
+
+export const VoidInvoice = z
+  .object({ metadata: orNull(z.record(z.string(), z.string())) })
+  .nullish()
+  .meta({ id: 'InvoiceVoidRequest' });
+
+export const InvoiceQuery = z.object({
+  expand: textList.optional(),
+  group_by: textList.optional(),
+  expand_by_source: yes.default(false),
+  force_runtime_recalculation: yes.default(false),
+});
+
+const flag = z.union([z.boolean(), z.stringbool({ truthy: ['true'], falsy: ['false'] })]);
+const listOf = <S extends z.ZodType>(item: S) =>
+  z.preprocess(
+    (input) => (typeof input === 'string' ? input.split(',').map((part) => part.trim()) : input),
+    z.array(item),
+  );
+
+export const InvoiceFilter = listShape({
+  invoice_ids: textList.optional(),
+  customer_id: z.string().optional(),
+  external_customer_id: z.string().optional(),
+  subscription_id: z.string().optional(),
+  subscription_customer_id: textList.optional(),
+  invoice_type: anyCase(INVOICE_TYPES).optional(),
+  currency: z.string().optional(),
+  invoice_status: listOf(anyCase(INVOICE_STATUSES)).optional(),
+  payment_status: listOf(paymentStatus).optional(),
+  billing_reason: billingReason.optional(),
+  amount_due_gt: decimalText.optional(),
+  amount_remaining_gt: decimalText.optional(),
+  period_start_gte: timestampText.optional(),
+  period_start_lte: timestampText.optional(),
+  period_end_gte: timestampText.optional(),
+  period_end_lte: timestampText.optional(),
+  skip_line_items: flag.default(false),
+}).meta({ id: 'InvoiceFilter' });
+export type InvoiceFilter = z.output<typeof InvoiceFilter>;
+
+export const invoiceGrammar: ListGrammar = {
+  columns: {
+    id: 'string',
+    customer_id: 'string',
+    subscription_id: 'string',
+    invoice_type: 'string',
+    invoice_status: 'string',
+    payment_status: 'string',
+    billing_reason: 'string',
+    currency: 'string',
+    subtotal: 'number',
+    total: 'number',
+    amount_due: 'number',
+    amount_paid: 'number',
+    amount_remaining: 'number',
+    invoice_number: 'string',
+    idempotency_key: 'string',
+    billing_sequence: 'number',
+    description: 'string',
+    billing_period: 'string',
+    period_start: 'date',
+    period_end: 'date',
+    issue_date: 'date',
+    due_date: 'date',
+    paid_at: 'date',
+    voided_at: 'date',
+    finalized_at: 'date',
+    version: 'number',
+    status: 'string',
+    created_at: 'date',
+    updated_at: 'date',
+    created_by: 'string',
+    updated_by: 'string',
+  },
+  expand: [
+    'subscription',
+    'subscription.plan',
+    'customer',
+    'coupon_applications',
+    'coupon_applications.coupon',
+    'tax_applied',
+    'tax_applied.tax_rate',
+  ],
+  metadata: true,
+};
+export const InvoiceListAnswer = listAnswer(InvoiceAnswer, 'ListInvoicesResponse');
+
+const CustomerInvoiceSummary = z
+  .object({
+    customer_id: z.string(),
+    currency: z.string(),
+    total_revenue_amount: decimalText,
+    total_unpaid_amount: decimalText,
+    total_overdue_amount: decimalText,
+    total_invoice_count: z.int(),
+    unpaid_invoice_count: z.int(),
+    overdue_invoice_count: z.int(),
+    unpaid_usage_charges: decimalText,
+    unpaid_fixed_charges: decimalText,
+  })
+  .meta({ id: 'CustomerInvoiceSummary' });
+
+export const InvoiceSummaryAnswer = z
+  .object({ customer_id: z.string(), default_currency: z.string(), summaries: z.array(CustomerInvoiceSummary) })
+  .meta({ id: 'CustomerMultiCurrencyInvoiceSummary' });

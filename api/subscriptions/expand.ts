@@ -1,0 +1,116 @@
+/** Subscriptions with the parts that are asked for: one query per part, however many subscriptions. */
+import type { InvoiceWithLines } from '../../core/catalogue/invoice.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import type { ScopedModel } from '../../storage/models/model.ts';
+import { PlanModel } from '../../storage/models/plan.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import { showPlans } from '../plans/expand.ts';
+import { showPrices } from '../prices/expand.ts';
+import type { Context } from '../route.ts';
+
+/** What one subscription shows: plan, customer and line items with their prices. */
+export const EVERY_PART = ['plan', 'customer', 'subscription_line_items', 'prices'];
+
+export const subscriptionExpand = [
+  'plan',
+  'plan.prices',
+  'customer',
+  'prices',
+  'prices.meters',
+  'meters',
+  'schedule',
+  'coupon_associations',
+  'coupon_associations.coupon',
+  'coupon',
+  'subscription_line_items',
+  'subscription_line_items.prices',
+  'subscription_line_items.prices.meters',
+  'subscription_line_items.meters',
+  'entitlements',
+];
+
+export async function showSubscriptions(
+  subscriptions: readonly SubscriptionModel[],
+  expand: readonly string[],
+  context: Context,
+) {
+  const asks = (part: string) => expand.some((path) => path === part || path.startsWith(`${part}.`));
+  const plans = asks('plan') ? await plansOf(subscriptions, expand, context) : new Map();
+  const customers = asks('customer') ? await customersOf(subscriptions, context) : new Map();
+  const withLines = asks('subscription_line_items') || asks('prices') || asks('meters');
+  const lines = withLines ? await linesOf(subscriptions, expand, context) : null;
+  return subscriptions.map((subscription) => ({
+    ...subscription,
+    customer_timezone: subscription.timezone,
+    pause_status: 'none',
+    plan: plans.get(subscription.plan_id) ?? null,
+    customer: customers.get(subscription.customer_id) ?? null,
+    line_items: lines === null ? null : lines.filter((line) => line.subscription_id === subscription.id),
+    coupon_associations: asks('coupon_associations') ? [] : null,
+    entitlements: asks('entitlements') ? [] : null,
+  }));
+}
+
+export async function showSubscription(
+  subscription: SubscriptionModel,
+  context: Context,
+  latest_invoice: InvoiceWithLines | null = null,
+) {
+  const [shown] = await showSubscriptions([subscription], EVERY_PART, context);
+  return { ...shown!, latest_invoice };
+}
+
+export async function showLineItems(
+  items: readonly SubscriptionLineItemModel[],
+  { prices, meters }: { prices: boolean; meters: boolean },
+  context: Context,
+) {
+  const { scope, services } = context;
+  const wanted = prices ? await PriceModel.in(scope, services.postgres).whereIn('id', idsOf(items, 'price_id')) : [];
+  const shownPrices = byId(await showPrices(wanted, meters ? ['meters'] : [], context));
+  const found = meters ? await MeterModel.in(scope, services.postgres).whereIn('id', idsOf(items, 'meter_id')) : [];
+  const metersById = byId(found);
+  return items.map((item) => ({
+    ...item,
+    trial_period: item.trial_period_days,
+    price: shownPrices.get(item.price_id) ?? null,
+    meter: metersById.get(item.meter_id ?? '') ?? null,
+  }));
+}
+
+async function plansOf(subscriptions: readonly SubscriptionModel[], expand: readonly string[], context: Context) {
+  const { scope, services } = context;
+  const plans = await PlanModel.in(scope, services.postgres).whereIn('id', idsOf(subscriptions, 'plan_id'));
+  return byId(await showPlans(plans, expand.includes('plan.prices') ? ['prices'] : [], context));
+}
+
+async function customersOf(subscriptions: readonly SubscriptionModel[], { scope, services }: Context) {
+  return byId(await CustomerModel.in(scope, services.postgres).whereIn('id', idsOf(subscriptions, 'customer_id')));
+}
+
+async function linesOf(subscriptions: readonly SubscriptionModel[], expand: readonly string[], context: Context) {
+  const { scope, services } = context;
+  const items = await SubscriptionLineItemModel.in(scope, services.postgres)
+    .where('status', 'published')
+    .whereIn('subscription_id', idsOf(subscriptions, 'id'))
+    .orderBy(['created_at', 'id']);
+  return showLineItems(items, partsOfLines(expand), context);
+}
+
+export function partsOfLines(expand: readonly string[]) {
+  return {
+    prices: expand.some((path) => /(^|\.)prices(\.|$)/.test(path) && !path.startsWith('plan.')),
+    meters: expand.some((path) => /(^|\.)meters$/.test(path)),
+  };
+}
+
+function idsOf<M extends ScopedModel>(records: readonly M[], column: keyof M): string[] {
+  return [...new Set(records.map((record) => record[column]).filter(Boolean))] as string[];
+}
+
+function byId<R extends { id: string }>(records: readonly R[]): Map<string, R> {
+  return new Map(records.map((record) => [record.id, record]));
+}

@@ -1,0 +1,243 @@
+/** Subscriptions: who pays for which prices, in which periods (api/10-subscriptions). */
+import { activateSubscription } from '../../actions/activate-subscription.ts';
+import { cancelSubscription } from '../../actions/cancel-subscription.ts';
+import { createSubscription } from '../../actions/create-subscription.ts';
+import { type SubscriptionUsage, subscriptionUsage, type UsageCharge } from '../../actions/subscription-usage.ts';
+import { updateSubscription } from '../../actions/update-subscription.ts';
+import { displayAmount } from '../../core/money.ts';
+import { refuseUsed } from '../../core/subscription/not-yet.ts';
+import { formatTimestamp } from '../../core/time/timestamp.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { checkExpand } from '../list.ts';
+import { showPrices } from '../prices/expand.ts';
+import { authorOf, type Context, idParams, type Route, route } from '../route.ts';
+import { SubscriptionAnswer, SubscriptionAnswerV2 } from './answer.ts';
+import { showSubscription, showSubscriptions } from './expand.ts';
+import { findLineItems, findSubscriptions } from './find.ts';
+import {
+  ActivateSubscription,
+  CancelSubscription,
+  CancelSubscriptionAnswer,
+  CreateSubscription,
+  SubscriptionExpand,
+  SubscriptionFilter,
+  SubscriptionLineItemFilter,
+  SubscriptionLineItemListAnswer,
+  SubscriptionListAnswer,
+  SubscriptionUsageAnswer,
+  SubscriptionUsageRequest,
+  subscriptionGrammar,
+  UpdateSubscription,
+} from './schema.ts';
+
+const tag = 'Subscriptions';
+
+export const subscriptionRoutes: Route[] = [
+  route({
+    method: 'post',
+    path: '/subscriptions',
+    operation_id: 'createSubscription',
+    summary: 'Subscribe a customer to a plan',
+    tag,
+    access: 'subscription:write',
+    body: CreateSubscription,
+    success: 201,
+    answer: SubscriptionAnswer,
+    handle: async ({ body }, context) => {
+      const made = await createSubscription(context.services, context.scope, body, authorOf(context));
+      return showSubscription(made.subscription, context, made.latest_invoice);
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/subscriptions',
+    operation_id: 'listSubscriptions',
+    summary: 'List subscriptions',
+    tag,
+    access: 'read',
+    query: SubscriptionFilter,
+    success: 200,
+    answer: SubscriptionListAnswer,
+    handle: ({ query }, context) => findSubscriptions(query, context),
+  }),
+  route({
+    method: 'post',
+    path: '/subscriptions/search',
+    operation_id: 'querySubscription',
+    summary: 'Search subscriptions',
+    tag,
+    access: 'read',
+    body: SubscriptionFilter,
+    success: 200,
+    answer: SubscriptionListAnswer,
+    handle: ({ body }, context) => findSubscriptions(body, context),
+  }),
+  route({
+    method: 'post',
+    path: '/subscriptions/usage',
+    operation_id: 'getSubscriptionUsage',
+    summary: 'Usage and charges of a subscription for a period',
+    tag,
+    access: 'read',
+    body: SubscriptionUsageRequest,
+    success: 200,
+    answer: SubscriptionUsageAnswer,
+    handle: async ({ body }, context) =>
+      showUsage(await subscriptionUsage(context.services, context.scope, body, context.now), context),
+  }),
+  route({
+    method: 'post',
+    path: '/subscriptions/lineitems/search',
+    operation_id: 'querySubscriptionLineItem',
+    summary: 'Search line items across subscriptions',
+    tag,
+    access: 'read',
+    body: SubscriptionLineItemFilter,
+    success: 200,
+    answer: SubscriptionLineItemListAnswer,
+    handle: ({ body }, context) => findLineItems(body, context),
+  }),
+  route({
+    method: 'get',
+    path: '/subscriptions/:id',
+    operation_id: 'getSubscription',
+    summary: 'Get a subscription with its plan, customer and line items',
+    tag,
+    access: 'read',
+    params: idParams,
+    success: 200,
+    answer: SubscriptionAnswer,
+    handle: async ({ params }, context) => showSubscription(await fetchOne(params.id, context), context),
+  }),
+  route({
+    method: 'get',
+    path: '/subscriptions/:id/v2',
+    operation_id: 'getSubscriptionV2',
+    summary: 'Get a subscription with the parts that are asked for',
+    tag,
+    access: 'read',
+    params: idParams,
+    query: SubscriptionExpand,
+    success: 200,
+    answer: SubscriptionAnswerV2,
+    handle: async ({ params, query }, context) => {
+      checkExpand(query.expand ?? [], subscriptionGrammar);
+      const subscription = await fetchOne(params.id, context);
+      const [shown] = await showSubscriptions([subscription], query.expand ?? [], context);
+      return { ...shown, plan_prices_out_of_sync: await isOutOfSync(subscription, context) };
+    },
+  }),
+  route({
+    method: 'put',
+    path: '/subscriptions/:id',
+    operation_id: 'updateSubscription',
+    summary: "Change a subscription's metadata or lookup key",
+    tag,
+    access: 'subscription:write',
+    params: idParams,
+    body: UpdateSubscription,
+    success: 200,
+    answer: SubscriptionAnswer,
+    handle: async ({ params, body }, context) => {
+      const update = { id: params.id, request: body, author: authorOf(context) };
+      return showSubscription(await updateSubscription(context.services, context.scope, update), context);
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/subscriptions/:id/activate',
+    operation_id: 'activateSubscription',
+    summary: 'Activate a draft subscription',
+    tag,
+    access: 'subscription:write',
+    params: idParams,
+    body: ActivateSubscription,
+    success: 200,
+    answer: SubscriptionAnswer,
+    handle: async ({ params, body }, context) => {
+      const activation = { id: params.id, start_date: body.start_date, author: authorOf(context) };
+      return showSubscription(await activateSubscription(context.services, context.scope, activation), context);
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/subscriptions/:id/cancel',
+    operation_id: 'cancelSubscription',
+    summary: 'Cancel a subscription now, at the end of its period or on a date',
+    tag,
+    access: 'subscription:write',
+    params: idParams,
+    body: CancelSubscription,
+    success: 200,
+    answer: CancelSubscriptionAnswer,
+    handle: async ({ params, body }, context) => {
+      const isProrated = body.proration_behavior === 'create_prorations';
+      refuseUsed({ proration_behavior: isProrated }, ['proration_behavior']);
+      const { subscription, effective_date } = await cancelSubscription(context.services, context.scope, {
+        id: params.id,
+        cancellation_type: body.cancellation_type,
+        cancel_at: body.cancel_at,
+        invoice_policy:
+          body.cancel_immediately_inovice_policy ?? body.cancel_immediately_invoice_policy ?? 'generate_invoice',
+        author: authorOf(context),
+      });
+      const isOver = subscription.subscription_status === 'cancelled';
+      return {
+        subscription_id: subscription.id,
+        cancellation_type: body.cancellation_type,
+        effective_date,
+        status: subscription.subscription_status,
+        reason: body.reason,
+        proration_details: [],
+        total_credit_amount: '0',
+        message: isOver ? 'the subscription is cancelled' : `the subscription will be cancelled at ${effective_date}`,
+        processed_at: context.now.toISOString(),
+      };
+    },
+  }),
+];
+
+function fetchOne(id: string, { scope, services }: Context): Promise<SubscriptionModel> {
+  return SubscriptionModel.fetch(scope, id, { database: services.postgres });
+}
+
+async function isOutOfSync(subscription: SubscriptionModel, { scope, services }: Context): Promise<boolean> {
+  const [newest] = await PriceModel.in(scope, services.postgres)
+    .where({ entity_type: 'PLAN', entity_id: subscription.plan_id })
+    .orderBy('sequence', 'desc')
+    .limit(1);
+  return (newest?.sequence ?? 0) > Number(subscription.synced_price_sequence ?? 0);
+}
+
+async function showUsage({ subscription, period, charges, amount }: SubscriptionUsage, context: Context) {
+  const { currency } = subscription;
+  const prices = await showPrices(
+    charges.map(({ item }) => item.price_record),
+    [],
+    context,
+  );
+  return {
+    amount: amount.toFixed(),
+    currency,
+    display_amount: displayAmount(amount, currency),
+    start_time: formatTimestamp(period.start),
+    end_time: formatTimestamp(period.end),
+    charges: charges.map((charge, index) => ({ ...showCharge(charge, currency), price: prices[index] })),
+    has_overage: false,
+  };
+}
+
+function showCharge({ item, quantity, amount }: UsageCharge, currency: string) {
+  return {
+    subscription_line_item_id: item.id,
+    amount: amount.toFixed(),
+    currency,
+    display_amount: displayAmount(amount, currency),
+    quantity: quantity.toFixed(),
+    filter_values: Object.fromEntries((item.meter?.filters ?? []).map(({ key, values }) => [key, values])),
+    meter_id: item.meter_id,
+    meter_display_name: item.record.meter_display_name ?? item.meter?.name,
+    is_overage: false,
+  };
+}

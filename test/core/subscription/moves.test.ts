@@ -1,0 +1,22 @@
+import { expect } from 'chai';
+import { SUBSCRIPTION_STATUSES } from '../../../core/catalogue/subscription.ts';
+import { moveOf, stateAfter, type SubscriptionMove } from '../../../core/subscription/moves.ts';
+
+describe('moves of a subscription', () => {
+  // Columns as in SUBSCRIPTION_STATUSES: active, trialing, incomplete, draft, cancelled, paused.
+  const table: [SubscriptionMove, (string | undefined)[]][] = [
+    ['activate', [undefined, undefined, undefined, 'active', undefined, undefined]],
+    ['pay', [undefined, undefined, 'active', undefined, undefined, undefined]],
+    ['end_trial', [undefined, 'active', undefined, undefined, undefined, undefined]],
+    ['cancel', ['cancelled', 'cancelled', 'cancelled', undefined, undefined, undefined]],
+  ];
+  for (const [move, states] of table) {
+    it(move, () => {
+      expect(SUBSCRIPTION_STATUSES.map((from) => stateAfter(move, from))).to.deep.equal(states);
+    });
+  }
+
+  it('refuses what is not possible, naming the state', () => {
+    expect(() => moveOf('activate', 'cancelled')).to.throw(/cancelled cannot activate/);
+  });
+});

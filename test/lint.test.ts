@@ -1,0 +1,101 @@
+// Proves that .oxlintrc.json finds what it is there for: each faulty line below is linted as if it stood in that file.
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { expect } from 'chai';
+
+const ROOT = join(import.meta.dirname, '..');
+const FLOATING = 'typescript(no-floating-promises)';
+const MISUSED = 'typescript(no-misused-promises)';
+const RESTRICTED = 'eslint(no-restricted-imports)';
+const KNEX = "import type { Knex } from 'knex';\n";
+const MODEL = "import { Model } from 'objection';\nclass Row extends Model {}\n";
+
+/** File, faulty text, the rule that must speak; null where the text is right. */
+const CASES: [file: string, text: string, rule: string | null][] = [
+  ['storage/knex-insert.ts', `${KNEX}export const f = async (db: Knex) => { db('t').insert({ a: 1 }); };`, FLOATING],
+  ['storage/knex-raw.ts', `${KNEX}export const f = async (db: Knex) => { db.raw('select 1'); };`, FLOATING],
+  [
+    'storage/knex-where.ts',
+    `${KNEX}export const f = async (db: Knex) => { db('t').delete().where('id', 1); };`,
+    FLOATING,
+  ],
+  [
+    'storage/model-patch.ts',
+    `${MODEL}export const f = async () => { Row.query().patch({}).where('id', 1); };`,
+    FLOATING,
+  ],
+  ['storage/awaited.ts', `${MODEL}export const f = async () => { await Row.query().patch({}).where('id', 1); };`, null],
+  [
+    'storage/refined.ts',
+    `${KNEX}export const f = async (db: Knex) => { const q = db('t'); void q.where('id', 1); return q; };`,
+    null,
+  ],
+  ['storage/condition.ts', `${KNEX}export const f = async (db: Knex) => (db('t').first() ? 1 : 2);`, MISUSED],
+  [
+    'storage/each.ts',
+    `${KNEX}export const f = (db: Knex) => [1].forEach(async (id) => { await db('t').where({ id }); });`,
+    MISUSED,
+  ],
+  ['api/await-nothing.ts', 'export const f = async () => await (3 as number);', 'typescript(await-thenable)'],
+  ['api/loose.ts', 'export const f = (a: unknown) => a == null;', 'eslint(eqeqeq)'],
+  ['api/any.ts', 'export const f = (a: any) => a;', 'typescript(no-explicit-any)'],
+  ['api/talks.ts', "console.log('here');", 'eslint(no-console)'],
+  ['api/main.ts', "console.log('http://localhost');", null],
+  [
+    'core/clean.ts',
+    "import { z } from 'zod';\nimport { Decimal } from './decimal.ts';\nexport const f = [z, Decimal];",
+    null,
+  ],
+  ['core/decimal.ts', "export { Decimal } from 'decimal.js';", null],
+  ['core/deep/reads.ts', "import { readFileSync } from 'node:fs';\nexport const f = readFileSync;", RESTRICTED],
+  ['core/deep/asks.ts', "import type { Knex } from 'knex';\nexport type F = Knex;", RESTRICTED],
+  ['core/deep/counts.ts', "import { Decimal } from 'decimal.js';\nexport const f = Decimal;", RESTRICTED],
+  ['core/deep/stores.ts', "import { f } from '../../storage/awaited.ts';\nexport const g = f;", RESTRICTED],
+  ['storage/acts.ts', "import { f } from '../actions/clean.ts';\nexport const g = f;", RESTRICTED],
+  ['actions/clean.ts', "import { f } from '../storage/awaited.ts';\nexport const g = f;", null],
+  ['actions/listens.ts', "import { f } from '../api/loose.ts';\nexport const g = f;", RESTRICTED],
+  ['actions/asks.ts', "import type { Knex } from 'knex';\nexport type F = Knex;", RESTRICTED],
+  ['api/deep/works.ts', "import { f } from '../../pipeline/clean.ts';\nexport const g = f;", RESTRICTED],
+  ['pipeline/clean.ts', "import { g } from '../actions/clean.ts';\nexport const f = g;", null],
+  ['pipeline/ticks.ts', "import { f } from '../scheduler/clean.ts';\nexport const g = f;", RESTRICTED],
+  ['scheduler/clean.ts', "import { g } from '../actions/clean.ts';\nexport const f = g;", null],
+  ['scheduler/serves.ts', "import { f } from '../api/loose.ts';\nexport const g = f;", RESTRICTED],
+  ['integrations/stores.ts', "import { f } from '../storage/awaited.ts';\nexport const g = f;", RESTRICTED],
+  ['core/round.ts', "import { b } from './about.ts';\nexport const a = () => b;", 'import(no-cycle)'],
+  ['core/about.ts', "import { a } from './round.ts';\nexport const b = () => a;", 'import(no-cycle)'],
+];
+
+describe('the linter', function () {
+  this.timeout(60_000);
+  let dir: string;
+  let findings: { filename: string; code: string }[];
+
+  before(() => {
+    dir = mkdtempSync(join(tmpdir(), 'farthing-lint-'));
+    for (const name of ['.oxlintrc.json', 'tsconfig.json', 'package.json']) cpSync(join(ROOT, name), join(dir, name));
+    symlinkSync(join(ROOT, 'node_modules'), join(dir, 'node_modules'));
+    for (const [file, text] of CASES) {
+      mkdirSync(dirname(join(dir, file)), { recursive: true });
+      writeFileSync(join(dir, file), `${text}\n`);
+    }
+    const folders = [...new Set(CASES.map(([file]) => file.split('/')[0] ?? ''))];
+    const oxlint = join(ROOT, 'node_modules/oxlint/bin/oxlint');
+    const run = spawnSync(process.execPath, [oxlint, '--type-aware', '-f', 'json', ...folders], {
+      cwd: dir,
+      encoding: 'utf8',
+    });
+    findings = JSON.parse(run.stdout).diagnostics;
+  });
+  after(() => rmSync(dir, { recursive: true, force: true }));
+
+  for (const [file, , rule] of CASES) {
+    it(rule === null ? `leaves ${file} alone` : `finds ${rule} in ${file}`, () => {
+      const found = findings.filter(({ filename }) => filename === file).map(({ code }) => code);
+      expect([...new Set(found)].filter((code) => !code.startsWith('unicorn('))).to.deep.equal(
+        rule === null ? [] : [rule],
+      );
+    });
+  }
+});

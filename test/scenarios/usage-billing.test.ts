@@ -1,0 +1,206 @@
+/** From events to invoices, through the log, the pipeline and the buckets: what was used, when, and what it costs. */
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { fixed, saidBy, startWorld, tiers, usage, type World } from '../support/world.ts';
+
+describe('scenario: usage billing', () => {
+  let world: World;
+  let count = 0;
+  const newName = () => `customer ${++count}`;
+
+  before(async () => {
+    world = await startWorld();
+    await world.meter('calls');
+    await world.meter('seats', { type: 'SUM', field: 'n' }, { reset_usage: 'NEVER' });
+    await world.meter('peak', { type: 'MAX', field: 'n', bucket_size: 'DAY' });
+    await world.plan('Pro', [
+      fixed('10', { invoice_cadence: 'ADVANCE', display_name: 'base' }),
+      tiers(
+        'calls',
+        [
+          [1000, '0.02'],
+          [5000, '0.005', '1'],
+          [null, '0.01'],
+        ],
+        { display_name: 'calls' },
+      ),
+    ]);
+    await world.plan('Seats', [usage('seats', '2', { display_name: 'seats' })]);
+    await world.plan('Peak', [usage('peak', '1', { display_name: 'peak' })]);
+    await world.plan('Yearly', [usage('calls', '1', { billing_period: 'ANNUAL', display_name: 'calls' })]);
+    await world.plan('Calls', [usage('calls', '1', { display_name: 'calls' })]);
+  });
+  after(() => world.stop());
+
+  it('three months of a base fee in advance and tiered usage in arrears', async () => {
+    const name = newName();
+    await world.on('2026-01-01', () => world.subscribe(name, 'Pro'));
+    await world.on('2026-01-10', () => world.use(name, 'calls', 1000)); // the boundary does not enter the next tier
+    await world.on('2026-02-01', () => world.use(name, 'calls', 1001)); // the very first instant of February
+    await world.on('2026-03-01');
+    await world.on('2026-04-01');
+    expect(await world.statements(name)).to.deep.equal([
+      'SUBSCRIPTION_CREATE FINALIZED 2026-01-01..2026-02-01 = 10\n  base 2026-01-01..2026-02-01: 1 = 10',
+      'SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 30\n' +
+        '  base 2026-02-01..2026-03-01: 1 = 10\n  calls 2026-01-01..2026-02-01: 1000 = 20',
+      'SUBSCRIPTION_CYCLE DRAFT 2026-02-01..2026-03-01 = 31.01\n' + // 1000 × 0.02 + 1 × 0.005 + 1, rounded
+        '  base 2026-03-01..2026-04-01: 1 = 10\n  calls 2026-02-01..2026-03-01: 1001 = 21.01',
+      'SUBSCRIPTION_CYCLE DRAFT 2026-03-01..2026-04-01 = 10\n' +
+        '  base 2026-04-01..2026-05-01: 1 = 10\n  calls 2026-03-01..2026-04-01: 0 = 0',
+    ]);
+  });
+
+  it('days of a bucketed meter are the days of the subscription’s timezone, also the one of 25 hours', async () => {
+    const name = newName();
+    const options = { billing_cycle: 'calendar', timezone: 'America/New_York' };
+    await world.on('2025-11-01T04:00:00Z', () => world.subscribe(name, 'Peak', options));
+    await world.send([
+      world.event(name, 'peak', { n: 5, at: '2025-11-02T04:00:00Z' }), // midnight of 2 November in New York
+      world.event(name, 'peak', { n: 7, at: '2025-11-03T04:30:00Z' }), // 23:30 of the same day, its 25th hour
+      world.event(name, 'peak', { n: 11, at: '2025-11-03T05:00:00Z' }), // the next day
+    ]);
+    await world.on('2025-12-01T05:00:00Z');
+    expect((await world.invoices(name)).at(-1).total).to.equal('18');
+  });
+
+  it('a meter that never resets is paid for what stands, in every period', async () => {
+    const name = newName();
+    await world.on('2026-01-01', () => world.subscribe(name, 'Seats'));
+    await world.on('2026-01-10', () => world.use(name, 'seats', 3));
+    await world.on('2026-02-10', () => world.use(name, 'seats', -1));
+    await world.on('2026-04-01');
+    expect((await world.invoices(name)).map(({ total }) => total)).to.deep.equal(['6', '4', '4']);
+  });
+
+  it('usage of a year on a monthly subscription comes with the twelfth invoice', async () => {
+    const name = newName();
+    await world.on('2024-01-01', () => world.subscribe(name, 'Yearly'));
+    await world.on('2024-01-05', () => world.use(name, 'calls', 2));
+    await world.on('2024-11-05', () => world.use(name, 'calls', 3));
+    await world.on('2025-01-01');
+    const said = await world.statements(name);
+    expect(said).to.deep.equal([
+      'SUBSCRIPTION_CYCLE DRAFT 2024-12-01..2025-01-01 = 5\n  calls 2024-01-01..2025-01-01: 5 = 5',
+    ]);
+  });
+
+  it('corrections below nothing are shown and billed as nothing', async () => {
+    const name = newName();
+    await world.on('2026-01-01', () => world.subscribe(name, 'Calls'));
+    await world.on('2026-01-10', () => world.use(name, 'calls', -4));
+    await world.on('2026-02-01');
+    const [invoice] = await world.invoices(name);
+    expect(invoice.invoice_status).to.equal('SKIPPED');
+    expect(invoice.line_items[0].amount).to.equal('0');
+  });
+
+  it('the preview of a running period says what the draft will say', async () => {
+    const name = newName();
+    await world.on('2026-01-01', () => world.subscribe(name, 'Pro'));
+    await world.on('2026-01-10', () => world.use(name, 'calls', 1234));
+    const preview = await world.preview(name);
+    await world.on('2026-02-01');
+    expect(saidBy(preview)).to.deep.equal(saidBy((await world.invoices(name)).at(-1)));
+  });
+
+  it('a line says what it was computed from', async () => {
+    const name = newName();
+    await world.on('2026-01-01', () => world.subscribe(name, 'Pro'));
+    await world.on('2026-01-10', () => world.use(name, 'calls', 1200));
+    await world.on('2026-02-01');
+    const [line] = await world.api.services
+      .postgres('invoice_line_items')
+      .where({ subscription_id: world.id(`subscription ${name}`), price_type: 'USAGE' });
+    expect(line.computed_from).to.deep.include({ quantity: '1200', event_count: 1, meter_id: world.id('meter calls') });
+    expect(line.computed_from.breakdown.map(({ units }: { units: string }) => units)).to.deep.equal(['1000', '200']);
+    expect(Object.keys(line.computed_from.high_water)).to.not.be.empty;
+  });
+
+  describe('late events', () => {
+    async function finalJanuary(name: string): Promise<void> {
+      await world.on('2026-01-01', () => world.subscribe(name, 'Calls'));
+      await world.on('2026-01-10', () => world.use(name, 'calls', 5));
+      await world.on('2026-02-01');
+      await world.finalize();
+    }
+
+    it('a draft takes them in when it becomes final', async () => {
+      const name = newName();
+      await world.on('2026-01-01', () => world.subscribe(name, 'Calls'));
+      await world.on('2026-01-10', () => world.use(name, 'calls', 5));
+      await world.on('2026-02-01');
+      await world.send([world.event(name, 'calls', { n: 2, at: '2026-01-20T00:00:00Z' })]);
+      await world.settle();
+      await world.finalize();
+      expect((await world.statements(name))[0]).to.contain('FINALIZED 2026-01-01..2026-02-01 = 7');
+    });
+
+    it('after that they are a line on the next invoice, once, and the final one stays as it is', async () => {
+      const name = newName();
+      await finalJanuary(name);
+      await world.send([world.event(name, 'calls', { n: 3, at: '2026-01-20T00:00:00Z' })]);
+      await world.use(name, 'calls', 1);
+      await world.on('2026-03-01');
+      await world.finalize();
+      await world.on('2026-04-01');
+      const [january, february, march] = await world.statements(name);
+      expect(january).to.contain('= 5\n');
+      expect(february).to.equal(
+        'SUBSCRIPTION_CYCLE FINALIZED 2026-02-01..2026-03-01 = 4\n' +
+          '  calls 2026-02-01..2026-03-01: 1 = 1\n  calls (late events) 2026-01-01..2026-02-01: 3 = 3',
+      );
+      expect(march).to.contain('SKIPPED');
+    });
+
+    it('what they take back lowers the next invoice to nothing at most, and the rest follows', async () => {
+      const name = newName();
+      await finalJanuary(name);
+      await world.send([world.event(name, 'calls', { n: -4, at: '2026-01-20T00:00:00Z' })]);
+      await world.use(name, 'calls', 3);
+      await world.on(
+        '2026-03-01',
+        () => world.finalize(),
+        () => world.use(name, 'calls', 10),
+      );
+      await world.on('2026-04-01');
+      const totals = (await world.invoices(name)).map(({ total }) => total);
+      expect(totals).to.deep.equal(['5', '0', '9']); // 5 − 4 + 3 + 10 = 14 in all
+    });
+  });
+
+  it('any split of a period’s events into requests gives the same invoice', async () => {
+    const amounts = fc.array(fc.integer({ min: -50, max: 500 }), { minLength: 1, maxLength: 12 });
+    await fc.assert(
+      fc.asyncProperty(amounts, fc.infiniteStream(fc.boolean()), async (values, cuts) => {
+        const [together, apart] = [newName(), newName()];
+        await world.on(
+          '2026-01-01',
+          () => world.subscribe(together, 'Pro'),
+          () => world.subscribe(apart, 'Pro'),
+        );
+        const at = (index: number) => new Date(Date.UTC(2026, 0, 2 + index, index)).toISOString();
+        await world.send(values.map((n, index) => world.event(together, 'calls', { n, at: at(index) })));
+        for (const batch of cut(
+          values.map((n, index) => world.event(apart, 'calls', { n, at: at(index) })),
+          cuts,
+        )) {
+          await world.send(batch);
+        }
+        await world.on('2026-02-01');
+        const [one, other] = [(await world.invoices(together)).at(-1), (await world.invoices(apart)).at(-1)];
+        expect(saidBy(one)).to.deep.equal(saidBy(other));
+        for (const name of [together, apart]) await world.cancel(name);
+      }),
+      { numRuns: 5 },
+    );
+  });
+});
+
+function cut<T>(values: readonly T[], cuts: fc.Stream<boolean>): T[][] {
+  const batches: T[][] = [[]];
+  for (const value of values) {
+    if (cuts.next().value && batches.at(-1)!.length > 0) batches.push([]);
+    batches.at(-1)!.push(value);
+  }
+  return batches;
+}

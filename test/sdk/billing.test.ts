@@ -1,0 +1,154 @@
+/** The published client, unmodified, drives its operations of subscriptions and invoices (decisions §1). */
+import { Flexprice } from '@flexprice/sdk';
+import { expect } from 'chai';
+import { startTestApi, type TestApi } from '../support/api.ts';
+
+describe('the published client: billing', () => {
+  let api: TestApi;
+  let sdk: Flexprice;
+  let customerId: string;
+  let planId: string;
+  let tokensId: string;
+
+  before(async () => {
+    api = await startTestApi({ now: '2026-03-15T12:00:00Z' });
+    sdk = new Flexprice({ serverURL: `${api.url}/v1`, apiKeyAuth: api.key });
+    customerId = (await sdk.customers.createCustomer({ externalId: 'acme' })).id!;
+    planId = (await sdk.plans.createPlan({ name: 'Pro' })).id!;
+    const feature = await sdk.features.createFeature({
+      name: 'Tokens',
+      type: 'metered',
+      meter: {
+        name: 'Tokens',
+        eventName: 'tokens',
+        aggregation: { type: 'SUM', field: 'n' },
+        resetUsage: 'BILLING_PERIOD',
+      },
+    });
+    const shared = {
+      billingCadence: 'RECURRING' as const,
+      billingPeriod: 'MONTHLY' as const,
+      currency: 'usd',
+      entityId: planId,
+      entityType: 'PLAN' as const,
+      priceUnitType: 'FIAT' as const,
+    };
+    await sdk.prices.createPrice({
+      ...shared,
+      billingModel: 'FLAT_FEE',
+      type: 'FIXED',
+      invoiceCadence: 'ADVANCE',
+      amount: '40',
+    });
+    const tokens = await sdk.prices.createPrice({
+      ...shared,
+      billingModel: 'TIERED',
+      tierMode: 'SLAB',
+      tiers: [{ upTo: 100, unitAmount: '0.10' }, { unitAmount: '0.05' }],
+      type: 'USAGE',
+      invoiceCadence: 'ARREAR',
+      meterId: feature.meterId!,
+    });
+    tokensId = tokens.id!;
+  });
+  after(() => api.stop());
+
+  const subscribe = (more: Record<string, unknown> = {}) =>
+    sdk.subscriptions.createSubscription({
+      customerId,
+      planId,
+      currency: 'usd',
+      billingCadence: 'RECURRING',
+      billingPeriod: 'MONTHLY',
+      ...more,
+    });
+
+  it('subscriptions: create, get, get v2, update, query, usage', async () => {
+    const created = await subscribe({
+      metadata: { a: '1' },
+      customerTimezone: 'Europe/Berlin',
+      billingCycle: 'anniversary',
+    });
+    expect(created).to.include({ subscriptionStatus: 'active', customerTimezone: 'Europe/Berlin', version: 1 });
+    expect(created.latestInvoice?.total).to.equal('40');
+    expect(created.lineItems).to.have.length(2);
+    const read = await sdk.subscriptions.getSubscription(created.id!);
+    expect(read).to.deep.equal({ ...created, latestInvoice: undefined });
+    const parts = await sdk.subscriptions.getSubscriptionV2(created.id!, 'plan,subscription_line_items.prices.meters');
+    expect(parts.plan?.id).to.equal(planId);
+    expect(parts.lineItems?.map((line) => line.price?.id)).to.include(tokensId);
+    expect((await sdk.subscriptions.updateSubscription(created.id!, {})).id).to.equal(created.id);
+    const found = await sdk.subscriptions.querySubscription({ subscriptionIds: [created.id!], withLineItems: true });
+    expect(found.items?.[0]?.lineItems).to.have.length(2);
+    const used = await sdk.subscriptions.getSubscriptionUsage({ subscriptionId: created.id! });
+    expect(used).to.include({ amount: 0, currency: 'usd', hasOverage: false });
+    expect(used.charges?.[0]).to.include({ quantity: 0, amount: 0 });
+  });
+
+  it('subscriptions: overrides, draft, activate, cancel', async () => {
+    const draft = await subscribe({
+      subscriptionStatus: 'draft',
+      overrideLineItems: [{ priceId: tokensId, tiers: [{ unitAmount: '0.01' }] }],
+    });
+    expect(draft.subscriptionStatus).to.equal('draft');
+    const active = await sdk.subscriptions.activateSubscription(draft.id!, { startDate: '2026-03-10T00:00:00Z' });
+    expect(active).to.include({ subscriptionStatus: 'active', startDate: '2026-03-10T00:00:00Z' });
+    const cancelled = await sdk.subscriptions.cancelSubscription(draft.id!, {
+      cancellationType: 'immediate',
+      cancelImmediatelyInovicePolicy: 'generate_invoice',
+      reason: 'test',
+    });
+    expect(cancelled).to.include({ subscriptionId: draft.id, status: 'cancelled' });
+  });
+
+  it('subscriptions: a refusal is the typed error', async () => {
+    const refused = await subscribe({ trialStart: '2026-03-15T12:00:00Z', trialEnd: '2026-03-20T12:00:00Z' }).then(
+      () => null,
+      (error) => error,
+    );
+    expect(refused?.statusCode).to.equal(400);
+    expect(refused?.error?.message).to.match(/trial_start/);
+  });
+
+  it('invoices: create, get, update, finalize, query, payment, void, summary', async () => {
+    const created = await sdk.invoices.createInvoice({
+      customerId,
+      currency: 'usd',
+      amountDue: '12.5',
+      subtotal: '12.5',
+      total: '12.5',
+      lineItems: [{ displayName: 'Set-up', amount: '12.5', quantity: '1' }],
+      idempotencyKey: 'order-1',
+    });
+    expect(created).to.include({ invoiceStatus: 'DRAFT', amountRemaining: '12.5' });
+    const updated = await sdk.invoices.updateInvoice(created.id!, {
+      dueDate: '2026-04-01T00:00:00Z',
+      metadata: { a: 'b' },
+    });
+    expect(updated.dueDate).to.equal('2026-04-01T00:00:00Z');
+    expect((await sdk.invoices.finalizeInvoice(created.id!)).message).to.be.a('string');
+    const final = await sdk.invoices.getInvoice(created.id!);
+    expect(final.invoiceNumber).to.match(/^INV-202603-\d{5}$/);
+    const found = await sdk.invoices.queryInvoice({ invoiceIds: [created.id!], amountDueGt: 12, skipLineItems: false });
+    expect(found.items?.[0]?.lineItems).to.have.length(1);
+    const paid = await sdk.invoices.updateInvoicePaymentStatus(created.id!, { paymentStatus: 'SUCCEEDED' });
+    expect(paid).to.include({ paymentStatus: 'SUCCEEDED', amountRemaining: '0' });
+    const other = await sdk.invoices.createInvoice({
+      customerId,
+      currency: 'usd',
+      amountDue: '1',
+      subtotal: '1',
+      total: '1',
+    });
+    expect((await sdk.invoices.voidInvoice(other.id!)).message).to.be.a('string');
+    const summary = await sdk.invoices.getCustomerInvoiceSummary(customerId);
+    expect(summary.summaries?.[0]?.currency).to.equal('usd');
+  });
+
+  it('invoices: preview', async () => {
+    const { id } = await subscribe();
+    const preview = await sdk.invoices.getInvoicePreview({ subscriptionId: id! });
+    expect(preview).to.include({ subtotal: '40', subscriptionId: id });
+    expect(preview.lineItems).not.to.have.length(0);
+  });
+});

@@ -1,0 +1,293 @@
+/**
+ * A small language of timelines: on a date somebody subscribes, uses, cancels; the clock moves on, the scheduler runs, and
+ * the invoices read so. On real databases, over real HTTP, with the real pipeline and a clock that only the test moves.
+ *
+ *   const world = await startWorld();
+ *   await world.plan('Pro', [fixed('10', { invoice_cadence: 'ADVANCE' }), usage('calls', '0.01')]);
+ *   await world.on('2026-01-01', () => world.subscribe('acme', 'Pro'));
+ *   await world.on('2026-01-10', () => world.use('acme', 'calls', 120));
+ *   await world.on('2026-02-01');
+ *   expect(await world.invoices('acme')).to.deep.equal([…]);
+ */
+import { expect } from 'chai';
+import { type BillingReport, billDuePeriods } from '../../actions/bill-period.ts';
+import { type FinalizationReport, finalizeDueInvoices } from '../../actions/finalize-due-invoices.ts';
+import { routes } from '../../api/resources.ts';
+import type { Route } from '../../api/route.ts';
+import { ingestRoutes } from '../../api/events/ingest.ts';
+import { invoiceRoutes } from '../../api/invoices/routes.ts';
+import { subscriptionRoutes } from '../../api/subscriptions/routes.ts';
+import { Decimal } from '../../core/decimal.ts';
+import { type RunningPipeline, startPipeline } from '../../pipeline/pipeline.ts';
+import { startTestApi, type TestApi } from './api.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
+type Answer = any;
+type Fields = Record<string, unknown>;
+
+export type PriceTerms = Fields & { meter?: string };
+
+/** A charge for something that is there, in arrears unless it says otherwise. */
+export function fixed(amount: string, fields: Fields = {}): PriceTerms {
+  return { type: 'FIXED', billing_model: 'FLAT_FEE', amount, invoice_cadence: 'ARREAR', ...fields };
+}
+
+/** A charge for what the meter of this name measures. */
+export function usage(meter: string, amount: string, fields: Fields = {}): PriceTerms {
+  return { meter, type: 'USAGE', billing_model: 'FLAT_FEE', amount, invoice_cadence: 'ARREAR', ...fields };
+}
+
+/** Slabs of `[up_to, unit_amount, flat_amount]`. */
+export function tiers(meter: string, slabs: [number | null, string, string?][], fields: Fields = {}): PriceTerms {
+  const asTiers = slabs.map(([up_to, unit_amount, flat_amount]) => ({ up_to, unit_amount, flat_amount }));
+  return {
+    meter,
+    type: 'USAGE',
+    billing_model: 'TIERED',
+    tier_mode: 'SLAB',
+    tiers: asTiers,
+    invoice_cadence: 'ARREAR',
+    ...fields,
+  };
+}
+
+export async function startWorld(options: { now?: string } = {}): Promise<World> {
+  const extra = [...ingestRoutes, ...subscriptionRoutes, ...invoiceRoutes];
+  const listed = new Set(routes.map(place));
+  const api = await startTestApi({
+    now: options.now ?? '2026-01-01T00:00:00Z',
+    routes: [...routes, ...extra.filter((route) => !listed.has(place(route)))],
+  });
+  const { logger, clock, config } = api.services;
+  const pipeline = await startPipeline(api.services, {
+    owner: 'the world',
+    slice_events_max: config.SLICE_EVENTS_MAX,
+    logger,
+    clock,
+  });
+  return new World(api, pipeline);
+}
+
+function place({ method, path }: Route): string {
+  return `${method} ${path}`;
+}
+
+export class World {
+  readonly api: TestApi;
+  readonly #pipeline: RunningPipeline;
+  readonly #ids = new Map<string, string>();
+  #now: Date;
+
+  constructor(api: TestApi, pipeline: RunningPipeline) {
+    this.api = api;
+    this.#pipeline = pipeline;
+    this.#now = api.services.clock();
+  }
+
+  get now(): Date {
+    return this.#now;
+  }
+
+  /** Moves the clock, lets the scheduler do what has fallen due by then, and then does the deeds of the day. */
+  async on(date: string, ...deeds: (() => Promise<unknown>)[]): Promise<void> {
+    this.at(date);
+    await this.bill();
+    for (const deed of deeds) await deed();
+  }
+
+  /** Moves the clock and nothing else: the scheduler was away. */
+  at(date: string): void {
+    this.#now = new Date(date.length === 10 ? `${date}T00:00:00Z` : date);
+    this.api.setNow(this.#now);
+  }
+
+  async bill(): Promise<BillingReport> {
+    await this.settle();
+    const report = await billDuePeriods(this.api.services, this.#now);
+    if (report.failed.length > 0) throw report.failed[0]!.error;
+    expect(report.waiting, 'subscriptions that wait for usage').to.deep.equal([]);
+    return report;
+  }
+
+  /** The job that makes rested drafts final; without a delay it takes every draft. */
+  async finalize(delay_seconds = 0): Promise<FinalizationReport> {
+    const report = await finalizeDueInvoices(this.api.services, { now: this.#now, delay_seconds });
+    if (report.failed.length > 0) throw report.failed[0]!.error;
+    return report;
+  }
+
+  async meter(name: string, aggregation: Fields = { type: 'SUM', field: 'n' }, fields: Fields = {}): Promise<Answer> {
+    const meter = await this.post('/meters', { name, event_name: name, aggregation, ...fields });
+    this.#ids.set(`meter ${name}`, meter.id);
+    return meter;
+  }
+
+  async plan(name: string, prices: readonly PriceTerms[]): Promise<Answer> {
+    const plan = await this.post('/plans', { name });
+    this.#ids.set(`plan ${name}`, plan.id);
+    for (const price of prices) await this.price(name, price);
+    return plan;
+  }
+
+  async price(plan: string, { meter, ...terms }: PriceTerms): Promise<Answer> {
+    return this.post('/prices', {
+      entity_type: 'PLAN',
+      entity_id: this.id(`plan ${plan}`),
+      currency: 'usd',
+      billing_period: 'MONTHLY',
+      billing_period_count: 1,
+      billing_cadence: 'RECURRING',
+      price_unit_type: 'FIAT',
+      // Prices are there from the beginning, whatever the clock of the test shows.
+      start_date: '2020-01-01T00:00:00Z',
+      ...(meter === undefined ? {} : { meter_id: this.id(`meter ${meter}`) }),
+      ...terms,
+    });
+  }
+
+  /** Makes the customer, known by this name, when there is none. */
+  async subscribe(customer: string, plan: string, fields: Fields = {}): Promise<Answer> {
+    if (!this.#ids.has(`customer ${customer}`)) {
+      const made = await this.post('/customers', { external_id: customer, name: customer });
+      this.#ids.set(`customer ${customer}`, made.id);
+    }
+    const subscription = await this.post('/subscriptions', {
+      external_customer_id: customer,
+      plan_id: this.id(`plan ${plan}`),
+      currency: 'usd',
+      billing_period: 'MONTHLY',
+      billing_period_count: 1,
+      ...fields,
+    });
+    this.#ids.set(`subscription ${customer}`, subscription.id);
+    return subscription;
+  }
+
+  cancel(customer: string, fields: Fields = { cancellation_type: 'immediate' }): Promise<Answer> {
+    return this.post(`/subscriptions/${this.id(`subscription ${customer}`)}/cancel`, fields);
+  }
+
+  /** One event of so many units, now or at another instant. */
+  use(customer: string, event_name: string, n: number | string, fields: Fields = {}): Promise<void> {
+    return this.send([this.event(customer, event_name, { n, ...fields })]);
+  }
+
+  event(
+    customer: string,
+    event_name: string,
+    { n, at, event_id }: { n: number | string; at?: string; event_id?: string },
+  ): Fields {
+    const timestamp = at === undefined ? this.#now.toISOString() : at;
+    return { event_id, event_name, external_customer_id: customer, timestamp, properties: { n }, source: 'world' };
+  }
+
+  async send(events: readonly Fields[]): Promise<void> {
+    for (let from = 0; from < events.length; from += 1000) {
+      const answer = await this.api.request('POST', '/events/bulk', {
+        body: { events: events.slice(from, from + 1000) },
+      });
+      expect(answer.status, answer.text).to.equal(202);
+    }
+  }
+
+  /** Resolves when every event that was accepted has had its effect, and every meter is live. */
+  async settle(): Promise<void> {
+    const { log, postgres } = this.api.services;
+    const deadline = performance.now() + 30_000;
+    for (;;) {
+      const lag = (await log.lag()).reduce((sum, partition) => sum + partition.unprocessed_records, 0);
+      const [{ count }] = (await postgres('meters').where({ status: 'published', state: 'backfilling' }).count()) as [
+        { count: string },
+      ];
+      if (lag === 0 && Number(count) === 0) return;
+      if (performance.now() > deadline)
+        throw new Error(`the pipeline is still ${lag} records and ${count} meters behind`);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  async subscription(customer: string): Promise<Answer> {
+    return this.get(`/subscriptions/${this.id(`subscription ${customer}`)}`);
+  }
+
+  async preview(customer: string): Promise<Answer> {
+    await this.settle();
+    const answer = await this.api.request('POST', '/invoices/preview', {
+      body: { subscription_id: this.id(`subscription ${customer}`) },
+    });
+    expect(answer.status, answer.text).to.equal(200);
+    return answer.body;
+  }
+
+  /** The customer's invoices with their lines, oldest first, skipped ones included. */
+  async invoices(customer: string): Promise<Answer[]> {
+    const invoice_status = ['DRAFT', 'FINALIZED', 'SKIPPED', 'VOIDED'];
+    const body = { subscription_id: this.id(`subscription ${customer}`), invoice_status, limit: 1000 };
+    const { items } = (await this.api.request('POST', '/invoices/search', { body })).body;
+    const whole = await Promise.all(items.map(({ id }: Answer) => this.get(`/invoices/${id}`)));
+    return whole.sort((a, b) => a.billing_sequence - b.billing_sequence);
+  }
+
+  /** Each invoice as a few lines of text, for reading and comparing. */
+  async statements(customer: string): Promise<string[]> {
+    return (await this.invoices(customer)).map(statement);
+  }
+
+  async post(path: string, body: Fields): Promise<Answer> {
+    const answer = await this.api.request('POST', path, { body });
+    expect(answer.status, `POST ${path}: ${answer.text}`).to.be.oneOf([200, 201]);
+    return answer.body;
+  }
+
+  async get(path: string): Promise<Answer> {
+    const answer = await this.api.request('GET', path);
+    expect(answer.status, `GET ${path}: ${answer.text}`).to.equal(200);
+    return answer.body;
+  }
+
+  id(what: string): string {
+    const id = this.#ids.get(what);
+    if (id === undefined) throw new Error(`the world has no ${what}`);
+    return id;
+  }
+
+  async stop(): Promise<void> {
+    await this.#pipeline.stop();
+    await this.api.stop();
+  }
+}
+
+/** `DRAFT 2026-01-01..2026-02-01 = 12.5`, then one `display name: quantity = amount` per line. */
+export function statement(invoice: Answer): string {
+  const span = (record: Answer) => `${shortDate(record.period_start)}..${shortDate(record.period_end)}`;
+  const head = `${invoice.billing_reason} ${invoice.invoice_status} ${span(invoice)} = ${plain(invoice.total)}`;
+  const lines = invoice.line_items.map(
+    (line: Answer) => `  ${line.display_name} ${span(line)}: ${plain(line.quantity)} = ${plain(line.amount)}`,
+  );
+  return [head, ...lines].join('\n');
+}
+
+/** What an invoice says, without what makes it this record: for comparing a preview with its draft. */
+export function saidBy(invoice: Answer) {
+  const { subtotal, total, amount_due, line_items } = invoice;
+  const lines = line_items.map((line: Answer) => ({
+    name: line.display_name,
+    quantity: line.quantity,
+    amount: line.amount,
+    ...dates(line),
+  }));
+  return { subtotal, total, amount_due, ...dates(invoice), lines };
+}
+
+function dates({ period_start, period_end }: Answer) {
+  return { from: Date.parse(period_start), to: Date.parse(period_end) };
+}
+
+function shortDate(timestamp: string): string {
+  const iso = new Date(timestamp).toISOString();
+  return iso.endsWith('T00:00:00.000Z') ? iso.slice(0, 10) : iso.slice(0, 16);
+}
+
+function plain(amount: string): string {
+  return new Decimal(amount).toFixed();
+}

@@ -1,0 +1,225 @@
+// What a linter cannot know about this house (ARCHITECTURE.md). Each rule says its reason when it is broken; an exception
+// is a line in the rule's own list, with a reason of its own.
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, dirname, join, relative, sep } from 'node:path';
+import { expect } from 'chai';
+import { readConfig } from '../config.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+const OWN = 'test/tidy.test.ts';
+const NOT_OURS = ['node_modules', '.git', '.farthing', 'coverage', 'package-lock.json', 'LICENSE', '.env'];
+
+const files = filesBelow(ROOT);
+const code = files.filter((file) => /\.(ts|mjs)$/.test(file) && file !== OWN);
+const production = code.filter((file) => !/^(test|bench)\//.test(file) && file !== 'run.mjs');
+const inFolders = (...folders: string[]) =>
+  production.filter((file) => folders.some((each) => file.startsWith(`${each}/`)));
+
+/** No line of these files may match; `except` lists files with the reason why they may. */
+type LineRule = { name: string; why: string; in: string[]; never: RegExp; except?: Record<string, string> };
+
+const LINE_RULES: LineRule[] = [
+  {
+    name: 'a model is asked through its tenant and environment',
+    why: 'a bare .query() reads every tenant; use the model’s own questions, which are scoped by construction',
+    in: production,
+    never: /\b(?:[A-Z]\w*|model|this)\.(?:query|relatedQuery|knexQuery)\(|\.\$(?:query|relatedQuery)\(/,
+    except: { 'storage/models/model.ts': 'the one place where the scope is added' },
+  },
+  {
+    name: 'a statement of SQL stands in storage or sql',
+    why: 'storage is the only code that speaks SQL: give the statement a name there',
+    in: inFolders('core', 'actions', 'integrations', 'api', 'pipeline', 'scheduler'),
+    never: /\b(?:transaction|trx|database|postgres|knex)\.raw\(/,
+  },
+  {
+    name: 'settings are read by config.ts',
+    why: 'a setting that is read elsewhere has no default in .env.example, no check and no test',
+    in: code,
+    never: /\bprocess\.env\b/,
+    except: {
+      'config.ts': 'the reader',
+      'run.mjs': 'runs before anything is installed',
+      'test/examples/examples.test.ts': 'another file of examples can be named',
+      'test/kafka/compose.test.ts': 'hands its environment to a child process',
+      'test/storage/embedded/postgres.test.ts': 'hands its path to a child process',
+      ...Object.fromEntries(
+        code.filter((file) => file.startsWith('test/support/')).map((file) => [file, 'test support']),
+      ),
+    },
+  },
+  {
+    name: 'core and actions know no clock',
+    why: 'the entrance says what time it is: what is decided then depends on its arguments only, and tests can move the clock',
+    in: inFolders('core', 'actions'),
+    never: /new Date\(\)|\bDate\.now\(|\bperformance\.now\(|\bTemporal\.Now\b/,
+  },
+  {
+    name: 'core knows no chance',
+    why: 'ids and random choices are arguments, so that the same input gives the same result',
+    in: inFolders('core'),
+    never: /\bMath\.random\(|\brandomUUID\b|\brandomBytes\b/,
+  },
+  {
+    name: 'money and quantities are never JavaScript numbers',
+    why: 'a double holds 15 digits and no tenth exactly; Decimal takes the text as it is',
+    in: inFolders('core/billing', 'core/pricing', 'core/wallet', 'core/invoice', 'actions'),
+    never: /\bparseFloat\(|\bNumber\([^)]*\b\w*(?:amount|quantity|price|total|balance|credit)\w*|\.toNumber\(/i,
+  },
+  {
+    name: 'everything that is passed on is named',
+    why: 'export * hides where a thing comes from; import it from the file that has it',
+    in: code,
+    never: /^export \*/,
+  },
+  {
+    name: 'no test is skipped and none excludes the others',
+    why: 'a test that does not run says nothing; fix it or take it out',
+    in: code,
+    never:
+      /\b(?:describe|context|suite|it|specify|test)\.(?:only|skip)\(|\bx(?:it|describe|context|specify)\(|\bthis\.skip\(/,
+  },
+  {
+    name: 'nothing is left for later in a comment',
+    why: 'what is open belongs into an issue, where somebody looks',
+    in: files.filter((file) => file !== OWN),
+    never: /\b(?:TODO|FIXME|HACK|TBD)\b|not implemented|lorem ipsum/,
+  },
+  {
+    name: 'no path and no host of one machine',
+    why: 'it holds on the machine of its writer only',
+    in: files.filter((file) => file !== OWN),
+    never: /(?:^|[^\w.])\/(?:root|work|home|Users)\/|https?:\/\/(?:registry|repo|repo1|deb|pypi|proxy|snapshot)\./,
+  },
+  {
+    name: 'documents say what is, in plain words',
+    why: 'praise tells the reader nothing that can be checked',
+    in: files.filter((file) => file.endsWith('.md')),
+    never:
+      /\b(?:blazing|seamless(?:ly)?|effortless(?:ly)?|cutting-edge|world-class|battle-tested|game-chang\w+|enterprise-grade)\b/i,
+  },
+];
+
+describe('the house is tidy', () => {
+  for (const rule of LINE_RULES) {
+    it(rule.name, () => {
+      expect(linesThatMatch(rule), rule.why).to.deep.equal([]);
+    });
+  }
+
+  it('each folder and file has a name that says what is in it', () => {
+    const vague = [
+      'utils',
+      'util',
+      'helpers',
+      'helper',
+      'common',
+      'types',
+      'services',
+      'controllers',
+      'repositories',
+      'dto',
+      'misc',
+      'lib',
+    ];
+    // api/services.ts is the record of what main.ts hands to every request, not a folder of services.
+    const allowed = ['api/services.ts'];
+    const found = code.filter(
+      (file) => !allowed.includes(file) && file.split('/').some((part) => vague.includes(part.replace(/\.\w+$/, ''))),
+    );
+    expect(found, 'a thing without a better name belongs to the concept that uses it').to.deep.equal([]);
+  });
+
+  it('index.ts is a table of contents and nothing else', () => {
+    const contents = ['core/metering/aggregations/index.ts', 'core/pricing/index.ts', 'integrations/index.ts'];
+    const found = code.filter((file) => basename(file) === 'index.ts' && !contents.includes(file));
+    expect(found, 'a barrel hides who uses what and makes cycles; import from the file itself').to.deep.equal([]);
+  });
+
+  it('each file of core opens with the rule that it implements', () => {
+    const found = inFolders('core').filter((file) => !/^\/[/*]/.test(read(file)));
+    expect(found, 'who reads a rule of money must find its words and its source first').to.deep.equal([]);
+  });
+
+  it('a file stays below 400 lines', () => {
+    // A longer file is listed here with its reason. Tests are tables and as long as their rules have cases.
+    const listed: Record<string, string> = {};
+    const long = production.filter((file) => read(file).split('\n').length > 401);
+    expect(
+      long,
+      'would somebody who looks for a line know that it is here? Split it, or list it with a reason',
+    ).to.have.members(Object.keys(listed));
+  });
+
+  it('files of sql have a number of their own in their folder', () => {
+    const sql = files.filter((file) => /^sql\/(postgres|clickhouse)\/[^/]+\.sql$/.test(file));
+    expect(sql).to.be.an('array').that.is.not.empty;
+    const misnamed = sql.filter((file) => !/^\d{4}-[a-z0-9-]+\.sql$/.test(basename(file)));
+    expect(misnamed, 'the name gives the order: NNNN-name.sql').to.deep.equal([]);
+    const numbers = sql.map((file) => `${dirname(file)}/${basename(file).slice(0, 4)}`);
+    const twice = numbers.filter((number, index) => numbers.indexOf(number) !== index);
+    expect(twice, 'two files with one number have no order').to.deep.equal([]);
+  });
+
+  it('each script of package.json is one of run.mjs, and what it runs is there', () => {
+    const scripts: Record<string, string> = JSON.parse(read('package.json')).scripts;
+    for (const [name, command] of Object.entries(scripts)) expect(command).to.equal(`node run.mjs ${name}`);
+    const launcher = read('run.mjs');
+    const table = launcher.slice(launcher.indexOf('const SCRIPTS'), launcher.indexOf('\n};'));
+    const names = [...table.matchAll(/^ {2}'?([a-z:]+)'?: \{/gm)].map(([, name]) => name);
+    expect(names).to.have.members(Object.keys(scripts));
+    const targets = [...table.matchAll(/file: '([^']+)'/g)].map(([, file]) => file);
+    expect(files, 'the first command in a fresh clone must find its file').to.include.members(targets);
+  });
+});
+
+describe('.env.example', () => {
+  const lines = [...read('.env.example').matchAll(/^(# )?([A-Z][A-Z_]*)=(.*)$/gm)];
+  const settings = lines.map(([, comment, name, value]) => ({
+    name: name ?? '',
+    value: value ?? '',
+    set: comment === undefined,
+  }));
+
+  it('lists the settings of config.ts, each once', () => {
+    const inConfig = [...read('config.ts').matchAll(/^ {2}([A-Z][A-Z_]*):/gm)].map(([, name]) => name);
+    expect(settings.map(({ name }) => name)).to.have.members(inConfig);
+  });
+
+  it('shows the default of each, and leaves commented out what has none', () => {
+    const defaults = Object.entries(readConfig({})).filter(([, value]) => value !== undefined);
+    const shown = settings.filter(({ set }) => set).map(({ name, value }) => [name, value]);
+    expect(shown).to.have.deep.members(defaults.map(([name, value]) => [name, String(value)]));
+  });
+
+  it('is accepted by config.ts with every comment taken away', () => {
+    const all = Object.fromEntries(settings.map(({ name, value }) => [name, value]));
+    const config: Record<string, unknown> = readConfig(all);
+    for (const { name, value } of settings) expect(String(config[name]), name).to.equal(value);
+  });
+});
+
+function linesThatMatch({ in: where, never, except = {} }: LineRule): string[] {
+  return where
+    .filter((file) => !(file in except))
+    .flatMap((file) =>
+      read(file)
+        .split('\n')
+        .flatMap((line, index) => (never.test(line) ? [`${file}:${index + 1}: ${line.trim()}`] : [])),
+    );
+}
+
+function read(file: string): string {
+  return readFileSync(join(ROOT, file), 'utf8');
+}
+
+/** Every text file of the project, as paths with forward slashes. */
+function filesBelow(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    const name = relative(ROOT, path).split(sep).join('/');
+    if (NOT_OURS.includes(name) || entry.name === 'node_modules') return [];
+    if (entry.isDirectory()) return filesBelow(path);
+    return /\.(png|jpg|ico|gz|zip|woff2?|csv|tmp)$/.test(name) ? [] : [name];
+  });
+}
