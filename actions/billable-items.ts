@@ -66,7 +66,6 @@ function billableItem(record: SubscriptionLineItemModel, { price, meter, subscri
     quantity: new Decimal(record.quantity),
     display_name: record.display_name || record.meter_display_name || record.plan_display_name || record.price_id,
     meter_id: meter?.id ?? null,
-    meter_version: meter === null ? null : String(meter.version),
     record,
     price_record: price,
     meter,
@@ -90,6 +89,7 @@ export async function usageReader(
   stores: Stores,
   database: Database,
   subscription: SubscriptionModel,
+  { now }: { now?: Date } = {},
 ): Promise<Measure> {
   const scope = scopeOf(subscription);
   const customer = await CustomerModel.fetch(scope, subscription.customer_id, { database });
@@ -102,6 +102,7 @@ export async function usageReader(
       end_ms: window.end,
       timezone: subscription.timezone,
       billing_anchor_ms: instant(subscription.billing_anchor),
+      ...(now === undefined ? {} : { now_ms: now.getTime() }),
     });
   };
 }

@@ -70,6 +70,7 @@ async function replaceLines(stores: Stores, transaction: Database, subject: Subj
     period,
     reference,
     invoice_id: invoice.id,
+    now,
   });
 
   await InvoiceLineItemModel.in(invoice, transaction).where({ invoice_id: invoice.id }).delete();

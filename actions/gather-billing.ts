@@ -18,6 +18,7 @@ export type BillingTarget = {
   readonly reference: ReferencePoint;
   /** The invoice that is computed anew: its own lines do not count as invoiced elsewhere. */
   readonly invoice_id?: string;
+  readonly now: Date;
 };
 
 export type Planned = {
@@ -38,22 +39,17 @@ export async function planFromStores(stores: Stores, database: Database, target:
     reference,
     invoiced: new Set(lines.map((line) => line.key)),
   };
-  const measure = await usageReader(stores, database, subscription);
+  const measure = await usageReader(stores, database, subscription, { now: target.now });
   const usage = new Map<string, MeasuredUsage>();
   let usage_as_of_ms: number | null = null;
   for (const { item, service, usage_window } of openCharges(question)) {
     if (usage_window === null) continue;
     const measured = await measure(item, usage_window);
     usage.set(chargeKey(item.id, service), measured);
-    usage_as_of_ms = Math.min(usage_as_of_ms ?? Number.POSITIVE_INFINITY, knownUntil(item, measured));
+    usage_as_of_ms = Math.min(usage_as_of_ms ?? Number.POSITIVE_INFINITY, instant(measured.as_of));
   }
   const closed = reference === 'period_start' ? [] : await gatherClosedCharges(lines, items, measure);
 
   const plan = planInvoice({ ...question, currency: subscription.currency, usage, closed });
   return { plan, usage_as_of_ms };
-}
-
-/** A meter that still counts the events from before it was made knows nothing yet. */
-function knownUntil(item: BillableItem, measured: MeasuredUsage): number {
-  return item.meter?.state === 'backfilling' ? Number.NEGATIVE_INFINITY : instant(measured.as_of);
 }

@@ -80,7 +80,8 @@ function recordedCharge(item: BillableItem, group: readonly InvoicedLine[]): Rec
   const newest = group.at(-1)!.line.computed_from;
   // A draft is computed anew before it becomes final: it takes its late events in by itself.
   if (first.invoice_status === 'DRAFT' || first.line.price_type !== 'USAGE') return undefined;
-  if (!newest?.window_start || !newest.window_end || newest.meter_version !== item.meter_version) return undefined;
+  if (!newest?.window_start || !newest.window_end || newest.meter_version !== String(item.meter?.version))
+    return undefined;
   return {
     item,
     service: first.service,

@@ -33,7 +33,7 @@ export async function previewInvoice(
   if (subscription.subscription_status === 'cancelled')
     throw notAllowed('a cancelled subscription has no next invoice', { id: subscription.id });
   const { period, reference, reason } = nextInvoice(subscription, request);
-  const { plan } = await planFromStores(stores, database, { subscription, period, reference });
+  const { plan } = await planFromStores(stores, database, { subscription, period, reference, now });
 
   const record = invoiceRecord({ subscription, period, reason, plan }, '', now);
   const invoice = { ...record, invoice_status: 'DRAFT' as const, idempotency_key: null };

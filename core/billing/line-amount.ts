@@ -21,7 +21,6 @@ export type PricedItem = BilledItem & {
   readonly quantity: Decimal;
   readonly display_name: string;
   readonly meter_id: string | null;
-  readonly meter_version: string | null;
 };
 
 /** What the meter of a usage charge measured in the charge's window. */
@@ -31,6 +30,8 @@ export type MeasuredUsage = {
   readonly buckets: readonly (readonly Decimal[])[] | null;
   readonly as_of: string;
   readonly high_water: Readonly<Record<string, string>>;
+  /** Which definition of the meter counted. */
+  readonly meter_version: number;
 };
 
 export type LineAmount = {
@@ -76,7 +77,7 @@ export function usageCharge(
     computed_from: {
       price: priceSnapshot(item.price),
       meter_id: item.meter_id,
-      meter_version: item.meter_version,
+      meter_version: String(measured.meter_version),
       window_start: formatTimestamp(window.start),
       window_end: formatTimestamp(window.end),
       quantity: measured.quantity.toFixed(),

@@ -79,8 +79,9 @@ export class BucketAggregator {
     if (customer === this.lastCustomer && this.customers.length > 0) return this.lastNumber;
     let number = this.customerNumbers.get(customer);
     if (number === undefined) {
-      number = this.customers.push(customer) - 1;
-      this.customerNumbers.set(customer, number);
+      const copy = detached(customer);
+      number = this.customers.push(copy) - 1;
+      this.customerNumbers.set(copy, number);
     }
     this.lastCustomer = customer;
     this.lastNumber = number;
@@ -96,6 +97,11 @@ export class BucketAggregator {
     this.lastMeters = meters;
     return meters;
   }
+}
+
+/** A copy that does not point into the text of the batch that it was cut from: it is looked up again and again. */
+function detached(text: string): string {
+  return ` ${text}`.slice(1);
 }
 
 function groupOf(buckets: MeterBuckets, group_key: string): Group {

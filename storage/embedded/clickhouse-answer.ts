@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { open, rm } from 'node:fs/promises';
+import { type FileHandle, open, rm } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -24,8 +24,9 @@ export async function answer(request: Request, response: ServerResponse, served:
   if (statement.kind === 'insert') return answerInsert(request, response, served);
   if (statement.kind === 'other') return answerSmall(request, response, served);
   const format = statement.format ?? request.default_format;
-  if (request.waits_for_end || !statement.streams || !CUTTABLE.has(format))
-    return answerFromFile(request, response, { ...served, format });
+  const in_pieces = statement.streams && CUTTABLE.has(format);
+  if (!in_pieces) return answerFromFile(request, response, { ...served, format });
+  if (request.waits_for_end) return answerHeld(request, response, { ...served, format });
   return answerStream(request, response, { ...served, format });
 }
 
@@ -108,6 +109,42 @@ async function answerFromFile(request: Request, response: ServerResponse, option
   } finally {
     await rm(path, { force: true });
   }
+}
+
+/** As much of an answer as is kept in memory until the statement has ended; what is longer goes to the disk. */
+const HELD_BYTES_MAX = 4 * 1024 * 1024;
+
+async function answerHeld(request: Request, response: ServerResponse, options: ReadOptions): Promise<void> {
+  const { engine, spool, format } = options;
+  let [held, bytes]: [Uint8Array[], number] = [[], 0];
+  let file: FileHandle | undefined;
+  try {
+    await engine.with(untilGone(request, response), async (connection) => {
+      for await (const piece of connection.stream(withoutFormat(request.statement), format)) {
+        held.push(piece);
+        bytes += piece.length;
+        if (bytes <= HELD_BYTES_MAX) continue;
+        file ??= await openUnnamed(spool.resultPath());
+        await file.appendFile(Buffer.concat(held));
+        [held, bytes] = [[], 0];
+      }
+    });
+    beginAnswer(response, { format, summary: {} });
+    if (!file) return void gzipped(request, response).end(Buffer.concat(held));
+    await file.appendFile(Buffer.concat(held));
+    const source = file.createReadStream({ start: 0 });
+    file = undefined; // The stream closes it.
+    await sendAll(source, request, response);
+  } finally {
+    await file?.close();
+  }
+}
+
+/** Nobody else opens it, so its name can go at once and the file goes with us. */
+async function openUnnamed(path: string): Promise<FileHandle> {
+  const file = await open(path, 'wx+', 0o600);
+  await rm(path);
+  return file;
 }
 
 /** The answer goes out while the statement runs, as fast as the reader takes it. */

@@ -38,14 +38,14 @@ export async function summarizeInvoices(
         group by f.currency
      )
      select f.currency,
-            sum(f.total)::text as total_revenue_amount,
-            coalesce(sum(f.amount_remaining) filter (where f.unpaid), 0)::text as total_unpaid_amount,
-            coalesce(sum(f.amount_remaining) filter (where f.overdue), 0)::text as total_overdue_amount,
+            trim_scale(sum(f.total))::text as total_revenue_amount,
+            trim_scale(coalesce(sum(f.amount_remaining) filter (where f.unpaid), 0))::text as total_unpaid_amount,
+            trim_scale(coalesce(sum(f.amount_remaining) filter (where f.overdue), 0))::text as total_overdue_amount,
             count(*)::int as total_invoice_count,
             (count(*) filter (where f.unpaid))::int as unpaid_invoice_count,
             (count(*) filter (where f.overdue))::int as overdue_invoice_count,
-            coalesce(max(c.usage), 0)::text as unpaid_usage_charges,
-            coalesce(max(c.fixed), 0)::text as unpaid_fixed_charges
+            trim_scale(coalesce(max(c.usage), 0))::text as unpaid_usage_charges,
+            trim_scale(coalesce(max(c.fixed), 0))::text as unpaid_fixed_charges
        from final f left join charges c on c.currency = f.currency
       group by f.currency
       order by sum(f.total) desc, f.currency`,

@@ -46,12 +46,11 @@ function item(id: string, price: PriceTerms, changes: Partial<PricedItem> = {}):
     quantity: new Decimal(1),
     display_name: id,
     meter_id: null,
-    meter_version: null,
     ...changes,
   };
 }
 const usageItem = (price: PriceTerms, id = 'usage') =>
-  item(id, price, { price_type: 'USAGE', meter_id: 'meter_1', meter_version: '1', reset_usage: 'BILLING_PERIOD' });
+  item(id, price, { price_type: 'USAGE', meter_id: 'meter_1', reset_usage: 'BILLING_PERIOD' });
 
 function measured(quantity: string, changes: Partial<MeasuredUsage> = {}): MeasuredUsage {
   const high_water = { '0': '17' };
@@ -60,6 +59,7 @@ function measured(quantity: string, changes: Partial<MeasuredUsage> = {}): Measu
     event_count: 3,
     buckets: null,
     as_of: '2026-02-01T00:00:10.000Z',
+    meter_version: 1,
     high_water,
     ...changes,
   };

@@ -1,0 +1,60 @@
+/** `npm start`: the whole service in one process tree, on the embedded stores unless URLs are configured. */
+import { readConfig } from './config.ts';
+import { FarthingError } from './core/error.ts';
+import { type RunningService, startService } from './service.ts';
+
+async function main(): Promise<void> {
+  const config = readConfig();
+  let ending = false;
+  let running: RunningService | undefined;
+  const end = async (code: number) => {
+    if (ending) return;
+    ending = true;
+    await running?.stop();
+    process.exit(code);
+  };
+  const starting = startService(config, {
+    onDeath: (part, detail) => {
+      if (ending) return;
+      console.error(`farthing: ${part} ended unexpectedly (${detail}); stopping, the next start recovers`);
+      void end(1);
+    },
+  });
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (ending) return;
+      console.log(`farthing: ${signal}, draining …`);
+      void starting.then(() => end(0), () => end(1));
+    });
+  }
+  running = await starting;
+  console.log(welcome(running));
+}
+
+function welcome({ url, api_key }: RunningService): string {
+  const key = api_key ?? '$FARTHING_API_KEY';
+  const event = '{"event_name":"api_call","external_customer_id":"acme","properties":{"tokens":"12"}}';
+  return [
+    `base URL   ${url}/v1`,
+    api_key === null
+      ? 'API key    as shown at the first start (set BOOTSTRAP_API_KEY to add one)'
+      : `API key    ${api_key}   (shown once)`,
+    `docs       ${url}/docs`,
+    `try        curl -s ${url}/v1/events -H 'x-api-key: ${key}' -H 'content-type: application/json' -d '${event}'`,
+    `farthing is ready at ${url}`,
+  ].join('\n');
+}
+
+/** What a person at the terminal can do something about is one line; anything else keeps its stack. */
+function explain(error: unknown): string {
+  const { code, message, stack } = error as { code?: string; message?: string; stack?: string };
+  if (code === 'EADDRINUSE') return 'the port is taken: set PORT to another one';
+  if (code === 'EACCES') return `not allowed: ${message}`;
+  if (error instanceof FarthingError || /^(configuration|data directory|embedded)/i.test(message ?? '')) return message!;
+  return stack ?? String(error);
+}
+
+main().catch((error: unknown) => {
+  console.error(`farthing: ${explain(error)}`);
+  process.exit(1);
+});
