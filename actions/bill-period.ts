@@ -13,6 +13,7 @@ import { dueSubscriptions } from '../storage/due-billing.ts';
 import { SubscriptionModel } from '../storage/models/subscription.ts';
 import type { Database, Stores } from '../storage/stores.ts';
 import { billedSubscription, currentPeriod } from './billable-items.ts';
+import { billingTransaction } from './billing-transaction.ts';
 import { draftAndFinalize, draftInvoice } from './draft-invoice.ts';
 
 /** `billed`: moved on by a period. `waiting`: usage is not complete yet. `idle`: nothing is due, or another worker has it. */
@@ -25,18 +26,25 @@ export type BillingReport = {
   failed: { id: string; error: unknown }[];
 };
 
+/** So many subscriptions at once: most of a billing is waiting for the stores. */
+const WORKERS = 4;
+
 /** One subscription that cannot be billed does not keep the others from it. */
 export async function billDuePeriods(stores: Stores, now: Date): Promise<BillingReport> {
   const report: BillingReport = { billed: 0, waiting: [], failed: [] };
-  for await (const { id, ...scope } of dueSubscriptions(stores.postgres, now)) {
-    try {
-      const { billed, outcome } = await billSubscription(stores, scope, { subscription_id: id, now });
-      report.billed += billed;
-      if (outcome === 'waiting') report.waiting.push(id);
-    } catch (error) {
-      report.failed.push({ id, error });
+  const due = dueSubscriptions(stores.postgres, now);
+  const worker = async () => {
+    for await (const { id, ...scope } of due) {
+      try {
+        const { billed, outcome } = await billSubscription(stores, scope, { subscription_id: id, now });
+        report.billed += billed;
+        if (outcome === 'waiting') report.waiting.push(id);
+      } catch (error) {
+        report.failed.push({ id, error });
+      }
     }
-  }
+  };
+  await Promise.all(Array.from({ length: WORKERS }, worker));
   return report;
 }
 
@@ -58,7 +66,7 @@ export async function billPeriod(
   scope: Scope,
   { subscription_id, now }: { subscription_id: string; now: Date },
 ): Promise<Outcome> {
-  return stores.postgres.transaction(async (transaction) => {
+  return billingTransaction(stores, async (transaction) => {
     const [subscription] = await SubscriptionModel.in(scope, transaction)
       .where({ id: subscription_id, status: 'published' })
       .whereIn('subscription_status', ['active', 'trialing'])

@@ -11,6 +11,7 @@ import { InvoiceLineItemModel } from '../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../storage/models/subscription.ts';
 import type { Database, Stores } from '../storage/stores.ts';
 import { instant } from './billable-items.ts';
+import { billingTransaction } from './billing-transaction.ts';
 import { isComplete, withLines } from './draft-invoice.ts';
 import { planFromStores } from './gather-billing.ts';
 import { addLines, computedFields, lineRecords } from './invoice-records.ts';
@@ -28,7 +29,7 @@ export async function computeInvoice(
   invoice_id: string,
   now: Date,
 ): Promise<Computation> {
-  return stores.postgres.transaction((transaction) => computeWithin(stores, transaction, { scope, invoice_id, now }));
+  return billingTransaction(stores, (transaction) => computeWithin(stores, transaction, { scope, invoice_id, now }));
 }
 
 /** For a caller that has a transaction open. */

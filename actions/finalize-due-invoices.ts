@@ -7,6 +7,7 @@ import type { Scope } from '../core/scope.ts';
 import { dueDrafts } from '../storage/due-billing.ts';
 import { InvoiceModel } from '../storage/models/invoice.ts';
 import type { Stores } from '../storage/stores.ts';
+import { billingTransaction } from './billing-transaction.ts';
 import { computeWithin } from './compute-invoice.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 
@@ -41,7 +42,7 @@ async function finalizeDue(
   scope: Scope,
   { id, now }: { id: string; now: Date },
 ): Promise<'finalized' | 'skipped'> {
-  return stores.postgres.transaction(async (transaction) => {
+  return billingTransaction(stores, async (transaction) => {
     const { skipped, complete } = await computeWithin(stores, transaction, { scope, invoice_id: id, now });
     if (!complete) throw new UsageIncomplete();
     if (skipped) return 'skipped';

@@ -265,6 +265,7 @@ const OPEN_BRACE = 123;
 const CLOSE_BRACE = 125;
 
 function skipBlanks(text: string, from: number, end: number): number {
+  if (text.charCodeAt(from) > 32) return from;
   let at = from;
   while (at < end && text.charCodeAt(at) <= 32) at++;
   return at;

@@ -58,14 +58,9 @@ export async function startWorld(options: { now?: string } = {}): Promise<World>
     now: options.now ?? '2026-01-01T00:00:00Z',
     routes: [...routes, ...extra.filter((route) => !listed.has(place(route)))],
   });
-  const { logger, clock, config } = api.services;
-  const pipeline = await startPipeline(api.services, {
-    owner: 'the world',
-    slice_events_max: config.SLICE_EVENTS_MAX,
-    logger,
-    clock,
-  });
-  return new World(api, pipeline);
+  const world = new World(api);
+  await world.resumePipeline();
+  return world;
 }
 
 function place({ method, path }: Route): string {
@@ -74,13 +69,12 @@ function place({ method, path }: Route): string {
 
 export class World {
   readonly api: TestApi;
-  readonly #pipeline: RunningPipeline;
+  #pipeline: RunningPipeline | null = null;
   readonly #ids = new Map<string, string>();
   #now: Date;
 
-  constructor(api: TestApi, pipeline: RunningPipeline) {
+  constructor(api: TestApi) {
     this.api = api;
-    this.#pipeline = pipeline;
     this.#now = api.services.clock();
   }
 
@@ -251,8 +245,20 @@ export class World {
     return id;
   }
 
+  /** Events are accepted and stay in the log. */
+  async pausePipeline(): Promise<void> {
+    await this.#pipeline?.stop();
+    this.#pipeline = null;
+  }
+
+  async resumePipeline(): Promise<void> {
+    const { logger, clock, config } = this.api.services;
+    const options = { owner: 'the world', slice_events_max: config.SLICE_EVENTS_MAX, logger, clock };
+    this.#pipeline = await startPipeline(this.api.services, options);
+  }
+
   async stop(): Promise<void> {
-    await this.#pipeline.stop();
+    await this.pausePipeline();
     await this.api.stop();
   }
 }

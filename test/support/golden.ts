@@ -1,0 +1,32 @@
+/** Golden files: what a whole thing looks like, reviewed as a diff. `GOLDEN=write` before the test command rewrites them. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect } from 'chai';
+
+const DIRECTORY = join(import.meta.dirname, '..', 'golden');
+
+/** `name` is the file's path under test/golden. */
+export function expectGolden(name: string, value: unknown): void {
+  const file = join(DIRECTORY, name);
+  const text = typeof value === 'string' ? value : `${JSON.stringify(value, null, 2)}\n`;
+  if (process.env.GOLDEN === 'write') {
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text);
+  }
+  expect(existsSync(file), `${name} does not exist: write it with GOLDEN=write`).to.equal(true);
+  expect(text).to.equal(readFileSync(file, 'utf8'));
+}
+
+/** The value with every id replaced by its kind and the order of its first appearance: `inv_1`. */
+export function withoutIds(value: unknown): unknown {
+  const names = new Map<string, string>();
+  const counts = new Map<string, number>();
+  const text = JSON.stringify(value).replace(/\b([a-z_]+)_[0-9A-HJKMNP-TV-Z]{26}\b/g, (id, kind: string) => {
+    if (!names.has(id)) {
+      counts.set(kind, (counts.get(kind) ?? 0) + 1);
+      names.set(id, `${kind}_${counts.get(kind)}`);
+    }
+    return names.get(id)!;
+  });
+  return JSON.parse(text);
+}
