@@ -29,7 +29,7 @@ export async function hasLiveSubscription(scope: Scope, customer_id: string, dat
     .select('id')
     .where('status', 'published')
     .whereNot('subscription_status', 'cancelled')
-    .where((either) => either.where('customer_id', customer_id).orWhere('invoicing_customer_id', customer_id))
+    .where((payer) => void payer.where('customer_id', customer_id).orWhere('invoicing_customer_id', customer_id))
     .limit(1);
   return live !== undefined;
 }

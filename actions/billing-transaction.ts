@@ -3,17 +3,16 @@
  * all connections of the pool were held so, none would be left to answer with; so only a few run at once per process, and
  * the others wait before they take a connection.
  */
-import type { Knex } from 'knex';
-import type { Stores } from '../storage/stores.ts';
+import type { Database, Stores } from '../storage/stores.ts';
 
 const AT_ONCE = 4;
 
 type Queue = { running: number; waiting: (() => void)[] };
-const queues = new WeakMap<Knex, Queue>();
+const queues = new WeakMap<Database, Queue>();
 
 export async function billingTransaction<T>(
   { postgres }: Stores,
-  work: (transaction: Knex.Transaction) => Promise<T>,
+  work: (transaction: Database) => Promise<T>,
 ): Promise<T> {
   const queue = queues.get(postgres) ?? { running: 0, waiting: [] };
   queues.set(postgres, queue);

@@ -11,6 +11,7 @@ import { type CancellationRequest, cancellationOf } from '../core/subscription/c
 import { SubscriptionModel } from '../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../storage/models/subscription-line-item.ts';
 import type { Database, Stores } from '../storage/stores.ts';
+import { billingTransaction } from './billing-transaction.ts';
 import { draftFinalInvoice } from './draft-invoice.ts';
 import { changeSubscription } from './update-subscription.ts';
 
@@ -24,7 +25,7 @@ export type Cancelled = { subscription: SubscriptionModel; effective_date: strin
 
 export async function cancelSubscription(stores: Stores, scope: Scope, request: CancelRequest): Promise<Cancelled> {
   const { id, author } = request;
-  return stores.postgres.transaction(async (transaction) => {
+  return billingTransaction(stores, async (transaction) => {
     const running = await SubscriptionModel.fetch(scope, id, { database: transaction, lock: true });
     const { effective_date, changes } = cancellationOf(running, request, author.now.getTime());
     const isOver = changes.subscription_status === 'cancelled';
@@ -38,15 +39,15 @@ export async function cancelSubscription(stores: Stores, scope: Scope, request: 
   });
 }
 
-/** Nothing of it is charged after its end; what was to begin later never does. */
 async function endLineItems(
   scope: Scope,
   { subscription, author }: { subscription: SubscriptionModel; author: Author },
   transaction: Database,
 ): Promise<void> {
-  const end = subscription.end_date!;
-  await SubscriptionLineItemModel.in(scope, transaction)
-    .where('subscription_id', subscription.id)
-    .where((open) => open.whereNull('end_date').orWhere('end_date', '>', end))
-    .patch({ end_date: transaction.raw('greatest(start_date, ?::timestamptz)', [end]) as never, ...updatedBy(author) });
+  const { id, end_date } = subscription;
+  await SubscriptionLineItemModel.endAll(
+    scope,
+    { subscription_id: id, at: end_date!, ...updatedBy(author) },
+    transaction,
+  );
 }

@@ -7,6 +7,7 @@ import { type Author, createdBy } from '../core/catalogue/stamp.ts';
 import { alreadyExists, FarthingError, invalid, notAllowed, notFound } from '../core/error.ts';
 import type { Scope } from '../core/scope.ts';
 import { MeterModel } from '../storage/models/meter.ts';
+import { narrow } from '../storage/models/page.ts';
 import { PlanModel } from '../storage/models/plan.ts';
 import { PriceModel } from '../storage/models/price.ts';
 import { SubscriptionModel } from '../storage/models/subscription.ts';
@@ -115,13 +116,16 @@ type KeyHolder = Pick<PriceDefinition, 'lookup_key' | 'start_date' | 'end_date'>
 export async function checkKeyFree(price: KeyHolder, { scope, database }: PriceWriting): Promise<void> {
   const { id = '', lookup_key, start_date, end_date } = price;
   if (lookup_key === null) return;
-  const holder = PriceModel.in(scope, database)
+  const [holder] = await narrow(PriceModel.in(scope, database), [
+    ['lookup_key', lookup_key],
+    ['status', 'published'],
+    ['id', '<>', id],
+    ['end_date', 'open at', start_date],
+    ['start_date', '<', end_date],
+  ])
     .select('id')
-    .where({ lookup_key, status: 'published' })
-    .whereNot('id', id)
-    .where((open) => open.whereNull('end_date').orWhere('end_date', '>', start_date!));
-  if (end_date !== null) holder.where('start_date', '<', end_date);
-  if ((await holder.limit(1)).length > 0) throw alreadyExists(keyConflict(lookup_key));
+    .limit(1);
+  if (holder) throw alreadyExists(keyConflict(lookup_key));
 }
 
 async function checkLimit(price: PriceModel, { scope, database, author }: PriceWriting): Promise<void> {

@@ -3,9 +3,10 @@
  * source of adjustment lines (decisions §13). A meter whose definition has changed since is not asked again: "a new or
  * changed meter sees the events that came before it, but never bills them to a closed period" (§15).
  */
-import type { InvoiceStatus } from '../core/catalogue/invoice.ts';
+
 import { type ClosedCharge, expectedEventCount } from '../core/billing/late-events.ts';
 import { chargeKey } from '../core/billing/plan-invoice.ts';
+import type { InvoiceStatus } from '../core/catalogue/invoice.ts';
 import { Decimal, sumOf } from '../core/decimal.ts';
 import type { Period } from '../core/time/period.ts';
 import { InvoiceModel } from '../storage/models/invoice.ts';

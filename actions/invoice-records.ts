@@ -13,8 +13,8 @@ import { formatTimestamp } from '../core/time/timestamp.ts';
 import { InvoiceModel } from '../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../storage/models/subscription.ts';
-import type { Database } from '../storage/stores.ts';
 import { newId } from '../storage/new-id.ts';
+import type { Database } from '../storage/stores.ts';
 import { type BillableItem, scopeOf } from './billable-items.ts';
 
 export type InvoiceDescription = {

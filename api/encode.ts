@@ -8,7 +8,7 @@ import { Decimal } from '../core/decimal.ts';
 
 type Encode = (value: unknown) => unknown;
 type Fields = Record<string, unknown>;
-// biome-ignore lint/suspicious/noExplicitAny: the definitions of zod's kinds have no common type.
+// oxlint-disable-next-line typescript/no-explicit-any -- the definitions of zod's kinds have no common type.
 type Definition = any;
 
 const encoders = new WeakMap<z.core.$ZodType, Encode>();

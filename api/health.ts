@@ -1,5 +1,6 @@
 /** Whether the process lives (`/health`) and whether it can do its work (`/ready`). Both are public and outside /v1. */
 import { Router } from 'express';
+import { pingPostgres } from '../storage/postgres.ts';
 import type { Services } from './services.ts';
 
 const PATIENCE_MS = 2_000;
@@ -21,7 +22,7 @@ export function healthRoutes(services: Services): Router {
 
 async function pingAll({ postgres, clickhouse, log }: Services) {
   const [first, second, third] = await Promise.all([
-    stateOf(async () => postgres.raw('select 1')),
+    stateOf(() => pingPostgres(postgres)),
     stateOf(async () => {
       const answer = await clickhouse.ping();
       if (!answer.success) throw answer.error;

@@ -48,7 +48,7 @@ async function handle(
 ): Promise<Reply | null> {
   const stopRenewing = keepRenewing(claim, context);
   try {
-    const reply = await produce().catch(async (error) => {
+    const reply = await produce().catch(async (error: unknown) => {
       await settle(context, releaseKey(context.services.postgres, claim));
       throw error;
     });
@@ -72,10 +72,10 @@ async function settle(context: Context, note: Promise<void>): Promise<void> {
 }
 
 function keepRenewing(claim: Claim, { services, log }: Context): () => void {
-  const renewal = setInterval(
-    () => renewLease(services.postgres, claim).catch((error) => log.warn({ err: error }, 'lease not renewed')),
-    (LEASE_SECONDS * 1000) / 3,
-  );
+  const renew = () => {
+    renewLease(services.postgres, claim).catch((error) => log.warn({ err: error }, 'lease not renewed'));
+  };
+  const renewal = setInterval(renew, (LEASE_SECONDS * 1000) / 3);
   return () => clearInterval(renewal);
 }
 

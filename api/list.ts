@@ -2,10 +2,18 @@
  * Lists and searches (api conventions, "Lists and search"): one envelope, one grammar of paging, filters, sorting,
  * metadata and expansion for every resource. GET lists take it from the query string, POST …/search from the body.
  */
-import type { Model, QueryBuilder } from 'objection';
 import { z } from 'zod';
-import { anyCase, STATUSES } from '../core/catalogue/record.ts';
+import { anyCase, STATUSES, timestampText } from '../core/catalogue/record.ts';
 import { invalid } from '../core/error.ts';
+import {
+  type Condition,
+  narrow,
+  type Operator,
+  type Page,
+  pageOf,
+  type Query,
+  type Row,
+} from '../storage/models/page.ts';
 
 /** How a column of a resource may be filtered and sorted by. */
 export type ColumnKind = 'string' | 'number' | 'date' | 'boolean';
@@ -42,7 +50,7 @@ const FilterCondition = z.object({
     string: z.string().nullish(),
     number: z.number().nullish(),
     boolean: z.boolean().nullish(),
-    date: z.iso.datetime({ offset: true }).nullish(),
+    date: timestampText.nullish(),
     array: z.array(z.string()).nullish(),
   }),
 });
@@ -68,8 +76,8 @@ const commonShape = {
   status: anyCase(STATUSES).optional(),
   order: anyCase(['asc', 'desc']).default('desc'),
   expand: textList.optional(),
-  start_time: z.iso.datetime({ offset: true }).optional(),
-  end_time: z.iso.datetime({ offset: true }).optional(),
+  start_time: timestampText.optional(),
+  end_time: timestampText.optional(),
   filters: jsonOr(z.array(FilterCondition)).optional(),
   sort: z.union([z.array(SortCondition), z.string()]).optional(),
   metadata: z.record(z.string(), z.string()).optional(),
@@ -90,20 +98,15 @@ export function listAnswer<S extends z.ZodType>(item: S, id: string) {
   return z.object({ items: z.array(item), pagination: Pagination }).meta({ id });
 }
 
-export type Page<M> = { items: M[]; pagination: { total: number; limit: number; offset: number } };
-
 /** Applies the common grammar to a scoped query and fetches one page with its total. */
-export async function fetchPage<M extends Model>(
-  query: QueryBuilder<M, M[]>,
+export async function fetchPage<M extends Row>(
+  query: Query<M>,
   input: ListInput,
   grammar: ListGrammar,
 ): Promise<Page<M>> {
   checkExpand(input.expand ?? [], grammar);
-  applyCommon(query, input, grammar);
-  const total = Number(await query.clone().resultSize());
-  applySort(query, input, grammar);
-  const items = (await query.limit(input.limit).offset(input.offset)) as unknown as M[];
-  return { items, pagination: { total, limit: input.limit, offset: input.offset } };
+  const { limit, offset } = input;
+  return pageOf(narrow(query, conditionsOf(input, grammar)), { limit, offset, order: orderOf(input, grammar) });
 }
 
 /** Paths outside the resource's list are refused, never ignored. */
@@ -115,18 +118,18 @@ export function checkExpand(paths: readonly string[], grammar: ListGrammar): voi
   }
 }
 
-function applyCommon<M extends Model>(query: QueryBuilder<M, M[]>, input: ListInput, grammar: ListGrammar): void {
-  query.where('status', input.status ?? 'published');
-  if (input.start_time) query.where('created_at', '>=', input.start_time);
-  if (input.end_time) query.where('created_at', '<=', input.end_time);
-  if (input.start_time && input.end_time && Date.parse(input.end_time) < Date.parse(input.start_time)) {
+function conditionsOf(input: ListInput, grammar: ListGrammar): Condition[] {
+  const { status = 'published', start_time, end_time, filters = [], metadata } = input;
+  if (start_time && end_time && Date.parse(end_time) < Date.parse(start_time))
     throw invalid('end_time', 'must not be before start_time');
-  }
-  for (const condition of input.filters ?? []) applyFilter(query, condition, grammar);
-  if (input.metadata) {
-    if (!grammar.metadata) throw invalid('metadata', 'this resource cannot be filtered by metadata');
-    query.whereRaw('metadata @> ?::jsonb', [JSON.stringify(input.metadata)]);
-  }
+  if (metadata && !grammar.metadata) throw invalid('metadata', 'this resource cannot be filtered by metadata');
+  return [
+    ['status', status],
+    ['created_at', '>=', start_time],
+    ['created_at', '<=', end_time],
+    ...filters.map((filter) => conditionOf(filter, grammar)),
+    ['metadata', 'includes', metadata],
+  ];
 }
 
 function columnKind(field: string, grammar: ListGrammar, name: string): ColumnKind {
@@ -135,53 +138,38 @@ function columnKind(field: string, grammar: ListGrammar, name: string): ColumnKi
   return kind;
 }
 
-const OPERATORS: Record<
-  FilterCondition['operator'],
-  { types: FilterCondition['data_type'][]; sql: string; value?: (v: unknown) => unknown }
-> = {
-  eq: { types: ['string', 'number', 'date'], sql: '?? = ?' },
-  contains: { types: ['string'], sql: '?? ilike ?', value: like },
-  not_contains: { types: ['string'], sql: '?? not ilike ?', value: like },
-  gt: { types: ['number'], sql: '?? > ?' },
-  lt: { types: ['number'], sql: '?? < ?' },
-  gte: { types: ['number'], sql: '?? >= ?' },
-  in: { types: ['array'], sql: '?? = any(?)' },
-  not_in: { types: ['array'], sql: '?? <> all(?)' },
-  before: { types: ['date'], sql: '?? < ?' },
-  after: { types: ['date'], sql: '?? > ?' },
+const OPERATORS: Record<FilterCondition['operator'], { types: FilterCondition['data_type'][]; operator: Operator }> = {
+  eq: { types: ['string', 'number', 'date'], operator: '=' },
+  contains: { types: ['string'], operator: 'contains' },
+  not_contains: { types: ['string'], operator: 'contains not' },
+  gt: { types: ['number'], operator: '>' },
+  lt: { types: ['number'], operator: '<' },
+  gte: { types: ['number'], operator: '>=' },
+  in: { types: ['array'], operator: 'in' },
+  not_in: { types: ['array'], operator: 'not in' },
+  before: { types: ['date'], operator: '<' },
+  after: { types: ['date'], operator: '>' },
 };
 
-/** A value as the middle of an ILIKE pattern: its own % and _ are text. */
-function like(value: unknown): string {
-  return `%${String(value).replace(/[\\%_]/g, (sign) => `\\${sign}`)}%`;
-}
-
-function applyFilter<M extends Model>(
-  query: QueryBuilder<M, M[]>,
-  condition: FilterCondition,
-  grammar: ListGrammar,
-): void {
-  const { field, operator, data_type, value } = condition;
+function conditionOf(filter: FilterCondition, grammar: ListGrammar): Condition {
+  const { field, operator, data_type, value } = filter;
   const kind = columnKind(field, grammar, 'filters');
   const rule = OPERATORS[operator];
   const given = value.boolean ?? value[data_type];
   if (!rule.types.includes(data_type) || given === null || given === undefined) {
-    throw invalid('filters', `${operator} on ${field} needs a value of type ${rule.types.join(' or ')}`, { condition });
+    throw invalid('filters', `${operator} on ${field} needs a value of type ${rule.types.join(' or ')}`, { filter });
   }
-  const wanted: ColumnKind = data_type === 'array' ? 'string' : value.boolean == null ? data_type : 'boolean';
-  if (wanted !== kind) throw invalid('filters', `${field} is a ${kind}, not a ${wanted}`, { condition });
-  query.whereRaw(rule.sql, [field, rule.value ? rule.value(given) : given] as never);
+  const wanted: ColumnKind = typeof given === 'boolean' ? 'boolean' : data_type === 'array' ? 'string' : data_type;
+  if (wanted !== kind) throw invalid('filters', `${field} is a ${kind}, not a ${wanted}`, { filter });
+  return [field, rule.operator, given];
 }
 
-function applySort<M extends Model>(query: QueryBuilder<M, M[]>, input: ListInput, grammar: ListGrammar): void {
+function orderOf(input: ListInput, grammar: ListGrammar): z.output<typeof SortCondition>[] {
   const conditions =
     typeof input.sort === 'string'
       ? [{ field: input.sort, direction: input.order }]
       : (input.sort ?? [{ field: 'created_at', direction: input.order }]);
-  for (const { field, direction } of conditions) {
-    if (field !== 'created_at') columnKind(field, grammar, 'sort');
-    query.orderBy(field, direction);
-  }
+  for (const { field } of conditions) if (field !== 'created_at') columnKind(field, grammar, 'sort');
   // The id makes pages stable when the sorted column repeats.
-  query.orderBy('id', conditions.at(-1)?.direction ?? 'desc');
+  return [...conditions, { field: 'id', direction: conditions.at(-1)?.direction ?? 'desc' }];
 }

@@ -35,8 +35,8 @@ export function mountRoutes(routes: readonly Route[], services: Services): Route
 /** The key is checked before a byte of the body is read. */
 async function contextOf(route: Route, request: Request, response: Response, services: Services): Promise<Context> {
   const now = services.clock();
-  const request_id = String(request.id);
-  const base = { services, now, request_id, request, response };
+  // The id is the text that logRequests gave to the request.
+  const base = { services, now, request_id: request.id as string, request, response };
   if (route.access === 'public') return { ...base, ...NOBODY, log: request.log };
   const { tenant_id, environment_id, user_id, roles } = await authenticate(request, route.access, services, now);
   const scope: Scope = { tenant_id, environment_id };

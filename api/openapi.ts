@@ -73,7 +73,7 @@ function operationOf(route: Route): ZodOpenApiOperationObject {
       ...(route.query ? { query: route.query } : {}),
       ...(route.method === 'post' && route.access !== 'public' ? { header: IdempotencyHeader } : {}),
     } as ZodOpenApiOperationObject['requestParams'],
-    ...(route.body ? { requestBody: bodyOf(route) } : {}),
+    ...(route.body ? { requestBody: bodyOf(route.body, route.example?.body) } : {}),
     responses: { [route.success]: successOf(route), ...errorsOf(route) },
   } as ZodOpenApiOperationObject;
 }
@@ -84,11 +84,11 @@ const IdempotencyHeader = z.object({
   }),
 });
 
-function bodyOf(route: Route) {
-  const example = route.example?.body === undefined ? {} : { example: route.example.body };
+function bodyOf(body: NonNullable<Route['body']>, given: unknown) {
+  const example = given === undefined ? {} : { example: given };
   return {
-    required: !route.body.safeParse({}).success,
-    content: { 'application/json': { schema: route.body, ...example } },
+    required: !body.safeParse({}).success,
+    content: { 'application/json': { schema: body, ...example } },
   };
 }
 

@@ -1,7 +1,7 @@
 /** The table of contents of the interface: one line per resource. Order does not matter; mount.ts puts static paths first. */
 import { customerRoutes } from './customers/routes.ts';
 import { environmentRoutes } from './environments/routes.ts';
-import { ingestRoutes } from './events/ingest.ts';
+import { eventRoutes } from './events/routes.ts';
 import { featureRoutes } from './features/routes.ts';
 import { invoiceRoutes } from './invoices/routes.ts';
 import { meterRoutes } from './meters/routes.ts';
@@ -15,7 +15,6 @@ import { tenantRoutes } from './tenants/routes.ts';
 import { userRoutes } from './users/routes.ts';
 
 export const routes: Route[] = [
-  ...ingestRoutes,
   ...meterRoutes,
   ...environmentRoutes,
   ...tenantRoutes,
@@ -28,4 +27,5 @@ export const routes: Route[] = [
   ...priceRoutes,
   ...subscriptionRoutes,
   ...invoiceRoutes,
+  ...eventRoutes,
 ];

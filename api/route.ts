@@ -61,8 +61,8 @@ export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undef
   handle(input: { params: Decoded<P>; query: Decoded<Q>; body: Decoded<B> }, context: Context): Promise<unknown>;
 };
 
-// biome-ignore lint/suspicious/noExplicitAny: the table of contents holds routes of every shape.
-export type Route = RouteDefinition<any, any, any>;
+/** A route of whatever shapes, as the table of contents holds it. */
+export type Route = RouteDefinition<Shape | undefined, Shape | undefined, Shape | undefined>;
 
 export function route<
   P extends Shape | undefined = undefined,

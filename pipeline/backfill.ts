@@ -2,18 +2,25 @@
  * Counts the past for a new version of a meter: the raw events that stand before its barriers, one UTC day at a time. A day
  * of such events never changes, so its rows carry one token, and a back-fill that was broken off goes on where it was.
  */
-import { compileMeters, matches } from '../core/metering/match.ts';
-import { measure } from '../core/metering/compiled-meter.ts';
+
 import type { CompiledMeter } from '../core/metering/compiled-meter.ts';
+import { measure } from '../core/metering/compiled-meter.ts';
+import { compileMeters, matches } from '../core/metering/match.ts';
 import { BucketAggregator } from '../core/metering/plan.ts';
 import { US_PER_DAY } from '../core/metering/timestamp.ts';
 import { daysOfRawEvents, rawEvents } from '../storage/events/raw-events.ts';
 import { EngineClock, tooLate, writeRows } from '../storage/events/rows.ts';
 import { bucketLine, USAGE_BUCKETS } from '../storage/events/tables.ts';
-import { barriersOf, type MeterVersion, noteBackfill, settleVersion, versionsToBackfill } from '../storage/meter-versions.ts';
+import {
+  barriersOf,
+  lockBackfill,
+  type MeterVersion,
+  noteBackfill,
+  settleVersion,
+  versionsToBackfill,
+} from '../storage/meter-versions.ts';
 import type { Stores } from '../storage/stores.ts';
 
-const LOCK_CLASS = 7_155_020;
 const WRITE_WITHIN_S = 60;
 
 /** Brings every version that all partitions have met to its state; answers how many it settled. */
@@ -24,12 +31,10 @@ export async function backfillMeters(stores: Stores): Promise<number> {
   return settled;
 }
 
-/** One process at a time per version: the lock ends with the transaction, also when the process dies. */
+/** One process at a time per version. */
 async function settle(stores: Stores, version: MeterVersion): Promise<boolean> {
   return stores.postgres.transaction(async (transaction) => {
-    const key = `${version.meter_id}:${version.version}`;
-    const { rows } = await transaction.raw(`select pg_try_advisory_xact_lock(?, hashtext(?)) as mine`, [LOCK_CLASS, key]);
-    if (!rows[0].mine) return false;
+    if (!(await lockBackfill(transaction, version))) return false;
     if (version.definition === null) {
       await settleVersion(transaction, version, 'stopped');
       return true;

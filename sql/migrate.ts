@@ -196,11 +196,13 @@ async function migrateFromCommandLine(): Promise<void> {
     throw new Error('migrate: set DATABASE_URL and CLICKHOUSE_URL; the embedded stores are migrated at their start');
   }
   const stores = { postgres: connectPostgres(DATABASE_URL), clickhouse: connectClickHouse(CLICKHOUSE_URL) };
-  const applied = await migrate(stores, { cluster: CLICKHOUSE_CLUSTER }).finally(() =>
-    Promise.all([stores.postgres.destroy(), stores.clickhouse.close()]),
-  );
-  process.stdout.write(`postgres: ${applied.postgres.join(', ') || 'up to date'}\n`);
-  process.stdout.write(`clickhouse: ${applied.clickhouse.join(', ') || 'up to date'}\n`);
+  try {
+    const applied = await migrate(stores, { cluster: CLICKHOUSE_CLUSTER });
+    process.stdout.write(`postgres: ${applied.postgres.join(', ') || 'up to date'}\n`);
+    process.stdout.write(`clickhouse: ${applied.clickhouse.join(', ') || 'up to date'}\n`);
+  } finally {
+    await Promise.all([stores.postgres.destroy(), stores.clickhouse.close()]);
+  }
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

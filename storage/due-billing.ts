@@ -14,9 +14,9 @@ export function dueSubscriptions(database: Database, now: Date): AsyncGenerator<
     database('subscriptions')
       .where('status', 'published')
       .whereIn('subscription_status', ['active', 'trialing'])
-      .where((either) =>
-        either.where('current_period_end', '<=', now).orWhere('cancel_at', '<=', now).orWhere('end_date', '<=', now),
-      )
+      .where((over) => {
+        void over.where('current_period_end', '<=', now).orWhere('cancel_at', '<=', now).orWhere('end_date', '<=', now);
+      })
       .where('id', '>', after)
       .orderBy('id')
       .limit(PAGE)

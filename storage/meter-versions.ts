@@ -5,6 +5,7 @@
  */
 import type { MeterDefinition } from '../core/metering/meter-definition.ts';
 import type { Scope } from '../core/scope.ts';
+import { leaveMessage } from './outbox.ts';
 import type { Database } from './stores.ts';
 
 export type MeterVersionState = 'announced' | 'backfilling' | 'live' | 'stopped';
@@ -31,11 +32,7 @@ export async function announceMeterVersion(
   );
   await transaction.raw(`update meters set state = 'backfilling' where id = ? and status = 'published'`, [meter_id]);
   const message: BarrierMessage = { type: 'meter', meter_id, version };
-  await transaction.raw(`insert into log_outbox (tenant_id, environment_id, body) values (?, ?, ?::jsonb)`, [
-    scope.tenant_id,
-    scope.environment_id,
-    JSON.stringify(message),
-  ]);
+  await leaveMessage(transaction, scope, message);
 }
 
 /** The versions by which a partition counts from an offset on: of each meter the last whose barrier it has met. */
@@ -70,13 +67,33 @@ export async function versionsToBackfill(database: Database, partitionCount: num
   return rows;
 }
 
-/** Where each partition met the version: by partition. */
-export async function barriersOf(database: Database, version: { meter_id: string; version: number }): Promise<Map<number, bigint>> {
-  const { rows } = await database.raw(`select partition, from_offset from meter_barriers where meter_id = ? and version = ?`, [
-    version.meter_id,
-    version.version,
+/** Sets our locks apart from those that others may take on the same server. */
+const BACKFILL_LOCKS = 7_155_020;
+
+/** Whether this transaction is the one that back-fills the version; the lock ends with it, also when its process dies. */
+export async function lockBackfill(
+  transaction: Database,
+  { meter_id, version }: { meter_id: string; version: number },
+): Promise<boolean> {
+  const { rows } = await transaction.raw(`select pg_try_advisory_xact_lock(?, hashtext(?)) as mine`, [
+    BACKFILL_LOCKS,
+    `${meter_id}:${version}`,
   ]);
-  return new Map(rows.map((row: { partition: number; from_offset: string }) => [row.partition, BigInt(row.from_offset)]));
+  return rows[0].mine;
+}
+
+/** Where each partition met the version: by partition. */
+export async function barriersOf(
+  database: Database,
+  version: { meter_id: string; version: number },
+): Promise<Map<number, bigint>> {
+  const { rows } = await database.raw(
+    `select partition, from_offset from meter_barriers where meter_id = ? and version = ?`,
+    [version.meter_id, version.version],
+  );
+  return new Map(
+    rows.map((row: { partition: number; from_offset: string }) => [row.partition, BigInt(row.from_offset)]),
+  );
 }
 
 export async function noteBackfill(
@@ -100,7 +117,10 @@ export async function settleVersion(
     version.meter_id,
     version.version,
   ]);
-  await database.raw(`update meters set state = 'live' where id = ? and version = ?`, [version.meter_id, version.version]);
+  await database.raw(`update meters set state = 'live' where id = ? and version = ?`, [
+    version.meter_id,
+    version.version,
+  ]);
 }
 
 /** The newest version of a meter, and the newest that says what to count, which differ once the meter was stopped. */

@@ -43,6 +43,11 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
   });
 }
 
+/** Resolves when the database answers. */
+export async function pingPostgres(postgres: Knex): Promise<void> {
+  await postgres.raw('select 1');
+}
+
 /** The text form of an instant depends on these two settings of the session, so they are ours and not the server's. */
 function sessionSettings(statement_timeout_ms: number): string {
   return `SET TIME ZONE 'UTC'; SET DateStyle TO ISO; SET statement_timeout TO ${Math.trunc(statement_timeout_ms)}`;

@@ -43,12 +43,10 @@ export async function planSlice(
   held: { partition: number; epoch: bigint },
   slice: { from: bigint; to: bigint },
 ): Promise<void> {
-  await fenced(
-    database,
-    held,
-    `slice_from = ?, slice_to = ?, phase = 'raw', planned_at = now()`,
-    [String(slice.from), String(slice.to)],
-  );
+  await fenced(database, held, `slice_from = ?, slice_to = ?, phase = 'raw', planned_at = now()`, [
+    String(slice.from),
+    String(slice.to),
+  ]);
 }
 
 export async function enterBuckets(database: Database, held: { partition: number; epoch: bigint }): Promise<void> {
@@ -80,16 +78,16 @@ async function fenced(
   change: string,
   bindings: (string | number)[],
 ): Promise<void> {
-  const answer = await database.raw(`update slices set ${change}, updated_at = now() where partition = ? and epoch = ?`, [
-    ...bindings,
-    held.partition,
-    String(held.epoch),
-  ]);
+  const answer = await database.raw(
+    `update slices set ${change}, updated_at = now() where partition = ? and epoch = ?`,
+    [...bindings, held.partition, String(held.epoch)],
+  );
   if (answer.rowCount !== 1) throw new FencedError(held.partition);
 }
 
 function stateOf(row: Record<string, string | number | null>): SliceState {
-  const offset = (value: string | number | null | undefined) => (value === null || value === undefined ? null : BigInt(value));
+  const offset = (value: string | number | null | undefined) =>
+    value === null || value === undefined ? null : BigInt(value);
   return {
     partition: Number(row.partition),
     epoch: BigInt(row.epoch!),

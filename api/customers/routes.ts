@@ -6,6 +6,7 @@ import { newCustomer } from '../../core/catalogue/customer.ts';
 import { createdBy } from '../../core/catalogue/stamp.ts';
 import { invalid } from '../../core/error.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
+import { narrow } from '../../storage/models/page.ts';
 import { newId } from '../../storage/new-id.ts';
 import { checkExpand, fetchPage } from '../list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../route.ts';
@@ -152,13 +153,14 @@ export const customerRoutes: Route[] = [
 ];
 
 function findCustomers(input: CustomerFilter, { scope, services }: Context) {
-  const query = CustomerModel.in(scope, services.postgres);
-  if (input.customer_ids?.length) query.whereIn('id', input.customer_ids);
-  if (input.external_ids?.length) query.whereIn('external_id', input.external_ids);
-  if (input.external_id) query.where('external_id', input.external_id);
-  if (input.email) query.where('email', input.email);
-  // No customer has a parent here, so none is a child of the customers asked for.
-  if (input.parent_customer_ids?.length) query.whereRaw('false');
+  const query = narrow(CustomerModel.in(scope, services.postgres), [
+    ['id', input.customer_ids],
+    ['external_id', input.external_ids],
+    ['external_id', input.external_id],
+    ['email', input.email],
+    // No customer has a parent here, so none is a child of the customers asked for.
+    ['id', 'in', input.parent_customer_ids?.length ? [] : undefined],
+  ]);
   return fetchPage(query, input, customerGrammar);
 }
 

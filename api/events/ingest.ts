@@ -53,7 +53,10 @@ export const ingestRoutes: Route[] = [
       const faults = faultsOf(events, faultOfEvent);
       if (faults.length > 0 && !query.verdicts) throw bulkFault(faults);
       const ids = await appendGood(context, body, { events, faults });
-      return { message: 'Events accepted for processing', ...(query.verdicts ? { verdicts: verdictsOf(ids, faults) } : {}) };
+      return {
+        message: 'Events accepted for processing',
+        ...(query.verdicts ? { verdicts: verdictsOf(ids, faults) } : {}),
+      };
     },
   }),
   route({
@@ -69,7 +72,9 @@ export const ingestRoutes: Route[] = [
     async handle(_input, context) {
       const body = bytesOf(context);
       const events = eventsOf(parsed(body));
-      const faults = faultsOf(events, (event) => (isObject(event) ? undefined : { field: '', why: 'must be a JSON object' }));
+      const faults = faultsOf(events, (event) =>
+        isObject(event) ? undefined : { field: '', why: 'must be a JSON object' },
+      );
       if (faults.length > 0) throw bulkFault(faults);
       await appendGood(context, body, { events, faults });
       return { message: 'Events accepted for processing', batch_size: events.length };

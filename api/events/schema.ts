@@ -5,10 +5,16 @@ import { EVENTS_PER_REQUEST_MAX } from '../../core/event/accept.ts';
 export const IngestEventRequest = z
   .object({
     event_name: z.string().min(1).meta({ description: 'Trimmed of leading and trailing white space.' }),
-    event_id: z.string().optional().meta({ description: 'The idempotency key, for the life of the data; made by us when absent.' }),
+    event_id: z
+      .string()
+      .optional()
+      .meta({ description: 'The idempotency key, for the life of the data; made by us when absent.' }),
     external_customer_id: z.string().min(1),
     customer_id: z.string().optional(),
-    timestamp: z.iso.datetime({ offset: true }).optional().meta({ description: 'When it happened; the time of receipt when absent.' }),
+    timestamp: z.iso
+      .datetime({ offset: true })
+      .optional()
+      .meta({ description: 'When it happened; the time of receipt when absent.' }),
     source: z.string().optional(),
     properties: z.record(z.string(), z.unknown()).optional(),
   })
@@ -29,7 +35,9 @@ export const IngestQuery = z.object({
     .meta({ description: 'Take what is good, answer a verdict per event, and let a bad event refuse only itself.' }),
 });
 
-export const IngestEventAnswer = z.object({ message: z.string(), event_id: z.string() }).meta({ id: 'IngestEventResponse' });
+export const IngestEventAnswer = z
+  .object({ message: z.string(), event_id: z.string() })
+  .meta({ id: 'IngestEventResponse' });
 
 export const Verdict = z
   .object({

@@ -5,6 +5,7 @@ import { createFeature } from '../../actions/create-feature.ts';
 import { updatedBy } from '../../core/catalogue/stamp.ts';
 import { notFound } from '../../core/error.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
+import { narrow } from '../../storage/models/page.ts';
 import { fetchPage } from '../list.ts';
 import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../route.ts';
 import { showFeature, showFeatures } from './expand.ts';
@@ -126,12 +127,13 @@ export const featureRoutes: Route[] = [
 ];
 
 async function findFeatures(input: FeatureFilter, context: Context) {
-  const query = FeatureModel.in(context.scope, context.services.postgres);
-  if (input.feature_ids?.length) query.whereIn('id', input.feature_ids);
-  if (input.meter_ids?.length) query.whereIn('meter_id', input.meter_ids);
-  if (input.lookup_key) query.where('lookup_key', input.lookup_key);
-  if (input.lookup_keys?.length) query.whereIn('lookup_key', input.lookup_keys);
-  if (input.name_contains) query.whereRaw('position(lower(?) in lower(name)) > 0', [input.name_contains]);
-  const page = await fetchPage<FeatureModel>(query, input, featureGrammar);
+  const query = narrow(FeatureModel.in(context.scope, context.services.postgres), [
+    ['id', input.feature_ids],
+    ['meter_id', input.meter_ids],
+    ['lookup_key', input.lookup_key],
+    ['lookup_key', input.lookup_keys],
+    ['name', 'contains', input.name_contains],
+  ]);
+  const page = await fetchPage(query, input, featureGrammar);
   return { ...page, items: await showFeatures(page.items, input.expand ?? [], context) };
 }

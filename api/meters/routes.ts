@@ -2,6 +2,7 @@
 import { archiveMeter, changeMeterFilters } from '../../actions/change-meter.ts';
 import { createMeter } from '../../actions/create-meter.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
+import { narrow } from '../../storage/models/page.ts';
 import { fetchPage } from '../list.ts';
 import { authorOf, idParams, MessageAnswer, type Route, route } from '../route.ts';
 import { CreateMeter, MeterAnswer, MeterFilter, MeterListAnswer, meterGrammar, UpdateMeter } from './schema.ts';
@@ -42,9 +43,10 @@ export const meterRoutes: Route[] = [
     success: 200,
     answer: MeterListAnswer,
     handle: ({ query }, { scope, services }) => {
-      const meters = MeterModel.in(scope, services.postgres);
-      if (query.meter_ids) meters.whereIn('id', query.meter_ids);
-      if (query.event_name) meters.where('event_name', query.event_name);
+      const meters = narrow(MeterModel.in(scope, services.postgres), [
+        ['id', query.meter_ids],
+        ['event_name', query.event_name],
+      ]);
       return fetchPage(meters, query, meterGrammar);
     },
   }),

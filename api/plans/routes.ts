@@ -4,6 +4,7 @@ import { clonePlan } from '../../actions/clone-plan.ts';
 import { createdBy, updatedBy } from '../../core/catalogue/stamp.ts';
 import { notFound } from '../../core/error.ts';
 import { named } from '../../storage/models/model.ts';
+import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { newId } from '../../storage/new-id.ts';
 import { fetchPage } from '../list.ts';
@@ -129,9 +130,10 @@ export const planRoutes: Route[] = [
 const keyConflict = (lookup_key: string | null | undefined) => `a plan with lookup_key ${lookup_key} exists already`;
 
 async function findPlans(input: PlanFilter, context: Context) {
-  const query = PlanModel.in(context.scope, context.services.postgres);
-  if (input.plan_ids?.length) query.whereIn('id', input.plan_ids);
-  if (input.lookup_key) query.where('lookup_key', input.lookup_key);
-  const page = await fetchPage<PlanModel>(query, input, planGrammar);
+  const query = narrow(PlanModel.in(context.scope, context.services.postgres), [
+    ['id', input.plan_ids],
+    ['lookup_key', input.lookup_key],
+  ]);
+  const page = await fetchPage(query, input, planGrammar);
   return { ...page, items: await showPlans(page.items, input.expand ?? [], context) };
 }

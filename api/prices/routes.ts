@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { changePrice } from '../../actions/change-price.ts';
 import { createPrice, createPrices } from '../../actions/create-price.ts';
 import { endPrice } from '../../actions/end-price.ts';
+import { narrow } from '../../storage/models/page.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { fetchPage } from '../list.ts';
 import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../route.ts';
@@ -150,18 +151,20 @@ export const priceRoutes: Route[] = [
 
 async function findPrices(input: PriceFilter, context: Context) {
   const { scope, services, now } = context;
-  const query = PriceModel.in(scope, services.postgres);
-  if (!input.allow_expired_prices)
-    query.where((open) => open.whereNull('end_date').orWhere('end_date', '>', now.toISOString()));
-  if (input.price_ids?.length) query.whereIn('id', input.price_ids);
-  if (input.billing_periods?.length) query.whereIn('billing_period', input.billing_periods);
-  if (input.plan_ids?.length) query.where('entity_type', 'PLAN').whereIn('entity_id', input.plan_ids);
-  if (input.entity_type) query.where('entity_type', input.entity_type);
-  if (input.entity_ids?.length) query.whereIn('entity_id', input.entity_ids);
-  if (input.subscription_id) query.where({ entity_type: 'SUBSCRIPTION', entity_id: input.subscription_id });
-  if (input.parent_price_id) query.where('parent_price_id', input.parent_price_id);
-  if (input.meter_ids?.length) query.whereIn('meter_id', input.meter_ids);
-  if (input.start_date_lt) query.where('start_date', '<', input.start_date_lt);
-  const page = await fetchPage<PriceModel>(query, input, priceGrammar);
+  const query = narrow(PriceModel.in(scope, services.postgres), [
+    ['end_date', 'open at', input.allow_expired_prices ? undefined : now],
+    ['id', input.price_ids],
+    ['billing_period', input.billing_periods],
+    ['entity_type', input.plan_ids?.length ? 'PLAN' : undefined],
+    ['entity_id', input.plan_ids],
+    ['entity_type', input.entity_type],
+    ['entity_id', input.entity_ids],
+    ['entity_type', input.subscription_id ? 'SUBSCRIPTION' : undefined],
+    ['entity_id', input.subscription_id],
+    ['parent_price_id', input.parent_price_id],
+    ['meter_id', input.meter_ids],
+    ['start_date', '<', input.start_date_lt],
+  ]);
+  const page = await fetchPage(query, input, priceGrammar);
   return { ...page, items: await showPrices(page.items, input.expand ?? [], context) };
 }

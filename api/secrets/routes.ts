@@ -1,6 +1,7 @@
 /** API keys (api/24): made for a principal and the caller's environment, shown once, revoked for good. */
 import { createApiKey, revokeApiKey } from '../../actions/api-keys.ts';
 import { isSuperAdmin } from '../../core/catalogue/role.ts';
+import { narrow } from '../../storage/models/page.ts';
 import { SecretModel } from '../../storage/models/secret.ts';
 import { UserModel } from '../../storage/models/user.ts';
 import { forgetKeys } from '../auth.ts';
@@ -23,10 +24,11 @@ export const secretRoutes: Route[] = [
     answer: SecretListAnswer,
     handle: async ({ query }, context) => {
       const { scope, principal, services } = context;
-      const keys = SecretModel.in(scope, services.postgres);
-      // Who is not a super_admin sees the own keys only.
-      if (!isSuperAdmin(principal)) keys.where('user_id', principal.user_id);
-      if (query.user_id) keys.where('user_id', query.user_id);
+      const keys = narrow(SecretModel.in(scope, services.postgres), [
+        // Who is not a super_admin sees the own keys only.
+        ['user_id', isSuperAdmin(principal) ? undefined : principal.user_id],
+        ['user_id', query.user_id],
+      ]);
       const { items, pagination } = await fetchPage(keys, query, secretGrammar);
       return { items: await withHolders(items, context), pagination };
     },

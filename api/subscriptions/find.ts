@@ -1,6 +1,7 @@
 /** Lists and searches of subscriptions and of their line items, filter by filter. */
 import { CustomerModel } from '../../storage/models/customer.ts';
-import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { narrow } from '../../storage/models/page.ts';
+import { activeAt, changingBy, SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { fetchPage } from '../list.ts';
 import type { Context } from '../route.ts';
@@ -13,22 +14,23 @@ import {
 } from './schema.ts';
 
 export async function findSubscriptions(input: SubscriptionFilter, context: Context) {
-  const query = SubscriptionModel.in(context.scope, context.services.postgres);
-  byList(query, {
-    id: input.subscription_ids,
-    parent_subscription_id: input.parent_subscription_ids,
-    customer_id: input.customer_ids,
-    invoicing_customer_id: input.invoicing_customer_ids,
-    subscription_status: input.subscription_status,
-    subscription_type: input.subscription_type,
-    billing_cadence: input.billing_cadence,
-    billing_period: input.billing_period,
-  });
-  if (input.customer_id) query.where('customer_id', input.customer_id);
-  if (input.external_customer_id)
-    query.whereIn('customer_id', await customersCalled(input.external_customer_id, context));
-  if (input.plan_id) query.where('plan_id', input.plan_id);
-  byTime(query, input);
+  const { scope, services } = context;
+  const everything = activeAt(SubscriptionModel.in(scope, services.postgres), input.active_at);
+  const query = narrow(changingBy(everything, input.effective_date_for_update), [
+    ['id', input.subscription_ids],
+    ['parent_subscription_id', input.parent_subscription_ids],
+    ['customer_id', input.customer_ids],
+    ['invoicing_customer_id', input.invoicing_customer_ids],
+    ['subscription_status', input.subscription_status],
+    ['subscription_type', input.subscription_type],
+    ['billing_cadence', input.billing_cadence],
+    ['billing_period', input.billing_period],
+    ['customer_id', input.customer_id],
+    ['customer_id', 'in', await customersCalled(input.external_customer_id, context)],
+    ['plan_id', input.plan_id],
+    ['subscription_status', input.trial_end_due_lte ? 'trialing' : undefined],
+    ['trial_end', '<=', input.trial_end_due_lte],
+  ]);
   const { items, pagination } = await fetchPage(query, input, subscriptionGrammar);
   const expand = [...(input.expand ?? [])];
   if (input.with_line_items) expand.push('subscription_line_items');
@@ -37,51 +39,29 @@ export async function findSubscriptions(input: SubscriptionFilter, context: Cont
 }
 
 export async function findLineItems(input: SubscriptionLineItemFilter, context: Context) {
-  const query = SubscriptionLineItemModel.in(context.scope, context.services.postgres);
-  byList(query, {
-    id: input.subscription_line_item_ids,
-    subscription_id: input.subscription_ids,
-    customer_id: input.customer_ids,
-    price_id: input.price_ids,
-    meter_id: input.meter_ids,
-    currency: input.currencies?.map((currency) => currency.toLowerCase()),
-    billing_period: input.billing_periods,
-    entity_id: input.entity_ids,
-    addon_association_id: input.addon_association_ids,
-  });
-  if (input.entity_type) query.where('entity_type', input.entity_type);
-  if (input.active_filter) {
-    const at = input.current_period_start ?? context.now.toISOString();
-    query.where((open) => open.whereNull('end_date').orWhere('end_date', '>', at));
-  }
+  const query = narrow(SubscriptionLineItemModel.in(context.scope, context.services.postgres), [
+    ['id', input.subscription_line_item_ids],
+    ['subscription_id', input.subscription_ids],
+    ['customer_id', input.customer_ids],
+    ['price_id', input.price_ids],
+    ['meter_id', input.meter_ids],
+    ['currency', input.currencies?.map((currency) => currency.toLowerCase())],
+    ['billing_period', input.billing_periods],
+    ['entity_id', input.entity_ids],
+    ['addon_association_id', input.addon_association_ids],
+    ['entity_type', input.entity_type],
+    ['end_date', 'open at', input.active_filter ? (input.current_period_start ?? context.now) : undefined],
+  ]);
   const { items, pagination } = await fetchPage(query, input, lineItemGrammar);
   return { items: await showLineItems(items, partsOfLines(input.expand ?? []), context), pagination };
 }
 
-type Query = { whereIn(column: string, values: string[]): unknown };
-
-/** A list that is given narrows; an empty one asks for nothing. */
-export function byList(query: Query, lists: Record<string, string[] | undefined>): void {
-  for (const [column, values] of Object.entries(lists)) if (values?.length) query.whereIn(column, values);
-}
-
-/** Archived customers too: their records keep their place in history. */
-export async function customersCalled(external_id: string, { scope, services }: Context): Promise<string[]> {
+/** Archived customers too: their records keep their place in history. Undefined where no customer is asked for. */
+export async function customersCalled(
+  external_id: string | undefined,
+  { scope, services }: Context,
+): Promise<string[] | undefined> {
+  if (!external_id) return undefined;
   const customers = await CustomerModel.in(scope, services.postgres).select('id').where('external_id', external_id);
   return customers.map(({ id }) => id);
-}
-
-function byTime(query: ReturnType<typeof SubscriptionModel.in<SubscriptionModel>>, input: SubscriptionFilter): void {
-  const { active_at, effective_date_for_update, trial_end_due_lte } = input;
-  if (active_at) {
-    query
-      .where('start_date', '<=', active_at)
-      .whereNot('subscription_status', 'draft')
-      .where((open) => open.whereNull('end_date').orWhere('end_date', '>', active_at))
-      .where((open) => open.whereNull('cancelled_at').orWhere('cancel_at', '>', active_at));
-  }
-  if (effective_date_for_update) {
-    query.whereRaw('least(current_period_end, cancel_at, end_date) <= ?', [effective_date_for_update]);
-  }
-  if (trial_end_due_lte) query.where('subscription_status', 'trialing').where('trial_end', '<=', trial_end_due_lte);
 }

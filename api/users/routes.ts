@@ -1,6 +1,8 @@
 /** Users and service accounts of the tenant: the principals that API keys belong to (api/24). */
-import { createUser } from '../../actions/create-user.ts';
+
 import { archiveServiceAccount, changeUser, replaceRoles } from '../../actions/change-user.ts';
+import { createUser } from '../../actions/create-user.ts';
+import { narrow } from '../../storage/models/page.ts';
 import { TenantModel } from '../../storage/models/tenant.ts';
 import { UserModel } from '../../storage/models/user.ts';
 import { forgetKeys } from '../auth.ts';
@@ -145,10 +147,11 @@ async function withTenant(user: UserModel, { principal, services }: Context) {
 }
 
 async function findUsers(input: UserFilter, { principal, services }: Context) {
-  const users = UserModel.ofTenant(principal.tenant_id, services.postgres);
-  if (input.user_ids?.length) users.whereIn('id', input.user_ids);
-  if (input.type) users.where('type', input.type);
-  if (input.roles?.length) users.whereRaw('roles && ?::text[]', [input.roles]);
+  const users = narrow(UserModel.ofTenant(principal.tenant_id, services.postgres), [
+    ['id', input.user_ids],
+    ['type', input.type],
+    ['roles', 'overlaps', input.roles?.length ? input.roles : undefined],
+  ]);
   const tenant = await TenantModel.fetch(principal.tenant_id, principal.tenant_id, { database: services.postgres });
   const { items, pagination } = await fetchPage(users, input, userGrammar);
   return { items: items.map((user) => ({ ...user, tenant })), pagination };

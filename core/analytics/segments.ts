@@ -6,13 +6,18 @@
 import { dayRowsAnswer, US_BY_ROW_SIZE } from '../metering/bucket-size.ts';
 import type { CompiledMeter } from '../metering/compiled-meter.ts';
 import { US_PER_DAY } from '../metering/timestamp.ts';
-import { stretchAt } from '../time/zone.ts';
 import { type WindowGrid, type WindowSize, windowsOf } from '../time/window.ts';
+import { stretchAt } from '../time/zone.ts';
 
 export type Range = readonly [start_us: number, end_us: number];
 
 /** `asked` is the start of the window that was asked for, `own` that of the meter's own bucket_size window. */
-export type Segment = { readonly start_us: number; readonly end_us: number; readonly asked_us: number; readonly own_us: number };
+export type Segment = {
+  readonly start_us: number;
+  readonly end_us: number;
+  readonly asked_us: number;
+  readonly own_us: number;
+};
 
 export type SegmentPlan = {
   readonly segments: readonly Segment[];
@@ -36,13 +41,22 @@ export function planSegments(
   const days: Range[] = [];
   const raw: Range[] = [];
   for (const segment of segments) divide(meter, segment, { base, days, raw });
-  const plan = { segments, rows_are_windows: rowsAreWindows, base_ranges: joined(base), day_ranges: joined(days), raw_ranges: joined(raw) };
+  const plan = {
+    segments,
+    rows_are_windows: rowsAreWindows,
+    base_ranges: joined(base),
+    day_ranges: joined(days),
+    raw_ranges: joined(raw),
+  };
   if (plan.base_ranges.length + plan.day_ranges.length + plan.raw_ranges.length <= RANGES_MAX) return plan;
   return { ...plan, base_ranges: [], day_ranges: [], raw_ranges: [[asked.start_us, asked.end_us]] };
 }
 
 /** Base rows are aligned to UTC: they are the meter's windows where the zone's clock agrees with it. */
-function baseRowsAreWindows(meter: CompiledMeter, asked: { start_us: number; end_us: number; grid: WindowGrid }): boolean {
+function baseRowsAreWindows(
+  meter: CompiledMeter,
+  asked: { start_us: number; end_us: number; grid: WindowGrid },
+): boolean {
   if (meter.bucket_size !== meter.base_size) return false;
   const size = US_BY_ROW_SIZE[meter.base_size] / 1000;
   for (let at = asked.start_us / 1000; at < asked.end_us / 1000; ) {
@@ -60,7 +74,8 @@ function segmentsOf(
 ): Segment[] {
   const { start_us, end_us, window_size, grid } = asked;
   const askedStarts = window_size === undefined ? [start_us] : startsOf(asked, window_size, grid);
-  const ownStarts = meter.bucket_size === undefined || rowsAreWindows ? [start_us] : startsOf(asked, meter.bucket_size, grid);
+  const ownStarts =
+    meter.bucket_size === undefined || rowsAreWindows ? [start_us] : startsOf(asked, meter.bucket_size, grid);
   const edges = [...new Set([...askedStarts, ...ownStarts].map((at) => Math.max(at, start_us)))].sort((a, b) => a - b);
   const segments: Segment[] = [];
   let askedAt = 0;
@@ -69,7 +84,8 @@ function segmentsOf(
     while (askedAt + 1 < askedStarts.length && askedStarts[askedAt + 1]! <= edge) askedAt++;
     while (ownAt + 1 < ownStarts.length && ownStarts[ownAt + 1]! <= edge) ownAt++;
     const end = edges[index + 1] ?? end_us;
-    if (end > edge) segments.push({ start_us: edge, end_us: end, asked_us: askedStarts[askedAt]!, own_us: ownStarts[ownAt]! });
+    if (end > edge)
+      segments.push({ start_us: edge, end_us: end, asked_us: askedStarts[askedAt]!, own_us: ownStarts[ownAt]! });
   }
   return segments;
 }
@@ -80,7 +96,11 @@ function startsOf(asked: { start_us: number; end_us: number }, size: WindowSize,
   return windows.map((window) => window.start * 1000);
 }
 
-function divide(meter: CompiledMeter, { start_us, end_us }: Segment, into: { base: Range[]; days: Range[]; raw: Range[] }): void {
+function divide(
+  meter: CompiledMeter,
+  { start_us, end_us }: Segment,
+  into: { base: Range[]; days: Range[]; raw: Range[] },
+): void {
   const size = US_BY_ROW_SIZE[meter.base_size];
   const first = ceilTo(start_us, size);
   const last = floorTo(end_us, size);

@@ -11,7 +11,8 @@ const TEXT_MAX = 1024;
 
 /** Why this event cannot be accepted, as `field: reason`; undefined when it can. */
 export function faultOfEvent(event: unknown): { field: string; why: string } | undefined {
-  if (typeof event !== 'object' || event === null || Array.isArray(event)) return { field: '', why: 'must be a JSON object' };
+  if (typeof event !== 'object' || event === null || Array.isArray(event))
+    return { field: '', why: 'must be a JSON object' };
   const { event_id, event_name, external_customer_id, customer_id, timestamp, source, properties } = event as Record<
     string,
     unknown
@@ -41,7 +42,8 @@ function faultOfTimestamp(value: unknown): { field: string; why: string } | unde
   if (value === undefined || value === null || value === '') return undefined;
   if (typeof value !== 'string') return { field: 'timestamp', why: 'must be an RFC 3339 date-time string' };
   const instant = parseTimestamp(value);
-  if (instant === 'malformed') return { field: 'timestamp', why: 'must be an RFC 3339 date-time such as 2026-01-31T10:00:00Z' };
+  if (instant === 'malformed')
+    return { field: 'timestamp', why: 'must be an RFC 3339 date-time such as 2026-01-31T10:00:00Z' };
   if (instant === 'out of range') return { field: 'timestamp', why: 'must lie between the years 1900 and 2254' };
   return undefined;
 }

@@ -4,10 +4,11 @@
  * non-numeric field where a number is needed makes the event unusable for that meter: it is not counted there, it is
  * shown with the reason, and it never becomes a silent 0" (decisions §9). A reason names the property, never its value.
  */
+
+import { canonicalNumber } from './canonical-number.ts';
 import type { Property, PropertySource } from './event-text.ts';
 import { type Exact, exactText } from './exact.ts';
 import type { CompiledExpression } from './expression.ts';
-import { canonicalNumber } from './canonical-number.ts';
 import { parseQuantity } from './quantity.ts';
 
 export type MeteredEvent = {

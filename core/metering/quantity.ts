@@ -7,8 +7,8 @@ import { Decimal } from '../decimal.ts';
 import {
   bigPowerOfTen,
   divideRounded,
-  Exact,
   EXACT_ZERO,
+  Exact,
   exactOf,
   exactText,
   isSafe,

@@ -5,7 +5,7 @@
  * entity_type SUBSCRIPTION, parent_price_id = root; inherits period, cadence, currency, meter, display name and price-unit
  * type; may change amount, quantity, billing_model, tier_mode, tiers, transform_quantity" (§2.2 "Other price rules").
  */
-import { checkPrice, CRITICAL_FIELDS, inTierOrder, type Price, type PriceDefinition } from '../catalogue/price.ts';
+import { CRITICAL_FIELDS, checkPrice, inTierOrder, type Price, type PriceDefinition } from '../catalogue/price.ts';
 import type { Subscription, SubscriptionLineItem } from '../catalogue/subscription.ts';
 import { Decimal } from '../decimal.ts';
 import { FarthingError, invalid } from '../error.ts';

@@ -10,7 +10,8 @@ import type { EventOutcome } from '../../storage/events/tables.ts';
 import type { IdentitySet } from '../identity-set.ts';
 import type { ReadEvent } from './read-events.ts';
 
-type Owner = { readonly offset: number; readonly position: number; readonly content_crc: number };
+type Place = { readonly partition: number; readonly offset: number; readonly position: number };
+type Owner = Place & { readonly content_crc: number };
 
 export type Deduped = { accepted: ReadEvent[]; repeats: EventOutcome[] };
 
@@ -66,7 +67,12 @@ function hashKey(event: { id_high: number; id_low: number }): string {
   return `${event.id_high}.${event.id_low}`;
 }
 
-function isBefore(a: { offset: number; position: number }, b: { offset: number; position: number }): boolean {
+/**
+ * Whether what is stored or seen as `a` comes before `b`. Offsets of two partitions cannot be compared: an id is found on
+ * another partition only when its shard has moved, and a partition is drained before a shard leaves it.
+ */
+function isBefore(a: Place, b: Place): boolean {
+  if (a.partition !== b.partition) return true;
   return a.offset !== b.offset ? a.offset < b.offset : a.position < b.position;
 }
 

@@ -5,10 +5,10 @@ import type { ServerResponse } from 'node:http';
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip, Gzip } from 'node:zlib';
+import { StatementError } from '../clickhouse-tokens.ts';
 import type { Engine, Surroundings, Written } from './clickhouse-engine.ts';
 import type { Request } from './clickhouse-request.ts';
 import type { Spool } from './clickhouse-spool.ts';
-import { StatementError } from '../clickhouse-tokens.ts';
 import { insertFromFile, readIntoFile, withoutFormat } from './clickhouse-statement.ts';
 
 export interface Served {

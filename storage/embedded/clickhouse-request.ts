@@ -1,8 +1,8 @@
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
-import type { Surroundings } from './clickhouse-engine.ts';
 import { StatementError } from '../clickhouse-tokens.ts';
+import type { Surroundings } from './clickhouse-engine.ts';
 import { parseStatement, type Statement } from './clickhouse-statement.ts';
 
 export interface Request {

@@ -5,11 +5,11 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createInterface } from 'node:readline';
+import { StatementError } from '../clickhouse-tokens.ts';
 import { answer, answerFailure, type Served } from './clickhouse-answer.ts';
 import { type EngineOptions, openEngine } from './clickhouse-engine.ts';
 import { type Credentials, isAuthorised, readRequest } from './clickhouse-request.ts';
 import { openSpool } from './clickhouse-spool.ts';
-import { StatementError } from '../clickhouse-tokens.ts';
 
 export interface ServerOptions extends EngineOptions, Credentials {}
 
@@ -45,7 +45,7 @@ function serve(options: ServerOptions): void {
     server.close();
     // What the engine has not written by then it recovers from, as after a crash.
     setTimeout(() => process.kill(process.pid, 'SIGKILL'), LAST_STATEMENTS_MS).unref();
-    engine.close().then(() => {
+    void engine.close().then(() => {
       served.spool.close();
       process.exit(0);
     });

@@ -47,8 +47,10 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   };
   const memory_bytes = options.clickhouse_memory_bytes;
   const starting = [
-    clickhouse_url ?? start('clickhouse', (of) => startClickHouse(memory_bytes ? { ...of, memory_bytes } : of)),
-    postgres_url ?? start('postgres', startPostgres),
+    clickhouse_url
+      ? Promise.resolve(clickhouse_url)
+      : start('clickhouse', (of) => startClickHouse(memory_bytes ? { ...of, memory_bytes } : of)),
+    postgres_url ? Promise.resolve(postgres_url) : start('postgres', startPostgres),
   ];
   const [clickhouse, postgres] = await Promise.allSettled(starting);
   if (clickhouse?.status === 'fulfilled' && postgres?.status === 'fulfilled') {

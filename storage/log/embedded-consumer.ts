@@ -45,7 +45,9 @@ export class EmbeddedConsumer {
     this.wake();
     await this.#keeper;
     await Promise.all([...this.#held.values()].map((held) => held.loop));
-    await this.#postgres.raw(`update log_partitions set owner = null, lease_until = null where owner = ?`, [this.#options.id]);
+    await this.#postgres.raw(`update log_partitions set owner = null, lease_until = null where owner = ?`, [
+      this.#options.id,
+    ]);
     await this.#postgres.raw(`delete from log_consumers where id = ?`, [this.#options.id]);
   }
 
@@ -104,7 +106,13 @@ export class EmbeddedConsumer {
       [this.#options.id, most],
     );
     for (const { partition } of taken.rows as { partition: number }[]) {
-      const held: Held = { partition, next_offset: 0n, lease_until: asked + this.#options.lease_ms, lost: false, loop: Promise.resolve() };
+      const held: Held = {
+        partition,
+        next_offset: 0n,
+        lease_until: asked + this.#options.lease_ms,
+        lost: false,
+        loop: Promise.resolve(),
+      };
       this.#held.set(partition, held);
       held.loop = this.#run(held);
     }
@@ -119,10 +127,10 @@ export class EmbeddedConsumer {
   async #giveBack(held: Held): Promise<void> {
     this.#lose(held);
     await held.loop;
-    await this.#postgres.raw(`update log_partitions set owner = null, lease_until = null where partition = ? and owner = ?`, [
-      held.partition,
-      this.#options.id,
-    ]);
+    await this.#postgres.raw(
+      `update log_partitions set owner = null, lease_until = null where partition = ? and owner = ?`,
+      [held.partition, this.#options.id],
+    );
   }
 
   #owns(held: Held): boolean {
@@ -220,7 +228,14 @@ export class EmbeddedConsumer {
 
 function recordOf(partition: number, row: unknown[]): LogRecord {
   const [offset, kind, tenant_id, environment_id, received_at_us, made_ids, event_count, body] = row as [
-    string, LogRecord['kind'], string, string, string, string | null, number, Buffer,
+    string,
+    LogRecord['kind'],
+    string,
+    string,
+    string,
+    string | null,
+    number,
+    Buffer,
   ];
   return {
     partition,

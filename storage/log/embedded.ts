@@ -23,7 +23,13 @@ export type EmbeddedLogOptions = {
 const QUEUED_BYTES_MAX = 256 * 1024 * 1024;
 const GROUP_BYTES_MAX = 16 * 1024 * 1024;
 
-type Waiting = { entries: readonly LogEntry[]; bytes: number; resolve(): void; reject(error: unknown): void; done: boolean };
+type Waiting = {
+  entries: readonly LogEntry[];
+  bytes: number;
+  resolve(): void;
+  reject(error: unknown): void;
+  done: boolean;
+};
 
 /** Opens the log and makes its partitions on first use. The number of partitions is fixed when the log is made. */
 export async function openEmbeddedLog(postgres: Knex, options: EmbeddedLogOptions): Promise<EmbeddedLog> {
@@ -58,7 +64,8 @@ export class EmbeddedLog implements EventLog {
   append(entries: readonly LogEntry[]): Promise<void> {
     if (entries.length === 0) return Promise.resolve();
     const bytes = entries.reduce((total, entry) => total + entry.body.length, 0);
-    if (this.#queuedBytes + bytes > QUEUED_BYTES_MAX) return Promise.reject(unavailable('the event log (its queue is full)'));
+    if (this.#queuedBytes + bytes > QUEUED_BYTES_MAX)
+      return Promise.reject(unavailable('the event log (its queue is full)'));
     return new Promise((resolve, reject) => {
       const waiting: Waiting = { entries, bytes, resolve, reject, done: false };
       this.#queue.push(waiting);
@@ -131,7 +138,10 @@ export class EmbeddedLog implements EventLog {
 
   async #commitGroup(group: Waiting[]): Promise<void> {
     try {
-      await insertRecords(this.#postgres, group.flatMap((waiting) => waiting.entries));
+      await insertRecords(
+        this.#postgres,
+        group.flatMap((waiting) => waiting.entries),
+      );
       for (const waiting of group) this.#settle(waiting, () => waiting.resolve());
       for (const consumer of this.#consumers) consumer.wake();
     } catch (error) {
@@ -213,7 +223,10 @@ async function insertSome(trx: Knex, entries: readonly LogEntry[]): Promise<void
     select e.partition, s.first + e.ordinal, e.kind, e.tenant_id, e.environment_id, e.received_at_us, e.made_ids, e.event_count, e.body
       from (values ${rows.join(',')}) as e (partition, ordinal, kind, tenant_id, environment_id, received_at_us, made_ids, event_count, body)
       join slots s using (partition)`;
-  const client = trx.client as { acquireConnection(): Promise<PgConnection>; releaseConnection(c: PgConnection): Promise<void> };
+  const client = trx.client as {
+    acquireConnection(): Promise<PgConnection>;
+    releaseConnection(c: PgConnection): Promise<void>;
+  };
   const connection = await client.acquireConnection();
   try {
     const answer = await connection.query({ text: sql, values });
@@ -225,5 +238,9 @@ async function insertSome(trx: Knex, entries: readonly LogEntry[]): Promise<void
 
 /** The driver below knex: its `?` bindings would copy the batches once more. */
 export type PgConnection = {
-  query(question: { text: string; values?: unknown[]; rowMode?: 'array' }): Promise<{ rows: unknown[][]; rowCount: number | null }>;
+  query(question: {
+    text: string;
+    values?: unknown[];
+    rowMode?: 'array';
+  }): Promise<{ rows: unknown[][]; rowCount: number | null }>;
 };

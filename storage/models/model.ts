@@ -99,10 +99,8 @@ async function fetchOne<M extends Model>(
   id: string,
   { database, lock }: FetchOptions,
 ): Promise<M> {
-  const question = queryOf(model, database).where(`${model.tableName}.id`, id);
-  for (const [column, value] of Object.entries(owner)) question.where(`${model.tableName}.${column}`, value);
-  if (lock) question.forUpdate();
-  const [record] = (await question) as M[];
+  const question = queryOf(model, database).where(owner).where('id', id);
+  const [record] = (await (lock ? question.forUpdate() : question)) as M[];
   if (!record) throw notFound(model.recordName, id);
   return record;
 }

@@ -4,6 +4,7 @@ import { notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
+import { narrow } from './page.ts';
 
 export interface PriceModel extends Price {}
 
@@ -16,9 +17,10 @@ export class PriceModel extends ScopedModel {
 
   /** Published prices that have not ended: those that are to start later are among them. */
   static current(scope: Scope, now: Date, database: Database) {
-    return PriceModel.in(scope, database)
-      .where('status', 'published')
-      .where((open) => open.whereNull('end_date').orWhere('end_date', '>', now.toISOString()));
+    return narrow(PriceModel.in(scope, database), [
+      ['status', 'published'],
+      ['end_date', 'open at', now],
+    ]);
   }
 
   /** The price with this lookup key that is in force, else the one that starts next, else the one that ended last. */

@@ -1,6 +1,10 @@
 /** Table `subscription_line_items`. */
+import { raw } from 'objection';
 import type { SubscriptionLineItem } from '../../core/catalogue/subscription.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
+import { narrow } from './page.ts';
 
 export interface SubscriptionLineItemModel extends SubscriptionLineItem {}
 
@@ -9,5 +13,17 @@ export class SubscriptionLineItemModel extends ScopedModel {
   static override recordName = 'subscription line item';
   static override get jsonAttributes() {
     return ['metadata'];
+  }
+
+  /** Nothing of the subscription is charged after this instant; what was to begin later never does. */
+  static async endAll(
+    scope: Scope,
+    { subscription_id, at, ...stamp }: { subscription_id: string; at: string; updated_at: string; updated_by: string },
+    transaction: Database,
+  ): Promise<void> {
+    await narrow(SubscriptionLineItemModel.in(scope, transaction), [
+      ['subscription_id', subscription_id],
+      ['end_date', 'open at', at],
+    ]).patch({ end_date: raw('greatest(start_date, ?::timestamptz)', [at]) as never, ...stamp });
   }
 }

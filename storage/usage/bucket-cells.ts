@@ -18,7 +18,13 @@ export type BucketQuestion = Scope & {
   readonly extra_uniques: readonly ExtraUniques[];
 };
 
-export type ExtraUniques = { segment_us: number; window_us: number; group_key: string; customer: string; values: readonly string[] };
+export type ExtraUniques = {
+  segment_us: number;
+  window_us: number;
+  group_key: string;
+  customer: string;
+  values: readonly string[];
+};
 
 /** A merged partial: where it belongs, and what it holds. `unique_count` where the type counts distinct values. */
 export type Cell = {
@@ -66,7 +72,9 @@ function statementOf(asked: BucketQuestion): { sql: string; params: Record<strin
     segments: asked.plan.segments.map((segment) => Math.floor(segment.start_us / 1_000_000)),
   };
   const times = [
-    ...asked.plan.base_ranges.map((range, index) => rangeCondition(asked.meter.base_size, range, { params, name: `base_${index}` })),
+    ...asked.plan.base_ranges.map((range, index) =>
+      rangeCondition(asked.meter.base_size, range, { params, name: `base_${index}` }),
+    ),
     ...asked.plan.day_ranges.map((range, index) => rangeCondition('DAY', range, { params, name: `day_${index}` })),
   ];
   const customers = asked.external_customer_ids === null ? '' : 'and external_customer_id in {customers:Array(String)}';
@@ -91,7 +99,11 @@ function statementOf(asked: BucketQuestion): { sql: string; params: Record<strin
   };
 }
 
-function rangeCondition(size: string, range: Range, { params, name }: { params: Record<string, unknown>; name: string }): string {
+function rangeCondition(
+  size: string,
+  range: Range,
+  { params, name }: { params: Record<string, unknown>; name: string },
+): string {
   params[`${name}_start`] = range[0] / 1_000_000;
   params[`${name}_end`] = range[1] / 1_000_000;
   return `(size = '${size}' and bucket_start >= toDateTime64({${name}_start:Int64}, 0, 'UTC') and bucket_start < toDateTime64({${name}_end:Int64}, 0, 'UTC'))`;

@@ -25,7 +25,10 @@ export type SnapshotRead<T> = {
 const TRIES_MAX = 20;
 const PAUSE_MS = 25;
 
-export async function consistently<T>(stores: Stores, reading: SnapshotRead<T>): Promise<{ value: T; snapshot: Snapshot }> {
+export async function consistently<T>(
+  stores: Stores,
+  reading: SnapshotRead<T>,
+): Promise<{ value: T; snapshot: Snapshot }> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const before = await readProgress(stores.postgres);
     const snapshot = snapshotOf(before);

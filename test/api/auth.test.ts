@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { type Route, route } from '../../api/route.ts';
 import { routes as ownRoutes } from '../../api/resources.ts';
+import { type Route, route } from '../../api/route.ts';
 import { hashApiKey } from '../../storage/api-key.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 

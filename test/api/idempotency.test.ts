@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { z } from 'zod';
-import { route } from '../../api/route.ts';
 import { routes as ownRoutes } from '../../api/resources.ts';
+import { route } from '../../api/route.ts';
 import { claimKey, purgeAnswers } from '../../storage/models/idempotency-key.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 

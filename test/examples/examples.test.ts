@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { ZodError } from 'zod';
 import { FarthingError } from '../../core/error.ts';
 import { differences, type Result } from './compare.ts';
-import { NOT_YET, type Operation, OPERATIONS } from './operations.ts';
+import { NOT_YET, OPERATIONS, type Operation } from './operations.ts';
 import { type Example, parseExamples } from './parse-examples.ts';
 
 const OWN_FILE = fileURLToPath(new URL('own-examples.md', import.meta.url));

@@ -2,7 +2,16 @@
 import { z } from 'zod';
 import { aggregationShape, checkMeter } from '../../core/catalogue/meter.ts';
 import { FarthingError } from '../../core/error.ts';
+import { compileMeter } from '../../core/metering/compiled-meter.ts';
+import { properties } from '../../core/metering/event-text.ts';
 import { compileExpression } from '../../core/metering/expression.ts';
+import { matches } from '../../core/metering/match.ts';
+import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
+import { decimalOf } from '../../core/metering/quantity.ts';
+import { parseTimestamp } from '../../core/metering/timestamp.ts';
+import { aggregateWindow } from '../../core/metering/usage.ts';
+import { windowStart } from '../../core/time/window.ts';
+import type { Result } from './compare.ts';
 
 export function createMeter(given: unknown) {
   const { aggregation } = z.object({ aggregation: z.unknown() }).parse(given);
@@ -16,4 +25,83 @@ export function createMeter(given: unknown) {
     if (error instanceof FarthingError) return { valid: false };
     throw error;
   }
+}
+
+/** meter.matches: whether an event with these properties passes the filters. */
+export function meterMatches(given: Result): Result {
+  const { filters, properties: values } = given as { filters: MeterDefinition['filters']; properties: object };
+  const meter = compileMeter({ ...METER, filters, aggregation: { type: 'COUNT' } });
+  return { matches: matches(meter, properties(JSON.stringify(values))) };
+}
+
+/** expression.eval: what does not compile and what cannot be evaluated are both errors. */
+export function evaluateExpression(given: Result): Result {
+  const { expression, properties: values } = given as { expression: string; properties: object };
+  try {
+    const result = compileExpression(expression).evaluate(properties(JSON.stringify(values)));
+    return result.unusable === undefined ? { value: decimalOf(result.value).toString() } : { error: true };
+  } catch (error) {
+    if (error instanceof FarthingError) return { error: true };
+    throw error;
+  }
+}
+
+/** meter.extract: the usage of one event. A value that cannot be used counts for nothing, and is listed with its reason. */
+export function extractQuantity(given: Result): Result {
+  const { aggregation, properties: values } = given as {
+    aggregation: MeterDefinition['aggregation'];
+    properties: object;
+  };
+  const event = { id: 'e', timestamp: '2026-01-01T00:00:00Z', ...values };
+  const usage = usageOfEvents({
+    aggregation,
+    events: [event],
+    start: '2026-01-01T00:00:00Z',
+    end: '2026-01-02T00:00:00Z',
+  });
+  return { quantity: usage.value.toString() };
+}
+
+export function aggregateUsage(given: Result): Result {
+  return { value: usageOfEvents(given as AggregateGiven).value.toString() };
+}
+
+type AggregateGiven = {
+  aggregation: MeterDefinition['aggregation'];
+  events: { id: string; timestamp: string; [property: string]: unknown }[];
+  start: string;
+  end: string;
+  timezone?: string;
+};
+
+function usageOfEvents({ aggregation, events, start, end, timezone = 'UTC' }: AggregateGiven) {
+  const meter = compileMeter({ ...METER, aggregation });
+  const size = aggregation.bucket_size;
+  return aggregateWindow(
+    meter,
+    events.map(({ id, timestamp, ...values }) => ({
+      event_id: id,
+      external_customer_id: 'customer',
+      timestamp_us: micros(timestamp),
+      properties: properties(JSON.stringify(values)),
+    })),
+    {
+      start_us: micros(start),
+      end_us: micros(end),
+      bucketStartOf: (at) => (size ? windowStart(Math.floor(at / 1000), size, { timezone }) * 1000 : 0),
+    },
+  );
+}
+
+const METER: Omit<MeterDefinition, 'aggregation'> = {
+  id: 'm',
+  event_name: 'call',
+  filters: [],
+  reset_usage: 'BILLING_PERIOD',
+};
+
+function micros(text: string): number {
+  const instant = parseTimestamp(text);
+  if (typeof instant === 'string') throw new Error(`${text} is ${instant}`);
+  return instant;
 }

@@ -5,7 +5,13 @@
  */
 import { type ErrorCode, HTTP_STATUS_BY_ERROR_CODE } from '../../core/error.ts';
 import type { Result } from './compare.ts';
-import { createMeter } from './metering-operations.ts';
+import {
+  aggregateUsage,
+  createMeter,
+  evaluateExpression,
+  extractQuantity,
+  meterMatches,
+} from './metering-operations.ts';
 import {
   calculateBuckets,
   calculateGroupedBuckets,
@@ -37,6 +43,10 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'time.calendar_days': daysBetween,
   'credit_grant.period_end': grantPeriodEnd,
   'meter.create': createMeter,
+  'meter.matches': meterMatches,
+  'expression.eval': evaluateExpression,
+  'meter.extract': extractQuantity,
+  'usage.aggregate': aggregateUsage,
   'error.map': ({ code }) => ({ http_status: HTTP_STATUS_BY_ERROR_CODE[code as ErrorCode] }),
 };
 
@@ -123,9 +133,5 @@ export const NOT_YET: readonly string[] = [
   'cost_analytics: cost.analytics',
   'ingestion.dedup: events.ingest_and_query',
   'ingestion.limits: POST /events/raw/bulk',
-  'metering.filter: meter.matches',
-  'metering.expression: expression.eval',
-  'metering.extract: meter.extract',
-  'metering.aggregate: usage.aggregate',
   'coupon.distribution: invoice.distribute_discount',
 ];

@@ -1,6 +1,7 @@
 /** The operations of the areas pricing.*, rounding*, price_unit and price.validation on core/. */
 import { z } from 'zod';
 import { createPriceShape, definePrice } from '../../core/catalogue/price.ts';
+import type { Decimal } from '../../core/decimal.ts';
 import { minorUnits, roundMoney, sumOfRounded } from '../../core/money.ts';
 import {
   billedQuantity,
@@ -11,7 +12,6 @@ import {
 } from '../../core/pricing/index.ts';
 import { checkPriceUnit, priceUnitFromFiat, priceUnitToFiat } from '../../core/pricing/price-unit.ts';
 import type { PriceTerms } from '../../core/pricing/terms.ts';
-import type { Decimal } from '../../core/decimal.ts';
 
 const decimal = z.union([z.string(), z.number()]).transform(String);
 const price = z.custom<PriceTerms & { price_unit_type?: string; price_unit_amount?: string; conversion_rate?: string }>(

@@ -21,7 +21,11 @@ describe('pipeline', () => {
 
   before(async () => {
     database = await freshDatabase();
-    const log = await openEmbeddedLog(database.postgres, { partition_count: 3, append_timeout_ms: 5000, linger_ms: 20 });
+    const log = await openEmbeddedLog(database.postgres, {
+      partition_count: 3,
+      append_timeout_ms: 5000,
+      linger_ms: 20,
+    });
     stores = { postgres: database.postgres, clickhouse: database.clickhouse, log };
     const logger = pino({ level: 'warn' });
     pipeline = await startPipeline(stores, { owner: 'test', slice_events_max: 500, logger, clock: () => new Date() });
@@ -35,7 +39,10 @@ describe('pipeline', () => {
   const send = (events: object[]) => {
     const body = Buffer.from(JSON.stringify(events));
     const spans = elementSpans(body.toString('latin1'));
-    const incoming = events.map((event, index) => ({ span: spans[index]!, event_id: (event as { event_id?: string }).event_id }));
+    const incoming = events.map((event, index) => ({
+      span: spans[index]!,
+      event_id: (event as { event_id?: string }).event_id,
+    }));
     return appendEvents(stores.log, SCOPE, { body, events: incoming, contiguous: true, now: new Date() });
   };
   const event = (id: string, fields: object) => ({
@@ -46,10 +53,16 @@ describe('pipeline', () => {
     ...fields,
   });
   const meter = (id: string, aggregation: MeterDefinition['aggregation']): MeterDefinition => ({
-    id, event_name: 'call', filters: [], aggregation, reset_usage: 'BILLING_PERIOD',
+    id,
+    event_name: 'call',
+    filters: [],
+    aggregation,
+    reset_usage: 'BILLING_PERIOD',
   });
   const announce = (definition: MeterDefinition) =>
-    stores.postgres.transaction((trx) => announceMeterVersion(trx, SCOPE, { meter_id: definition.id, version: 1, definition }));
+    stores.postgres.transaction((trx) =>
+      announceMeterVersion(trx, SCOPE, { meter_id: definition.id, version: 1, definition }),
+    );
   const settled = async () => {
     for (;;) {
       const lag = await stores.log.lag();
@@ -57,36 +70,93 @@ describe('pipeline', () => {
         `select (select count(*) from log_outbox)::int + (select count(*) from meter_versions where state in ('announced', 'backfilling'))::int as n`,
       );
       if (lag.every((partition) => partition.unprocessed_records === 0) && open.rows[0].n === 0) return;
-      if (process.env['DEBUG_T']) console.log(JSON.stringify(lag, (_k, v) => (typeof v === 'bigint' ? String(v) : v)), open.rows[0].n);
+      if (process.env['DEBUG_T'])
+        console.log(
+          JSON.stringify(lag, (_k, v) => (typeof v === 'bigint' ? String(v) : v)),
+          open.rows[0].n,
+        );
       await new Promise((resolve) => setTimeout(resolve, process.env['DEBUG_T'] ? 3000 : 20));
     }
   };
   const usage = async (meterId: string, start: string, end: string) => {
-    const report = await askUsage(stores, SCOPE, { meter: { id: meterId }, external_customer_ids: ['acme'], start_us: US(start), end_us: US(end) });
-    return { value: report.usage[0]!.total.value.toString(), events: report.usage[0]!.total.event_count, from: report.from };
+    const report = await askUsage(stores, SCOPE, {
+      meter: { id: meterId },
+      external_customer_ids: ['acme'],
+      start_us: US(start),
+      end_us: US(end),
+    });
+    return {
+      value: report.usage[0]!.total.value.toString(),
+      events: report.usage[0]!.total.event_count,
+      from: report.from,
+    };
   };
 
   it('counts before and after a meter comes, once, to the digit', async () => {
-    await send(Array.from({ length: 2000 }, (_, i) => event(`a${i}`, { properties: { tokens: '0.1', host: `h${i % 7}` } })));
+    await send(
+      Array.from({ length: 2000 }, (_, i) => event(`a${i}`, { properties: { tokens: '0.1', host: `h${i % 7}` } })),
+    );
     await announce(meter('m_sum', { type: 'SUM', field: 'tokens' }));
     await announce(meter('m_unique', { type: 'COUNT_UNIQUE', field: 'host' }));
-    await send(Array.from({ length: 2000 }, (_, i) => event(`b${i}`, { timestamp: '2026-03-12T23:59:59.5Z', properties: { tokens: 0.2, host: `h${i % 9}` } })));
+    await send(
+      Array.from({ length: 2000 }, (_, i) =>
+        event(`b${i}`, { timestamp: '2026-03-12T23:59:59.5Z', properties: { tokens: 0.2, host: `h${i % 9}` } }),
+      ),
+    );
     await settled();
-    expect(await usage('m_sum', '2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z')).to.deep.equal({ value: '600', events: 4000, from: 'buckets' });
-    expect(await usage('m_sum', '2026-03-10T10:20:00Z', '2026-03-12T23:59:59.5Z')).to.deep.equal({ value: '200', events: 2000, from: 'buckets' });
-    expect(await usage('m_sum', '2026-03-10T10:20:01Z', '2026-03-12T23:59:59.6Z')).to.deep.equal({ value: '400', events: 2000, from: 'buckets' });
-    expect(await usage('m_unique', '2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z')).to.deep.equal({ value: '9', events: 4000, from: 'buckets' });
-    expect(await usage('m_unique', '2026-03-10T10:19:00Z', '2026-03-12T23:59:59.6Z')).to.deep.equal({ value: '9', events: 4000, from: 'buckets' });
+    expect(await usage('m_sum', '2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z')).to.deep.equal({
+      value: '600',
+      events: 4000,
+      from: 'buckets',
+    });
+    expect(await usage('m_sum', '2026-03-10T10:20:00Z', '2026-03-12T23:59:59.5Z')).to.deep.equal({
+      value: '200',
+      events: 2000,
+      from: 'buckets',
+    });
+    expect(await usage('m_sum', '2026-03-10T10:20:01Z', '2026-03-12T23:59:59.6Z')).to.deep.equal({
+      value: '400',
+      events: 2000,
+      from: 'buckets',
+    });
+    expect(await usage('m_unique', '2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z')).to.deep.equal({
+      value: '9',
+      events: 4000,
+      from: 'buckets',
+    });
+    expect(await usage('m_unique', '2026-03-10T10:19:00Z', '2026-03-12T23:59:59.6Z')).to.deep.equal({
+      value: '9',
+      events: 4000,
+      from: 'buckets',
+    });
   });
 
   it('takes an id once, whatever its timestamp and batch, and keeps other content as a conflict', async () => {
-    await send(Array.from({ length: 2000 }, (_, i) => event(`a${i}`, { properties: { tokens: '0.1', host: `h${i % 7}` } })));
-    await send([event('a1', { timestamp: '2026-03-11T00:00:00Z', properties: { tokens: '5' } }), event('x', { properties: { tokens: 'abc' } })]);
+    await send(
+      Array.from({ length: 2000 }, (_, i) => event(`a${i}`, { properties: { tokens: '0.1', host: `h${i % 7}` } })),
+    );
+    await send([
+      event('a1', { timestamp: '2026-03-11T00:00:00Z', properties: { tokens: '5' } }),
+      event('x', { properties: { tokens: 'abc' } }),
+    ]);
     await settled();
-    expect(await usage('m_sum', '2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z')).to.deep.equal({ value: '600', events: 4000, from: 'buckets' });
-    const rows = await stores.clickhouse.query({ query: 'select outcome, count() as n from event_outcomes group by outcome order by outcome', format: 'JSONEachRow' });
-    expect(await rows.json()).to.deep.equal([
-      { outcome: 'conflict', n: '1' }, { outcome: 'duplicate', n: '2000' }, { outcome: 'unusable', n: '2' },
-    ].filter((row) => row.outcome !== 'unusable').concat([{ outcome: 'unusable', n: '2' }]));
+    expect(await usage('m_sum', '2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z')).to.deep.equal({
+      value: '600',
+      events: 4000,
+      from: 'buckets',
+    });
+    const rows = await stores.clickhouse.query({
+      query: 'select outcome, count() as n from event_outcomes group by outcome order by outcome',
+      format: 'JSONEachRow',
+    });
+    expect(await rows.json()).to.deep.equal(
+      [
+        { outcome: 'conflict', n: '1' },
+        { outcome: 'duplicate', n: '2000' },
+        { outcome: 'unusable', n: '2' },
+      ]
+        .filter((row) => row.outcome !== 'unusable')
+        .concat([{ outcome: 'unusable', n: '2' }]),
+    );
   });
 });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { startScheduler } from '../../scheduler/main.ts';
 import { openSubscription } from '../../actions/draft-invoice.ts';
+import { startScheduler } from '../../scheduler/main.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 

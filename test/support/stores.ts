@@ -91,7 +91,11 @@ async function prepare({ postgres_url, clickhouse_url }: Embedded) {
   const clickhouse_root = connectClickHouse(clickhouse_url);
   await root.raw(`create database ${template}`);
   const first = connectPostgres(withDatabase(postgres_url, template), { pool_max: 1 });
-  await migratePostgres(first).finally(() => first.destroy());
+  try {
+    await migratePostgres(first);
+  } finally {
+    await first.destroy();
+  }
 
   let count = 0;
   let copying: Promise<unknown> = Promise.resolve();

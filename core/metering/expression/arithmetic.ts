@@ -20,8 +20,8 @@ import {
   mantissaOf,
   minus,
   negated,
-  plus,
   POWERS_OF_TEN,
+  plus,
   times,
 } from '../exact.ts';
 

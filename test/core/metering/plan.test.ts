@@ -4,10 +4,10 @@ import { UsageBucket } from '../../../core/metering/bucket.ts';
 import { rowStart } from '../../../core/metering/bucket-size.ts';
 import { type CompiledMeter, compileMeter, measure } from '../../../core/metering/compiled-meter.ts';
 import { properties } from '../../../core/metering/event-text.ts';
+import { exactText } from '../../../core/metering/exact.ts';
 import type { MeterAggregation } from '../../../core/metering/meter-definition.ts';
 import { BucketAggregator, type BucketRow } from '../../../core/metering/plan.ts';
 import { quantityOfScaled } from '../../../core/metering/quantity.ts';
-import { exactText } from '../../../core/metering/exact.ts';
 
 const HOUR = 3_600_000_000;
 const DAY = 24 * HOUR;

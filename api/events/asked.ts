@@ -1,0 +1,102 @@
+/** What the questions about events and usage have in common: times, windows, whose usage, which properties. */
+import { z } from 'zod';
+import { windowSize } from '../../core/catalogue/meter.ts';
+import { orNull } from '../../core/catalogue/record.ts';
+import { invalid } from '../../core/error.ts';
+import {
+  formatTimestamp,
+  parseTimestamp,
+  US_PER_DAY,
+  US_PER_HOUR,
+  US_PER_MINUTE,
+} from '../../core/metering/timestamp.ts';
+import type { WindowSize } from '../../core/time/window.ts';
+import { isTimezone } from '../../core/time/zone.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import type { Context } from '../route.ts';
+
+const instantText = (text: string | null | undefined, context: z.core.$RefinementCtx): number | null => {
+  if (text === null || text === undefined || text === '') return null;
+  const instant = parseTimestamp(text);
+  if (typeof instant === 'number') return instant;
+  if (instant !== 'absent') context.addIssue(`is ${instant}: give an RFC 3339 timestamp`);
+  return null;
+};
+
+/** An RFC 3339 timestamp as microseconds since 1970; null when it is not given. */
+export const instantUs = z.string().nullish().meta({ format: 'date-time' }).transform(instantText);
+
+/** The same where it must be given. */
+export const requiredInstantUs = z
+  .string()
+  .meta({ format: 'date-time' })
+  .transform((text, context): number => {
+    const instant = instantText(text, context);
+    if (instant === null && context.issues.length === 0) context.addIssue('is required');
+    return instant ?? 0;
+  });
+
+export const anyWindowSize = orNull(windowSize);
+
+export const anyTimezone = orNull(
+  z.string().refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' }),
+);
+
+/** Property name → accepted values. */
+export const propertyValues = z
+  .record(z.string().min(1), z.array(z.string()).min(1))
+  .nullish()
+  .transform((given) => (given && Object.keys(given).length > 0 ? given : null));
+
+export const textOf = (text: z.ZodString = z.string()) => orNull(text);
+
+/** Everything that can have been sent: timestamps outside of it are refused at ingestion. */
+const BEGINNING_US = parseTimestamp('1900-01-01T00:00:00Z') as number;
+
+export type AskedRange = { start_us: number; end_us: number };
+
+/** From the beginning until now where the request does not say. */
+export function rangeOf(asked: { start_time: number | null; end_time: number | null }, now: Date): AskedRange {
+  const end_us = asked.end_time ?? now.getTime() * 1000;
+  const start_us = asked.start_time ?? BEGINNING_US;
+  return checkedRange({ start_us, end_us });
+}
+
+export function checkedRange(range: AskedRange): AskedRange {
+  if (range.end_us <= range.start_us)
+    throw invalid('end_time', `must be after start_time ${formatTimestamp(range.start_us)}`);
+  return range;
+}
+
+const SHORTEST_US: Record<WindowSize, number> = {
+  MINUTE: US_PER_MINUTE,
+  '15MIN': 15 * US_PER_MINUTE,
+  '30MIN': 30 * US_PER_MINUTE,
+  HOUR: US_PER_HOUR,
+  '3HOUR': 3 * US_PER_HOUR,
+  '6HOUR': 6 * US_PER_HOUR,
+  '12HOUR': 12 * US_PER_HOUR,
+  DAY: US_PER_DAY,
+  WEEK: 7 * US_PER_DAY,
+  MONTH: 28 * US_PER_DAY,
+};
+export const WINDOWS_MAX = 100_000;
+
+/** A year has half a million minutes: such an answer is refused, because nobody would get it whole. */
+export function checkWindows(range: AskedRange, size: WindowSize | null | undefined, field = 'window_size'): void {
+  if (!size || (range.end_us - range.start_us) / SHORTEST_US[size] <= WINDOWS_MAX) return;
+  throw invalid(field, `the range has more than ${WINDOWS_MAX} windows of ${size}: ask for a shorter range`);
+}
+
+/** The external id that is asked for; null for all customers. A customer_id must be one that there is. */
+export async function customersAsked(
+  asked: { customer_id?: string | null; external_customer_id?: string | null },
+  { scope, services }: Context,
+): Promise<string[] | null> {
+  const { customer_id, external_customer_id } = asked;
+  if (!customer_id) return external_customer_id ? [external_customer_id] : null;
+  const { external_id } = await CustomerModel.fetch(scope, customer_id, { database: services.postgres });
+  if (external_customer_id && external_customer_id !== external_id)
+    throw invalid('external_customer_id', `is not that of customer ${customer_id}`);
+  return [external_id];
+}

@@ -1,0 +1,46 @@
+/** An event as it is answered: the text of its properties goes out as it came in, so that numbers keep their digits. */
+import { z } from 'zod';
+import { formatTimestamp } from '../../core/metering/timestamp.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { FoundEvent } from '../../storage/events/find-events.ts';
+
+export const EventAnswer = z
+  .object({
+    id: z.string(),
+    external_customer_id: z.string(),
+    customer_id: z.string(),
+    event_name: z.string(),
+    timestamp: z.string(),
+    properties: z.record(z.string(), z.unknown()),
+    source: z.string(),
+    environment_id: z.string(),
+    received_at: z.string(),
+  })
+  .meta({ id: 'Event' });
+
+export type ShownEvent = Pick<
+  FoundEvent,
+  | 'event_id'
+  | 'external_customer_id'
+  | 'customer_id'
+  | 'event_name'
+  | 'timestamp_us'
+  | 'received_at_us'
+  | 'source'
+  | 'properties'
+>;
+
+/** JSON text. */
+export function eventJson(event: ShownEvent, { environment_id }: Scope): string {
+  const rest = {
+    id: event.event_id,
+    external_customer_id: event.external_customer_id,
+    customer_id: event.customer_id,
+    event_name: event.event_name,
+    timestamp: formatTimestamp(event.timestamp_us),
+    source: event.source,
+    environment_id,
+    received_at: formatTimestamp(event.received_at_us),
+  };
+  return `{"properties":${event.properties},${JSON.stringify(rest).slice(1)}`;
+}

@@ -1,0 +1,76 @@
+/** GET /events/monitoring: how many events came, and how far the processing is behind. What cannot be told is an error. */
+import { z } from 'zod';
+import { invalid } from '../../core/error.ts';
+import { formatTimestamp, US_PER_DAY } from '../../core/metering/timestamp.ts';
+import { windowStarts } from '../../core/time/window.ts';
+import { consumptionLag, countEvents, postProcessingLag } from '../../storage/events/monitoring.ts';
+import { type Route, route } from '../route.ts';
+import { anyTimezone, anyWindowSize, checkedRange, checkWindows, instantUs } from './asked.ts';
+
+const MonitoringQuery = z.object({
+  start_time: instantUs,
+  end_time: instantUs,
+  window_size: anyWindowSize,
+  timezone: anyTimezone,
+});
+
+const MonitoringAnswer = z
+  .object({
+    total_count: z.int(),
+    consumption_lag: z.int().meta({ description: 'Accepted events that are not yet in the stores, of all tenants.' }),
+    post_processing_lag: z.int().meta({ description: 'Meters whose past is still being counted.' }),
+    points: z.array(z.object({ timestamp: z.string(), event_count: z.int() })).nullable(),
+  })
+  .meta({ id: 'GetMonitoringDataResponse' });
+
+export const monitoringRoutes: Route[] = [
+  route({
+    method: 'get',
+    path: '/events/monitoring',
+    operation_id: 'getEventsMonitoring',
+    summary: 'Count events, and tell how far their processing is behind',
+    tag: 'Events',
+    access: 'read',
+    query: MonitoringQuery,
+    success: 200,
+    answer: MonitoringAnswer,
+    async handle({ query }, { scope, services, now }) {
+      const range = monitoredRange(query, now);
+      checkWindows(range, query.window_size);
+      const starts = query.window_size ? startsOf(range, query.window_size, query.timezone ?? 'UTC') : [range.start_us];
+      const [counts, consumption_lag, post_processing_lag] = await Promise.all([
+        countEvents(services.clickhouse, scope, { ...range, starts }),
+        consumptionLag(services),
+        postProcessingLag(services, scope),
+      ]);
+      return {
+        total_count: counts.reduce((sum, count) => sum + count.event_count, 0),
+        consumption_lag,
+        post_processing_lag,
+        points: query.window_size
+          ? counts.map(({ start_us, event_count }) => ({ timestamp: formatTimestamp(start_us), event_count }))
+          : null,
+      };
+    },
+  }),
+];
+
+/** "window defaults to last 24 h when both times omitted; one-sided range → 400" */
+function monitoredRange({ start_time, end_time }: z.output<typeof MonitoringQuery>, now: Date) {
+  if (start_time === null && end_time === null) {
+    const end_us = now.getTime() * 1000;
+    return { start_us: end_us - US_PER_DAY, end_us };
+  }
+  if (start_time === null) throw invalid('start_time', 'is required with end_time');
+  if (end_time === null) throw invalid('end_time', 'is required with start_time');
+  return checkedRange({ start_us: start_time, end_us: end_time });
+}
+
+function startsOf(
+  range: { start_us: number; end_us: number },
+  size: Parameters<typeof windowStarts>[2],
+  timezone: string,
+) {
+  const from = Math.floor(range.start_us / 1000);
+  return windowStarts(from, Math.ceil(range.end_us / 1000), size, { timezone }).map((ms) => ms * 1000);
+}

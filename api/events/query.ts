@@ -1,0 +1,168 @@
+/** GET /events and POST /events/query: events as they were sent, page by page, by offset or by cursor. */
+import { z } from 'zod';
+import { anyCase, orDefault, orNull, wholeNumber } from '../../core/catalogue/record.ts';
+import { invalid } from '../../core/error.ts';
+import {
+  countFoundEvents,
+  type EventPlace,
+  type EventsWanted,
+  type FoundEvent,
+  findEvents,
+} from '../../storage/events/find-events.ts';
+import { type Context, type Route, route } from '../route.ts';
+import { checkedRange, instantUs, propertyValues } from './asked.ts';
+import { EventAnswer, eventJson } from './event-json.ts';
+
+/** `k1:v1,v2;k2:v3` */
+const filtersInText = z
+  .string()
+  .nullish()
+  .transform((text, context) => {
+    if (!text?.trim()) return null;
+    const filters: Record<string, string[]> = {};
+    for (const part of text.split(';').filter((piece) => piece.trim() !== '')) {
+      const colon = part.indexOf(':');
+      const key = part.slice(0, Math.max(0, colon)).trim();
+      const values = part
+        .slice(colon + 1)
+        .split(',')
+        .filter((value) => value !== '');
+      if (key === '' || values.length === 0) context.addIssue('must be written as name:value,value;name:value');
+      else Object.defineProperty(filters, key, { value: values, enumerable: true });
+    }
+    return filters;
+  });
+
+const PAGE_SIZE = 50;
+
+const asked = {
+  external_customer_id: orNull(z.string()),
+  event_name: orNull(z.string().trim()),
+  event_id: orNull(z.string()),
+  source: orNull(z.string()),
+  start_time: instantUs,
+  end_time: instantUs,
+  sort: orDefault(anyCase(['timestamp', 'event_name']), 'timestamp'),
+  order: orDefault(anyCase(['asc', 'desc']), 'desc'),
+  offset: orDefault(wholeNumber.pipe(z.int().min(0)), 0),
+  iter_first_key: orNull(z.string()),
+  iter_last_key: orNull(z.string()),
+  count_total: orDefault(z.union([z.boolean(), z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0'] })]), false),
+};
+const pageSize = (most: number) => orDefault(wholeNumber.pipe(z.int().min(1).max(most)), PAGE_SIZE);
+
+const GetEventsQuery = z.object({ ...asked, page_size: pageSize(PAGE_SIZE), property_filters: filtersInText });
+const GetEventsRequest = z
+  .object({ ...asked, page_size: pageSize(1000), property_filters: propertyValues })
+  .meta({ id: 'GetEventsRequest' });
+type Asked = z.output<typeof GetEventsRequest>;
+
+const GetEventsAnswer = z
+  .object({
+    events: z.array(EventAnswer),
+    has_more: z.boolean(),
+    iter_first_key: z.string().nullable(),
+    iter_last_key: z.string().nullable(),
+    total_count: z.int().nullable(),
+    offset: z.int().nullable(),
+  })
+  .meta({ id: 'GetEventsResponse' });
+
+export const queryRoutes: Route[] = [
+  route({
+    method: 'get',
+    path: '/events',
+    operation_id: 'listEvents',
+    summary: 'List events',
+    tag: 'Events',
+    access: 'read',
+    query: GetEventsQuery,
+    success: 200,
+    answer: GetEventsAnswer,
+    handle: ({ query }, context) => answerEvents(query, context),
+  }),
+  route({
+    method: 'post',
+    path: '/events/query',
+    operation_id: 'listRawEvents',
+    summary: 'List events that pass filters',
+    tag: 'Events',
+    access: 'read',
+    body: GetEventsRequest,
+    success: 200,
+    answer: GetEventsAnswer,
+    handle: ({ body }, context) => answerEvents(body, context),
+  }),
+];
+
+/** The answer is written here and not by the route's encoder, which would send the properties through binary numbers. */
+async function answerEvents(query: Asked, context: Context): Promise<void> {
+  const { services, scope, response } = context;
+  const wanted = wantedOf(query, context);
+  const [page, total_count] = await Promise.all([
+    readPage(query, wanted, context),
+    query.count_total ? countFoundEvents(services.clickhouse, wanted) : null,
+  ]);
+  const { events, has_more } = page;
+  const rest = {
+    has_more,
+    iter_first_key: events.length > 0 ? keyOf(events[0]!) : null,
+    iter_last_key: events.length > 0 ? keyOf(events.at(-1)!) : null,
+    total_count,
+    offset: hasCursor(query) ? null : query.offset,
+  };
+  const list = events.map((event) => eventJson(event, scope)).join(',');
+  response
+    .status(200)
+    .type('application/json')
+    .send(`{"events":[${list}],${JSON.stringify(rest).slice(1)}`);
+}
+
+function wantedOf(query: Asked, { scope }: Context): EventsWanted {
+  const { external_customer_id, event_name, event_id, source, property_filters, start_time, end_time } = query;
+  if (start_time !== null && end_time !== null) checkedRange({ start_us: start_time, end_us: end_time });
+  if (hasCursor(query) && query.sort !== 'timestamp')
+    throw invalid('sort', 'must be timestamp with iter_first_key or iter_last_key');
+  const filters = { external_customer_id, event_name, event_id, source, property_filters };
+  return { ...scope, ...filters, start_us: start_time, end_us: end_time };
+}
+
+/**
+ * "iter_last_key" goes on behind the last event of a page, "iter_first_key" to the page before its first one, whichever
+ * the order. One more than the page is read, to know whether there is more.
+ */
+async function readPage(query: Asked, wanted: EventsWanted, { services }: Context) {
+  const { page_size, sort, order } = query;
+  const behind = placeOf('iter_last_key', query.iter_last_key);
+  const before = placeOf('iter_first_key', query.iter_first_key);
+  const backwards = before !== undefined && behind === undefined;
+  const [earlier_than, later_than] = order === 'desc' ? [behind, before] : [before, behind];
+  const opposite = order === 'desc' ? 'asc' : 'desc';
+  const found = await findEvents(
+    services.clickhouse,
+    { ...wanted, earlier_than, later_than },
+    {
+      order: { by: sort, direction: backwards ? opposite : order },
+      offset: hasCursor(query) ? 0 : query.offset,
+      limit: page_size + 1,
+    },
+  );
+  const events = found.slice(0, page_size);
+  return { events: backwards ? events.reverse() : events, has_more: found.length > page_size };
+}
+
+function hasCursor({ iter_first_key, iter_last_key }: Asked): boolean {
+  return iter_first_key !== null || iter_last_key !== null;
+}
+
+/** `<unix-nanos>::<event id>` */
+function keyOf({ timestamp_us, event_id }: FoundEvent): string {
+  return `${BigInt(timestamp_us) * 1000n}::${event_id}`;
+}
+
+function placeOf(field: string, key: string | null): EventPlace | undefined {
+  if (key === null) return undefined;
+  const parts = /^(-?\d{1,19})::(.+)$/su.exec(key);
+  if (!parts) throw invalid(field, 'must be a key of an earlier answer: <unix nanoseconds>::<event id>');
+  return { timestamp_us: Number(BigInt(parts[1]!) / 1000n), event_id: parts[2]! };
+}

@@ -1,0 +1,79 @@
+/** A question that names no meter becomes one that nobody keeps; where a meter counts just so, its rows can answer. */
+import type { Aggregation, AggregationType } from '../../core/catalogue/meter.ts';
+import { checkMeter } from '../../core/catalogue/meter.ts';
+import { Decimal } from '../../core/decimal.ts';
+import { FarthingError } from '../../core/error.ts';
+import { compileExpression } from '../../core/metering/expression.ts';
+import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import type { Context } from '../route.ts';
+
+type Question = {
+  event_name: string;
+  aggregation_type: AggregationType;
+  property_name: string | null;
+  multiplier: string | null;
+  bucket_size: Aggregation['bucket_size'];
+  group_by: string | null;
+  expression: string | null;
+  filters: Readonly<Record<string, string[]>> | null;
+};
+
+/** Checked by the rules of a meter; what is wrong is named by the field of the request. */
+export function transientMeter(asked: Question): MeterDefinition {
+  const aggregation: Aggregation = {
+    type: asked.aggregation_type,
+    field: asked.property_name,
+    expression: asked.expression,
+    multiplier: asked.multiplier,
+    bucket_size: asked.bucket_size,
+    group_by: asked.group_by,
+  };
+  const filters = Object.entries(asked.filters ?? {}).map(([key, values]) => ({ key, values }));
+  const event_name = asked.event_name.trim();
+  const stated = { name: 'a question', event_name, aggregation, filters, reset_usage: 'BILLING_PERIOD' as const };
+  try {
+    checkMeter(stated, compileExpression);
+  } catch (error) {
+    throw inWordsOfTheRequest(error);
+  }
+  return { id: 'a question', ...stated };
+}
+
+const FIELD_OF_REQUEST: Record<string, string> = {
+  'aggregation.field': 'property_name',
+  'aggregation.type': 'aggregation_type',
+};
+
+function inWordsOfTheRequest(error: unknown): unknown {
+  const field = error instanceof FarthingError ? error.details?.['field'] : undefined;
+  if (!(error instanceof FarthingError) || typeof field !== 'string') return error;
+  const asked = FIELD_OF_REQUEST[field] ?? field.replace('aggregation.', '');
+  return new FarthingError(error.code, error.message.replace(field, asked), {
+    details: { ...error.details, field: asked },
+  });
+}
+
+/** The published meter with exactly this definition, if there is one. */
+export async function countingAlike(
+  definition: MeterDefinition,
+  { scope, services }: Context,
+): Promise<MeterModel | undefined> {
+  const { event_name } = definition;
+  const meters = await MeterModel.in(scope, services.postgres)
+    .where({ event_name, status: 'published' })
+    .orderBy(['created_at', 'id']);
+  const wanted = signature(definition);
+  const alike = meters.filter((meter) => signature(meter) === wanted);
+  return alike.find((meter) => meter.state === 'live') ?? alike[0];
+}
+
+/** One text for everything that decides which events count and for how much. */
+function signature({ aggregation, filters }: Pick<MeterDefinition, 'aggregation' | 'filters'>): string {
+  const { type, field, expression, multiplier, bucket_size, group_by } = aggregation;
+  const value = type === 'COUNT' ? null : expression ? ['expression', expression] : ['field', field];
+  const accepted = filters.map(({ key, values }) => [key, [...new Set(values)].sort()] as const);
+  accepted.sort(([a], [b]) => (a < b ? -1 : 1));
+  const factor = multiplier ? new Decimal(multiplier).toFixed() : null;
+  return JSON.stringify([type, value, factor, bucket_size || null, group_by || null, accepted]);
+}

@@ -1,0 +1,163 @@
+/** POST /events/usage (a question without a meter) and POST /events/usage/meter: one number, and its windows when asked. */
+import { z } from 'zod';
+import { AGGREGATION_TYPES, aggregationType, windowSize } from '../../core/catalogue/meter.ts';
+import { decimalText, orNull } from '../../core/catalogue/record.ts';
+import { invalid } from '../../core/error.ts';
+import type { Meter } from '../../core/catalogue/meter.ts';
+import { passesAll } from '../../core/analytics/property-filter.ts';
+import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
+import { formatTimestamp } from '../../core/metering/timestamp.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import { askUsage, type UsageAsked } from '../../storage/usage/usage.ts';
+import { type Context, type Route, route } from '../route.ts';
+import {
+  anyTimezone,
+  anyWindowSize,
+  checkWindows,
+  customersAsked,
+  instantUs,
+  propertyValues,
+  rangeOf,
+} from './asked.ts';
+import { countingAlike, transientMeter } from './transient-meter.ts';
+
+const asked = {
+  external_customer_id: orNull(z.string()),
+  customer_id: orNull(z.string()),
+  start_time: instantUs,
+  end_time: instantUs,
+  window_size: anyWindowSize,
+  bucket_size: orNull(windowSize),
+  filters: propertyValues,
+  billing_anchor: instantUs,
+  timezone: anyTimezone,
+};
+type Asked = z.output<z.ZodObject<typeof asked>>;
+
+const GetUsageRequest = z
+  .object({
+    ...asked,
+    event_name: z.string(),
+    aggregation_type: aggregationType,
+    property_name: orNull(z.string()),
+    multiplier: orNull(decimalText),
+    group_by_property: orNull(z.string()),
+    group_by: z.array(z.string()).nullish(),
+    expression: orNull(z.string()),
+  })
+  .meta({ id: 'GetUsageRequest' });
+
+const GetUsageByMeterRequest = z
+  .object({ ...asked, meter_id: z.string().min(1) })
+  .meta({ id: 'GetUsageByMeterRequest' });
+
+const UsageAnswer = z
+  .object({
+    results: z
+      .array(
+        z.object({
+          window_size: z.string().meta({ description: 'Where the window begins.', format: 'date-time' }),
+          value: decimalText,
+        }),
+      )
+      .nullable(),
+    value: decimalText,
+    event_name: z.string(),
+    type: z.enum(AGGREGATION_TYPES),
+    event_count: z.int(),
+    as_of: z.string().meta({ description: 'Every event that was accepted before this instant is counted.' }),
+    source: z.enum(['buckets', 'raw']).meta({ description: 'Pre-aggregated rows, or raw events alone.' }),
+  })
+  .meta({ id: 'GetUsageResponse' });
+
+export const usageRoutes: Route[] = [
+  route({
+    method: 'post',
+    path: '/events/usage',
+    operation_id: 'getUsageStatistics',
+    summary: 'Aggregate the usage of an event name',
+    tag: 'Events',
+    access: 'read',
+    body: GetUsageRequest,
+    success: 200,
+    answer: UsageAnswer,
+    example: { body: { event_name: 'api.call', aggregation_type: 'SUM', property_name: 'tokens', window_size: 'DAY' } },
+    async handle({ body }, context) {
+      const definition = transientMeter({ ...body, group_by: groupOf(body) });
+      const meter = await countingAlike(definition, context);
+      const counted = meter ? { meter } : { meter: { id: definition.id }, definition };
+      return answerUsage(counted, { ...body, filters: null, definition }, context);
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/events/usage/meter',
+    operation_id: 'getUsageByMeter',
+    summary: 'Aggregate usage through a meter',
+    tag: 'Events',
+    access: 'read',
+    body: GetUsageByMeterRequest,
+    success: 200,
+    answer: UsageAnswer,
+    async handle({ body }, context) {
+      const { scope, services } = context;
+      const meter = await MeterModel.fetch(scope, body.meter_id, { database: services.postgres });
+      const definition = withBuckets(meter, body.bucket_size);
+      const changed = body.bucket_size && body.bucket_size !== meter.aggregation.bucket_size;
+      return answerUsage(changed ? { meter, definition } : { meter }, { ...body, definition }, context);
+    },
+  }),
+];
+
+/** The client knows one property to group by; the interface a list. */
+function groupOf({ group_by, group_by_property }: z.output<typeof GetUsageRequest>): string | null {
+  const names = [...new Set([...(group_by ?? []), ...(group_by_property ? [group_by_property] : [])])];
+  if (names.length > 1) throw invalid('group_by', 'takes one property');
+  return names[0] ?? null;
+}
+
+function withBuckets(meter: Meter, bucket_size: Asked['bucket_size']): MeterDefinition {
+  const { id, event_name, filters, aggregation, reset_usage } = meter;
+  if (!bucket_size) return { id, event_name, filters, aggregation, reset_usage };
+  const { type, field, expression, multiplier, group_by } = aggregation;
+  const changed = { event_name, aggregation_type: type, property_name: field, expression, multiplier, group_by };
+  return { ...transientMeter({ ...changed, bucket_size, filters: null }), id, filters };
+}
+
+async function answerUsage(
+  counted: Pick<UsageAsked, 'meter' | 'definition'>,
+  body: Asked & { definition: MeterDefinition },
+  context: Context,
+) {
+  const { event_name, aggregation } = body.definition;
+  if (aggregation.type === 'WEIGHTED_SUM' && (body.start_time === null || body.end_time === null))
+    throw invalid(
+      body.start_time === null ? 'start_time' : 'end_time',
+      'is required: WEIGHTED_SUM depends on the range',
+    );
+  const range = rangeOf(body, context.now);
+  checkWindows(range, body.window_size);
+  checkWindows(range, aggregation.bucket_size, 'bucket_size');
+  const report = await askUsage(context.services, context.scope, {
+    ...counted,
+    ...range,
+    external_customer_ids: await customersAsked(body, context),
+    window_size: body.window_size ?? undefined,
+    timezone: body.timezone ?? undefined,
+    billing_anchor_ms: body.billing_anchor === null ? undefined : Math.floor(body.billing_anchor / 1000),
+    only: body.filters ? { passes: passesAll(body.filters) } : undefined,
+    now_ms: context.now.getTime(),
+  });
+  const { total, windows } = report.usage[0]!;
+  return {
+    results: body.window_size
+      ? windows.map(({ window_us, value }) => ({ window_size: formatTimestamp(window_us), value }))
+      : null,
+    value: total.value,
+    event_name: event_name.trim(),
+    type: aggregation.type,
+    event_count: total.event_count,
+    as_of: report.as_of,
+    source: report.from,
+  };
+}

@@ -1,0 +1,14 @@
+/**
+ * "Analytics property filters: exact text match, several values = IN" (ingestion-and-metering §1.5): the filters of a
+ * question follow the rules of a meter's own, and all of them must hold.
+ */
+import type { PropertySource } from '../metering/event-text.ts';
+import { accepts, compileFilter } from '../metering/filter.ts';
+
+/** Property name → accepted values. */
+export type PropertyFilters = Readonly<Record<string, readonly string[]>>;
+
+export function passesAll(wanted: PropertyFilters): (properties: PropertySource) => boolean {
+  const filters = Object.entries(wanted).map(([key, values]) => compileFilter({ key, values }));
+  return (properties) => filters.every((filter) => accepts(filter, properties.get(filter.key)));
+}

@@ -1,0 +1,71 @@
+/** What the demo knows of the service: its public interface and nothing behind it. */
+import { setTimeout as pause } from 'node:timers/promises';
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+export class Client {
+  readonly url: string;
+  readonly #key: string;
+
+  constructor(url: string, key: string) {
+    this.url = url.replace(/\/+$/, '').replace(/\/v1$/, '');
+    this.#key = key;
+  }
+
+  get<Answer>(path: string): Promise<Answer> {
+    return this.#ask<Answer>('GET', path) as Promise<Answer>;
+  }
+
+  post<Answer>(path: string, body: Fields = {}): Promise<Answer> {
+    return this.#ask<Answer>('POST', path, body) as Promise<Answer>;
+  }
+
+  /** Null when there is no such thing. */
+  find<Answer>(path: string): Promise<Answer | null> {
+    return this.#ask<Answer>('GET', path, undefined, { or_null: true });
+  }
+
+  /** Events carry their ids: what was not acknowledged is sent again, and counts once. */
+  async sendEvents(events: readonly Fields[]): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.post('/events/bulk', { events });
+        return;
+      } catch (error) {
+        const passing = !(error instanceof RefusedError) || error.status === 503 || error.status === 429;
+        if (!passing || attempt === 8) throw error;
+        await pause(100 * 2 ** attempt);
+      }
+    }
+  }
+
+  async #ask<Answer>(method: string, path: string, body?: Fields, { or_null = false } = {}): Promise<Answer | null> {
+    const response = await fetch(`${this.url}/v1${path}`, {
+      method,
+      headers: { 'x-api-key': this.#key, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    if (response.status === 404 && or_null) return null;
+    if (!response.ok) throw new RefusedError(response.status, `${method} ${path}: ${messageIn(text, response)}`);
+    return JSON.parse(text) as Answer;
+  }
+}
+
+export class RefusedError extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+function messageIn(text: string, response: Response): string {
+  try {
+    const { message } = JSON.parse(text) as { message?: string };
+    return `${response.status} ${message ?? text}`;
+  } catch {
+    return `${response.status} ${text.slice(0, 200)}`;
+  }
+}

@@ -1,0 +1,209 @@
+/** Stored events one by one: pages of a list, and the single event of an id. The JSON text of properties stays as it was sent. */
+import { IdentityHasher, hashToBigInt } from '../../core/event/identity.ts';
+import { type PropertyFilters, passesAll } from '../../core/analytics/property-filter.ts';
+import { Properties } from '../../core/metering/event-text.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
+
+export type FoundEvent = {
+  readonly event_id: string;
+  readonly external_customer_id: string;
+  readonly customer_id: string;
+  readonly event_name: string;
+  readonly timestamp_us: number;
+  readonly received_at_us: number;
+  readonly source: string;
+  readonly partition: number;
+  readonly offset: number;
+  /** The JSON text of the object. */
+  readonly properties: string;
+};
+
+/** The place of an event in the order of time: what a cursor points to. */
+export type EventPlace = { readonly timestamp_us: number; readonly event_id: string };
+
+export type EventsWanted = Scope & {
+  readonly external_customer_id?: string | null | undefined;
+  readonly event_name?: string | null | undefined;
+  readonly event_id?: string | null | undefined;
+  readonly source?: string | null | undefined;
+  readonly start_us?: number | null | undefined;
+  readonly end_us?: number | null | undefined;
+  readonly property_filters?: PropertyFilters | null | undefined;
+  /** Only events strictly earlier or later than these. */
+  readonly earlier_than?: EventPlace | undefined;
+  readonly later_than?: EventPlace | undefined;
+};
+
+export type EventOrder = { readonly by: 'timestamp' | 'event_name'; readonly direction: 'asc' | 'desc' };
+
+/** So many events from an offset on, in order. */
+export async function findEvents(
+  clickhouse: ClickHouseClient,
+  wanted: EventsWanted,
+  { order, offset, limit }: { order: EventOrder; offset: number; limit: number },
+): Promise<FoundEvent[]> {
+  const passes = passesOf(wanted);
+  if (!passes) return readPage(clickhouse, wanted, { order, offset, limit });
+  // The store narrows down to events that may pass, and we decide: nearly always they all do and one page is enough.
+  const found: FoundEvent[] = [];
+  let skip = offset;
+  for (let from = 0; found.length < limit; ) {
+    const asked = skip + limit - found.length;
+    const page = await readPage(clickhouse, wanted, { order, offset: from, limit: asked });
+    const passing = page.filter(passes);
+    found.push(...passing.slice(skip));
+    skip = Math.max(0, skip - passing.length);
+    if (page.length < asked) break;
+    from += page.length;
+  }
+  return found;
+}
+
+export async function countFoundEvents(clickhouse: ClickHouseClient, wanted: EventsWanted): Promise<number> {
+  const { conditions, params } = conditionsOf(wanted);
+  const passes = passesOf(wanted);
+  if (!passes) {
+    const query = `select toString(count()) as n from events where ${conditions}`;
+    const [row] = await rowsOf<{ n: string }>(clickhouse, query, params);
+    return Number(row!.n);
+  }
+  let count = 0;
+  try {
+    const query = `select properties from events where ${conditions}`;
+    const answer = await clickhouse.query({ query, query_params: params, format: 'JSONEachRow', ...STREAMED });
+    for await (const rows of answer.stream<{ properties: string }>()) {
+      for (const row of rows) if (passes(row.json())) count++;
+    }
+  } catch (error) {
+    throw clickhouseFailure('count of events', error);
+  }
+  return count;
+}
+
+/** The accepted event with this id. Its identity says when it happened, and that narrows the search down. */
+export async function findEvent(
+  clickhouse: ClickHouseClient,
+  scope: Scope,
+  event_id: string,
+): Promise<FoundEvent | undefined> {
+  const hasher = new IdentityHasher(scope);
+  hasher.hash(event_id);
+  const params = { ...scope, event_id, hash: String(hashToBigInt(hasher.high, hasher.low)) };
+  const rows = await rowsOf<EventRow>(
+    clickhouse,
+    `select ${COLUMNS} from events
+      where tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and event_id = {event_id:String}
+        and timestamp in (select timestamp from event_identities
+                           where id_hash = {hash:UInt64} and tenant_id = {tenant_id:String}
+                             and environment_id = {environment_id:String} and event_id = {event_id:String})
+      order by offset, position limit 1`,
+    params,
+  );
+  return rows[0] && eventOf(rows[0]);
+}
+
+const COLUMNS = `event_id, external_customer_id, customer_id, event_name, source, properties,
+       toString(toUnixTimestamp64Micro(timestamp)) as timestamp_us,
+       toString(toUnixTimestamp64Micro(received_at)) as received_at_us, partition, toString(offset) as place`;
+const STREAMED = { clickhouse_settings: { wait_end_of_query: 0 as const } };
+
+type EventRow = Omit<FoundEvent, 'timestamp_us' | 'received_at_us' | 'offset'> & {
+  timestamp_us: string;
+  received_at_us: string;
+  place: string;
+};
+
+function eventOf({ place, ...row }: EventRow): FoundEvent {
+  const { timestamp_us, received_at_us } = row;
+  return {
+    ...row,
+    timestamp_us: Number(timestamp_us),
+    received_at_us: Number(received_at_us),
+    offset: Number(place),
+  };
+}
+
+/** First the places of the page from narrow columns, then its events: properties are read for few rows only. */
+async function readPage(
+  clickhouse: ClickHouseClient,
+  wanted: EventsWanted,
+  { order, offset, limit }: { order: EventOrder; offset: number; limit: number },
+): Promise<FoundEvent[]> {
+  const { conditions, params } = conditionsOf(wanted);
+  const columns = order.by === 'event_name' ? ['event_name', 'timestamp', 'event_id'] : ['timestamp', 'event_id'];
+  const sorted = columns.map((column) => `${column} ${order.direction}`).join(', ');
+  const rows = await rowsOf<EventRow>(
+    clickhouse,
+    `select ${COLUMNS} from events
+      where ${conditions} and (timestamp, event_id) in
+            (select timestamp, event_id from events where ${conditions} order by ${sorted} limit {limit:UInt32} offset {offset:UInt64})
+      order by ${sorted}`,
+    { ...params, limit, offset },
+  );
+  return rows.map(eventOf);
+}
+
+function conditionsOf(wanted: EventsWanted): { conditions: string; params: Record<string, unknown> } {
+  const params: Record<string, unknown> = { tenant_id: wanted.tenant_id, environment_id: wanted.environment_id };
+  const conditions = ['tenant_id = {tenant_id:String}', 'environment_id = {environment_id:String}'];
+  const equal = { external_customer_id: 'String', event_name: 'String', event_id: 'String', source: 'String' } as const;
+  for (const [column, type] of Object.entries(equal)) {
+    const value = wanted[column as keyof typeof equal];
+    if (value === null || value === undefined) continue;
+    conditions.push(`${column} = {${column}:${type}}`);
+    params[column] = value;
+  }
+  const time = (name: string, at: number) => {
+    params[name] = at;
+    return `fromUnixTimestamp64Micro({${name}:Int64}, 'UTC')`;
+  };
+  if (typeof wanted.start_us === 'number') conditions.push(`timestamp >= ${time('start', wanted.start_us)}`);
+  if (typeof wanted.end_us === 'number') conditions.push(`timestamp < ${time('end', wanted.end_us)}`);
+  for (const [name, sign] of [
+    ['earlier_than', '<'],
+    ['later_than', '>'],
+  ] as const) {
+    const place = wanted[name];
+    if (!place) continue;
+    conditions.push(`timestamp ${sign}= ${time(name, place.timestamp_us)}`);
+    conditions.push(`(timestamp, event_id) ${sign} (${time(name, place.timestamp_us)}, {${name}_id:String})`);
+    params[`${name}_id`] = place.event_id;
+  }
+  for (const [index, [key, values]] of Object.entries(wanted.property_filters ?? {}).entries()) {
+    conditions.push(mayPass(index));
+    params[`key_${index}`] = key;
+    params[`values_${index}`] = values;
+    params[`numbers_${index}`] = values.map(Number).filter(Number.isFinite);
+  }
+  return { conditions: conditions.join(' and '), params };
+}
+
+/** True for every event that passes, and for few others: numbers are floats here, and large ones are no JSON to the engine. */
+function mayPass(index: number): string {
+  const key = `{key_${index}:String}`;
+  return `multiIf(
+    JSONType(properties, ${key}) = 'String', JSONExtractString(properties, ${key}) in {values_${index}:Array(String)},
+    JSONType(properties, ${key}) = 'Bool', if(JSONExtractBool(properties, ${key}), 'true', 'false') in {values_${index}:Array(String)},
+    JSONType(properties, ${key}) in ('Int64', 'UInt64', 'Double'), JSONExtractFloat(properties, ${key}) in {numbers_${index}:Array(Float64)},
+    not isValidJSON(properties))`;
+}
+
+function passesOf({ property_filters }: EventsWanted): ((event: { properties: string }) => boolean) | undefined {
+  if (!property_filters || Object.keys(property_filters).length === 0) return undefined;
+  const passes = passesAll(property_filters);
+  return ({ properties }) => passes(new Properties(properties, 0, properties.length));
+}
+
+async function rowsOf<Row>(
+  clickhouse: ClickHouseClient,
+  query: string,
+  params: Record<string, unknown>,
+): Promise<Row[]> {
+  try {
+    const answer = await clickhouse.query({ query, query_params: params, format: 'JSONEachRow' });
+    return await answer.json<Row>();
+  } catch (error) {
+    throw clickhouseFailure('events', error);
+  }
+}

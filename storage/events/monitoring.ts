@@ -1,0 +1,57 @@
+/** How many events came when, and how far the processing is behind. */
+import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
+import type { Scope } from '../../core/scope.ts';
+import { EmbeddedLog } from '../log/embedded.ts';
+import type { Stores } from '../stores.ts';
+
+export type EventCount = { readonly start_us: number; readonly event_count: number };
+
+/** Events by their own timestamp in [start_us, end_us), counted per window; the windows begin at `starts`, in order. */
+export async function countEvents(
+  clickhouse: ClickHouseClient,
+  scope: Scope,
+  asked: { start_us: number; end_us: number; starts: readonly number[] },
+): Promise<EventCount[]> {
+  try {
+    const answer = await clickhouse.query({
+      query: `
+        select toString(roundDown(toUnixTimestamp64Micro(timestamp), {starts:Array(Int64)})) as start, count() as n
+          from events
+         where tenant_id = {tenant_id:String} and environment_id = {environment_id:String}
+           and timestamp >= fromUnixTimestamp64Micro({start_us:Int64}, 'UTC')
+           and timestamp < fromUnixTimestamp64Micro({end_us:Int64}, 'UTC')
+         group by start`,
+      query_params: { ...scope, ...asked },
+      format: 'JSONEachRow',
+    });
+    const rows = await answer.json<{ start: string; n: string }>();
+    return rows
+      .map((row) => ({ start_us: Number(row.start), event_count: Number(row.n) }))
+      .sort((a, b) => a.start_us - b.start_us);
+  } catch (error) {
+    throw clickhouseFailure('count of events', error);
+  }
+}
+
+/** What is durable in the log and not yet in the stores: events where the log can tell, its records otherwise. */
+export async function consumptionLag({ log, postgres }: Stores): Promise<number> {
+  if (log instanceof EmbeddedLog) {
+    const { rows } = await postgres.raw(
+      `select coalesce(sum(r.event_count), 0)::bigint as events
+         from log_partitions p join log_records r on r.partition = p.partition and r."offset" >= p.committed_offset`,
+    );
+    return Number(rows[0].events);
+  }
+  return (await log.lag()).reduce((sum, partition) => sum + partition.unprocessed_records, 0);
+}
+
+/** Meters of this environment whose past is still being counted, and control messages on their way to the log. */
+export async function postProcessingLag({ postgres }: Stores, scope: Scope): Promise<number> {
+  const { rows } = await postgres.raw(
+    `select (select count(*) from meter_versions
+              where tenant_id = :tenant_id and environment_id = :environment_id and state in ('announced', 'backfilling'))
+          + (select count(*) from log_outbox where tenant_id = :tenant_id and environment_id = :environment_id) as behind`,
+    { ...scope },
+  );
+  return Number(rows[0].behind);
+}

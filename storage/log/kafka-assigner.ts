@@ -1,0 +1,64 @@
+/**
+ * Who of the group reads which partition: fair shares, and whoever has a partition keeps it if the shares allow. Taking a
+ * partition over means rebuilding what is kept in memory for it, so kafkajs' own round robin, which moves most partitions
+ * whenever a worker comes or goes, would cost a pause each time.
+ */
+import { AssignerProtocol, type PartitionAssigner } from 'kafkajs';
+
+/** `held` answers what this member reads now: it tells the leader of the group when it joins. */
+export function keepingAssigner(held: () => readonly number[]): PartitionAssigner {
+  return ({ cluster }) => ({
+    name: 'FarthingKeepingAssigner',
+    version: 0,
+    protocol({ topics }) {
+      const userData = Buffer.from(JSON.stringify(held()));
+      return { name: this.name, metadata: AssignerProtocol.MemberMetadata.encode({ version: 0, topics, userData }) };
+    },
+    async assign({ members, topics }) {
+      const [topic] = topics as readonly string[];
+      const partitions = cluster.findTopicPartitionMetadata(topic!).map(({ partitionId }) => partitionId);
+      const claims = new Map(members.map(({ memberId, memberMetadata }) => [memberId, claimOf(memberMetadata)]));
+      return [...shares(partitions, claims)].map(([memberId, share]) => ({
+        memberId,
+        memberAssignment: AssignerProtocol.MemberAssignment.encode({
+          version: 0,
+          assignment: { [topic!]: share },
+          userData: Buffer.alloc(0),
+        }),
+      }));
+    },
+  });
+}
+
+/** Shares differ by one at most; a partition that two claim goes to the first by name. */
+export function shares(
+  partitions: readonly number[],
+  claims: ReadonlyMap<string, readonly number[]>,
+): Map<string, number[]> {
+  const free = new Set(partitions);
+  const members = [...claims.keys()].sort();
+  const given = new Map(members.map((member) => [member, [] as number[]]));
+  const least = Math.floor(partitions.length / members.length);
+  let larger = partitions.length % members.length;
+  for (const member of members) {
+    const share = given.get(member)!;
+    for (const partition of claims.get(member)!) {
+      if (!free.has(partition)) continue;
+      if (share.length === least && larger > 0) larger--;
+      else if (share.length >= least) continue;
+      share.push(partition);
+      free.delete(partition);
+    }
+  }
+  for (const partition of [...free].sort((a, b) => a - b)) {
+    const poorest = members.reduce((a, b) => (given.get(b)!.length < given.get(a)!.length ? b : a));
+    given.get(poorest)!.push(partition);
+  }
+  return given;
+}
+
+function claimOf(metadata: Buffer): number[] {
+  const decoded = AssignerProtocol.MemberMetadata.decode(metadata);
+  const text = decoded?.userData.toString('utf8') ?? '';
+  return text === '' ? [] : (JSON.parse(text) as number[]);
+}
