@@ -10,8 +10,9 @@ async function main(): Promise<void> {
   const end = async (code: number) => {
     if (ending) return;
     ending = true;
-    await running?.stop();
-    process.exit(code);
+    const failure = await Promise.race([stopped(running), code === 0 ? never : patience(STOP_AFTER_DEATH_MS)]);
+    if (failure !== undefined && code === 0) console.error(`farthing: not everything could be stopped: ${failure}`);
+    process.exit(failure === undefined ? code : 1);
   };
   const starting = startService(config, {
     onDeath: (part, detail) => {
@@ -24,11 +25,29 @@ async function main(): Promise<void> {
     process.on(signal, () => {
       if (ending) return;
       console.log(`farthing: ${signal}, draining …`);
-      void starting.then(() => end(0), () => end(1));
+      void starting.then(
+        () => end(0),
+        () => end(1),
+      );
     });
   }
   running = await starting;
   console.log(welcome(running));
+}
+
+/** Without one of the stores not everything can end in order. What is left running notices our end and follows. */
+const STOP_AFTER_DEATH_MS = 5_000;
+const never = new Promise<undefined>(() => {});
+
+function patience(ms: number): Promise<undefined> {
+  return new Promise((resolve) => setTimeout(resolve, ms, undefined));
+}
+
+async function stopped(running: RunningService | undefined): Promise<string | undefined> {
+  return running?.stop().then(
+    () => undefined,
+    (error: unknown) => explain(error),
+  );
 }
 
 function welcome({ url, api_key }: RunningService): string {
@@ -45,12 +64,15 @@ function welcome({ url, api_key }: RunningService): string {
   ].join('\n');
 }
 
+/** How config.ts and storage/embedded begin what they have to say. */
+const FOR_PEOPLE = /^(configuration: |((A|The) )?(built-in|data directory|ClickHouse|Postgres|package) )/;
+
 /** What a person at the terminal can do something about is one line; anything else keeps its stack. */
 function explain(error: unknown): string {
   const { code, message, stack } = error as { code?: string; message?: string; stack?: string };
   if (code === 'EADDRINUSE') return 'the port is taken: set PORT to another one';
   if (code === 'EACCES') return `not allowed: ${message}`;
-  if (error instanceof FarthingError || /^(configuration|data directory|embedded)/i.test(message ?? '')) return message!;
+  if (error instanceof FarthingError || FOR_PEOPLE.test(message ?? '')) return message!;
   return stack ?? String(error);
 }
 

@@ -44,12 +44,20 @@ type Stops = (() => Promise<unknown>)[];
 export async function startService(config: Config, options: ServiceOptions = {}): Promise<RunningService> {
   const stops: Stops = [];
   const stop = async () => {
-    for (const last of stops.splice(0).reverse()) await last();
+    const failures: unknown[] = [];
+    for (const last of stops.splice(0).reverse()) {
+      try {
+        await last();
+      } catch (error) {
+        failures.push(error); // The others are stopped all the same.
+      }
+    }
+    if (failures.length > 0) throw failures[0];
   };
   try {
     return await startParts(config, options, { stops, stop });
   } catch (error) {
-    await stop();
+    await stop().catch(() => undefined); // Why it did not start says more than why it did not stop.
     throw error;
   }
 }

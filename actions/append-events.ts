@@ -47,6 +47,29 @@ export async function appendEvents(
   return ids;
 }
 
+/** The same for a log of one partition and a body whose array is all good: the array is forwarded as it stands. */
+export async function appendArray(
+  log: EventLog,
+  scope: Scope,
+  incoming: { body: Buffer; array: Span; event_ids: readonly (string | undefined)[]; now: Date },
+): Promise<string[]> {
+  const { body, array, event_ids, now } = incoming;
+  let made: Record<number, string> | null = null;
+  const ids = event_ids.map((given, index) => given ?? ((made ??= {})[index] = newId('event', now.getTime())));
+  await log.append([
+    {
+      ...scope,
+      partition: 0,
+      kind: 'events',
+      received_at_us: now.getTime() * 1000,
+      made_ids: made,
+      event_count: ids.length,
+      body: body.subarray(array.start, array.end),
+    },
+  ]);
+  return ids;
+}
+
 function partitionOf(hasher: IdentityHasher, eventId: string, partitionCount: number): number {
   if (partitionCount === 1) return 0;
   hasher.hash(eventId);

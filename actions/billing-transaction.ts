@@ -3,7 +3,7 @@
  * all connections of the pool were held so, none would be left to answer with; so only a few run at once per process, and
  * the others wait before they take a connection.
  */
-import type { Database, Stores } from '../storage/stores.ts';
+import type { Database, Stores, Transaction } from '../storage/stores.ts';
 
 const AT_ONCE = 4;
 
@@ -12,7 +12,7 @@ const queues = new WeakMap<Database, Queue>();
 
 export async function billingTransaction<T>(
   { postgres }: Stores,
-  work: (transaction: Database) => Promise<T>,
+  work: (transaction: Transaction) => Promise<T>,
 ): Promise<T> {
   const queue = queues.get(postgres) ?? { running: 0, waiting: [] };
   queues.set(postgres, queue);

@@ -44,13 +44,17 @@ export async function computeWithin(
     ? await SubscriptionModel.fetch(scope, subscription_id, { database: transaction, lock: true })
     : null;
   const invoice = await InvoiceModel.fetch(scope, invoice_id, { database: transaction, lock: true });
-  if (invoice.invoice_status !== 'DRAFT' && invoice.invoice_status !== 'SKIPPED')
-    throw notAllowed(`an invoice that is ${invoice.invoice_status} cannot be computed`, { id: invoice_id });
-
+  checkComputable(invoice);
   const reference = REFERENCE_BY_REASON[invoice.billing_reason];
   if (subscription === null || reference === undefined || (await hasGivenLines(invoice, transaction)))
     return keepLines(invoice, transaction, now);
   return replaceLines(stores, transaction, { invoice, subscription, reference, now });
+}
+
+/** "only DRAFT or SKIPPED (400)" (api/11-invoices, POST /invoices/{id}/compute). */
+export function checkComputable({ id, invoice_status }: InvoiceModel): void {
+  if (invoice_status !== 'DRAFT' && invoice_status !== 'SKIPPED')
+    throw notAllowed(`an invoice that is ${invoice_status} cannot be computed`, { id });
 }
 
 /** Reasons whose lines follow from the subscription; the lines of all others were given by whoever made the invoice. */

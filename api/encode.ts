@@ -1,9 +1,9 @@
 /**
  * Answers on the wire: every key that the shape declares is there, null when unset, and no other key leaves the house
- * (the published client refuses an answer that lacks a declared key). Dates become RFC 3339 in UTC, decimals become text
- * without exponent. One encoder is built per shape and kept.
+ * (the published client refuses an answer that lacks a declared key). Instants are RFC 3339 in UTC with no more digits of a
+ * fraction than they need, decimals are text without exponent. One encoder is built per shape and kept.
  */
-import type { z } from 'zod';
+import { z } from 'zod';
 import { Decimal } from '../core/decimal.ts';
 
 type Encode = (value: unknown) => unknown;
@@ -51,6 +51,7 @@ function build(shape: z.core.$ZodType): Encode {
     case 'pipe':
       return definition.out._zod.def.type === 'transform' ? plain : encoderOf(definition.out);
     default:
+      if (isTimestamp(shape)) return timestamp;
       // optional, nullable, default, prefault, nonoptional, readonly, catch: what they wrap decides.
       return definition.innerType ? encoderOf(definition.innerType) : plain;
   }
@@ -139,10 +140,24 @@ function plain(value: unknown): unknown {
   if (typeof value === 'bigint') return value.toString();
   if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError('a number of the answer is not finite');
   if (typeof value !== 'object') return value;
-  if (value instanceof Date) return value.toISOString();
+  if (value instanceof Date) return instantText(value.toISOString());
   if (Decimal.isDecimal(value)) return decimalText(value);
   if (Array.isArray(value)) return value.map(plain);
   return mapFields(value as Fields, plain);
+}
+
+function isTimestamp(shape: z.core.$ZodType): boolean {
+  const definition: Definition = shape._zod.def;
+  return definition.format === 'datetime' || z.globalRegistry.get(shape)?.format === 'date-time';
+}
+
+function timestamp(value: unknown): unknown {
+  return typeof value === 'string' ? instantText(value) : plain(value);
+}
+
+/** `…:00.000Z` and `…:00.250Z` are `…:00Z` and `…:00.25Z`, which is how stored instants come back. */
+function instantText(text: string): string {
+  return text.replace(/(:\d\d)(?:\.0+|(\.\d*[1-9])0+)Z$/, '$1$2Z');
 }
 
 function decimalText(value: Decimal): string {

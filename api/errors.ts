@@ -94,7 +94,7 @@ function wording(issue: z.core.$ZodIssue): string {
 }
 
 /** `filters[0].key` */
-function fieldPath(path: PropertyKey[], part: string): string {
+export function fieldPath(path: readonly PropertyKey[], part = 'body'): string {
   if (path.length === 0) return part;
   return path.reduce<string>((text, step) => {
     if (typeof step === 'number') return `${text}[${step}]`;

@@ -4,11 +4,12 @@
  */
 import { type Request, type Response, Router } from 'express';
 import { z } from 'zod';
+import { invalid } from '../core/error.ts';
 import type { Scope } from '../core/scope.ts';
 import { authenticate } from './auth.ts';
 import { BODY_LIMIT, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
 import { completeKeys } from './encode.ts';
-import { asFarthingError, errorBody, fromZod, setErrorHeaders } from './errors.ts';
+import { asFarthingError, errorBody, fieldPath, fromZod, setErrorHeaders } from './errors.ts';
 import { onceOnly, type Reply } from './idempotency.ts';
 import { Answered, type Context, type Principal, type Route } from './route.ts';
 import type { Services } from './services.ts';
@@ -99,10 +100,25 @@ function jsonBody(route: Route, request: Request): unknown {
 
 function parsed(shape: Route['body'], value: unknown, part: string): unknown {
   if (!shape) return undefined;
+  checkTexts(value, []);
   const result = shape.safeParse(value);
   if (!result.success) throw fromZod(result.error, part);
   return result.data;
 }
+
+/** A text with a NUL or half a character cannot be stored as it is, and is refused where it stands. */
+function checkTexts(value: unknown, path: (string | number)[]): void {
+  if (typeof value === 'string' && UNUSABLE.test(value)) {
+    throw invalid(fieldPath(path), 'holds a NUL or half a character, which cannot be stored');
+  }
+  if (typeof value !== 'object' || value === null) return;
+  for (const [key, inner] of Object.entries(value)) {
+    checkTexts(key, path);
+    checkTexts(inner, [...path, Array.isArray(value) ? Number(key) : key]);
+  }
+}
+
+const UNUSABLE = /[\0\p{Surrogate}]/u;
 
 /** Segment by segment, a word before a parameter. */
 function staticFirst(a: Route, b: Route): number {

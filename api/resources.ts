@@ -4,6 +4,7 @@ import { environmentRoutes } from './environments/routes.ts';
 import { eventRoutes } from './events/routes.ts';
 import { featureRoutes } from './features/routes.ts';
 import { invoiceRoutes } from './invoices/routes.ts';
+import { meterUsageRoutes } from './meter-usage/routes.ts';
 import { meterRoutes } from './meters/routes.ts';
 import { planRoutes } from './plans/routes.ts';
 import { priceRoutes } from './prices/routes.ts';
@@ -13,6 +14,7 @@ import { secretRoutes } from './secrets/routes.ts';
 import { subscriptionRoutes } from './subscriptions/routes.ts';
 import { tenantRoutes } from './tenants/routes.ts';
 import { userRoutes } from './users/routes.ts';
+import { workflowRoutes } from './workflows/routes.ts';
 
 export const routes: Route[] = [
   ...meterRoutes,
@@ -28,4 +30,6 @@ export const routes: Route[] = [
   ...subscriptionRoutes,
   ...invoiceRoutes,
   ...eventRoutes,
+  ...meterUsageRoutes,
+  ...workflowRoutes,
 ];

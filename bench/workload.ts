@@ -26,7 +26,9 @@ export function eventText(random: Random, index: number, total: number, options:
   // Log-uniform: a few customers send half of the events, as in life.
   const customer = Math.floor(customers ** random()) - 1;
   const at = new Date(from_ms + Math.floor((index / total) * span_ms + random() * 60_000));
-  const entropy = Math.floor(random() * 2 ** 48).toString(36).padStart(10, '0');
+  const entropy = Math.floor(random() * 2 ** 48)
+    .toString(36)
+    .padStart(10, '0');
   return (
     `{"event_id":"evt_${index.toString(36).padStart(8, '0')}_${entropy}","event_name":"${EVENT_NAMES[Math.floor(random() * 20)]}",` +
     `"external_customer_id":"customer_${customer}","timestamp":"${at.toISOString()}","source":"gateway-${customer % 3}",` +
@@ -37,11 +39,17 @@ export function eventText(random: Random, index: number, total: number, options:
 }
 
 /** Bulk bodies of `size` events each. */
-export function* bulkBodies(seed: number, total: number, size: number, options: WorkloadOptions = {}): Generator<Buffer> {
+export function* bulkBodies(
+  seed: number,
+  total: number,
+  size: number,
+  options: WorkloadOptions = {},
+): Generator<Buffer> {
   const random = seeded(seed);
   for (let from = 0; from < total; from += size) {
     const events: string[] = [];
-    for (let index = from; index < Math.min(total, from + size); index++) events.push(eventText(random, index, total, options));
+    for (let index = from; index < Math.min(total, from + size); index++)
+      events.push(eventText(random, index, total, options));
     yield Buffer.from(`{"events":[${events.join(',')}]}`);
   }
 }
@@ -51,7 +59,10 @@ export function meterDefinitions(): Omit<MeterDefinition, 'id'>[] {
   return Array.from({ length: 50 }, (_, index) => ({
     event_name: EVENT_NAMES[index % 20]!,
     filters: index < 25 ? [] : [{ key: 'region', values: [REGIONS[index % 4]!, REGIONS[(index + 1) % 4]!] }],
-    aggregation: index % 3 === 0 ? { type: 'COUNT' as const } : { type: 'SUM' as const, field: index % 3 === 1 ? 'tokens' : 'duration_ms' },
+    aggregation:
+      index % 3 === 0
+        ? { type: 'COUNT' as const }
+        : { type: 'SUM' as const, field: index % 3 === 1 ? 'tokens' : 'duration_ms' },
     reset_usage: 'BILLING_PERIOD' as const,
   }));
 }

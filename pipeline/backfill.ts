@@ -1,25 +1,27 @@
 /**
- * Counts the past for a new version of a meter: the raw events that stand before its barriers, one UTC day at a time. A day
- * of such events never changes, so its rows carry one token, and a back-fill that was broken off goes on where it was.
+ * Counts the past for a new version of a meter: the raw events that stand before its barriers, one UTC day at a time. The
+ * rows of a day carry one token, and how far the work is stands in the record of the version, so a back-fill that was broken
+ * off goes on where it was. A day that was in hand then, longer ago than its token can be trusted, is rebuilt at the end, and
+ * so is what corrections touched meanwhile.
  */
-
-import type { CompiledMeter } from '../core/metering/compiled-meter.ts';
-import { measure } from '../core/metering/compiled-meter.ts';
-import { compileMeters, matches } from '../core/metering/match.ts';
-import { BucketAggregator } from '../core/metering/plan.ts';
-import { US_PER_DAY } from '../core/metering/timestamp.ts';
-import { daysOfRawEvents, rawEvents } from '../storage/events/raw-events.ts';
+import { correctedSince } from '../storage/corrections.ts';
+import { isGateOpen } from '../storage/bucket-gate.ts';
+import { requestRebuild } from '../storage/bucket-rebuilds.ts';
 import { EngineClock, tooLate, writeRows } from '../storage/events/rows.ts';
-import { bucketLine, USAGE_BUCKETS } from '../storage/events/tables.ts';
+import { usageBuckets } from '../storage/events/tables.ts';
 import {
   barriersOf,
+  beginDay,
+  finishDay,
   lockBackfill,
   type MeterVersion,
-  noteBackfill,
+  noteSettling,
+  readVersion,
   settleVersion,
   versionsToBackfill,
 } from '../storage/meter-versions.ts';
-import type { Stores } from '../storage/stores.ts';
+import type { Database, Stores } from '../storage/stores.ts';
+import { type Counted, countedBy, daysWithEvents, recountDay } from '../storage/usage/recount.ts';
 
 const WRITE_WITHIN_S = 60;
 
@@ -40,53 +42,50 @@ async function settle(stores: Stores, version: MeterVersion): Promise<boolean> {
       return true;
     }
     await countThePast(stores, version);
-    await settleVersion(transaction, version, 'live');
-    return true;
+    return makeLive(transaction, version);
   });
 }
 
+/** Live at once, unless rows are uncertain: then the rebuild that mends them makes it live. */
+async function makeLive(transaction: Database, version: MeterVersion): Promise<boolean> {
+  // While a correction is rebuilding rows it does not know of us: the next round finds what it has done.
+  if (!(await isGateOpen(transaction))) return false;
+  const { uncertain_days } = await readVersion(transaction, version);
+  const corrected = await correctedSince(transaction, version, version);
+  if (uncertain_days.length + corrected.length === 0) {
+    await settleVersion(transaction, version, 'live');
+    return true;
+  }
+  const { meter_id } = version;
+  const rebuild = await requestRebuild(transaction, version, {
+    targets: uncertain_days.map((day) => ({ meter_id, day })),
+    settles: { meter_id, version: version.version },
+    reason: 'a back-fill was broken off or overtaken by corrections',
+  });
+  await noteSettling(transaction, version, rebuild);
+  return false;
+}
+
 async function countThePast(stores: Stores, version: MeterVersion): Promise<void> {
-  const meter = compiled(version);
-  const past = {
-    tenant_id: version.tenant_id,
-    environment_id: version.environment_id,
-    event_name: meter.event_name,
-    before: await barriersOf(stores.postgres, version),
-  };
-  const days = await daysOfRawEvents(stores.clickhouse, past);
+  const counted = countedBy(version, await barriersOf(stores.postgres, version));
+  const days = await daysWithEvents(stores, counted);
   const clock = new EngineClock();
   await clock.synchronise(stores.clickhouse);
   for (const [done, day] of days.entries()) {
-    await noteBackfill(stores.postgres, version, { done, days: days.length });
-    const lines = await linesOfDay(stores, { meter, version, past, day });
-    const deadline_s = clock.now_s() + WRITE_WITHIN_S;
-    const token = `backfill:${version.meter_id}:${version.version}:${day}`;
-    await writeRows(stores.clickhouse, USAGE_BUCKETS, { lines, fence: { token, deadline_s } });
-    if (clock.now_s() >= deadline_s) throw tooLate('usage_buckets');
+    const progress = { day, done, days: days.length, trusted_s: WRITE_WITHIN_S };
+    if (await beginDay(stores.postgres, version, progress)) await writeDay(stores, { counted, clock, day });
+    await finishDay(stores.postgres, version, progress);
   }
 }
 
-async function linesOfDay(
+async function writeDay(
   stores: Stores,
-  {
-    meter,
-    version,
-    past,
-    day,
-  }: { meter: CompiledMeter; version: MeterVersion; past: Parameters<typeof daysOfRawEvents>[1]; day: number },
-): Promise<string[]> {
-  const aggregator = new BucketAggregator();
-  const range = [day * US_PER_DAY, (day + 1) * US_PER_DAY] as const;
-  for await (const event of rawEvents(stores.clickhouse, { ...past, ranges: [range] })) {
-    if (!matches(meter, event.properties)) continue;
-    const contribution = measure(meter, event);
-    if (contribution.unusable === undefined) aggregator.add(version, meter, contribution);
-  }
-  return aggregator.drain().map((row) => bucketLine(row, version.version));
-}
-
-function compiled(version: MeterVersion): CompiledMeter {
-  const [[meter] = []] = [...compileMeters([version.definition!]).values()];
-  if (!meter) throw new Error(`meter ${version.meter_id} has no definition`);
-  return meter;
+  { counted, clock, day }: { counted: Counted; clock: EngineClock; day: number },
+): Promise<void> {
+  const rows = await recountDay(stores, counted, { day });
+  const deadline_s = clock.now_s() + WRITE_WITHIN_S;
+  const token = `backfill:${counted.meter_id}:${counted.version}:${day}`;
+  const target = usageBuckets(() => counted.version);
+  await writeRows(stores.clickhouse, target, { rows, fence: { token, deadline_s } });
+  if (clock.now_s() >= deadline_s) throw tooLate('usage_buckets');
 }

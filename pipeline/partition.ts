@@ -10,22 +10,19 @@
 import { shardsOfPartition } from '../core/event/identity.ts';
 import type { BucketRow } from '../core/metering/plan.ts';
 import { eachIdentityHash } from '../storage/events/identities.ts';
-import { EngineClock, type RowTarget, tooLate, writeRows } from '../storage/events/rows.ts';
+import { EngineClock, tooLate, writeRows } from '../storage/events/rows.ts';
 import {
-  bucketLine,
   EVENT_IDENTITIES,
   EVENT_OUTCOMES,
   EVENTS,
   type EventOutcome,
-  eventLine,
-  identityLine,
-  outcomeLine,
-  USAGE_BUCKETS,
+  type RowTarget,
+  usageBuckets,
 } from '../storage/events/tables.ts';
 import type { LogRecord } from '../storage/log/log.ts';
-import { type BarrierMessage, recordBarrier } from '../storage/meter-versions.ts';
 import { enterBuckets, finishSlice, planSlice, type SliceState, takePartition } from '../storage/slices.ts';
 import type { Stores } from '../storage/stores.ts';
+import { passControl } from './control.ts';
 import { IdentitySet } from './identity-set.ts';
 import { MeterCatalogue } from './meter-catalogue.ts';
 import { pipelineMetrics } from './metrics.ts';
@@ -87,21 +84,18 @@ export class Partition {
   /** The bounds of a slice that a crash left half done; it is run again before anything else. */
   get unfinished(): { from: bigint; to: bigint } | null {
     const { slice_from, slice_to } = this.#state;
-    return slice_from !== null && slice_to !== null && this.#next <= slice_from ? { from: slice_from, to: slice_to } : null;
+    return slice_from !== null && slice_to !== null && this.#next <= slice_from
+      ? { from: slice_from, to: slice_to }
+      : null;
   }
 
   get identities(): { count: number; bytes: number } {
     return { count: this.#seen.size, bytes: this.#seen.bytes };
   }
 
-  /** A control message: the barrier is recorded and passed in one transaction; the stores have nothing to do. */
-  async passBarrier(record: LogRecord): Promise<void> {
-    const message = JSON.parse(record.body.toString('utf8')) as BarrierMessage;
-    const to = record.offset + 1n;
-    await this.#stores.postgres.transaction(async (transaction) => {
-      await recordBarrier(transaction, { ...message, partition: this.partition, from_offset: record.offset });
-      await finishSlice(transaction, this.#state, { next_offset: to, watermark_us: record.received_at_us });
-    });
+  /** A control message takes effect alone, at its offset. */
+  async passControl(record: LogRecord): Promise<void> {
+    const to = await passControl(this.#stores, { state: this.#state, clock: this.#clock }, record);
     this.#next = to;
     this.#catalogue = await MeterCatalogue.at(this.#stores.postgres, this.partition, to);
   }
@@ -130,18 +124,18 @@ export class Partition {
     const token = `${this.partition}:${slice.from}:${slice.to}`;
     const deadline_s = this.#clock.now_s() + WRITE_WITHIN_S;
     await planSlice(this.#stores.postgres, this.#state, slice);
-    const put = (target: RowTarget, lines: string[]) =>
-      writeRows(this.#stores.clickhouse, target, { lines, fence: { token, deadline_s } });
+    const put = <Row>(target: RowTarget<Row>, rows: readonly Row[]) =>
+      writeRows(this.#stores.clickhouse, target, { rows, fence: { token, deadline_s } });
     await Promise.all([
-      put(EVENTS, slice.events.map(eventLine)),
-      put(EVENT_IDENTITIES, slice.events.map(identityLine)),
-      put(EVENT_OUTCOMES, slice.outcomes.map(outcomeLine)),
+      put(EVENTS, slice.events),
+      put(EVENT_IDENTITIES, slice.events),
+      put(EVENT_OUTCOMES, slice.outcomes),
     ]);
     this.#checkDeadline(deadline_s, 'events');
     await enterBuckets(this.#stores.postgres, this.#state);
     await put(
-      USAGE_BUCKETS,
-      slice.buckets.map((row) => bucketLine(row, this.#catalogue.versionOf(row.meter_id))),
+      usageBuckets((meterId) => this.#catalogue.versionOf(meterId)),
+      slice.buckets,
     );
     this.#checkDeadline(deadline_s, 'usage_buckets');
     await finishSlice(this.#stores.postgres, this.#state, { next_offset: slice.to, watermark_us: slice.watermark_us });

@@ -64,7 +64,7 @@ class Processor implements PartitionHandler {
   async #run(batch: PartitionBatch, partition: Partition, slice: readonly LogRecord[]): Promise<void> {
     const began = performance.now();
     if (slice[0]!.kind === 'control') {
-      await this.#untilDone(batch, () => partition.passBarrier(slice[0]!));
+      await this.#untilDone(batch, () => partition.passControl(slice[0]!));
       return;
     }
     const prepared = await this.#untilDone(batch, () => partition.prepare(slice));

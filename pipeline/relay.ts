@@ -1,4 +1,5 @@
-/** Carries control messages from the outbox into every partition of the log. At least once: the pipeline takes the first. */
+/** Carries control messages from the outbox into every partition of the log, or into that of their shard. At least once: the pipeline takes the first. */
+import { partitionOfShard } from '../core/event/identity.ts';
 import type { LogEntry } from '../storage/log/log.ts';
 import { removeMessages, takeMessages } from '../storage/outbox.ts';
 import type { Stores } from '../storage/stores.ts';
@@ -11,8 +12,8 @@ export async function relayControlMessages({ postgres, log }: Stores, nowMs: num
     const messages = await takeMessages(transaction, MESSAGES_PER_ROUND);
     if (messages.length === 0) return 0;
     const entries: LogEntry[] = [];
-    for (const { tenant_id, environment_id, body } of messages) {
-      for (let partition = 0; partition < log.partition_count; partition++) {
+    for (const { tenant_id, environment_id, body, shard } of messages) {
+      for (const partition of partitionsFor(shard, log.partition_count)) {
         entries.push({
           partition,
           kind: 'control',
@@ -29,4 +30,9 @@ export async function relayControlMessages({ postgres, log }: Stores, nowMs: num
     await removeMessages(transaction, messages);
     return messages.length;
   });
+}
+
+function partitionsFor(shard: number | null, partitionCount: number): number[] {
+  if (shard !== null) return [partitionOfShard(shard, partitionCount)];
+  return Array.from({ length: partitionCount }, (_, partition) => partition);
 }

@@ -15,3 +15,23 @@ export type JobReport = {
   readonly waiting: readonly string[];
   readonly failed: readonly { readonly id: string; readonly error: unknown }[];
 };
+
+/**
+ * Long work that a request has put into the queue, with a payload of its own. It may run twice, at once or one after the
+ * other, when a worker dies; what it throws is tried again later.
+ */
+export type Work = {
+  readonly name: string;
+  run(payload: unknown, attempt: WorkAttempt): Promise<TaskOutcome>;
+};
+
+export type WorkAttempt = {
+  /** 1 for the first. */
+  readonly attempt: number;
+  readonly is_last: boolean;
+  /** Given when the process is about to end and has waited for some seconds. */
+  readonly signal: AbortSignal;
+};
+
+/** `failed`: it has ended without success and is not tried again. `overtaken`: a later tick does its work. */
+export type TaskOutcome = 'completed' | 'failed' | 'overtaken';

@@ -1,14 +1,23 @@
 /**
- * The clock's entrance: the table of jobs, and what runs them. The ticks only say that it is time; what is due is decided
- * by the database and the instant that is passed in, so that tests and the demo can move time with `runOnce`.
+ * The clock's entrance: the table of jobs, the table of long work, and what runs them. The ticks only put into the queue
+ * that it is time; what is due is decided by the database and the instant that is passed in, so that tests and the demo can
+ * move time with `runOnce`. Any number of processes may run this.
  */
-import cron from 'node-cron';
+import type { TaskList } from 'graphile-worker';
 import type { Logger } from 'pino';
+import { z } from 'zod';
 import type { Config } from '../config.ts';
+import { isOvertaken } from '../storage/jobs.ts';
 import type { Stores } from '../storage/stores.ts';
-import type { Job, JobReport } from './job.ts';
+import type { Job, JobReport, Work } from './job.ts';
 import { billDuePeriodsJob } from './jobs/bill-due-periods.ts';
+import { computeInvoiceWork } from './jobs/compute-invoice.ts';
 import { finalizeDueInvoicesJob } from './jobs/finalize-due-invoices.ts';
+import { purgeAnswersJob } from './jobs/purge-answers.ts';
+import { purgeJobsJob } from './jobs/purge-jobs.ts';
+import { jobMetrics } from './metrics.ts';
+import { startTicks } from './ticks.ts';
+import { type Liveness, startWorker } from './worker.ts';
 
 export type SchedulerServices = Stores & {
   readonly config: Pick<Config, 'BILLING_INTERVAL_SECONDS' | 'FINALIZATION_DELAY_SECONDS'>;
@@ -16,11 +25,13 @@ export type SchedulerServices = Stores & {
 };
 
 export type Scheduler = {
-  /** No more ticks; resolves when what runs has ended. */
+  /** No more ticks and no more jobs; resolves when what runs has ended. */
   stop(): Promise<void>;
-  /** Every job once, in the order of the table, at this instant. */
+  /** Every job once, in the order of the table, at this instant, past the queue. */
   runOnce(now: Date): Promise<Record<string, JobReport>>;
 };
+
+const HOUR = 3600;
 
 /** The table of jobs: one file to add, one line to list it. */
 export function jobsOf(services: SchedulerServices): Job[] {
@@ -31,40 +42,71 @@ export function jobsOf(services: SchedulerServices): Job[] {
       every_seconds: BILLING_INTERVAL_SECONDS,
       delay_seconds: FINALIZATION_DELAY_SECONDS,
     }),
+    purgeAnswersJob(services, HOUR),
+    purgeJobsJob(services, HOUR),
   ];
 }
 
-export function startScheduler(services: SchedulerServices, { clock }: { clock: () => Date }): Scheduler {
-  const { logger } = services;
-  const jobs = jobsOf(services);
-  const running = new Map<string, Promise<unknown>>();
-  const startedAt = new Map<string, number>();
+/** The table of long work that requests put into the queue: one file to add, one line to list it. */
+export function workOf(services: SchedulerServices, clock: () => Date): Work[] {
+  return [computeInvoiceWork(services, { clock })];
+}
 
-  // One tick a second for all jobs: an interval may be any number of seconds, which cron's own fields cannot say.
-  const ticks = cron.schedule('* * * * * *', () => {
-    for (const job of jobs) {
-      const isTime =
-        performance.now() - (startedAt.get(job.name) ?? Number.NEGATIVE_INFINITY) >= job.every_seconds * 1000;
-      // A job that is still running in this process is left out: the run in hand sees the same work.
-      if (!isTime || running.has(job.name)) continue;
-      startedAt.set(job.name, performance.now());
-      const run = runJob(job, clock(), logger).catch(() => undefined); // Logged; the next time it is tried again.
-      running.set(
-        job.name,
-        run.finally(() => running.delete(job.name)),
-      );
-    }
-  });
+export function startScheduler(
+  services: SchedulerServices,
+  { clock, liveness }: { clock: () => Date; liveness?: Liveness },
+): Scheduler {
+  const jobs = jobsOf(services);
+  const worker = startWorker(tasksOf(services, { jobs, work: workOf(services, clock), clock }), services, liveness);
+  const ticks = startTicks(jobs, services);
   return {
     async stop() {
-      await ticks.destroy();
-      await Promise.allSettled(running.values());
+      await ticks.stop();
+      await worker.stop();
     },
     async runOnce(now) {
       const reports: Record<string, JobReport> = {};
-      for (const job of jobs) reports[job.name] = await runJob(job, now, logger);
+      for (const job of jobs) reports[job.name] = await runJob(job, now, services.logger);
       return reports;
     },
+  };
+}
+
+/** What the queue may ask for, by name. */
+export function tasksOf(
+  services: SchedulerServices,
+  { jobs, work, clock }: { jobs: readonly Job[]; work: readonly Work[]; clock: () => Date },
+): TaskList {
+  return Object.fromEntries([
+    ...jobs.map((job) => [job.name, tickTask(job, services, clock)] as const),
+    ...work.map((each) => [each.name, workTask(each, services)] as const),
+  ]);
+}
+
+const Tick = z.object({ slot: z.int() });
+
+function tickTask(job: Job, { postgres, logger }: SchedulerServices, clock: () => Date): TaskList[string] {
+  return async (payload) => {
+    const { slot } = Tick.parse(payload);
+    await jobMetrics.measure(job.name, async () => {
+      if (await isOvertaken(postgres, { name: job.name, slot })) return 'overtaken';
+      await runJob(job, clock(), logger);
+      return 'completed';
+    });
+  };
+}
+
+function workTask(work: Work, { logger }: SchedulerServices): TaskList[string] {
+  return async (payload, { job, abortSignal }) => {
+    const attempt = { attempt: job.attempts, is_last: job.attempts >= job.max_attempts, signal: abortSignal };
+    try {
+      const outcome = await jobMetrics.measure(work.name, () => work.run(payload, attempt));
+      if (outcome === 'failed') logger.warn({ job: work.name, payload }, 'a job has failed and is not tried again');
+    } catch (error) {
+      const { attempts, max_attempts } = job;
+      logger.error({ job: work.name, payload, attempts, max_attempts, err: error }, 'a try of a job failed');
+      throw error;
+    }
   };
 }
 
@@ -75,6 +117,8 @@ async function runJob(job: Job, now: Date, logger: Logger): Promise<JobReport> {
       logger.error({ job: job.name, id, err: error }, 'a job failed for a record');
     if (report.waiting.length > 0) logger.info({ job: job.name, waiting: report.waiting }, 'left for the next run');
     logger.debug({ job: job.name, ...report.done }, 'job done');
+    const { done, waiting, failed } = report;
+    jobMetrics.records(job.name, { ...done, waiting: waiting.length, failed: failed.length });
     return report;
   } catch (error) {
     logger.error({ job: job.name, err: error }, 'a job failed');

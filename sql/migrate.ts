@@ -2,7 +2,8 @@
  * Brings both databases to the schema of this version. Files are `sql/postgres/NNNN-name.sql` and
  * `sql/clickhouse/NNNN-name.sql`, applied once, in the order of their names. A file that was applied is never edited.
  *
- * Postgres: all new files are one transaction; a failure leaves the schema as it was.
+ * Postgres: all new files are one transaction; a failure leaves the schema as it was. The tables of the job queue are
+ * graphile-worker's own affair, in a schema of their own.
  *
  * ClickHouse has no transactions: each statement is recorded with its checksum, and a run that failed half-way goes on with
  * the statement that failed. Statements end with a semicolon. The same files serve one server and a replicated cluster by
@@ -24,6 +25,7 @@ import { fileURLToPath } from 'node:url';
 import type { Knex } from 'knex';
 import { type ClickHouseClient, clickhouseFailure } from '../storage/clickhouse.ts';
 import { splitStatements } from '../storage/clickhouse-tokens.ts';
+import { migrateJobs } from '../storage/jobs.ts';
 
 export interface MigrationOptions {
   /** Where the files are; the ones of this version when absent. */
@@ -43,15 +45,21 @@ export async function migrate(
   { postgres, clickhouse }: { postgres: Knex; clickhouse: ClickHouseClient },
   options: { cluster?: string | undefined } = {},
 ): Promise<{ postgres: string[]; clickhouse: string[] }> {
-  return locked(postgres, async (transaction) => ({
-    clickhouse: await migrateClickHouse(clickhouse, options),
-    postgres: await applyTo(transaction, {}),
-  }));
+  return locked(postgres, async (transaction) => {
+    await migrateJobs(postgres);
+    return {
+      clickhouse: await migrateClickHouse(clickhouse, options),
+      postgres: await applyTo(transaction, {}),
+    };
+  });
 }
 
 /** Applies what is new and returns the names of the applied files. */
 export async function migratePostgres(database: Knex, options: MigrationOptions = {}): Promise<string[]> {
-  return locked(database, (transaction) => applyTo(transaction, options));
+  return locked(database, async (transaction) => {
+    await migrateJobs(database);
+    return applyTo(transaction, options);
+  });
 }
 
 /** Knex has a lock of its own, but making its table is a race that two first starts can lose. */

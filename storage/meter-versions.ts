@@ -59,7 +59,7 @@ export async function recordBarrier(
 /** Versions that every partition has met and that are not yet live, oldest first. */
 export async function versionsToBackfill(database: Database, partitionCount: number): Promise<MeterVersion[]> {
   const { rows } = await database.raw(
-    `select v.* from meter_versions v where v.state in ('announced', 'backfilling')
+    `select v.* from meter_versions v where v.state in ('announced', 'backfilling') and v.settling_rebuild is null
         and (select count(*) from meter_barriers b where b.meter_id = v.meter_id and b.version = v.version) >= ?
       order by v.created_at, v.meter_id, v.version`,
     [partitionCount],
@@ -96,15 +96,67 @@ export async function barriersOf(
   );
 }
 
-export async function noteBackfill(
+type DayInHand = {
+  readonly day: number;
+  /** How many days are done, of how many. */
+  readonly done: number;
+  readonly days: number;
+  /** How long a write of the day may be tried again under the same token. */
+  readonly trusted_s: number;
+};
+
+/** Takes a day in hand; false when it is done, or uncertain because an earlier try is too long ago. */
+export async function beginDay(
   database: Database,
-  version: { meter_id: string; version: number },
-  progress: { done: number; days: number },
+  { meter_id, version }: { meter_id: string; version: number },
+  { day, done, days, trusted_s }: DayInHand,
+): Promise<boolean> {
+  const { rows } = await database.raw(
+    `update meter_versions set state = 'backfilling', backfilled_days = :done, backfill_days = :days,
+            uncertain_days = case when backfilling_day = :day and :day > coalesce(backfilled_until, :day - 1)
+                                   and backfilling_since < now() - make_interval(secs => :trusted_s)
+                                   and not :day = any(uncertain_days)
+                                  then uncertain_days || :day::integer else uncertain_days end,
+            backfilling_since = case when backfilling_day = :day then backfilling_since else now() end,
+            backfilling_day = :day
+      where meter_id = :meter_id and version = :version
+      returning :day > coalesce(backfilled_until, :day - 1) and not :day = any(uncertain_days) as ours`,
+    { day, done, days, trusted_s, meter_id, version },
+  );
+  return rows[0]?.ours ?? false;
+}
+
+export async function finishDay(
+  database: Database,
+  { meter_id, version }: { meter_id: string; version: number },
+  { day, done }: DayInHand,
 ): Promise<void> {
   await database.raw(
-    `update meter_versions set state = 'backfilling', backfilled_days = ?, backfill_days = ? where meter_id = ? and version = ?`,
-    [progress.done, progress.days, version.meter_id, version.version],
+    `update meter_versions set backfilled_until = greatest(backfilled_until, :day), backfilled_days = :done
+      where meter_id = :meter_id and version = :version`,
+    { day, done: done + 1, meter_id, version },
   );
+}
+
+/** The version waits for this rebuild, which makes it live. */
+export async function noteSettling(
+  transaction: Database,
+  { meter_id, version }: { meter_id: string; version: number },
+  rebuild: string,
+): Promise<void> {
+  await transaction.raw(`update meter_versions set settling_rebuild = ? where meter_id = ? and version = ?`, [
+    rebuild,
+    meter_id,
+    version,
+  ]);
+}
+
+export async function readVersion(
+  database: Database,
+  { meter_id, version }: { meter_id: string; version: number },
+): Promise<MeterVersion & { readonly uncertain_days: readonly number[] }> {
+  const { rows } = await database.raw(`select * from meter_versions where meter_id = ? and version = ?`, [meter_id, version]);
+  return rows[0];
 }
 
 export async function settleVersion(
@@ -136,4 +188,29 @@ export async function currentVersions(
   const [newest, before] = rows as MeterVersion[];
   const counting = newest?.definition === null ? before : newest;
   return newest && counting ? { newest, counting } : undefined;
+}
+
+/** The meters that have ever counted events of these names. */
+export async function metersOfEvents(database: Database, scope: Scope, names: readonly string[]): Promise<string[]> {
+  const { rows } = await database.raw(
+    `select distinct meter_id from meter_versions
+      where tenant_id = ? and environment_id = ? and trim(definition->>'event_name') = any(?) order by meter_id`,
+    [scope.tenant_id, scope.environment_id, [...names]],
+  );
+  return rows.map((row: { meter_id: string }) => row.meter_id);
+}
+
+/** The meters that count or have counted, for audits. */
+export async function metersToAudit(
+  database: Database,
+  wanted: { tenant_id?: string | undefined; environment_id?: string | undefined; meter_id?: string | undefined },
+): Promise<(Scope & { meter_id: string })[]> {
+  const asked = Object.entries(wanted).filter(([, value]) => value !== undefined) as [string, string][];
+  const conditions = asked.map(([column]) => `${column} = ?`).join(' and ') || 'true';
+  const { rows } = await database.raw(
+    `select distinct tenant_id, environment_id, meter_id from meter_versions where ${conditions}
+      order by tenant_id, environment_id, meter_id`,
+    asked.map(([, value]) => value),
+  );
+  return rows;
 }

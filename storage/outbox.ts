@@ -6,13 +6,20 @@
 import type { Scope } from '../core/scope.ts';
 import type { Database } from './stores.ts';
 
-export type OutboxMessage = Scope & { readonly id: string; readonly body: unknown };
+/** `shard`: the message goes to the partition of this shard; to all of them when null. */
+export type OutboxMessage = Scope & { readonly id: string; readonly body: unknown; readonly shard: number | null };
 
-export async function leaveMessage(transaction: Database, scope: Scope, body: unknown): Promise<void> {
-  await transaction.raw(`insert into log_outbox (tenant_id, environment_id, body) values (?, ?, ?::jsonb)`, [
+export async function leaveMessage(
+  transaction: Database,
+  scope: Scope,
+  body: unknown,
+  shard: number | null = null,
+): Promise<void> {
+  await transaction.raw(`insert into log_outbox (tenant_id, environment_id, body, shard) values (?, ?, ?::jsonb, ?)`, [
     scope.tenant_id,
     scope.environment_id,
     JSON.stringify(body),
+    shard,
   ]);
 }
 

@@ -2,6 +2,7 @@
  * The pipeline's progress, partition by partition, decided by Postgres: which slice of offsets is in progress, how far the
  * stores are, and the epoch that fences a worker which lost its partition (design: ARCHITECTURE.md, "Exactly once").
  */
+import { unavailable } from '../core/error.ts';
 import type { Database } from './stores.ts';
 
 export type SlicePhase = 'idle' | 'raw' | 'buckets';
@@ -17,6 +18,10 @@ export type SliceState = {
   readonly phase: SlicePhase;
   readonly watermark_us: number;
   readonly planned_at: string | null;
+  /** Who has closed the gate of the usage rows (storage/bucket-gate.ts); null while it is open. */
+  readonly gate: string | null;
+  /** Grows with each rebuild of usage rows. */
+  readonly rebuilds: bigint;
 };
 
 /** Thrown when another worker has taken the partition over: drop everything, write nothing. */
@@ -27,15 +32,26 @@ export class FencedError extends Error {
   }
 }
 
-/** Takes the partition over: from here on every older epoch is fenced. */
+/** Takes the partition over: from here on every older epoch is fenced. A gate that is closed is closed for it too. */
 export async function takePartition(database: Database, partition: number, owner: string): Promise<SliceState> {
-  const { rows } = await database.raw(
-    `insert into slices (partition, epoch, owner) values (?, 1, ?)
-     on conflict (partition) do update set epoch = slices.epoch + 1, owner = excluded.owner, updated_at = now()
-     returning *`,
-    [partition, owner],
-  );
-  return stateOf(rows[0]);
+  return database.transaction(async (transaction) => {
+    await lockGate(transaction);
+    const { rows } = await transaction.raw(
+      `insert into slices (partition, epoch, owner, gate)
+       values (?, 1, ?, (select gate from slices where gate is not null limit 1))
+       on conflict (partition) do update set epoch = slices.epoch + 1, owner = excluded.owner, updated_at = now()
+       returning *`,
+      [partition, owner],
+    );
+    return stateOf(rows[0]);
+  });
+}
+
+const GATE_LOCK = 7_155_021;
+
+/** Whoever closes the gate and whoever adds a partition take turns, so that no partition is left out. */
+export async function lockGate(transaction: Database): Promise<void> {
+  await transaction.raw(`select pg_advisory_xact_lock(?)`, [GATE_LOCK]);
 }
 
 export async function planSlice(
@@ -43,14 +59,39 @@ export async function planSlice(
   held: { partition: number; epoch: bigint },
   slice: { from: bigint; to: bigint },
 ): Promise<void> {
-  await fenced(database, held, `slice_from = ?, slice_to = ?, phase = 'raw', planned_at = now()`, [
-    String(slice.from),
-    String(slice.to),
-  ]);
+  // A slice that has begun to write its bucket rows stays in that phase when it is planned again: they may be there.
+  const again = `phase = 'buckets' and slice_from = ? and slice_to = ?`;
+  const bounds = [String(slice.from), String(slice.to)];
+  await fenced(
+    database,
+    held,
+    `slice_from = ?, slice_to = ?, phase = case when ${again} then 'buckets' else 'raw' end, planned_at = now()`,
+    [...bounds, ...bounds],
+  );
 }
 
+const GATE_WITHIN_MS = 5_000;
+const PAUSE_MS = 20;
+
+/** Goes through the gate of the usage rows, and waits for a while where somebody has closed it. */
 export async function enterBuckets(database: Database, held: { partition: number; epoch: bigint }): Promise<void> {
-  await fenced(database, held, `phase = 'buckets'`, []);
+  const until = performance.now() + GATE_WITHIN_MS;
+  for (;;) {
+    const answer = await database.raw(
+      `update slices set phase = 'buckets', updated_at = now() where partition = ? and epoch = ?
+          and (phase = 'buckets' or gate is null
+               or (gate like 'reading:%' and gate_until < extract(epoch from now())::bigint))`,
+      [held.partition, String(held.epoch)],
+    );
+    if (answer.rowCount === 1) return;
+    const { rows } = await database.raw(`select 1 from slices where partition = ? and epoch = ?`, [
+      held.partition,
+      String(held.epoch),
+    ]);
+    if (rows.length === 0) throw new FencedError(held.partition);
+    if (performance.now() > until) throw unavailable('the usage rows (they are being rebuilt)');
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
 }
 
 export async function finishSlice(
@@ -97,5 +138,7 @@ function stateOf(row: Record<string, string | number | null>): SliceState {
     phase: row.phase as SlicePhase,
     watermark_us: Number(row.watermark_us),
     planned_at: row.planned_at as string | null,
+    gate: row.gate as string | null,
+    rebuilds: BigInt(row.rebuilds ?? 0),
   };
 }

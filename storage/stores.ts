@@ -11,3 +11,4 @@ export type Stores = {
 
 /** A pool or an open transaction: whatever a query may run on. */
 export type Database = Knex;
+export type Transaction = Knex.Transaction;

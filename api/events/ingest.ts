@@ -1,8 +1,9 @@
 /** POST /events, /events/bulk, /events/raw/bulk: 202 only when the events are durable in the log. */
-import { appendEvents, type IncomingEvent } from '../../actions/append-events.ts';
-import { bulkFault, eventsOf, faultOfEvent } from '../../core/event/accept.ts';
+import { isAscii } from 'node:buffer';
+import { appendArray, appendEvents, type IncomingEvent } from '../../actions/append-events.ts';
 import { FarthingError, invalid } from '../../core/error.ts';
-import { elementSpansUnder, type Span } from '../../core/metering/event-text.ts';
+import { bulkFault, eventsOf, faultOfEvent } from '../../core/event/accept.ts';
+import { elementSpansUnder, onlyArrayUnder } from '../../core/metering/event-text.ts';
 import { type Context, type Route, route } from '../route.ts';
 import {
   BulkIngestEventRequest,
@@ -49,10 +50,11 @@ export const ingestRoutes: Route[] = [
     success: 202,
     async handle({ query }, context) {
       const body = bytesOf(context);
-      const events = eventsOf(parsed(body));
+      const value = parsed(body);
+      const events = eventsOf(value);
       const faults = faultsOf(events, faultOfEvent);
       if (faults.length > 0 && !query.verdicts) throw bulkFault(faults);
-      const ids = await appendGood(context, body, { events, faults });
+      const ids = await appendGood(context, body, { value, events, faults });
       return {
         message: 'Events accepted for processing',
         ...(query.verdicts ? { verdicts: verdictsOf(ids, faults) } : {}),
@@ -71,12 +73,13 @@ export const ingestRoutes: Route[] = [
     success: 202,
     async handle(_input, context) {
       const body = bytesOf(context);
-      const events = eventsOf(parsed(body));
+      const value = parsed(body);
+      const events = eventsOf(value);
       const faults = faultsOf(events, (event) =>
         isObject(event) ? undefined : { field: '', why: 'must be a JSON object' },
       );
       if (faults.length > 0) throw bulkFault(faults);
-      await appendGood(context, body, { events, faults });
+      await appendGood(context, body, { value, events, faults });
       return { message: 'Events accepted for processing', batch_size: events.length };
     },
   }),
@@ -90,7 +93,7 @@ function bytesOf(context: Context): Buffer {
 
 function parsed(body: Buffer): unknown {
   try {
-    return JSON.parse(body.toString('utf8'));
+    return JSON.parse(isAscii(body) ? body.toString('latin1') : body.toString('utf8'));
   } catch (cause) {
     throw new FarthingError('validation_error', 'body: must be valid JSON', { cause, details: { field: 'body' } });
   }
@@ -109,10 +112,17 @@ function faultsOf(events: unknown[], check: (event: unknown) => { field: string;
 async function appendGood(
   context: Context,
   body: Buffer,
-  { events, faults }: { events: unknown[]; faults: Fault[] },
+  { value, events, faults }: { value: unknown; events: unknown[]; faults: Fault[] },
 ): Promise<(string | null)[]> {
   // One character per byte: the spans are then offsets of the body.
-  const spans: Span[] = elementSpansUnder(body.toString('latin1'), 'events');
+  const text = body.toString('latin1');
+  const isWhole = faults.length === 0 && context.services.log.partition_count === 1;
+  const array = isWhole ? onlyArrayUnder(text, 'events', value as object) : undefined;
+  if (array) {
+    const { services, scope, now } = context;
+    return appendArray(services.log, scope, { body, array, event_ids: events.map(idOf), now });
+  }
+  const spans = elementSpansUnder(text, 'events');
   const refused = new Set(faults.map((fault) => fault.index));
   const good: IncomingEvent[] = [];
   for (let index = 0; index < events.length; index++) {

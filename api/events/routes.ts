@@ -1,7 +1,19 @@
 /** Events: taken in, listed, looked into, counted (api/01-events). */
 import type { Route } from '../route.ts';
+import { analyticsRoutes } from './analytics.ts';
+import { debuggerRoutes } from './debugger.ts';
+import { exportRoutes } from './export.ts';
 import { ingestRoutes } from './ingest.ts';
 import { monitoringRoutes } from './monitoring.ts';
+import { queryRoutes } from './query.ts';
 import { usageRoutes } from './usage.ts';
 
-export const eventRoutes: Route[] = [...ingestRoutes, ...monitoringRoutes, ...usageRoutes];
+export const eventRoutes: Route[] = [
+  ...ingestRoutes,
+  ...queryRoutes,
+  ...debuggerRoutes,
+  ...monitoringRoutes,
+  ...usageRoutes,
+  ...analyticsRoutes,
+  ...exportRoutes,
+];

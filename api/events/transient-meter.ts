@@ -1,5 +1,5 @@
 /** A question that names no meter becomes one that nobody keeps; where a meter counts just so, its rows can answer. */
-import type { Aggregation, AggregationType } from '../../core/catalogue/meter.ts';
+import type { Aggregation, AggregationType, Meter } from '../../core/catalogue/meter.ts';
 import { checkMeter } from '../../core/catalogue/meter.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { FarthingError } from '../../core/error.ts';
@@ -38,6 +38,22 @@ export function transientMeter(asked: Question): MeterDefinition {
     throw inWordsOfTheRequest(error);
   }
   return { id: 'a question', ...stated };
+}
+
+/** The events of a meter, aggregated another way: what only its own type takes falls away. */
+export function asAnotherType(meter: Meter, type: AggregationType): MeterDefinition {
+  const { id, event_name, filters, aggregation } = meter;
+  const { field, expression, bucket_size } = aggregation;
+  const asked = { event_name, aggregation_type: type, property_name: field, expression };
+  const takesBuckets = type === 'MAX' || type === 'SUM';
+  const definition = transientMeter({
+    ...asked,
+    multiplier: null,
+    bucket_size: takesBuckets ? bucket_size : null,
+    group_by: null,
+    filters: null,
+  });
+  return { ...definition, id, filters };
 }
 
 const FIELD_OF_REQUEST: Record<string, string> = {

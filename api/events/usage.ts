@@ -1,10 +1,11 @@
 /** POST /events/usage (a question without a meter) and POST /events/usage/meter: one number, and its windows when asked. */
 import { z } from 'zod';
+import { pointSize } from '../../core/analytics/point-size.ts';
+import { passesAll } from '../../core/analytics/property-filter.ts';
+import type { Meter } from '../../core/catalogue/meter.ts';
 import { AGGREGATION_TYPES, aggregationType, windowSize } from '../../core/catalogue/meter.ts';
 import { decimalText, orNull } from '../../core/catalogue/record.ts';
 import { invalid } from '../../core/error.ts';
-import type { Meter } from '../../core/catalogue/meter.ts';
-import { passesAll } from '../../core/analytics/property-filter.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { formatTimestamp } from '../../core/metering/timestamp.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
@@ -142,7 +143,7 @@ async function answerUsage(
     ...counted,
     ...range,
     external_customer_ids: await customersAsked(body, context),
-    window_size: body.window_size ?? undefined,
+    window_size: pointSize(body.window_size, aggregation.bucket_size) ?? undefined,
     timezone: body.timezone ?? undefined,
     billing_anchor_ms: body.billing_anchor === null ? undefined : Math.floor(body.billing_anchor / 1000),
     only: body.filters ? { passes: passesAll(body.filters) } : undefined,

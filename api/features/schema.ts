@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ALERT_CONDITIONS, featureShape } from '../../core/catalogue/feature.ts';
 import { createMeterShape, filterShape, meterShape } from '../../core/catalogue/meter.ts';
-import { givenKey, optionalKey } from '../../core/catalogue/plan.ts';
+import { givenKey, optionalKey } from '../../core/catalogue/record.ts';
 import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
 
 const stated = featureShape

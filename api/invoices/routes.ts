@@ -1,5 +1,6 @@
 /** Invoices: what was charged, for which period, and what became of it (api/11-invoices). */
 import { computeInvoice } from '../../actions/compute-invoice.ts';
+import { computeLater } from '../../actions/compute-later.ts';
 import { createInvoice } from '../../actions/create-invoice.ts';
 import { finalizeInvoice } from '../../actions/finalize-invoice.ts';
 import { previewInvoice } from '../../actions/preview-invoice.ts';
@@ -9,7 +10,6 @@ import { refuseUsed } from '../../core/subscription/not-yet.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { summarizeInvoices } from '../../storage/models/invoice-summary.ts';
-import { newId } from '../../storage/new-id.ts';
 import { checkExpand } from '../list.ts';
 import { answered, authorOf, idParams, MessageAnswer, type Route, route } from '../route.ts';
 import { EVERY_PART, showInvoice, showInvoices } from './expand.ts';
@@ -141,14 +141,13 @@ export const invoiceRoutes: Route[] = [
     answer: ComputeAnswer,
     handle: async ({ params, query, body }, context) => {
       refuseUsed(body ?? {}, Object.keys(body ?? {}));
-      const { invoice, skipped } = await computeInvoice(context.services, context.scope, params.id, context.now);
-      if (query.sync) return answered(200, { invoice: await showInvoice(invoice, context), skipped });
-      // The work is done by now; the ids are answered for callers that ask for them later.
-      const ids = {
-        workflow_id: newId('workflow', context.now.getTime()),
-        run_id: newId('run', context.now.getTime()),
-      };
-      return { message: `invoice ${params.id} is computed`, ...ids };
+      if (query.sync) {
+        const { invoice, skipped } = await computeInvoice(context.services, context.scope, params.id, context.now);
+        return answered(200, { invoice: await showInvoice(invoice, context), skipped });
+      }
+      const asked = { invoice_id: params.id, author: authorOf(context) };
+      const { id: workflow_id, run_id } = await computeLater(context.services, context.scope, asked);
+      return { message: `invoice ${params.id} is being computed`, workflow_id, run_id };
     },
   }),
   route({

@@ -13,6 +13,7 @@ import { anyCase, decimalText, orDefault, orNull, timestampText } from '../../co
 import { CustomerAnswer } from '../customers/schema.ts';
 import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
 import { SubscriptionAnswer } from '../subscriptions/answer.ts';
+import { WorkflowResult } from '../workflows/schema.ts';
 import { InvoiceWithoutParts } from './answer.ts';
 
 export const CreateInvoice = createInvoiceShape.meta({ id: 'CreateInvoiceRequest' });
@@ -43,7 +44,7 @@ export const ComputeQuery = z.object({ sync: yes.default(false) });
 /** Computed at once (200), or the ids under which the work is known (202). */
 export const ComputeAnswer = z.union([
   z.object({ invoice: InvoiceAnswer, skipped: z.boolean() }).meta({ id: 'ComputeInvoiceResponse' }),
-  z.object({ message: z.string(), workflow_id: z.string(), run_id: z.string() }).meta({ id: 'WorkflowResult' }),
+  WorkflowResult,
 ]);
 
 export const VoidInvoice = z

@@ -1,6 +1,7 @@
 /** Requests and answers of plans (api/04-plans). */
 import { z } from 'zod';
-import { givenKey, planFields, planShape } from '../../core/catalogue/plan.ts';
+import { planFields, planShape } from '../../core/catalogue/plan.ts';
+import { givenKey } from '../../core/catalogue/record.ts';
 import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
 import { PriceAnswer } from '../prices/schema.ts';
 

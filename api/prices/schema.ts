@@ -1,7 +1,6 @@
 /** Requests and answers of prices (api/05-prices). */
 import { z } from 'zod';
 import { meterShape } from '../../core/catalogue/meter.ts';
-import { optionalKey } from '../../core/catalogue/plan.ts';
 import {
   billingModel,
   billingPeriod,
@@ -13,7 +12,7 @@ import {
   tierShape,
   transformQuantityShape,
 } from '../../core/catalogue/price.ts';
-import { decimalText, metadata, timestampText } from '../../core/catalogue/record.ts';
+import { decimalText, metadata, optionalKey, timestampText } from '../../core/catalogue/record.ts';
 import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
 import { PlanWithoutParts } from '../plans/answer.ts';
 

@@ -11,7 +11,7 @@ export const CreateUser = z
   .object({
     type: anyCase(USER_TYPES),
     name: z.string().trim().nullish(),
-    email: z.email().nullish(),
+    email: z.email().max(320).nullish(),
     roles: z.array(z.string()).nullish(),
   })
   .meta({ id: 'CreateUserRequest' });

@@ -5,8 +5,7 @@
  */
 import { z } from 'zod';
 import { isTimezone } from '../time/zone.ts';
-import { givenKey } from './plan.ts';
-import { baseFields, metadata } from './record.ts';
+import { baseFields, givenKey, metadata } from './record.ts';
 
 /** ISO 3166-1 alpha-2, as assigned. */
 const COUNTRIES = new Set(

@@ -10,8 +10,7 @@ import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import { parseDecimal } from '../money.ts';
-import { givenName, optionalKey } from './plan.ts';
-import { anyCase, baseFields, decimalText, metadata } from './record.ts';
+import { anyCase, baseFields, decimalText, givenName, metadata, optionalKey } from './record.ts';
 
 export const FEATURE_TYPES = ['metered', 'boolean', 'static', 'config'] as const;
 export const ALERT_CONDITIONS = ['above', 'below'] as const;

@@ -44,7 +44,7 @@ export const meterShape = z.object({
   id: z.string(),
   name: z.string(),
   // Event names are trimmed of leading and trailing whitespace at ingestion and at query time.
-  event_name: z.string().trim(),
+  event_name: z.string().trim().max(255),
   aggregation: aggregationShape,
   filters: orDefault(z.array(filterShape), []),
   reset_usage: orDefault(anyCase(RESET_USAGES), 'BILLING_PERIOD'),

@@ -4,36 +4,14 @@
  * published plans.
  */
 import { z } from 'zod';
-import { baseFields, metadata, wholeNumber } from './record.ts';
-
-/** Keys and names are kept in indexes, which hold no texts of any length. */
-export const KEY_LENGTH_MAX = 255;
-
-/** Clients written in languages without null send "" for a key that is not set. */
-export const optionalKey = z
-  .string()
-  .max(KEY_LENGTH_MAX)
-  .nullable()
-  .transform((text) => (text?.trim() ? text : null))
-  .pipe(z.string().nullable());
-
-/** A key that must be given. */
-export const givenKey = z
-  .string()
-  .max(KEY_LENGTH_MAX)
-  .refine((text) => text.trim() !== '', { error: 'must not be blank' });
-
-export const givenName = z
-  .string()
-  .max(KEY_LENGTH_MAX)
-  .refine((text) => text.trim() !== '', { error: 'must not be blank' });
+import { baseFields, givenName, int32, metadata, optionalKey } from './record.ts';
 
 export const planShape = z.object({
   id: z.string(),
   name: givenName,
   lookup_key: optionalKey,
   description: z.string().nullable(),
-  display_order: wholeNumber.pipe(z.int32()).nullable(),
+  display_order: int32.nullable(),
   metadata: metadata.unwrap(),
   ...baseFields,
 });

@@ -9,7 +9,17 @@ import { invalid } from '../error.ts';
 import { checkCurrency, displayAmount, parseDecimal, withSymbol } from '../money.ts';
 import { RECURRING_PERIODS } from '../time/period.ts';
 import { parseTimestamp } from '../time/timestamp.ts';
-import { anyCase, baseFields, decimalText, metadata, orDefault, orNull, timestampText, wholeNumber } from './record.ts';
+import {
+  anyCase,
+  baseFields,
+  decimalText,
+  int32,
+  metadata,
+  orDefault,
+  orNull,
+  timestampText,
+  wholeNumber,
+} from './record.ts';
 
 export const PRICE_TYPES = ['USAGE', 'FIXED'] as const;
 export const BILLING_MODELS = ['FLAT_FEE', 'PACKAGE', 'TIERED'] as const;
@@ -48,7 +58,7 @@ const statedFields = {
   type: priceType,
   billing_model: billingModel,
   billing_period: billingPeriod,
-  billing_period_count: orDefault(wholeNumber, 1),
+  billing_period_count: orDefault(int32, 1),
   billing_cadence: orDefault(anyCase(BILLING_CADENCES), 'RECURRING'),
   invoice_cadence: invoiceCadence,
   meter_id: orNull(z.string()),
@@ -71,7 +81,7 @@ export const priceShape = z.object({
   ...statedFields,
   amount: decimalText,
   display_amount: z.string(),
-  trial_period_days: orDefault(wholeNumber, 0),
+  trial_period_days: orDefault(int32, 0),
   price_unit: orNull(z.string()),
   price_unit_id: orNull(z.string()),
   price_unit_amount: orNull(decimalText),
@@ -98,9 +108,9 @@ export const createPriceShape = z.object({
   amount: orNull(decimalText),
   entity_type: priceEntityType,
   entity_id: z.string(),
-  trial_period_days: orNull(wholeNumber),
+  trial_period_days: orNull(int32),
   // The published client's name of trial_period_days.
-  trial_period: orNull(wholeNumber),
+  trial_period: orNull(int32),
   price_unit_config: orNull(priceUnitConfigShape),
   filter_values: orNull(z.record(z.string(), z.array(z.string()))),
 });

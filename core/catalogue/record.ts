@@ -34,6 +34,24 @@ export const timestampText = z
 /** A whole number; clients that send every number as text are understood. */
 export const wholeNumber = z.preprocess(numberOfText, z.number().int());
 
+/** A whole number that fits where counts and days are stored. */
+export const int32 = wholeNumber.pipe(z.int32());
+
+/** Keys and names are kept in indexes, which hold no texts of any length. */
+const KEY_LENGTH_MAX = 255;
+export const keyText = z.string().max(KEY_LENGTH_MAX);
+
+/** Clients written in languages without null send "" for a key that is not set. */
+export const optionalKey = keyText
+  .nullable()
+  .transform((text) => (text?.trim() ? text : null))
+  .pipe(z.string().nullable());
+
+/** A key that must be given. */
+export const givenKey = keyText.refine((text) => text.trim() !== '', { error: 'must not be blank' });
+
+export const givenName = givenKey;
+
 /** One of the values in any case, yielded in the specification's spelling. */
 export function anyCase<const Values extends readonly [string, ...string[]]>(values: Values) {
   const spelling = new Map(values.map((value) => [value.toLowerCase(), value]));

@@ -7,7 +7,17 @@
 import { z } from 'zod';
 import { isTimezone } from '../time/zone.ts';
 import { billingModel, billingTier, tierShape, transformQuantityShape } from './price.ts';
-import { anyCase, baseFields, decimalText, metadata, orNull, timestampText, wholeNumber } from './record.ts';
+import {
+  anyCase,
+  baseFields,
+  decimalText,
+  int32,
+  keyText,
+  metadata,
+  orNull,
+  timestampText,
+  wholeNumber,
+} from './record.ts';
 
 export const SUBSCRIPTION_STATUSES = ['active', 'trialing', 'incomplete', 'draft', 'cancelled', 'paused'] as const;
 export const SUBSCRIPTION_TYPES = [
@@ -165,13 +175,13 @@ export const createSubscriptionShape = z.object({
   customer_id: orNull(z.string()),
   external_customer_id: orNull(z.string()),
   plan_id: z.string().min(1),
-  lookup_key: orNull(z.string()),
+  lookup_key: orNull(keyText),
   currency: z.string().length(3),
   start_date: orNull(timestampText),
   end_date: orNull(timestampText),
   billing_cadence: orNull(anyCase(['RECURRING'])),
   billing_period: anyCase(SUBSCRIPTION_PERIODS),
-  billing_period_count: orNull(wholeNumber.pipe(z.int32().min(1))),
+  billing_period_count: orNull(int32.refine((count) => count >= 1, { error: 'must be at least 1' })),
   billing_cycle: orNull(anyCase(BILLING_CYCLES)),
   billing_anchor: orNull(timestampText),
   timezone: orNull(z.string().refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' })),
@@ -186,7 +196,7 @@ export const createSubscriptionShape = z.object({
   metadata,
   override_line_items: orNull(z.array(overrideLineItemShape)),
   line_items: orNull(z.array(extraLineItemShape).max(100)),
-  trial_period_days: orNull(wholeNumber.pipe(z.int32().min(0))),
+  trial_period_days: orNull(int32.refine((days) => days >= 0, { error: 'must not be negative' })),
   trial_start: orNull(timestampText),
   trial_end: orNull(timestampText),
   auto_invoice_threshold: orNull(decimalText),
@@ -213,7 +223,7 @@ export type CreateSubscription = z.output<typeof createSubscriptionShape>;
 /** What may be changed on a subscription as it stands; everything else has a verb of its own. */
 export const updateSubscriptionShape = z.object({
   metadata: z.record(z.string(), z.string()).nullish(),
-  lookup_key: z.string().nullish(),
+  lookup_key: keyText.nullish(),
   /** The version that was read: given, a change in between is a version_conflict. */
   version: wholeNumber.nullish(),
   status: anything,

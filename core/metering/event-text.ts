@@ -183,7 +183,7 @@ export class Properties implements PropertySource {
 
   private members(): number[] {
     const { text, limit } = this;
-    const marks: number[] = [];
+    let count = 0;
     let at = skipBlanks(text, this.start, limit);
     if (text.charCodeAt(at) !== OPEN_BRACE) throw invalid('properties', 'must be an object');
     at = skipBlanks(text, at + 1, limit);
@@ -192,15 +192,21 @@ export class Properties implements PropertySource {
       const value = startOfValue(text, keyEnd, limit);
       const isString = text.charCodeAt(value) === QUOTE;
       const valueEnd = isString ? endOfString(text, value, limit) : endOfValue(text, value, limit);
-      marks.push(at, keyEnd, value, valueEnd);
+      MARKS[count++] = at;
+      MARKS[count++] = keyEnd;
+      MARKS[count++] = value;
+      MARKS[count++] = valueEnd;
       at = nextMember(text, valueEnd < 0 ? ~valueEnd : valueEnd, limit);
     }
     if (at >= limit) throw invalid('properties', 'must be valid JSON');
     this.end = at + 1;
-    this.marks = marks;
-    return marks;
+    this.marks = MARKS.slice(0, count);
+    return this.marks;
   }
 }
+
+/** Where positions are gathered: an array that grows in every event would be allocated several times over. */
+const MARKS: number[] = [];
 
 /** An event without properties. */
 export const NO_PROPERTIES: Properties = new Properties('{}', 0, 2);
@@ -232,16 +238,48 @@ function propertyAt(text: string, start: number, end: number): Property {
 /** The spans of the elements of the JSON array in `text`. */
 export function elementSpans(text: string, start = 0, end = text.length): Span[] {
   const spans: Span[] = [];
+  eachElement(text, { start, end }, (at) => {
+    const elementEnd = endOfValue(text, at, end);
+    spans.push({ start: at, end: elementEnd });
+    return elementEnd;
+  });
+  return spans;
+}
+
+/** Goes through the elements of the JSON array; `read` gets where one begins and answers where it ends. */
+export function eachElement(text: string, { start, end }: Span, read: (start: number) => number): void {
   let at = skipBlanks(text, start, end);
   if (text.charCodeAt(at) !== OPEN_BRACKET) throw invalid('body', 'must be a JSON array');
   at = skipBlanks(text, at + 1, end);
-  while (at < end && text.charCodeAt(at) !== CLOSE_BRACKET) {
-    const elementEnd = endOfValue(text, at, end);
-    spans.push({ start: at, end: elementEnd });
-    at = nextMember(text, elementEnd, end);
-  }
+  while (at < end && text.charCodeAt(at) !== CLOSE_BRACKET) at = nextMember(text, read(at), end);
   if (at >= end) throw invalid('body', 'must be valid JSON');
-  return spans;
+}
+
+/**
+ * The array under `key`, found from both ends without a walk; nothing where that cannot be told. `object` is what
+ * JSON.parse made of the text: with one key it has no other member, unless that key stands there again, which then is
+ * written as it is or with a \\u escape.
+ */
+export function onlyArrayUnder(text: string, key: string, object: object): Span | undefined {
+  const quoted = `"${key}"`;
+  const name = skipBlanks(text, skipBlanks(text, 0, text.length) + 1, text.length);
+  if (Object.keys(object).length !== 1 || !text.startsWith(quoted, name)) return undefined;
+  const start = startOfValue(text, name + quoted.length, text.length);
+  if (text.charCodeAt(start) !== OPEN_BRACKET) return undefined;
+  if (text.includes(quoted, start) || text.includes('\\u', start)) return undefined;
+  const brace = lastSign(text, text.length);
+  return { start, end: lastSign(text, brace) + 1 };
+}
+
+function lastSign(text: string, before: number): number {
+  let at = before - 1;
+  while (at >= 0 && text.charCodeAt(at) <= 32) at--;
+  return at;
+}
+
+/** Where the value that begins at `start` ends. */
+export function valueEnd(text: string, start: number): number {
+  return endOfValue(text, start, text.length);
 }
 
 /** The spans of the elements of the array under a key of the object in `text`. */

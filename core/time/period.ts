@@ -5,6 +5,7 @@
  */
 import { Temporal } from 'temporal-polyfill';
 import { FarthingError, invalid } from '../error.ts';
+import { LAST_INSTANT } from './timestamp.ts';
 import { checkTimezone, firstInstantAt } from './zone.ts';
 
 export const RECURRING_PERIODS = ['MONTHLY', 'ANNUAL', 'WEEKLY', 'DAILY', 'QUARTERLY', 'HALF_YEARLY'] as const;
@@ -28,13 +29,29 @@ export function nextPeriodEnd(rule: PeriodRule & { readonly period_start: number
   const endDate = END_DATE[rule.billing_period];
   if (endDate === undefined) throw invalid('billing_period', `${rule.billing_period} does not recur`);
   checkTimezone(rule.timezone);
+  const shortest = (billing_period_count - 1) * DAYS_AT_LEAST[rule.billing_period] * 86_400_000;
+  if (period_start + shortest > LAST_INSTANT) throw invalid('billing_period_count', PAST_THE_CALENDAR);
 
   const start = localTime(period_start, rule.timezone);
   const anchor = localTime(billing_anchor, rule.timezone);
   const end = atAnchorClock(endDate(start, anchor, billing_period_count), anchor);
   if (end <= period_start) throw new FarthingError('system_error', 'a billing period would not end after its start');
-  return cutAt(subscription_end, period_start, end);
+  const cut = cutAt(subscription_end, period_start, end);
+  if (cut > LAST_INSTANT) throw invalid('billing_period', PAST_THE_CALENDAR);
+  return cut;
 }
+
+const PAST_THE_CALENDAR = 'a period would end after the year 9999';
+
+/** No period is shorter, the first one aside: counts that leave the calendar are told before dates are made of them. */
+const DAYS_AT_LEAST: Record<RecurringPeriod, number> = {
+  DAILY: 1,
+  WEEKLY: 7,
+  MONTHLY: 28,
+  QUARTERLY: 89,
+  HALF_YEARLY: 181,
+  ANNUAL: 365,
+};
 
 /**
  * The anchor of calendar billing: the next local midnight, Monday, or first of month, quarter, half-year or year

@@ -1,8 +1,12 @@
 /**
  * Timestamps on the wire are RFC 3339 (specification, "Timestamps are ISO 8601 date-time strings"; api/00 "Formats").
  * Inside, an instant is a number: milliseconds since 1970-01-01T00:00:00Z. Finer digits are cut off (start dates
- * are kept to the millisecond, pricing-and-invoicing §2.4).
+ * are kept to the millisecond, pricing-and-invoicing §2.4). An instant lies in the years 1 to 9999 of UTC, which is what
+ * such a text can say; `+010000-01-01` is none.
  */
+const FIRST_INSTANT = Date.parse('0001-01-01T00:00:00Z');
+export const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z');
+
 const RFC_3339 =
   /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9})\d*)?(?:([Zz])|([+-])(\d{2}):(\d{2}))$/;
 
@@ -24,7 +28,8 @@ export function parseTimestamp(text: string): number | undefined {
   const offset = offsetMs(parts[9], Number(parts[10] ?? 0), Number(parts[11] ?? 0));
   if (offset === undefined) return undefined;
   const milliseconds = Number((parts[7] ?? '').padEnd(3, '0').slice(0, 3));
-  return local + ((hour * 60 + minute) * 60 + second) * 1000 + milliseconds - offset;
+  const instant = local + ((hour * 60 + minute) * 60 + second) * 1000 + milliseconds - offset;
+  return instant >= FIRST_INSTANT && instant <= LAST_INSTANT ? instant : undefined;
 }
 
 /** RFC 3339 in UTC with milliseconds, always: texts of one width sort as the instants do. */

@@ -2,25 +2,98 @@
  * First step of an event's life: from the bytes in the log to the fields of the event. What cannot be read is dead-lettered
  * with its bytes and the reason, and takes nobody with it.
  */
+import { isAscii } from 'node:buffer';
 import { crc32 } from 'node:zlib';
 import { IdentityHasher } from '../../core/event/identity.ts';
 import { FarthingError, invalid } from '../../core/error.ts';
-import { type EventFields, elementSpans, NO_PROPERTIES, type PropertySource, readEvent, type Span } from '../../core/metering/event-text.ts';
+import {
+  type EventFields,
+  eachElement,
+  NO_PROPERTIES,
+  type PropertySource,
+  readEvent,
+  valueEnd,
+} from '../../core/metering/event-text.ts';
 import { parseTimestamp } from '../../core/metering/timestamp.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
 import type { EventOutcome, StoredEvent } from '../../storage/events/tables.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
 
-/** An event as read, with its scope as one shared object and its bytes for a conflict. */
-export type ReadEvent = StoredEvent & {
-  readonly scope: Scope;
+/** An event as read: its own fields, and the record that it came in. */
+export class ReadEvent implements StoredEvent {
+  readonly event_id: string;
+  readonly event_name: string;
+  readonly external_customer_id: string;
+  readonly customer_id: string;
+  readonly source: string;
+  readonly timestamp_us: number;
+  /** The JSON text of the object. */
+  readonly properties: string;
   readonly property: PropertySource;
-  readonly text: () => string;
-};
+  readonly position: number;
+  readonly id_high: number;
+  readonly id_low: number;
+  readonly content_crc: number;
+  private readonly batch: Batch;
+  private readonly start: number;
+  private readonly end: number;
+
+  constructor(fields: EventFields, batch: Batch, { start, position }: { start: number; position: number }) {
+    const { record, hasher } = batch;
+    const event_id = fields.event_id ?? record.made_ids?.[position];
+    if (event_id === undefined) throw invalid('event_id', 'is missing and none was made');
+    if (fields.external_customer_id === undefined) throw invalid('external_customer_id', 'is required');
+    const given = timestampOf(fields.timestamp);
+    hasher.hash(event_id);
+    this.event_id = event_id;
+    this.event_name = fields.event_name;
+    this.external_customer_id = fields.external_customer_id;
+    this.customer_id = fields.customer_id ?? '';
+    this.source = fields.source ?? '';
+    this.timestamp_us = given ?? record.received_at_us;
+    this.properties = fields.properties?.json() ?? '{}';
+    this.property = fields.properties ?? NO_PROPERTIES;
+    this.position = position;
+    this.id_high = hasher.high;
+    this.id_low = hasher.low;
+    this.content_crc = crc32(this.properties, crc32(contentHead(fields, given)));
+    this.batch = batch;
+    this.start = start;
+    this.end = fields.end;
+  }
+
+  /** One shared object for all events of a tenant and environment. */
+  get scope(): Scope {
+    return this.batch.scope;
+  }
+  get tenant_id(): string {
+    return this.batch.scope.tenant_id;
+  }
+  get environment_id(): string {
+    return this.batch.scope.environment_id;
+  }
+  get received_at_us(): number {
+    return this.batch.record.received_at_us;
+  }
+  get partition(): number {
+    return this.batch.record.partition;
+  }
+  get offset(): number {
+    return this.batch.offset;
+  }
+
+  /** The event as it came, for a conflict. */
+  text(): string {
+    return this.batch.text.slice(this.start, this.end);
+  }
+}
 
 export type ReadResult = { events: ReadEvent[]; dead: EventOutcome[] };
 
 type Reader = { readonly scope: Scope; readonly hasher: IdentityHasher };
+
+/** What the events of one record share. */
+type Batch = Reader & { readonly record: LogRecord; readonly text: string; readonly offset: number };
 
 export class EventReader {
   readonly #readers = new Map<string, Reader>();
@@ -32,23 +105,19 @@ export class EventReader {
   }
 
   #readRecord(record: LogRecord, result: ReadResult): void {
-    const text = record.body.toString('utf8');
-    let spans: Span[];
+    const text = textOf(record.body);
+    const batch: Batch = { ...this.#readerOf(record), record, text, offset: Number(record.offset) };
+    const before = { events: result.events.length, dead: result.dead.length };
     try {
-      spans = elementSpans(text);
+      let position = 0;
+      eachElement(text, { start: 0, end: text.length }, (start) =>
+        readOne(batch, { start, position: position++ }, result),
+      );
     } catch (error) {
+      // No array of events at all: nothing of it counts, and it is kept whole.
+      result.events.length = before.events;
+      result.dead.length = before.dead;
       result.dead.push(deadLetter(record, { position: 0, event_id: '', body: text, error }));
-      return;
-    }
-    const reader = this.#readerOf(record);
-    for (let position = 0; position < spans.length; position++) {
-      const span = spans[position]!;
-      try {
-        result.events.push(readOne(record, reader, { text, span, position }));
-      } catch (error) {
-        const event_id = record.made_ids?.[position] ?? idIn(text.slice(span.start, span.end));
-        result.dead.push(deadLetter(record, { position, event_id, body: text.slice(span.start, span.end), error }));
-      }
     }
   }
 
@@ -64,39 +133,25 @@ export class EventReader {
   }
 }
 
-function readOne(
-  record: LogRecord,
-  { scope, hasher }: Reader,
-  { text, span, position }: { text: string; span: Span; position: number },
-): ReadEvent {
-  const fields = readEvent(text, span.start, span.end);
-  const event_id = fields.event_id ?? record.made_ids?.[position];
-  if (event_id === undefined) throw invalid('event_id', 'is missing and none was made');
-  if (fields.external_customer_id === undefined) throw invalid('external_customer_id', 'is required');
-  const given = timestampOf(fields.timestamp);
-  const properties = fields.properties?.json() ?? '{}';
-  hasher.hash(event_id);
-  return {
-    scope,
-    tenant_id: scope.tenant_id,
-    environment_id: scope.environment_id,
-    event_id,
-    event_name: fields.event_name,
-    external_customer_id: fields.external_customer_id,
-    customer_id: fields.customer_id ?? '',
-    source: fields.source ?? '',
-    timestamp_us: given ?? record.received_at_us,
-    received_at_us: record.received_at_us,
-    properties,
-    partition: record.partition,
-    offset: Number(record.offset),
-    position,
-    id_high: hasher.high,
-    id_low: hasher.low,
-    property: fields.properties ?? NO_PROPERTIES,
-    content_crc: crc32(`${contentHead(fields, given)}${properties}`),
-    text: () => text.slice(span.start, span.end),
-  };
+/** Reads the event that begins at `start`; the answer is where it ends. */
+function readOne(batch: Batch, at: { start: number; position: number }, result: ReadResult): number {
+  const { text, record } = batch;
+  try {
+    const fields = readEvent(text, at.start);
+    result.events.push(new ReadEvent(fields, batch, at));
+    return fields.end;
+  } catch (error) {
+    const end = valueEnd(text, at.start);
+    const body = text.slice(at.start, end);
+    const event_id = record.made_ids?.[at.position] ?? idIn(body);
+    result.dead.push(deadLetter(record, { position: at.position, event_id, body, error }));
+    return end;
+  }
+}
+
+/** Bytes that are all ASCII are characters already. */
+function textOf(body: Buffer): string {
+  return isAscii(body) ? body.toString('latin1') : body.toString('utf8');
 }
 
 /** What makes two events with one id the same or a conflict; the time of receipt is no part of it. */

@@ -39,4 +39,5 @@ SELECT tenant_id, environment_id, external_customer_id, event_name, timestamp, e
   FROM event_corrections
  WHERE action = 'replace'
    AND (tenant_id, environment_id, event_id, sequence) IN
-       (SELECT tenant_id, environment_id, event_id, max(sequence) FROM event_corrections GROUP BY tenant_id, environment_id, event_id);
+       (SELECT tenant_id, environment_id, event_id, max(sequence) FROM event_corrections GROUP BY tenant_id, environment_id, event_id)
+ LIMIT 1 BY tenant_id, environment_id, event_id;

@@ -36,8 +36,10 @@ create table bucket_rebuilds (
   id             bigint generated always as identity primary key,
   tenant_id      text not null,
   environment_id text not null,
-  -- [{meter_id, day, external_customer_ids}]
+  -- [{meter_id, day, external_customer_ids}]; without a list of customers: all of that day.
   targets        jsonb not null,
+  -- The version of a meter that is live once this is done: {meter_id, version}.
+  settles        jsonb,
   reason         text not null,
   requested_at   timestamptz not null default now(),
   done_at        timestamptz
@@ -65,3 +67,15 @@ create table poison_events (
   found_at  timestamptz not null default now(),
   primary key (partition, "offset", position)
 );
+
+-- How far a back-fill is, so that one that was broken off goes on where it was, however long ago that is.
+alter table meter_versions
+  -- The last day that is certainly counted, as days since 1970.
+  add column backfilled_until    integer,
+  -- The day in hand, and since when.
+  add column backfilling_day     integer,
+  add column backfilling_since   timestamptz,
+  -- Days that were in hand when a back-fill was broken off, and too long ago to be tried again under the same token.
+  add column uncertain_days      integer[] not null default '{}',
+  -- The rebuild that makes the version live.
+  add column settling_rebuild    bigint;

@@ -1,4 +1,4 @@
-/** Stored events one by one: pages of a list, and the single event of an id. The JSON text of properties stays as it was sent. */
+/** Stored events one by one: pages of a list as they count now, and the event of an id. The JSON text of properties stays as it was sent. */
 import { IdentityHasher, hashToBigInt } from '../../core/event/identity.ts';
 import { type PropertyFilters, passesAll } from '../../core/analytics/property-filter.ts';
 import { Properties } from '../../core/metering/event-text.ts';
@@ -64,13 +64,13 @@ export async function countFoundEvents(clickhouse: ClickHouseClient, wanted: Eve
   const { conditions, params } = conditionsOf(wanted);
   const passes = passesOf(wanted);
   if (!passes) {
-    const query = `select toString(count()) as n from events where ${conditions}`;
+    const query = `select toString(count()) as n from current_events where ${conditions}`;
     const [row] = await rowsOf<{ n: string }>(clickhouse, query, params);
     return Number(row!.n);
   }
   let count = 0;
   try {
-    const query = `select properties from events where ${conditions}`;
+    const query = `select properties from current_events where ${conditions}`;
     const answer = await clickhouse.query({ query, query_params: params, format: 'JSONEachRow', ...STREAMED });
     for await (const rows of answer.stream<{ properties: string }>()) {
       for (const row of rows) if (passes(row.json())) count++;
@@ -81,7 +81,7 @@ export async function countFoundEvents(clickhouse: ClickHouseClient, wanted: Eve
   return count;
 }
 
-/** The accepted event with this id. Its identity says when it happened, and that narrows the search down. */
+/** The event with this id as it was accepted, corrections aside. Its identity says when it happened, and that narrows the search down. */
 export async function findEvent(
   clickhouse: ClickHouseClient,
   scope: Scope,
@@ -135,9 +135,9 @@ async function readPage(
   const sorted = columns.map((column) => `${column} ${order.direction}`).join(', ');
   const rows = await rowsOf<EventRow>(
     clickhouse,
-    `select ${COLUMNS} from events
+    `select ${COLUMNS} from current_events
       where ${conditions} and (timestamp, event_id) in
-            (select timestamp, event_id from events where ${conditions} order by ${sorted} limit {limit:UInt32} offset {offset:UInt64})
+            (select timestamp, event_id from current_events where ${conditions} order by ${sorted} limit {limit:UInt32} offset {offset:UInt64})
       order by ${sorted}`,
     { ...params, limit, offset },
   );

@@ -14,6 +14,8 @@ export type RawEventsWanted = Scope & {
   /** Half-open ranges of microseconds; all times when absent. */
   readonly ranges?: readonly (readonly [number, number])[];
   readonly sources?: readonly string[];
+  /** One of so many parts of the customers, for work that must not hold all of them in memory. */
+  readonly part?: { readonly index: number; readonly of: number };
   /** Only what stands before these offsets, by partition; nothing of a partition that is not listed. */
   readonly before: ReadonlyMap<number, bigint>;
 };
@@ -32,7 +34,13 @@ export async function* rawEvents(clickhouse: ClickHouseClient, wanted: RawEvents
     stream = answer.stream() as unknown as Readable;
     for await (const rows of stream as AsyncIterable<{ text: string }[]>) {
       for (const row of rows) {
-        const [external_customer_id, event_id, timestamp_us, source, text] = JSON.parse(row.text) as [string, string, number, string, string];
+        const [external_customer_id, event_id, timestamp_us, source, text] = JSON.parse(row.text) as [
+          string,
+          string,
+          number,
+          string,
+          string,
+        ];
         yield {
           event_id,
           event_name: wanted.event_name,
@@ -70,12 +78,15 @@ export async function countRawEvents(
   wanted: RawEventsWanted & { doubts: readonly { partition: number; from: bigint; to: bigint }[] },
 ): Promise<number> {
   const places = wanted.doubts.map(
-    (doubt) => `(partition = ${doubt.partition} and offset >= ${doubt.from} and offset < ${doubt.to})`,
+    (doubt) => `(partition = ${doubt.partition} and place >= ${doubt.from} and place < ${doubt.to})`,
   );
-  const { sql, params } = statementOf({ ...wanted, before: new Map(wanted.doubts.map((doubt) => [doubt.partition, doubt.to])) });
+  const { sql, params } = statementOf({
+    ...wanted,
+    before: new Map(wanted.doubts.map((doubt) => [doubt.partition, doubt.to])),
+  });
   try {
     const answer = await clickhouse.query({
-      query: `select count() as n ${sql} and (${places.join(' or ') || '0'})`,
+      query: `select count() as n ${sql} where ${places.join(' or ') || '0'}`,
       query_params: params,
       format: 'JSONCompactEachRow',
     });
@@ -86,8 +97,13 @@ export async function countRawEvents(
   }
 }
 
+/**
+ * The events as they count: a corrected one is left out with what it said, and what replaced it is put in its place
+ * (storage/events/corrections.ts). Both keep the event's own place in the log.
+ */
 function statementOf(wanted: RawEventsWanted): { sql: string; params: Record<string, unknown> } {
-  const conditions = ['tenant_id = {tenant_id:String}', 'environment_id = {environment_id:String}', 'event_name = {event_name:String}'];
+  const scope = 'tenant_id = {tenant_id:String} and environment_id = {environment_id:String}';
+  const conditions = [scope, 'event_name = {event_name:String}'];
   const params: Record<string, unknown> = {
     tenant_id: wanted.tenant_id,
     environment_id: wanted.environment_id,
@@ -101,14 +117,29 @@ function statementOf(wanted: RawEventsWanted): { sql: string; params: Record<str
     conditions.push('source in {sources:Array(String)}');
     params['sources'] = wanted.sources;
   }
+  if (wanted.part) {
+    conditions.push('cityHash64(external_customer_id) % {parts:UInt32} = {part:UInt32}');
+    Object.assign(params, { parts: wanted.part.of, part: wanted.part.index });
+  }
   if (wanted.ranges) conditions.push(rangesCondition(wanted.ranges, params));
   const partitions = [...wanted.before.keys()];
-  conditions.push(
-    'offset < transform(partition, {partitions:Array(UInt16)}, {before:Array(UInt64)}, toUInt64(0))',
-  );
   params['partitions'] = partitions;
   params['before'] = partitions.map((partition) => wanted.before.get(partition)!);
-  return { sql: `from events where ${conditions.join(' and ')}`, params };
+  const placed = (offset: string) =>
+    `${offset} < transform(partition, {partitions:Array(UInt16)}, {before:Array(UInt64)}, toUInt64(0))`;
+  const columns = 'external_customer_id, event_id, timestamp, source, properties, partition';
+  const wanted_rows = conditions.join(' and ');
+  return {
+    params,
+    sql: `from (
+      select ${columns}, offset as place from events where ${wanted_rows} and ${placed('offset')}
+         and event_id not in (select event_id from event_corrections where ${scope})
+      union all
+      select ${columns}, event_offset as place from event_corrections where ${wanted_rows} and ${placed('event_offset')}
+         and action = 'replace'
+         and (event_id, sequence) in (select event_id, max(sequence) from event_corrections where ${scope} group by event_id)
+       limit 1 by event_id)`,
+  };
 }
 
 /** Few ranges become comparisons, which the index of the table can use. */

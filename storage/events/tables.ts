@@ -1,10 +1,24 @@
-/** The tables that the pipeline fills, and how one record becomes one line of each. */
-import { QUANTITY_PLACES } from '../../core/metering/quantity.ts';
+/** The tables that the pipeline fills, and where each column comes from in a record. */
 import type { BucketRow } from '../../core/metering/plan.ts';
-import { escaped, type RowTarget } from './rows.ts';
+import { QUANTITY_PLACES } from '../../core/metering/quantity.ts';
+import {
+  bits64,
+  type Column,
+  decimal,
+  instant,
+  int64,
+  label,
+  nullable,
+  text,
+  textArray,
+  tuple,
+  uint16,
+  uint32,
+  uint64,
+} from './native.ts';
 
-const micros = (name: string) => ({ name, type: 'Int64', as: `fromUnixTimestamp64Micro(${name}, 'UTC')` });
-const quantity = `Decimal(76, ${QUANTITY_PLACES})`;
+/** One table as the pipeline fills it. */
+export type RowTarget<Row> = { readonly table: string; readonly columns: readonly Column<Row>[] };
 
 /** An event that takes effect: accepted, new, with its place in the log. */
 export type StoredEvent = {
@@ -27,47 +41,43 @@ export type StoredEvent = {
   readonly content_crc: number;
 };
 
-export const EVENTS: RowTarget = {
+export const EVENTS: RowTarget<StoredEvent> = {
   table: 'events',
   columns: [
-    { name: 'tenant_id', type: 'LowCardinality(String)' },
-    { name: 'environment_id', type: 'LowCardinality(String)' },
-    { name: 'external_customer_id', type: 'String' },
-    { name: 'event_name', type: 'LowCardinality(String)' },
-    micros('timestamp'),
-    { name: 'event_id', type: 'String' },
-    { name: 'customer_id', type: 'String' },
-    { name: 'source', type: 'LowCardinality(String)' },
-    { name: 'properties', type: 'String' },
-    micros('received_at'),
-    { name: 'partition', type: 'UInt16' },
-    { name: 'offset', type: 'UInt64' },
-    { name: 'position', type: 'UInt32' },
+    label('tenant_id', (event) => event.tenant_id),
+    label('environment_id', (event) => event.environment_id),
+    text('external_customer_id', (event) => event.external_customer_id),
+    label('event_name', (event) => event.event_name),
+    instant('timestamp', 6, (event) => event.timestamp_us),
+    text('event_id', (event) => event.event_id),
+    text('customer_id', (event) => event.customer_id),
+    label('source', (event) => event.source),
+    text('properties', (event) => event.properties),
+    instant('received_at', 6, (event) => event.received_at_us),
+    uint16('partition', (event) => event.partition),
+    uint64('offset', (event) => event.offset),
+    uint32('position', (event) => event.position),
   ],
 };
 
-export function eventLine(event: StoredEvent): string {
-  return `${escaped(event.tenant_id)}\t${escaped(event.environment_id)}\t${escaped(event.external_customer_id)}\t${escaped(event.event_name)}\t${event.timestamp_us}\t${escaped(event.event_id)}\t${escaped(event.customer_id)}\t${escaped(event.source)}\t${escaped(event.properties)}\t${event.received_at_us}\t${event.partition}\t${event.offset}\t${event.position}\n`;
-}
-
-export const EVENT_IDENTITIES: RowTarget = {
+export const EVENT_IDENTITIES: RowTarget<StoredEvent> = {
   table: 'event_identities',
   columns: [
-    { name: 'id_hash', type: 'Tuple(UInt32, UInt32)', as: 'bitOr(bitShiftLeft(toUInt64(id_hash.1), 32), id_hash.2)' },
-    { name: 'tenant_id', type: 'LowCardinality(String)' },
-    { name: 'environment_id', type: 'LowCardinality(String)' },
-    { name: 'event_id', type: 'String' },
-    micros('timestamp'),
-    { name: 'partition', type: 'UInt16' },
-    { name: 'offset', type: 'UInt64' },
-    { name: 'position', type: 'UInt32' },
-    { name: 'content_crc', type: 'UInt32' },
+    bits64(
+      'id_hash',
+      (event) => event.id_high,
+      (event) => event.id_low,
+    ),
+    label('tenant_id', (event) => event.tenant_id),
+    label('environment_id', (event) => event.environment_id),
+    text('event_id', (event) => event.event_id),
+    instant('timestamp', 6, (event) => event.timestamp_us),
+    uint16('partition', (event) => event.partition),
+    uint64('offset', (event) => event.offset),
+    uint32('position', (event) => event.position),
+    uint32('content_crc', (event) => event.content_crc),
   ],
 };
-
-export function identityLine(event: StoredEvent): string {
-  return `(${event.id_high},${event.id_low})\t${escaped(event.tenant_id)}\t${escaped(event.environment_id)}\t${escaped(event.event_id)}\t${event.timestamp_us}\t${event.partition}\t${event.offset}\t${event.position}\t${event.content_crc}\n`;
-}
 
 export type OutcomeKind = 'duplicate' | 'conflict' | 'dead_letter' | 'unusable';
 
@@ -85,72 +95,69 @@ export type EventOutcome = {
   readonly body: string;
 };
 
-export const EVENT_OUTCOMES: RowTarget = {
+export const EVENT_OUTCOMES: RowTarget<EventOutcome> = {
   table: 'event_outcomes',
   columns: [
-    { name: 'tenant_id', type: 'LowCardinality(String)' },
-    { name: 'environment_id', type: 'LowCardinality(String)' },
-    { name: 'event_id', type: 'String' },
-    { name: 'outcome', type: 'LowCardinality(String)' },
-    { name: 'meter_id', type: 'String' },
-    { name: 'reason', type: 'String' },
-    micros('received_at'),
-    { name: 'partition', type: 'UInt16' },
-    { name: 'offset', type: 'UInt64' },
-    { name: 'position', type: 'UInt32' },
-    { name: 'body', type: 'String' },
+    label('tenant_id', (outcome) => outcome.tenant_id),
+    label('environment_id', (outcome) => outcome.environment_id),
+    text('event_id', (outcome) => outcome.event_id),
+    label('outcome', (outcome) => outcome.outcome),
+    text('meter_id', (outcome) => outcome.meter_id),
+    text('reason', (outcome) => outcome.reason),
+    instant('received_at', 6, (outcome) => outcome.received_at_us),
+    uint16('partition', (outcome) => outcome.partition),
+    uint64('offset', (outcome) => outcome.offset),
+    uint32('position', (outcome) => outcome.position),
+    text('body', (outcome) => outcome.body),
   ],
 };
-
-export function outcomeLine(outcome: EventOutcome): string {
-  return `${escaped(outcome.tenant_id)}\t${escaped(outcome.environment_id)}\t${escaped(outcome.event_id)}\t${outcome.outcome}\t${escaped(outcome.meter_id)}\t${escaped(outcome.reason)}\t${outcome.received_at_us}\t${outcome.partition}\t${outcome.offset}\t${outcome.position}\t${escaped(outcome.body)}\n`;
-}
-
-export const USAGE_BUCKETS: RowTarget = {
-  table: 'usage_buckets',
-  columns: [
-    { name: 'tenant_id', type: 'LowCardinality(String)' },
-    { name: 'environment_id', type: 'LowCardinality(String)' },
-    { name: 'meter_id', type: 'LowCardinality(String)' },
-    { name: 'meter_version', type: 'UInt32' },
-    { name: 'size', type: 'LowCardinality(String)' },
-    { name: 'external_customer_id', type: 'String' },
-    { name: 'bucket_start', type: 'Int64', as: "toDateTime64(bucket_start, 0, 'UTC')" },
-    { name: 'group_key', type: 'String' },
-    { name: 'event_count', type: 'UInt64' },
-    { name: 'sum', type: quantity },
-    { name: 'weighted_sum', type: quantity },
-    { name: 'min', type: `Nullable(${quantity})` },
-    { name: 'max', type: `Nullable(${quantity})` },
-    { name: 'latest', type: `Tuple(Int64, String, ${quantity})` },
-    { name: 'uniques', type: 'String', as: "arrayReduce('uniqExactState', JSONExtract(uniques, 'Array(String)'))" },
-  ],
-};
-
-export function bucketLine(row: BucketRow, meterVersion: number): string {
-  const latest = row.latest
-    ? `(${row.latest.timestamp_us},'${quoted(row.latest.event_id)}',${decimalText(row.latest.value)})`
-    : NO_LATEST;
-  const uniques = row.uniques.length === 0 ? '[]' : escaped(JSON.stringify(row.uniques));
-  return `${escaped(row.tenant_id)}\t${escaped(row.environment_id)}\t${escaped(row.meter_id)}\t${meterVersion}\t${row.size}\t${escaped(row.external_customer_id)}\t${row.bucket_start_us / 1_000_000}\t${escaped(row.group_key)}\t${row.count}\t${decimalText(row.sum)}\t${decimalText(row.weighted_sum)}\t${nullableText(row.min)}\t${nullableText(row.max)}\t${latest}\t${uniques}\n`;
-}
 
 /** Older than any event: the greatest of it and another is the other. */
-const NO_LATEST = "(-9223372036854775808,'',0)";
+const NO_LATEST = `(toInt64(-9223372036854775808), '', toDecimal256(0, ${QUANTITY_PLACES}))`;
 
-/** A text inside a tuple of a tab-separated line: quoted there, then escaped as the line's value. */
-function quoted(text: string): string {
-  return escaped(text.replaceAll('\\', '\\\\').replaceAll("'", "\\'"));
+const places = QUANTITY_PLACES;
+
+/** The pre-aggregated rows, each counted by the version of its meter. */
+export function usageBuckets(versionOf: (meterId: string) => number): RowTarget<BucketRow> {
+  return {
+    table: 'usage_buckets',
+    columns: [
+      label('tenant_id', (row) => row.tenant_id),
+      label('environment_id', (row) => row.environment_id),
+      label('meter_id', (row) => row.meter_id),
+      uint32('meter_version', (row) => versionOf(row.meter_id)),
+      label('size', (row) => row.size),
+      text('external_customer_id', (row) => row.external_customer_id),
+      instant('bucket_start', 0, (row) => row.bucket_start_us / 1_000_000),
+      text('group_key', (row) => row.group_key),
+      uint64('event_count', (row) => row.count),
+      { ...decimal('sum', places, (row: BucketRow) => row.sum), rare: { has: (row) => row.sum !== 0n } },
+      {
+        ...decimal('weighted_sum', places, (row: BucketRow) => row.weighted_sum),
+        rare: { has: (row) => row.weighted_sum !== 0n },
+      },
+      { ...nullable('min', places, (row: BucketRow) => row.min), rare: { has: (row) => row.min !== null } },
+      { ...nullable('max', places, (row: BucketRow) => row.max), rare: { has: (row) => row.max !== null } },
+      latest,
+      uniques,
+    ],
+  };
 }
 
-function nullableText(scaled: bigint | null): string {
-  return scaled === null ? '\\N' : decimalText(scaled);
-}
+const latest: Column<BucketRow> = {
+  ...tuple('latest', [
+    int64('timestamp_us', (row: BucketRow) => row.latest?.timestamp_us ?? NEVER_US),
+    text('event_id', (row) => row.latest?.event_id ?? ''),
+    decimal('value', places, (row) => row.latest?.value ?? 0n),
+  ]),
+  rare: { has: (row) => row.latest !== null, neutral: NO_LATEST },
+};
 
-/** An integer times 10^24 as decimal text. */
-function decimalText(scaled: bigint): string {
-  if (scaled === 0n) return '0';
-  const digits = (scaled < 0n ? -scaled : scaled).toString().padStart(QUANTITY_PLACES + 1, '0');
-  const point = digits.length - QUANTITY_PLACES;
-  return `${scaled < 0n ? '-' : ''}${digits.slice(0, point)}.${digits.slice(point)}`;
-}
+/** -2^63, which a number holds exactly. */
+const NEVER_US = -9223372036854775808;
+
+const uniques: Column<BucketRow> = {
+  ...textArray('uniques', (row: BucketRow) => row.uniques),
+  as: "arrayReduce('uniqExactState', uniques)",
+  rare: { has: (row) => row.uniques.length > 0 },
+};

@@ -5,12 +5,21 @@
 import type { Knex } from 'knex';
 import type { PgConnection } from './embedded.ts';
 import type { LogRecord, PartitionHandler } from './log.ts';
+import { RecentRecords } from './recent-records.ts';
 
 type Options = { id: string; lease_ms: number; batch_events_max: number; linger_ms: number };
-type Held = { partition: number; next_offset: bigint; lease_until: number; lost: boolean; loop: Promise<void> };
+type Held = {
+  partition: number;
+  next_offset: bigint;
+  lease_until: number;
+  lost: boolean;
+  loop: Promise<void>;
+  recent: RecentRecords;
+};
 
 const IDLE_WAIT_MS = 250;
-const READ_BYTES_ROWS_MAX = 2_000;
+const READ_ROWS_MAX = 2_000;
+const READ_BYTES_MAX = 64 * 1024 * 1024;
 /** Records behind the committed offset that stay for a look back; the archive is the raw events in ClickHouse. */
 const KEPT_RECORDS = 1_000;
 
@@ -34,7 +43,12 @@ export class EmbeddedConsumer {
     this.#keeper = this.#keepLeases();
   }
 
-  /** New records are in the log: whoever waits reads at once. */
+  /** These were just made durable by our own process: whoever waits for them goes on, and need not read them back. */
+  appended(records: readonly LogRecord[]): void {
+    for (const record of records) this.#held.get(record.partition)?.recent.add(record);
+    this.wake();
+  }
+
   wake(): void {
     for (const sleeper of [...this.#sleepers]) sleeper();
   }
@@ -112,6 +126,7 @@ export class EmbeddedConsumer {
         lease_until: asked + this.#options.lease_ms,
         lost: false,
         loop: Promise.resolve(),
+        recent: new RecentRecords(),
       };
       this.#held.set(partition, held);
       held.loop = this.#run(held);
@@ -196,14 +211,17 @@ export class EmbeddedConsumer {
 
   /** The next records, as many as hold about a slice of events. */
   async #read(held: Held): Promise<LogRecord[]> {
+    const recent = held.recent.take(held.next_offset, this.#options.batch_events_max);
+    if (recent.length > 0) return recent;
     const connection = (await this.#postgres.client.acquireConnection()) as PgConnection;
     try {
       const { rows } = await connection.query({
         text: `select "offset", kind, tenant_id, environment_id, received_at_us, made_ids, event_count, body
-                 from (select *, sum(event_count) over (order by "offset") - event_count as before
+                 from (select *, sum(event_count) over (order by "offset") - event_count as before,
+                              sum(octet_length(body)) over (order by "offset") - octet_length(body) as bytes_before
                          from (select * from log_records where partition = $1 and "offset" >= $2
-                                order by "offset" limit ${READ_BYTES_ROWS_MAX}) as next_records) as counted
-                where before < $3 order by "offset"`,
+                                order by "offset" limit ${READ_ROWS_MAX}) as next_records) as counted
+                where before < $3 and bytes_before < ${READ_BYTES_MAX} order by "offset"`,
         values: [held.partition, String(held.next_offset), this.#options.batch_events_max],
         rowMode: 'array',
       });

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import { unavailable } from '../../core/error.ts';
 import { EmbeddedConsumer } from './embedded-consumer.ts';
-import type { EventLog, LogConsumer, LogEntry, PartitionHandler, PartitionLag } from './log.ts';
+import type { EventLog, LogConsumer, LogEntry, LogRecord, PartitionHandler, PartitionLag } from './log.ts';
 
 export type EmbeddedLogOptions = {
   partition_count: number;
@@ -16,6 +16,8 @@ export type EmbeddedLogOptions = {
   sole_owner?: boolean;
   lease_ms?: number;
   batch_events_max?: number;
+  /** Appends that wait hold so much at most; what comes then is refused at once. */
+  queued_bytes_max?: number;
   /** A trickle of records is gathered this long before it is handed on. */
   linger_ms?: number;
 };
@@ -64,7 +66,7 @@ export class EmbeddedLog implements EventLog {
   append(entries: readonly LogEntry[]): Promise<void> {
     if (entries.length === 0) return Promise.resolve();
     const bytes = entries.reduce((total, entry) => total + entry.body.length, 0);
-    if (this.#queuedBytes + bytes > QUEUED_BYTES_MAX)
+    if (this.#queuedBytes + bytes > (this.#options.queued_bytes_max ?? QUEUED_BYTES_MAX))
       return Promise.reject(unavailable('the event log (its queue is full)'));
     return new Promise((resolve, reject) => {
       const waiting: Waiting = { entries, bytes, resolve, reject, done: false };
@@ -138,12 +140,10 @@ export class EmbeddedLog implements EventLog {
 
   async #commitGroup(group: Waiting[]): Promise<void> {
     try {
-      await insertRecords(
-        this.#postgres,
-        group.flatMap((waiting) => waiting.entries),
-      );
+      const entries = group.flatMap((waiting) => waiting.entries);
+      const records = await insertRecords(this.#postgres, entries);
       for (const waiting of group) this.#settle(waiting, () => waiting.resolve());
-      for (const consumer of this.#consumers) consumer.wake();
+      for (const consumer of this.#consumers) consumer.appended(records);
     } catch (error) {
       for (const waiting of group) this.#settle(waiting, () => waiting.reject(unavailable('the event log', error)));
     }
@@ -183,20 +183,42 @@ export class EmbeddedLog implements EventLog {
 const COLUMNS_OF_ENTRY = 8;
 const ROWS_PER_STATEMENT = 4_000;
 
-/** One transaction: the offsets are taken under the row locks of their partitions, in the order of the partitions. */
-async function insertRecords(postgres: Knex, entries: readonly LogEntry[]): Promise<void> {
-  await postgres.transaction(async (trx) => {
-    for (let from = 0; from < entries.length; from += ROWS_PER_STATEMENT) {
-      await insertSome(trx, entries.slice(from, from + ROWS_PER_STATEMENT));
-    }
-  });
+/**
+ * The offsets are taken under the row locks of their partitions, in the order of the partitions: all entries or none. One
+ * statement is a transaction by itself; only a group that is too long for one needs another around it.
+ */
+async function insertRecords(postgres: Knex, entries: readonly LogEntry[]): Promise<LogRecord[]> {
+  const connection = (await postgres.client.acquireConnection()) as PgConnection;
+  try {
+    if (entries.length <= ROWS_PER_STATEMENT) return await insertSome(connection, entries);
+    return await insertMany(connection, entries);
+  } finally {
+    await postgres.client.releaseConnection(connection);
+  }
 }
 
-async function insertSome(trx: Knex, entries: readonly LogEntry[]): Promise<void> {
+async function insertMany(connection: PgConnection, entries: readonly LogEntry[]): Promise<LogRecord[]> {
+  const records: LogRecord[] = [];
+  await connection.query({ text: 'begin' });
+  try {
+    for (let from = 0; from < entries.length; from += ROWS_PER_STATEMENT) {
+      records.push(...(await insertSome(connection, entries.slice(from, from + ROWS_PER_STATEMENT))));
+    }
+    await connection.query({ text: 'commit' });
+    return records;
+  } catch (error) {
+    await connection.query({ text: 'rollback' });
+    throw error;
+  }
+}
+
+async function insertSome(connection: PgConnection, entries: readonly LogEntry[]): Promise<LogRecord[]> {
   const counts = new Map<number, number>();
   const values: unknown[] = [];
+  const ordinals: number[] = [];
   const rows = entries.map((entry, index) => {
     const ordinal = counts.get(entry.partition) ?? 0;
+    ordinals.push(ordinal);
     counts.set(entry.partition, ordinal + 1);
     values.push(
       entry.kind,
@@ -218,22 +240,18 @@ async function insertSome(trx: Knex, entries: readonly LogEntry[]): Promise<void
     locked as (select p.partition from log_partitions p join wanted using (partition) order by p.partition for update of p),
     slots as (update log_partitions p set next_offset = p.next_offset + w.amount from wanted w, locked l
                where p.partition = w.partition and l.partition = w.partition
-           returning p.partition, p.next_offset - w.amount as first)
-    insert into log_records (partition, "offset", kind, tenant_id, environment_id, received_at_us, made_ids, event_count, body)
-    select e.partition, s.first + e.ordinal, e.kind, e.tenant_id, e.environment_id, e.received_at_us, e.made_ids, e.event_count, e.body
-      from (values ${rows.join(',')}) as e (partition, ordinal, kind, tenant_id, environment_id, received_at_us, made_ids, event_count, body)
-      join slots s using (partition)`;
-  const client = trx.client as {
-    acquireConnection(): Promise<PgConnection>;
-    releaseConnection(c: PgConnection): Promise<void>;
-  };
-  const connection = await client.acquireConnection();
-  try {
-    const answer = await connection.query({ text: sql, values });
-    if (answer.rowCount !== entries.length) throw new Error('the event log has no such partition');
-  } finally {
-    await client.releaseConnection(connection);
-  }
+           returning p.partition, p.next_offset - w.amount as first),
+    written as (insert into log_records (partition, "offset", kind, tenant_id, environment_id, received_at_us, made_ids, event_count, body)
+      select e.partition, s.first + e.ordinal, e.kind, e.tenant_id, e.environment_id, e.received_at_us, e.made_ids, e.event_count, e.body
+        from (values ${rows.join(',')}) as e (partition, ordinal, kind, tenant_id, environment_id, received_at_us, made_ids, event_count, body)
+        join slots s using (partition) returning partition)
+    select partition, first, (select count(*) from written)::int from slots`;
+  const answer = await connection.query({ text: sql, values, rowMode: 'array' });
+  if (answer.rows[0]?.[2] !== entries.length) throw new Error('the event log has no such partition');
+  const firsts = new Map(
+    (answer.rows as [number, string, number][]).map(([partition, first]) => [partition, BigInt(first)]),
+  );
+  return entries.map((entry, index) => ({ ...entry, offset: firsts.get(entry.partition)! + BigInt(ordinals[index]!) }));
 }
 
 /** The driver below knex: its `?` bindings would copy the batches once more. */

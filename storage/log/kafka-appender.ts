@@ -103,7 +103,7 @@ export class KafkaAppender {
         if (append.settled) return;
         append.settled = true;
         clearTimeout(timer);
-        this.#dropFromQueue(append);
+        if (error !== undefined) this.#dropFromQueue(append);
         answer(error);
       },
     };

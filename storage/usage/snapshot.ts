@@ -2,7 +2,8 @@
  * A read that is exact while data arrive. The rows of a slice reach `usage_buckets` in one block, so any moment shows each
  * slice there whole or not at all. Raw rows are read up to the offset that the stores had finished; only for a partition
  * that was between the two during the read it is not known on which side its slice fell. Then it is asked whether that
- * slice has an event in the ragged ends at all, which it mostly has not; and if it has, the read is made again.
+ * slice has an event in the ragged ends at all, which it mostly has not; and if it has, the read is made again. While rows
+ * are rebuilt after a correction, the raw rows answer.
  */
 import type { SliceState } from '../slices.ts';
 import { readProgress } from '../slices.ts';
@@ -30,15 +31,27 @@ export async function consistently<T>(
   reading: SnapshotRead<T>,
 ): Promise<{ value: T; snapshot: Snapshot }> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
+    if (tries > 0) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     const before = await readProgress(stores.postgres);
+    if (isRebuilding(before)) continue;
     const snapshot = snapshotOf(before);
     const value = await reading.read(snapshot);
-    const doubts = doubtsBetween(before, await readProgress(stores.postgres));
+    const after = await readProgress(stores.postgres);
+    if (isRebuilding(after) || rebuildsOf(after) !== rebuildsOf(before)) continue;
+    const doubts = doubtsBetween(before, after);
     if (doubts.length === 0 || !(await reading.matters(doubts))) return { value, snapshot };
-    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
   const snapshot = snapshotOf(await readProgress(stores.postgres));
   return { value: await reading.readRaw(snapshot), snapshot };
+}
+
+/** Rows are being taken away and written anew (storage/bucket-gate.ts): they say nothing now. */
+function isRebuilding(progress: readonly SliceState[]): boolean {
+  return progress.some((state) => state.gate?.startsWith('partition:'));
+}
+
+function rebuildsOf(progress: readonly SliceState[]): bigint {
+  return progress.reduce((sum, state) => sum + state.rebuilds, 0n);
 }
 
 export function snapshotOf(progress: readonly SliceState[]): Snapshot {

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { z } from 'zod';
 import { completeKeys } from '../../api/encode.ts';
+import { orNull, timestampText } from '../../core/catalogue/record.ts';
 import { Decimal } from '../../core/decimal.ts';
 
 type Tree = { name: string; children: Tree[] };
@@ -45,11 +46,33 @@ describe('completeKeys', () => {
       { a: null, b: 'x' },
     ],
     ['a tuple', z.tuple([z.object({ a: z.string() }), z.string()]), [{}, 'x'], [{ a: null }, 'x']],
+    ['a date', z.object({ at: z.string() }), { at: new Date('2026-01-31T01:02:03Z') }, { at: '2026-01-31T01:02:03Z' }],
     [
-      'a date',
-      z.object({ at: z.string() }),
-      { at: new Date('2026-01-31T01:02:03Z') },
-      { at: '2026-01-31T01:02:03.000Z' },
+      'timestamps, whichever way they were made',
+      z.object({
+        a: timestampText,
+        b: z.array(z.iso.datetime()),
+        c: orNull(timestampText),
+        d: timestampText.nullish(),
+      }),
+      {
+        a: '2026-01-31T01:02:00.000Z',
+        b: ['2026-01-31T01:02:10.500Z', new Date('2026-01-31T01:02:03.120Z')],
+        c: '2026-01-31T01:02:03.123Z',
+        d: '2026-01-31T01:02:00Z',
+      },
+      {
+        a: '2026-01-31T01:02:00Z',
+        b: ['2026-01-31T01:02:10.5Z', '2026-01-31T01:02:03.12Z'],
+        c: '2026-01-31T01:02:03.123Z',
+        d: '2026-01-31T01:02:00Z',
+      },
+    ],
+    [
+      'a text that only looks like a timestamp stays',
+      z.string(),
+      '2026-01-31T01:02:00.000Z',
+      '2026-01-31T01:02:00.000Z',
     ],
     ['a decimal', z.object({ n: z.string() }), { n: new Decimal('1e-30') }, { n: '0.000000000000000000000000000001' }],
     ['a negative zero', z.string(), new Decimal('-0'), '0'],

@@ -4,7 +4,7 @@ import { startTestApi, type TestApi } from '../support/api.ts';
 
 const NOW = '2026-03-15T12:00:00.000Z';
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
+// Answers of every shape.
 type Answer = any;
 
 describe('/features', () => {

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { routes } from '../../api/resources.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: the document is walked as plain JSON.
+// The document is walked as plain JSON.
 type Json = any;
 
 describe('the OpenAPI document', () => {

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
+// Answers of every shape.
 type Answer = any;
 
 describe('POST /subscriptions/usage', () => {

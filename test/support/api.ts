@@ -23,7 +23,7 @@ export type TestAnswer = {
   status: number;
   headers: Headers;
   /** The JSON of the answer; null without a body. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
+  // Tests look into answers of every shape.
   body: any;
   text: string;
 };

@@ -20,8 +20,9 @@ import { subscriptionRoutes } from '../../api/subscriptions/routes.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { type RunningPipeline, startPipeline } from '../../pipeline/pipeline.ts';
 import { startTestApi, type TestApi } from './api.ts';
+import { until } from './until.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
+// Answers of every shape.
 type Answer = any;
 type Fields = Record<string, unknown>;
 
@@ -187,17 +188,11 @@ export class World {
   /** Resolves when every event that was accepted has had its effect, and every meter is live. */
   async settle(): Promise<void> {
     const { log, postgres } = this.api.services;
-    const deadline = performance.now() + 30_000;
-    for (;;) {
-      const lag = (await log.lag()).reduce((sum, partition) => sum + partition.unprocessed_records, 0);
-      const [{ count }] = (await postgres('meters').where({ status: 'published', state: 'backfilling' }).count()) as [
-        { count: string },
-      ];
-      if (lag === 0 && Number(count) === 0) return;
-      if (performance.now() > deadline)
-        throw new Error(`the pipeline is still ${lag} records and ${count} meters behind`);
-      await new Promise((resolve) => setImmediate(resolve));
-    }
+    await until('every event and meter has come through the pipeline', async () => {
+      const lag = await log.lag();
+      const behind = await postgres('meters').where({ status: 'published', state: 'backfilling' }).first('id');
+      return lag.every((partition) => partition.unprocessed_records === 0) && behind === undefined;
+    });
   }
 
   async subscription(customer: string): Promise<Answer> {

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import {
   elementSpans,
   elementSpansUnder,
+  onlyArrayUnder,
   NO_PROPERTIES,
   type Property,
   properties,
@@ -139,6 +140,28 @@ describe('event text: an event where it stands in the text of the producer', () 
     expect(() => elementSpansUnder('{}', 'events')).to.throw('events: is required');
     expect(elementSpans(' [ ] ')).to.deep.equal([]);
   });
+
+  const WHOLE: [string, boolean][] = [
+    ['{"events":[1]}', true],
+    [' {\n"events" : [ {"a":"]}"} ,[2]\t] } \r\n', true],
+    ['{"events":[]}', true],
+    ['{"events":[{"say":"quo\\"te"}]}', true],
+    ['{"events":[1],"more":[2]}', false],
+    ['{"more":[2],"events":[1]}', false],
+    ['{"events":[1],"events":[2]}', false],
+    ['{"events":[1],"\\u0065vents":[2]}', false],
+    ['{"events":[{"events":1}]}', false],
+    ['{"\\u0065vents":[1]}', false],
+    ['{"events":{"a":[1]}}', false],
+    ['{"events":[1],"__proto__":[2]}', false],
+  ];
+  for (const [text, isFound] of WHOLE) {
+    it(`${isFound ? 'finds' : 'does not guess'} the only array of ${JSON.stringify(text)}`, () => {
+      const span = onlyArrayUnder(text, 'events', JSON.parse(text));
+      if (!isFound) return expect(span).to.equal(undefined);
+      expect(JSON.parse(text.slice(span!.start, span!.end))).to.deep.equal(JSON.parse(text).events);
+    });
+  }
 
   it('walks any depth of nesting', () => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;

@@ -13,6 +13,9 @@ describe('parseTimestamp', () => {
     ['2023-12-31T19:00:00-05:00', '2024-01-01T00:00:00.000Z'],
     ['2024-01-01T00:00:00-00:00', '2024-01-01T00:00:00.000Z'],
     ['0050-01-01T00:00:00Z', '0050-01-01T00:00:00.000Z'],
+    ['0001-01-01T00:00:00Z', '0001-01-01T00:00:00.000Z'],
+    ['9999-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'],
+    ['9999-12-31T23:59:59+12:00', '9999-12-31T11:59:59.000Z'],
   ];
   for (const [text, utc] of rows)
     it(`${text} is ${utc}`, () => expect(formatTimestamp(parseTimestamp(text) ?? Number.NaN)).to.equal(utc));
@@ -38,6 +41,9 @@ describe('parseTimestamp', () => {
     ' 2024-01-01T00:00:00Z',
     '2024-01-01T00:00:00Z\n',
     '1704067200000',
+    '0000-12-31T23:59:59Z',
+    '0001-01-01T00:00:00+00:01',
+    '9999-12-31T23:59:59-12:00',
   ];
   for (const text of refused)
     it(`${JSON.stringify(text)} is refused`, () => expect(parseTimestamp(text)).to.equal(undefined));

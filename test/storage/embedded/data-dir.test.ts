@@ -77,8 +77,8 @@ describe('openDataDirectory', () => {
     );
     if (process.getuid?.() !== 0) return;
     chmodSync(dir, 0o755);
-    const env = { PATH: process.env.PATH };
-    const run = spawnSync(process.execPath, [...NODE, opening, dir], { uid: 1, gid: 1, env, encoding: 'utf8' });
+    const nobody = { uid: 1, gid: 1, env: {} };
+    const run = spawnSync(process.execPath, [...NODE, opening, dir], { ...nobody, encoding: 'utf8' });
     expect(run.stderr).to.contain(`The data directory ${dir} is not writable: EACCES`);
   });
 });

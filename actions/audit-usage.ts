@@ -1,0 +1,167 @@
+/**
+ * The audit: recounts usage rows from the raw events and compares them with what is stored, meter by meter and UTC day by
+ * day, so that memory does not grow with the data. What differs is looked at once more with the gate of the rows closed
+ * (storage/bucket-gate.ts), so that a slice in progress is never a false alarm.
+ */
+import type { BucketRow } from '../core/metering/plan.ts';
+import { US_PER_DAY } from '../core/metering/timestamp.ts';
+import type { Scope } from '../core/scope.ts';
+import { type RowDifference, rowDifferences } from '../core/metering/row-differences.ts';
+import { withGateForReading } from '../storage/bucket-gate.ts';
+import { findRebuild, type RebuildKeys, requestRebuild } from '../storage/bucket-rebuilds.ts';
+import { metersToAudit } from '../storage/meter-versions.ts';
+import { readProgress, type SliceState } from '../storage/slices.ts';
+import type { Stores } from '../storage/stores.ts';
+import { type Counted, countedNow, type DayWanted, daysWithEvents, eventsOfDay, recountDay } from '../storage/usage/recount.ts';
+import { snapshotOf } from '../storage/usage/snapshot.ts';
+import { daysWithRows, storedRows } from '../storage/usage/stored-rows.ts';
+
+export type AuditWanted = {
+  readonly tenant_id?: string | undefined;
+  readonly environment_id?: string | undefined;
+  readonly meter_id?: string | undefined;
+  /** Half-open; every day that it touches is looked at. */
+  readonly start_us?: number | undefined;
+  readonly end_us?: number | undefined;
+};
+
+export type Difference = Scope & RowDifference & { readonly meter_id: string; readonly meter_version: number; readonly day: number };
+
+export type AuditReport = { readonly meters: number; readonly days: number; readonly rows: number; readonly differences: number };
+
+type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
+
+/** Events that are recounted at once; a longer day is taken in parts of its customers. */
+const EVENTS_MAX = 200_000;
+const CUSTOMERS_MAX = 500;
+const READING_SECONDS_MAX = 30;
+
+export async function auditUsage(
+  stores: AuditStores,
+  wanted: AuditWanted,
+  found: (difference: Difference) => void,
+): Promise<AuditReport> {
+  const report = { meters: 0, days: 0, rows: 0, differences: 0 };
+  for (const { meter_id, ...scope } of await metersToAudit(stores.postgres, wantedMeters(wanted))) {
+    const counted = await countedAt(stores, scope, { meter_id, progress: await readProgress(stores.postgres) });
+    // While the past of a meter is still being counted nobody reads its rows.
+    if (!counted) continue;
+    report.meters++;
+    for (const day of await daysOf(stores, counted, wanted)) {
+      const looked = await auditDay(stores, counted, day);
+      report.days++;
+      report.rows += looked.rows;
+      report.differences += looked.differences.length;
+      for (const difference of looked.differences) found(difference);
+    }
+  }
+  return report;
+}
+
+/** Some days of meters taken at random: `chance` answers numbers in [0, 1). */
+export async function auditSample(
+  stores: AuditStores,
+  { size, chance }: { size: number; chance: () => number },
+  found: (difference: Difference) => void,
+): Promise<AuditReport> {
+  const meters = await metersToAudit(stores.postgres, {});
+  const report = { meters: 0, days: 0, rows: 0, differences: 0 };
+  for (let taken = 0; taken < size && meters.length > 0; taken++) {
+    const { meter_id, ...scope } = meters[Math.floor(chance() * meters.length)]!;
+    const counted = await countedAt(stores, scope, { meter_id, progress: await readProgress(stores.postgres) });
+    const days = counted ? await daysOf(stores, counted, {}) : [];
+    if (!counted || days.length === 0) continue;
+    const looked = await auditDay(stores, counted, days[Math.floor(chance() * days.length)]!);
+    report.meters++;
+    report.days++;
+    report.rows += looked.rows;
+    report.differences += looked.differences.length;
+    for (const difference of looked.differences) found(difference);
+  }
+  return report;
+}
+
+/** Asks the pipeline to write anew what differs; answers the ids of the rebuilds. */
+export async function repairUsage({ postgres }: AuditStores, differences: readonly Difference[]): Promise<string[]> {
+  const byMeter = new Map<string, Scope & { days: Map<number, Set<string>>; meter_id: string }>();
+  for (const { tenant_id, environment_id, meter_id, day, external_customer_id } of differences) {
+    const key = `${tenant_id}/${environment_id}/${meter_id}`;
+    let meter = byMeter.get(key);
+    if (!meter) byMeter.set(key, (meter = { tenant_id, environment_id, meter_id, days: new Map() }));
+    let customers = meter.days.get(day);
+    if (!customers) meter.days.set(day, (customers = new Set()));
+    customers.add(external_customer_id);
+  }
+  const ids: string[] = [];
+  for (const { days, meter_id, ...scope } of byMeter.values()) {
+    for (const [day, customers] of days) {
+      const all = [...customers];
+      for (let from = 0; from < all.length; from += CUSTOMERS_MAX) {
+        const targets: RebuildKeys[] = [{ meter_id, day, external_customer_ids: all.slice(from, from + CUSTOMERS_MAX) }];
+        ids.push(await requestRebuild(postgres, scope, { targets, reason: 'an audit found differences' }));
+      }
+    }
+  }
+  return ids;
+}
+
+export async function isRepaired({ postgres }: AuditStores, ids: readonly string[]): Promise<boolean> {
+  for (const id of ids) if (!(await findRebuild(postgres, id))?.done) return false;
+  return true;
+}
+
+function wantedMeters({ tenant_id, environment_id, meter_id }: AuditWanted) {
+  return { tenant_id, environment_id, meter_id };
+}
+
+function countedAt(
+  stores: AuditStores,
+  scope: Scope,
+  { meter_id, progress }: { meter_id: string; progress: readonly SliceState[] },
+): Promise<Counted | undefined> {
+  return countedNow(stores, scope, { meter_id, before: snapshotOf(progress).before });
+}
+
+/** Days with events or with rows: a row that no event accounts for is a difference too. */
+async function daysOf(stores: AuditStores, counted: Counted, { start_us, end_us }: AuditWanted): Promise<number[]> {
+  const days = new Set([...(await daysWithEvents(stores, counted)), ...(await daysWithRows(stores.clickhouse, counted))]);
+  const first = start_us === undefined ? Number.NEGATIVE_INFINITY : Math.floor(start_us / US_PER_DAY);
+  const end = end_us === undefined ? Number.POSITIVE_INFINITY : end_us / US_PER_DAY;
+  return [...days].filter((day) => day >= first && day < end).sort((a, b) => a - b);
+}
+
+type Looked = { rows: number; differences: Difference[] };
+
+async function auditDay(stores: AuditStores, counted: Counted, day: number): Promise<Looked> {
+  const of = Math.max(1, Math.ceil((await eventsOfDay(stores, counted, day)) / EVENTS_MAX));
+  const result: Looked = { rows: 0, differences: [] };
+  for (let index = 0; index < of; index++) {
+    const looked = await compare(stores, counted, { day, part: { index, of } });
+    result.rows += looked.rows;
+    const customers = [...new Set(looked.differences.map((difference) => difference.external_customer_id))];
+    for (let from = 0; from < customers.length; from += CUSTOMERS_MAX) {
+      const external_customer_ids = customers.slice(from, from + CUSTOMERS_MAX);
+      result.differences.push(...(await certainDifferences(stores, counted, { day, external_customer_ids })));
+    }
+  }
+  return result;
+}
+
+/** The same customers once more while no slice is in its rows; the version may have been superseded meanwhile. */
+async function certainDifferences(stores: AuditStores, counted: Counted, wanted: DayWanted): Promise<Difference[]> {
+  const name = `audit ${counted.meter_id} ${wanted.day}`;
+  return withGateForReading(stores.postgres, { name, seconds_max: READING_SECONDS_MAX }, async (progress) => {
+    const now = await countedAt(stores, counted, { meter_id: counted.meter_id, progress });
+    if (now?.version !== counted.version) return [];
+    return (await compare(stores, now, wanted)).differences;
+  });
+}
+
+async function compare(stores: AuditStores, counted: Counted, wanted: DayWanted): Promise<Looked> {
+  const expected: BucketRow[] = await recountDay(stores, counted, wanted);
+  const stored = await storedRows(stores.clickhouse, counted, { ...wanted, expected });
+  const { tenant_id, environment_id, meter_id, version } = counted;
+  const place = { tenant_id, environment_id, meter_id, meter_version: version, day: wanted.day };
+  const differences = rowDifferences(expected, stored).map((difference) => ({ ...place, ...difference }));
+  return { rows: stored.length, differences };
+}

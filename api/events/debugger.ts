@@ -1,0 +1,269 @@
+/** GET /events/{id} and /events/lookup: an event, what became of it, and why. */
+import { z } from 'zod';
+import { type EventTrace, traceEvent } from '../../actions/trace-event.ts';
+import { notFound } from '../../core/error.ts';
+import { Properties } from '../../core/metering/event-text.ts';
+import { formatTimestamp } from '../../core/metering/timestamp.ts';
+import { correctionsOf } from '../../storage/corrections.ts';
+import { storedContent } from '../../storage/events/corrections.ts';
+import { type FoundEvent, findEvent } from '../../storage/events/find-events.ts';
+import { type OutcomeRow, outcomesOfEvent } from '../../storage/events/outcomes.ts';
+import { findUnprocessed } from '../../storage/events/unprocessed.ts';
+import { readProgress } from '../../storage/slices.ts';
+import { CustomerAnswer } from '../customers/schema.ts';
+import { completeKeys } from '../encode.ts';
+import { ErrorAnswer, errorBody } from '../errors.ts';
+import { MeterAnswer } from '../meters/schema.ts';
+import { PriceAnswer } from '../prices/schema.ts';
+import { type Context, idParams, type Route, route } from '../route.ts';
+import { SubscriptionLineItemAnswer } from '../subscriptions/answer.ts';
+import { EventAnswer, eventJson } from './event-json.ts';
+
+const lookupStatus = z.enum(['unprocessed', 'not_found', 'found', 'error', 'processing', 'attributed']);
+const step = { status: lookupStatus, error: ErrorAnswer.nullable() };
+
+const DebugTracker = z
+  .object({
+    customer_lookup: z.object({ ...step, customer: CustomerAnswer.nullable() }),
+    meter_matching: z.object({
+      ...step,
+      matched_meters: z.array(z.object({ meter_id: z.string(), event_name: z.string(), meter: MeterAnswer })),
+      refused_meters: z
+        .array(z.object({ meter_id: z.string(), key: z.string(), accepted: z.array(z.string()), why: z.string() }))
+        .meta({ description: 'Meters of this event name, and the filter of each that refused the event.' }),
+      unusable_meters: z
+        .array(z.object({ meter_id: z.string(), reason: z.string() }))
+        .meta({ description: 'Meters that match, and why they cannot count the event.' }),
+    }),
+    price_lookup: z.object({
+      ...step,
+      matched_prices: z.array(
+        z.object({ price_id: z.string(), meter_id: z.string(), status: z.string(), price: PriceAnswer }),
+      ),
+    }),
+    subscription_line_item_lookup: z.object({
+      ...step,
+      matched_line_items: z.array(
+        z.object({
+          sub_line_item_id: z.string(),
+          subscription_id: z.string(),
+          price_id: z.string(),
+          start_date: z.string(),
+          end_date: z.string().nullable(),
+          is_active_for_event: z.boolean(),
+          timestamp_within_range: z.boolean(),
+          subscription_line_item: SubscriptionLineItemAnswer,
+        }),
+      ),
+    }),
+    failure_point: z
+      .object({
+        failure_point_type: z.enum([
+          'customer_lookup',
+          'meter_lookup',
+          'price_lookup',
+          'subscription_line_item_lookup',
+        ]),
+        error: ErrorAnswer,
+      })
+      .nullable(),
+  })
+  .meta({ id: 'DebugTracker' });
+
+const processed = z.object({
+  customer_id: z.string(),
+  subscription_id: z.string(),
+  sub_line_item_id: z.string(),
+  price_id: z.string(),
+  meter_id: z.string(),
+  feature_id: z.string(),
+  qty_total: z.string(),
+  processed_at: z.string(),
+});
+
+const outcome = z.object({
+  outcome: z.enum(['duplicate', 'conflict', 'dead_letter', 'unusable']),
+  meter_id: z.string().nullable(),
+  reason: z.string(),
+  received_at: z.string(),
+  body: z.string().nullable().meta({ description: 'The bytes as they came, of conflicts and dead letters.' }),
+});
+
+const correction = z.object({
+  action: z.enum(['void', 'replace']),
+  reason: z.string(),
+  state: z.enum(['requested', 'applied', 'unknown_event']),
+  requested_by: z.string(),
+  requested_at: z.string(),
+  applied_at: z.string().nullable(),
+});
+
+const rest = z.object({
+  status: z.enum(['processed', 'processing', 'failed']),
+  processed_events: z.array(processed),
+  debug_tracker: DebugTracker.nullable(),
+  corrections: z.array(correction).meta({ description: 'Who voided or replaced the event, oldest first.' }),
+  outcomes: z.array(outcome).meta({ description: 'What else was sent with this id, and what could not be counted.' }),
+});
+const EventByIdAnswer = rest.extend({ event: EventAnswer.nullable() }).meta({ id: 'GetEventByIDResponse' });
+
+export const debuggerRoutes: Route[] = [
+  route({
+    method: 'get',
+    path: '/events/:id',
+    operation_id: 'getEvent',
+    summary: 'Get an event and what became of it',
+    tag: 'Events',
+    access: 'read',
+    params: idParams,
+    success: 200,
+    answer: EventByIdAnswer,
+    handle: ({ params }, context) => answerEvent(params.id, context),
+  }),
+  route({
+    method: 'get',
+    path: '/events/lookup',
+    operation_id: 'lookupEvent',
+    summary: 'Get an event by an id that does not fit into a path',
+    tag: 'Events',
+    access: 'read',
+    query: z.object({ id: z.string().min(1) }),
+    success: 200,
+    answer: EventByIdAnswer,
+    handle: ({ query }, context) => answerEvent(query.id, context),
+  }),
+];
+
+async function answerEvent(id: string, context: Context): Promise<void> {
+  const { services, scope, response } = context;
+  const outcomes = await outcomesOfEvent.ask(services.clickhouse, { ...scope, event_id: id });
+  const found = await lookFor(id, context);
+  if (!found && outcomes.length === 0) throw notFound('event', id);
+  const shown = found
+    ? await showEvent(found, context)
+    : { status: 'failed', processed_events: [], debug_tracker: null };
+  const corrections = await correctionsOf(services.postgres, scope, id);
+  const event = found ? eventJson(found.event, scope) : 'null';
+  const others = JSON.stringify(completeKeys(rest, { ...shown, corrections, outcomes: outcomes.map(showOutcome) }));
+  response
+    .status(200)
+    .type('application/json')
+    .send(`{"event":${event},${others.slice(1)}`);
+}
+
+type Found = { event: FoundEvent; in_effect: boolean; is_void: boolean };
+
+/** In the stores, or still in the log; and in the stores again, because it may have moved while we looked. */
+async function lookFor(id: string, context: Context): Promise<Found | undefined> {
+  const stored = await storedEvent(id, context);
+  if (stored) return stored;
+  const waiting = await findUnprocessed(context.services, context.scope, id);
+  if (waiting) return { event: waiting, in_effect: false, is_void: false };
+  return storedEvent(id, context);
+}
+
+/** As it counts now: what it said last, once it was corrected. */
+async function storedEvent(id: string, { services, scope }: Context): Promise<Found | undefined> {
+  const { clickhouse, postgres } = services;
+  const accepted = await findEvent(clickhouse, scope, id);
+  if (!accepted) return undefined;
+  const last = (await storedContent(clickhouse, scope, id))?.last;
+  const in_effect = await isInEffect(accepted, postgres);
+  return { event: { ...accepted, ...last }, in_effect, is_void: last?.action === 'void' };
+}
+
+/** Its slice is done: the pre-aggregated rows hold it too. */
+async function isInEffect(
+  { partition, offset }: FoundEvent,
+  postgres: Context['services']['postgres'],
+): Promise<boolean> {
+  const progress = await readProgress(postgres);
+  const state = progress.find((candidate) => candidate.partition === partition);
+  return state !== undefined && state.next_offset > BigInt(offset);
+}
+
+async function showEvent({ event, in_effect, is_void }: Found, { services, scope }: Context) {
+  const properties = new Properties(event.properties, 0, event.properties.length);
+  const trace = await traceEvent(services.postgres, scope, { ...event, properties });
+  const debug_tracker = trackerOf(trace, event);
+  const status = in_effect ? (debug_tracker.failure_point ? 'failed' : 'processed') : 'processing';
+  return { status, processed_events: in_effect && !is_void ? processedEvents(trace, event) : [], debug_tracker };
+}
+
+function processedEvents({ fed }: EventTrace, event: FoundEvent) {
+  return fed.map(({ record, meter_id, feature_id, quantity }) => ({
+    customer_id: record.customer_id,
+    subscription_id: record.subscription_id,
+    sub_line_item_id: record.id,
+    price_id: record.price_id,
+    meter_id,
+    feature_id,
+    qty_total: quantity,
+    processed_at: formatTimestamp(event.received_at_us),
+  }));
+}
+
+function trackerOf(trace: EventTrace, event: FoundEvent) {
+  const failures = failuresOf(trace, event);
+  const [failure_point_type] = STEPS.filter((step) => failures[step] !== null);
+  const step = (name: (typeof STEPS)[number], blocked: boolean) => ({
+    status: failures[name] === null ? 'found' : blocked ? 'unprocessed' : 'not_found',
+    error: blocked ? null : failures[name],
+  });
+  const noMeter = trace.matched.length === 0;
+  return {
+    customer_lookup: { ...step('customer_lookup', false), customer: trace.customer },
+    meter_matching: {
+      ...step('meter_lookup', false),
+      matched_meters: trace.matched.map(({ meter }) => ({ meter_id: meter.id, event_name: meter.event_name, meter })),
+      refused_meters: trace.refused.map(({ meter, ...refusal }) => ({ meter_id: meter.id, ...refusal })),
+      unusable_meters: trace.unusable.map(({ meter, reason }) => ({ meter_id: meter.id, reason })),
+    },
+    price_lookup: {
+      ...step('price_lookup', noMeter),
+      matched_prices: trace.prices.map((price) => ({
+        price_id: price.id,
+        meter_id: price.meter_id,
+        status: price.status,
+        price: { ...price, trial_period: price.trial_period_days },
+      })),
+    },
+    subscription_line_item_lookup: {
+      ...step('subscription_line_item_lookup', noMeter || trace.prices.length === 0 || trace.customer === null),
+      matched_line_items: trace.line_items.map(({ record, ...fits }) => ({
+        sub_line_item_id: record.id,
+        subscription_id: record.subscription_id,
+        price_id: record.price_id,
+        start_date: record.start_date,
+        end_date: record.end_date,
+        ...fits,
+        subscription_line_item: { ...record, trial_period: record.trial_period_days },
+      })),
+    },
+    failure_point: failure_point_type ? { failure_point_type, error: failures[failure_point_type] } : null,
+  };
+}
+
+/** In the order in which an event takes them. */
+const STEPS = ['customer_lookup', 'meter_lookup', 'price_lookup', 'subscription_line_item_lookup'] as const;
+
+function failuresOf(trace: EventTrace, event: FoundEvent) {
+  const failure = (failed: boolean, what: string, id: string) => (failed ? errorBody(notFound(what, id)) : null);
+  const { customer, matched, prices, fed } = trace;
+  return {
+    customer_lookup: failure(customer === null, 'customer with external id', event.external_customer_id),
+    meter_lookup: failure(matched.length === 0, 'meter that counts this event of name', event.event_name),
+    price_lookup: failure(prices.length === 0, 'price of a meter of', event.event_name),
+    subscription_line_item_lookup: failure(fed.length === 0, 'line item at the time of event', event.event_id),
+  };
+}
+
+function showOutcome({ outcome: kind, meter_id, reason, received_at_us, body }: OutcomeRow) {
+  return {
+    outcome: kind,
+    meter_id: meter_id || null,
+    reason,
+    received_at: formatTimestamp(received_at_us),
+    body: body || null,
+  };
+}

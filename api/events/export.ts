@@ -1,0 +1,113 @@
+/**
+ * GET /events/usage/export: usage per customer and meter as CSV, streamed. There is no Content-Length, and what fails on
+ * the way breaks the connection: a file that ends in order is whole.
+ */
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import { stringify } from 'csv-stringify';
+import { z } from 'zod';
+import { type ExportedUsage, exportUsage } from '../../actions/export-usage.ts';
+import { formatTimestamp } from '../../core/metering/timestamp.ts';
+import { textList } from '../list.ts';
+import { type Context, type Route, route } from '../route.ts';
+import { anyTimezone, checkedRange, requiredInstantUs } from './asked.ts';
+
+const ExportQuery = z.object({
+  start_time: requiredInstantUs,
+  end_time: requiredInstantUs,
+  meter_ids: textList.optional().meta({ description: 'All published meters when absent.' }),
+  metadata_columns: textList
+    .optional()
+    .meta({ description: 'Keys of the customers’ metadata, each a column of its own.', example: 'region,tier' }),
+  timezone: anyTimezone,
+});
+type ExportQuery = z.output<typeof ExportQuery>;
+
+export const exportRoutes: Route[] = [
+  route({
+    method: 'get',
+    path: '/events/usage/export',
+    operation_id: 'exportUsage',
+    summary: 'Usage per customer and meter as CSV; gzip when the request accepts it',
+    tag: 'Events',
+    access: 'read',
+    query: ExportQuery,
+    success: 200,
+    async handle({ query }, context) {
+      const range = checkedRange({ start_us: query.start_time, end_us: query.end_time });
+      const { meter_ids = null, timezone } = query;
+      const records = exportUsage(context.services, context.scope, { ...range, meter_ids, timezone, now: context.now });
+      await send(records, query, context);
+    },
+  }),
+];
+
+async function send(records: AsyncGenerator<ExportedUsage>, query: ExportQuery, { request, response, log }: Context) {
+  // Whatever goes wrong before the first record is still an answer with a status.
+  const first = await records.next();
+  const lines = Readable.from(linesOf(first, records, query));
+  const csv = stringify({ header: true, columns: columnsOf(query), record_delimiter: '\r\n' });
+  const zips = request.acceptsEncodings('gzip') === 'gzip';
+  response.status(200).type('text/csv; charset=utf-8').vary('Accept-Encoding');
+  response.set('Content-Disposition', 'attachment; filename="usage.csv"');
+  if (zips) response.set('Content-Encoding', 'gzip');
+  try {
+    await (zips ? pipeline(lines, csv, createGzip(), response) : pipeline(lines, csv, response));
+  } catch (error) {
+    if (!request.destroyed || (error as { code?: string }).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
+    log.info('the caller left before the end of the export');
+  }
+}
+
+function columnsOf({ metadata_columns = [] }: ExportQuery): string[] {
+  return [
+    'external_customer_id',
+    'customer_name',
+    ...metadata_columns.map((key) => `metadata.${key}`),
+    'meter_id',
+    'meter_name',
+    'event_name',
+    'aggregation',
+    'usage',
+    'event_count',
+    'start_time',
+    'end_time',
+  ];
+}
+
+async function* linesOf(
+  first: IteratorResult<ExportedUsage, void>,
+  records: AsyncGenerator<ExportedUsage>,
+  query: ExportQuery,
+): AsyncGenerator<string[]> {
+  if (first.done) return;
+  yield lineOf(first.value, query);
+  for await (const record of records) yield lineOf(record, query);
+}
+
+function lineOf(
+  { external_customer_id, customer, meter, usage, event_count }: ExportedUsage,
+  query: ExportQuery,
+): string[] {
+  const metadata: Readonly<Record<string, string>> = customer?.metadata ?? {};
+  const own = (key: string) => (Object.hasOwn(metadata, key) ? metadata[key]! : '');
+  return [
+    asText(external_customer_id),
+    asText(customer?.name ?? ''),
+    ...(query.metadata_columns ?? []).map((key) => asText(own(key))),
+    meter.id,
+    asText(meter.name),
+    asText(meter.event_name),
+    meter.aggregation.type,
+    usage.toFixed(),
+    String(event_count),
+    formatTimestamp(query.start_time),
+    formatTimestamp(query.end_time),
+  ];
+}
+
+/** A text that a spreadsheet would take for a formula is made one that it does not; numbers stay as they are. */
+function asText(text: string): string {
+  return /^[=+\-@\t\r\n＝＋－＠]/.test(text) ? `'${text}` : text;
+}

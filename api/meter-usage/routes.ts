@@ -1,0 +1,146 @@
+/** What meters measured for one customer (api/01-events, /meter-usage). */
+import { z } from 'zod';
+import { pointSize } from '../../core/analytics/point-size.ts';
+import { AGGREGATION_TYPES, type AggregationType, aggregationType } from '../../core/catalogue/meter.ts';
+import { decimalText } from '../../core/catalogue/record.ts';
+import { notFound } from '../../core/error.ts';
+import { formatTimestamp } from '../../core/metering/timestamp.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import { askUsage } from '../../storage/usage/usage.ts';
+import { answerAnalytics, GetUsageAnalyticsRequest } from '../events/analytics.ts';
+import { AnalyticsAnswer } from '../events/analytics-answer.ts';
+import { anyWindowSize, checkedRange, checkWindows, instantUs, requiredInstantUs } from '../events/asked.ts';
+import { asAnotherType } from '../events/transient-meter.ts';
+import { type Context, type Route, route } from '../route.ts';
+
+const tag = 'Meter usage';
+
+const asked = {
+  external_customer_id: z.string().min(1),
+  start_time: requiredInstantUs,
+  end_time: requiredInstantUs,
+  aggregation_type: aggregationType,
+  window_size: anyWindowSize,
+  billing_anchor: instantUs,
+};
+type Asked = z.output<z.ZodObject<typeof asked>>;
+
+const MeterUsageQueryRequest = z
+  .object({ ...asked, meter_id: z.string().min(1) })
+  .meta({ id: 'MeterUsageQueryRequest' });
+
+const MeterUsageAnalyticsRequest = z
+  .object({ ...asked, meter_ids: z.array(z.string().min(1)).min(1).max(1000) })
+  .meta({ id: 'MeterUsageAnalyticsRequest' });
+
+const MeterUsageDetailedAnalyticsRequest = GetUsageAnalyticsRequest.extend({
+  external_customer_id: z.string().min(1),
+}).meta({ id: 'MeterUsageDetailedAnalyticsRequest' });
+
+const MeterUsageAnswer = z
+  .object({
+    meter_id: z.string(),
+    aggregation_type: z.enum(AGGREGATION_TYPES),
+    total_value: decimalText,
+    event_count: z.int(),
+    points: z.array(z.object({ timestamp: z.string(), value: decimalText, event_count: z.int() })).nullable(),
+    as_of: z.string(),
+    source: z.enum(['buckets', 'raw']),
+  })
+  .meta({ id: 'MeterUsageQueryResponse' });
+
+export const meterUsageRoutes: Route[] = [
+  route({
+    method: 'post',
+    path: '/meter-usage/query',
+    operation_id: 'queryMeterUsage',
+    summary: 'Usage of one meter by one customer',
+    tag,
+    access: 'read',
+    body: MeterUsageQueryRequest,
+    success: 200,
+    answer: MeterUsageAnswer,
+    async handle({ body }, context) {
+      const { scope, services } = context;
+      return measured(await MeterModel.fetch(scope, body.meter_id, { database: services.postgres }), body, context);
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/meter-usage/analytics',
+    operation_id: 'getMeterUsageAnalytics',
+    summary: 'Usage of several meters by one customer',
+    tag,
+    access: 'read',
+    body: MeterUsageAnalyticsRequest,
+    success: 200,
+    answer: z.object({ items: z.array(MeterUsageAnswer) }).meta({ id: 'MeterUsageAnalyticsResponse' }),
+    async handle({ body }, context) {
+      const meters = await metersOf(body.meter_ids, context);
+      const items = [];
+      for (const meter of meters) items.push(await measured(meter, body, context));
+      return { items };
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/meter-usage/detailed-analytics',
+    operation_id: 'getMeterUsageDetailedAnalytics',
+    summary: 'Usage and cost per feature and line item of one customer',
+    tag,
+    access: 'read',
+    body: MeterUsageDetailedAnalyticsRequest,
+    success: 200,
+    answer: AnalyticsAnswer,
+    handle: ({ body }, context) => answerAnalytics(body, context),
+  }),
+];
+
+/** In the order in which they are asked for. */
+async function metersOf(ids: readonly string[], { scope, services }: Context): Promise<MeterModel[]> {
+  const meters = await MeterModel.in(scope, services.postgres).whereIn('id', [...ids]);
+  const byId = new Map(meters.map((meter) => [meter.id, meter]));
+  return [...new Set(ids)].map((id) => {
+    const meter = byId.get(id);
+    if (!meter) throw notFound('meter', id);
+    return meter;
+  });
+}
+
+async function measured(meter: MeterModel, body: Asked, context: Context) {
+  const range = checkedRange({ start_us: body.start_time, end_us: body.end_time });
+  const definition = definitionFor(meter, body.aggregation_type);
+  const { bucket_size } = (definition ?? meter).aggregation;
+  checkWindows(range, body.window_size);
+  checkWindows(range, bucket_size, 'bucket_size');
+  const report = await askUsage(context.services, context.scope, {
+    meter,
+    definition,
+    external_customer_ids: [body.external_customer_id],
+    ...range,
+    window_size: pointSize(body.window_size, bucket_size) ?? undefined,
+    billing_anchor_ms: body.billing_anchor === null ? undefined : Math.floor(body.billing_anchor / 1000),
+    now_ms: context.now.getTime(),
+  });
+  const { total, windows } = report.usage[0]!;
+  return {
+    meter_id: meter.id,
+    aggregation_type: body.aggregation_type,
+    total_value: total.value,
+    event_count: total.event_count,
+    points: body.window_size
+      ? windows.map(({ window_us, value, event_count }) => ({
+          timestamp: formatTimestamp(window_us),
+          value,
+          event_count,
+        }))
+      : null,
+    as_of: report.as_of,
+    source: report.from,
+  };
+}
+
+/** Asked for as the meter counts, its rows answer; asked for another way, its raw events do. */
+function definitionFor(meter: MeterModel, type: AggregationType) {
+  return type === meter.aggregation.type ? undefined : asAnotherType(meter, type);
+}

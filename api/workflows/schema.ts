@@ -1,0 +1,71 @@
+/** What workflows look like on the wire (api/26-workflows). */
+import { z } from 'zod';
+import { WorkflowRun, workflowStatus } from '../../core/catalogue/workflow.ts';
+import { type ListGrammar, listAnswer, listShape } from '../list.ts';
+
+/** Keys that the execution and the summary share. */
+const times = {
+  start_time: WorkflowRun.shape.start_time,
+  close_time: WorkflowRun.shape.close_time,
+  duration_ms: z.int().nullable(),
+  total_duration: z.string().nullable(),
+};
+
+export const WorkflowAnswer = z
+  .object({
+    workflow_id: z.string(),
+    run_id: z.string(),
+    workflow_type: z.string(),
+    task_queue: z.string(),
+    status: workflowStatus,
+    entity: z.string(),
+    entity_id: z.string(),
+    ...times,
+    created_by: z.string(),
+  })
+  .meta({ id: 'WorkflowExecutionDTO' });
+
+export const WorkflowListAnswer = listAnswer(WorkflowAnswer, 'ListWorkflowsResponse');
+
+export const WorkflowSummaryAnswer = z
+  .object({
+    workflow_id: z.string(),
+    run_id: z.string(),
+    workflow_type: z.string(),
+    status: workflowStatus,
+    ...times,
+    activity_count: z.int(),
+    failed_activities: z.int(),
+  })
+  .meta({ id: 'WorkflowSummaryResponse' });
+
+/** The ids of asynchronous work, and a sentence about it. */
+export const WorkflowResult = z
+  .object({ message: z.string(), workflow_id: z.string(), run_id: z.string() })
+  .meta({ id: 'TemporalWorkflowResult' });
+
+export const runParams = z.object({ workflow_id: z.string().min(1), run_id: z.string().min(1) });
+export const ResultQuery = z.object({ workflow_id: z.string().min(1) });
+
+export const WorkflowFilter = listShape({
+  workflow_id: z.string().nullish(),
+  workflow_type: z.string().nullish(),
+  task_queue: z.string().nullish(),
+  workflow_status: workflowStatus.nullish(),
+  entity: z.string().nullish(),
+  entity_id: z.string().nullish(),
+}).meta({ id: 'WorkflowExecutionFilter' });
+
+export const workflowGrammar: ListGrammar = {
+  columns: {
+    run_id: 'string',
+    workflow_type: 'string',
+    workflow_status: 'string',
+    task_queue: 'string',
+    entity: 'string',
+    entity_id: 'string',
+    start_time: 'date',
+    close_time: 'date',
+    created_at: 'date',
+  },
+};

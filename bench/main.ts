@@ -1,0 +1,49 @@
+/** `npm run bench [-- name …] [--flag=value …]`: each benchmark in a process of its own, one after the other. */
+import { spawn } from 'node:child_process';
+import { cpus, loadavg, totalmem } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { NODE_FLAGS } from './processes.ts';
+
+const BENCHMARKS: Record<string, { file: string; claim: string }> = {
+  p1: { file: './p1-accept.ts', claim: 'durable bulk accepts against parsing the JSON alone' },
+  p2: { file: './p2-whole-path.ts', claim: 'events per second and core, accepted to queryable' },
+  p3: { file: './p3-raw-insert.ts', claim: 'the whole path against inserting the raw events' },
+  p4: { file: './p4-freshness.ts', claim: 'from accepted to visible in usage, at half of saturation' },
+  p5: { file: './p5-usage.ts', claim: 'a customer-month from buckets against raw rows with FINAL' },
+  p6: { file: './p6-dedupe.ts', claim: 'what knowing every id costs' },
+  p10: { file: './expression.ts', claim: 'expressions per second and core, in exact decimals' },
+};
+
+const names = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
+const flags = process.argv.slice(2).filter((argument) => argument.startsWith('--'));
+const unknown = names.filter((name) => !Object.hasOwn(BENCHMARKS, name));
+if (unknown.length > 0) {
+  console.error(`no such benchmark: ${unknown.join(', ')}. There are: ${Object.keys(BENCHMARKS).join(', ')}`);
+  process.exit(1);
+}
+
+const [cpu] = cpus();
+const load = loadavg().map((value) => value.toFixed(1));
+console.log(
+  `${cpus().length} × ${cpu?.model.trim()}, ${(totalmem() / 2 ** 30).toFixed(0)} GiB, Node ${process.versions.node}`,
+);
+console.log(`load ${load.join(' ')}${Number(load[0]) > 1 ? ': other work is running, compare ratios only' : ''}`);
+
+let failed = 0;
+for (const name of names.length > 0 ? names : Object.keys(BENCHMARKS)) {
+  const { file, claim } = BENCHMARKS[name]!;
+  console.log(`\n${name}  ${claim}`);
+  const began = performance.now();
+  const code = await runOne(file);
+  if (code !== 0) failed++;
+  console.log(`  ${code === 0 ? 'done' : 'FAILED'} in ${((performance.now() - began) / 1000).toFixed(0)} s`);
+}
+process.exitCode = failed > 0 ? 1 : 0;
+
+/** A fresh process: what one benchmark leaves behind in memory or compiled code is none of the next one's. */
+function runOne(file: string): Promise<number> {
+  const starter = fileURLToPath(new URL('./one.ts', import.meta.url));
+  const url = new URL(file, import.meta.url).href;
+  const child = spawn(process.execPath, [...NODE_FLAGS, '--expose-gc', starter, url, ...flags], { stdio: 'inherit' });
+  return new Promise((resolve) => child.on('exit', (code) => resolve(code ?? 1)));
+}

@@ -1,0 +1,62 @@
+/**
+ * P2: accepted → deduplicated → metered → queryable, in events per second per core consumed, on the embedded stores. All
+ * processes and stores are counted, the load generator is not. The naive way beside it: one produce and one insert an event.
+ */
+import { claim, fixed, flag, median, micros, say } from './report.ts';
+import type { Service } from './processes.ts';
+import { type WholePath, WholePathBench } from './whole-path.ts';
+
+const MUST_PER_CORE = 40_000;
+const NAIVE_EVENTS = 500;
+
+export async function run(): Promise<void> {
+  const events = flag('events', 200_000);
+  const runs = flag('runs', 3);
+  const bench = await WholePathBench.start(events);
+  try {
+    await bench.run(); // The first run is the warm-up: compilers, connections, first parts.
+    const found: WholePath[] = [];
+    for (let index = 0; index < runs; index++) {
+      found.push(await bench.run());
+      say(`  run ${index + 1}: ${lineOf(found.at(-1)!)}`);
+    }
+    await bench.verify();
+    const naive = await onePerEvent(bench.service);
+    report(found, naive);
+  } finally {
+    await bench.stop();
+  }
+}
+
+function lineOf({ total, node, clickhouse, postgres, events_per_core, wall_rate }: WholePath): string {
+  return (
+    `${fixed(total)} µs/event (node ${fixed(node)}, ClickHouse ${fixed(clickhouse)}, Postgres ${fixed(postgres)}), ` +
+    `${Math.round(events_per_core)}/s per core, ${Math.round(wall_rate)}/s on the clock`
+  );
+}
+
+function report(found: readonly WholePath[], naive: number): void {
+  const rates = found.map((one) => one.events_per_core);
+  const ours = median(rates);
+  say(
+    `  naive (one produce and one insert per event): ${fixed(naive)} µs/event, ours is ${fixed((naive * ours) / 1e6)} times as fast`,
+  );
+  const measured = `${Math.round(ours)} events/s per core, worst run ${Math.round(Math.min(...rates))}`;
+  claim('P2 whole path', measured, `${MUST_PER_CORE}`, ours >= MUST_PER_CORE);
+}
+
+/** Each event committed to a table of Postgres by itself, then inserted into ClickHouse by itself. CPU of both, and of us. */
+async function onePerEvent(service: Service): Promise<number> {
+  await service.ask({ what: 'postgres', sql: 'create table bench_produce (id bigserial primary key, body text)' });
+  await service.ask({
+    what: 'command',
+    sql: 'create table bench_naive (event_id String, customer String, body String) engine = MergeTree order by (customer, event_id)',
+  });
+  const before = service.cpu().total;
+  for (let index = 0; index < NAIVE_EVENTS; index++) {
+    const body = `{"event_id":"e${index}","tokens":${index}}`;
+    await service.ask({ what: 'postgres', sql: `insert into bench_produce (body) values ('${body}')` });
+    await service.ask({ what: 'command', sql: `insert into bench_naive values ('e${index}', 'acme', '${body}')` });
+  }
+  return micros(service.cpu().total - before, NAIVE_EVENTS);
+}

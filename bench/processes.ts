@@ -1,0 +1,146 @@
+/** Starts the child processes of a benchmark and talks to them. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { cpuOfTree } from './cpu.ts';
+import type { Load, Loaded } from './load.ts';
+import { meterDefinitions } from './workload.ts';
+
+export type Service = {
+  readonly url: string;
+  readonly api_key: string;
+  /** Seconds of CPU so far: everything, and the two stores of it. */
+  cpu(): { total: number; clickhouse: number; postgres: number };
+  ask<T>(asked: object): Promise<T>;
+  post<T>(path: string, body: unknown): Promise<T>;
+  /** Resolves when everything accepted is in the stores, and the merges that this left are done. */
+  settled(): Promise<void>;
+  stop(): Promise<void>;
+};
+
+/** The flags with which `npm start` runs node. */
+export const NODE_FLAGS = ['--import', 'tsx', '--max-semi-space-size=64'];
+
+export async function startService(
+  part: 'whole' | 'api' = 'whole',
+  settings: Record<string, string> = {},
+): Promise<Service> {
+  const child = fork(fileURLToPath(new URL('./serve.ts', import.meta.url)), {
+    execArgv: [
+      ...NODE_FLAGS,
+      ...(process.env.BENCH_PROFILE ? ['--cpu-prof', `--cpu-prof-dir=${process.env.BENCH_PROFILE}`] : []),
+    ],
+    env: { ...process.env, ...settings, BENCH_PART: part, BENCH_DIR: mkdtempSync(join(tmpdir(), 'farthing-bench-')) },
+    serialization: 'advanced',
+  });
+  const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
+  child.on('message', ({ id, value, error }: { id?: number; value?: unknown; error?: string }) => {
+    const question = id === undefined ? undefined : waiting.get(id);
+    if (error === undefined) question?.resolve(value);
+    else question?.reject(new Error(error));
+  });
+  child.once('exit', (code) => {
+    for (const { reject } of waiting.values()) reject(new Error(`the service ended with ${code}`));
+  });
+  const { ready } = (await told(child)) as { ready: { url: string; api_key: string; pids: number[] } };
+  let asked_count = 0;
+  const ask = <T>(asked: object) =>
+    new Promise<T>((resolve, reject) => {
+      waiting.set(++asked_count, { resolve: resolve as (value: unknown) => void, reject });
+      child.send({ id: asked_count, asked });
+    });
+  const [clickhouse, postgres] = ready.pids as [number, number];
+  return {
+    url: ready.url,
+    api_key: ready.api_key,
+    ask,
+    cpu: () => ({
+      total: cpuOfTree([child.pid!]),
+      clickhouse: cpuOfTree([clickhouse]),
+      postgres: cpuOfTree([postgres]),
+    }),
+    post: (path, body) => post(ready, path, body),
+    settled: () => settled(ask),
+    stop: async () => {
+      const ended = new Promise((resolve) => child.once('exit', resolve));
+      await ask({ what: 'stop' });
+      await ended;
+    },
+  };
+}
+
+async function post<T>({ url, api_key }: { url: string; api_key: string }, path: string, body: unknown): Promise<T> {
+  const headers = { 'x-api-key': api_key, 'content-type': 'application/json' };
+  const response = await fetch(`${url}/v1${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+  if (!response.ok) throw new Error(`POST ${path}: ${response.status} ${await response.text()}`);
+  return (await response.json()) as T;
+}
+
+const PAUSE_MS = 20;
+
+async function settled(ask: Service['ask']): Promise<void> {
+  while ((await ask<number>({ what: 'lag' })) > 0) await pause(PAUSE_MS);
+  const merging = { what: 'sql', sql: 'select count() as n from system.merges' };
+  for (let quiet = 0; quiet < 5; ) {
+    const [row] = await ask<{ n: string }[]>(merging);
+    quiet = row!.n === '0' ? quiet + 1 : 0;
+    await pause(100);
+  }
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** The 50 meters of the workload, live; their ids in the order of their definitions. */
+export async function makeMeters(service: Service): Promise<string[]> {
+  const ids: string[] = [];
+  for (const definition of meterDefinitions()) {
+    const { id } = await service.post<{ id: string }>('/meters', { name: 'bench', ...definition });
+    ids.push(id);
+  }
+  const open = `select count(*)::int as n from meter_versions where state <> 'live'`;
+  while ((await service.ask<{ n: number }[]>({ what: 'postgres', sql: open }))[0]!.n > 0) await pause(PAUSE_MS);
+  return ids;
+}
+
+export type Generator = {
+  /** Makes the bodies; the answer starts sending them. */
+  prepare(load: Load): Promise<() => Promise<Loaded>>;
+  stop(): void;
+};
+
+export async function startGenerator(): Promise<Generator> {
+  const child = fork(fileURLToPath(new URL('./load.ts', import.meta.url)), {
+    execArgv: NODE_FLAGS,
+    serialization: 'advanced',
+  });
+  await told(child);
+  return {
+    prepare: async (load) => {
+      child.send(load);
+      await told(child);
+      return async () => {
+        child.send({ go: true });
+        const { value, error } = (await told(child)) as { value?: Loaded; error?: string };
+        if (error !== undefined) throw new Error(error);
+        return value!;
+      };
+    },
+    stop: () => child.disconnect(),
+  };
+}
+
+/** The next message of a child; its end is an error. */
+function told(child: ChildProcess): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const onExit = (code: number | null) => reject(new Error(`a process of the benchmark ended with ${code}`));
+    child.once('exit', onExit);
+    child.once('message', (message) => {
+      child.off('exit', onExit);
+      resolve(message);
+    });
+  });
+}

@@ -1,0 +1,116 @@
+/**
+ * A child process of a benchmark: the service as `npm start` runs it, or only its accepting half, on fresh embedded stores.
+ * It answers the parent's questions over the channel between the two, which cost nothing while nobody asks.
+ */
+import { once } from 'node:events';
+import { rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { pino } from 'pino';
+import { buildApp } from '../api/app.ts';
+import type { Services } from '../api/services.ts';
+import { readConfig } from '../config.ts';
+import { startService } from '../service.ts';
+import { migrate } from '../sql/migrate.ts';
+import { bootstrap } from '../storage/bootstrap.ts';
+import { connectClickHouse } from '../storage/clickhouse.ts';
+import { startEmbedded } from '../storage/embedded/stack.ts';
+import { openEmbeddedLog } from '../storage/log/embedded.ts';
+import { connectPostgres } from '../storage/postgres.ts';
+import { askUsage } from '../storage/usage/usage.ts';
+
+type Asked =
+  | { what: 'sql'; sql: string }
+  | { what: 'command'; sql: string }
+  | { what: 'postgres'; sql: string }
+  | { what: 'lag' }
+  | { what: 'usage'; meter_id: string; customer: string; start_us: number; end_us: number; times: number }
+  | { what: 'stop' };
+
+const dir = process.env.BENCH_DIR!;
+const config = readConfig({ ...process.env, PORT: '0', DATA_DIR: dir, LOG_LEVEL: 'warn' });
+const running = process.env.BENCH_PART === 'api' ? await startAcceptingOnly() : await startWhole();
+
+process.on('message', ({ id, asked }: { id: number; asked: Asked }) => {
+  answer(asked).then(
+    (value) => process.send!({ id, value }),
+    (error: Error) => process.send!({ id, error: error.stack ?? String(error) }),
+  );
+});
+process.on('disconnect', () => process.exit(1));
+process.send!({ ready: { url: running.url, api_key: running.api_key, pids: running.pids } });
+
+async function answer(asked: Asked): Promise<unknown> {
+  const { clickhouse, postgres, log } = running.services;
+  switch (asked.what) {
+    case 'sql': {
+      const result = await clickhouse.query({ query: asked.sql, format: 'JSONEachRow' });
+      return result.json();
+    }
+    case 'command':
+      await clickhouse.command({ query: asked.sql, clickhouse_settings: { wait_end_of_query: 1 } });
+      return null;
+    case 'postgres':
+      return (await postgres.raw(asked.sql)).rows;
+    case 'lag':
+      return (await log.lag()).reduce((sum, partition) => sum + partition.unprocessed_records, 0);
+    case 'usage':
+      return usage(asked);
+    case 'stop':
+      await running.stop();
+      rmSync(dir, { recursive: true, force: true });
+      setImmediate(() => process.exit(0));
+      return null;
+  }
+}
+
+/** Asked again and again; the answer with the milliseconds that each took. */
+async function usage({ meter_id, customer, start_us, end_us, times }: Extract<Asked, { what: 'usage' }>) {
+  const { postgres } = running.services;
+  const [scope] = (await postgres.raw(`select tenant_id, environment_id from meters where id = ?`, [meter_id])).rows;
+  const took: number[] = [];
+  let value = '';
+  let from = '';
+  for (let time = 0; time < times; time++) {
+    const began = performance.now();
+    const question = { meter: { id: meter_id }, external_customer_ids: [customer], start_us, end_us };
+    const report = await askUsage(running.services, scope, question);
+    took.push(performance.now() - began);
+    value = report.usage[0]?.total.value.toFixed() ?? '0';
+    from = report.from;
+  }
+  return { value, from, took };
+}
+
+async function startWhole() {
+  const service = await startService(config);
+  return { ...service, pids: service.pids() };
+}
+
+async function startAcceptingOnly() {
+  const logger = pino({ level: 'warn' });
+  const embedded = await startEmbedded({ dir, log: () => {} });
+  const postgres = connectPostgres(embedded.postgres_url, { pool_max: 30 });
+  const clickhouse = connectClickHouse(embedded.clickhouse_url);
+  await migrate({ postgres, clickhouse }, {});
+  const { api_key } = await bootstrap(postgres, { api_key: undefined, now: new Date() });
+  const log = await openEmbeddedLog(postgres, { partition_count: 1, append_timeout_ms: 5000 });
+  const services: Services = { postgres, clickhouse, log, config, logger, clock: () => new Date() };
+  const server = createServer(buildApp(services));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const stop = async () => {
+    server.closeAllConnections();
+    server.close();
+    await log.close();
+    await Promise.all([postgres.destroy(), clickhouse.close()]);
+    await embedded.stop();
+  };
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    api_key,
+    services,
+    stop,
+    pids: embedded.pids(),
+  };
+}

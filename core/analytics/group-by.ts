@@ -1,0 +1,52 @@
+/**
+ * "group_by entries: source, feature_id, properties.<name>; unknown group_by → 400" (api/01). An item stands for one line
+ * item, so feature_id asks for no more than there is; the others divide the events of an item.
+ */
+import { invalid } from '../error.ts';
+import { canonicalNumber } from '../metering/canonical-number.ts';
+import type { Property, PropertySource } from '../metering/event-text.ts';
+
+export type GroupBy = { readonly source: boolean; readonly properties: readonly string[] };
+
+/** What the events of a group have in common. */
+export type Group = { readonly source: string | null; readonly properties: Readonly<Record<string, string>> | null };
+
+export const NO_GROUP: Group = { source: null, properties: null };
+
+const PREFIX = 'properties.';
+
+export function parseGroupBy(entries: readonly string[]): GroupBy {
+  const properties: string[] = [];
+  for (const [index, entry] of entries.entries()) {
+    const isProperty = entry.startsWith(PREFIX) && entry.length > PREFIX.length;
+    if (isProperty) properties.push(entry.slice(PREFIX.length));
+    else if (entry !== 'source' && entry !== 'feature_id')
+      throw invalid(`group_by[${index}]`, 'must be source, feature_id or properties.<name>', { group_by: entry });
+  }
+  return { source: entries.includes('source'), properties: [...new Set(properties)] };
+}
+
+export function divides(group_by: GroupBy): boolean {
+  return group_by.source || group_by.properties.length > 0;
+}
+
+/** The values by which an event is grouped; `groupOf` reads them back. */
+export function groupValues(group_by: GroupBy, event: { source: string; properties: PropertySource }): string[] {
+  const values = group_by.properties.map((name) => textOf(event.properties.get(name)));
+  return group_by.source ? [event.source, ...values] : values;
+}
+
+export function groupOf(group_by: GroupBy, values: readonly string[]): Group {
+  const named = group_by.source ? values.slice(1) : values;
+  const properties = Object.fromEntries(group_by.properties.map((name, index) => [name, named[index] ?? '']));
+  return {
+    source: group_by.source ? (values[0] ?? '') : null,
+    properties: group_by.properties.length > 0 ? properties : null,
+  };
+}
+
+/** One text for one value: a number does not depend on how it was written, and what is missing is ''. */
+function textOf(property: Property | undefined): string {
+  if (property === undefined || property.kind === 'null') return '';
+  return property.kind === 'number' ? canonicalNumber(property.text) : property.text;
+}

@@ -1,0 +1,82 @@
+/**
+ * "Buckets equal a recomputation from raw events, always, to the last digit" (design: metering, promise 3): what is not equal
+ * between the rows that should be and the rows that are, field by field.
+ */
+import type { BucketRow } from './plan.ts';
+import { decimalOfScaled } from './quantity.ts';
+
+/** A row as the store tells it: of the set of distinct values only its size, and its size united with the expected one. */
+export type StoredFields = Omit<BucketRow, 'uniques'> & { readonly unique_count: number; readonly united_count: number };
+
+export type RowDifference = {
+  readonly size: string;
+  readonly external_customer_id: string;
+  readonly bucket_start_us: number;
+  readonly group_key: string;
+  readonly field: string;
+  /** Null where there is no such row. */
+  readonly stored: string | null;
+  readonly expected: string | null;
+};
+
+type Place = Pick<BucketRow, 'size' | 'external_customer_id' | 'bucket_start_us' | 'group_key'>;
+
+export function rowDifferences(expected: readonly BucketRow[], stored: readonly StoredFields[]): RowDifference[] {
+  const rest = new Map(stored.map((row) => [keyOf(row), row]));
+  const differences: RowDifference[] = [];
+  for (const row of expected) {
+    const key = keyOf(row);
+    const found = rest.get(key);
+    rest.delete(key);
+    if (found === undefined) differences.push(differenceOf(row, 'row', { stored: null, expected: summary(row) }));
+    else differences.push(...fieldDifferences(row, found));
+  }
+  for (const row of rest.values()) differences.push(differenceOf(row, 'row', { stored: summary(row), expected: null }));
+  return differences;
+}
+
+function fieldDifferences(expected: BucketRow, stored: StoredFields): RowDifference[] {
+  const differences: RowDifference[] = [];
+  for (const [field, textOf] of FIELDS) {
+    const values = { stored: textOf(stored), expected: textOf(expected) };
+    if (values.stored !== values.expected) differences.push(differenceOf(expected, field, values));
+  }
+  const { length } = expected.uniques;
+  if (stored.unique_count !== length || stored.united_count !== length) {
+    const values = { stored: `${stored.unique_count} distinct values`, expected: `${length} distinct values` };
+    const other = stored.unique_count === length ? { ...values, stored: `${length} distinct values, not the same` } : values;
+    differences.push(differenceOf(expected, 'uniques', other));
+  }
+  return differences;
+}
+
+type Numbers = Omit<BucketRow, 'uniques'>;
+
+const FIELDS: readonly (readonly [string, (row: Numbers) => string | null])[] = [
+  ['count', (row) => String(row.count)],
+  ['sum', (row) => quantityText(row.sum)],
+  ['weighted_sum', (row) => quantityText(row.weighted_sum)],
+  ['min', (row) => quantityText(row.min)],
+  ['max', (row) => quantityText(row.max)],
+  ['latest', ({ latest }) => latest && `${quantityText(latest.value)} at ${latest.timestamp_us} of ${latest.event_id}`],
+];
+
+function quantityText(scaled: bigint | null): string | null {
+  return scaled === null ? null : decimalOfScaled(scaled).toFixed();
+}
+
+function summary(row: Numbers): string {
+  return `${row.count} events, sum ${quantityText(row.sum)}`;
+}
+
+function differenceOf(
+  { size, external_customer_id, bucket_start_us, group_key }: Place,
+  field: string,
+  values: { stored: string | null; expected: string | null },
+): RowDifference {
+  return { size, external_customer_id, bucket_start_us, group_key, field, ...values };
+}
+
+function keyOf({ size, external_customer_id, bucket_start_us, group_key }: Place): string {
+  return JSON.stringify([size, external_customer_id, bucket_start_us, group_key]);
+}

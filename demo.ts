@@ -1,0 +1,298 @@
+/**
+ * `npm run demo`: bills real usage through the public interface and proves the invoice. With FARTHING_URL and
+ * FARTHING_API_KEY it uses a running service, otherwise one of its own, which it stops and removes at the end.
+ * `--file usage.csv` bills a file; without it a generator makes data of the same shape (`--rows`, `--seed`).
+ */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { constants, tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { pino } from 'pino';
+import { readConfig } from './config.ts';
+import {
+  type Catalogue,
+  EVENT_NAME,
+  MEASURES,
+  type Measure,
+  makeCatalogue,
+  makeCustomer,
+  makeSubscription,
+  NAMES,
+} from './demo/catalogue.ts';
+import { Client, type Fields, RefusedError } from './demo/client.ts';
+import { differences, showInvoice, waitForInvoices } from './demo/invoices.ts';
+import { expectedInvoices, monthAfter, totalsOf } from './demo/recompute.ts';
+import { chart, grouped, type Hour, seconds, startProgress, step } from './demo/screen.ts';
+import { BadUsageFile, generateUsage, readUsage, type UsageFile, type UsageRow } from './demo/usage-file.ts';
+import { startService } from './service.ts';
+
+const BATCH = 1_000;
+const WATERMARK_PATIENCE_MS = 120_000;
+
+/** A disagreement or a request that cannot be served: shown as it is, without a stack. */
+class DemoFailure extends Error {}
+
+type Service = { readonly client: Client; readonly isOurs: boolean; stop(): Promise<void> };
+type Range = { readonly start: string; readonly end: string };
+type Job = { readonly client: Client; readonly usage: UsageFile; readonly range: Range; readonly customer: string };
+
+async function main(): Promise<void> {
+  const began = performance.now();
+  const usage = readInput(process.argv.slice(2));
+  const range = rangeOf(usage, new Date());
+  console.log(`${usage.name}: ${grouped(usage.rows.length)} calls, ${range.start} to ${range.end}`);
+  const service = await step('service', reachService);
+  try {
+    await bill({ client: service.client, usage, range, customer: `demo-${usage.digest}` }, service.isOurs);
+  } finally {
+    await service.stop();
+  }
+  console.log(`all done in ${seconds(performance.now() - began)}`);
+}
+
+async function bill(job: Job, isOurs: boolean): Promise<void> {
+  const catalogue = await step('catalogue', () => prepare(job));
+  const events = job.usage.rows.map((row) => eventOf(row, job));
+  await step('events', () => send(job.client, events, 'sent'));
+  await step('watermark', () => settle(job.client));
+  const hours = await step('usage', () => showUsage(job, catalogue));
+  console.log(chart(`${NAMES.context_tokens} by hour`, hours));
+  await step('re-send', () => sendAgain(job, catalogue, events));
+  await step('billing', () => billAndCheck(job, catalogue, isOurs));
+}
+
+function readInput(args: string[]): UsageFile {
+  const { file, seed, rows } = parseArgs({
+    args,
+    options: {
+      file: { type: 'string' },
+      seed: { type: 'string', default: '1' },
+      rows: { type: 'string', default: '10000' },
+    },
+  }).values;
+  if (file === undefined) return generateUsage({ seed: whole(seed, '--seed', 0), rows: whole(rows, '--rows', 1) });
+  try {
+    return readUsage(basename(file), readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw error instanceof BadUsageFile ? error : new DemoFailure(`${file}: ${(error as Error).message}`);
+  }
+}
+
+function whole(text: string, name: string, least: number): number {
+  if (!/^\d{1,9}$/.test(text) || Number(text) < least)
+    throw new DemoFailure(`${name} must be a whole number from ${least}`);
+  return Number(text);
+}
+
+/** The whole months of the data, or up to now where the last month is not over: only what is over can be billed. */
+function rangeOf({ rows, name }: UsageFile, now: Date): Range {
+  const instants = rows.map(({ timestamp }) => timestamp.slice(0, 19)).sort();
+  const start = `${instants[0]!.slice(0, 7)}-01T00:00:00.000Z`;
+  const closed = monthAfter(`${instants.at(-1)!}Z`);
+  const present = new Date(Math.floor(now.getTime() / 1000) * 1000).toISOString();
+  const end = closed < present ? closed : present;
+  const late = rows.find(({ timestamp }) => `${timestamp.slice(0, 19)}.000Z` >= end);
+  if (late) throw new DemoFailure(`${name}: line ${late.line}: ${late.timestamp} is not over yet`);
+  return { start, end };
+}
+
+async function reachService(): Promise<{ said: string; result: Service }> {
+  const { FARTHING_URL: url, FARTHING_API_KEY: key } = process.env;
+  if (!url) return startOwn();
+  if (!key) throw new DemoFailure('FARTHING_URL is set, but FARTHING_API_KEY is not');
+  const client = new Client(url, key);
+  await client.get('/users/me').catch((error: unknown) => {
+    throw new DemoFailure(`${client.url} cannot be used: ${reasonOf(error)}`);
+  });
+  return { said: `using ${client.url}`, result: { client, isOurs: false, stop: async () => {} } };
+}
+
+/** A whole service in a temporary directory, gone again whatever happens to us but a kill -9. */
+async function startOwn(): Promise<{ said: string; result: Service }> {
+  const dir = mkdtempSync(join(tmpdir(), 'farthing-demo-'));
+  const config = readConfig({
+    DATA_DIR: dir,
+    PORT: '0',
+    LOG_LEVEL: 'error',
+    BILLING_INTERVAL_SECONDS: '1',
+    FINALIZATION_DELAY_SECONDS: '0',
+  });
+  const starting = startService(config, { logger: pino({ level: config.LOG_LEVEL }) });
+  let stopping: Promise<void> | undefined;
+  const stop = () => (stopping ??= stopAndRemove(starting, dir));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      console.log(`\n${signal}: stopping the temporary service …`);
+      void stop().finally(() => process.exit(128 + constants.signals[signal]));
+    });
+  }
+  try {
+    const { url, api_key } = await starting;
+    return {
+      said: `started a temporary one at ${url}`,
+      result: { client: new Client(url, api_key!), isOurs: true, stop },
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function stopAndRemove(starting: ReturnType<typeof startService>, dir: string): Promise<void> {
+  const running = await starting.catch(() => null);
+  await running?.stop();
+  rmSync(dir, { recursive: true, force: true });
+}
+
+async function prepare({ client, customer }: Job) {
+  const catalogue = await makeCatalogue(client);
+  await makeCustomer(client, customer);
+  return { said: `3 meters, 3 features, a plan of 4 prices, customer ${customer}`, result: catalogue };
+}
+
+/** The id follows from the file and the line: sent again, it is the same event. */
+function eventOf(row: UsageRow, { usage, customer }: Job): Fields {
+  return {
+    event_id: `${customer}-${row.line}`,
+    event_name: EVENT_NAME,
+    external_customer_id: customer,
+    timestamp: row.timestamp,
+    source: usage.name,
+    properties: { context_tokens: String(row.context_tokens), generated_tokens: String(row.generated_tokens) },
+  };
+}
+
+async function send(client: Client, events: readonly Fields[], word: string) {
+  const began = performance.now();
+  const progress = startProgress(events.length, 'events');
+  try {
+    for (let from = 0; from < events.length; from += BATCH) {
+      const batch = events.slice(from, from + BATCH);
+      await client.sendEvents(batch);
+      progress.advance(batch.length);
+    }
+  } finally {
+    progress.end();
+  }
+  const rate = Math.round((events.length / (performance.now() - began)) * 1000);
+  const batches = Math.ceil(events.length / BATCH);
+  return {
+    said: `${grouped(events.length)} ${word} in ${batches} batches, ${grouped(rate)} a second`,
+    result: undefined,
+  };
+}
+
+/** Until everything that was accepted has had its effect. */
+async function settle(client: Client) {
+  const until = performance.now() + WATERMARK_PATIENCE_MS;
+  for (;;) {
+    const lag = await client.get<{ consumption_lag: number; post_processing_lag: number }>('/events/monitoring');
+    if (lag.consumption_lag === 0 && lag.post_processing_lag === 0)
+      return { said: 'every event has been processed', result: undefined };
+    if (performance.now() > until)
+      throw new DemoFailure(`${lag.consumption_lag} events are still waiting to be processed`);
+    await pause(50);
+  }
+}
+
+type UsageAnswer = { value: string; event_count: number; results: { window_size: string; value: string }[] | null };
+
+async function askUsage(
+  { client, range, customer }: Job,
+  catalogue: Catalogue,
+  measure: Measure,
+  window_size?: 'HOUR',
+) {
+  return client.post<UsageAnswer>('/events/usage/meter', {
+    meter_id: catalogue.meter_ids[measure],
+    external_customer_id: customer,
+    start_time: range.start,
+    end_time: range.end,
+    ...(window_size ? { window_size } : {}),
+  });
+}
+
+async function showUsage(job: Job, catalogue: Catalogue) {
+  const totals = totalsOf(job.usage.rows);
+  const asked = await Promise.all(MEASURES.map((measure) => askUsage(job, catalogue, measure)));
+  const wrong = MEASURES.filter((measure, index) => asked[index]!.value !== String(totals[measure]));
+  if (wrong.length > 0)
+    throw new DemoFailure(
+      wrong
+        .map(
+          (measure) =>
+            `${NAMES[measure]}: the service says ${asked[MEASURES.indexOf(measure)]!.value}, the file says ${totals[measure]}`,
+        )
+        .join('\n'),
+    );
+  const hours = await hoursOf(job, catalogue);
+  const said = MEASURES.map((measure) => `${grouped(totals[measure])} ${NAMES[measure].toLowerCase()}`).join(', ');
+  return { said: `${said}, as in the file`, result: hours };
+}
+
+async function hoursOf(job: Job, catalogue: Catalogue): Promise<Hour[]> {
+  const { results } = await askUsage(job, catalogue, 'context_tokens', 'HOUR');
+  const said = new Map((results ?? []).map(({ window_size, value }) => [Date.parse(window_size), value]));
+  const hours = new Map<string, bigint>();
+  for (const { timestamp, context_tokens } of job.usage.rows) {
+    const start = `${timestamp.slice(0, 13)}:00:00Z`;
+    hours.set(start, (hours.get(start) ?? 0n) + context_tokens);
+  }
+  for (const [start, value] of hours) {
+    const answer = said.get(Date.parse(start)) ?? 'nothing';
+    if (answer !== String(value))
+      throw new DemoFailure(`the hour from ${start}: the service says ${answer}, the file says ${value}`);
+  }
+  return [...hours].sort(([a], [b]) => (a < b ? -1 : 1)).map(([start, value]) => ({ start, value }));
+}
+
+async function sendAgain(job: Job, catalogue: Catalogue, events: readonly Fields[]) {
+  const { said } = await send(job.client, events, 'sent a second time');
+  await settle(job.client);
+  await showUsage(job, catalogue);
+  return { said: `${said}; nothing changed`, result: undefined };
+}
+
+/** The subscription comes last, because its months are over: the scheduler bills them as soon as it sees it. */
+async function billAndCheck({ client, usage, range, customer }: Job, catalogue: Catalogue, isOurs: boolean) {
+  const subscription = await makeSubscription(client, {
+    external_customer_id: customer,
+    plan_id: catalogue.plan_id,
+    start_date: range.start,
+    end_date: range.end,
+  });
+  if (!isOurs) console.log('  waiting for the scheduler, which by default looks every two minutes …');
+  const expected = expectedInvoices(usage.rows, subscription.start_date, subscription.end_date);
+  const invoices = await waitForInvoices(client, {
+    subscription_id: subscription.id,
+    count: expected.length,
+    patience_ms: isOurs ? 60_000 + expected.length * 1_000 : 300_000,
+    finalize: !isOurs,
+  });
+  for (const invoice of invoices) console.log(showInvoice(invoice, catalogue.sold_by_price));
+  const found = differences(invoices, expected, catalogue.sold_by_price);
+  if (found.length > 0) throw new DemoFailure(found.join('\n'));
+  const lines = expected.reduce((count, invoice) => count + invoice.lines.length, 0);
+  return {
+    said: `${invoices.length} invoices, ${lines} lines and every total equal the recomputation`,
+    result: undefined,
+  };
+}
+
+function reasonOf(error: unknown): string {
+  const { message, cause } = error as Error;
+  return cause instanceof Error ? `${message} (${cause.message})` : message;
+}
+
+main().catch((error: unknown) => {
+  const { code, stack } = error as { code?: string; stack?: string };
+  const isPlain =
+    error instanceof DemoFailure ||
+    error instanceof BadUsageFile ||
+    error instanceof RefusedError ||
+    code?.startsWith('ERR_PARSE_ARGS') ||
+    (error as Error).message === 'fetch failed';
+  console.error(isPlain ? `demo: ${reasonOf(error)}` : (stack ?? String(error)));
+  process.exit(1);
+});

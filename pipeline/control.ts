@@ -1,0 +1,63 @@
+/**
+ * Control messages of the log, each given its effect exactly once at its offset: a meter changes (a barrier), an event is
+ * corrected, usage rows are rebuilt. What touches the stores is planned like a slice, so that a crash leaves it to be done
+ * again before anything behind it.
+ */
+import { correctEvent, overtakenByCorrections } from '../actions/correct-event.ts';
+import { rebuildBuckets } from '../actions/rebuild-buckets.ts';
+import { findRebuild, finishRebuild, type RebuildMessage } from '../storage/bucket-rebuilds.ts';
+import type { CorrectionMessage } from '../storage/corrections.ts';
+import type { EngineClock } from '../storage/events/rows.ts';
+import type { LogRecord } from '../storage/log/log.ts';
+import { type BarrierMessage, recordBarrier, settleVersion } from '../storage/meter-versions.ts';
+import { finishSlice, planSlice, type SliceState } from '../storage/slices.ts';
+import type { Database, Stores } from '../storage/stores.ts';
+
+type ControlMessage = BarrierMessage | CorrectionMessage | RebuildMessage;
+
+export type Holding = { readonly state: SliceState; readonly clock: EngineClock };
+
+/** Passes one control message; answers what stands behind it. */
+export async function passControl(stores: Stores, holding: Holding, record: LogRecord): Promise<bigint> {
+  const message = JSON.parse(record.body.toString('utf8')) as ControlMessage;
+  const to = record.offset + 1n;
+  const end = (transaction: Database) =>
+    finishSlice(transaction, holding.state, { next_offset: to, watermark_us: record.received_at_us });
+  if (message.type === 'meter') {
+    const barrier = { ...message, partition: record.partition, from_offset: record.offset };
+    await stores.postgres.transaction(async (transaction) => {
+      await recordBarrier(transaction, barrier);
+      await end(transaction);
+    });
+    return to;
+  }
+  await planSlice(stores.postgres, holding.state, { from: record.offset, to });
+  if (message.type === 'correction') await correctEvent(stores, { ...holding, record, end }, message.correction_id);
+  else await passRebuild(stores, { ...holding, record, end }, message);
+  return to;
+}
+
+type Passing = Holding & { readonly record: LogRecord; end(transaction: Database): Promise<void> };
+
+async function passRebuild(stores: Stores, { state, clock, record, end }: Passing, { rebuild_id }: RebuildMessage): Promise<void> {
+  const rebuild = await findRebuild(stores.postgres, rebuild_id);
+  if (!rebuild || rebuild.done) return stores.postgres.transaction(end);
+  const { tenant_id, environment_id, targets, settles } = rebuild;
+  const scope = { tenant_id, environment_id };
+  await rebuildBuckets(stores, {
+    held: state,
+    clock,
+    name: `repair-${rebuild_id}`,
+    own_before: record.offset,
+    settling: settles,
+    targets: async () => {
+      const overtaken = settles ? await overtakenByCorrections(stores, scope, settles) : [];
+      return [...targets.map((target) => ({ ...scope, ...target })), ...overtaken];
+    },
+    finish: async (transaction) => {
+      if (settles) await settleVersion(transaction, settles, 'live');
+      await finishRebuild(transaction, rebuild_id);
+      await end(transaction);
+    },
+  });
+}

@@ -1,0 +1,22 @@
+/** Computes an invoice that a request has asked for, within ten minutes per try (specification, Limits). */
+import { z } from 'zod';
+import { COMPUTE_TASK, tryComputation } from '../../actions/compute-later.ts';
+import type { Stores } from '../../storage/stores.ts';
+import type { Work } from '../job.ts';
+
+const TIMEOUT_MS = 600_000;
+
+const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), workflow_id: z.string() });
+
+export function computeInvoiceWork(
+  stores: Stores,
+  { clock, timeout_ms = TIMEOUT_MS }: { clock: () => Date; timeout_ms?: number },
+): Work {
+  return {
+    name: COMPUTE_TASK,
+    run(payload, { attempt, is_last, signal: ending }) {
+      const signal = AbortSignal.any([ending, AbortSignal.timeout(timeout_ms)]);
+      return tryComputation(stores, Payload.parse(payload), { attempt, is_last, clock, signal, timeout_ms });
+    },
+  };
+}

@@ -1,0 +1,59 @@
+/** What the scheduler tells Prometheus: never a label by tenant or record. */
+import { Counter, Histogram, register } from 'prom-client';
+import type { TaskOutcome } from './job.ts';
+
+const jobs = new Counter({
+  name: 'farthing_jobs_total',
+  help: 'Jobs by task and outcome; thrown ones are tried again',
+  labelNames: ['task', 'outcome'] as const,
+  registers: [register],
+});
+const records = new Counter({
+  name: 'farthing_job_records_total',
+  help: 'Records by job and by what was done with them; waiting and failed ones are left for the next run',
+  labelNames: ['task', 'done'] as const,
+  registers: [register],
+});
+const seconds = new Histogram({
+  name: 'farthing_job_seconds',
+  help: 'Duration of jobs by task',
+  labelNames: ['task'] as const,
+  buckets: [0.01, 0.05, 0.25, 1, 5, 15, 60, 300, 600, 1800],
+  registers: [register],
+});
+const freed = new Counter({
+  name: 'farthing_jobs_freed_total',
+  help: 'Jobs that were taken from workers which had died',
+  registers: [register],
+});
+const ticksFailed = new Counter({
+  name: 'farthing_ticks_failed_total',
+  help: 'Ticks that could not be put into the queue',
+  registers: [register],
+});
+
+export const jobMetrics = {
+  /** Runs it, and counts how it ended. */
+  async measure<Outcome extends TaskOutcome>(task: string, run: () => Promise<Outcome>): Promise<Outcome> {
+    const end = seconds.startTimer({ task });
+    try {
+      const outcome = await run();
+      jobs.inc({ task, outcome });
+      return outcome;
+    } catch (error) {
+      jobs.inc({ task, outcome: 'thrown' });
+      throw error;
+    } finally {
+      end();
+    }
+  },
+  records(task: string, done: Readonly<Record<string, number>>): void {
+    for (const [what, count] of Object.entries(done)) records.inc({ task, done: what }, count);
+  },
+  freed(count: number): void {
+    freed.inc(count);
+  },
+  tickFailed(): void {
+    ticksFailed.inc();
+  },
+};

@@ -1,0 +1,47 @@
+/**
+ * The clock. A tick runs nothing: it puts a job into the queue when a slot of it begins, once however many schedulers tick.
+ */
+import cron from 'node-cron';
+import type { Logger } from 'pino';
+import { addTick } from '../storage/jobs.ts';
+import type { Database } from '../storage/stores.ts';
+import type { Job } from './job.ts';
+import { jobMetrics } from './metrics.ts';
+
+type TickServices = { readonly postgres: Database; readonly logger: Logger };
+
+export function startTicks(jobs: readonly Job[], services: TickServices): { stop(): Promise<void> } {
+  /** By the steady clock of this process; when a slot begins is said by the database. */
+  const nextAt = new Map<string, number>();
+  let adding = Promise.resolve();
+  let busy = false;
+
+  // One tick a second for all jobs: an interval may be any number of seconds, which cron's own fields cannot say.
+  const ticks = cron.schedule('* * * * * *', () => {
+    if (busy) return;
+    busy = true;
+    adding = addDue(jobs, nextAt, services).finally(() => {
+      busy = false;
+    });
+  });
+  return {
+    async stop() {
+      await ticks.destroy();
+      await adding;
+    },
+  };
+}
+
+async function addDue(jobs: readonly Job[], nextAt: Map<string, number>, { postgres, logger }: TickServices) {
+  for (const job of jobs) {
+    if (performance.now() < (nextAt.get(job.name) ?? 0)) continue;
+    try {
+      const { next_in_seconds } = await addTick(postgres, job);
+      nextAt.set(job.name, performance.now() + next_in_seconds * 1000);
+    } catch (error) {
+      // The slot stays free: another scheduler takes it, or this one at the next tick.
+      jobMetrics.tickFailed();
+      logger.error({ job: job.name, err: error }, 'a tick could not be put into the queue');
+    }
+  }
+}

@@ -1,0 +1,132 @@
+/**
+ * Runs what is in the queue (graphile-worker). Says every few seconds that it lives, and takes the jobs of workers that
+ * have stopped saying so: by itself graphile-worker would believe the lock of a killed process for four hours
+ * (docs/decisions/0006-jobs.md).
+ */
+import { EventEmitter } from 'node:events';
+import { hostname } from 'node:os';
+import { setTimeout as wait } from 'node:timers/promises';
+import { Logger as QueueLogger, type Runner, run, type TaskList } from 'graphile-worker';
+import type { Logger } from 'pino';
+import { beat, connectJobs, endLostRuns, freeLostJobs, type JobsPool, leave } from '../storage/jobs.ts';
+import type { Stores } from '../storage/stores.ts';
+import { jobMetrics } from './metrics.ts';
+
+export type Liveness = {
+  readonly beat_ms: number;
+  /** A worker that was not seen for so long is dead; together with the beat this is below 15 seconds. */
+  readonly dead_after_ms: number;
+};
+const LIVENESS: Liveness = { beat_ms: 2_500, dead_after_ms: 10_000 };
+
+/** So many jobs at once in a process. Most of a job is waiting for the stores. */
+const JOBS_AT_ONCE = 4;
+/** One connection per job and one that listens for new ones; the beat borrows one of them. */
+const CONNECTIONS = JOBS_AT_ONCE + 2;
+const AGAIN_AFTER_MS = 1_000;
+
+export type WorkerServices = Pick<Stores, 'postgres'> & { readonly logger: Logger };
+
+/** Goes on until it is stopped: when the queue's connection is lost, it starts anew. */
+export function startWorker(
+  tasks: TaskList,
+  { postgres, logger }: WorkerServices,
+  liveness: Liveness = LIVENESS,
+): { stop(): Promise<void> } {
+  const pool = connectJobs(postgres, {
+    max: CONNECTIONS,
+    log: (message) => logger.warn({ reason: message }, 'the job queue lost a connection'),
+  });
+  const stopping = new AbortController();
+  let runner: Runner | undefined;
+  const start = async () => {
+    const pulse = startPulse(pool, logger, liveness);
+    try {
+      runner = await runTasks(tasks, { pool, logger, onPool: pulse.register });
+      if (stopping.signal.aborted) await runner.stop();
+      else await runner.promise;
+      if (!stopping.signal.aborted) logger.error('the job worker has ended and is started again');
+    } catch (error) {
+      logger.error({ err: error }, 'the job worker has ended and is started again');
+    } finally {
+      runner = undefined;
+      await pulse.stop();
+    }
+  };
+  const running = (async () => {
+    while (!stopping.signal.aborted) {
+      await start();
+      await wait(AGAIN_AFTER_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
+    }
+  })();
+  return {
+    async stop() {
+      stopping.abort();
+      await runner?.stop().catch((error: unknown) => logger.warn({ err: error }, 'the job worker was stopping'));
+      await running;
+      await pool.end();
+    },
+  };
+}
+
+type RunOptions = { pool: JobsPool; logger: Logger; onPool: (id: string) => void };
+
+function runTasks(taskList: TaskList, { pool, logger, onPool }: RunOptions): Promise<Runner> {
+  const events = new EventEmitter();
+  // Under this name the jobs are locked.
+  events.on('pool:create', ({ workerPool }: { workerPool: { id: string } }) => onPool(workerPool.id));
+  return run({
+    pgPool: pool,
+    taskList,
+    parsedCronItems: [],
+    concurrency: JOBS_AT_ONCE,
+    // The process drains in its own order.
+    noHandleSignals: true,
+    events,
+    logger: queueLogger(logger),
+    // Without a delay, a job that is given back while the database is away would end the process: nobody awaits it there.
+    preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
+  });
+}
+
+/** What the queue says about itself. Failures of jobs are logged by the jobs, with what they were about. */
+function queueLogger(logger: Logger): QueueLogger {
+  return new QueueLogger(() => (level, message, meta) => {
+    if (meta?.failure) return;
+    const ours = ({ error: 'error', warning: 'warn', info: 'debug', debug: 'trace' } as const)[level];
+    logger[ours]({ part: 'jobs' }, message);
+  });
+}
+
+/** The worker's sign of life, and its look after the others. */
+function startPulse(pool: JobsPool, logger: Logger, { beat_ms, dead_after_ms }: Liveness) {
+  let id: string | undefined;
+  let beating = Promise.resolve();
+  const once = async () => {
+    try {
+      if (id !== undefined) await beat(pool, { id, host: hostname(), pid: process.pid });
+      const jobs = await freeLostJobs(pool, dead_after_ms);
+      if (jobs > 0) logger.warn({ jobs }, 'jobs were taken from a worker that died');
+      jobMetrics.freed(jobs);
+      const ended = await endLostRuns(pool);
+      if (ended.length > 0) logger.error({ workflows: ended }, 'workflows were broken off too often');
+    } catch (error) {
+      logger.warn({ err: error }, 'the job worker could not say that it lives');
+    }
+  };
+  const again = () => {
+    beating = beating.then(once);
+  };
+  const timer = setInterval(again, beat_ms);
+  return {
+    register: (worker_id: string) => {
+      id = worker_id;
+      again();
+    },
+    async stop() {
+      clearInterval(timer);
+      await beating;
+      if (id !== undefined) await leave(pool, id).catch(() => undefined); // Seen or not, it is dead soon.
+    },
+  };
+}

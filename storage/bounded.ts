@@ -1,0 +1,46 @@
+/**
+ * Work in a transaction that ends when its signal says so. Without this a statement that waits for a lock, or a process
+ * that has been frozen, would hold the transaction's locks for as long as it likes.
+ */
+import type { Database } from './stores.ts';
+
+export type Bound = {
+  readonly signal: AbortSignal;
+  /** How long the signal gives at most: the server ends the transaction by itself when this process cannot. */
+  readonly timeout_ms: number;
+};
+
+/** Rejects with the signal's reason; what `work` still does then finds its transaction closed. */
+export async function bounded<Result>(
+  { postgres, transaction }: { postgres: Database; transaction: Database },
+  { signal, timeout_ms }: Bound,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  signal.throwIfAborted();
+  const { rows } = await transaction.raw(
+    `select pg_backend_pid() as pid, set_config('statement_timeout', ?, true),
+            set_config('idle_in_transaction_session_timeout', ?, true)`,
+    [String(timeout_ms), String(timeout_ms)],
+  );
+  const over = rejection(signal);
+  try {
+    return await Promise.race([work(), over.promise]);
+  } catch (error) {
+    // Still inside of the transaction, so the connection is ours: end the statement that the rollback would wait for. If
+    // this fails too, the timeout of the statement ends it.
+    if (signal.aborted) await postgres.raw('select pg_cancel_backend(?)', [rows[0].pid]).catch(() => undefined);
+    throw error;
+  } finally {
+    over.forget();
+  }
+}
+
+function rejection(signal: AbortSignal) {
+  let forget = () => {};
+  const promise = new Promise<never>((_, reject) => {
+    const abort = () => reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    forget = () => signal.removeEventListener('abort', abort);
+  });
+  return { promise, forget };
+}

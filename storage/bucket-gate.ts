@@ -1,0 +1,125 @@
+/**
+ * The gate before the pre-aggregated rows. A bucket row holds what several partitions contributed, so whoever takes rows
+ * away to write them anew must know exactly what is in them: it closes the gate, waits until no slice is between the
+ * beginning and the end of its bucket rows, and then every row holds what stands before the partitions' `next_offset`.
+ * The gate is a column in the row of every partition, so that the row's lock orders who closes it and who goes through.
+ *
+ * A rebuild belongs to the partition that met its message in the log and is fenced by its epoch: after a crash the next
+ * owner finds the gate closed in its own name and does the work again. A gate for reading only opens by itself.
+ */
+import { unavailable } from '../core/error.ts';
+import { FencedError, lockGate, readProgress, type SliceState } from './slices.ts';
+import type { Database } from './stores.ts';
+
+export type HeldPartition = { readonly partition: number; readonly epoch: bigint };
+
+const QUIET_WITHIN_MS = 5_000;
+const PAUSE_MS = 10;
+
+/** Closes the gate for the owner of a partition; answers until when an earlier try of it may still write, if one may. */
+export async function closeGate(database: Database, held: HeldPartition): Promise<bigint | null> {
+  const mine = `partition:${held.partition}`;
+  return database.transaction(async (transaction) => {
+    const rows = await lockAll(transaction);
+    const own = rows.find((row) => row.partition === held.partition);
+    if (own?.epoch !== String(held.epoch)) throw new FencedError(held.partition);
+    if (rows.some((row) => isTaken(row, mine))) throw unavailable('the gate of the usage rows');
+    await transaction.raw(`update slices set gate = ? where gate is distinct from ?`, [mine, mine]);
+    return own.gate === mine && own.gate_until !== null ? BigInt(own.gate_until) : null;
+  });
+}
+
+/** From here on rows are taken away and written, until this second of ClickHouse's clock. */
+export async function noteRebuildUntil(database: Database, held: HeldPartition, until_s: number): Promise<void> {
+  const answer = await database.raw(`update slices set gate_until = ? where partition = ? and epoch = ? and gate = ?`, [
+    until_s,
+    held.partition,
+    String(held.epoch),
+    `partition:${held.partition}`,
+  ]);
+  if (answer.rowCount !== 1) throw new FencedError(held.partition);
+}
+
+/** Inside the transaction that finishes the rebuild's slice, which is fenced. */
+export async function openGate(transaction: Database, held: HeldPartition): Promise<void> {
+  await transaction.raw(`update slices set gate = null, gate_until = null, rebuilds = rebuilds + 1 where gate = ?`, [
+    `partition:${held.partition}`,
+  ]);
+}
+
+/** Gives the gate free again when nothing was written behind it. */
+export async function giveGateBack(database: Database, held: HeldPartition): Promise<void> {
+  await database.raw(
+    `update slices set gate = null where gate = ?
+        and not exists (select 1 from slices where gate = ? and gate_until is not null)`,
+    [`partition:${held.partition}`, `partition:${held.partition}`],
+  );
+}
+
+/** The progress of all partitions at a moment at which none of them writes bucket rows, `own` aside. */
+export async function untilQuiet(database: Database, own?: number): Promise<SliceState[]> {
+  const until = performance.now() + QUIET_WITHIN_MS;
+  for (;;) {
+    const progress = await readProgress(database);
+    if (progress.every((state) => state.phase !== 'buckets' || state.partition === own)) return progress;
+    if (performance.now() > until) throw unavailable('the usage rows (a slice is being written)');
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}
+
+/** Inside a transaction: nobody closes the gate before its end. */
+export async function isGateOpen(transaction: Database): Promise<boolean> {
+  return (await lockAll(transaction)).every((row) => !isTaken(row, ''));
+}
+
+/** Reads with the gate closed, so that what is read fits the progress to the event. Writes must not be made here. */
+export async function withGateForReading<T>(
+  database: Database,
+  { name, seconds_max }: { name: string; seconds_max: number },
+  read: (progress: SliceState[]) => Promise<T>,
+): Promise<T> {
+  const mine = `reading:${name}`;
+  await untilClosed(database, mine, seconds_max);
+  try {
+    const value = await read(await untilQuiet(database));
+    const { rows } = await database.raw(`select count(*)::int as held from slices where gate = ?`, [mine]);
+    if (rows[0].held === 0) throw unavailable('the gate of the usage rows (the reading took too long)');
+    return value;
+  } finally {
+    await database.raw(`update slices set gate = null, gate_until = null where gate = ?`, [mine]);
+  }
+}
+
+async function untilClosed(database: Database, mine: string, seconds_max: number): Promise<void> {
+  for (let tries = 0; ; tries++) {
+    const closed = await database.transaction(async (transaction) => {
+      const rows = await lockAll(transaction);
+      if (rows.some((row) => isTaken(row, mine))) return false;
+      await transaction.raw(`update slices set gate = ?, gate_until = extract(epoch from now())::bigint + ?`, [
+        mine,
+        seconds_max,
+      ]);
+      return true;
+    });
+    if (closed) return;
+    if (tries * PAUSE_MS > QUIET_WITHIN_MS) throw unavailable('the gate of the usage rows');
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}
+
+type GateRow = { partition: number; epoch: string; gate: string | null; gate_until: string | null; now_s: string };
+
+async function lockAll(transaction: Database): Promise<GateRow[]> {
+  await lockGate(transaction);
+  const { rows } = await transaction.raw(
+    `select partition, epoch, gate, gate_until, extract(epoch from now())::bigint as now_s
+       from slices order by partition for update`,
+  );
+  return rows;
+}
+
+/** A gate for reading whose time is over holds nobody up: its reader finds that it has lost it. */
+function isTaken({ gate, gate_until, now_s }: GateRow, mine: string): boolean {
+  if (gate === null || gate === mine) return false;
+  return !(gate.startsWith('reading:') && Number(gate_until) < Number(now_s));
+}

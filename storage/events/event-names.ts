@@ -1,0 +1,42 @@
+/** Which events there are at all, before anything is measured. */
+import { z } from 'zod';
+import { question } from '../clickhouse.ts';
+
+/** The names of the events that these customers sent in a range. */
+export const eventNamesOf = question({
+  name: 'event names of customers',
+  sql: `select distinct event_name from current_events
+         where tenant_id = {tenant_id:String} and environment_id = {environment_id:String}
+           and external_customer_id in {customers:Array(String)}
+           and timestamp >= fromUnixTimestamp64Micro({start_us:Int64}, 'UTC')
+           and timestamp < fromUnixTimestamp64Micro({end_us:Int64}, 'UTC')`,
+  params: z.object({
+    tenant_id: z.string(),
+    environment_id: z.string(),
+    customers: z.array(z.string()),
+    start_us: z.number(),
+    end_us: z.number(),
+  }),
+  row: z.object({ event_name: z.string() }),
+});
+
+/** The next customers, in order of their external ids, who sent one of these events in a range. */
+export const customersWithEvents = question({
+  name: 'customers with events',
+  sql: `select distinct external_customer_id from current_events
+         where tenant_id = {tenant_id:String} and environment_id = {environment_id:String}
+           and event_name in {event_names:Array(String)} and external_customer_id > {after:String}
+           and timestamp >= fromUnixTimestamp64Micro({start_us:Int64}, 'UTC')
+           and timestamp < fromUnixTimestamp64Micro({end_us:Int64}, 'UTC')
+         order by external_customer_id limit {limit:UInt32}`,
+  params: z.object({
+    tenant_id: z.string(),
+    environment_id: z.string(),
+    event_names: z.array(z.string()),
+    after: z.string(),
+    start_us: z.number(),
+    end_us: z.number(),
+    limit: z.int(),
+  }),
+  row: z.object({ external_customer_id: z.string() }),
+});

@@ -1,0 +1,179 @@
+/**
+ * The event log on Apache Kafka: one topic, made by us, one message per record, acknowledged by all in-sync replicas. The
+ * stores decide where a partition is read from; Kafka is a log and not the archive (ARCHITECTURE.md, "The log").
+ */
+import type { Logger } from 'pino';
+import { unavailable } from '../../core/error.ts';
+import { KafkaAdmin } from './kafka-admin.ts';
+import { KafkaAppender } from './kafka-appender.ts';
+import { type KafkaConnection, kafkaClient } from './kafka-client.ts';
+import { KafkaConsumer } from './kafka-consumer.ts';
+import type { EventLog, LogConsumer, LogEntry, PartitionHandler, PartitionLag } from './log.ts';
+
+export type KafkaLogOptions = KafkaConnection & {
+  readonly topic_prefix: string;
+  /** Of a topic that is made now; one that is there keeps what it has. */
+  readonly partition_count: number;
+  readonly replication: number;
+  readonly retention_hours: number;
+  readonly append_timeout_ms: number;
+  readonly queued_bytes_max?: number;
+  readonly linger_ms?: number;
+  /** What one batch of a partition holds, about. */
+  readonly batch_bytes_max?: number;
+  /** A worker that is silent for so long has lost its partitions. */
+  readonly session_timeout_ms?: number;
+  /** How long the first start waits for Kafka. */
+  readonly open_timeout_ms?: number;
+  readonly onFatal?: (error: Error) => void;
+};
+
+/** A worker that dies is taken over within 15 s: this, a heartbeat of the others, and the reading of what it knew. */
+const SESSION_TIMEOUT_MS = 9_000;
+const READ_TIMEOUT_MS = 10_000;
+const ASK_TIMEOUT_MS = 2_500;
+
+export async function openKafkaLog(options: KafkaLogOptions): Promise<KafkaLog> {
+  const admin = new KafkaAdmin(() => kafkaClient(options, { requestTimeout: ASK_TIMEOUT_MS }));
+  const { partition_count, replication, retention_hours } = options;
+  const wanted = { topic: topicOf(options), partition_count, replication, retention_hours };
+  try {
+    const made = await untilAnswered(() => admin.prepareTopic(wanted), options.open_timeout_ms ?? 30_000);
+    if (made !== partition_count)
+      options.logger?.info({ topic: wanted.topic, partitions: made }, 'the event log keeps the partitions it was made with');
+    const log = new KafkaLog({ ...options, partition_count: made }, admin);
+    await log.connect();
+    return log;
+  } catch (error) {
+    await admin.close();
+    throw error;
+  }
+}
+
+function topicOf({ topic_prefix }: Pick<KafkaLogOptions, 'topic_prefix'>): string {
+  return `${topic_prefix}.events`;
+}
+
+export class KafkaLog implements EventLog {
+  readonly partition_count: number;
+  readonly #options: KafkaLogOptions;
+  readonly #topic: string;
+  readonly #group: string;
+  readonly #admin: KafkaAdmin;
+  readonly #appender: KafkaAppender;
+  readonly #consumers = new Set<KafkaConsumer>();
+  readonly #lag: () => Promise<PartitionLag[]>;
+  readonly #ping: () => Promise<void>;
+
+  constructor(options: KafkaLogOptions, admin: KafkaAdmin) {
+    this.partition_count = options.partition_count;
+    this.#options = options;
+    this.#topic = topicOf(options);
+    this.#group = `${options.topic_prefix}.pipeline`;
+    this.#admin = admin;
+    this.#appender = new KafkaAppender({
+      topic: this.#topic,
+      partition_count: options.partition_count,
+      append_timeout_ms: options.append_timeout_ms,
+      ...(options.queued_bytes_max === undefined ? {} : { queued_bytes_max: options.queued_bytes_max }),
+      client: (requestTimeout) => kafkaClient(options, { requestTimeout, retry: { retries: 1, initialRetryTime: 50 } }),
+    });
+    this.#lag = shared(() => admin.lag(this.#topic, this.#group));
+    this.#ping = shared(() => admin.ping(this.#topic));
+  }
+
+  /** Bytes of appends that are not durable yet. */
+  get queued_bytes(): number {
+    return this.#appender.queued_bytes;
+  }
+
+  async connect(): Promise<void> {
+    await this.#appender.connect();
+  }
+
+  append(entries: readonly LogEntry[]): Promise<void> {
+    return this.#appender.append(entries);
+  }
+
+  async consume(handler: PartitionHandler): Promise<LogConsumer> {
+    const options = this.#options;
+    const consumer = new KafkaConsumer(handler, {
+      topic: this.#topic,
+      group_id: this.#group,
+      session_timeout_ms: options.session_timeout_ms ?? SESSION_TIMEOUT_MS,
+      linger_ms: options.linger_ms ?? 250,
+      batch_bytes_max: options.batch_bytes_max ?? 8 * 1024 * 1024,
+      logger: options.logger,
+      client: () => kafkaClient(options, { requestTimeout: READ_TIMEOUT_MS }),
+      bounds: () => this.#admin.bounds(this.#topic),
+      onFatal: options.onFatal ?? endProcess,
+    });
+    this.#consumers.add(consumer);
+    try {
+      await consumer.start();
+    } catch (error) {
+      await consumer.stop();
+      this.#consumers.delete(consumer);
+      throw unavailable('the event log', error);
+    }
+    return {
+      stop: async () => {
+        this.#consumers.delete(consumer);
+        await consumer.stop();
+      },
+    };
+  }
+
+  lag(): Promise<PartitionLag[]> {
+    return this.#lag();
+  }
+
+  ping(): Promise<void> {
+    return this.#ping();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#consumers].map((consumer) => consumer.stop()));
+    await this.#appender.close();
+    await this.#admin.close();
+  }
+}
+
+/**
+ * Any number of askers cost one question at a time: who comes while one is asked waits for the next, so that no answer is
+ * older than its asking.
+ */
+export function shared<Answer>(ask: () => Promise<Answer>): () => Promise<Answer> {
+  let asking: Promise<unknown> = Promise.resolve();
+  let next: Promise<Answer> | null = null;
+  return () => {
+    next ??= asking
+      .catch(() => {})
+      .then(() => {
+        next = null;
+        const answer = ask();
+        asking = answer;
+        return answer;
+      });
+    return next;
+  };
+}
+
+async function untilAnswered<Answer>(ask: () => Promise<Answer>, patience_ms: number): Promise<Answer> {
+  const until = performance.now() + patience_ms;
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (performance.now() > until) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+  }
+}
+
+/** Nobody handles it: the process ends with its stack, and whoever watches over it starts another. */
+function endProcess(error: Error): void {
+  setImmediate(() => {
+    throw error;
+  });
+}

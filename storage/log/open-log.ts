@@ -1,0 +1,46 @@
+/** Which log it is: Kafka when its brokers are configured, a table in Postgres when not. */
+import type { Knex } from 'knex';
+import type { Logger } from 'pino';
+import type { Config } from '../../config.ts';
+import { openEmbeddedLog } from './embedded.ts';
+import { openKafkaLog } from './kafka.ts';
+import type { EventLog } from './log.ts';
+
+/** Of a topic that is made without a wish: enough for a dozen workers, and no burden for one. */
+const KAFKA_PARTITIONS = 12;
+
+export type LogParts = { readonly postgres: Knex; readonly logger: Logger };
+
+export function openLog(config: Config, { postgres, logger }: LogParts): Promise<EventLog> {
+  const partitions: number | undefined = config.LOG_PARTITIONS;
+  if (config.KAFKA_BROKERS === undefined) {
+    return openEmbeddedLog(postgres, {
+      partition_count: partitions ?? 1,
+      append_timeout_ms: config.LOG_APPEND_TIMEOUT_MS,
+      batch_events_max: config.SLICE_EVENTS_MAX,
+      linger_ms: config.SLICE_WAIT_MS,
+      // The lock on the data directory says that no other process works on an embedded Postgres.
+      sole_owner: config.DATABASE_URL === undefined,
+    });
+  }
+  return openKafkaLog({
+    brokers: config.KAFKA_BROKERS.split(',').map((broker) => broker.trim()),
+    ssl: config.KAFKA_SSL,
+    sasl: saslOf(config),
+    logger: logger.child({ part: 'kafka' }),
+    topic_prefix: config.KAFKA_TOPIC_PREFIX,
+    partition_count: partitions ?? KAFKA_PARTITIONS,
+    replication: config.KAFKA_REPLICATION,
+    retention_hours: config.KAFKA_RETENTION_HOURS,
+    append_timeout_ms: config.LOG_APPEND_TIMEOUT_MS,
+    linger_ms: config.SLICE_WAIT_MS,
+  });
+}
+
+function saslOf(config: Config) {
+  const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = config;
+  if (mechanism === undefined) return undefined;
+  if (username === undefined || password === undefined)
+    throw new Error('configuration: KAFKA_SASL_MECHANISM needs KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD');
+  return { mechanism, username, password };
+}

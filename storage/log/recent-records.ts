@@ -1,0 +1,44 @@
+/**
+ * Records that this process has just made durable, kept until its own consumer takes them: reading them back from Postgres
+ * would cost more than writing them did. They are handed on only where they continue what was consumed without a gap
+ * (offsets of a partition have none), so the log's order is never guessed; everything else is read from the table.
+ */
+import type { LogRecord } from './log.ts';
+
+const KEPT_BYTES_MAX = 64 * 1024 * 1024;
+const TAKEN_BYTES_MAX = 64 * 1024 * 1024;
+
+export class RecentRecords {
+  #records: LogRecord[] = [];
+  #bytes = 0;
+
+  /** Kept if it stands right behind the last one, and there is room; a later one then finds a gap, and starts anew once these are gone. */
+  add(record: LogRecord): void {
+    const last = this.#records.at(-1);
+    if (last && record.offset !== last.offset + 1n) return;
+    if (this.#bytes + record.body.length > KEPT_BYTES_MAX) return;
+    this.#records.push(record);
+    this.#bytes += record.body.length;
+  }
+
+  /** The records from `offset` on, as many as hold about so many events; none if the one at `offset` is not here. */
+  take(offset: bigint, eventsMax: number): LogRecord[] {
+    let from = 0;
+    while (from < this.#records.length && this.#records[from]!.offset < offset) from++;
+    let to = from;
+    if (this.#records[from]?.offset === offset) {
+      for (
+        let events = 0, bytes = 0;
+        to < this.#records.length && events < eventsMax && bytes < TAKEN_BYTES_MAX;
+        to++
+      ) {
+        events += this.#records[to]!.event_count;
+        bytes += this.#records[to]!.body.length;
+      }
+    }
+    const taken = this.#records.slice(from, to);
+    for (const gone of this.#records.slice(0, to)) this.#bytes -= gone.body.length;
+    this.#records = this.#records.slice(to);
+    return taken;
+  }
+}

@@ -1,0 +1,13 @@
+/** Table `workflow_runs`. */
+import type { WorkflowRun } from '../../core/catalogue/workflow.ts';
+import { ScopedModel } from './model.ts';
+
+export interface WorkflowRunModel extends WorkflowRun {}
+
+export class WorkflowRunModel extends ScopedModel {
+  static override tableName = 'workflow_runs';
+  static override recordName = 'workflow';
+  static override get jsonAttributes() {
+    return ['result', 'error'];
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * What the bucket rows of a meter must be, computed from the raw events alone: for back-fills, rebuilds and audits. One UTC
+ * day at a time, because no row is longer than that.
+ */
+import { type CompiledMeter, compileMeter, measure } from '../../core/metering/compiled-meter.ts';
+import { matches } from '../../core/metering/match.ts';
+import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
+import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
+import { US_PER_DAY } from '../../core/metering/timestamp.ts';
+import type { Scope } from '../../core/scope.ts';
+import { countRawEvents, daysOfRawEvents, rawEvents, type RawEventsWanted } from '../events/raw-events.ts';
+import { barriersOf, currentVersions } from '../meter-versions.ts';
+import type { Stores } from '../stores.ts';
+
+/** A meter as it is counted into rows: its version, and before which offsets its events stand. */
+export type Counted = Scope & {
+  readonly meter_id: string;
+  readonly version: number;
+  readonly meter: CompiledMeter;
+  readonly before: ReadonlyMap<number, bigint>;
+};
+
+export type DayWanted = {
+  /** Days since 1970, in UTC. */
+  readonly day: number;
+  /** All customers when absent. */
+  readonly external_customer_ids?: readonly string[] | undefined;
+  readonly part?: { readonly index: number; readonly of: number } | undefined;
+};
+
+export function countedBy(
+  version: Scope & { meter_id: string; version: number; definition: MeterDefinition | null },
+  before: ReadonlyMap<number, bigint>,
+): Counted {
+  const { tenant_id, environment_id, meter_id } = version;
+  if (version.definition === null) throw new Error(`meter ${meter_id} has no definition`);
+  return { tenant_id, environment_id, meter_id, version: version.version, meter: compileMeter(version.definition), before };
+}
+
+/**
+ * The version whose rows answer questions, if they do: not while its past is still being counted. `settling` is a version
+ * that is about to.
+ */
+export async function countedNow(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  asked: { meter_id: string; before: ReadonlyMap<number, bigint>; settling?: number | undefined },
+): Promise<Counted | undefined> {
+  const { meter_id, before, settling } = asked;
+  const versions = await currentVersions(postgres, scope, meter_id);
+  if (!versions || (versions.counting.state !== 'live' && versions.counting.version !== settling)) return undefined;
+  const { newest, counting } = versions;
+  const stop = newest === counting ? new Map<number, bigint>() : await barriersOf(postgres, newest);
+  const until = [...before].map(([partition, offset]) => {
+    const end = stop.get(partition);
+    return [partition, end !== undefined && end < offset ? end : offset] as const;
+  });
+  return countedBy(counting, new Map(until));
+}
+
+export async function recountDay({ clickhouse }: Pick<Stores, 'clickhouse'>, counted: Counted, wanted: DayWanted): Promise<BucketRow[]> {
+  const { meter } = counted;
+  const aggregator = new BucketAggregator();
+  for await (const event of rawEvents(clickhouse, rawWanted(counted, wanted))) {
+    if (!matches(meter, event.properties)) continue;
+    const contribution = measure(meter, event);
+    if (contribution.unusable === undefined) aggregator.add(counted, meter, contribution);
+  }
+  return aggregator.drain();
+}
+
+export async function daysWithEvents({ clickhouse }: Pick<Stores, 'clickhouse'>, counted: Counted): Promise<number[]> {
+  return daysOfRawEvents(clickhouse, { ...scopeOf(counted), event_name: counted.meter.event_name, before: counted.before });
+}
+
+export async function eventsOfDay({ clickhouse }: Pick<Stores, 'clickhouse'>, counted: Counted, day: number): Promise<number> {
+  const doubts = [...counted.before].map(([partition, to]) => ({ partition, from: 0n, to }));
+  return countRawEvents(clickhouse, { ...rawWanted(counted, { day }), doubts });
+}
+
+function rawWanted(counted: Counted, { day, external_customer_ids, part }: DayWanted): RawEventsWanted {
+  return {
+    ...scopeOf(counted),
+    event_name: counted.meter.event_name,
+    before: counted.before,
+    ranges: [[day * US_PER_DAY, (day + 1) * US_PER_DAY]],
+    ...(external_customer_ids ? { external_customer_ids } : {}),
+    ...(part ? { part } : {}),
+  };
+}
+
+function scopeOf({ tenant_id, environment_id }: Scope): Scope {
+  return { tenant_id, environment_id };
+}

@@ -1,0 +1,230 @@
+/** The log on a real Kafka keeps the promises of every log, and some of its own. */
+import { createRequire } from 'node:module';
+import { expect } from 'chai';
+import type { EventLog } from '../../storage/log/log.ts';
+import { shares } from '../../storage/log/kafka-assigner.ts';
+import { guardIdleConnections, kafkaClient } from '../../storage/log/kafka-client.ts';
+import { type KafkaLogOptions, openKafkaLog, shared } from '../../storage/log/kafka.ts';
+import { entry, eventually, type LogUnderTest, logContract, type OpenOptions, Reader, settled, textOf } from '../storage/log/contract.ts';
+import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
+
+let topics = 0;
+
+function optionsFor(kafka: TestKafka, more: Partial<KafkaLogOptions> = {}): KafkaLogOptions {
+  return {
+    brokers: kafka.brokers.split(','),
+    topic_prefix: `test${++topics}`,
+    partition_count: 3,
+    replication: 1,
+    retention_hours: 24,
+    append_timeout_ms: 5_000,
+    session_timeout_ms: 6_000,
+    linger_ms: 20,
+    ...more,
+  };
+}
+
+describe('the log on one broker', function () {
+  this.timeout(90_000);
+  let kafka: TestKafka;
+
+  before(async function () {
+    this.timeout(180_000);
+    kafka = await startKafka({ brokers: 1 });
+  });
+  after(() => kafka.wipe());
+
+  const newLog = async (partition_count: number): Promise<LogUnderTest> => {
+    const options = optionsFor(kafka, { partition_count });
+    return {
+      open: (more: OpenOptions = {}): Promise<EventLog> => openKafkaLog({ ...options, ...more }),
+      goAway: () => kafka.kill(),
+      comeBack: () => kafka.restart(),
+      hang: async () => kafka.pause(),
+      goOn: async () => kafka.resume(),
+      close: async () => {},
+    };
+  };
+  logContract(newLog);
+
+  it('makes its topic with the partitions and the settings that were asked for, once', async () => {
+    const options = optionsFor(kafka, { partition_count: 5, retention_hours: 3 });
+    const logs = await Promise.all([openKafkaLog(options), openKafkaLog(options), openKafkaLog(options)]);
+    const other = await openKafkaLog({ ...options, partition_count: 9 });
+    expect([...logs, other].map((log) => log.partition_count)).to.deep.equal([5, 5, 5, 5]);
+    await Promise.all([...logs, other].map((log) => log.close()));
+    const admin = kafkaClient(options).admin();
+    await admin.connect();
+    const { resources } = await admin.describeConfigs({
+      includeSynonyms: false,
+      resources: [{ type: 2, name: `${options.topic_prefix}.events` }],
+    });
+    await admin.disconnect();
+    const settings = new Map(resources[0]!.configEntries.map(({ configName, configValue }) => [configName, configValue]));
+    expect(settings.get('retention.ms')).to.equal(String(3 * 3_600_000));
+    expect(settings.get('message.timestamp.type')).to.equal('LogAppendTime');
+    expect(settings.get('min.insync.replicas')).to.equal('1');
+  });
+
+  it('says so when retention has taken what the stores do not have yet, and steps over nothing', async () => {
+    const options = optionsFor(kafka, { partition_count: 1 });
+    const log = await openKafkaLog(options);
+    await log.append(['a', 'b', 'c', 'd'].map((text) => entry(0, text)));
+    const admin = kafkaClient(options).admin();
+    await admin.connect();
+    await admin.fetchTopicOffsets(`${options.topic_prefix}.events`); // kafkajs must have heard of the topic.
+    await admin.deleteTopicRecords({ topic: `${options.topic_prefix}.events`, partitions: [{ partition: 0, offset: '3' }] });
+    await admin.disconnect();
+    const reader = new Reader({ from: new Map([[0, 1n]]) });
+    const consumer = await log.consume(reader);
+    await reader.until(() => reader.errors.length >= 2);
+    expect(String(reader.errors[0])).to.include('the stores are at offset 1, but the log begins at offset 3');
+    expect(reader.records).to.deep.equal([]);
+    await consumer.stop();
+    const ahead = new Reader({ from: new Map([[0, 9n]]) });
+    const another = await log.consume(ahead);
+    await ahead.until(() => ahead.errors.length >= 1);
+    expect(String(ahead.errors[0])).to.include('the stores are at offset 9, but the log ends at offset 4');
+    await another.stop();
+    await log.close();
+  });
+
+  it('takes a body of 8 MiB, and many of them at once', async () => {
+    const options = optionsFor(kafka, { partition_count: 2, append_timeout_ms: 30_000 });
+    const log = await openKafkaLog(options);
+    const large = { body: Buffer.alloc(8 * 1024 * 1024, 'x') };
+    await Promise.all([log.append([entry(0, '', large), entry(1, '', large), entry(0, '', large)]), log.append([entry(1, '', large)])]);
+    const reader = new Reader();
+    const consumer = await log.consume(reader);
+    await reader.until(() => reader.records.length === 4);
+    expect(reader.records.every((record) => record.body.equals(large.body))).to.equal(true);
+    const refused = await log.append([entry(0, '', { body: Buffer.alloc(8 * 1024 * 1024 + 1) })]).catch((error: Error) => error);
+    expect(refused).to.be.an('error').with.property('message').that.includes('8388608 bytes at most');
+    await consumer.stop();
+    await log.close();
+  });
+});
+
+describe('the log on three brokers', function () {
+  this.timeout(180_000);
+  let kafka: TestKafka;
+
+  before(async () => {
+    kafka = await startKafka({ brokers: 3 });
+  });
+  after(() => kafka.wipe());
+
+  it('loses nothing that it has acknowledged while each broker is killed and restarted, and then all at once', async () => {
+    const options = optionsFor(kafka, { replication: 3, partition_count: 6, append_timeout_ms: 3_000 });
+    const log = await openKafkaLog(options);
+    const reader = new Reader();
+    const consumer = await log.consume(reader);
+    const acknowledged: string[] = [];
+    let sent = 0;
+    let sending = true;
+    const producers = [0, 1, 2].map(async () => {
+      while (sending) {
+        const entries = Array.from({ length: 12 }, (_, index) => entry(index % 6, `event ${sent++}`));
+        const isDurable = await log.append(entries).then(
+          () => true,
+          () => false,
+        );
+        if (isDurable) acknowledged.push(...entries.map((each) => (JSON.parse(each.body.toString()) as [string])[0]));
+      }
+    });
+    const progress = async () => {
+      const wanted = acknowledged.length + 60;
+      await eventually(async () => {
+        if (acknowledged.length < wanted) throw new Error('nothing is acknowledged');
+      });
+    };
+    for (const id of [1, 2, 3]) {
+      await kafka.kill(id);
+      await progress();
+      await kafka.restart(id);
+      await progress();
+    }
+    await kafka.kill();
+    await kafka.restart();
+    await progress();
+    sending = false;
+    await Promise.all(producers);
+    await settled(log);
+    const seen = new Set(reader.records.map(textOf));
+    expect(acknowledged.filter((text) => !seen.has(text))).to.deep.equal([]);
+    expect(acknowledged.length).to.be.above(400);
+    await consumer.stop();
+    await log.close();
+  });
+});
+
+describe('what kafkajs needs from us', () => {
+  it('has the function that the guard against the idle spin replaces, and it is replaced', () => {
+    const queue = createRequire(import.meta.url)('kafkajs/src/network/requestQueue') as {
+      prototype: { scheduleCheckPendingRequests: unknown; checkPendingRequests: unknown };
+    };
+    guardIdleConnections();
+    const { scheduleCheckPendingRequests, checkPendingRequests } = queue.prototype;
+    expect(scheduleCheckPendingRequests).to.be.a('function').with.property('name', 'guarded');
+    expect(String(checkPendingRequests)).to.include('this.scheduleCheckPendingRequests()');
+  });
+
+  it('plans no timer for an empty queue, and one for a full or throttled one', () => {
+    const Queue = createRequire(import.meta.url)('kafkajs/src/network/requestQueue') as new (options: object) => {
+      pending: unknown[];
+      throttledUntil: number;
+      throttleCheckTimeoutId: unknown;
+      scheduleCheckPendingRequests(): void;
+      destroy(): void;
+    };
+    const planned = (change: (queue: InstanceType<typeof Queue>) => void) => {
+      const queue = new Queue({ logger: {}, clientId: '', broker: '' });
+      change(queue);
+      queue.scheduleCheckPendingRequests();
+      const isPlanned = queue.throttleCheckTimeoutId !== null;
+      queue.destroy();
+      return isPlanned;
+    };
+    expect(planned(() => {})).to.equal(false);
+    expect(planned((queue) => queue.pending.push({}))).to.equal(true);
+    expect(planned((queue) => (queue.throttledUntil = Date.now() + 60_000))).to.equal(true);
+  });
+});
+
+describe('the shares of a group', () => {
+  const twelve = Array.from({ length: 12 }, (_, index) => index);
+  const cases: [string, Record<string, number[]>, Record<string, number[]>][] = [
+    ['one takes all', { a: [] }, { a: twelve }],
+    ['two who come together', { a: [], b: [] }, { a: [0, 2, 4, 6, 8, 10], b: [1, 3, 5, 7, 9, 11] }],
+    ['a third joins: who has, keeps what its share allows', { a: [0, 2, 4, 6, 8, 10], b: [1, 3, 5, 7, 9, 11], c: [] }, { a: [0, 2, 4, 6], b: [1, 3, 5, 7], c: [8, 9, 10, 11] }],
+    ['one has gone: nobody else loses any', { a: [0, 2, 4, 6], c: [8, 9, 10, 11] }, { a: [0, 2, 4, 6, 1, 5], c: [8, 9, 10, 11, 3, 7] }],
+    ['two claim the same, and what is not there any more', { a: [0, 1, 99], b: [0, 1] }, { a: [0, 1, 4, 6, 8, 10], b: [2, 3, 5, 7, 9, 11] }],
+  ];
+  for (const [what, claims, expected] of cases) {
+    it(what, () => {
+      const given = shares(twelve, new Map(Object.entries(claims)));
+      expect(Object.fromEntries([...given].map(([member, share]) => [member, [...share].sort((a, b) => a - b)]))).to.deep.equal(
+        Object.fromEntries(Object.entries(expected).map(([member, share]) => [member, [...share].sort((a, b) => a - b)])),
+      );
+    });
+  }
+});
+
+describe('a shared question', () => {
+  it('is asked once for all who wait, and again for who came while it was asked', async () => {
+    let asked = 0;
+    const answers: ((value: number) => void)[] = [];
+    const ask = shared(() => new Promise<number>((resolve) => (answers.push(resolve), asked++)));
+    const tick = () => new Promise((resolve) => setImmediate(resolve));
+    const first = [ask(), ask()];
+    await tick();
+    const second = [ask(), ask()];
+    expect(asked).to.equal(1);
+    answers[0]!(1);
+    expect(await Promise.all(first)).to.deep.equal([1, 1]);
+    await tick();
+    answers[1]!(2);
+    expect(await Promise.all(second)).to.deep.equal([2, 2]);
+    expect(asked).to.equal(2);
+  });
+});

@@ -1,0 +1,18 @@
+/** A scheduler in a process of its own, to be killed: `worker-process.ts <postgres url> <clickhouse url> <now>`. */
+import { pino } from 'pino';
+import { readConfig } from '../../config.ts';
+import { startScheduler } from '../../scheduler/main.ts';
+import { connectClickHouse } from '../../storage/clickhouse.ts';
+import { openEmbeddedLog } from '../../storage/log/embedded.ts';
+import { connectPostgres } from '../../storage/postgres.ts';
+
+const [postgres_url = '', clickhouse_url = '', now = ''] = process.argv.slice(2);
+const postgres = connectPostgres(postgres_url);
+const config = readConfig({});
+const log = await openEmbeddedLog(postgres, {
+  partition_count: config.LOG_PARTITIONS,
+  append_timeout_ms: config.LOG_APPEND_TIMEOUT_MS,
+});
+const stores = { postgres, clickhouse: connectClickHouse(clickhouse_url), log };
+startScheduler({ ...stores, config, logger: pino({ level: 'warn' }) }, { clock: () => new Date(now) });
+process.stdout.write('started\n');

@@ -1,0 +1,259 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { register } from 'prom-client';
+import { tryComputation } from '../../actions/compute-later.ts';
+import { startScheduler } from '../../scheduler/main.ts';
+import { migratePostgres } from '../../sql/migrate.ts';
+import { connectPostgres } from '../../storage/postgres.ts';
+import type { Transaction } from '../../storage/stores.ts';
+import { testStores } from '../support/stores.ts';
+import { until } from '../support/until.ts';
+import { startWorld, usage, type World } from '../support/world.ts';
+
+const QUICK = { beat_ms: 200, dead_after_ms: 1_500 };
+
+describe('the job worker', () => {
+  let world: World;
+  let stops: (() => Promise<unknown>)[];
+
+  before(async () => {
+    world = await startWorld();
+    await world.meter('calls');
+    await world.plan('Calls', [usage('calls', '2')]);
+  });
+  after(() => world.stop());
+  beforeEach(() => {
+    stops = [];
+  });
+  afterEach(async () => {
+    for (const stop of stops.reverse()) await stop();
+  });
+
+  /** A draft of a closed month with this many calls. */
+  async function draft(customer: string, calls: number) {
+    await world.on('2026-01-01', () => world.subscribe(customer, 'Calls'));
+    await world.on('2026-01-10', () => world.use(customer, 'calls', calls));
+    await world.on('2026-02-01');
+    const [invoice] = await world.invoices(customer);
+    return invoice as { id: string; version: number; total: string };
+  }
+  async function compute(id: string): Promise<{ workflow_id: string; run_id: string }> {
+    const answer = await world.api.request('POST', `/invoices/${id}/compute`);
+    expect(answer.status, answer.text).to.equal(202);
+    return answer.body;
+  }
+  const schedule = () => {
+    const scheduler = startScheduler(world.api.services, { clock: () => world.now, liveness: QUICK });
+    stops.push(() => scheduler.stop());
+    return scheduler;
+  };
+  const state = async ({ workflow_id, run_id }: { workflow_id: string; run_id: string }) => {
+    const { status, close_time, failed_activities } = await world.get(`/workflows/${workflow_id}/${run_id}/summary`);
+    const { message } = await world.get(`/tasks/result?workflow_id=${workflow_id}`);
+    const [{ attempt }] = await world.api.services.postgres('workflow_runs').where({ id: workflow_id });
+    return { status, close_time, failed_activities, message, attempt };
+  };
+  const ended = (run: { workflow_id: string; run_id: string }) =>
+    until('the workflow has ended', async () => {
+      const now = await state(run);
+      return now.status !== 'Running' && now;
+    });
+
+  it('computes an invoice in the background: the ids of the answer lead to its end', async () => {
+    const { id, version } = await draft('acme', 5);
+    const run = await compute(id);
+    expect(await state(run)).to.include({ status: 'Running', close_time: null, message: 'Running', attempt: 0 });
+    expect((await world.get(`/invoices/${id}`)).version).to.equal(version);
+    schedule();
+    expect(await ended(run)).to.include({
+      status: 'Completed',
+      message: 'Completed',
+      failed_activities: 0,
+      attempt: 1,
+    });
+    expect(await world.get(`/invoices/${id}`)).to.include({ version: version + 1, total: '10' });
+    expect(await register.getSingleMetricAsString('farthing_jobs_total')).to.match(
+      /farthing_jobs_total\{task="compute-invoice",outcome="completed"\} [1-9]/,
+    );
+  });
+
+  it('tries again what may pass, and says why it failed', async () => {
+    const { id } = await draft('tried', 3);
+    const { clickhouse } = world.api.services;
+    await clickhouse.command({ query: 'RENAME TABLE usage_buckets TO usage_buckets_away' });
+    const run = await compute(id);
+    schedule();
+    try {
+      const failed = await until('a try has failed', async () => {
+        const now = await state(run);
+        return now.message !== 'Running' && now;
+      });
+      expect(failed).to.include({ status: 'Running', close_time: null, attempt: 1 });
+      expect(failed.message).to.match(/^Running: try 1 failed: .+; it is tried again$/);
+    } finally {
+      await clickhouse.command({ query: 'RENAME TABLE usage_buckets_away TO usage_buckets' });
+    }
+    const last = await ended(run);
+    expect(last).to.include({ status: 'Completed', message: 'Completed' });
+    expect(last.attempt).to.be.greaterThan(1);
+    expect(world.api.logged()).to.contain('a try of a job failed');
+  });
+
+  it('does not try again what the rules forbid', async () => {
+    const { id } = await draft('final', 1);
+    const run = await compute(id);
+    await world.finalize();
+    schedule();
+    expect(await ended(run)).to.include({
+      status: 'Failed',
+      message: 'Failed: an invoice that is FINALIZED cannot be computed',
+      failed_activities: 1,
+      attempt: 1,
+    });
+  });
+
+  it('ends a computation that takes too long, and its locks with it', async () => {
+    const { id, version } = await draft('slow', 1);
+    const { workflow_id } = await compute(id);
+    const { services, scope } = world.api;
+    const release = await lockInvoice(id);
+    const attempt = { attempt: 8, is_last: true, clock: () => world.now, timeout_ms: 300 };
+    const thrown = await tryComputation(
+      services,
+      { ...scope, workflow_id },
+      { ...attempt, signal: AbortSignal.timeout(300) },
+    ).catch((error: Error) => error);
+    expect((thrown as Error).name).to.equal('TimeoutError');
+    const waiting = await services.postgres.raw(
+      `select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    );
+    expect(waiting.rows).to.deep.equal([]);
+    await release();
+    const [run] = await services.postgres('workflow_runs').where({ id: workflow_id });
+    expect(run).to.deep.include({
+      workflow_status: 'TimedOut',
+      attempt: 8,
+      error: { code: 'timeout', message: 'it took longer than it may' },
+    });
+    expect((await world.get(`/invoices/${id}`)).version).to.equal(version);
+  });
+
+  it('takes over the job of a worker that was killed in the middle of it', async () => {
+    const { id, version } = await draft('killed', 7);
+    const release = await lockInvoice(id);
+    const child = await workerProcess();
+    const run = await compute(id);
+    await until('the other process waits in the middle of the job', async () => {
+      const { rows } = await world.api.services.postgres.raw(
+        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      return rows.length > 0;
+    });
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    await release();
+    expect(await locked()).to.have.length(1);
+    expect(await state(run)).to.include({ status: 'Running', attempt: 1 });
+
+    schedule();
+    expect(await ended(run)).to.include({ status: 'Completed', attempt: 2 });
+    expect(await world.get(`/invoices/${id}`)).to.include({ version: version + 1, total: '14' });
+    expect(world.api.logged()).to.contain('jobs were taken from a worker that died');
+  });
+
+  it('ends a workflow whose worker died in the last try', async () => {
+    const { id } = await draft('lost', 1);
+    const run = await compute(id);
+    await world.api.services
+      .postgres('graphile_worker._private_jobs as jobs')
+      .where({ key: run.run_id })
+      .update({ attempts: 8 });
+    schedule();
+    expect(await ended(run)).to.include({ status: 'Failed', message: 'Failed: the work was broken off too often' });
+  });
+
+  it('goes on when its connections are lost', async () => {
+    const { id } = await draft('cut', 1);
+    schedule();
+    expect((await ended(await compute(id))).status).to.equal('Completed');
+    await world.api.services.postgres.raw(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and application_name = 'farthing jobs'`,
+    );
+    expect((await ended(await compute(id))).status).to.equal('Completed');
+  });
+
+  it('starts anew when a job that has run cannot be given back', async () => {
+    const { postgres } = world.api.services;
+    const { id } = await draft('kept', 1);
+    const release = await lockInvoice(id);
+    schedule();
+    const run = await compute(id);
+    await until('the job has begun', async () => (await state(run)).attempt === 1);
+    await postgres.raw('alter table graphile_worker._private_jobs rename to away');
+    try {
+      await release();
+      await until('the worker has ended', async () => world.api.logged().includes('the job worker has ended'));
+    } finally {
+      await postgres.raw('alter table graphile_worker.away rename to _private_jobs');
+    }
+    expect(await ended(run)).to.include({ status: 'Completed', attempt: 1 });
+    await until('the queue is empty', async () => (await jobsOf(run)).length === 0);
+    expect(await state(run)).to.include({ status: 'Completed', attempt: 1 });
+  });
+
+  it('leaves nothing locked and no sign of life when it is stopped', async () => {
+    await world.api.services.postgres('job_workers').del();
+    const scheduler = schedule();
+    await until('it lives', async () => (await workers()).length === 1);
+    stops = [];
+    await scheduler.stop();
+    expect(await workers()).to.deep.equal([]);
+    expect(await locked()).to.deep.equal([]);
+  });
+
+  it('lets several first starts make the queue at once', async () => {
+    const { postgres } = world.api.services;
+    await postgres.raw('drop schema graphile_worker cascade');
+    const others = [1, 2, 3].map(() =>
+      connectPostgres(postgres.client.config.connection.connectionString, { idle_timeout_ms: 500 }),
+    );
+    await Promise.all(others.map((other) => migratePostgres(other)));
+    await Promise.all(others.map((other) => other.destroy()));
+    const { id } = await draft('again', 1);
+    schedule();
+    expect((await ended(await compute(id))).status).to.equal('Completed');
+  });
+
+  const jobsOf = (run: { run_id: string }) =>
+    world.api.services.postgres('graphile_worker.jobs').where({ key: run.run_id }).select('key');
+  const workers = () => world.api.services.postgres('job_workers').select('id');
+  const locked = () => world.api.services.postgres('graphile_worker.jobs').whereNotNull('locked_at').select('key');
+
+  /** Holds the row until it is released, so that who computes the invoice waits. */
+  async function lockInvoice(id: string): Promise<() => Promise<unknown>> {
+    const holder: Transaction = await world.api.services.postgres.transaction();
+    await holder('invoices').where({ id }).forUpdate();
+    return () => holder.rollback();
+  }
+
+  async function workerProcess(): Promise<ChildProcess> {
+    const { postgres, clickhouse } = world.api.services;
+    const question = { query: 'SELECT currentDatabase() AS name', format: 'JSONEachRow' } as const;
+    const [database] = await (await clickhouse.query(question)).json<{ name: string }>();
+    const clickhouse_url = new URL((await testStores()).clickhouse_url);
+    clickhouse_url.pathname = `/${database?.name}`;
+    const args = [postgres.client.config.connection.connectionString, clickhouse_url.href, world.now.toISOString()];
+    const file = join(import.meta.dirname, 'worker-process.ts');
+    const child = spawn(process.execPath, ['--import', 'tsx', file, ...args], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    stops.push(async () => {
+      child.kill('SIGKILL');
+    });
+    await once(child.stdout, 'data');
+    return child;
+  }
+});

@@ -1,0 +1,69 @@
+/** The embedded log keeps the promises of every log, over a connection to Postgres that can be cut. */
+import { expect } from 'chai';
+import { openEmbeddedLog } from '../../../storage/log/embedded.ts';
+import type { EventLog } from '../../../storage/log/log.ts';
+import { connectPostgres } from '../../../storage/postgres.ts';
+import { cutTo } from '../../support/cut.ts';
+import { freshDatabase } from '../../support/stores.ts';
+import { entry, eventually, type LogUnderTest, logContract, Reader } from './contract.ts';
+
+describe('the embedded log', () => {
+  logContract(newEmbeddedLog);
+
+  it('takes a partition over from a consumer that has died, when its lease is over', async () => {
+    const database = await freshDatabase();
+    const options = { partition_count: 1, append_timeout_ms: 5_000, lease_ms: 600, linger_ms: 0 };
+    const way = await cutTo(addressOf(database.postgres_url));
+    const dying = connectPostgres(through(database.postgres_url, way.port));
+    const [first, second] = [await openEmbeddedLog(dying, options), await openEmbeddedLog(database.postgres, options)];
+    const [one, two] = [new Reader(), new Reader()];
+    const dead = await first.consume(one);
+    await one.until(() => one.owns(0));
+    const living = await second.consume(two);
+    await way.cut();
+    await two.until(() => two.owns(0));
+    await second.append([entry(0, 'after the death')]);
+    await two.until(() => two.records.length === 1);
+    expect(one.records).to.deep.equal([]);
+    await way.restore();
+    await Promise.all([dead.stop(), living.stop()]);
+    await Promise.all([first.close(), second.close()]);
+    await dying.destroy();
+    await way.close();
+    await database.close();
+  });
+});
+
+async function newEmbeddedLog(partition_count: number): Promise<LogUnderTest> {
+  const database = await freshDatabase();
+  const way = await cutTo(addressOf(database.postgres_url));
+  const pools: ReturnType<typeof connectPostgres>[] = [];
+  return {
+    open: async (options = {}): Promise<EventLog> => {
+      const pool = connectPostgres(through(database.postgres_url, way.port), { acquire_timeout_ms: 2_000 });
+      pools.push(pool);
+      return openEmbeddedLog(pool, { partition_count, append_timeout_ms: 5_000, lease_ms: 3_000, linger_ms: 20, ...options });
+    },
+    goAway: () => way.cut(),
+    comeBack: () => way.restore(),
+    hang: async () => way.hang(),
+    goOn: async () => way.goOn(),
+    close: async () => {
+      await eventually(() => Promise.all(pools.map((pool) => pool.destroy())));
+      await way.close();
+      await database.close();
+    },
+  };
+}
+
+function addressOf(url: string): { host: string; port: number } {
+  const { hostname, port } = new URL(url);
+  return { host: hostname, port: Number(port || 5432) };
+}
+
+function through(url: string, port: number): string {
+  const changed = new URL(url);
+  changed.hostname = '127.0.0.1';
+  changed.port = String(port);
+  return changed.href;
+}

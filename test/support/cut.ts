@@ -1,0 +1,61 @@
+/** A way to a TCP server that can be cut and made to hang: what an outage looks like from a client. */
+import { createServer, connect, type Socket } from 'node:net';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+
+export type Cut = {
+  port: number;
+  /** Connections break, new ones are refused. */
+  cut(): Promise<void>;
+  restore(): Promise<void>;
+  /** Connections stay, new ones are taken, and nothing goes through. */
+  hang(): void;
+  goOn(): void;
+  close(): Promise<void>;
+};
+
+export async function cutTo(target: { host: string; port: number }): Promise<Cut> {
+  const sockets = new Set<Socket>();
+  let hangs = false;
+  const server = createServer((client) => {
+    const upstream = connect(target.port, target.host);
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        sockets.delete(socket);
+        client.destroy();
+        upstream.destroy();
+      });
+    }
+    client.pipe(upstream).pipe(client);
+    if (hangs) for (const socket of [client, upstream]) socket.pause();
+  });
+  const listen = async (port: number) => {
+    server.listen(port, '127.0.0.1');
+    await once(server, 'listening');
+  };
+  const breakOff = async () => {
+    if (!server.listening) return;
+    const closed = once(server, 'close');
+    server.close();
+    for (const socket of sockets) socket.destroy();
+    await closed;
+  };
+  await listen(0);
+  const { port } = server.address() as AddressInfo;
+  return {
+    port,
+    cut: breakOff,
+    restore: () => listen(port),
+    hang: () => {
+      hangs = true;
+      for (const socket of sockets) socket.pause();
+    },
+    goOn: () => {
+      hangs = false;
+      for (const socket of sockets) socket.resume();
+    },
+    close: breakOff,
+  };
+}

@@ -1,0 +1,102 @@
+/** A pipeline on databases of its own, without HTTP: events go into the log, meters are announced, usage is asked. */
+import pino from 'pino';
+import { appendEvents } from '../../actions/append-events.ts';
+import { elementSpans } from '../../core/metering/event-text.ts';
+import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
+import { type RunningPipeline, startPipeline } from '../../pipeline/pipeline.ts';
+import { openEmbeddedLog } from '../../storage/log/embedded.ts';
+import { announceMeterVersion } from '../../storage/meter-versions.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { askUsage } from '../../storage/usage/usage.ts';
+import { freshDatabase } from './stores.ts';
+import { until } from './until.ts';
+
+export const SCOPE = { tenant_id: 'tenant_a', environment_id: 'env_a' };
+
+export type SentEvent = { event_id: string; [field: string]: unknown };
+
+export type Metering = {
+  readonly stores: Stores;
+  readonly clickhouse_url: string;
+  send(events: readonly SentEvent[]): Promise<void>;
+  /** The next version of a meter; null stops it. */
+  announce(meter_id: string, definition: Omit<MeterDefinition, 'id' | 'reset_usage'> | null): Promise<void>;
+  /** Everything that was sent, announced and asked for has taken effect. */
+  settled(): Promise<void>;
+  /** What a meter measured for a customer in a range of instants, as text. */
+  usage(meter_id: string, customer: string, range: readonly [string, string]): Promise<string>;
+  rows<Row>(query: string): Promise<Row[]>;
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  stop(): Promise<void>;
+};
+
+export async function startMetering({ partitions = 3, slice_events_max = 500 } = {}): Promise<Metering> {
+  const database = await freshDatabase();
+  const log = await openEmbeddedLog(database.postgres, {
+    partition_count: partitions,
+    append_timeout_ms: 5000,
+    linger_ms: 20,
+    lease_ms: 2_000,
+  });
+  const stores: Stores = { postgres: database.postgres, clickhouse: database.clickhouse, log };
+  const versions = new Map<string, number>();
+  let pipeline: RunningPipeline | null = null;
+  const resume = async () => {
+    const options = { owner: 'test', slice_events_max, logger: pino({ level: 'fatal' }), clock: () => new Date() };
+    pipeline ??= await startPipeline(stores, options);
+  };
+  const pause = async () => {
+    const running = pipeline;
+    pipeline = null;
+    await running?.stop();
+  };
+  await resume();
+  return {
+    stores,
+    clickhouse_url: database.clickhouse_url,
+    pause,
+    resume,
+    send: async (events) => {
+      const body = Buffer.from(JSON.stringify(events));
+      const spans = elementSpans(body.toString('latin1'));
+      const incoming = events.map(({ event_id }, index) => ({ span: spans[index]!, event_id }));
+      await appendEvents(log, SCOPE, { body, events: incoming, contiguous: true, now: new Date() });
+    },
+    announce: async (meter_id, given) => {
+      const version = (versions.get(meter_id) ?? 0) + 1;
+      versions.set(meter_id, version);
+      const definition = given && { ...given, id: meter_id, reset_usage: 'BILLING_PERIOD' as const };
+      await stores.postgres.transaction((transaction) =>
+        announceMeterVersion(transaction, SCOPE, { meter_id, version, definition }),
+      );
+    },
+    settled: () =>
+      until('the pipeline is idle', async () => {
+        const lag = await log.lag();
+        const { rows } = await stores.postgres.raw(
+          `select (select count(*) from log_outbox)
+                + (select count(*) from meter_versions where state in ('announced', 'backfilling'))
+                + (select count(*) from event_corrections where state = 'requested')
+                + (select count(*) from bucket_rebuilds where done_at is null) as open`,
+        );
+        return lag.every((partition) => partition.unprocessed_records === 0) && rows[0].open === '0';
+      }),
+    usage: async (meter_id, customer, [start, end]) => {
+      const report = await askUsage(stores, SCOPE, {
+        meter: { id: meter_id },
+        external_customer_ids: [customer],
+        start_us: Date.parse(start) * 1000,
+        end_us: Date.parse(end) * 1000,
+      });
+      return report.usage[0]!.total.value.toFixed();
+    },
+    rows: async <Row>(query: string) =>
+      (await (await stores.clickhouse.query({ query, format: 'JSONEachRow' })).json<Row>()) as Row[],
+    stop: async () => {
+      await pause();
+      await log.close();
+      await database.close();
+    },
+  };
+}

@@ -1,0 +1,43 @@
+/** Chance that can be repeated: a test prints its seed, and SEED=n runs that one alone. */
+
+/** 1 to `count`, or the one that the tester asks for. */
+export function seedsToRun(count: number): number[] {
+  const { SEED } = process.env;
+  if (SEED === undefined || SEED === '') return Array.from({ length: count }, (_none, index) => index + 1);
+  if (!/^\d{1,9}$/.test(SEED)) throw new Error(`SEED must be a whole number, not ${SEED}`);
+  return [Number(SEED)];
+}
+
+export type Chance = {
+  /** In [0, 1). */
+  next(): number;
+  /** A whole number from `from` up to and with `to`. */
+  whole(from: number, to: number): number;
+  oneOf<Item>(items: readonly Item[]): Item;
+  shuffled<Item>(items: readonly Item[]): Item[];
+};
+
+/** Mulberry32. */
+export function chanceOf(seed: number): Chance {
+  let state = seed >>> 0;
+  const next = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+  const whole = (from: number, to: number) => from + Math.floor(next() * (to - from + 1));
+  return {
+    next,
+    whole,
+    oneOf: (items) => items[whole(0, items.length - 1)]!,
+    shuffled: (items) => {
+      const mixed = [...items];
+      for (let at = mixed.length - 1; at > 0; at--) {
+        const other = whole(0, at);
+        [mixed[at], mixed[other]] = [mixed[other]!, mixed[at]!];
+      }
+      return mixed;
+    },
+  };
+}

@@ -1,0 +1,210 @@
+/**
+ * The real command `node run.mjs start` as a child process, as a person or a supervisor runs it:
+ * `const service = await startServiceProcess({ DATA_DIR: dir })`, then `await service.request('GET', '/meters')`.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { chownSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { platform, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { processStart } from '../../storage/embedded/data-dir.ts';
+import type { TestAnswer } from './api.ts';
+
+export const ROOT = join(import.meta.dirname, '../..');
+const START_MS = 60_000;
+
+export type Exit = { code: number | null; signal: NodeJS.Signals | null };
+export type Command = {
+  readonly child: ChildProcess;
+  readonly pid: number;
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  /** The exit, and the end of both outputs. */
+  readonly ended: Promise<Exit>;
+};
+
+export type Settings = Record<string, string>;
+export type RunAs = { uid: number; gid: number };
+
+/** `node run.mjs <name> …`, with these settings and none of the tester's own. */
+export function runScript(name: string, args: string[] = [], settings: Settings = {}, user?: RunAs): Command {
+  const child = spawn(process.execPath, ['run.mjs', name, ...args], {
+    cwd: ROOT,
+    env: { ...withoutSettings(), ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    ...user,
+  });
+  running.add(child);
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  const ended = new Promise<Exit>((resolve) => {
+    child.on('close', (code, signal) => {
+      running.delete(child);
+      resolve({ code, signal });
+    });
+  });
+  return { child, pid: child.pid ?? -1, stdout: () => stdout, stderr: () => stderr, ended };
+}
+
+/** Whatever a failed test left running goes with us. */
+const running = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGTERM');
+});
+
+/** An empty text counts as not set, and keeps a value of the developer's .env from being taken. */
+function withoutSettings(): Settings {
+  const names = [...readFileSync(join(ROOT, '.env.example'), 'utf8').matchAll(/^(?:# )?([A-Z][A-Z_]*)=/gm)];
+  const inherited = Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return {
+    ...Object.fromEntries(inherited),
+    ...Object.fromEntries(names.map(([, name]) => [name!, ''])),
+    FARTHING_URL: '',
+    FARTHING_API_KEY: '',
+    LOG_LEVEL: 'fatal',
+    PORT: '0',
+  };
+}
+
+export type ServiceProcess = Command & {
+  /** `http://host:port`. */
+  readonly url: string;
+  readonly api_key: string;
+  readonly ready_ms: number;
+  /** `path` is relative to /v1. A request that gets no answer is thrown. */
+  request(
+    method: string,
+    path: string,
+    options?: { body?: unknown; headers?: Record<string, string> },
+  ): Promise<TestAnswer>;
+  /** Every process below the main one. */
+  processes(): Process[];
+  /** The server process of a store. */
+  store(name: 'postgres' | 'clickhouse'): number;
+  stop(signal?: NodeJS.Signals): Promise<Exit>;
+};
+
+/** Resolves when the service says that it is ready; rejects with what it said when it ends before. */
+export async function startServiceProcess(
+  settings: Settings & { DATA_DIR: string },
+  { api_key, user }: { api_key?: string; user?: RunAs } = {},
+): Promise<ServiceProcess> {
+  const began = performance.now();
+  const command = runScript('start', [], settings, user);
+  await ready(command);
+  const ready_ms = Math.round(performance.now() - began);
+  const url = /^farthing is ready at (\S+)$/m.exec(command.stdout())![1]!;
+  const key =
+    api_key ?? settings.BOOTSTRAP_API_KEY ?? /^API key\s+(\S+)\s+\(shown once\)$/m.exec(command.stdout())?.[1] ?? '';
+  return {
+    ...command,
+    url,
+    api_key: key,
+    ready_ms,
+    request: (method, path, options = {}) => request(url, key, { method, path, ...options }),
+    processes: () => processesBelow(command.pid),
+    store: (name) => storeOf(command.pid, name),
+    stop: async (signal = 'SIGTERM') => {
+      command.child.kill(signal);
+      return command.ended;
+    },
+  };
+}
+
+function ready(command: Command): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const fail = (why: string) => reject(new Error(`the service ${why}:\n${command.stdout()}${command.stderr()}`));
+    const timer = setTimeout(() => fail('is not ready in time'), START_MS);
+    const look = () => {
+      if (!/^farthing is ready at \S+$/m.test(command.stdout())) return;
+      clearTimeout(timer);
+      resolve();
+    };
+    command.child.stdout!.on('data', look);
+    void command.ended.then(({ code, signal }) => {
+      clearTimeout(timer);
+      fail(`ended with ${code ?? signal} before it was ready`);
+    });
+  });
+}
+
+async function request(
+  url: string,
+  key: string,
+  {
+    method,
+    path,
+    body,
+    headers = {},
+  }: { method: string; path: string; body?: unknown; headers?: Record<string, string> },
+): Promise<TestAnswer> {
+  const response = await fetch(`${url}/v1${path}`, {
+    method,
+    headers: { 'x-api-key': key, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+    body: body === undefined ? undefined : JSON.stringify(body),
+  });
+  const text = await response.text();
+  const isJson = response.headers.get('content-type')?.includes('json');
+  return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text, text };
+}
+
+export type Process = { pid: number; parent: number; command: string };
+
+export function processesBelow(pid: number): Process[] {
+  const all = allProcesses();
+  const below = (parent: number): Process[] =>
+    all.filter((each) => each.parent === parent).flatMap((each) => [each, ...below(each.pid)]);
+  return below(pid);
+}
+
+function allProcesses(): Process[] {
+  if (platform() === 'linux') {
+    return readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .flatMap((name) => processOf(Number(name)) ?? []);
+  }
+  const lines = execFileSync('ps', ['-axo', 'pid=,ppid=,command='], { encoding: 'utf8' }).trim().split('\n');
+  return lines.map((line) => {
+    const [, pid, parent, command] = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line)!;
+    return { pid: Number(pid), parent: Number(parent), command: command! };
+  });
+}
+
+function processOf(pid: number): Process | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+    return { pid, parent, command: readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim() };
+  } catch {
+    return undefined; // It has ended since it was listed.
+  }
+}
+
+function storeOf(main: number, name: 'postgres' | 'clickhouse'): number {
+  const pattern = name === 'postgres' ? /bin\/postgres -D / : /clickhouse-server\.ts/;
+  const found = processesBelow(main).find(({ parent, command }) => parent === main && pattern.test(command));
+  if (!found) throw new Error(`no ${name} below process ${main}`);
+  return found.pid;
+}
+
+export function isAlive(pid: number): boolean {
+  return processStart(pid) !== '';
+}
+
+/** Resolves with those of the processes that are still there when the time is over; [] as soon as none is. */
+export async function stillAlive(processes: readonly Process[], patience_ms = 10_000): Promise<Process[]> {
+  const until = performance.now() + patience_ms;
+  for (;;) {
+    const alive = processes.filter(({ pid }) => isAlive(pid));
+    if (alive.length === 0 || performance.now() > until) return alive;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** A directory of its own, gone with `remove`. With a user it belongs to that user. */
+export function temporaryDirectory(user?: RunAs): { path: string; remove(): void } {
+  const path = mkdtempSync(join(tmpdir(), 'farthing-start-'));
+  if (user) chownSync(path, user.uid, user.gid);
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
