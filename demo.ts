@@ -177,8 +177,9 @@ async function send(client: Client, events: readonly Fields[], word: string) {
   }
   const rate = Math.round((events.length / (performance.now() - began)) * 1000);
   const batches = Math.ceil(events.length / BATCH);
+  const inBatches = batches === 1 ? 'one batch' : `${batches} batches`;
   return {
-    said: `${grouped(events.length)} ${word} in ${batches} batches, ${grouped(rate)} a second`,
+    said: `${grouped(events.length)} ${word} in ${inBatches}, ${grouped(rate)} a second`,
     result: undefined,
   };
 }

@@ -36,7 +36,7 @@ async function main(): Promise<void> {
 }
 
 /** Without one of the stores not everything can end in order. What is left running notices our end and follows. */
-const STOP_AFTER_DEATH_MS = 5_000;
+const STOP_AFTER_DEATH_MS = 2_000;
 const never = new Promise<undefined>(() => {});
 
 function patience(ms: number): Promise<undefined> {

@@ -56,7 +56,7 @@ function subscriptionsOf(database: Database, scope: Scope, customers: readonly C
   const subscriptions = SubscriptionModel.in(scope, database)
     .where('status', 'published')
     .whereNot('subscription_status', 'draft');
-  if (customers) subscriptions.whereIn('customer_id', ids(customers));
+  if (customers) void subscriptions.whereIn('customer_id', ids(customers));
   return subscriptions;
 }
 

@@ -12,9 +12,9 @@ import { SubscriptionModel } from '../storage/models/subscription.ts';
 import type { Database, Stores } from '../storage/stores.ts';
 import { instant } from './billable-items.ts';
 import { billingTransaction } from './billing-transaction.ts';
-import { isComplete, withLines } from './draft-invoice.ts';
+import { isComplete } from './draft-invoice.ts';
 import { planFromStores } from './gather-billing.ts';
-import { addLines, computedFields, lineRecords } from './invoice-records.ts';
+import { addLines, computedFields, lineRecords, withLines } from './invoice-records.ts';
 
 export type Computation = {
   invoice: InvoiceWithLines;

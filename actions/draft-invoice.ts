@@ -4,20 +4,18 @@
  * that a crash leaves both or neither; a second worker finds the invoice that is there (unique per period and reason).
  */
 import type { ReferencePoint } from '../core/billing/charges.ts';
-
 import { duePeriods } from '../core/billing/due.ts';
 import type { BillingReason, InvoiceWithLines } from '../core/catalogue/invoice.ts';
 import { ZERO } from '../core/decimal.ts';
 import type { Period } from '../core/time/period.ts';
 import { InvoiceModel } from '../storage/models/invoice.ts';
-import { InvoiceLineItemModel } from '../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../storage/models/subscription.ts';
 import { newId } from '../storage/new-id.ts';
 import type { Database, Stores } from '../storage/stores.ts';
 import { billedSubscription, currentPeriod, instant, scopeOf } from './billable-items.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 import { type Planned, planFromStores } from './gather-billing.ts';
-import { addLines, invoiceRecord, lineRecords, nextBillingSequence } from './invoice-records.ts';
+import { addLines, invoiceRecord, lineRecords, nextBillingSequence, withLines } from './invoice-records.ts';
 
 export type DraftRequest = {
   readonly subscription: SubscriptionModel;
@@ -144,12 +142,4 @@ async function existingInvoice(request: DraftRequest, database: Database): Promi
     })
     .whereNot('invoice_status', 'VOIDED');
   return invoice;
-}
-
-export async function withLines(invoice: InvoiceModel, database: Database): Promise<InvoiceWithLines> {
-  const line_items = await InvoiceLineItemModel.in(invoice, database)
-    .where({ invoice_id: invoice.id, status: 'published' })
-    .orderBy('created_at')
-    .orderBy('id');
-  return Object.assign(invoice, { line_items });
 }

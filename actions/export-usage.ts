@@ -1,7 +1,7 @@
 /**
  * "CSV of per-customer, per-meter usage, including external customer id, customer name and configured metadata columns"
  * (specification, usage analytics export): one record per customer and meter with events in the range, in order of the
- * external ids, gathered customer batch by customer batch, so that the size of the answer does not matter.
+ * external ids and then of the meters' names, gathered customer batch by customer batch, so that the size of the answer does not matter.
  */
 import type { Decimal } from '../core/decimal.ts';
 import type { Scope } from '../core/scope.ts';
@@ -52,7 +52,7 @@ function own({ tenant_id, environment_id }: Scope): Scope {
 }
 
 async function metersOf(stores: Stores, scope: Scope, ids: readonly string[] | null): Promise<MeterModel[]> {
-  const meters = MeterModel.in(scope, stores.postgres).orderBy(['created_at', 'id']);
+  const meters = MeterModel.in(scope, stores.postgres).orderBy(['name', 'id']);
   if (!ids) return meters.where('status', 'published');
   const found = await meters.whereIn('id', [...ids]);
   const known = new Set(found.map(({ id }) => id));

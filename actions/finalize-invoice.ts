@@ -14,11 +14,11 @@ import { notAllowed } from '../core/error.ts';
 import type { Scope } from '../core/scope.ts';
 import { formatTimestamp } from '../core/time/timestamp.ts';
 import { InvoiceModel } from '../storage/models/invoice.ts';
-import { InvoiceLineItemModel } from '../storage/models/invoice-line-item.ts';
 import { takeInvoiceNumber } from '../storage/models/invoice-number.ts';
 import { SubscriptionModel } from '../storage/models/subscription.ts';
 import type { Database, Stores } from '../storage/stores.ts';
 import { instant } from './billable-items.ts';
+import { withLines } from './invoice-records.ts';
 
 export async function finalizeInvoice(
   stores: Stores,
@@ -56,11 +56,7 @@ export async function finalizeWithin(
       updated_at: now.toISOString(),
     })
     .returning('*');
-  const line_items = await InvoiceLineItemModel.in(scope, transaction)
-    .where({ invoice_id, status: 'published' })
-    .orderBy('created_at')
-    .orderBy('id');
-  return Object.assign(final as InvoiceModel, { line_items });
+  return withLines(final as InvoiceModel, transaction);
 }
 
 function checkFinalizable(invoice: InvoiceModel): void {

@@ -4,7 +4,7 @@
  */
 import type { PlannedLine } from '../core/billing/line-amount.ts';
 import type { InvoicePlan } from '../core/billing/plan-invoice.ts';
-import type { BillingReason, Invoice, InvoiceLineItem } from '../core/catalogue/invoice.ts';
+import type { BillingReason, Invoice, InvoiceLineItem, InvoiceWithLines } from '../core/catalogue/invoice.ts';
 import { ZERO } from '../core/decimal.ts';
 import { MAX_FRACTION_DIGITS } from '../core/money.ts';
 import { priceUnitFromFiat } from '../core/pricing/price-unit.ts';
@@ -136,6 +136,15 @@ export async function addLines(lines: readonly InvoiceLineItem[], database: Data
     added.push(await InvoiceLineItemModel.add({ tenant_id, environment_id }, line, { database }));
   }
   return added;
+}
+
+/** A stored invoice with its lines, as they were planned. */
+export async function withLines(invoice: InvoiceModel, database: Database): Promise<InvoiceWithLines> {
+  const line_items = await InvoiceLineItemModel.in(invoice, database)
+    .where({ invoice_id: invoice.id, status: 'published' })
+    .orderBy('created_at')
+    .orderBy('id');
+  return Object.assign(invoice, { line_items });
 }
 
 /** 1, 2, 3 … of the subscription's invoices; counted under the lock on the subscription. */

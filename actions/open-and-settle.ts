@@ -8,7 +8,8 @@ import { statusAfterOpening } from '../core/subscription/payment-settings.ts';
 import { InvoiceModel } from '../storage/models/invoice.ts';
 import type { SubscriptionModel } from '../storage/models/subscription.ts';
 import type { Database, Stores } from '../storage/stores.ts';
-import { openSubscription, withLines } from './draft-invoice.ts';
+import { openSubscription } from './draft-invoice.ts';
+import { withLines } from './invoice-records.ts';
 import { changeSubscription } from './update-subscription.ts';
 
 export type Opened = { subscription: SubscriptionModel; latest_invoice: InvoiceWithLines | null };

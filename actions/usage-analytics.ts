@@ -67,14 +67,24 @@ export async function usageAnalytics(stores: Stores, scope: Scope, asked: Analyt
     ],
   });
   const rows = measured.flatMap((one) => rowsOf(one, { asked, features }));
-  const nameOf = ({ feature, meter }: AnalyticsRow) => feature?.name ?? meter.name;
-  return rows.sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : nameOf(a) > nameOf(b) ? 1 : 0));
+  return rows.sort(byFeature);
+}
+
+/** "Items sorted by feature name", those of one feature by customer, those of one customer as they were added. */
+function byFeature(a: AnalyticsRow, b: AnalyticsRow): number {
+  const texts = ({ feature, meter, external_customer_id }: AnalyticsRow) => [
+    feature?.name ?? meter.name,
+    external_customer_id,
+  ];
+  const [left, right] = [texts(a), texts(b)];
+  const at = left.findIndex((text, index) => text !== right[index]);
+  return at < 0 ? 0 : left[at]! < right[at]! ? -1 : 1;
 }
 
 /** By meter. Of several features with one meter, one that was asked for, else the oldest. */
 async function featuresOf(database: Stores['postgres'], scope: Scope, asked: AnalyticsAsked) {
   const query = FeatureModel.in(scope, database).where('status', 'published').whereNotNull('meter_id');
-  if (asked.feature_ids) query.whereIn('id', [...asked.feature_ids]);
+  if (asked.feature_ids) void query.whereIn('id', [...asked.feature_ids]);
   const features = new Map<string, FeatureModel>();
   for (const feature of await query.orderBy(['created_at', 'id'])) {
     if (!features.has(feature.meter_id!)) features.set(feature.meter_id!, feature);

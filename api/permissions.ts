@@ -11,6 +11,6 @@ export function checkAccess(access: Access, caller: { roles: readonly string[]; 
     throw new FarthingError('permission_denied', `this needs the permission ${access}`, {
       details: { permission: access },
     });
-  if (action === 'write' && caller.suspended)
+  if (action !== 'read' && caller.suspended)
     throw new FarthingError('permission_denied', 'this tenant is suspended: it can be read and not written');
 }

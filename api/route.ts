@@ -12,8 +12,8 @@ import type { Services } from './services.ts';
 
 export type Method = 'get' | 'post' | 'put' | 'delete';
 
-/** `public`: no key; `tenant`: a key, no environment needed; `read`: any key; `<entity>:write` (or `:read`): that permission. */
-export type Access = 'public' | 'tenant' | 'read' | `${string}:${'read' | 'write'}`;
+/** `public`: no key; `tenant`: a key, no environment needed; `read`: any key; `<entity>:write` (or `:read`, or `event:correct`): that permission. */
+export type Access = 'public' | 'tenant' | 'read' | `${string}:${'read' | 'write'}` | 'event:correct';
 
 export type Principal = {
   readonly user_id: string;

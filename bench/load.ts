@@ -16,19 +16,24 @@ export type Load = {
 
 export type Loaded = { wall_ms: number; latencies_ms: number[] };
 
-process.on('message', (load: Load) => {
-  send(load).then(
+process.on('disconnect', () => process.exit(0));
+process.send!({ ready: true });
+for (;;) {
+  const load = (await told()) as Load;
+  await send(load).then(
     (value) => process.send!({ value }),
     (error: Error) => process.send!({ error: error.stack ?? String(error) }),
   );
-});
-process.on('disconnect', () => process.exit(0));
-process.send!({ ready: true });
+}
+
+function told(): Promise<unknown> {
+  return new Promise((resolve) => process.once('message', resolve));
+}
 
 async function send(load: Load): Promise<Loaded> {
   const bodies = [...bulkBodies(load.seed, load.total, load.size)];
   process.send!({ prepared: true });
-  await new Promise((resolve) => process.once('message', resolve));
+  await told();
   const agent = new Agent({ keepAlive: true, maxSockets: load.connections });
   const latencies_ms: number[] = [];
   const began = performance.now();

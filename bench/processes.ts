@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { cpuOfTree } from './cpu.ts';
 import type { Load, Loaded } from './load.ts';
+import type { RawInsert } from './raw-inserter.ts';
 import { meterDefinitions } from './workload.ts';
 
 export type Service = {
@@ -78,7 +79,7 @@ async function post<T>({ url, api_key }: { url: string; api_key: string }, path:
   return (await response.json()) as T;
 }
 
-const PAUSE_MS = 20;
+const PAUSE_MS = 100;
 
 async function settled(ask: Service['ask']): Promise<void> {
   while ((await ask<number>({ what: 'lag' })) > 0) await pause(PAUSE_MS);
@@ -86,7 +87,7 @@ async function settled(ask: Service['ask']): Promise<void> {
   for (let quiet = 0; quiet < 5; ) {
     const [row] = await ask<{ n: string }[]>(merging);
     quiet = row!.n === '0' ? quiet + 1 : 0;
-    await pause(100);
+    await pause(200);
   }
 }
 
@@ -106,29 +107,36 @@ export async function makeMeters(service: Service): Promise<string[]> {
   return ids;
 }
 
-export type Generator = {
-  /** Makes the bodies; the answer starts sending them. */
-  prepare(load: Load): Promise<() => Promise<Loaded>>;
+/** A child that prepares a piece of work, and does it when it is told to. */
+export type Worker<Work, Done> = {
+  prepare(work: Work): Promise<() => Promise<Done>>;
+  cpu(): number;
   stop(): void;
 };
+export type Generator = Worker<Load, Loaded>;
+export type RawInserter = Worker<RawInsert, null>;
 
-export async function startGenerator(): Promise<Generator> {
-  const child = fork(fileURLToPath(new URL('./load.ts', import.meta.url)), {
+export const startGenerator = (): Promise<Generator> => startWorker('./load.ts');
+export const startRawInserter = (): Promise<RawInserter> => startWorker('./raw-inserter.ts');
+
+async function startWorker<Work extends object, Done>(file: string): Promise<Worker<Work, Done>> {
+  const child = fork(fileURLToPath(new URL(file, import.meta.url)), {
     execArgv: NODE_FLAGS,
     serialization: 'advanced',
   });
   await told(child);
   return {
-    prepare: async (load) => {
-      child.send(load);
+    prepare: async (work) => {
+      child.send(work);
       await told(child);
       return async () => {
         child.send({ go: true });
-        const { value, error } = (await told(child)) as { value?: Loaded; error?: string };
+        const { value, error } = (await told(child)) as { value?: Done; error?: string };
         if (error !== undefined) throw new Error(error);
         return value!;
       };
     },
+    cpu: () => cpuOfTree([child.pid!]),
     stop: () => child.disconnect(),
   };
 }

@@ -22,8 +22,10 @@ import { askUsage } from '../storage/usage/usage.ts';
 type Asked =
   | { what: 'sql'; sql: string }
   | { what: 'command'; sql: string }
+  | { what: 'timed'; sql: string; times: number }
   | { what: 'postgres'; sql: string }
   | { what: 'lag' }
+  | { what: 'clickhouse_url' }
   | { what: 'usage'; meter_id: string; customer: string; start_us: number; end_us: number; times: number }
   | { what: 'stop' };
 
@@ -50,10 +52,14 @@ async function answer(asked: Asked): Promise<unknown> {
     case 'command':
       await clickhouse.command({ query: asked.sql, clickhouse_settings: { wait_end_of_query: 1 } });
       return null;
+    case 'timed':
+      return timed(asked);
     case 'postgres':
       return (await postgres.raw(asked.sql)).rows;
     case 'lag':
       return (await log.lag()).reduce((sum, partition) => sum + partition.unprocessed_records, 0);
+    case 'clickhouse_url':
+      return clickhouseUrl();
     case 'usage':
       return usage(asked);
     case 'stop':
@@ -62,6 +68,32 @@ async function answer(asked: Asked): Promise<unknown> {
       setImmediate(() => process.exit(0));
       return null;
   }
+}
+
+/** The service keeps the address of its engine to itself; the connection of the client knows it. */
+function clickhouseUrl(): string {
+  const { connectionParams } = running.services.clickhouse as unknown as {
+    connectionParams: { url: URL; auth: { username: string; password: string }; database: string };
+  };
+  const url = new URL(connectionParams.url);
+  url.username = connectionParams.auth.username;
+  url.password = connectionParams.auth.password;
+  url.pathname = `/${connectionParams.database}`;
+  return url.href;
+}
+
+/** One value, asked for again and again, with the milliseconds that each answer took. */
+async function timed({ sql, times }: { sql: string; times: number }) {
+  const took: number[] = [];
+  let value = '';
+  for (let time = 0; time < times; time++) {
+    const began = performance.now();
+    const result = await running.services.clickhouse.query({ query: sql, format: 'JSONEachRow' });
+    const [row] = await result.json<{ value: string }>();
+    took.push(performance.now() - began);
+    value = row!.value;
+  }
+  return { value, took };
 }
 
 /** Asked again and again; the answer with the milliseconds that each took. */

@@ -47,7 +47,7 @@ export class WholePathBench {
     const before = service.cpu();
     const began = performance.now();
     await go();
-    while ((await service.ask<number>({ what: 'lag' })) > 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    while ((await service.ask<number>({ what: 'lag' })) > 0) await new Promise((resolve) => setTimeout(resolve, 100));
     const wall_s = (performance.now() - began) / 1000;
     await service.settled();
     const after = service.cpu();

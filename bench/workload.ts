@@ -18,11 +18,11 @@ const MODELS = ['small', 'medium', 'large', 'vision', 'code'];
 const REGIONS = ['us-east-1', 'us-west-2', 'eu-west-1', 'ap-south-1'];
 export const EVENT_NAMES = Array.from({ length: 20 }, (_, index) => `api.operation_${index}`);
 
-export type WorkloadOptions = { customers?: number; from_ms?: number; span_ms?: number };
+export type WorkloadOptions = { customers?: number; from_ms?: number; span_ms?: number; run?: number };
 
 /** One event as JSON text. Time runs forward through the span, with a little jitter, as it does in life. */
 export function eventText(random: Random, index: number, total: number, options: WorkloadOptions = {}): string {
-  const { customers = 5_000, from_ms = Date.UTC(2026, 8, 1), span_ms = 3_600_000 * 6 } = options;
+  const { customers = 5_000, from_ms = Date.UTC(2026, 8, 1), span_ms = 3_600_000 * 6, run = 0 } = options;
   // Log-uniform: a few customers send half of the events, as in life.
   const customer = Math.floor(customers ** random()) - 1;
   const at = new Date(from_ms + Math.floor((index / total) * span_ms + random() * 60_000));
@@ -30,7 +30,7 @@ export function eventText(random: Random, index: number, total: number, options:
     .toString(36)
     .padStart(10, '0');
   return (
-    `{"event_id":"evt_${index.toString(36).padStart(8, '0')}_${entropy}","event_name":"${EVENT_NAMES[Math.floor(random() * 20)]}",` +
+    `{"event_id":"evt_${run.toString(36)}_${index.toString(36).padStart(8, '0')}_${entropy}","event_name":"${EVENT_NAMES[Math.floor(random() * 20)]}",` +
     `"external_customer_id":"customer_${customer}","timestamp":"${at.toISOString()}","source":"gateway-${customer % 3}",` +
     `"properties":{"model":"${MODELS[Math.floor(random() * 5)]}","region":"${REGIONS[Math.floor(random() * 4)]}",` +
     `"tokens":${Math.floor(random() * 4000)},"duration_ms":${(random() * 900).toFixed(3)},"status":"${random() < 0.95 ? 'ok' : 'error'}",` +
@@ -49,7 +49,7 @@ export function* bulkBodies(
   for (let from = 0; from < total; from += size) {
     const events: string[] = [];
     for (let index = from; index < Math.min(total, from + size); index++)
-      events.push(eventText(random, index, total, options));
+      events.push(eventText(random, index, total, { ...options, run: seed }));
     yield Buffer.from(`{"events":[${events.join(',')}]}`);
   }
 }

@@ -1,61 +1,78 @@
 /**
- * The ids that were seen, as 64-bit hashes in two typed arrays with open addressing: no object per id, at most about 13
- * bytes each on the way to a doubling. A hash that is not here was never accepted; one that is here needs the exact
- * look-up by id (`storage/events/identities.ts`), so a collision costs time and never an event.
+ * The ids that were seen, as 64-bit hashes in typed arrays with open addressing: no object per id, and never more than 15
+ * bytes each, because a table grows by half and not to the double. There are many small tables, so that none takes long to
+ * grow and the memory for old and new together stays small. A hash that is not here was never accepted; one that is here
+ * needs the exact look-up by id (`storage/events/identities.ts`), so a collision costs time and never an event.
  */
 export class IdentitySet {
-  #high: Uint32Array;
-  #low: Uint32Array;
-  #mask: number;
-  #size = 0;
+  readonly #tables: Table[];
+  readonly #shift: number;
 
-  constructor(expected = 1024) {
-    let slots = 1024;
-    while (slots * 0.6 < expected) slots *= 2;
-    this.#high = new Uint32Array(slots);
-    this.#low = new Uint32Array(slots);
-    this.#mask = slots - 1;
+  /** `table_count` is a power of two. */
+  constructor(table_count = 256) {
+    this.#tables = Array.from({ length: table_count }, () => new Table());
+    this.#shift = Math.clz32(table_count - 1);
   }
 
   get size(): number {
-    return this.#size;
+    return this.#tables.reduce((sum, table) => sum + table.size, 0);
   }
 
   /** Memory held for the ids, in bytes. */
   get bytes(): number {
-    return this.#high.byteLength + this.#low.byteLength;
+    return this.#tables.reduce((sum, table) => sum + table.bytes, 0);
   }
 
   /** True when the hash is new and now remembered; false when it was here. */
   add(high: number, low: number): boolean {
     // (0, 0) marks a free slot; the one id in 2^64 that hashes to it shares the slot of (0, 1).
     const lower = high === 0 && low === 0 ? 1 : low;
-    const highs = this.#high;
-    const lows = this.#low;
-    let slot = (lower ^ (high >>> 7)) & this.#mask;
-    while (highs[slot] !== 0 || lows[slot] !== 0) {
-      if (highs[slot] === high && lows[slot] === lower) return false;
-      slot = (slot + 1) & this.#mask;
+    // The upper bits of `high` are the shard and alike within a partition, so the lower ones choose the table.
+    return this.#tables[(high << this.#shift) >>> this.#shift]!.add(high, lower);
+  }
+}
+
+const SLOTS_AT_FIRST = 16;
+const FULLEST = 0.82;
+const GROWTH = 1.5;
+
+class Table {
+  #words = new Uint32Array(SLOTS_AT_FIRST * 2);
+  #slots = SLOTS_AT_FIRST;
+  #full = Math.floor(SLOTS_AT_FIRST * FULLEST);
+  size = 0;
+
+  get bytes(): number {
+    return this.#words.byteLength;
+  }
+
+  add(high: number, low: number): boolean {
+    if (this.size >= this.#full) this.#grow();
+    const isNew = this.#put(high, low);
+    if (isNew) this.size++;
+    return isNew;
+  }
+
+  #put(high: number, low: number): boolean {
+    const words = this.#words;
+    const end = words.length;
+    let at = Math.floor((low * this.#slots) / 4294967296) * 2;
+    while (words[at] !== 0 || words[at + 1] !== 0) {
+      if (words[at] === high && words[at + 1] === low) return false;
+      at += 2;
+      if (at === end) at = 0;
     }
-    highs[slot] = high;
-    lows[slot] = lower;
-    if (++this.#size > this.#mask * 0.7) this.#grow();
+    words[at] = high;
+    words[at + 1] = low;
     return true;
   }
 
   #grow(): void {
-    const highs = this.#high;
-    const lows = this.#low;
-    const slots = highs.length * 2;
-    this.#high = new Uint32Array(slots);
-    this.#low = new Uint32Array(slots);
-    this.#mask = slots - 1;
-    for (let old = 0; old < highs.length; old++) {
-      if (highs[old] === 0 && lows[old] === 0) continue;
-      let slot = (lows[old]! ^ (highs[old]! >>> 7)) & this.#mask;
-      while (this.#high[slot] !== 0 || this.#low[slot] !== 0) slot = (slot + 1) & this.#mask;
-      this.#high[slot] = highs[old]!;
-      this.#low[slot] = lows[old]!;
-    }
+    const old = this.#words;
+    this.#slots = Math.ceil(this.#slots * GROWTH);
+    this.#full = Math.floor(this.#slots * FULLEST);
+    this.#words = new Uint32Array(this.#slots * 2);
+    for (let at = 0; at < old.length; at += 2)
+      if (old[at] !== 0 || old[at + 1] !== 0) this.#put(old[at]!, old[at + 1]!);
   }
 }

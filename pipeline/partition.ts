@@ -20,15 +20,17 @@ import {
   usageBuckets,
 } from '../storage/events/tables.ts';
 import type { LogRecord } from '../storage/log/log.ts';
+import { type PoisonPlace, poisonFrom } from '../storage/poison.ts';
 import { enterBuckets, finishSlice, planSlice, type SliceState, takePartition } from '../storage/slices.ts';
 import type { Stores } from '../storage/stores.ts';
 import { passControl } from './control.ts';
 import { IdentitySet } from './identity-set.ts';
 import { MeterCatalogue } from './meter-catalogue.ts';
 import { pipelineMetrics } from './metrics.ts';
+import { findPoison, poisonOutcome, setAside } from './poison.ts';
 import { dedupe } from './steps/dedupe.ts';
 import { meterEvents } from './steps/meter-events.ts';
-import { EventReader, type ReadEvent } from './steps/read-events.ts';
+import { EventReader, type ReadEvent, type ReadResult } from './steps/read-events.ts';
 
 /** Well inside the time that the deduplication windows of the tables cover. */
 const WRITE_WITHIN_S = 60;
@@ -52,6 +54,8 @@ export class Partition {
   #next: bigint;
   readonly #clock: EngineClock;
   readonly #reader = new EventReader();
+  /** Why the stores refuse an event, by its place: it is read as a dead letter. */
+  readonly #poison: Map<string, string>;
 
   /** Takes the partition over and rebuilds what is kept in memory for it. */
   static async take(stores: Stores, partition: number, owner: string): Promise<Partition> {
@@ -60,12 +64,19 @@ export class Partition {
     await clock.synchronise(stores.clickhouse);
     const seen = await identitiesOf(stores, partition);
     const catalogue = await MeterCatalogue.at(stores.postgres, partition, state.next_offset);
-    return new Partition(stores, { state, seen, catalogue, clock });
+    const poison = await poisonFrom(stores.postgres, partition, state.next_offset);
+    return new Partition(stores, { state, seen, catalogue, clock, poison });
   }
 
   private constructor(
     stores: Stores,
-    parts: { state: SliceState; seen: IdentitySet; catalogue: MeterCatalogue; clock: EngineClock },
+    parts: {
+      state: SliceState;
+      seen: IdentitySet;
+      catalogue: MeterCatalogue;
+      clock: EngineClock;
+      poison: readonly PoisonPlace[];
+    },
   ) {
     this.#stores = stores;
     this.#state = parts.state;
@@ -74,6 +85,7 @@ export class Partition {
     this.#catalogue = parts.catalogue;
     this.#clock = parts.clock;
     this.#next = parts.state.next_offset;
+    this.#poison = new Map(parts.poison.map((poison) => [placeOf(poison), poison.reason]));
   }
 
   /** Everything before it is in the stores. */
@@ -105,7 +117,7 @@ export class Partition {
     const from = records[0]!.offset;
     const to = records.at(-1)!.offset + 1n;
     await planSlice(this.#stores.postgres, this.#state, { from, to });
-    const read = this.#reader.read(records);
+    const read = this.#withoutPoison(this.#reader.read(records));
     const { accepted, repeats } = await dedupe(this.#stores.clickhouse, this.#seen, read.events);
     const metered = meterEvents(accepted, (scope) => this.#catalogue.metersOf(scope));
     pipelineMetrics.count({ read, accepted: accepted.length, repeats, metered });
@@ -126,7 +138,7 @@ export class Partition {
     await planSlice(this.#stores.postgres, this.#state, slice);
     const put = <Row>(target: RowTarget<Row>, rows: readonly Row[]) =>
       writeRows(this.#stores.clickhouse, target, { rows, fence: { token, deadline_s } });
-    await Promise.all([
+    await allOf([
       put(EVENTS, slice.events),
       put(EVENT_IDENTITIES, slice.events),
       put(EVENT_OUTCOMES, slice.outcomes),
@@ -142,10 +154,39 @@ export class Partition {
     this.#next = slice.to;
   }
 
+  /** After a refusal of the stores: sets aside the events that are to blame; false when none is. */
+  async isolate(records: readonly LogRecord[]): Promise<boolean> {
+    const { events } = this.#withoutPoison(this.#reader.read(records));
+    const found = await findPoison(this.#stores, this.#catalogue, events);
+    for (const poison of found) {
+      await setAside(this.#stores, this.partition, poison);
+      this.#poison.set(placeOf(poison), poison.reason);
+    }
+    return found.length > 0;
+  }
+
+  #withoutPoison(read: ReadResult): ReadResult {
+    if (this.#poison.size === 0) return read;
+    const reasonOf = (event: ReadEvent) => this.#poison.get(placeOf(event));
+    const poisoned = read.events.filter((event) => reasonOf(event) !== undefined);
+    const dead = poisoned.map((event) => poisonOutcome(event, reasonOf(event)!));
+    return { events: read.events.filter((event) => reasonOf(event) === undefined), dead: [...read.dead, ...dead] };
+  }
+
   /** An insert after the deadline writes nothing and says nothing: only what ended before it is certain. */
   #checkDeadline(deadline_s: number, table: string): void {
     if (this.#clock.now_s() >= deadline_s) throw tooLate(table);
   }
+}
+
+/** Like Promise.all, and nothing is on its way any more when it fails. */
+async function allOf(writes: readonly Promise<void>[]): Promise<void> {
+  const results = await Promise.allSettled(writes);
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
+}
+
+function placeOf({ offset, position }: { offset: number; position: number }): string {
+  return `${offset}.${position}`;
 }
 
 async function identitiesOf(stores: Stores, partition: number): Promise<IdentitySet> {

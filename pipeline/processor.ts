@@ -67,9 +67,19 @@ class Processor implements PartitionHandler {
       await this.#untilDone(batch, () => partition.passControl(slice[0]!));
       return;
     }
+    try {
+      await this.#take(batch, partition, slice);
+    } catch (error) {
+      if (error instanceof FencedError || !(await this.#untilDone(batch, () => partition.isolate(slice)))) throw error;
+      this.#options.logger.error({ err: error, partition: batch.partition }, 'events that cannot be written were dead-lettered');
+      await this.#take(batch, partition, slice);
+    }
+    pipelineMetrics.slice((performance.now() - began) / 1000);
+  }
+
+  async #take(batch: PartitionBatch, partition: Partition, slice: readonly LogRecord[]): Promise<void> {
     const prepared = await this.#untilDone(batch, () => partition.prepare(slice));
     await this.#untilDone(batch, () => partition.write(prepared));
-    pipelineMetrics.slice((performance.now() - began) / 1000);
   }
 
   /** Tries again while a store is away and the partition is ours; the log hears that we are alive. */

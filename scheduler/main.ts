@@ -3,13 +3,16 @@
  * that it is time; what is due is decided by the database and the instant that is passed in, so that tests and the demo can
  * move time with `runOnce`. Any number of processes may run this.
  */
+import { fileURLToPath } from 'node:url';
 import type { TaskList } from 'graphile-worker';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { Config } from '../config.ts';
 import { isOvertaken } from '../storage/jobs.ts';
+import { runProcess } from '../storage/process.ts';
 import type { Stores } from '../storage/stores.ts';
 import type { Job, JobReport, Work } from './job.ts';
+import { auditSampleJob } from './jobs/audit-sample.ts';
 import { billDuePeriodsJob } from './jobs/bill-due-periods.ts';
 import { computeInvoiceWork } from './jobs/compute-invoice.ts';
 import { finalizeDueInvoicesJob } from './jobs/finalize-due-invoices.ts';
@@ -32,6 +35,7 @@ export type Scheduler = {
 };
 
 const HOUR = 3600;
+const FIVE_MINUTES = 300;
 
 /** The table of jobs: one file to add, one line to list it. */
 export function jobsOf(services: SchedulerServices): Job[] {
@@ -44,6 +48,7 @@ export function jobsOf(services: SchedulerServices): Job[] {
     }),
     purgeAnswersJob(services, HOUR),
     purgeJobsJob(services, HOUR),
+    auditSampleJob(services, FIVE_MINUTES),
   ];
 }
 
@@ -124,4 +129,9 @@ async function runJob(job: Job, now: Date, logger: Logger): Promise<JobReport> {
     logger.error({ job: job.name, err: error }, 'a job failed');
     throw error;
   }
+}
+
+/** `npm run scheduler`: the scheduler as a process of its own, any number of times. */
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  runProcess('scheduler', async (services) => startScheduler(services, { clock: services.clock }));
 }

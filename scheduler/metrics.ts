@@ -1,5 +1,5 @@
 /** What the scheduler tells Prometheus: never a label by tenant or record. */
-import { Counter, Histogram, register } from 'prom-client';
+import { Counter, Gauge, Histogram, register } from 'prom-client';
 import type { TaskOutcome } from './job.ts';
 
 const jobs = new Counter({
@@ -55,5 +55,35 @@ export const jobMetrics = {
   },
   tickFailed(): void {
     ticksFailed.inc();
+  },
+};
+
+const auditedRows = new Counter({
+  name: 'farthing_audit_rows_total',
+  help: 'Usage rows that were recounted from the raw events',
+  registers: [register],
+});
+const auditedDays = new Counter({
+  name: 'farthing_audit_days_total',
+  help: 'Days of meters that were audited',
+  registers: [register],
+});
+const auditDifferences = new Counter({
+  name: 'farthing_audit_differences_total',
+  help: 'Fields of usage rows that differed from the raw events: anything but 0 is a fault to be looked into',
+  registers: [register],
+});
+const auditedAt = new Gauge({
+  name: 'farthing_audit_last_sample_seconds',
+  help: 'When the last sample was audited, in seconds since 1970',
+  registers: [register],
+});
+
+export const auditMetrics = {
+  sampled({ days, rows, differences }: { days: number; rows: number; differences: number }): void {
+    auditedDays.inc(days);
+    auditedRows.inc(rows);
+    auditDifferences.inc(differences);
+    auditedAt.setToCurrentTime();
   },
 };

@@ -14,16 +14,27 @@ import type { Database } from './stores.ts';
 export type HeldPartition = { readonly partition: number; readonly epoch: bigint };
 
 const QUIET_WITHIN_MS = 5_000;
+const CLOSED_WITHIN_MS = 10_000;
 const PAUSE_MS = 10;
 
 /** Closes the gate for the owner of a partition; answers until when an earlier try of it may still write, if one may. */
 export async function closeGate(database: Database, held: HeldPartition): Promise<bigint | null> {
+  const until = performance.now() + CLOSED_WITHIN_MS;
+  for (;;) {
+    const closed = await tryToClose(database, held);
+    if (closed !== 'taken') return closed;
+    if (performance.now() > until) throw unavailable('the gate of the usage rows');
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}
+
+async function tryToClose(database: Database, held: HeldPartition): Promise<bigint | null | 'taken'> {
   const mine = `partition:${held.partition}`;
   return database.transaction(async (transaction) => {
     const rows = await lockAll(transaction);
     const own = rows.find((row) => row.partition === held.partition);
     if (own?.epoch !== String(held.epoch)) throw new FencedError(held.partition);
-    if (rows.some((row) => isTaken(row, mine))) throw unavailable('the gate of the usage rows');
+    if (rows.some((row) => isTaken(row, mine))) return 'taken';
     await transaction.raw(`update slices set gate = ? where gate is distinct from ?`, [mine, mine]);
     return own.gate === mine && own.gate_until !== null ? BigInt(own.gate_until) : null;
   });

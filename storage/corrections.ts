@@ -22,6 +22,9 @@ export type Correction = Scope & {
   readonly applied_at: string | null;
 };
 
+/** Who voids an event that the stores refuse: it may be sent again as a dead letter. */
+export const PIPELINE = 'pipeline';
+
 /** The body of the control message. */
 export type CorrectionMessage = { readonly type: 'correction'; readonly correction_id: string };
 

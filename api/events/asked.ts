@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { windowSize } from '../../core/catalogue/meter.ts';
 import { orNull } from '../../core/catalogue/record.ts';
 import { invalid } from '../../core/error.ts';
+import { baseSizeOf } from '../../core/metering/bucket-size.ts';
 import {
   formatTimestamp,
   parseTimestamp,
@@ -86,6 +87,11 @@ export const WINDOWS_MAX = 100_000;
 export function checkWindows(range: AskedRange, size: WindowSize | null | undefined, field = 'window_size'): void {
   if (!size || (range.end_us - range.start_us) / SHORTEST_US[size] <= WINDOWS_MAX) return;
   throw invalid(field, `the range has more than ${WINDOWS_MAX} windows of ${size}: ask for a shorter range`);
+}
+
+/** A meter's own buckets are cut one by one, unless its pre-aggregated rows on the clock of UTC are these buckets. */
+export function checkBuckets(range: AskedRange, size: WindowSize | null | undefined, timezone: string | null): void {
+  if (size && !(baseSizeOf(size) === size && timezone === null)) checkWindows(range, size, 'bucket_size');
 }
 
 /** The external id that is asked for; null for all customers. A customer_id must be one that there is. */

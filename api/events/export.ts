@@ -55,8 +55,11 @@ async function send(records: AsyncGenerator<ExportedUsage>, query: ExportQuery, 
   try {
     await (zips ? pipeline(lines, csv, createGzip(), response) : pipeline(lines, csv, response));
   } catch (error) {
-    if (!request.destroyed || (error as { code?: string }).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
-    log.info('the caller left before the end of the export');
+    if (!response.headersSent) throw error;
+    response.destroy();
+    const left = (error as { code?: string }).code === 'ERR_STREAM_PREMATURE_CLOSE';
+    if (left) log.info('the caller left before the end of the export');
+    else log.error({ err: error }, 'an export failed on the way');
   }
 }
 

@@ -28,11 +28,11 @@ export const ingestRoutes: Route[] = [
     success: 202,
     answer: IngestEventAnswer,
     async handle(_input, context) {
-      const body = bytesOf(context);
-      const event = parsed(body);
+      const body = bodyOf(context);
+      const event = body.value;
       const fault = faultOfEvent(event);
       if (fault) throw invalid(fault.field || 'body', fault.why);
-      const span = { start: 0, end: body.length };
+      const span = { start: 0, end: body.bytes.length };
       const [event_id] = await append(context, body, { events: [{ span, event_id: idOf(event) }], contiguous: true });
       return { message: 'Event accepted for processing', event_id };
     },
@@ -49,12 +49,11 @@ export const ingestRoutes: Route[] = [
     raw_body: true,
     success: 202,
     async handle({ query }, context) {
-      const body = bytesOf(context);
-      const value = parsed(body);
-      const events = eventsOf(value);
+      const body = bodyOf(context);
+      const events = eventsOf(body.value);
       const faults = faultsOf(events, faultOfEvent);
       if (faults.length > 0 && !query.verdicts) throw bulkFault(faults);
-      const ids = await appendGood(context, body, { value, events, faults });
+      const ids = await appendGood(context, body, { events, faults });
       return {
         message: 'Events accepted for processing',
         ...(query.verdicts ? { verdicts: verdictsOf(ids, faults) } : {}),
@@ -72,28 +71,31 @@ export const ingestRoutes: Route[] = [
     raw_body: true,
     success: 202,
     async handle(_input, context) {
-      const body = bytesOf(context);
-      const value = parsed(body);
-      const events = eventsOf(value);
+      const body = bodyOf(context);
+      const events = eventsOf(body.value);
       const faults = faultsOf(events, (event) =>
         isObject(event) ? undefined : { field: '', why: 'must be a JSON object' },
       );
       if (faults.length > 0) throw bulkFault(faults);
-      await appendGood(context, body, { value, events, faults });
+      await appendGood(context, body, { events, faults });
       return { message: 'Events accepted for processing', batch_size: events.length };
     },
   }),
 ];
 
-function bytesOf(context: Context): Buffer {
-  const body: unknown = context.request.body;
-  if (Buffer.isBuffer(body) && body.length > 0) return body;
-  throw invalid('body', 'is required');
+/** A body as it came, with one character per byte (positions in it are offsets of the bytes), and as a value. */
+type Body = { bytes: Buffer; characters: string; value: unknown };
+
+function bodyOf(context: Context): Body {
+  const bytes: unknown = context.request.body;
+  if (!Buffer.isBuffer(bytes) || bytes.length === 0) throw invalid('body', 'is required');
+  const characters = bytes.toString('latin1');
+  return { bytes, characters, value: parsed(isAscii(bytes) ? characters : bytes.toString('utf8')) };
 }
 
-function parsed(body: Buffer): unknown {
+function parsed(text: string): unknown {
   try {
-    return JSON.parse(isAscii(body) ? body.toString('latin1') : body.toString('utf8'));
+    return JSON.parse(text);
   } catch (cause) {
     throw new FarthingError('validation_error', 'body: must be valid JSON', { cause, details: { field: 'body' } });
   }
@@ -111,18 +113,16 @@ function faultsOf(events: unknown[], check: (event: unknown) => { field: string;
 /** Appends what has no fault; answers the ids by index, null for what was refused. */
 async function appendGood(
   context: Context,
-  body: Buffer,
-  { value, events, faults }: { value: unknown; events: unknown[]; faults: Fault[] },
+  body: Body,
+  { events, faults }: { events: unknown[]; faults: Fault[] },
 ): Promise<(string | null)[]> {
-  // One character per byte: the spans are then offsets of the body.
-  const text = body.toString('latin1');
   const isWhole = faults.length === 0 && context.services.log.partition_count === 1;
-  const array = isWhole ? onlyArrayUnder(text, 'events', value as object) : undefined;
+  const array = isWhole ? onlyArrayUnder(body.characters, 'events', body.value as object) : undefined;
   if (array) {
     const { services, scope, now } = context;
-    return appendArray(services.log, scope, { body, array, event_ids: events.map(idOf), now });
+    return appendArray(services.log, scope, { body: body.bytes, array, event_ids: events.map(idOf), now });
   }
-  const spans = elementSpansUnder(text, 'events');
+  const spans = elementSpansUnder(body.characters, 'events');
   const refused = new Set(faults.map((fault) => fault.index));
   const good: IncomingEvent[] = [];
   for (let index = 0; index < events.length; index++) {
@@ -135,10 +135,10 @@ async function appendGood(
 
 function append(
   context: Context,
-  body: Buffer,
+  body: Body,
   incoming: { events: IncomingEvent[]; contiguous: boolean },
 ): Promise<string[]> {
-  return appendEvents(context.services.log, context.scope, { body, ...incoming, now: context.now });
+  return appendEvents(context.services.log, context.scope, { body: body.bytes, ...incoming, now: context.now });
 }
 
 /** The producer's id; blank and absent ask for one of ours. */

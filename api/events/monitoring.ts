@@ -18,7 +18,9 @@ const MonitoringAnswer = z
   .object({
     total_count: z.int(),
     consumption_lag: z.int().meta({ description: 'Accepted events that are not yet in the stores, of all tenants.' }),
-    post_processing_lag: z.int().meta({ description: 'Meters whose past is still being counted, and corrections that wait.' }),
+    post_processing_lag: z
+      .int()
+      .meta({ description: 'Meters whose past is still being counted, and corrections that wait.' }),
     points: z.array(z.object({ timestamp: z.string(), event_count: z.int() })).nullable(),
   })
   .meta({ id: 'GetMonitoringDataResponse' });

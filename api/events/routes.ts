@@ -1,6 +1,8 @@
 /** Events: taken in, listed, looked into, counted (api/01-events). */
 import type { Route } from '../route.ts';
 import { analyticsRoutes } from './analytics.ts';
+import { correctionRoutes } from './corrections.ts';
+import { deadLetterRoutes } from './dead-letters.ts';
 import { debuggerRoutes } from './debugger.ts';
 import { exportRoutes } from './export.ts';
 import { ingestRoutes } from './ingest.ts';
@@ -12,6 +14,8 @@ export const eventRoutes: Route[] = [
   ...ingestRoutes,
   ...queryRoutes,
   ...debuggerRoutes,
+  ...correctionRoutes,
+  ...deadLetterRoutes,
   ...monitoringRoutes,
   ...usageRoutes,
   ...analyticsRoutes,

@@ -7,13 +7,16 @@ import { AGGREGATION_TYPES, aggregationType, windowSize } from '../../core/catal
 import { decimalText, orNull } from '../../core/catalogue/record.ts';
 import { invalid } from '../../core/error.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
-import { formatTimestamp } from '../../core/metering/timestamp.ts';
+import { rowStart } from '../../core/metering/bucket-size.ts';
+import { formatTimestamp, US_PER_DAY } from '../../core/metering/timestamp.ts';
+import { firstEventAt } from '../../storage/events/event-names.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { askUsage, type UsageAsked } from '../../storage/usage/usage.ts';
 import { type Context, type Route, route } from '../route.ts';
 import {
   anyTimezone,
   anyWindowSize,
+  checkBuckets,
   checkWindows,
   customersAsked,
   instantUs,
@@ -136,13 +139,14 @@ async function answerUsage(
       body.start_time === null ? 'start_time' : 'end_time',
       'is required: WEIGHTED_SUM depends on the range',
     );
-  const range = rangeOf(body, context.now);
+  const external_customer_ids = await customersAsked(body, context);
+  const range = await rangeToCut(body, external_customer_ids, context);
   checkWindows(range, body.window_size);
-  checkWindows(range, aggregation.bucket_size, 'bucket_size');
+  checkBuckets(range, aggregation.bucket_size, body.timezone);
   const report = await askUsage(context.services, context.scope, {
     ...counted,
     ...range,
-    external_customer_ids: await customersAsked(body, context),
+    external_customer_ids,
     window_size: pointSize(body.window_size, aggregation.bucket_size) ?? undefined,
     timezone: body.timezone ?? undefined,
     billing_anchor_ms: body.billing_anchor === null ? undefined : Math.floor(body.billing_anchor / 1000),
@@ -161,4 +165,21 @@ async function answerUsage(
     as_of: report.as_of,
     source: report.from,
   };
+}
+
+/** Without a start, windows are cut from the day of the first event on, and not from the beginning of time. */
+async function rangeToCut(
+  body: Asked & { definition: MeterDefinition },
+  external_customer_ids: string[] | null,
+  { services, scope, now }: Context,
+) {
+  const range = rangeOf(body, now);
+  const { event_name, aggregation } = body.definition;
+  if (body.start_time !== null || !(body.window_size || aggregation.bucket_size)) return range;
+  const first = await firstEventAt(services.clickhouse, scope, {
+    event_name: event_name.trim(),
+    external_customer_ids,
+  });
+  const start_us = first === null || first >= range.end_us ? range.end_us - US_PER_DAY : rowStart(first, 'DAY');
+  return { ...range, start_us };
 }

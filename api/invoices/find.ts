@@ -1,14 +1,15 @@
 /** Lists and searches of invoices. "SKIPPED: hidden from search results" unless asked for by status (specification). */
+import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { fetchPage } from '../list.ts';
 import type { Context } from '../route.ts';
-import { customersCalled } from '../subscriptions/find.ts';
 import { showInvoices } from './expand.ts';
 import { type InvoiceFilter, invoiceGrammar } from './schema.ts';
 
 export async function findInvoices(input: InvoiceFilter, context: Context) {
-  const query = narrow(InvoiceModel.in(context.scope, context.services.postgres), [
+  const { scope, services } = context;
+  const query = narrow(InvoiceModel.in(scope, services.postgres), [
     ['id', input.invoice_ids],
     ['invoice_status', input.invoice_status],
     ['invoice_status', '<>', input.invoice_status?.length ? undefined : 'SKIPPED'],
@@ -17,7 +18,7 @@ export async function findInvoices(input: InvoiceFilter, context: Context) {
     ['billing_reason', input.billing_reason],
     ['currency', input.currency?.toLowerCase()],
     ['customer_id', input.customer_id],
-    ['customer_id', 'in', await customersCalled(input.external_customer_id, context)],
+    ['customer_id', 'in', await CustomerModel.idsCalled(scope, input.external_customer_id, services.postgres)],
     ['subscription_customer_id', input.subscription_customer_id],
     ['subscription_id', input.subscription_id],
     ['amount_due', '>', input.amount_due_gt],

@@ -9,7 +9,14 @@ import { MeterModel } from '../../storage/models/meter.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
 import { answerAnalytics, GetUsageAnalyticsRequest } from '../events/analytics.ts';
 import { AnalyticsAnswer } from '../events/analytics-answer.ts';
-import { anyWindowSize, checkedRange, checkWindows, instantUs, requiredInstantUs } from '../events/asked.ts';
+import {
+  anyWindowSize,
+  checkBuckets,
+  checkedRange,
+  checkWindows,
+  instantUs,
+  requiredInstantUs,
+} from '../events/asked.ts';
 import { asAnotherType } from '../events/transient-meter.ts';
 import { type Context, type Route, route } from '../route.ts';
 
@@ -112,7 +119,7 @@ async function measured(meter: MeterModel, body: Asked, context: Context) {
   const definition = definitionFor(meter, body.aggregation_type);
   const { bucket_size } = (definition ?? meter).aggregation;
   checkWindows(range, body.window_size);
-  checkWindows(range, bucket_size, 'bucket_size');
+  checkBuckets(range, bucket_size, null);
   const report = await askUsage(context.services, context.scope, {
     meter,
     definition,

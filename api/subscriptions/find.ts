@@ -26,7 +26,7 @@ export async function findSubscriptions(input: SubscriptionFilter, context: Cont
     ['billing_cadence', input.billing_cadence],
     ['billing_period', input.billing_period],
     ['customer_id', input.customer_id],
-    ['customer_id', 'in', await customersCalled(input.external_customer_id, context)],
+    ['customer_id', 'in', await CustomerModel.idsCalled(scope, input.external_customer_id, services.postgres)],
     ['plan_id', input.plan_id],
     ['subscription_status', input.trial_end_due_lte ? 'trialing' : undefined],
     ['trial_end', '<=', input.trial_end_due_lte],
@@ -54,14 +54,4 @@ export async function findLineItems(input: SubscriptionLineItemFilter, context: 
   ]);
   const { items, pagination } = await fetchPage(query, input, lineItemGrammar);
   return { items: await showLineItems(items, partsOfLines(input.expand ?? []), context), pagination };
-}
-
-/** Archived customers too: their records keep their place in history. Undefined where no customer is asked for. */
-export async function customersCalled(
-  external_id: string | undefined,
-  { scope, services }: Context,
-): Promise<string[] | undefined> {
-  if (!external_id) return undefined;
-  const customers = await CustomerModel.in(scope, services.postgres).select('id').where('external_id', external_id);
-  return customers.map(({ id }) => id);
 }

@@ -13,7 +13,8 @@ export const ENTITIES = [
   'setting', 'oauth', 'checkoutsession', 'workflow',
 ] as const;
 
-export type Action = 'read' | 'write';
+/** `correct`, of events alone: to void or replace what was accepted. */
+export type Action = 'read' | 'write' | 'correct';
 export type UserType = 'user' | 'service_account';
 
 export type Role = {
@@ -32,14 +33,14 @@ export const ROLES: readonly Role[] = [
     id: 'super_admin',
     name: 'Super admin',
     description: 'Everything, including users and their keys.',
-    permissions: everywhere('read', 'write'),
+    permissions: { ...everywhere('read', 'write'), event: ['read', 'write', 'correct'] },
     user_types: ['user', 'service_account'],
   },
   {
     id: 'all_writer',
     name: 'Writer',
     description: 'Reads and writes every record.',
-    permissions: everywhere('read', 'write'),
+    permissions: { ...everywhere('read', 'write'), event: ['read', 'write', 'correct'] },
     user_types: ['user'],
   },
   {

@@ -131,8 +131,10 @@ export class Properties implements PropertySource {
   private readonly text: string;
   private readonly start: number;
   private readonly limit: number;
-  /** Four positions per member: key, end of key, value, end of value. */
-  private marks: number[] | undefined;
+  /** Four positions per member: key, end of key, value, end of value; they stand in `marks` from `first` to `last`. */
+  private marks: Int32Array | undefined;
+  private first = 0;
+  private last = 0;
   private end = 0;
 
   constructor(text: string, start: number, limit: number) {
@@ -143,7 +145,7 @@ export class Properties implements PropertySource {
 
   get(key: string): Property | undefined {
     const marks = this.marks ?? this.members();
-    for (let mark = marks.length - 4; mark >= 0; mark -= 4) {
+    for (let mark = this.last - 4; mark >= this.first; mark -= 4) {
       if (isKey(this.text, key, marks[mark]!, marks[mark + 1]!)) {
         return propertyAt(this.text, marks[mark + 2]!, marks[mark + 3]!);
       }
@@ -155,7 +157,8 @@ export class Properties implements PropertySource {
   keys(): string[] {
     const keys: string[] = [];
     const marks = this.marks ?? this.members();
-    for (let mark = 0; mark < marks.length; mark += 4) keys.push(stringAt(this.text, marks[mark]!, marks[mark + 1]!));
+    for (let mark = this.first; mark < this.last; mark += 4)
+      keys.push(stringAt(this.text, marks[mark]!, marks[mark + 1]!));
     return keys;
   }
 
@@ -167,7 +170,7 @@ export class Properties implements PropertySource {
   /** Where a value begins and ends; the last of two equal keys wins. */
   spanOf(key: string): Span | undefined {
     const marks = this.marks ?? this.members();
-    for (let mark = marks.length - 4; mark >= 0; mark -= 4) {
+    for (let mark = this.last - 4; mark >= this.first; mark -= 4) {
       if (!isKey(this.text, key, marks[mark]!, marks[mark + 1]!)) continue;
       const end = marks[mark + 3]!;
       return { start: marks[mark + 2]!, end: end < 0 ? ~end : end };
@@ -181,9 +184,11 @@ export class Properties implements PropertySource {
     return this.end;
   }
 
-  private members(): number[] {
+  private members(): Int32Array {
     const { text, limit } = this;
-    let count = 0;
+    let marks = marksPage.length - marksUsed < MARKS_FREE_MIN ? newMarksPage() : marksPage;
+    let first = marksUsed;
+    let next = first;
     let at = skipBlanks(text, this.start, limit);
     if (text.charCodeAt(at) !== OPEN_BRACE) throw invalid('properties', 'must be an object');
     at = skipBlanks(text, at + 1, limit);
@@ -192,21 +197,43 @@ export class Properties implements PropertySource {
       const value = startOfValue(text, keyEnd, limit);
       const isString = text.charCodeAt(value) === QUOTE;
       const valueEnd = isString ? endOfString(text, value, limit) : endOfValue(text, value, limit);
-      MARKS[count++] = at;
-      MARKS[count++] = keyEnd;
-      MARKS[count++] = value;
-      MARKS[count++] = valueEnd;
+      if (next + 4 > marks.length) {
+        marks = newMarksPage(marks.subarray(first, next));
+        next -= first;
+        first = 0;
+      }
+      marks[next] = at;
+      marks[next + 1] = keyEnd;
+      marks[next + 2] = value;
+      marks[next + 3] = valueEnd;
+      next += 4;
       at = nextMember(text, valueEnd < 0 ? ~valueEnd : valueEnd, limit);
     }
     if (at >= limit) throw invalid('properties', 'must be valid JSON');
     this.end = at + 1;
-    this.marks = MARKS.slice(0, count);
-    return this.marks;
+    this.first = first;
+    this.last = next;
+    this.marks = marks;
+    if (marks === marksPage) marksUsed = next;
+    return marks;
   }
 }
 
-/** Where positions are gathered: an array that grows in every event would be allocated several times over. */
-const MARKS: number[] = [];
+/**
+ * The positions of many objects share a page, because an array for each would be half of what an event costs the garbage
+ * collector. A page lives as long as one of its objects; an object with too many members for what is left begins a new one.
+ */
+const MARKS_PER_PAGE = 65_536;
+const MARKS_FREE_MIN = 256;
+let marksPage = new Int32Array(MARKS_PER_PAGE);
+let marksUsed = 0;
+
+function newMarksPage(begun?: Int32Array): Int32Array {
+  marksPage = new Int32Array(Math.max(MARKS_PER_PAGE, (begun?.length ?? 0) * 4));
+  if (begun) marksPage.set(begun);
+  marksUsed = 0;
+  return marksPage;
+}
 
 /** An event without properties. */
 export const NO_PROPERTIES: Properties = new Properties('{}', 0, 2);

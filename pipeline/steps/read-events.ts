@@ -56,7 +56,7 @@ export class ReadEvent implements StoredEvent {
     this.position = position;
     this.id_high = hasher.high;
     this.id_low = hasher.low;
-    this.content_crc = crc32(this.properties, crc32(contentHead(fields, given)));
+    this.content_crc = crc32(`${contentHead(fields, given)}${this.properties}`);
     this.batch = batch;
     this.start = start;
     this.end = fields.end;

@@ -28,7 +28,6 @@ create table event_corrections (
   check ((action = 'replace') = (replacement is not null))
 );
 create index event_corrections_by_event on event_corrections (tenant_id, environment_id, event_id, id);
-create unique index event_corrections_void on event_corrections (tenant_id, environment_id, event_id) where action = 'void';
 create index event_corrections_applied on event_corrections (tenant_id, environment_id, applied_at);
 
 -- Rebuilds that were asked for, by `npm run audit -- --repair` or by a back-fill that corrections overtook.

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { removeAddresses, writeAddresses } from './addresses.ts';
 import { startClickHouse } from './clickhouse.ts';
 import { openDataDirectory } from './data-dir.ts';
 import type { Log, Part } from './part.ts';
@@ -36,6 +37,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const directory = openDataDirectory(options.dir);
   const started: Part[] = [];
   const stop = async () => {
+    removeAddresses(directory.path);
     await Promise.all(started.map((part) => part.stop()));
     directory.release();
   };
@@ -54,6 +56,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   ];
   const [clickhouse, postgres] = await Promise.allSettled(starting);
   if (clickhouse?.status === 'fulfilled' && postgres?.status === 'fulfilled') {
+    writeAddresses(directory.path, { postgres_url: postgres.value, clickhouse_url: clickhouse.value });
     const unref = () => {
       for (const part of started) part.unref();
     };

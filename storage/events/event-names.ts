@@ -1,6 +1,7 @@
 /** Which events there are at all, before anything is measured. */
 import { z } from 'zod';
-import { question } from '../clickhouse.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type ClickHouseClient, question } from '../clickhouse.ts';
 
 /** The names of the events that these customers sent in a range. */
 export const eventNamesOf = question({
@@ -39,4 +40,35 @@ export const customersWithEvents = question({
     limit: z.int(),
   }),
   row: z.object({ external_customer_id: z.string() }),
+});
+
+/** When the first event of a name happened, of some customers or of all; null when there is none. */
+export async function firstEventAt(
+  clickhouse: ClickHouseClient,
+  scope: Scope,
+  wanted: { event_name: string; external_customer_ids: readonly string[] | null },
+): Promise<number | null> {
+  const { tenant_id, environment_id } = scope;
+  const customers = wanted.external_customer_ids ?? [];
+  const asked = { tenant_id, environment_id, event_name: wanted.event_name, customers: [...customers] };
+  const [row] = await firstEvents.ask(clickhouse, {
+    ...asked,
+    everybody: wanted.external_customer_ids === null ? 1 : 0,
+  });
+  return row && row.events > 0 ? row.first_us : null;
+}
+
+const firstEvents = question({
+  name: 'first event',
+  sql: `select toString(count()) as events, toString(toUnixTimestamp64Micro(min(timestamp))) as first_us from current_events
+         where tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and event_name = {event_name:String}
+           and ({everybody:UInt8} or external_customer_id in {customers:Array(String)})`,
+  params: z.object({
+    tenant_id: z.string(),
+    environment_id: z.string(),
+    event_name: z.string(),
+    customers: z.array(z.string()),
+    everybody: z.int(),
+  }),
+  row: z.object({ events: z.coerce.number(), first_us: z.coerce.number() }),
 });

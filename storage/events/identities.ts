@@ -1,6 +1,7 @@
 /** The exact look-up behind the pipeline's hash sets, and what they are rebuilt from at start. */
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
+import { hashToBigInt } from '../../core/event/identity.ts';
 import { type ClickHouseClient, clickhouseFailure, question } from '../clickhouse.ts';
 
 /** The row of the accepted event that owns an id. */
@@ -33,6 +34,28 @@ export async function findIdentities(clickhouse: ClickHouseClient, hashes: reado
     found.push(...(await identitiesByHash.ask(clickhouse, { hashes: some })));
   }
   return found;
+}
+
+/** Takes back the identity of an event that was refused, at its place: the id is free again. */
+export async function forgetIdentity(
+  clickhouse: ClickHouseClient,
+  event: { id_high: number; id_low: number; partition: number; offset: number; position: number },
+): Promise<void> {
+  try {
+    await clickhouse.command({
+      query: `delete from event_identities where id_hash = {hash:UInt64}
+                 and partition = {partition:UInt16} and offset = {offset:UInt64} and position = {position:UInt32}`,
+      query_params: {
+        hash: hashToBigInt(event.id_high, event.id_low),
+        partition: event.partition,
+        offset: event.offset,
+        position: event.position,
+      },
+      clickhouse_settings: { lightweight_deletes_sync: '2', mutations_sync: '2' },
+    });
+  } catch (error) {
+    throw clickhouseFailure('identity of a refused event', error);
+  }
 }
 
 /** Every stored hash of a range of shards, as two 32-bit halves, without a row object per id. */

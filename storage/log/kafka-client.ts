@@ -25,6 +25,8 @@ export function kafkaClient(connection: KafkaConnection, options: Partial<KafkaC
     ...(sasl ? { sasl: { ...sasl } as SASLOptions } : {}),
     connectionTimeout: 3_000,
     authenticationTimeout: 5_000,
+    // Left to itself kafkajs waits up to half a minute before it looks again whether a broker is back.
+    retry: { retries: 3, initialRetryTime: 100, maxRetryTime: 500 },
     logLevel: logger ? logLevel.INFO : logLevel.NOTHING,
     logCreator: () => (line) => logger && say(logger, line),
     ...options,

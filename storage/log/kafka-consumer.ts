@@ -75,7 +75,8 @@ export class KafkaConsumer {
       maxBytesPerPartition: batch_bytes_max,
       maxBytes: 4 * batch_bytes_max,
       metadataMaxAge: 60_000,
-      retry: { retries: 8, initialRetryTime: 100, maxRetryTime: 1_000 },
+      // Longer than the cluster needs to give the partitions of a dead broker to another, about 10 s: a crash would cost us ours.
+      retry: { retries: 40, initialRetryTime: 100, maxRetryTime: 500 },
     });
     this.#consumer = consumer;
     this.#listen(consumer);

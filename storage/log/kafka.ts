@@ -76,7 +76,7 @@ export class KafkaLog implements EventLog {
       partition_count: options.partition_count,
       append_timeout_ms: options.append_timeout_ms,
       ...(options.queued_bytes_max === undefined ? {} : { queued_bytes_max: options.queued_bytes_max }),
-      client: (requestTimeout) => kafkaClient(options, { requestTimeout, retry: { retries: 1, initialRetryTime: 50 } }),
+      client: (requestTimeout) => kafkaClient(options, { requestTimeout, retry: { retries: 1, initialRetryTime: 50, maxRetryTime: 500 } }),
     });
     this.#lag = shared(() => admin.lag(this.#topic, this.#group));
     this.#ping = shared(() => admin.ping(this.#topic));

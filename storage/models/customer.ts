@@ -20,4 +20,18 @@ export class CustomerModel extends ScopedModel {
     if (!customer) throw notFound('customer', external_id);
     return customer;
   }
+
+  /**
+   * The ids of all customers that have or had this external id, archived ones too: their records keep their place in
+   * history. Undefined where none is asked for.
+   */
+  static async idsCalled(
+    scope: Scope,
+    external_id: string | undefined,
+    database: Database,
+  ): Promise<string[] | undefined> {
+    if (!external_id) return undefined;
+    const customers = await CustomerModel.in(scope, database).select('id').where('external_id', external_id);
+    return customers.map(({ id }) => id);
+  }
 }

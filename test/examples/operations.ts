@@ -5,6 +5,7 @@
  */
 import { type ErrorCode, HTTP_STATUS_BY_ERROR_CODE } from '../../core/error.ts';
 import type { Result } from './compare.ts';
+import { ingestAndQuery, ingestRawBulk } from './ingestion-operations.ts';
 import {
   aggregateUsage,
   createMeter,
@@ -47,6 +48,8 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'expression.eval': evaluateExpression,
   'meter.extract': extractQuantity,
   'usage.aggregate': aggregateUsage,
+  'events.ingest_and_query': ingestAndQuery,
+  'POST /events/raw/bulk': ingestRawBulk,
   'error.map': ({ code }) => ({ http_status: HTTP_STATUS_BY_ERROR_CODE[code as ErrorCode] }),
 };
 
@@ -131,7 +134,5 @@ export const NOT_YET: readonly string[] = [
   'invoice.overpaid: invoice.payment',
   'invoice.idempotency: invoice.create_draft_twice',
   'cost_analytics: cost.analytics',
-  'ingestion.dedup: events.ingest_and_query',
-  'ingestion.limits: POST /events/raw/bulk',
   'coupon.distribution: invoice.distribute_discount',
 ];

@@ -17,6 +17,7 @@ export type SentEvent = { event_id: string; [field: string]: unknown };
 
 export type Metering = {
   readonly stores: Stores;
+  readonly postgres_url: string;
   readonly clickhouse_url: string;
   send(events: readonly SentEvent[]): Promise<void>;
   /** The next version of a meter; null stops it. */
@@ -43,7 +44,7 @@ export async function startMetering({ partitions = 3, slice_events_max = 500 } =
   const versions = new Map<string, number>();
   let pipeline: RunningPipeline | null = null;
   const resume = async () => {
-    const options = { owner: 'test', slice_events_max, logger: pino({ level: 'fatal' }), clock: () => new Date() };
+    const options = { owner: 'test', slice_events_max, logger: pino({ level: process.env.TEST_LOG_LEVEL ?? 'fatal' }), clock: () => new Date() };
     pipeline ??= await startPipeline(stores, options);
   };
   const pause = async () => {
@@ -54,6 +55,7 @@ export async function startMetering({ partitions = 3, slice_events_max = 500 } =
   await resume();
   return {
     stores,
+    postgres_url: database.postgres_url,
     clickhouse_url: database.clickhouse_url,
     pause,
     resume,

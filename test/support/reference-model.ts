@@ -166,7 +166,13 @@ function answer(meter: ModelMeter, counted: readonly Counted[], range: Range): s
   return total.toFixed();
 }
 
-function windowsOf(meter: ModelMeter, counted: readonly Counted[], { from, to, size }: Range & { size: ModelWindow }) {
+/** A window is never finer than the meter's own (behaviour §1.9). */
+function windowsOf(
+  meter: ModelMeter,
+  counted: readonly Counted[],
+  { from, to, size: asked }: Range & { size: ModelWindow },
+) {
+  const size = coarser(asked, meter.aggregation.bucket_size ?? asked);
   const windows = [...grouped(counted, ({ at_us }) => windowStart(at_us, size))].sort(([a], [b]) => (a < b ? -1 : 1));
   return windows.map(([start, inside]) => {
     const end = windowEnd(start, size);
@@ -224,9 +230,14 @@ const SIZES: Record<Exclude<ModelWindow, 'WEEK' | 'MONTH'>, bigint> = {
   '6HOUR': 360n * MINUTE,
   '12HOUR': 720n * MINUTE,
   DAY,
-};
+}; // From the finest to the coarsest.
 /** The first Monday after the beginning of the count. */
 const MONDAY = 4n * DAY;
+
+function coarser(a: ModelWindow, b: ModelWindow): ModelWindow {
+  const order: ModelWindow[] = [...(Object.keys(SIZES) as ModelWindow[]), 'WEEK', 'MONTH'];
+  return order.indexOf(a) > order.indexOf(b) ? a : b;
+}
 
 function windowStart(at_us: bigint, size: ModelWindow): bigint {
   if (size === 'MONTH') {

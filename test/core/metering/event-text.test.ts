@@ -163,6 +163,19 @@ describe('event text: an event where it stands in the text of the producer', () 
     });
   }
 
+  it('keeps the members of many objects apart, also of one with very many', () => {
+    const sources = [3, 20_000, 3, 70, 16_000, 300].map((count) => {
+      const members = Array.from({ length: count }, (_, index) => [`k${index}`, index * count]);
+      return { count, found: properties(JSON.stringify(Object.fromEntries(members))) };
+    });
+    for (const { found } of sources) found.indexed();
+    for (const { count, found } of sources) {
+      expect(found.keys()).to.have.length(count);
+      expect(found.get(`k${count - 1}`)).to.deep.equal({ kind: 'number', text: String((count - 1) * count) });
+      expect(found.get('k0')?.text).to.equal('0');
+    }
+  });
+
   it('walks any depth of nesting', () => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
     expect(properties(`{"a":${deep},"b":1}`).get('b')?.text).to.equal('1');

@@ -12,7 +12,7 @@ import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
 
 const SCOPE = { tenant_id: 'tenant_a', environment_id: 'env_a' };
 const US = (text: string) => Date.parse(text) * 1000;
-const BATCHES = 40;
+const BATCHES = 16;
 const PER_BATCH = 50;
 
 describe('usage while events arrive', () => {
@@ -29,7 +29,9 @@ describe('usage while events arrive', () => {
     pipeline = await startPipeline(stores, { owner: 'test', slice_events_max: 100, logger, clock: () => new Date() });
     const aggregation = { type: 'SUM' as const, field: 'n' };
     const definition = { id: 'm', event_name: 'call', filters: [], aggregation, reset_usage: 'NEVER' as const };
-    await stores.postgres.transaction((trx) => announceMeterVersion(trx, SCOPE, { meter_id: 'm', version: 1, definition }));
+    await stores.postgres.transaction((trx) =>
+      announceMeterVersion(trx, SCOPE, { meter_id: 'm', version: 1, definition }),
+    );
   });
   after(async () => {
     await pipeline.stop();

@@ -1,0 +1,107 @@
+/** POST /events/{id}/void and /events/{id}/replace, and what was corrected: an addition of ours to the interface. */
+import { z } from 'zod';
+import { requestCorrection } from '../../actions/request-correction.ts';
+import { invalid } from '../../core/error.ts';
+import { faultOfEvent } from '../../core/event/accept.ts';
+import { properties } from '../../core/metering/event-text.ts';
+import { type Correction, correctionsOf } from '../../storage/corrections.ts';
+import { type Context, idParams, type Route, route } from '../route.ts';
+import { IngestEventRequest } from './schema.ts';
+
+const tag = 'Events';
+const reason = z.string().trim().min(1).max(1000).meta({ description: 'Why; kept with who asked for it and when.' });
+
+const VoidEventRequest = z.object({ reason }).meta({ id: 'VoidEventRequest' });
+const ReplaceEventRequest = z
+  .object({
+    event: IngestEventRequest.meta({ description: 'The whole event as it should have been.' }),
+    reason,
+  })
+  .meta({ id: 'ReplaceEventRequest' });
+
+const CorrectionAnswer = z
+  .object({
+    id: z.string(),
+    event_id: z.string(),
+    action: z.enum(['void', 'replace']),
+    reason: z.string(),
+    requested_by: z.string(),
+    requested_at: z.string(),
+    state: z.enum(['requested', 'applied', 'unknown_event']),
+    applied_at: z.string().nullable(),
+  })
+  .meta({ id: 'EventCorrection' });
+
+export const correctionRoutes: Route[] = [
+  route({
+    method: 'post',
+    path: '/events/:id/void',
+    operation_id: 'voidEvent',
+    summary: 'Void an accepted event: usage and open drafts follow, final invoices stay',
+    tag,
+    access: 'event:correct',
+    params: idParams,
+    body: VoidEventRequest,
+    success: 202,
+    answer: CorrectionAnswer,
+    handle: ({ params, body }, context) => correct(context, { ...params, ...body, action: 'void', replacement: null }),
+  }),
+  route({
+    method: 'post',
+    path: '/events/:id/replace',
+    operation_id: 'replaceEvent',
+    summary: 'Replace an accepted event: usage and open drafts follow, final invoices stay',
+    tag,
+    access: 'event:correct',
+    params: idParams,
+    body: ReplaceEventRequest,
+    raw_body: true,
+    success: 202,
+    answer: CorrectionAnswer,
+    handle: ({ params }, context) =>
+      correct(context, { ...params, ...replacementIn(context, params.id), action: 'replace' }),
+  }),
+  route({
+    method: 'get',
+    path: '/events/:id/corrections',
+    operation_id: 'listEventCorrections',
+    summary: 'Who voided or replaced an event, when and why',
+    tag,
+    access: 'event:read',
+    params: idParams,
+    success: 200,
+    answer: z.object({ items: z.array(CorrectionAnswer) }).meta({ id: 'ListEventCorrectionsResponse' }),
+    handle: async ({ params }, { services, scope }) => ({
+      items: (await correctionsOf(services.postgres, scope, params.id)).map(shown),
+    }),
+  }),
+];
+
+type Asked = { id: string; action: Correction['action']; replacement: string | null; reason: string };
+
+async function correct({ services, scope, principal, now }: Context, { id, ...asked }: Asked) {
+  const { user_id } = principal;
+  return shown(await requestCorrection(services, scope, { ...asked, event_id: id, user_id, now }));
+}
+
+function shown({ id, event_id, action, reason, requested_by, requested_at, state, applied_at }: Correction) {
+  return { id, event_id, action, reason, requested_by, requested_at, state, applied_at };
+}
+
+/** The event's own bytes, so that its numbers keep their digits. */
+function replacementIn({ request }: Context, id: string): { replacement: string; reason: string } {
+  const text = Buffer.isBuffer(request.body) ? request.body.toString('utf8') : '';
+  let body: { event?: unknown; reason?: unknown };
+  try {
+    body = JSON.parse(text);
+  } catch {
+    throw invalid('body', 'must be valid JSON');
+  }
+  const why = reason.safeParse(body?.reason);
+  if (!why.success) throw invalid('reason', 'is required, with at most 1000 characters');
+  const fault = faultOfEvent(body.event);
+  if (fault) throw invalid(fault.field === '' ? 'event' : `event.${fault.field}`, fault.why);
+  const { event_id } = body.event as { event_id?: string | null };
+  if (event_id && event_id !== id) throw invalid('event.event_id', `must be ${id} or absent`);
+  return { replacement: properties(text).get('event')!.text, reason: why.data };
+}

@@ -1,0 +1,85 @@
+/** GET /events/dead-letters and POST /events/dead-letters/replay: an addition of ours to the interface. */
+import { z } from 'zod';
+import { REPLAYED_AT_ONCE_MAX, replayDeadLetters } from '../../actions/replay-dead-letters.ts';
+import { invalid } from '../../core/error.ts';
+import { formatTimestamp } from '../../core/metering/timestamp.ts';
+import { countDeadLetters, findDeadLetters } from '../../storage/events/dead-letters.ts';
+import { Pagination } from '../list.ts';
+import { type Route, route } from '../route.ts';
+
+const tag = 'Events';
+
+const DeadLetterAnswer = z
+  .object({
+    id: z.string(),
+    event_id: z.string().nullable().meta({ description: 'The id that its producer was told, where one can be read.' }),
+    reason: z.string(),
+    received_at: z.string(),
+    body: z.string().meta({ description: 'The bytes as they came.' }),
+    replayed_at: z.string().nullable(),
+  })
+  .meta({ id: 'DeadLetter' });
+
+const ReplayRequest = z
+  .object({
+    ids: z.array(z.string().min(1)).min(1).max(REPLAYED_AT_ONCE_MAX).optional(),
+    all: z.boolean().optional().meta({ description: `All that were not replayed yet, ${REPLAYED_AT_ONCE_MAX} at a time.` }),
+  })
+  .meta({ id: 'ReplayDeadLettersRequest' });
+
+const ReplayAnswer = z
+  .object({
+    verdicts: z.array(
+      z.object({
+        id: z.string(),
+        event_id: z.string().nullable(),
+        verdict: z.enum(['replayed', 'refused', 'replayed_before', 'unknown']),
+        message: z.string().nullable(),
+      }),
+    ),
+  })
+  .meta({ id: 'ReplayDeadLettersResponse' });
+
+const page = {
+  limit: z.coerce.number().int().min(1).max(1000).default(50),
+  offset: z.coerce.number().int().min(0).default(0),
+};
+
+export const deadLetterRoutes: Route[] = [
+  route({
+    method: 'get',
+    path: '/events/dead-letters',
+    operation_id: 'listDeadLetters',
+    summary: 'What was accepted and could not become an event, with the reason, newest first',
+    tag,
+    access: 'event:read',
+    query: z.object(page),
+    success: 200,
+    answer: z.object({ items: z.array(DeadLetterAnswer), pagination: Pagination }).meta({ id: 'ListDeadLettersResponse' }),
+    async handle({ query }, { services, scope }) {
+      const letters = await findDeadLetters(services, scope, { ids: null, ...query });
+      const items = letters.map(({ received_at_us, event_id, ...letter }) => ({
+        ...letter,
+        event_id: event_id === '' ? null : event_id,
+        received_at: formatTimestamp(received_at_us),
+      }));
+      return { items, pagination: { total: await countDeadLetters(services, scope), ...query } };
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/events/dead-letters/replay',
+    operation_id: 'replayDeadLetters',
+    summary: 'Send dead letters through validation and the log once more',
+    tag,
+    access: 'event:correct',
+    body: ReplayRequest,
+    success: 202,
+    answer: ReplayAnswer,
+    async handle({ body }, { services, scope, principal, now }) {
+      if ((body.ids === undefined) === (body.all !== true)) throw invalid('ids', 'either ids or all must be given');
+      const asked = { ids: body.ids ?? null, user_id: principal.user_id, now };
+      return { verdicts: await replayDeadLetters(services, scope, asked) };
+    },
+  }),
+];

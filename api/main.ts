@@ -1,0 +1,12 @@
+/** `npm run api`: the HTTP interface as a process of its own, any number of times. */
+import { bootstrap } from '../storage/bootstrap.ts';
+import { runProcess } from '../storage/process.ts';
+import { buildApp } from './app.ts';
+
+runProcess('api', async (services) => {
+  const { postgres, config, clock } = services;
+  const { api_key } = await bootstrap(postgres, { api_key: config.BOOTSTRAP_API_KEY, now: clock() });
+  // Shown once, at the first start, and only when it was made here: one that is configured is known to its owner.
+  if (api_key !== null && config.BOOTSTRAP_API_KEY === undefined) console.log(`farthing api: first API key ${api_key}`);
+  return { listener: buildApp(services) };
+});

@@ -1,0 +1,115 @@
+/**
+ * What can never be written must not hold up its partition for ever. When the stores refuse a slice for another reason than
+ * being away, its events are tried by halves until those are found that are refused each by itself; they are dead-lettered
+ * with their bytes, and voided in case a part of them was written before. When nothing is refused, or nearly everything,
+ * it is no event's fault: the slice waits, and says so in the log of the process.
+ */
+import { FarthingError } from '../core/error.ts';
+import { addCorrection, correctionsOf, lockEvent, PIPELINE } from '../storage/corrections.ts';
+import { EVENT_IDENTITIES, EVENT_OUTCOMES, EVENTS, type EventOutcome, usageBuckets } from '../storage/events/tables.ts';
+import { storedContent } from '../storage/events/corrections.ts';
+import { forgetIdentity } from '../storage/events/identities.ts';
+import { endTrials, refusalOf } from '../storage/events/trial.ts';
+import { notePoison, type PoisonPlace } from '../storage/poison.ts';
+import type { Stores } from '../storage/stores.ts';
+import type { MeterCatalogue } from './meter-catalogue.ts';
+import { meterEvents } from './steps/meter-events.ts';
+import type { ReadEvent } from './steps/read-events.ts';
+
+/** More than this in one slice is a fault of the store or of ours. */
+const POISON_MAX = 100;
+
+/** Events of one slice that are refused each by itself; none when that explains nothing. */
+export async function findPoison(
+  stores: Stores,
+  catalogue: MeterCatalogue,
+  events: readonly ReadEvent[],
+): Promise<(PoisonPlace & { event: ReadEvent })[]> {
+  const found: (PoisonPlace & { event: ReadEvent })[] = [];
+  const search = async (some: readonly ReadEvent[]): Promise<void> => {
+    if (some.length === 0 || found.length > POISON_MAX) return;
+    const refusal = await refusalOfEvents(stores, catalogue, some);
+    if (refusal === undefined) return;
+    const [event] = some;
+    if (some.length === 1) {
+      found.push({ event: event!, offset: event!.offset, position: event!.position, reason: refusal });
+      return;
+    }
+    const middle = some.length >>> 1;
+    await search(some.slice(0, middle));
+    await search(some.slice(middle));
+  };
+  try {
+    await search(events);
+  } finally {
+    await endTrials(stores.clickhouse, [EVENTS, EVENT_IDENTITIES, EVENT_OUTCOMES, { table: 'usage_buckets' }]);
+  }
+  return found.length > POISON_MAX || (found.length > 1 && found.length === events.length) ? [] : found;
+}
+
+async function refusalOfEvents(
+  { clickhouse }: Stores,
+  catalogue: MeterCatalogue,
+  events: readonly ReadEvent[],
+): Promise<string | undefined> {
+  let metered: ReturnType<typeof meterEvents>;
+  try {
+    metered = meterEvents(events, (scope) => catalogue.metersOf(scope));
+  } catch (error) {
+    if (error instanceof FarthingError && error.code === 'service_unavailable') throw error;
+    return error instanceof Error ? error.message : String(error);
+  }
+  return (
+    (await refusalOf(clickhouse, EVENTS, events)) ??
+    (await refusalOf(clickhouse, EVENT_IDENTITIES, events)) ??
+    (await refusalOf(clickhouse, EVENT_OUTCOMES, metered.unusable)) ??
+    (await refusalOf(clickhouse, usageBuckets((meterId) => catalogue.versionOf(meterId)), metered.buckets))
+  );
+}
+
+/**
+ * From here on the event is a dead letter. When its raw row was written before another row was refused, it is voided;
+ * otherwise its id is free again.
+ */
+export async function setAside(
+  { postgres, clickhouse }: Stores,
+  partition: number,
+  { event, ...place }: PoisonPlace & { event: ReadEvent },
+): Promise<void> {
+  const { scope, event_id } = event;
+  const stored = await storedContent(clickhouse, scope, event_id);
+  const isWritten = stored?.original.event_offset === event.offset && stored.original.event_position === event.position;
+  if (!isWritten) await forgetIdentity(clickhouse, event);
+  await postgres.transaction(async (transaction) => {
+    await notePoison(transaction, partition, place);
+    if (!isWritten) return;
+    await lockEvent(transaction, scope, event_id);
+    const known = await correctionsOf(transaction, scope, event_id);
+    if (known.filter(({ state }) => state !== 'unknown_event').at(-1)?.action === 'void') return;
+    await addCorrection(transaction, scope, {
+      event_id,
+      action: 'void',
+      replacement: null,
+      reason: 'the stores refuse to take it',
+      requested_by: PIPELINE,
+      requested_at: new Date(),
+    });
+  });
+}
+
+export function poisonOutcome(event: ReadEvent, reason: string): EventOutcome {
+  const { tenant_id, environment_id, event_id, received_at_us, partition, offset, position } = event;
+  return {
+    tenant_id,
+    environment_id,
+    event_id,
+    outcome: 'dead_letter',
+    meter_id: '',
+    reason: `cannot be written: ${reason.slice(0, 500)}`,
+    received_at_us,
+    partition,
+    offset,
+    position,
+    body: event.text(),
+  };
+}

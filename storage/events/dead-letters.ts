@@ -1,0 +1,94 @@
+/** What could not become an event, with its bytes as they came and the reason; and which of them were sent again. */
+import { z } from 'zod';
+import type { Scope } from '../../core/scope.ts';
+import { question } from '../clickhouse.ts';
+import type { Database, Stores } from '../stores.ts';
+
+export type DeadLetter = {
+  /** Its place in the log: partition, offset, position. */
+  readonly id: string;
+  readonly event_id: string;
+  readonly reason: string;
+  readonly received_at_us: number;
+  readonly body: string;
+  readonly replayed_at: string | null;
+};
+
+export type DeadLettersWanted = {
+  /** Those of these places alone; all when null. */
+  readonly ids: readonly string[] | null;
+  readonly limit: number;
+  readonly offset: number;
+};
+
+const Row = z.object({
+  id: z.string(),
+  event_id: z.string(),
+  reason: z.string(),
+  received_at_us: z.coerce.number(),
+  body: z.string(),
+});
+
+const scopeShape = { tenant_id: z.string(), environment_id: z.string() };
+const PLACE = `concat(toString(partition), '-', toString(offset), '-', toString(position))`;
+const THEIRS = `tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and outcome = 'dead_letter'`;
+
+const deadLetters = question({
+  name: 'dead letters',
+  sql: `select ${PLACE} as id, event_id, reason, toString(toUnixTimestamp64Micro(received_at)) as received_at_us, body
+          from event_outcomes
+         where ${THEIRS} and ({every:Bool} or ${PLACE} in {ids:Array(String)})
+         order by received_at desc, partition, offset, position
+         limit {limit:UInt32} offset {offset:UInt64}`,
+  params: z.object({ ...scopeShape, every: z.boolean(), ids: z.array(z.string()), limit: z.int(), offset: z.int() }),
+  row: Row,
+});
+
+const deadLetterCount = question({
+  name: 'count of dead letters',
+  sql: `select toString(count()) as n from event_outcomes where ${THEIRS}`,
+  params: z.object(scopeShape),
+  row: z.object({ n: z.coerce.number() }),
+});
+
+/** Newest first. */
+export async function findDeadLetters(stores: Stores, scope: Scope, wanted: DeadLettersWanted): Promise<DeadLetter[]> {
+  const { tenant_id, environment_id } = scope;
+  const { ids, limit, offset } = wanted;
+  const rows = await deadLetters.ask(stores.clickhouse, {
+    tenant_id,
+    environment_id,
+    every: ids === null,
+    ids: [...(ids ?? [])],
+    limit,
+    offset,
+  });
+  const replayed = await replaysOf(stores.postgres, scope, rows.map(({ id }) => id));
+  return rows.map((row) => ({ ...row, replayed_at: replayed.get(row.id) ?? null }));
+}
+
+export async function countDeadLetters({ clickhouse }: Stores, { tenant_id, environment_id }: Scope): Promise<number> {
+  const [row] = await deadLetterCount.ask(clickhouse, { tenant_id, environment_id });
+  return row!.n;
+}
+
+export async function noteReplay(
+  database: Database,
+  scope: Scope,
+  replay: { id: string; event_id: string; user_id: string; now: Date },
+): Promise<void> {
+  await database.raw(
+    `insert into dead_letter_replays (tenant_id, environment_id, partition, "offset", position, event_id, replayed_by, replayed_at)
+     values (?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
+    [scope.tenant_id, scope.environment_id, ...replay.id.split('-'), replay.event_id, replay.user_id, replay.now.toISOString()],
+  );
+}
+
+async function replaysOf(database: Database, scope: Scope, ids: readonly string[]): Promise<Map<string, string>> {
+  const { rows } = await database.raw(
+    `select concat_ws('-', partition, "offset", position) as id, replayed_at from dead_letter_replays
+      where tenant_id = ? and environment_id = ? and concat_ws('-', partition, "offset", position) = any(?)`,
+    [scope.tenant_id, scope.environment_id, [...ids]],
+  );
+  return new Map(rows.map((row: { id: string; replayed_at: string }) => [row.id, row.replayed_at]));
+}

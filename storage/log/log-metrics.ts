@@ -1,0 +1,44 @@
+/** What Prometheus hears of the log: how far the pipeline is behind, by partition, and whether the log answers at all. */
+import { Gauge, register } from 'prom-client';
+import type { EventLog, PartitionLag } from './log.ts';
+
+const NAMES = ['farthing_log_unprocessed_records', 'farthing_log_oldest_unprocessed_seconds', 'farthing_log_up'] as const;
+const [UNPROCESSED, OLDEST, UP] = NAMES;
+
+export function measureLog(log: EventLog, now: () => Date): void {
+  for (const name of NAMES) register.removeSingleMetric(name);
+  const labelNames = ['partition'] as const;
+  // All are collected in the same moment, and the log answers the three with one look.
+  const ask = async (): Promise<PartitionLag[] | null> => log.lag().catch(() => null);
+  new Gauge({
+    name: UNPROCESSED,
+    help: 'Records that are not in the stores yet, by partition of the event log',
+    labelNames,
+    async collect() {
+      const lag = await ask();
+      this.reset();
+      for (const each of lag ?? []) this.set({ partition: each.partition }, each.unprocessed_records);
+    },
+  });
+  new Gauge({
+    name: OLDEST,
+    help: 'Age of the oldest record that is not in the stores yet, by partition of the event log; 0 when there is none',
+    labelNames,
+    async collect() {
+      const lag = await ask();
+      this.reset();
+      for (const each of lag ?? []) this.set({ partition: each.partition }, ageInSeconds(each, now()));
+    },
+  });
+  new Gauge({
+    name: UP,
+    help: 'Whether the event log answers',
+    async collect() {
+      this.set((await ask()) === null ? 0 : 1);
+    },
+  });
+}
+
+function ageInSeconds({ oldest_unprocessed_at_us: since }: PartitionLag, now: Date): number {
+  return since === null ? 0 : Math.max(0, now.getTime() / 1000 - since / 1e6);
+}

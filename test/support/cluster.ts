@@ -1,0 +1,233 @@
+/**
+ * Farthing as several processes on real stores: API, pipeline and scheduler as child processes, Kafka of one broker or
+ * three, a Postgres and a ClickHouse database of their own, each behind a way that can be cut.
+ *
+ *   const cluster = await startCluster({ kafka, apis: 2, pipelines: 3 });
+ *   await cluster.request('POST', '/events', { … });
+ *   await cluster.process('pipeline', 0).kill('SIGKILL');
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { openKafkaLog } from '../../storage/log/kafka.ts';
+import type { EventLog } from '../../storage/log/log.ts';
+import { type Cut, cutTo } from './cut.ts';
+import type { TestKafka } from './kafka/broker.ts';
+import { type Leash, newLeash } from './kafka/leash.ts';
+import { type FreshDatabase, freshDatabase } from './stores.ts';
+import { until } from './until.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const KEY = 'farthing-test-key';
+const READY_WITHIN_MS = 60_000;
+const ENTRANCES = { api: 'api/main.ts', pipeline: 'pipeline/main.ts', scheduler: 'scheduler/main.ts' } as const;
+
+export type Role = keyof typeof ENTRANCES;
+export type ClusterOptions = {
+  kafka: TestKafka;
+  replication?: number;
+  partitions?: number;
+  apis?: number;
+  pipelines?: number;
+  schedulers?: number;
+  settings?: Record<string, string>;
+};
+export type Answer = { status: number; headers: Headers; body: any };
+export type ClusterProcess = {
+  readonly role: Role;
+  readonly pid: number;
+  readonly url: string;
+  /** Everything it has said. */
+  output(): string;
+  signal(name: NodeJS.Signals): void;
+  /** Sends the signal and waits for the end; answers the exit code, null when a signal ended it. */
+  kill(name?: NodeJS.Signals): Promise<number | null>;
+  get(path: string): Promise<Answer>;
+};
+export type Cluster = {
+  readonly database: FreshDatabase;
+  readonly log: EventLog;
+  readonly postgresWay: Cut;
+  readonly clickhouseWay: Cut;
+  process(role: Role, index: number): ClusterProcess;
+  processes(role: Role): ClusterProcess[];
+  /** Starts one more; resolves when it is ready. */
+  add(role: Role, settings?: Record<string, string>): Promise<ClusterProcess>;
+  /** Starts another in the place of one that has ended. */
+  restart(ended: ClusterProcess): Promise<ClusterProcess>;
+  /** To the first API, or the one with this number; paths are relative to /v1. */
+  request(method: string, path: string, options?: { body?: unknown; api?: number; timeout_ms?: number }): Promise<Answer>;
+  /** Until everything in the log is in the stores, and no change of a meter is on its way. */
+  settled(timeout_ms?: number): Promise<void>;
+  stop(): Promise<void>;
+};
+
+let prefixes = 0;
+
+export async function startCluster(options: ClusterOptions): Promise<Cluster> {
+  const { kafka, partitions = 12, replication = 1 } = options;
+  const database = await freshDatabase();
+  const postgresWay = await cutTo(addressOf(database.postgres_url));
+  const clickhouseWay = await cutTo(addressOf(database.clickhouse_url));
+  const topic_prefix = `cluster${process.pid}x${++prefixes}`;
+  const settings = {
+    HOST: '127.0.0.1',
+    PORT: '0',
+    LOG_LEVEL: 'warn',
+    DATABASE_URL: through(database.postgres_url, postgresWay.port),
+    CLICKHOUSE_URL: through(database.clickhouse_url, clickhouseWay.port),
+    KAFKA_BROKERS: kafka.brokers,
+    KAFKA_TOPIC_PREFIX: topic_prefix,
+    KAFKA_REPLICATION: String(replication),
+    LOG_PARTITIONS: String(partitions),
+    BOOTSTRAP_API_KEY: KEY,
+    ...options.settings,
+  };
+  const leash = newLeash();
+  const running: ClusterProcess[] = [];
+  const hold = () => leash.hold(running.filter(lives).map(({ pid }) => pid));
+  const start = (role: Role, more: Record<string, string> = {}) => startProcess(role, { ...settings, ...more });
+  const add = async (role: Role, more?: Record<string, string>) => {
+    const started = await start(role, more);
+    running.push(started);
+    hold();
+    return started;
+  };
+  // The log's own handle of the test: it makes the topic, and asks how far the workers are.
+  const log = await openKafkaLog({
+    brokers: kafka.brokers.split(','),
+    topic_prefix,
+    partition_count: partitions,
+    replication,
+    retention_hours: 24,
+    append_timeout_ms: 5_000,
+  });
+  const roles: [Role, number][] = [
+    ['api', options.apis ?? 1],
+    ['pipeline', options.pipelines ?? 1],
+    ['scheduler', options.schedulers ?? 0],
+  ];
+  const cluster: Cluster = {
+    database,
+    log,
+    postgresWay,
+    clickhouseWay,
+    processes: (role) => running.filter((each) => each.role === role),
+    process: (role, index) => running.filter((each) => each.role === role)[index]!,
+    add,
+    restart: async (ended) => {
+      const started = await start(ended.role);
+      running.splice(running.indexOf(ended), 1, started);
+      hold();
+      return started;
+    },
+    request: async (method, path, { body, api = 0, timeout_ms = 30_000 } = {}) =>
+      ask(`${cluster.process('api', api).url}/v1${path}`, { method, body, timeout_ms }),
+    settled: async (timeout_ms = 60_000) => {
+      await until('everything is in the stores', () => isSettled(cluster), timeout_ms);
+    },
+    stop: () => stopAll(cluster, running, leash),
+  };
+  try {
+    for (const [role, count] of roles) await Promise.all(Array.from({ length: count }, () => add(role)));
+  } catch (error) {
+    await cluster.stop();
+    throw error;
+  }
+  return cluster;
+}
+
+async function stopAll(cluster: Cluster, running: ClusterProcess[], leash: Leash): Promise<void> {
+  await Promise.all(
+    running.filter(lives).map(async (each) => {
+      each.signal('SIGCONT');
+      const impatient = setTimeout(() => each.signal('SIGKILL'), 15_000);
+      await each.kill('SIGTERM');
+      clearTimeout(impatient);
+    }),
+  );
+  leash.hold([]);
+  await leash.release();
+  await cluster.log.close();
+  await Promise.all([cluster.postgresWay.close(), cluster.clickhouseWay.close()]);
+  await cluster.database.close();
+}
+
+async function isSettled({ log, database }: Cluster): Promise<boolean> {
+  const lag = await log.lag().catch(() => null);
+  if (!lag || lag.some(({ unprocessed_records }) => unprocessed_records > 0)) return false;
+  const { rows } = await database.postgres.raw(
+    `select (select count(*) from log_outbox)::int
+          + (select count(*) from meter_versions where state in ('announced', 'backfilling'))::int as open`,
+  );
+  return rows[0].open === 0;
+}
+
+type Started = ClusterProcess & { readonly child: ChildProcess };
+
+async function startProcess(role: Role, settings: Record<string, string>): Promise<Started> {
+  const { PATH, HOME } = process.env;
+  const child = spawn(process.execPath, ['--import', 'tsx', ENTRANCES[role]], {
+    cwd: ROOT,
+    env: { PATH, HOME, ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let said = '';
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (said += text));
+  const ended = once(child, 'exit');
+  const url = await until(
+    `${role} is ready`,
+    async () => {
+      const ready = /is ready at (http:\S+)/.exec(said)?.[1];
+      if (!ready && child.exitCode !== null) throw new Error(`${role} ended with ${child.exitCode}: ${said}`);
+      return ready;
+    },
+    READY_WITHIN_MS,
+  ).catch((error: Error) => {
+    child.kill('SIGKILL');
+    throw new Error(`${error.message}\n${said}`);
+  });
+  return {
+    role,
+    child,
+    pid: child.pid!,
+    url,
+    output: () => said,
+    signal: (name) => void child.kill(name),
+    kill: async (name = 'SIGKILL') => {
+      if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+      child.kill(name);
+      const [code] = (await ended) as [number | null];
+      return code;
+    },
+    get: (path) => ask(`${url}${path}`, { method: 'GET', body: undefined, timeout_ms: 10_000 }),
+  };
+}
+
+function lives(each: ClusterProcess): boolean {
+  const { child } = each as Started;
+  return child.exitCode === null && child.signalCode === null;
+}
+
+async function ask(url: string, given: { method: string; body: unknown; timeout_ms: number }): Promise<Answer> {
+  const response = await fetch(url, {
+    method: given.method,
+    headers: { 'x-api-key': KEY, 'content-type': 'application/json' },
+    signal: AbortSignal.timeout(given.timeout_ms),
+    ...(given.body === undefined ? {} : { body: JSON.stringify(given.body) }),
+  });
+  const text = await response.text();
+  const isJson = response.headers.get('content-type')?.includes('json');
+  return { status: response.status, headers: response.headers, body: isJson && text ? JSON.parse(text) : text };
+}
+
+function addressOf(url: string): { host: string; port: number } {
+  const { hostname, port } = new URL(url);
+  return { host: hostname, port: Number(port) };
+}
+
+function through(url: string, port: number): string {
+  const changed = new URL(url);
+  changed.host = `127.0.0.1:${port}`;
+  return changed.href;
+}
