@@ -45,6 +45,10 @@ const Settings = z.object({
   /** A slice is cut at this many events or after this time, whichever comes first. */
   SLICE_EVENTS_MAX: positive.default(50_000),
   SLICE_WAIT_MS: whole.default(250),
+  /** Ids of events that a partition keeps exactly, at most 16 bytes each; older ones are in filters on the disk. */
+  IDENTITY_HOT_IDS: positive.default(4_000_000),
+  /** How much of these filters a partition keeps in memory. */
+  IDENTITY_FILTER_MB: whole.default(256),
   /** A drafted invoice is finalized this long after its last computation. */
   FINALIZATION_DELAY_SECONDS: whole.default(7200),
   /** Scheduler: how often it looks for due periods. */

@@ -10,7 +10,7 @@ import { type Logger, pino } from 'pino';
 import { buildApp } from './api/app.ts';
 import type { Services } from './api/services.ts';
 import type { Config } from './config.ts';
-import { startPipeline } from './pipeline/pipeline.ts';
+import { identityOptions, startPipeline } from './pipeline/pipeline.ts';
 import { startScheduler } from './scheduler/main.ts';
 import { migrate } from './sql/migrate.ts';
 import { bootstrap } from './storage/bootstrap.ts';
@@ -93,7 +93,7 @@ async function startParts(
   stops.push(() => log.close());
   const services: Services = { postgres, clickhouse, log, config, logger, clock };
   const owner = `${hostname()}:${process.pid}`;
-  const pipeline = await startPipeline(services, { owner, slice_events_max: config.SLICE_EVENTS_MAX, logger, clock });
+  const pipeline = await startPipeline(services, { owner, slice_events_max: config.SLICE_EVENTS_MAX, identities: identityOptions(config), logger, clock });
   stops.push(() => pipeline.stop());
   const scheduler = startScheduler(services, { clock });
   stops.push(() => scheduler.stop());

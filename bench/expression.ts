@@ -6,8 +6,8 @@
  */
 import { celEnv, parse, plan } from '@bufbuild/cel';
 import * as celJs from 'cel-js';
-import { compileExpression } from '../core/metering/expression.ts';
 import { properties } from '../core/metering/event-text.ts';
+import { compileExpression } from '../core/metering/expression.ts';
 
 const RUNS = 7;
 const MS_PER_RUN = 200;

@@ -2,8 +2,9 @@
  * P2: accepted → deduplicated → metered → queryable, in events per second per core consumed, on the embedded stores. All
  * processes and stores are counted, the load generator is not. The naive way beside it: one produce and one insert an event.
  */
-import { claim, fixed, flag, median, micros, say } from './report.ts';
+
 import type { Service } from './processes.ts';
+import { claim, fixed, flag, median, micros, say } from './report.ts';
 import { type WholePath, WholePathBench } from './whole-path.ts';
 
 const MUST_PER_CORE = 40_000;

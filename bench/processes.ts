@@ -1,6 +1,6 @@
 /** Starts the child processes of a benchmark and talks to them. */
 import { type ChildProcess, fork } from 'node:child_process';
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -52,7 +52,8 @@ export async function startService(
       waiting.set(++asked_count, { resolve: resolve as (value: unknown) => void, reject });
       child.send({ id: asked_count, asked });
     });
-  const [clickhouse, postgres] = ready.pids as [number, number];
+  const postgres = ready.pids.find(isPostgres)!;
+  const clickhouse = ready.pids.find((pid) => pid !== postgres)!;
   return {
     url: ready.url,
     api_key: ready.api_key,
@@ -70,6 +71,11 @@ export async function startService(
       await ended;
     },
   };
+}
+
+/** The stores start side by side, and are listed as they became ready. */
+function isPostgres(pid: number): boolean {
+  return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[0]!.includes('postgres');
 }
 
 async function post<T>({ url, api_key }: { url: string; api_key: string }, path: string, body: unknown): Promise<T> {

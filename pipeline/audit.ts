@@ -17,7 +17,7 @@ import { startEmbedded } from '../storage/embedded/stack.ts';
 import { openLog } from '../storage/log/open-log.ts';
 import { connectPostgres } from '../storage/postgres.ts';
 import type { Stores } from '../storage/stores.ts';
-import { startPipeline } from './pipeline.ts';
+import { identityOptions, startPipeline } from './pipeline.ts';
 
 const REPAIR_WITHIN_MS = 10 * 60_000;
 const PAUSE_MS = 200;
@@ -111,7 +111,9 @@ async function startOwn(config: Config): Promise<Opened> {
   const { stores, close } = connect(embedded);
   await migrate(stores, { cluster: config.CLICKHOUSE_CLUSTER });
   const log = await openLog(config, { postgres: stores.postgres, logger });
-  const options = { owner: `audit:${process.pid}`, slice_events_max: config.SLICE_EVENTS_MAX, logger, clock: () => new Date() };
+  const { SLICE_EVENTS_MAX: slice_events_max } = config;
+  const owner = `audit:${process.pid}`;
+  const options = { owner, slice_events_max, logger, clock: () => new Date(), identities: identityOptions(config) };
   const pipeline = await startPipeline({ ...stores, log }, options);
   return {
     stores,

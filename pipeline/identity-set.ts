@@ -6,12 +6,12 @@
  */
 export class IdentitySet {
   readonly #tables: Table[];
-  readonly #shift: number;
+  readonly #mask: number;
 
   /** `table_count` is a power of two. */
   constructor(table_count = 256) {
     this.#tables = Array.from({ length: table_count }, () => new Table());
-    this.#shift = Math.clz32(table_count - 1);
+    this.#mask = table_count - 1;
   }
 
   get size(): number {
@@ -28,7 +28,16 @@ export class IdentitySet {
     // (0, 0) marks a free slot; the one id in 2^64 that hashes to it shares the slot of (0, 1).
     const lower = high === 0 && low === 0 ? 1 : low;
     // The upper bits of `high` are the shard and alike within a partition, so the lower ones choose the table.
-    return this.#tables[(high << this.#shift) >>> this.#shift]!.add(high, lower);
+    return this.#tables[high & this.#mask]!.add(high, lower);
+  }
+
+  get table_count(): number {
+    return this.#tables.length;
+  }
+
+  /** The hashes of one table, as two halves each: what a filter is made of (`pipeline/identity-filter.ts`). */
+  pairsOf(table: number): Uint32Array {
+    return this.#tables[table]!.pairs();
   }
 }
 
@@ -44,6 +53,18 @@ class Table {
 
   get bytes(): number {
     return this.#words.byteLength;
+  }
+
+  pairs(): Uint32Array {
+    const words = this.#words;
+    const pairs = new Uint32Array(this.size * 2);
+    let next = 0;
+    for (let at = 0; at < words.length; at += 2) {
+      if (words[at] === 0 && words[at + 1] === 0) continue;
+      pairs[next++] = words[at]!;
+      pairs[next++] = words[at + 1]!;
+    }
+    return pairs;
   }
 
   add(high: number, low: number): boolean {

@@ -1,8 +1,8 @@
 /** `npm run pipeline`: one worker of the pipeline as a process of its own; more of them share the partitions of the log. */
 import { runProcess } from '../storage/process.ts';
-import { startPipeline } from './pipeline.ts';
+import { identityOptions, startPipeline } from './pipeline.ts';
 
 runProcess('pipeline', async (services) => {
   const { owner, logger, clock, config } = services;
-  return startPipeline(services, { owner, logger, clock, slice_events_max: config.SLICE_EVENTS_MAX });
+  return startPipeline(services, { owner, logger, clock, slice_events_max: config.SLICE_EVENTS_MAX, identities: identityOptions(config) });
 });

@@ -20,11 +20,12 @@ import {
   usageBuckets,
 } from '../storage/events/tables.ts';
 import type { LogRecord } from '../storage/log/log.ts';
+import { installationId } from '../storage/installation.ts';
 import { type PoisonPlace, poisonFrom } from '../storage/poison.ts';
 import { enterBuckets, finishSlice, planSlice, type SliceState, takePartition } from '../storage/slices.ts';
 import type { Stores } from '../storage/stores.ts';
 import { passControl } from './control.ts';
-import { IdentitySet } from './identity-set.ts';
+import { EXACT_ONLY, IdentityMemory, type IdentityOptions, type ReadIdentities } from './identity-memory.ts';
 import { MeterCatalogue } from './meter-catalogue.ts';
 import { pipelineMetrics } from './metrics.ts';
 import { findPoison, poisonOutcome, setAside } from './poison.ts';
@@ -49,7 +50,7 @@ export class Partition {
   readonly partition: number;
   readonly #stores: Stores;
   readonly #state: SliceState;
-  readonly #seen: IdentitySet;
+  readonly #seen: IdentityMemory;
   #catalogue: MeterCatalogue;
   #next: bigint;
   readonly #clock: EngineClock;
@@ -58,11 +59,15 @@ export class Partition {
   readonly #poison: Map<string, string>;
 
   /** Takes the partition over and rebuilds what is kept in memory for it. */
-  static async take(stores: Stores, partition: number, owner: string): Promise<Partition> {
+  static async take(
+    stores: Stores,
+    partition: number,
+    { owner, identities = EXACT_ONLY }: { owner: string; identities?: IdentityOptions | undefined },
+  ): Promise<Partition> {
     const state = await takePartition(stores.postgres, partition, owner);
     const clock = new EngineClock();
     await clock.synchronise(stores.clickhouse);
-    const seen = await identitiesOf(stores, partition);
+    const seen = await identitiesOf(stores, state, identities);
     const catalogue = await MeterCatalogue.at(stores.postgres, partition, state.next_offset);
     const poison = await poisonFrom(stores.postgres, partition, state.next_offset);
     return new Partition(stores, { state, seen, catalogue, clock, poison });
@@ -72,7 +77,7 @@ export class Partition {
     stores: Stores,
     parts: {
       state: SliceState;
-      seen: IdentitySet;
+      seen: IdentityMemory;
       catalogue: MeterCatalogue;
       clock: EngineClock;
       poison: readonly PoisonPlace[];
@@ -103,6 +108,16 @@ export class Partition {
 
   get identities(): { count: number; bytes: number } {
     return { count: this.#seen.size, bytes: this.#seen.bytes };
+  }
+
+  /** Between slices: old ids move from memory to the disk. */
+  async settle(): Promise<void> {
+    await this.#seen.settle(this.#next);
+  }
+
+  /** Nothing is taken in hand any more. */
+  close(): void {
+    this.#seen.close();
   }
 
   /** A control message takes effect alone, at its offset. */
@@ -189,10 +204,16 @@ function placeOf({ offset, position }: { offset: number; position: number }): st
   return `${offset}.${position}`;
 }
 
-async function identitiesOf(stores: Stores, partition: number): Promise<IdentitySet> {
-  const shards = shardsOfPartition(partition, stores.log.partition_count);
+async function identitiesOf(
+  stores: Stores,
+  { partition, next_offset: next }: SliceState,
+  options: IdentityOptions,
+): Promise<IdentityMemory> {
+  const { partition_count } = stores.log;
+  const shards = shardsOfPartition(partition, partition_count);
   const range = { first: BigInt(shards.first) << 52n, last: ((BigInt(shards.last) + 1n) << 52n) - 1n };
-  const seen = new IdentitySet();
-  await eachIdentityHash(stores.clickhouse, range, (high, low) => seen.add(high, low));
-  return seen;
+  const read: ReadIdentities = (from, visit) =>
+    eachIdentityHash(stores.clickhouse, from === 0n ? range : { ...range, behind: { partition, offset: from } }, visit);
+  const installation = await installationId(stores.postgres);
+  return IdentityMemory.open(options, { partition, partition_count, installation }, { next, read });
 }

@@ -1,11 +1,23 @@
 /** The pipeline as one thing to start and stop: the processor, the relay of control messages, and the back-fills. */
+import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { Stores } from '../storage/stores.ts';
 import { backfillMeters } from './backfill.ts';
-import { startProcessor } from './processor.ts';
+import type { IdentityOptions } from './identity-memory.ts';
+import { type ProcessorOptions, startProcessor } from './processor.ts';
 import { relayControlMessages } from './relay.ts';
 
-export type PipelineOptions = { owner: string; slice_events_max: number; logger: Logger; clock: () => Date };
+/** Where the settings say that ids of events are kept. */
+export function identityOptions(config: {
+  DATA_DIR: string;
+  IDENTITY_HOT_IDS: number;
+  IDENTITY_FILTER_MB: number;
+}): IdentityOptions {
+  const filter_bytes = config.IDENTITY_FILTER_MB * 1024 * 1024;
+  return { dir: join(config.DATA_DIR, 'identities'), hot_ids: config.IDENTITY_HOT_IDS, filter_bytes };
+}
+
+export type PipelineOptions = ProcessorOptions & { clock: () => Date };
 
 export type RunningPipeline = { stop(): Promise<void> };
 

@@ -7,10 +7,17 @@ import { FarthingError } from '../core/error.ts';
 import type { LogConsumer, LogRecord, PartitionBatch, PartitionHandler } from '../storage/log/log.ts';
 import { FencedError } from '../storage/slices.ts';
 import type { Stores } from '../storage/stores.ts';
+import type { IdentityOptions } from './identity-memory.ts';
 import { pipelineMetrics } from './metrics.ts';
 import { Partition } from './partition.ts';
 
-export type ProcessorOptions = { owner: string; slice_events_max: number; logger: Logger };
+export type ProcessorOptions = {
+  owner: string;
+  slice_events_max: number;
+  logger: Logger;
+  /** Everything is kept exactly and in memory when absent. */
+  identities?: IdentityOptions | undefined;
+};
 
 export async function startProcessor(stores: Stores, options: ProcessorOptions): Promise<LogConsumer> {
   return stores.log.consume(new Processor(stores, options));
@@ -27,19 +34,25 @@ class Processor implements PartitionHandler {
   }
 
   async assigned(partition: number): Promise<bigint> {
-    const taken = await Partition.take(this.#stores, partition, this.#options.owner);
+    const taken = await Partition.take(this.#stores, partition, this.#options);
+    this.#drop(partition);
     this.#partitions.set(partition, { partition: taken, held: [] });
     pipelineMetrics.identities(partition, taken.identities.count);
     return taken.next_offset;
   }
 
   async revoked(partition: number): Promise<void> {
-    this.#partitions.delete(partition);
+    this.#drop(partition);
   }
 
   failed(partition: number, error: unknown): void {
-    this.#partitions.delete(partition);
+    this.#drop(partition);
     this.#options.logger.error({ err: error, partition }, 'a batch of the event log failed and will be tried again');
+  }
+
+  #drop(partition: number): void {
+    this.#partitions.get(partition)?.partition.close();
+    this.#partitions.delete(partition);
   }
 
   async process(batch: PartitionBatch): Promise<bigint> {
@@ -74,6 +87,7 @@ class Processor implements PartitionHandler {
       this.#options.logger.error({ err: error, partition: batch.partition }, 'events that cannot be written were dead-lettered');
       await this.#take(batch, partition, slice);
     }
+    await partition.settle();
     pipelineMetrics.slice((performance.now() - began) / 1000);
   }
 

@@ -6,10 +6,25 @@
  * Spans are positions in the text given. A body decoded as latin1 has one character per byte, and all of JSON's structure
  * is ASCII, so the spans of such a text are the byte offsets of the body (its strings are then not yet decoded as UTF-8).
  *
- * The end of a string is returned as `~end` when it contains an escape, so that plain strings are sliced, not decoded.
  * A slice keeps the text it was cut from in memory: what outlives a batch should keep a copy or a hash.
  */
 import { invalid } from '../error.ts';
+import {
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  endOfString,
+  endOfValue,
+  LETTER_F,
+  LETTER_N,
+  LETTER_T,
+  nextMember,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  skipBlanks,
+  startOfValue,
+  stringAt,
+} from './json-text.ts';
 
 export type Span = { readonly start: number; readonly end: number };
 
@@ -315,87 +330,4 @@ export function elementSpansUnder(text: string, key: string): Span[] {
   if (value === undefined) throw invalid(key, 'is required');
   if (text.charCodeAt(value.start) !== OPEN_BRACKET) throw invalid(key, 'must be an array');
   return elementSpans(text, value.start, value.end);
-}
-
-const QUOTE = 34;
-const COMMA = 44;
-const COLON = 58;
-const OPEN_BRACKET = 91;
-const BACKSLASH = 92;
-const CLOSE_BRACKET = 93;
-const LETTER_F = 102;
-const LETTER_N = 110;
-const LETTER_T = 116;
-const OPEN_BRACE = 123;
-const CLOSE_BRACE = 125;
-
-function skipBlanks(text: string, from: number, end: number): number {
-  if (text.charCodeAt(from) > 32) return from;
-  let at = from;
-  while (at < end && text.charCodeAt(at) <= 32) at++;
-  return at;
-}
-
-/** Just behind the closing quote of the string that opens at `open`; `~` of it when there was an escape. */
-function endOfString(text: string, open: number, end: number): number {
-  let escaped = false;
-  for (let at = open + 1; at < end; at++) {
-    const code = text.charCodeAt(at);
-    if (code === QUOTE) return escaped ? ~(at + 1) : at + 1;
-    if (code === BACKSLASH) {
-      escaped = true;
-      at++;
-    }
-  }
-  throw invalid('body', 'must be valid JSON');
-}
-
-/** The string between the quotes. JSON.parse decodes the rare one that has escapes, lone surrogates included. */
-function stringAt(text: string, open: number, end: number): string {
-  return end < 0 ? (JSON.parse(text.slice(open, ~end)) as string) : text.slice(open + 1, end - 1);
-}
-
-function startOfValue(text: string, keyEnd: number, end: number): number {
-  const colon = skipBlanks(text, keyEnd < 0 ? ~keyEnd : keyEnd, end);
-  if (text.charCodeAt(colon) !== COLON) throw invalid('body', 'must be valid JSON');
-  return skipBlanks(text, colon + 1, end);
-}
-
-function endOfValue(text: string, start: number, end: number): number {
-  const first = text.charCodeAt(start);
-  if (first === QUOTE) {
-    const after = endOfString(text, start, end);
-    return after < 0 ? ~after : after;
-  }
-  if (first === OPEN_BRACE || first === OPEN_BRACKET) return endOfNested(text, start, end);
-  let at = start;
-  while (at < end && !endsLiteral(text.charCodeAt(at))) at++;
-  if (at === start) throw invalid('body', 'must be valid JSON');
-  return at;
-}
-
-function endsLiteral(code: number): boolean {
-  return code <= 32 || code === COMMA || code === CLOSE_BRACE || code === CLOSE_BRACKET;
-}
-
-/** Brackets are only counted, so that any depth of nesting is walked without recursion. */
-function endOfNested(text: string, start: number, end: number): number {
-  let depth = 0;
-  for (let at = start; at < end; at++) {
-    const code = text.charCodeAt(at);
-    if (code === QUOTE) {
-      const after = endOfString(text, at, end);
-      at = (after < 0 ? ~after : after) - 1;
-    } else if (code === OPEN_BRACE || code === OPEN_BRACKET) depth++;
-    else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
-      depth--;
-      if (depth === 0) return at + 1;
-    }
-  }
-  throw invalid('body', 'must be valid JSON');
-}
-
-function nextMember(text: string, valueEnd: number, end: number): number {
-  const at = skipBlanks(text, valueEnd, end);
-  return text.charCodeAt(at) === COMMA ? skipBlanks(text, at + 1, end) : at;
 }

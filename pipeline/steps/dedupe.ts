@@ -7,17 +7,19 @@ import { hashToBigInt } from '../../core/event/identity.ts';
 import type { ClickHouseClient } from '../../storage/clickhouse.ts';
 import { findIdentities, type IdentityRow } from '../../storage/events/identities.ts';
 import type { EventOutcome } from '../../storage/events/tables.ts';
-import type { IdentitySet } from '../identity-set.ts';
 import type { ReadEvent } from './read-events.ts';
 
 type Place = { readonly partition: number; readonly offset: number; readonly position: number };
 type Owner = Place & { readonly content_crc: number };
 
+/** True when the hash was never seen and is remembered now; false when it may have been. */
+export type SeenIdentities = { add(high: number, low: number): boolean };
+
 export type Deduped = { accepted: ReadEvent[]; repeats: EventOutcome[] };
 
 export async function dedupe(
   clickhouse: ClickHouseClient,
-  seen: IdentitySet,
+  seen: SeenIdentities,
   events: readonly ReadEvent[],
 ): Promise<Deduped> {
   const suspects = new Set<ReadEvent>();

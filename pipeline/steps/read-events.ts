@@ -4,8 +4,8 @@
  */
 import { isAscii } from 'node:buffer';
 import { crc32 } from 'node:zlib';
-import { IdentityHasher } from '../../core/event/identity.ts';
 import { FarthingError, invalid } from '../../core/error.ts';
+import { IdentityHasher } from '../../core/event/identity.ts';
 import {
   type EventFields,
   eachElement,

@@ -58,15 +58,20 @@ export async function forgetIdentity(
   }
 }
 
-/** Every stored hash of a range of shards, as two 32-bit halves, without a row object per id. */
+/**
+ * Every stored hash of a range of shards, as two 32-bit halves, without a row object per id; with `behind` only those that
+ * stand there or behind in the log.
+ */
 export async function eachIdentityHash(
   clickhouse: ClickHouseClient,
-  range: { first: bigint; last: bigint },
-  visit: (high: number, low: number) => void,
+  range: { first: bigint; last: bigint; behind?: { partition: number; offset: bigint } },
+  visit: (high: number, low: number) => Promise<void> | void,
 ): Promise<void> {
+  const { first, last, behind } = range;
+  const place = behind ? `and partition = ${behind.partition} and offset >= ${behind.offset}` : '';
   try {
     const { stream } = await clickhouse.exec({
-      query: `select id_hash from event_identities where id_hash between ${range.first} and ${range.last} format RowBinary`,
+      query: `select id_hash from event_identities where id_hash between ${first} and ${last} ${place} format RowBinary`,
       clickhouse_settings: { wait_end_of_query: 0 },
     });
     await visitHashes(stream as Readable, visit);
@@ -75,12 +80,18 @@ export async function eachIdentityHash(
   }
 }
 
-async function visitHashes(stream: Readable, visit: (high: number, low: number) => void): Promise<void> {
+async function visitHashes(
+  stream: Readable,
+  visit: (high: number, low: number) => Promise<void> | void,
+): Promise<void> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
     const whole = bytes.length - (bytes.length % 8);
-    for (let at = 0; at < whole; at += 8) visit(bytes.readUInt32LE(at + 4), bytes.readUInt32LE(at));
+    for (let at = 0; at < whole; at += 8) {
+      const pause = visit(bytes.readUInt32LE(at + 4), bytes.readUInt32LE(at));
+      if (pause) await pause;
+    }
     rest = bytes.subarray(whole);
   }
   if (rest.length > 0) throw new Error('the answer ended inside a hash');

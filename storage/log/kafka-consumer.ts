@@ -78,10 +78,16 @@ export class KafkaConsumer {
       // Longer than the cluster needs to give the partitions of a dead broker to another, about 10 s: a crash would cost us ours.
       retry: { retries: 40, initialRetryTime: 100, maxRetryTime: 500 },
     });
+    try {
+      await consumer.connect();
+      await consumer.subscribe({ topic, fromBeginning: true });
+    } catch (error) {
+      await consumer.disconnect().catch(() => {});
+      throw error;
+    }
+    if (this.#stopping) return void consumer.disconnect().catch(() => {});
     this.#consumer = consumer;
     this.#listen(consumer);
-    await consumer.connect();
-    await consumer.subscribe({ topic, fromBeginning: true });
     await consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch: async (of) => this.#arrived(of) });
   }
 
@@ -168,12 +174,14 @@ export class KafkaConsumer {
   }
 
   async #startAgain(): Promise<void> {
-    await this.#sleep(500 * this.#crashes);
-    if (this.#stopping) return;
-    try {
-      await this.start();
-    } catch (error) {
-      if (this.#consumer) this.#crashed(this.#consumer, error as Error, false);
+    for (let tries = this.#crashes; !this.#stopping; tries++) {
+      await this.#sleep(Math.min(5_000, 500 * tries));
+      if (this.#stopping) return;
+      try {
+        return await this.start();
+      } catch (error) {
+        this.#options.logger?.warn({ err: error }, 'the consumer of the event log does not start yet');
+      }
     }
   }
 

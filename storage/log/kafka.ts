@@ -30,6 +30,7 @@ export type KafkaLogOptions = KafkaConnection & {
 
 /** A worker that dies is taken over within 15 s: this, a heartbeat of the others, and the reading of what it knew. */
 const SESSION_TIMEOUT_MS = 9_000;
+const OPEN_TIMEOUT_MS = 60_000;
 const READ_TIMEOUT_MS = 10_000;
 const ASK_TIMEOUT_MS = 2_500;
 
@@ -38,11 +39,11 @@ export async function openKafkaLog(options: KafkaLogOptions): Promise<KafkaLog> 
   const { partition_count, replication, retention_hours } = options;
   const wanted = { topic: topicOf(options), partition_count, replication, retention_hours };
   try {
-    const made = await untilAnswered(() => admin.prepareTopic(wanted), options.open_timeout_ms ?? 30_000);
+    const made = await untilAnswered(() => admin.prepareTopic(wanted), options.open_timeout_ms);
     if (made !== partition_count)
       options.logger?.info({ topic: wanted.topic, partitions: made }, 'the event log keeps the partitions it was made with');
     const log = new KafkaLog({ ...options, partition_count: made }, admin);
-    await log.connect();
+    await untilAnswered(() => log.connect(), options.open_timeout_ms);
     return log;
   } catch (error) {
     await admin.close();
@@ -110,7 +111,7 @@ export class KafkaLog implements EventLog {
     });
     this.#consumers.add(consumer);
     try {
-      await consumer.start();
+      await untilAnswered(() => consumer.start(), options.open_timeout_ms);
     } catch (error) {
       await consumer.stop();
       this.#consumers.delete(consumer);
@@ -159,7 +160,8 @@ export function shared<Answer>(ask: () => Promise<Answer>): () => Promise<Answer
   };
 }
 
-async function untilAnswered<Answer>(ask: () => Promise<Answer>, patience_ms: number): Promise<Answer> {
+/** A cluster that starts when we do, or changes its leaders just then, is waited for. */
+async function untilAnswered<Answer>(ask: () => Promise<Answer>, patience_ms = OPEN_TIMEOUT_MS): Promise<Answer> {
   const until = performance.now() + patience_ms;
   for (;;) {
     try {

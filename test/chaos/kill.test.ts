@@ -6,8 +6,6 @@
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { type Chance, chanceOf, seedsToRun } from '../support/seeds.ts';
-import { runScript, type ServiceProcess, startServiceProcess, temporaryDirectory } from '../support/service.ts';
 import {
   firstOfEachId,
   type ModelEvent,
@@ -15,6 +13,8 @@ import {
   type ModelQuestion,
   usageByModel,
 } from '../support/reference-model.ts';
+import { type Chance, chanceOf, seedsToRun } from '../support/seeds.ts';
+import { runScript, type ServiceProcess, startServiceProcess, temporaryDirectory } from '../support/service.ts';
 
 const EVENTS = 2_000;
 const SENDERS = 3;

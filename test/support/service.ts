@@ -202,9 +202,11 @@ export async function stillAlive(processes: readonly Process[], patience_ms = 10
   }
 }
 
-/** A directory of its own, gone with `remove`. With a user it belongs to that user. */
+/** A directory of its own, gone with `remove` and at the latest with us. With a user it belongs to that user. */
 export function temporaryDirectory(user?: RunAs): { path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), 'farthing-start-'));
   if (user) chownSync(path, user.uid, user.gid);
-  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+  const remove = () => rmSync(path, { recursive: true, force: true });
+  process.once('exit', remove);
+  return { path, remove };
 }

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import {
   elementSpans,
   elementSpansUnder,
-  onlyArrayUnder,
   NO_PROPERTIES,
+  onlyArrayUnder,
   type Property,
   properties,
   readEvent,

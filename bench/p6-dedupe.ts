@@ -1,0 +1,124 @@
+/**
+ * P6: what it costs to know every id. With and without: the steps of the pipeline on the same records, and the stored
+ * identities, which exist for nothing else. Memory: bytes per id at every size of the set. Verdicts: ids that were seen are
+ * never taken for new; a new one that is taken for seen costs a look-up and is decided there. `--full` makes it 10^8 ids.
+ */
+
+import { IdentityHasher } from '../core/event/identity.ts';
+import { compileMeters } from '../core/metering/match.ts';
+import { IdentitySet } from '../pipeline/identity-set.ts';
+import { dedupe } from '../pipeline/steps/dedupe.ts';
+import { meterEvents } from '../pipeline/steps/meter-events.ts';
+import { EventReader, type ReadEvent } from '../pipeline/steps/read-events.ts';
+import { connectClickHouse } from '../storage/clickhouse.ts';
+import { nativeBlock } from '../storage/events/native.ts';
+import { EngineClock, writeRows } from '../storage/events/rows.ts';
+import { EVENT_IDENTITIES, EVENTS, usageBuckets } from '../storage/events/tables.ts';
+import type { LogRecord } from '../storage/log/log.ts';
+import { startService } from './processes.ts';
+import { check, claim, fixed, flag, isAsked, median, micros, say } from './report.ts';
+import { bulkBodies, meterDefinitions } from './workload.ts';
+
+const SLICE = 50_000;
+const SCOPE = { tenant_id: 'tenant', environment_id: 'environment' };
+
+export async function run(): Promise<void> {
+  const known = flag('ids', 5_000_000);
+  const runs = flag('runs', 7);
+  memoryAndVerdicts(isAsked('full') ? 100_000_000 : flag('verdicts', 10_000_000));
+  await throughput({ known, runs });
+}
+
+/** Ids from a counter, each hundredth sent again at once or much later. */
+function memoryAndVerdicts(count: number): void {
+  const set = new IdentitySet();
+  const hasher = new IdentityHasher(SCOPE);
+  let wrong = 0;
+  let lookups = 0;
+  let most = 0;
+  const began = process.cpuUsage();
+  for (let index = 0; index < count; index++) {
+    hasher.hash(`evt_${index}`);
+    if (!set.add(hasher.high, hasher.low)) lookups++;
+    if (index % 100 === 0) {
+      hasher.hash(`evt_${index % 200 === 0 ? index : index / 2}`);
+      if (set.add(hasher.high, hasher.low)) wrong++;
+    }
+    if (index % 10_007 === 0 && index > 100_000) most = Math.max(most, set.bytes / set.size);
+  }
+  const { user, system } = process.cpuUsage(began);
+  say(
+    `  ${fixed(count / 1e6, 0)} M ids: ${fixed((user + system) / count, 2)} µs each, ${lookups} new ids needed the exact look-up`,
+  );
+  claim('P6 memory', `at most ${fixed(most)} bytes per id at any size`, '16', most <= 16);
+  claim('P6 verdicts', `${wrong} wrong of ${fixed((count * 1.01) / 1e6, 0)} M`, '0', wrong === 0);
+}
+
+async function throughput({ known, runs }: { known: number; runs: number }): Promise<void> {
+  const service = await startService();
+  const clickhouse = connectClickHouse(await service.ask<string>({ what: 'clickhouse_url' }));
+  try {
+    const clock = new EngineClock();
+    await clock.synchronise(clickhouse);
+    const seen = new IdentitySet();
+    const hasher = new IdentityHasher(SCOPE);
+    for (let index = 0; index < known; index++) {
+      hasher.hash(`old_${index}`);
+      seen.add(hasher.high, hasher.low);
+    }
+    const index = compileMeters(meterDefinitions().map((meter, at) => ({ ...meter, id: `meter_${at}` })));
+    const slice = async (number: number, isDeduped: boolean) => {
+      const records = recordsOf(number);
+      const before = { own: process.cpuUsage(), engine: service.cpu().clickhouse };
+      const { events } = new EventReader().read(records);
+      const accepted = isDeduped ? (await dedupe(clickhouse, seen, events)).accepted : events;
+      check(accepted.length === SLICE, `${accepted.length} of ${SLICE} events are new`);
+      const fence = { token: `bench:${number}`, deadline_s: clock.now_s() + 600 };
+      const buckets = meterEvents(accepted as ReadEvent[], () => index).buckets;
+      await writeRows(clickhouse, EVENTS, { rows: accepted, fence });
+      if (isDeduped) await writeRows(clickhouse, EVENT_IDENTITIES, { rows: accepted, fence });
+      await writeRows(
+        clickhouse,
+        usageBuckets(() => 1),
+        { rows: buckets, fence },
+      );
+      await service.settled();
+      const { user, system } = process.cpuUsage(before.own);
+      return micros((user + system) / 1e6 + service.cpu().clickhouse - before.engine, SLICE);
+    };
+    const costs: { with: number[]; without: number[] } = { with: [], without: [] };
+    for (let run = 0; run <= runs; run++) {
+      const isFirst = run === 0;
+      const without = await slice(run * 2, false);
+      const withIt = await slice(run * 2 + 1, true);
+      if (isFirst) continue;
+      costs.without.push(without);
+      costs.with.push(withIt);
+    }
+    const ratio = median(costs.without) / median(costs.with);
+    say(
+      `  pipeline and ClickHouse: ${fixed(median(costs.without))} µs/event without, ${fixed(median(costs.with))} with identities, ${known} ids known`,
+    );
+    const encoded = nativeBlock(EVENT_IDENTITIES.columns, new EventReader().read(recordsOf(999)).events);
+    say(
+      `  stored identities: ${fixed(encoded.reduce((sum, piece) => sum + piece.length, 0) / SLICE)} bytes per event on their way`,
+    );
+    claim('P6 throughput', `${fixed(ratio, 2)} of that without`, '0.9', ratio >= 0.9);
+  } finally {
+    await clickhouse.close();
+    await service.stop();
+  }
+}
+
+function recordsOf(number: number): LogRecord[] {
+  return [...bulkBodies(1000 + number, SLICE, 1000)].map((body, index) => ({
+    ...SCOPE,
+    partition: 0,
+    kind: 'events',
+    received_at_us: 1_788_000_000_000_000,
+    made_ids: null,
+    event_count: 1000,
+    body: body.subarray(body.indexOf('['), body.length - 1),
+    offset: BigInt(number * 1000 + index),
+  }));
+}
