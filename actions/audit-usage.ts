@@ -12,7 +12,14 @@ import { findRebuild, type RebuildKeys, requestRebuild } from '../storage/bucket
 import { metersToAudit } from '../storage/meter-versions.ts';
 import { readProgress, type SliceState } from '../storage/slices.ts';
 import type { Stores } from '../storage/stores.ts';
-import { type Counted, countedNow, type DayWanted, daysWithEvents, eventsOfDay, recountDay } from '../storage/usage/recount.ts';
+import {
+  type Counted,
+  countedNow,
+  type DayWanted,
+  daysWithEvents,
+  eventsOfDay,
+  recountDay,
+} from '../storage/usage/recount.ts';
 import { snapshotOf } from '../storage/usage/snapshot.ts';
 import { daysWithRows, storedRows } from '../storage/usage/stored-rows.ts';
 
@@ -25,9 +32,15 @@ export type AuditWanted = {
   readonly end_us?: number | undefined;
 };
 
-export type Difference = Scope & RowDifference & { readonly meter_id: string; readonly meter_version: number; readonly day: number };
+export type Difference = Scope &
+  RowDifference & { readonly meter_id: string; readonly meter_version: number; readonly day: number };
 
-export type AuditReport = { readonly meters: number; readonly days: number; readonly rows: number; readonly differences: number };
+export type AuditReport = {
+  readonly meters: number;
+  readonly days: number;
+  readonly rows: number;
+  readonly differences: number;
+};
 
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
@@ -97,7 +110,9 @@ export async function repairUsage({ postgres }: AuditStores, differences: readon
     for (const [day, customers] of days) {
       const all = [...customers];
       for (let from = 0; from < all.length; from += CUSTOMERS_MAX) {
-        const targets: RebuildKeys[] = [{ meter_id, day, external_customer_ids: all.slice(from, from + CUSTOMERS_MAX) }];
+        const targets: RebuildKeys[] = [
+          { meter_id, day, external_customer_ids: all.slice(from, from + CUSTOMERS_MAX) },
+        ];
         ids.push(await requestRebuild(postgres, scope, { targets, reason: 'an audit found differences' }));
       }
     }
@@ -124,7 +139,10 @@ function countedAt(
 
 /** Days with events or with rows: a row that no event accounts for is a difference too. */
 async function daysOf(stores: AuditStores, counted: Counted, { start_us, end_us }: AuditWanted): Promise<number[]> {
-  const days = new Set([...(await daysWithEvents(stores, counted)), ...(await daysWithRows(stores.clickhouse, counted))]);
+  const days = new Set([
+    ...(await daysWithEvents(stores, counted)),
+    ...(await daysWithRows(stores.clickhouse, counted)),
+  ]);
   const first = start_us === undefined ? Number.NEGATIVE_INFINITY : Math.floor(start_us / US_PER_DAY);
   const end = end_us === undefined ? Number.POSITIVE_INFINITY : end_us / US_PER_DAY;
   return [...days].filter((day) => day >= first && day < end).sort((a, b) => a - b);

@@ -11,7 +11,13 @@ import { parseTimestamp, US_PER_DAY } from '../core/metering/timestamp.ts';
 import type { Scope } from '../core/scope.ts';
 import type { HeldPartition } from '../storage/bucket-gate.ts';
 import { type Correction, correctedSince, findCorrection, settleCorrection } from '../storage/corrections.ts';
-import { contentsOf, type EventContent, type StoredContent, storedContent, writeCorrection } from '../storage/events/corrections.ts';
+import {
+  contentsOf,
+  type EventContent,
+  type StoredContent,
+  storedContent,
+  writeCorrection,
+} from '../storage/events/corrections.ts';
 import type { EngineClock } from '../storage/events/rows.ts';
 import { metersOfEvents } from '../storage/meter-versions.ts';
 import type { Database, Stores } from '../storage/stores.ts';
@@ -106,7 +112,11 @@ export async function overtakenByCorrections(
 }
 
 /** Customers and days of the meters that any of these contents feeds. */
-async function touched(stores: Stores, scope: Scope & { event_id: string }, contents: readonly EventContent[]): Promise<RebuildTarget[]> {
+async function touched(
+  stores: Stores,
+  scope: Scope & { event_id: string },
+  contents: readonly EventContent[],
+): Promise<RebuildTarget[]> {
   const { tenant_id, environment_id, event_id } = scope;
   const names = [...new Set(contents.map((content) => content.event_name))];
   const targets: RebuildTarget[] = [];

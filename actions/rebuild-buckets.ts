@@ -105,7 +105,10 @@ function merged(targets: readonly RebuildTarget[]): RebuildTarget[] {
   return [...byKey.values()];
 }
 
-function united(known: RebuildTarget | undefined, { external_customer_ids: more }: RebuildTarget): readonly string[] | undefined {
+function united(
+  known: RebuildTarget | undefined,
+  { external_customer_ids: more }: RebuildTarget,
+): readonly string[] | undefined {
   if (known === undefined) return more && [...new Set(more)];
   const { external_customer_ids: some } = known;
   return some && more && [...new Set([...some, ...more])];
@@ -123,6 +126,10 @@ async function replaceRows(
   if (clock.now_s() >= deadline_s || (await countRows(clickhouse, old)) > 0) throw tooLate('usage_buckets');
   // Every try has a token of its own: what an earlier one wrote has just been taken away.
   const token = `rebuild:${name}:${held.partition}:${held.epoch}:${deadline_s}`;
-  await writeRows(clickhouse, usageBuckets((meterId) => versions.get(meterId)!), { rows, fence: { token, deadline_s } });
+  await writeRows(
+    clickhouse,
+    usageBuckets((meterId) => versions.get(meterId)!),
+    { rows, fence: { token, deadline_s } },
+  );
   if (clock.now_s() >= deadline_s) throw tooLate('usage_buckets');
 }

@@ -32,7 +32,8 @@ export async function replayDeadLetters(stores: Stores, scope: Scope, asked: Rep
   for (const letter of letters) verdicts.push(await replay(stores, scope, { letter, asked }));
   const known = new Set(verdicts.map(({ id }) => id));
   for (const id of asked.ids ?? []) {
-    if (!known.has(id)) verdicts.push({ id, event_id: null, verdict: 'unknown', message: 'there is no such dead letter' });
+    if (!known.has(id))
+      verdicts.push({ id, event_id: null, verdict: 'unknown', message: 'there is no such dead letter' });
   }
   return verdicts;
 }
@@ -64,7 +65,8 @@ async function replay(
   if (fault) return { id, event_id: letter.event_id || null, verdict: 'refused', message: fault };
   const given = (JSON.parse(body) as { event_id?: string | null }).event_id?.trim() ? letter.event_id : '';
   const event_id = given || letter.event_id || newId('event', asked.now.getTime());
-  if (!(await putBack(stores, scope, { event_id, body, asked }))) await append(stores, scope, { event_id, given, body, asked });
+  if (!(await putBack(stores, scope, { event_id, body, asked })))
+    await append(stores, scope, { event_id, given, body, asked });
   await noteReplay(stores.postgres, scope, { id, event_id, user_id: asked.user_id, now: asked.now });
   return { id, event_id, verdict: 'replayed', message: null };
 }

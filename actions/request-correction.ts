@@ -23,7 +23,7 @@ export type CorrectionAsked = {
 };
 
 /** How long an event is waited for that the log may hold, where the log cannot be searched. */
-const WAIT_MS = 5_000;
+const LOOKS_MAX = 100;
 const PAUSE_MS = 50;
 
 export async function requestCorrection(stores: Stores, scope: Scope, asked: CorrectionAsked): Promise<Correction> {
@@ -34,7 +34,8 @@ export async function requestCorrection(stores: Stores, scope: Scope, asked: Cor
     const known = await correctionsOf(transaction, scope, event_id);
     const last = known.filter(({ state }) => state !== 'unknown_event').at(-1);
     if (last?.action === 'void' && action === 'void') return last;
-    if (last?.action === 'void') throw notAllowed(`event ${event_id} is voided and cannot be replaced`, { id: event_id });
+    if (last?.action === 'void')
+      throw notAllowed(`event ${event_id} is voided and cannot be replaced`, { id: event_id });
     return addCorrection(transaction, scope, { event_id, action, replacement, reason, requested_by, requested_at });
   });
 }
@@ -44,16 +45,18 @@ async function isAccepted(stores: Stores, scope: Scope, eventId: string): Promis
   const partition = partitionOfShard(shardOfEvent(scope, eventId), stores.log.partition_count);
   const lag = await stores.log.lag();
   const end = lag.find((some) => some.partition === partition)?.end_offset ?? 0n;
-  const until = performance.now() + WAIT_MS;
-  for (;;) {
+  for (let looks = 1; ; looks++) {
     const progress = await readProgress(stores.postgres);
     const reached = progress.find((state) => state.partition === partition)?.next_offset ?? 0n;
     if (await findEvent(stores.clickhouse, scope, eventId)) return true;
     if (await findUnprocessed(stores, scope, eventId)) return true;
     // Everything that was in the log when we were asked is in the stores, and the event is not among it.
     if (reached >= end) return false;
-    if (performance.now() > until)
-      throw new FarthingError('service_unavailable', 'the event is not in the stores, and the log is behind: try again');
+    if (looks === LOOKS_MAX)
+      throw new FarthingError(
+        'service_unavailable',
+        'the event is not in the stores, and the log is behind: try again',
+      );
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }

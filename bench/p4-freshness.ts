@@ -11,7 +11,7 @@ const PROBE_EVERY_MS = 100;
 const ASK_PAUSE_MS = 50;
 
 export async function run(): Promise<void> {
-  const saturating = flag('events', 300_000);
+  const saturating = flag('events', 200_000);
   const seconds = flag('seconds', 20);
   const service = await startService();
   const generator = await startGenerator();

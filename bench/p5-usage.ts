@@ -15,7 +15,7 @@ const MONTH = { start_us: Date.UTC(2026, 8, 1) * 1000, end_us: Date.UTC(2026, 9,
 const DAYS = 30;
 
 export async function run(): Promise<void> {
-  const events = flag('events', 20_000_000);
+  const events = flag('usage-events', 20_000_000);
   const times = flag('times', 15);
   const service = await startService();
   try {

@@ -28,12 +28,9 @@ export async function startService(
   part: 'whole' | 'api' = 'whole',
   settings: Record<string, string> = {},
 ): Promise<Service> {
-  const child = fork(fileURLToPath(new URL('./serve.ts', import.meta.url)), {
-    execArgv: [
-      ...NODE_FLAGS,
-      ...(process.env.BENCH_PROFILE ? ['--cpu-prof', `--cpu-prof-dir=${process.env.BENCH_PROFILE}`] : []),
-    ],
-    env: { ...process.env, ...settings, BENCH_PART: part, BENCH_DIR: mkdtempSync(join(tmpdir(), 'farthing-bench-')) },
+  const dir = mkdtempSync(join(tmpdir(), 'farthing-bench-'));
+  const child = fork(fileURLToPath(new URL('./serve.ts', import.meta.url)), [JSON.stringify({ part, dir, settings })], {
+    execArgv: [...NODE_FLAGS, ...profiling()],
     serialization: 'advanced',
   });
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
@@ -71,6 +68,12 @@ export async function startService(
       await ended;
     },
   };
+}
+
+/** `--profile=directory` keeps a CPU profile of the service there. */
+function profiling(): string[] {
+  const asked = process.argv.find((argument) => argument.startsWith('--profile='));
+  return asked === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${asked.slice('--profile='.length)}`];
 }
 
 /** The stores start side by side, and are listed as they became ready. */

@@ -29,9 +29,11 @@ type Asked =
   | { what: 'usage'; meter_id: string; customer: string; start_us: number; end_us: number; times: number }
   | { what: 'stop' };
 
-const dir = process.env.BENCH_DIR!;
-const config = readConfig({ ...process.env, PORT: '0', DATA_DIR: dir, LOG_LEVEL: 'warn' });
-const running = process.env.BENCH_PART === 'api' ? await startAcceptingOnly() : await startWhole();
+type Wanted = { part: 'whole' | 'api'; dir: string; settings: Record<string, string> };
+
+const { part, dir, settings } = JSON.parse(process.argv[2]!) as Wanted;
+const config = readConfig({ ...settings, PORT: '0', DATA_DIR: dir, LOG_LEVEL: 'warn' });
+const running = part === 'api' ? await startAcceptingOnly() : await startWhole();
 
 process.on('message', ({ id, asked }: { id: number; asked: Asked }) => {
   answer(asked).then(

@@ -61,7 +61,14 @@ async function repair(stores: Opened['stores'], asked: Asked, found: readonly Di
 
 function askedFor(args: string[]): Asked {
   const text = { type: 'string' } as const;
-  const options = { tenant: text, environment: text, meter: text, from: text, to: text, repair: { type: 'boolean' } } as const;
+  const options = {
+    tenant: text,
+    environment: text,
+    meter: text,
+    from: text,
+    to: text,
+    repair: { type: 'boolean' },
+  } as const;
   const { values } = parseArgs({ args, options });
   return {
     tenant_id: values.tenant,
@@ -127,7 +134,8 @@ async function startOwn(config: Config): Promise<Opened> {
 }
 
 function textOf(difference: Difference): string {
-  const { tenant_id, environment_id, meter_id, meter_version, size, external_customer_id, group_key, field } = difference;
+  const { tenant_id, environment_id, meter_id, meter_version, size, external_customer_id, group_key, field } =
+    difference;
   const place = `${tenant_id} ${environment_id} ${meter_id} v${meter_version} ${size} ${formatTimestamp(difference.bucket_start_us)}`;
   const group = group_key === '' ? '' : ` group ${JSON.stringify(group_key)}`;
   return `${place} customer ${JSON.stringify(external_customer_id)}${group}: ${field} is ${difference.stored ?? 'missing'}, should be ${difference.expected ?? 'absent'}`;

@@ -4,13 +4,14 @@
  * again before anything behind it.
  */
 import { correctEvent, overtakenByCorrections } from '../actions/correct-event.ts';
-import { rebuildBuckets } from '../actions/rebuild-buckets.ts';
-import { findRebuild, finishRebuild, type RebuildMessage } from '../storage/bucket-rebuilds.ts';
+import { rebuildBuckets, type RebuildTarget } from '../actions/rebuild-buckets.ts';
+import { findRebuild, finishRebuild, type RebuildMessage, type Settled } from '../storage/bucket-rebuilds.ts';
 import type { CorrectionMessage } from '../storage/corrections.ts';
 import type { EngineClock } from '../storage/events/rows.ts';
 import type { LogRecord } from '../storage/log/log.ts';
-import { type BarrierMessage, recordBarrier, settleVersion } from '../storage/meter-versions.ts';
+import { type BarrierMessage, recordBarrier, readVersion, settleVersion } from '../storage/meter-versions.ts';
 import { finishSlice, planSlice, type SliceState } from '../storage/slices.ts';
+import type { Scope } from '../core/scope.ts';
 import type { Database, Stores } from '../storage/stores.ts';
 
 type ControlMessage = BarrierMessage | CorrectionMessage | RebuildMessage;
@@ -39,7 +40,11 @@ export async function passControl(stores: Stores, holding: Holding, record: LogR
 
 type Passing = Holding & { readonly record: LogRecord; end(transaction: Database): Promise<void> };
 
-async function passRebuild(stores: Stores, { state, clock, record, end }: Passing, { rebuild_id }: RebuildMessage): Promise<void> {
+async function passRebuild(
+  stores: Stores,
+  { state, clock, record, end }: Passing,
+  { rebuild_id }: RebuildMessage,
+): Promise<void> {
   const rebuild = await findRebuild(stores.postgres, rebuild_id);
   if (!rebuild || rebuild.done) return stores.postgres.transaction(end);
   const { tenant_id, environment_id, targets, settles } = rebuild;
@@ -51,8 +56,8 @@ async function passRebuild(stores: Stores, { state, clock, record, end }: Passin
     own_before: record.offset,
     settling: settles,
     targets: async () => {
-      const overtaken = settles ? await overtakenByCorrections(stores, scope, settles) : [];
-      return [...targets.map((target) => ({ ...scope, ...target })), ...overtaken];
+      const uncertain = settles ? await uncertainTargets(stores, scope, settles) : [];
+      return [...targets.map((target) => ({ ...scope, ...target })), ...uncertain];
     },
     finish: async (transaction) => {
       if (settles) await settleVersion(transaction, settles, 'live');
@@ -60,4 +65,12 @@ async function passRebuild(stores: Stores, { state, clock, record, end }: Passin
       await end(transaction);
     },
   });
+}
+
+/** What may be wrong in the rows of a version that is about to go live. */
+async function uncertainTargets(stores: Stores, scope: Scope, version: Settled): Promise<RebuildTarget[]> {
+  const { meter_id } = version;
+  const { uncertain_days } = await readVersion(stores.postgres, version);
+  const days = uncertain_days.map((day) => ({ ...scope, meter_id, day }));
+  return [...days, ...(await overtakenByCorrections(stores, scope, version))];
 }

@@ -54,7 +54,11 @@ function shapeFor(keys: number): { segment_length: number; segment_count: number
   return { segment_length, segment_count };
 }
 
-function locate({ seed, segment_length, segment_count }: Omit<FuseFilter, 'fingerprints'>, high: number, low: number): void {
+function locate(
+  { seed, segment_length, segment_count }: Omit<FuseFilter, 'fingerprints'>,
+  high: number,
+  low: number,
+): void {
   let x = Math.imul(high ^ Math.imul(seed, 0x9e3779b1), 0x85ebca6b);
   let y = Math.imul(low ^ x ^ (x >>> 15), 0xc2b2ae35);
   x = Math.imul(x ^ (y >>> 13), 0x27d4eb2f);

@@ -136,7 +136,8 @@ export async function writeIdentityFile(path: string, source: IdentitySource): P
 /** Sorted and each once: a filter cannot be made of keys that repeat. */
 function distinct(pairs: Uint32Array): Uint32Array {
   const keys = new BigUint64Array(pairs.length / 2);
-  for (let key = 0; key < keys.length; key++) keys[key] = (BigInt(pairs[key * 2]!) << 32n) | BigInt(pairs[key * 2 + 1]!);
+  for (let key = 0; key < keys.length; key++)
+    keys[key] = (BigInt(pairs[key * 2]!) << 32n) | BigInt(pairs[key * 2 + 1]!);
   keys.sort();
   const result = new Uint32Array(pairs.length);
   let next = 0;
@@ -165,6 +166,7 @@ function readHeader(file: number): Part[] {
   if (header.toString('latin1', 0, MAGIC.length) !== MAGIC) throw new Error('this is no identity file');
   const text = Buffer.alloc(Math.min(header.readUInt32LE(MAGIC.length), HEADER_AT_MOST));
   readSync(file, text, 0, text.length, header.length);
-  if (crc32(text) !== header.readUInt32LE(MAGIC.length + 4)) throw new Error('the header of an identity file is damaged');
+  if (crc32(text) !== header.readUInt32LE(MAGIC.length + 4))
+    throw new Error('the header of an identity file is damaged');
   return JSON.parse(text.toString('utf8')) as Part[];
 }

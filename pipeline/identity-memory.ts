@@ -22,7 +22,10 @@ export type IdentityOptions = {
 export const EXACT_ONLY: IdentityOptions = { dir: null, hot_ids: Number.POSITIVE_INFINITY, filter_bytes: 0 };
 
 /** Reads the stored hashes that stand at `from` or behind; with 0 also those of shards that came from other partitions. */
-export type ReadIdentities = (from: bigint, visit: (high: number, low: number) => Promise<void> | void) => Promise<void>;
+export type ReadIdentities = (
+  from: bigint,
+  visit: (high: number, low: number) => Promise<void> | void,
+) => Promise<void>;
 
 export type PartitionPlace = {
   readonly partition: number;
@@ -31,7 +34,12 @@ export type PartitionPlace = {
   readonly installation: string;
 };
 
-type Manifest = { installation: string; partition_count: number; until: string; levels: { name: string; level: number }[] };
+type Manifest = {
+  installation: string;
+  partition_count: number;
+  until: string;
+  levels: { name: string; level: number }[];
+};
 
 /** So many files of a level become one of the next. */
 const FAN_OUT = 4;
@@ -87,8 +95,13 @@ export class IdentityMemory {
   }
 
   get old(): { ids: number; files: number; filter_bytes: number } {
-    const sum = (of: (filter: IdentityFilter) => number) => this.#files.reduce((all, { filter }) => all + of(filter), 0);
-    return { ids: sum((filter) => filter.size), files: this.#files.length, filter_bytes: sum((filter) => filter.filter_bytes) };
+    const sum = (of: (filter: IdentityFilter) => number) =>
+      this.#files.reduce((all, { filter }) => all + of(filter), 0);
+    return {
+      ids: sum((filter) => filter.size),
+      files: this.#files.length,
+      filter_bytes: sum((filter) => filter.filter_bytes),
+    };
   }
 
   /** Called between slices, when everything before `next` is in ClickHouse: keeps the exact set small. */
@@ -161,7 +174,10 @@ export class IdentityMemory {
     const fits = ours && BigInt(manifest.until) <= next;
     try {
       if (fits) {
-        this.#files = manifest.levels.map(({ name, level }) => ({ filter: IdentityFilter.open(join(this.#dir, name)), level }));
+        this.#files = manifest.levels.map(({ name, level }) => ({
+          filter: IdentityFilter.open(join(this.#dir, name)),
+          level,
+        }));
         this.#until = BigInt(manifest.until);
         this.#share();
       }

@@ -4,5 +4,11 @@ import { identityOptions, startPipeline } from './pipeline.ts';
 
 runProcess('pipeline', async (services) => {
   const { owner, logger, clock, config } = services;
-  return startPipeline(services, { owner, logger, clock, slice_events_max: config.SLICE_EVENTS_MAX, identities: identityOptions(config) });
+  return startPipeline(services, {
+    owner,
+    logger,
+    clock,
+    slice_events_max: config.SLICE_EVENTS_MAX,
+    identities: identityOptions(config),
+  });
 });

@@ -24,7 +24,8 @@ export class MeterCatalogue {
       if (some) some.push(version);
       else definitions.set(key, [version]);
     }
-    for (const [key, some] of definitions) this.#byScope.set(key, compileMeters(some.map((version) => version.definition!)));
+    for (const [key, some] of definitions)
+      this.#byScope.set(key, compileMeters(some.map((version) => version.definition!)));
   }
 
   metersOf(scope: Scope): MeterIndex {

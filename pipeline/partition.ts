@@ -7,6 +7,7 @@
  * written is not written twice. A worker that lost the partition is fenced by its epoch (storage/slices.ts), and one that
  * was frozen by the deadline of its inserts (storage/events/rows.ts).
  */
+import { unavailable } from '../core/error.ts';
 import { shardsOfPartition } from '../core/event/identity.ts';
 import type { BucketRow } from '../core/metering/plan.ts';
 import { eachIdentityHash } from '../storage/events/identities.ts';
@@ -22,10 +23,18 @@ import {
 import type { LogRecord } from '../storage/log/log.ts';
 import { installationId } from '../storage/installation.ts';
 import { type PoisonPlace, poisonFrom } from '../storage/poison.ts';
-import { enterBuckets, finishSlice, planSlice, type SliceState, takePartition } from '../storage/slices.ts';
+import {
+  enterBuckets,
+  finishSlice,
+  planSlice,
+  type SlicePlan,
+  type SliceState,
+  takePartition,
+} from '../storage/slices.ts';
 import type { Stores } from '../storage/stores.ts';
 import { passControl } from './control.ts';
 import { EXACT_ONLY, IdentityMemory, type IdentityOptions, type ReadIdentities } from './identity-memory.ts';
+import { rebuildSlice, writeMissingRows } from './late-slice.ts';
 import { MeterCatalogue } from './meter-catalogue.ts';
 import { pipelineMetrics } from './metrics.ts';
 import { findPoison, poisonOutcome, setAside } from './poison.ts';
@@ -36,6 +45,9 @@ import { EventReader, type ReadEvent, type ReadResult } from './steps/read-event
 /** Well inside the time that the deduplication windows of the tables cover. */
 const WRITE_WITHIN_S = 60;
 
+/** Counted from the first try of a slice: the tables remember some thousands of blocks, which is minutes at full speed. */
+const TOKENS_TRUSTED_S = 60;
+
 /** What a slice adds up to: everything that is written, in the order in which it is written. */
 export type PreparedSlice = {
   readonly from: bigint;
@@ -43,6 +55,8 @@ export type PreparedSlice = {
   readonly watermark_us: number;
   readonly events: readonly ReadEvent[];
   readonly outcomes: readonly EventOutcome[];
+  /** Dead letters of events that an earlier try found to be refused: they are not in what that try wrote. */
+  readonly poisoned: readonly EventOutcome[];
   readonly buckets: readonly BucketRow[];
 };
 
@@ -132,7 +146,7 @@ export class Partition {
     const from = records[0]!.offset;
     const to = records.at(-1)!.offset + 1n;
     await planSlice(this.#stores.postgres, this.#state, { from, to });
-    const read = this.#withoutPoison(this.#reader.read(records));
+    const { poisoned, ...read } = this.#withoutPoison(this.#reader.read(records));
     const { accepted, repeats } = await dedupe(this.#stores.clickhouse, this.#seen, read.events);
     const metered = meterEvents(accepted, (scope) => this.#catalogue.metersOf(scope));
     pipelineMetrics.count({ read, accepted: accepted.length, repeats, metered });
@@ -142,21 +156,29 @@ export class Partition {
       watermark_us: records.reduce((latest, record) => Math.max(latest, record.received_at_us), 0),
       events: accepted,
       outcomes: [...read.dead, ...repeats, ...metered.unusable],
+      poisoned,
       buckets: metered.buckets,
     };
   }
 
   /** Writes a prepared slice; may be called again after a failure, with the same effect. */
   async write(slice: PreparedSlice): Promise<void> {
-    const token = `${this.partition}:${slice.from}:${slice.to}`;
     const deadline_s = this.#clock.now_s() + WRITE_WITHIN_S;
-    await planSlice(this.#stores.postgres, this.#state, slice);
-    const put = <Row>(target: RowTarget<Row>, rows: readonly Row[]) =>
-      writeRows(this.#stores.clickhouse, target, { rows, fence: { token, deadline_s } });
+    const plan = await planSlice(this.#stores.postgres, this.#state, { ...slice, write_until: deadline_s });
+    if (plan.age_s < TOKENS_TRUSTED_S) await this.#writeOnce(slice, deadline_s);
+    else await this.#writeLate(slice, plan, deadline_s);
+    this.#next = slice.to;
+  }
+
+  async #writeOnce(slice: PreparedSlice, deadline_s: number): Promise<void> {
+    const token = `${this.partition}:${slice.from}:${slice.to}`;
+    const put = <Row>(target: RowTarget<Row>, rows: readonly Row[], own = '') =>
+      writeRows(this.#stores.clickhouse, target, { rows, fence: { token: `${token}${own}`, deadline_s } });
     await allOf([
       put(EVENTS, slice.events),
       put(EVENT_IDENTITIES, slice.events),
       put(EVENT_OUTCOMES, slice.outcomes),
+      put(EVENT_OUTCOMES, slice.poisoned, `:poisoned:${slice.poisoned.length}`),
     ]);
     this.#checkDeadline(deadline_s, 'events');
     await enterBuckets(this.#stores.postgres, this.#state);
@@ -166,7 +188,23 @@ export class Partition {
     );
     this.#checkDeadline(deadline_s, 'usage_buckets');
     await finishSlice(this.#stores.postgres, this.#state, { next_offset: slice.to, watermark_us: slice.watermark_us });
-    this.#next = slice.to;
+  }
+
+  /** The tables may have forgotten the tokens of the first try. */
+  async #writeLate(slice: PreparedSlice, plan: SlicePlan, deadline_s: number): Promise<void> {
+    const { earlier_until_s } = plan;
+    if (earlier_until_s !== null && this.#clock.now_s() <= earlier_until_s) {
+      // This try has written nothing: the next one waits for the earlier ones alone.
+      await planSlice(this.#stores.postgres, this.#state, { ...slice, write_until: earlier_until_s });
+      throw unavailable(`the usage store (slice ${slice.from} of partition ${this.partition} may still arrive)`);
+    }
+    const versionOf = (meterId: string) => this.#catalogue.versionOf(meterId);
+    const late = { state: this.#state, clock: this.#clock, slice, versionOf };
+    const check = (table: string) => this.#checkDeadline(deadline_s, table);
+    await writeMissingRows(this.#stores, late, { s: deadline_s, check });
+    if (plan.phase === 'buckets') return rebuildSlice(this.#stores, late);
+    // It never came to its bucket rows: their token was not used.
+    await this.#writeOnce({ ...slice, events: [], outcomes: [], poisoned: [] }, deadline_s);
   }
 
   /** After a refusal of the stores: sets aside the events that are to blame; false when none is. */
@@ -180,12 +218,12 @@ export class Partition {
     return found.length > 0;
   }
 
-  #withoutPoison(read: ReadResult): ReadResult {
-    if (this.#poison.size === 0) return read;
+  #withoutPoison(read: ReadResult): ReadResult & { poisoned: EventOutcome[] } {
+    if (this.#poison.size === 0) return { ...read, poisoned: [] };
     const reasonOf = (event: ReadEvent) => this.#poison.get(placeOf(event));
-    const poisoned = read.events.filter((event) => reasonOf(event) !== undefined);
-    const dead = poisoned.map((event) => poisonOutcome(event, reasonOf(event)!));
-    return { events: read.events.filter((event) => reasonOf(event) === undefined), dead: [...read.dead, ...dead] };
+    const refused = read.events.filter((event) => reasonOf(event) !== undefined);
+    const poisoned = refused.map((event) => poisonOutcome(event, reasonOf(event)!));
+    return { events: read.events.filter((event) => reasonOf(event) === undefined), dead: read.dead, poisoned };
   }
 
   /** An insert after the deadline writes nothing and says nothing: only what ended before it is certain. */

@@ -63,7 +63,11 @@ async function refusalOfEvents(
     (await refusalOf(clickhouse, EVENTS, events)) ??
     (await refusalOf(clickhouse, EVENT_IDENTITIES, events)) ??
     (await refusalOf(clickhouse, EVENT_OUTCOMES, metered.unusable)) ??
-    (await refusalOf(clickhouse, usageBuckets((meterId) => catalogue.versionOf(meterId)), metered.buckets))
+    (await refusalOf(
+      clickhouse,
+      usageBuckets((meterId) => catalogue.versionOf(meterId)),
+      metered.buckets,
+    ))
   );
 }
 

@@ -69,7 +69,8 @@ class Processor implements PartitionHandler {
       entry.held = records;
       return last + 1n;
     }
-    for (const slice of cut(records, unfinished, this.#options.slice_events_max)) await this.#run(batch, partition, slice);
+    for (const slice of cut(records, unfinished, this.#options.slice_events_max))
+      await this.#run(batch, partition, slice);
     pipelineMetrics.identities(batch.partition, partition.identities.count);
     return partition.next_offset;
   }
@@ -84,7 +85,10 @@ class Processor implements PartitionHandler {
       await this.#take(batch, partition, slice);
     } catch (error) {
       if (error instanceof FencedError || !(await this.#untilDone(batch, () => partition.isolate(slice)))) throw error;
-      this.#options.logger.error({ err: error, partition: batch.partition }, 'events that cannot be written were dead-lettered');
+      this.#options.logger.error(
+        { err: error, partition: batch.partition },
+        'events that cannot be written were dead-lettered',
+      );
       await this.#take(batch, partition, slice);
     }
     await partition.settle();
@@ -146,7 +150,10 @@ function mayPass(error: unknown): boolean {
   if (error instanceof FarthingError) return error.code === 'service_unavailable';
   const code = (error as { code?: string }).code ?? '';
   // Postgres is starting, stopping or unreachable; 57P0x and 08xxx are its own words for it.
-  return /^(ECONN|EPIPE|ETIMEDOUT|57P0|08)/.test(code) || /Timeout acquiring a connection|terminated|Connection ended/i.test(String(error));
+  return (
+    /^(ECONN|EPIPE|ETIMEDOUT|57P0|08)/.test(code) ||
+    /Timeout acquiring a connection|terminated|Connection ended/i.test(String(error))
+  );
 }
 
 function pause(ms: number): Promise<void> {

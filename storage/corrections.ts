@@ -96,6 +96,10 @@ export async function addCorrection(
   return rows[0];
 }
 
-export async function settleCorrection(transaction: Database, id: string, state: 'applied' | 'unknown_event'): Promise<void> {
+export async function settleCorrection(
+  transaction: Database,
+  id: string,
+  state: 'applied' | 'unknown_event',
+): Promise<void> {
   await transaction.raw(`update event_corrections set state = ?, applied_at = now() where id = ?`, [state, id]);
 }

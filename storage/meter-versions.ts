@@ -138,6 +138,19 @@ export async function finishDay(
   );
 }
 
+/** Days of a version that is not live yet, of which it is not known whether their rows hold a slice. */
+export async function noteUncertainDays(
+  transaction: Database,
+  { meter_id, version }: { meter_id: string; version: number },
+  days: readonly number[],
+): Promise<void> {
+  await transaction.raw(
+    `update meter_versions set uncertain_days = (select array_agg(distinct day) from unnest(uncertain_days || ?::integer[]) as day)
+      where meter_id = ? and version = ? and state in ('announced', 'backfilling')`,
+    [[...days], meter_id, version],
+  );
+}
+
 /** The version waits for this rebuild, which makes it live. */
 export async function noteSettling(
   transaction: Database,
@@ -155,7 +168,10 @@ export async function readVersion(
   database: Database,
   { meter_id, version }: { meter_id: string; version: number },
 ): Promise<MeterVersion & { readonly uncertain_days: readonly number[] }> {
-  const { rows } = await database.raw(`select * from meter_versions where meter_id = ? and version = ?`, [meter_id, version]);
+  const { rows } = await database.raw(`select * from meter_versions where meter_id = ? and version = ?`, [
+    meter_id,
+    version,
+  ]);
   return rows[0];
 }
 
@@ -213,4 +229,23 @@ export async function metersToAudit(
     asked.map(([, value]) => value),
   );
   return rows;
+}
+
+export type MeterCounting = {
+  readonly state: 'backfilling' | 'live' | 'stopped';
+  readonly backfill: { readonly days_done: number; readonly days: number | null; readonly live_at: string | null };
+};
+
+/** How far the newest version of a meter is. */
+export async function countingOf(database: Database, scope: Scope, meterId: string): Promise<MeterCounting> {
+  const { rows } = await database.raw(
+    `select state, definition is null as stops, backfilled_days, backfill_days, live_at from meter_versions
+      where tenant_id = ? and environment_id = ? and meter_id = ? order by version desc limit 1`,
+    [scope.tenant_id, scope.environment_id, meterId],
+  );
+  const [newest] = rows;
+  if (!newest) throw new Error(`meter ${meterId} has no version to count by`);
+  const { backfilled_days: days_done, backfill_days: days, live_at } = newest;
+  const state = newest.stops ? 'stopped' : newest.state === 'live' ? 'live' : 'backfilling';
+  return { state, backfill: { days_done, days: state === 'live' ? days_done : days, live_at } };
 }

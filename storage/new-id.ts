@@ -1,28 +1,32 @@
 /**
- * New ids for the edges: the clock and the randomness that `core/id.ts` must not know. Ids made here one after another sort
- * in that order, also within a millisecond: the entropy of the next is that of the last plus one.
+ * New ids for the edges: the clock and the randomness that `core/id.ts` must not know. Ids of one kind that are made here for
+ * one instant sort in the order in which they were made: the entropy of the next is that of the last plus a random step.
  */
-import { randomFillSync } from 'node:crypto';
+import { randomFillSync, randomInt } from 'node:crypto';
 import { formatId, type IdKind } from '../core/id.ts';
 
 const ENTROPY_BYTES = 10;
-const entropy = new Uint8Array(ENTROPY_BYTES);
-let lastMs = -1;
+const STEP_MAX = 0xffffff;
+
+/** By kind, because what happens in between has an instant of its own. */
+const last = new Map<IdKind, { ms: number; entropy: Uint8Array }>();
 
 export function newId(kind: IdKind, nowMs: number = Date.now()): string {
-  if (nowMs === lastMs) increment();
+  let state = last.get(kind);
+  if (state === undefined) last.set(kind, (state = { ms: -1, entropy: new Uint8Array(ENTROPY_BYTES) }));
+  if (state.ms === nowMs) stepUp(state.entropy);
   else {
-    randomFillSync(entropy);
-    // Room to count up without running over within a millisecond.
-    entropy[0]! &= 0x7f;
-    lastMs = nowMs;
+    state.ms = nowMs;
+    randomFillSync(state.entropy);
+    // Room to count up without running over within an instant.
+    state.entropy[0] = state.entropy[0]! & 0x7f;
   }
-  return formatId(kind, nowMs, entropy);
+  return formatId(kind, nowMs, state.entropy);
 }
 
-/** Adds a random step, so that an id cannot be guessed from the one before it. */
-function increment(): void {
-  let carry = 1 + Math.floor(Math.random() * 0xffffff);
+/** A step that nobody knows, so that an id is not guessed from the one before it. */
+function stepUp(entropy: Uint8Array): void {
+  let carry = randomInt(1, STEP_MAX);
   for (let at = ENTROPY_BYTES - 1; at >= 0 && carry > 0; at--) {
     const sum = entropy[at]! + carry;
     entropy[at] = sum & 0xff;

@@ -9,10 +9,17 @@ export async function poisonFrom(database: Database, partition: number, offset: 
     `select "offset", position, reason from poison_events where partition = ? and "offset" >= ?`,
     [partition, String(offset)],
   );
-  return rows.map((row: { offset: string; position: number; reason: string }) => ({ ...row, offset: Number(row.offset) }));
+  return rows.map((row: { offset: string; position: number; reason: string }) => ({
+    ...row,
+    offset: Number(row.offset),
+  }));
 }
 
-export async function notePoison(database: Database, partition: number, { offset, position, reason }: PoisonPlace): Promise<void> {
+export async function notePoison(
+  database: Database,
+  partition: number,
+  { offset, position, reason }: PoisonPlace,
+): Promise<void> {
   await database.raw(
     `insert into poison_events (partition, "offset", position, reason) values (?, ?, ?, ?) on conflict do nothing`,
     [partition, offset, position, reason],

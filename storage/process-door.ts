@@ -61,7 +61,11 @@ export function watchRoutes(stores: Stores): RequestListener {
     if (pathname === '/health') return send(response, 200, { status: 'ok' });
     if (pathname === '/ready') return void sendReadiness(stores, response);
     if (pathname === '/metrics') return void sendMetrics(response);
-    send(response, 404, { code: 'not_found', http_status_code: 404, message: 'this process has /health, /ready and /metrics' });
+    send(response, 404, {
+      code: 'not_found',
+      http_status_code: 404,
+      message: 'this process has /health, /ready and /metrics',
+    });
   };
 }
 

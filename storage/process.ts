@@ -44,16 +44,16 @@ export function runProcess(name: string, begin: (services: ProcessServices) => P
   let ending: Promise<never> | undefined;
   const end = (code: number) => {
     ending ??= stopAll(stops).then((failures) => {
-      for (const failure of failures) console.error(`farthing ${name}: ${explain(failure)}`);
+      for (const failure of failures) process.stderr.write(`farthing ${name}: ${explain(failure)}\n`);
       process.exit(failures.length > 0 ? 1 : code);
     });
     setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref();
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => end(0));
   startAll(begin, stops).then(
-    (url) => console.log(`farthing ${name} is ready at ${url}`),
+    (url) => process.stdout.write(`farthing ${name} is ready at ${url}\n`),
     (error: unknown) => {
-      if (!ending) console.error(`farthing ${name}: ${explain(error)}`);
+      if (!ending) process.stderr.write(`farthing ${name}: ${explain(error)}\n`);
       end(1);
     },
   );
@@ -68,7 +68,10 @@ async function startAll(begin: (services: ProcessServices) => Promise<ProcessPar
   }
   const logger = pino({ level: config.LOG_LEVEL });
   const door = await openDoor(config);
-  const postgres = connectPostgres(DATABASE_URL, { pool_max: 30, log: (message) => logger.warn({ reason: message }, 'Postgres') });
+  const postgres = connectPostgres(DATABASE_URL, {
+    pool_max: 30,
+    log: (message) => logger.warn({ reason: message }, 'Postgres'),
+  });
   const clickhouse = connectClickHouse(CLICKHOUSE_URL);
   stops.push(async () => Promise.all([postgres.destroy(), clickhouse.close()]));
   stops.push(() => door.close());

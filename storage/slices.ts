@@ -57,18 +57,39 @@ export async function lockGate(transaction: Database): Promise<void> {
 export async function planSlice(
   database: Database,
   held: { partition: number; epoch: bigint },
-  slice: { from: bigint; to: bigint },
-): Promise<void> {
+  slice: { from: bigint; to: bigint; write_until?: number },
+): Promise<SlicePlan> {
   // A slice that has begun to write its bucket rows stays in that phase when it is planned again: they may be there.
-  const again = `phase = 'buckets' and slice_from = ? and slice_to = ?`;
-  const bounds = [String(slice.from), String(slice.to)];
-  await fenced(
-    database,
-    held,
-    `slice_from = ?, slice_to = ?, phase = case when ${again} then 'buckets' else 'raw' end, planned_at = now()`,
-    [...bounds, ...bounds],
+  const { rows } = await database.raw(
+    `update slices s
+        set slice_from = :from, slice_to = :to, updated_at = now(), write_until = coalesce(:write_until::bigint, s.write_until),
+            phase = case when before.again and s.phase = 'buckets' then 'buckets' else 'raw' end,
+            planned_at = case when before.again then s.planned_at else now() end
+       from (select partition, write_until, coalesce(slice_from = :from and slice_to = :to, false) as again
+               from slices where partition = :partition) as before
+      where s.partition = before.partition and s.epoch = :epoch
+     returning s.phase, extract(epoch from now() - s.planned_at)::float8 as age_s,
+               case when before.again then before.write_until end as write_until`,
+    {
+      from: String(slice.from),
+      to: String(slice.to),
+      write_until: slice.write_until ?? null,
+      partition: held.partition,
+      epoch: String(held.epoch),
+    },
   );
+  if (rows.length !== 1) throw new FencedError(held.partition);
+  const [{ phase, age_s, write_until }] = rows;
+  return { phase, age_s: Number(age_s), earlier_until_s: write_until === null ? null : Number(write_until) };
 }
+
+export type SlicePlan = {
+  readonly phase: SlicePhase;
+  /** Since the slice was planned for the first time. */
+  readonly age_s: number;
+  /** Until when writes of an earlier try may arrive, on the clock of ClickHouse; null when there was none. */
+  readonly earlier_until_s: number | null;
+};
 
 const GATE_WITHIN_MS = 5_000;
 const PAUSE_MS = 20;
@@ -102,7 +123,7 @@ export async function finishSlice(
   await fenced(
     database,
     held,
-    `next_offset = ?, watermark_us = greatest(watermark_us, ?), slice_from = null, slice_to = null, phase = 'idle', planned_at = null`,
+    `next_offset = ?, watermark_us = greatest(watermark_us, ?), slice_from = null, slice_to = null, phase = 'idle', planned_at = null, write_until = null`,
     [String(done.next_offset), done.watermark_us],
   );
 }

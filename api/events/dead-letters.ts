@@ -23,7 +23,10 @@ const DeadLetterAnswer = z
 const ReplayRequest = z
   .object({
     ids: z.array(z.string().min(1)).min(1).max(REPLAYED_AT_ONCE_MAX).optional(),
-    all: z.boolean().optional().meta({ description: `All that were not replayed yet, ${REPLAYED_AT_ONCE_MAX} at a time.` }),
+    all: z
+      .boolean()
+      .optional()
+      .meta({ description: `All that were not replayed yet, ${REPLAYED_AT_ONCE_MAX} at a time.` }),
   })
   .meta({ id: 'ReplayDeadLettersRequest' });
 
@@ -55,7 +58,9 @@ export const deadLetterRoutes: Route[] = [
     access: 'event:read',
     query: z.object(page),
     success: 200,
-    answer: z.object({ items: z.array(DeadLetterAnswer), pagination: Pagination }).meta({ id: 'ListDeadLettersResponse' }),
+    answer: z
+      .object({ items: z.array(DeadLetterAnswer), pagination: Pagination })
+      .meta({ id: 'ListDeadLettersResponse' }),
     async handle({ query }, { services, scope }) {
       const letters = await findDeadLetters(services, scope, { ids: null, ...query });
       const items = letters.map(({ received_at_us, event_id, ...letter }) => ({

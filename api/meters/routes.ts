@@ -1,11 +1,12 @@
 /** Meters: what is counted (api/02-meters). The example to follow for a resource. */
 import { archiveMeter, changeMeterFilters } from '../../actions/change-meter.ts';
 import { createMeter } from '../../actions/create-meter.ts';
+import { countingOf } from '../../storage/meter-versions.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { fetchPage } from '../list.ts';
 import { authorOf, idParams, MessageAnswer, type Route, route } from '../route.ts';
-import { CreateMeter, MeterAnswer, MeterFilter, MeterListAnswer, meterGrammar, UpdateMeter } from './schema.ts';
+import { CreateMeter, MeterAnswer, MeterDetailAnswer, MeterFilter, MeterListAnswer, meterGrammar, UpdateMeter } from './schema.ts';
 
 const tag = 'Meters';
 
@@ -54,13 +55,16 @@ export const meterRoutes: Route[] = [
     method: 'get',
     path: '/meters/:id',
     operation_id: 'getMeter',
-    summary: 'Get a meter',
+    summary: 'Get a meter, and how far its counting is',
     tag,
     access: 'read',
     params: idParams,
     success: 200,
-    answer: MeterAnswer,
-    handle: ({ params }, { scope, services }) => MeterModel.fetch(scope, params.id, { database: services.postgres }),
+    answer: MeterDetailAnswer,
+    async handle({ params }, { scope, services }) {
+      const meter = await MeterModel.fetch(scope, params.id, { database: services.postgres });
+      return { ...meter, ...(await countingOf(services.postgres, scope, params.id)) };
+    },
   }),
   route({
     method: 'put',

@@ -7,6 +7,18 @@ export const CreateMeter = createMeterShape.meta({ id: 'CreateMeterRequest' });
 export const UpdateMeter = meterShape.pick({ filters: true }).meta({ id: 'UpdateMeterRequest' });
 export const MeterAnswer = meterShape.meta({ id: 'MeterResponse' });
 
+/** One meter asked for by itself also says how far its counting is: an addition of ours. */
+export const MeterDetailAnswer = meterShape
+  .extend({
+    state: z.enum(['backfilling', 'live', 'stopped']).meta({
+      description: 'backfilling: the events that came before the meter, or its change, are still being counted.',
+    }),
+    backfill: z
+      .object({ days_done: z.int(), days: z.int().nullable(), live_at: z.string().nullable() })
+      .meta({ description: 'Days with events that are counted, of how many; days is null until it is known.' }),
+  })
+  .meta({ id: 'MeterDetailResponse' });
+
 export const MeterFilter = listShape({
   meter_ids: textList.optional(),
   event_name: z.string().trim().optional(),

@@ -6,7 +6,10 @@ import type { BucketRow } from './plan.ts';
 import { decimalOfScaled } from './quantity.ts';
 
 /** A row as the store tells it: of the set of distinct values only its size, and its size united with the expected one. */
-export type StoredFields = Omit<BucketRow, 'uniques'> & { readonly unique_count: number; readonly united_count: number };
+export type StoredFields = Omit<BucketRow, 'uniques'> & {
+  readonly unique_count: number;
+  readonly united_count: number;
+};
 
 export type RowDifference = {
   readonly size: string;
@@ -44,7 +47,8 @@ function fieldDifferences(expected: BucketRow, stored: StoredFields): RowDiffere
   const { length } = expected.uniques;
   if (stored.unique_count !== length || stored.united_count !== length) {
     const values = { stored: `${stored.unique_count} distinct values`, expected: `${length} distinct values` };
-    const other = stored.unique_count === length ? { ...values, stored: `${length} distinct values, not the same` } : values;
+    const other =
+      stored.unique_count === length ? { ...values, stored: `${length} distinct values, not the same` } : values;
     differences.push(differenceOf(expected, 'uniques', other));
   }
   return differences;

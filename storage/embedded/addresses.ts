@@ -26,6 +26,9 @@ export function readAddresses(dir: string): Addresses | undefined {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
-  const { pid, started, postgres_url, clickhouse_url } = JSON.parse(text) as Addresses & { pid: number; started: string };
+  const { pid, started, postgres_url, clickhouse_url } = JSON.parse(text) as Addresses & {
+    pid: number;
+    started: string;
+  };
   return started !== '' && processStart(pid) === started ? { postgres_url, clickhouse_url } : undefined;
 }

@@ -63,7 +63,11 @@ export async function storedContent(
 }
 
 /** Everything that an event has said so far. */
-export async function contentsOf(clickhouse: ClickHouseClient, scope: Scope, event_id: string): Promise<StoredContent[]> {
+export async function contentsOf(
+  clickhouse: ClickHouseClient,
+  scope: Scope,
+  event_id: string,
+): Promise<StoredContent[]> {
   const stored = await storedContent(clickhouse, scope, event_id);
   if (!stored) return [];
   const rows = await rowsOf(
@@ -133,12 +137,20 @@ function contentOf(row: ContentRow): StoredContent {
   };
 }
 
-async function first(clickhouse: ClickHouseClient, query: string, params: Record<string, unknown>): Promise<ContentRow | undefined> {
+async function first(
+  clickhouse: ClickHouseClient,
+  query: string,
+  params: Record<string, unknown>,
+): Promise<ContentRow | undefined> {
   const [row] = await rowsOf(clickhouse, query, params);
   return row;
 }
 
-async function rowsOf(clickhouse: ClickHouseClient, query: string, query_params: Record<string, unknown>): Promise<ContentRow[]> {
+async function rowsOf(
+  clickhouse: ClickHouseClient,
+  query: string,
+  query_params: Record<string, unknown>,
+): Promise<ContentRow[]> {
   try {
     const answer = await clickhouse.query({ query, query_params, format: 'JSONEachRow' });
     return await answer.json<ContentRow>();

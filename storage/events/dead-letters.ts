@@ -63,7 +63,11 @@ export async function findDeadLetters(stores: Stores, scope: Scope, wanted: Dead
     limit,
     offset,
   });
-  const replayed = await replaysOf(stores.postgres, scope, rows.map(({ id }) => id));
+  const replayed = await replaysOf(
+    stores.postgres,
+    scope,
+    rows.map(({ id }) => id),
+  );
   return rows.map((row) => ({ ...row, replayed_at: replayed.get(row.id) ?? null }));
 }
 
@@ -80,7 +84,14 @@ export async function noteReplay(
   await database.raw(
     `insert into dead_letter_replays (tenant_id, environment_id, partition, "offset", position, event_id, replayed_by, replayed_at)
      values (?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
-    [scope.tenant_id, scope.environment_id, ...replay.id.split('-'), replay.event_id, replay.user_id, replay.now.toISOString()],
+    [
+      scope.tenant_id,
+      scope.environment_id,
+      ...replay.id.split('-'),
+      replay.event_id,
+      replay.user_id,
+      replay.now.toISOString(),
+    ],
   );
 }
 

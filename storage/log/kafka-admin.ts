@@ -1,6 +1,6 @@
 /** What the log asks the Kafka cluster besides records: that its topic exists, where each partition begins and ends, and how far the group is. */
 import type { Admin, ITopicConfig, Kafka } from 'kafkajs';
-import { unavailable } from '../../core/error.ts';
+import { notAllowed, unavailable } from '../../core/error.ts';
 import type { PartitionLag } from './log.ts';
 
 export type TopicWanted = {
@@ -61,6 +61,14 @@ export class KafkaAdmin {
       unprocessed_records: Math.max(0, Number(distance.end_offset - distance.committed_offset)),
       oldest_unprocessed_at_us: since.get(distance.partition) ?? null,
     }));
+  }
+
+  /** More partitions for a topic that nobody of the group reads meanwhile. */
+  async addPartitions(topic: string, groupId: string, count: number): Promise<void> {
+    const { groups } = await this.#ask((admin) => admin.describeGroups([groupId]));
+    if (groups.some(({ members }) => members.length > 0))
+      throw notAllowed('workers still run: stop every API and pipeline process first');
+    await this.#ask((admin) => admin.createPartitions({ topicPartitions: [{ topic, count }] }));
   }
 
   async ping(topic: string): Promise<void> {

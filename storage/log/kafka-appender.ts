@@ -88,7 +88,10 @@ export class KafkaAppender {
       if (!(entry.partition >= 0 && entry.partition < this.#options.partition_count))
         return new Error(`the event log has no partition ${entry.partition}`);
       if (entry.body.length > MESSAGE_BYTES_MAX)
-        return new FarthingError('validation_error', `a record of the event log holds ${MESSAGE_BYTES_MAX} bytes at most`);
+        return new FarthingError(
+          'validation_error',
+          `a record of the event log holds ${MESSAGE_BYTES_MAX} bytes at most`,
+        );
     }
     return undefined;
   }

@@ -10,7 +10,9 @@ import type { Logger } from 'pino';
 export type KafkaConnection = {
   readonly brokers: readonly string[];
   readonly ssl?: boolean;
-  readonly sasl?: { readonly mechanism: SaslMechanism; readonly username: string; readonly password: string } | undefined;
+  readonly sasl?:
+    | { readonly mechanism: SaslMechanism; readonly username: string; readonly password: string }
+    | undefined;
   readonly logger?: Logger | undefined;
 };
 
@@ -53,11 +55,13 @@ type RequestQueue = {
  */
 export function guardIdleConnections(): void {
   if (queue.scheduleCheckPendingRequests === guarded) return;
-  if (typeof original !== 'function') throw new Error('kafkajs has changed: its request queue plans its checks elsewhere');
+  if (typeof original !== 'function')
+    throw new Error('kafkajs has changed: its request queue plans its checks elsewhere');
   queue.scheduleCheckPendingRequests = guarded;
 }
 
-const queue = (createRequire(import.meta.url)('kafkajs/src/network/requestQueue') as { prototype: RequestQueue }).prototype;
+const queue = (createRequire(import.meta.url)('kafkajs/src/network/requestQueue') as { prototype: RequestQueue })
+  .prototype;
 const original = queue.scheduleCheckPendingRequests;
 
 function guarded(this: RequestQueue): void {

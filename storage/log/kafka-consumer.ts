@@ -88,7 +88,10 @@ export class KafkaConsumer {
     if (this.#stopping) return void consumer.disconnect().catch(() => {});
     this.#consumer = consumer;
     this.#listen(consumer);
-    await consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch: async (of) => this.#arrived(of) });
+    // Not awaited: joining takes as long as the group takes to notice who has died, and what fails is a crash like others.
+    consumer
+      .run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch: async (of) => this.#arrived(of) })
+      .catch((error: Error) => this.#crashed(consumer, error, false));
   }
 
   /** Finishes what is in hand, tells how far we are, leaves the group. */
@@ -106,13 +109,14 @@ export class KafkaConsumer {
   #listen(consumer: Consumer): void {
     const { GROUP_JOIN, HEARTBEAT, CRASH } = consumer.events;
     consumer.on(GROUP_JOIN, ({ payload }) => {
-      if (consumer === this.#consumer) this.#joined(payload.memberId, payload.memberAssignment[this.#options.topic] ?? []);
+      if (consumer === this.#consumer)
+        this.#joined(payload.memberId, payload.memberAssignment[this.#options.topic] ?? []);
     });
     consumer.on(HEARTBEAT, () => {
       if (consumer === this.#consumer) this.#alive();
     });
     consumer.on(CRASH, ({ payload }) => {
-      if (consumer === this.#consumer) this.#crashed(consumer, payload.error, payload.restart);
+      this.#crashed(consumer, payload.error, payload.restart);
     });
   }
 
@@ -161,6 +165,7 @@ export class KafkaConsumer {
 
   /** kafkajs starts anew by itself after what may pass, and ends after the rest: then we make a new consumer. */
   #crashed(consumer: Consumer, error: Error, restarts: boolean): void {
+    if (consumer !== this.#consumer) return;
     this.#options.logger?.warn({ err: error, restarts }, 'the consumer of the event log failed');
     if (restarts || this.#stopping) return;
     this.#loseAll();
@@ -230,7 +235,9 @@ export class KafkaConsumer {
         ? `the log begins at offset ${bounds.low}: what stands between was deleted before it was processed`
         : `the log ends at offset ${bounds.end}: it has lost records, or is another log`;
     if (next_offset < bounds.low || next_offset > bounds.end) {
-      throw new Error(`partition ${partition}: the stores are at offset ${next_offset}, but ${why} (docs/operations.md)`);
+      throw new Error(
+        `partition ${partition}: the stores are at offset ${next_offset}, but ${why} (docs/operations.md)`,
+      );
     }
   }
 
@@ -308,12 +315,14 @@ export class KafkaConsumer {
   /** Several partitions in one request. The stores know better, but others see by the commits how far we are. */
   async #commit(): Promise<void> {
     const { topic, logger } = this.#options;
-    await null; // What the other loops have done in the same moment goes along.
+    await Promise.resolve(); // What the other loops have done in the same moment goes along.
     while (this.#uncommitted.size > 0) {
       const taken = [...this.#uncommitted];
       this.#uncommitted.clear();
       try {
-        await this.#consumer!.commitOffsets(taken.map(([partition, next]) => ({ topic, partition, offset: String(next) })));
+        await this.#consumer!.commitOffsets(
+          taken.map(([partition, next]) => ({ topic, partition, offset: String(next) })),
+        );
       } catch (error) {
         logger?.info({ err: error }, 'a commit to the event log failed');
         if (this.#stopping) return;

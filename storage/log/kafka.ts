@@ -2,7 +2,6 @@
  * The event log on Apache Kafka: one topic, made by us, one message per record, acknowledged by all in-sync replicas. The
  * stores decide where a partition is read from; Kafka is a log and not the archive (ARCHITECTURE.md, "The log").
  */
-import type { Logger } from 'pino';
 import { unavailable } from '../../core/error.ts';
 import { KafkaAdmin } from './kafka-admin.ts';
 import { KafkaAppender } from './kafka-appender.ts';
@@ -41,7 +40,10 @@ export async function openKafkaLog(options: KafkaLogOptions): Promise<KafkaLog> 
   try {
     const made = await untilAnswered(() => admin.prepareTopic(wanted), options.open_timeout_ms);
     if (made !== partition_count)
-      options.logger?.info({ topic: wanted.topic, partitions: made }, 'the event log keeps the partitions it was made with');
+      options.logger?.info(
+        { topic: wanted.topic, partitions: made },
+        'the event log keeps the partitions it was made with',
+      );
     const log = new KafkaLog({ ...options, partition_count: made }, admin);
     await untilAnswered(() => log.connect(), options.open_timeout_ms);
     return log;
@@ -77,7 +79,8 @@ export class KafkaLog implements EventLog {
       partition_count: options.partition_count,
       append_timeout_ms: options.append_timeout_ms,
       ...(options.queued_bytes_max === undefined ? {} : { queued_bytes_max: options.queued_bytes_max }),
-      client: (requestTimeout) => kafkaClient(options, { requestTimeout, retry: { retries: 1, initialRetryTime: 50, maxRetryTime: 500 } }),
+      client: (requestTimeout) =>
+        kafkaClient(options, { requestTimeout, retry: { retries: 1, initialRetryTime: 50, maxRetryTime: 500 } }),
     });
     this.#lag = shared(() => admin.lag(this.#topic, this.#group));
     this.#ping = shared(() => admin.ping(this.#topic));
@@ -131,6 +134,11 @@ export class KafkaLog implements EventLog {
 
   ping(): Promise<void> {
     return this.#ping();
+  }
+
+  /** The part of a drained hand-over that only Kafka can do (grow.ts); this handle keeps the count that it was opened with. */
+  addPartitions(to: number): Promise<void> {
+    return this.#admin.addPartitions(this.#topic, this.#group, to);
   }
 
   async close(): Promise<void> {

@@ -2,7 +2,11 @@
 import { Gauge, register } from 'prom-client';
 import type { EventLog, PartitionLag } from './log.ts';
 
-const NAMES = ['farthing_log_unprocessed_records', 'farthing_log_oldest_unprocessed_seconds', 'farthing_log_up'] as const;
+const NAMES = [
+  'farthing_log_unprocessed_records',
+  'farthing_log_oldest_unprocessed_seconds',
+  'farthing_log_up',
+] as const;
 const [UNPROCESSED, OLDEST, UP] = NAMES;
 
 export function measureLog(log: EventLog, now: () => Date): void {

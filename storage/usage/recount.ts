@@ -34,7 +34,14 @@ export function countedBy(
 ): Counted {
   const { tenant_id, environment_id, meter_id } = version;
   if (version.definition === null) throw new Error(`meter ${meter_id} has no definition`);
-  return { tenant_id, environment_id, meter_id, version: version.version, meter: compileMeter(version.definition), before };
+  return {
+    tenant_id,
+    environment_id,
+    meter_id,
+    version: version.version,
+    meter: compileMeter(version.definition),
+    before,
+  };
 }
 
 /**
@@ -58,7 +65,11 @@ export async function countedNow(
   return countedBy(counting, new Map(until));
 }
 
-export async function recountDay({ clickhouse }: Pick<Stores, 'clickhouse'>, counted: Counted, wanted: DayWanted): Promise<BucketRow[]> {
+export async function recountDay(
+  { clickhouse }: Pick<Stores, 'clickhouse'>,
+  counted: Counted,
+  wanted: DayWanted,
+): Promise<BucketRow[]> {
   const { meter } = counted;
   const aggregator = new BucketAggregator();
   for await (const event of rawEvents(clickhouse, rawWanted(counted, wanted))) {
@@ -70,10 +81,18 @@ export async function recountDay({ clickhouse }: Pick<Stores, 'clickhouse'>, cou
 }
 
 export async function daysWithEvents({ clickhouse }: Pick<Stores, 'clickhouse'>, counted: Counted): Promise<number[]> {
-  return daysOfRawEvents(clickhouse, { ...scopeOf(counted), event_name: counted.meter.event_name, before: counted.before });
+  return daysOfRawEvents(clickhouse, {
+    ...scopeOf(counted),
+    event_name: counted.meter.event_name,
+    before: counted.before,
+  });
 }
 
-export async function eventsOfDay({ clickhouse }: Pick<Stores, 'clickhouse'>, counted: Counted, day: number): Promise<number> {
+export async function eventsOfDay(
+  { clickhouse }: Pick<Stores, 'clickhouse'>,
+  counted: Counted,
+  day: number,
+): Promise<number> {
   const doubts = [...counted.before].map(([partition, to]) => ({ partition, from: 0n, to }));
   return countRawEvents(clickhouse, { ...rawWanted(counted, { day }), doubts });
 }

@@ -66,7 +66,11 @@ export type RowsToDelete = {
 };
 
 /** One mutation for all; resolves when it is through. Rows that are inserted after it began are never touched. */
-export async function deleteRows(clickhouse: ClickHouseClient, rows: readonly RowsToDelete[], deadline_s: number): Promise<void> {
+export async function deleteRows(
+  clickhouse: ClickHouseClient,
+  rows: readonly RowsToDelete[],
+  deadline_s: number,
+): Promise<void> {
   if (rows.length === 0) return;
   try {
     await clickhouse.command({

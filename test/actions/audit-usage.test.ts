@@ -61,14 +61,22 @@ describe('audit of the usage rows', () => {
 
   it('tells a missing row, a wrong sum and a wrong set, and a repair mends exactly them', async () => {
     const truth = await metering.usage('m_sum', 'c1', MARCH);
-    await change(`alter table usage_buckets delete where meter_id = 'm_sum' and size = 'DAY' and external_customer_id = 'c1' and toDate(bucket_start) = '2026-03-02'`);
-    await change(`alter table usage_buckets delete where meter_id = 'm_unique' and size = 'HOUR' and external_customer_id = 'c2' and toDate(bucket_start) = '2026-03-01'`);
+    await change(
+      `alter table usage_buckets delete where meter_id = 'm_sum' and size = 'DAY' and external_customer_id = 'c1' and toDate(bucket_start) = '2026-03-02'`,
+    );
+    await change(
+      `alter table usage_buckets delete where meter_id = 'm_unique' and size = 'HOUR' and external_customer_id = 'c2' and toDate(bucket_start) = '2026-03-01'`,
+    );
     await change(`insert into usage_buckets (tenant_id, environment_id, meter_id, meter_version, size, external_customer_id, bucket_start, group_key, event_count, sum)
                   values ('${SCOPE.tenant_id}', '${SCOPE.environment_id}', 'm_sum', 1, 'DAY', 'nobody', '2026-02-01 00:00:00', '', 3, 9)`);
     await change(`insert into usage_buckets (tenant_id, environment_id, meter_id, meter_version, size, external_customer_id, bucket_start, group_key, latest, uniques)
                   select '${SCOPE.tenant_id}', '${SCOPE.environment_id}', 'm_unique', 1, 'DAY', 'c3', '2026-03-03 00:00:00', '', (toInt64(-9223372036854775808), '', toDecimal256(0, 24)), arrayReduce('uniqExactState', ['never seen'])`);
     const { differences } = await audit();
-    const seen = [...new Set(differences.map(({ meter_id, external_customer_id, field }) => `${meter_id} ${external_customer_id} ${field}`))];
+    const seen = [
+      ...new Set(
+        differences.map(({ meter_id, external_customer_id, field }) => `${meter_id} ${external_customer_id} ${field}`),
+      ),
+    ];
     expect(seen.sort()).to.deep.equal(['m_sum c1 row', 'm_sum nobody row', 'm_unique c2 row', 'm_unique c3 uniques']);
     expect(await metering.usage('m_sum', 'c1', MARCH)).to.not.equal(truth);
 
@@ -79,7 +87,9 @@ describe('audit of the usage rows', () => {
   });
 
   it('repairs while events flow in, and loses and doubles none of them', async () => {
-    await change(`alter table usage_buckets update event_count = event_count + 1 where meter_id = 'm_latest' and external_customer_id = 'c4'`);
+    await change(
+      `alter table usage_buckets update event_count = event_count + 1 where meter_id = 'm_latest' and external_customer_id = 'c4'`,
+    );
     const { differences } = await audit({ meter_id: 'm_latest' });
     expect(new Set(differences.map(({ field }) => field))).to.deep.equal(new Set(['count']));
     const sent = flood('during');

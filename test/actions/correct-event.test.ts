@@ -37,7 +37,12 @@ describe('corrections meet the usage rows', () => {
   const voided = (i: number) =>
     requestCorrection(metering.stores, SCOPE, { ...asked, event_id: `e${i}`, action: 'void', replacement: null });
   const replaced = (i: number, by: object) =>
-    requestCorrection(metering.stores, SCOPE, { ...asked, event_id: `e${i}`, action: 'replace', replacement: JSON.stringify(by) });
+    requestCorrection(metering.stores, SCOPE, {
+      ...asked,
+      event_id: `e${i}`,
+      action: 'replace',
+      replacement: JSON.stringify(by),
+    });
   const differences = async () => {
     const found: Difference[] = [];
     await auditUsage(metering.stores, {}, (difference) => found.push(difference));
@@ -94,7 +99,10 @@ describe('corrections meet the usage rows', () => {
       `update slices set gate_until = ?, slice_from = ?, slice_to = ?, phase = 'raw' where partition = ?`,
       [until_s, rows[0].next_offset, String(BigInt(rows[0].next_offset) + 1n), partition],
     );
-    await clickhouse.command({ query: `alter table usage_buckets delete where external_customer_id = 'c0'`, clickhouse_settings: { mutations_sync: '2' } });
+    await clickhouse.command({
+      query: `alter table usage_buckets delete where external_customer_id = 'c0'`,
+      clickhouse_settings: { mutations_sync: '2' },
+    });
     // What others read meanwhile comes from the raw events.
     expect(await all('m_sum')).to.equal('90');
     await metering.resume();
@@ -115,12 +123,25 @@ describe('corrections meet the usage rows', () => {
     await metering.settled();
     await metering.stores.postgres.raw(
       `insert into log_outbox (tenant_id, environment_id, body, shard) values (?, ?, ?::jsonb, ?)`,
-      [SCOPE.tenant_id, SCOPE.environment_id, JSON.stringify({ type: 'correction', correction_id: correction.id }), shardOfEvent(SCOPE, 'e2')],
+      [
+        SCOPE.tenant_id,
+        SCOPE.environment_id,
+        JSON.stringify({ type: 'correction', correction_id: correction.id }),
+        shardOfEvent(SCOPE, 'e2'),
+      ],
     );
     await metering.settled();
     expect(await all('m_sum')).to.equal('0');
-    const refusal = await requestCorrection(metering.stores, SCOPE, { ...asked, event_id: 'never', action: 'void', replacement: null }).catch((error) => error);
+    const refusal = await requestCorrection(metering.stores, SCOPE, {
+      ...asked,
+      event_id: 'never',
+      action: 'void',
+      replacement: null,
+    }).catch((error) => error);
     expect(refusal.code).to.equal('not_found');
-    await until('the gate is open', async () => (await metering.stores.postgres.raw(`select 1 from slices where gate is not null`)).rows.length === 0);
+    await until(
+      'the gate is open',
+      async () => (await metering.stores.postgres.raw(`select 1 from slices where gate is not null`)).rows.length === 0,
+    );
   });
 });

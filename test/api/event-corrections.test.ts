@@ -20,10 +20,22 @@ describe('corrections of events', () => {
 
   const startWorking = async () => {
     const { services } = api;
-    pipeline = await startPipeline(services, { owner: 't', slice_events_max: 100, logger: services.logger, clock: services.clock });
+    pipeline = await startPipeline(services, {
+      owner: 't',
+      slice_events_max: 100,
+      logger: services.logger,
+      clock: services.clock,
+    });
   };
   const send = async (event_id: string, n: string, fields = {}) => {
-    const body = { event_id, event_name: 'call', external_customer_id: 'acme', timestamp: '2026-03-10T10:20:00Z', properties: { n }, ...fields };
+    const body = {
+      event_id,
+      event_name: 'call',
+      external_customer_id: 'acme',
+      timestamp: '2026-03-10T10:20:00Z',
+      properties: { n },
+      ...fields,
+    };
     expect((await api.request('POST', '/events', { body })).status).to.equal(202);
   };
   const settled = () =>
@@ -36,7 +48,12 @@ describe('corrections of events', () => {
       return rows[0].open === '0' && lag.every(({ unprocessed_records }) => unprocessed_records === 0);
     });
   const usage = async (customer = 'acme') => {
-    const body = { meter_id: meter, external_customer_id: customer, start_time: '2026-03-01T00:00:00Z', end_time: '2026-04-01T00:00:00Z' };
+    const body = {
+      meter_id: meter,
+      external_customer_id: customer,
+      start_time: '2026-03-01T00:00:00Z',
+      end_time: '2026-04-01T00:00:00Z',
+    };
     return (await api.request('POST', '/events/usage/meter', { body })).body.value.toString();
   };
   const found = async (event_id: string) => (await api.request('GET', `/events?event_id=${event_id}`)).body.events;
@@ -51,14 +68,23 @@ describe('corrections of events', () => {
       expect(await usage()).to.equal('7');
       const { status, body } = await correct('v1', 'void', { reason: 'sent by mistake' });
       expect(status).to.equal(202);
-      expect(body).to.deep.include({ event_id: 'v1', action: 'void', reason: 'sent by mistake', state: 'requested', applied_at: null });
+      expect(body).to.deep.include({
+        event_id: 'v1',
+        action: 'void',
+        reason: 'sent by mistake',
+        state: 'requested',
+        applied_at: null,
+      });
       await settled();
       expect(await usage()).to.equal('2');
       expect(await found('v1')).to.deep.equal([]);
       const { body: kept } = await api.request('GET', '/events/v1/corrections');
       expect(kept.items).to.have.length(1);
       expect(kept.items[0]).to.deep.include({ state: 'applied', requested_at: '2026-03-15T12:00:00Z' });
-      const raw = await api.services.clickhouse.query({ query: `select count() as n from events where event_id = 'v1'`, format: 'JSONEachRow' });
+      const raw = await api.services.clickhouse.query({
+        query: `select count() as n from events where event_id = 'v1'`,
+        format: 'JSONEachRow',
+      });
       expect(await raw.json()).to.deep.equal([{ n: '1' }]);
     });
 
@@ -81,10 +107,21 @@ describe('corrections of events', () => {
       await settled();
       expect(await usage()).to.equal('0');
       expect(await usage('beta')).to.equal('0.10000000000000000001');
-      expect((await found('r1'))[0]).to.deep.include({ external_customer_id: 'beta', timestamp: '2026-03-10T10:20:00Z' });
-      const rows = await api.services.clickhouse.query({ query: `select toString(sum(sum)) as s from usage_buckets where size = 'DAY' and external_customer_id = 'beta'`, format: 'JSONEachRow' });
+      expect((await found('r1'))[0]).to.deep.include({
+        external_customer_id: 'beta',
+        timestamp: '2026-03-10T10:20:00Z',
+      });
+      const rows = await api.services.clickhouse.query({
+        query: `select toString(sum(sum)) as s from usage_buckets where size = 'DAY' and external_customer_id = 'beta'`,
+        format: 'JSONEachRow',
+      });
       expect(await rows.json()).to.deep.equal([{ s: '0.10000000000000000001' }]);
-      const again = { event_name: 'call', external_customer_id: 'acme', timestamp: '2026-03-31T23:59:59.999Z', properties: { n: '3' } };
+      const again = {
+        event_name: 'call',
+        external_customer_id: 'acme',
+        timestamp: '2026-03-31T23:59:59.999Z',
+        properties: { n: '3' },
+      };
       await correct('r1', 'replace', { reason: 'and back', event: again });
       await settled();
       expect([await usage(), await usage('beta')]).to.deep.equal(['3', '0']);

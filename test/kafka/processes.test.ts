@@ -11,7 +11,13 @@ describe('processes on Kafka', function () {
 
   before(async () => {
     kafka = await startKafka({ brokers: 1 });
-    cluster = await startCluster({ kafka, apis: 2, pipelines: 2, schedulers: 1, settings: { LOG_APPEND_TIMEOUT_MS: '1500' } });
+    cluster = await startCluster({
+      kafka,
+      apis: 2,
+      pipelines: 2,
+      schedulers: 1,
+      settings: { LOG_APPEND_TIMEOUT_MS: '1500' },
+    });
   });
   after(async () => {
     await cluster?.stop();
@@ -27,9 +33,13 @@ describe('processes on Kafka', function () {
       timestamp: '2026-03-10T10:20:00Z',
       properties: { tokens: 1 },
     }));
-  const ingest = (count: number, api = 0) => cluster.request('POST', '/events/bulk', { body: { events: events(count) }, api });
+  const ingest = (count: number, api = 0) =>
+    cluster.request('POST', '/events/bulk', { body: { events: events(count) }, api });
   const stored = async () => {
-    const answer = await cluster.database.clickhouse.query({ query: 'select count() as n from events', format: 'JSONEachRow' });
+    const answer = await cluster.database.clickhouse.query({
+      query: 'select count() as n from events',
+      format: 'JSONEachRow',
+    });
     return Number((await answer.json<{ n: string }>())[0]!.n);
   };
   const owners = async (): Promise<Map<number, string>> => {
@@ -74,9 +84,14 @@ describe('processes on Kafka', function () {
     expect(performance.now() - began, 'nobody waits for a session to end').to.be.below(9_000);
     expect(await stored()).to.equal(1000);
     const now = await owners();
-    expect(theirs.every((partition) => now.get(partition)!.endsWith(`:${cluster.process('pipeline', 1).pid}`))).to.equal(true);
+    expect(
+      theirs.every((partition) => now.get(partition)!.endsWith(`:${cluster.process('pipeline', 1).pid}`)),
+    ).to.equal(true);
     await cluster.restart(leaving!);
-    await until('the new worker has its share', async () => (await ownedBy(cluster.process('pipeline', 0))).length === 6);
+    await until(
+      'the new worker has its share',
+      async () => (await ownedBy(cluster.process('pipeline', 0))).length === 6,
+    );
   });
 
   it('a worker that dies is taken over within 15 s', async () => {
@@ -91,7 +106,10 @@ describe('processes on Kafka', function () {
     await cluster.settled();
     expect(await stored()).to.equal(1300);
     await cluster.restart(dying!);
-    await until('the new worker has its share', async () => (await ownedBy(cluster.process('pipeline', 0))).length === 6);
+    await until(
+      'the new worker has its share',
+      async () => (await ownedBy(cluster.process('pipeline', 0))).length === 6,
+    );
   });
 
   it('a worker that was frozen for longer than its session writes nothing when it wakes, and joins again', async () => {
@@ -109,7 +127,14 @@ describe('processes on Kafka', function () {
 
   it('an API that gets SIGTERM answers what it has taken', async () => {
     const leaving = cluster.process('api', 1);
-    const answers = Promise.all(Array.from({ length: 20 }, () => ingest(10, 1).then(({ status }) => status, () => 'refused')));
+    const answers = Promise.all(
+      Array.from({ length: 20 }, () =>
+        ingest(10, 1).then(
+          ({ status }) => status,
+          () => 'refused',
+        ),
+      ),
+    );
     await new Promise((resolve) => setImmediate(resolve));
     const code = leaving.kill('SIGTERM');
     const statuses = await answers;
@@ -133,7 +158,10 @@ describe('processes on Kafka', function () {
     expect(ready.status).to.equal(503);
     expect(ready.body.parts.log).to.equal('away');
     await kafka.restart();
-    await until('the same batch is taken', async () => (await cluster.request('POST', '/events/bulk', { body: batch })).status === 202);
+    await until(
+      'the same batch is taken',
+      async () => (await cluster.request('POST', '/events/bulk', { body: batch })).status === 202,
+    );
     await cluster.settled();
     expect(await stored()).to.equal(before + 100);
   });
@@ -142,7 +170,10 @@ describe('processes on Kafka', function () {
     const before = await stored();
     await cluster.clickhouseWay.cut();
     for (let round = 0; round < 5; round++) expect((await ingest(100, round % 2)).status).to.equal(202);
-    await until('the pipeline is not ready', async () => (await cluster.process('pipeline', 0).get('/ready')).status === 503);
+    await until(
+      'the pipeline is not ready',
+      async () => (await cluster.process('pipeline', 0).get('/ready')).status === 503,
+    );
     const lag = await cluster.log.lag();
     expect(lag.reduce((sum, { unprocessed_records }) => sum + unprocessed_records, 0)).to.be.above(0);
     await cluster.clickhouseWay.restore();

@@ -17,7 +17,13 @@ const FROM = Date.parse('2026-03-10T00:00:00Z');
 /** Longer than a worker may be silent before the group gives its partitions to others. */
 const FROZEN_MS = 13_000;
 
-type Sent = { event_id: string; event_name: string; external_customer_id: string; timestamp: string; properties: { n: string; host: string } };
+type Sent = {
+  event_id: string;
+  event_name: string;
+  external_customer_id: string;
+  timestamp: string;
+  properties: { n: string; host: string };
+};
 type Meter = { id: string; type: 'COUNT' | 'SUM' | 'MAX' | 'COUNT_UNIQUE'; counts(event: Sent): boolean };
 type Row = { event_count: number; sum: string | null; max: string | null; uniques: number | null };
 
@@ -45,7 +51,11 @@ describe('the story on three brokers', function () {
         const producer = new Producer(cluster, chanceOf(seed + 1000));
         await producer.createMeters(['COUNT', 'SUM']);
         const sending = producer.send();
-        await Promise.all([troubleWorkers(cluster, chance), troubleBrokers(kafka, chanceOf(seed + 2000)), producer.createMetersLater()]);
+        await Promise.all([
+          troubleWorkers(cluster, chance),
+          troubleBrokers(kafka, chanceOf(seed + 2000)),
+          producer.createMetersLater(),
+        ]);
         producer.isEnough = true;
         await sending;
         await cluster.settled(60_000);
@@ -64,7 +74,11 @@ describe('the story on three brokers', function () {
 
 /** Kills one, freezes one for longer than its session, kills another while that wakes, and adds a fourth. */
 async function troubleWorkers(cluster: Cluster, chance: Chance): Promise<void> {
-  const [first, second, third] = chance.shuffled(cluster.processes('pipeline')) as [ClusterProcess, ClusterProcess, ClusterProcess];
+  const [first, second, third] = chance.shuffled(cluster.processes('pipeline')) as [
+    ClusterProcess,
+    ClusterProcess,
+    ClusterProcess,
+  ];
   await pause(chance.whole(500, 2_500));
   second.signal('SIGSTOP');
   await pause(chance.whole(100, 2_000));
@@ -174,7 +188,10 @@ function recomputed(events: Iterable<Sent>, meters: readonly Meter[]): Map<strin
     const at = Date.parse(event.timestamp);
     for (const meter of meters) {
       if (!meter.counts(event)) continue;
-      for (const [size, width] of [['HOUR', 3_600_000], ['DAY', 86_400_000]] as const) {
+      for (const [size, width] of [
+        ['HOUR', 3_600_000],
+        ['DAY', 86_400_000],
+      ] as const) {
         const key = `${meter.id} ${size} ${event.external_customer_id} ${(at - (at % width)) / 1000}`;
         const group = groups.get(key) ?? { meter, events: [] };
         groups.set(key, group);

@@ -13,7 +13,9 @@ describe('npm run audit', function () {
     metering = await startMetering();
     await metering.announce('m_sum', { event_name: 'call', filters: [], aggregation: { type: 'SUM', field: 'n' } });
     const event = { event_name: 'call', external_customer_id: 'acme', timestamp: '2026-03-10T10:20:00Z' };
-    await metering.send(Array.from({ length: 10 }, (_, i) => ({ ...event, event_id: `e${i}`, properties: { n: '1.5' } })));
+    await metering.send(
+      Array.from({ length: 10 }, (_, i) => ({ ...event, event_id: `e${i}`, properties: { n: '1.5' } })),
+    );
     await metering.settled();
   });
   after(() => metering.stop());
@@ -33,7 +35,9 @@ describe('npm run audit', function () {
     });
     const { code, said } = await audit('--meter', 'm_sum', '--from', '2026-03-10', '--to', '2026-03-11');
     expect(code).to.equal(1);
-    expect(said).to.include('m_sum v1 HOUR 2026-03-10T10:00:00Z customer "acme": row is missing, should be 10 events, sum 15');
+    expect(said).to.include(
+      'm_sum v1 HOUR 2026-03-10T10:00:00Z customer "acme": row is missing, should be 10 events, sum 15',
+    );
     expect((await audit('--from', '2026-03-11')).code).to.equal(0);
     const repaired = await audit('--repair');
     expect(repaired.code).to.equal(0);

@@ -34,7 +34,9 @@ describe('fuse filter', () => {
     const pairs = pairsFrom(7, 200_000);
     const filter = makeFuseFilter(Uint32Array.from(pairs.flat()));
     expect((filter.fingerprints.length * 8) / pairs.length).to.be.below(10);
-    const strangers = pairsFrom(99, 200_000).filter((pair) => fuseHas(filter, pair, (place) => filter.fingerprints[place]!));
+    const strangers = pairsFrom(99, 200_000).filter((pair) =>
+      fuseHas(filter, pair, (place) => filter.fingerprints[place]!),
+    );
     expect(strangers.length / 200_000).to.be.below(1 / 200);
   });
 });
@@ -48,7 +50,12 @@ describe('identity memory', () => {
 
   /** What ClickHouse would hold: hashes with their offset. */
   type Stored = { pair: [number, number]; offset: bigint }[];
-  const open = (stored: Stored, next: bigint, hot_ids: number, place: { partition_count?: number; installation?: string } = {}) =>
+  const open = (
+    stored: Stored,
+    next: bigint,
+    hot_ids: number,
+    place: { partition_count?: number; installation?: string } = {},
+  ) =>
     IdentityMemory.open(
       { dir, hot_ids, filter_bytes: 1_000 },
       { partition: 0, partition_count: 1, installation: 'a', ...place },
@@ -67,7 +74,10 @@ describe('identity memory', () => {
   it('knows every id again after any number of seals, merges and restarts', async () => {
     await fc.assert(
       fc.asyncProperty(
-        fc.array(fc.record({ count: fc.integer({ min: 1, max: 60 }), restart: fc.boolean() }), { minLength: 1, maxLength: 12 }),
+        fc.array(fc.record({ count: fc.integer({ min: 1, max: 60 }), restart: fc.boolean() }), {
+          minLength: 1,
+          maxLength: 12,
+        }),
         fc.integer({ min: 5, max: 80 }),
         async (slices, hot_ids) => {
           rmSync(dir, { recursive: true, force: true });

@@ -26,9 +26,11 @@ describe('what can never be written', () => {
   const many = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => event(`${prefix}${i}`));
   const refuse = (table: string, condition: string) =>
     metering.stores.clickhouse.command({ query: `alter table ${table} add constraint refused check ${condition}` });
-  const accept = (table: string) => metering.stores.clickhouse.command({ query: `alter table ${table} drop constraint refused` });
+  const accept = (table: string) =>
+    metering.stores.clickhouse.command({ query: `alter table ${table} drop constraint refused` });
   const letters = () => findDeadLetters(metering.stores, SCOPE, { ids: null, limit: 100, offset: 0 });
-  const replay = (ids: string[] | null) => replayDeadLetters(metering.stores, SCOPE, { ids, user_id: 'u', now: new Date() });
+  const replay = (ids: string[] | null) =>
+    replayDeadLetters(metering.stores, SCOPE, { ids, user_id: 'u', now: new Date() });
 
   it('is set aside with its bytes and the reason, the rest is counted, and it counts once it can be written', async () => {
     await refuse('events', `source != 'bad'`);

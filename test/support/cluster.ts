@@ -56,7 +56,11 @@ export type Cluster = {
   /** Starts another in the place of one that has ended. */
   restart(ended: ClusterProcess): Promise<ClusterProcess>;
   /** To the first API, or the one with this number; paths are relative to /v1. */
-  request(method: string, path: string, options?: { body?: unknown; api?: number; timeout_ms?: number }): Promise<Answer>;
+  request(
+    method: string,
+    path: string,
+    options?: { body?: unknown; api?: number; timeout_ms?: number },
+  ): Promise<Answer>;
   /** Until everything in the log is in the stores, and no change of a meter is on its way. */
   settled(timeout_ms?: number): Promise<void>;
   stop(): Promise<void>;
@@ -173,7 +177,8 @@ async function startProcess(role: Role, settings: Record<string, string>): Promi
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let said = '';
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (said += text));
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => (said += text));
   const ended = once(child, 'exit');
   const url = await until(
     `${role} is ready`,

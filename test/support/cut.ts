@@ -1,7 +1,8 @@
 /** A way to a TCP server that can be cut and made to hang: what an outage looks like from a client. */
-import { createServer, connect, type Socket } from 'node:net';
+
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 
 export type Cut = {
   port: number;

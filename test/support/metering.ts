@@ -44,7 +44,12 @@ export async function startMetering({ partitions = 3, slice_events_max = 500 } =
   const versions = new Map<string, number>();
   let pipeline: RunningPipeline | null = null;
   const resume = async () => {
-    const options = { owner: 'test', slice_events_max, logger: pino({ level: process.env.TEST_LOG_LEVEL ?? 'fatal' }), clock: () => new Date() };
+    const options = {
+      owner: 'test',
+      slice_events_max,
+      logger: pino({ level: process.env.TEST_LOG_LEVEL ?? 'fatal' }),
+      clock: () => new Date(),
+    };
     pipeline ??= await startPipeline(stores, options);
   };
   const pause = async () => {
@@ -73,17 +78,19 @@ export async function startMetering({ partitions = 3, slice_events_max = 500 } =
         announceMeterVersion(transaction, SCOPE, { meter_id, version, definition }),
       );
     },
-    settled: () =>
-      until('the pipeline is idle', async () => {
+    settled: async () => {
+      await until('the pipeline is idle', async () => {
         const lag = await log.lag();
         const { rows } = await stores.postgres.raw(
           `select (select count(*) from log_outbox)
                 + (select count(*) from meter_versions where state in ('announced', 'backfilling'))
                 + (select count(*) from event_corrections where state = 'requested')
-                + (select count(*) from bucket_rebuilds where done_at is null) as open`,
+                + (select count(*) from bucket_rebuilds where done_at is null)
+                + (select count(*) from slices where phase <> 'idle' or gate is not null) as open`,
         );
         return lag.every((partition) => partition.unprocessed_records === 0) && rows[0].open === '0';
-      }),
+      });
+    },
     usage: async (meter_id, customer, [start, end]) => {
       const report = await askUsage(stores, SCOPE, {
         meter: { id: meter_id },

@@ -5,7 +5,14 @@
 import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect } from 'chai';
-import type { EventLog, LogConsumer, LogEntry, LogRecord, PartitionBatch, PartitionHandler } from '../../../storage/log/log.ts';
+import type {
+  EventLog,
+  LogConsumer,
+  LogEntry,
+  LogRecord,
+  PartitionBatch,
+  PartitionHandler,
+} from '../../../storage/log/log.ts';
 
 export type LogUnderTest = {
   open(options?: OpenOptions): Promise<EventLog>;
@@ -67,7 +74,12 @@ export function logContract(newLog: (partitions: number) => Promise<LogUnderTest
   it('keeps the order within a partition', async () => {
     const handle = await open();
     for (let round = 0; round < 20; round++) {
-      await handle.append([entry(0, `${2 * round}`), entry(1, `${2 * round}`), entry(0, `${2 * round + 1}`), entry(1, `${2 * round + 1}`)]);
+      await handle.append([
+        entry(0, `${2 * round}`),
+        entry(1, `${2 * round}`),
+        entry(0, `${2 * round + 1}`),
+        entry(1, `${2 * round + 1}`),
+      ]);
     }
     const reader = new Reader();
     await consume(handle, reader);
@@ -151,7 +163,9 @@ export function logContract(newLog: (partitions: number) => Promise<LogUnderTest
     await consumer.stop();
     expect([...one.owned]).to.deep.equal([]);
     await second.append([0, 1, 2].map((partition) => entry(partition, `handed over ${partition}`)));
-    await two.until(() => [0, 1, 2].every((partition) => two.owns(partition)) && one.records.length + two.records.length >= 6);
+    await two.until(
+      () => [0, 1, 2].every((partition) => two.owns(partition)) && one.records.length + two.records.length >= 6,
+    );
     const texts = [...one.records, ...two.records].map(textOf).sort();
     expect(texts).to.deep.equal([0, 1, 2].flatMap((p) => [`handed over ${p}`, `shared ${p}`]).sort());
     expect(two.overlaps + one.overlaps).to.equal(0);
@@ -184,18 +198,27 @@ export function logContract(newLog: (partitions: number) => Promise<LogUnderTest
     await log.hang();
     const began = performance.now();
     const errors = await Promise.all(
-      [1, 2, 3].map(async (number) => handle.append([entry(0, `meanwhile ${number}`)]).catch((error: unknown) => error)),
+      [1, 2, 3].map(async (number) =>
+        handle.append([entry(0, `meanwhile ${number}`)]).catch((error: unknown) => error),
+      ),
     );
     const took = performance.now() - began;
     await log.goOn();
-    expect(errors.map((error) => (error as { code?: string }).code)).to.deep.equal(Array(3).fill('service_unavailable'));
+    expect(errors.map((error) => (error as { code?: string }).code)).to.deep.equal(
+      Array(3).fill('service_unavailable'),
+    );
     expect(took).to.be.within(700, 2_500);
     await eventually(() => handle.append([entry(0, 'after')]));
     const reader = new Reader();
     await consume(handle, reader);
     await reader.until(() => reader.records.some((record) => textOf(record) === 'after'));
     // What was refused may be there or not: whoever sends it again is counted once.
-    expect(reader.of(0).map(textOf).filter((text) => !text.startsWith('meanwhile'))[0]).to.equal('before');
+    expect(
+      reader
+        .of(0)
+        .map(textOf)
+        .filter((text) => !text.startsWith('meanwhile'))[0],
+    ).to.equal('before');
   });
 
   it('holds a bounded queue, and lets go of what it has refused', async () => {
@@ -225,10 +248,15 @@ export function logContract(newLog: (partitions: number) => Promise<LogUnderTest
     await log.comeBack();
     await eventually(() => handle.append([entry(0, '2'), entry(1, '2')]));
     await handle.ping();
-    await reader.until(() => [0, 1].every((partition) => reader.of(partition).some((record) => textOf(record) === '2')));
+    await reader.until(() =>
+      [0, 1].every((partition) => reader.of(partition).some((record) => textOf(record) === '2')),
+    );
     await settled(handle);
     for (const partition of [0, 1]) {
-      const texts = reader.of(partition).map(textOf).filter((text) => text !== 'lost');
+      const texts = reader
+        .of(partition)
+        .map(textOf)
+        .filter((text) => text !== 'lost');
       expect([...new Set(texts)]).to.deep.equal(['1', '2']);
     }
   });

@@ -42,7 +42,13 @@ async function newEmbeddedLog(partition_count: number): Promise<LogUnderTest> {
     open: async (options = {}): Promise<EventLog> => {
       const pool = connectPostgres(through(database.postgres_url, way.port), { acquire_timeout_ms: 2_000 });
       pools.push(pool);
-      return openEmbeddedLog(pool, { partition_count, append_timeout_ms: 5_000, lease_ms: 3_000, linger_ms: 20, ...options });
+      return openEmbeddedLog(pool, {
+        partition_count,
+        append_timeout_ms: 5_000,
+        lease_ms: 3_000,
+        linger_ms: 20,
+        ...options,
+      });
     },
     goAway: () => way.cut(),
     comeBack: () => way.restore(),
