@@ -93,7 +93,13 @@ async function startParts(
   stops.push(() => log.close());
   const services: Services = { postgres, clickhouse, log, config, logger, clock };
   const owner = `${hostname()}:${process.pid}`;
-  const pipeline = await startPipeline(services, { owner, slice_events_max: config.SLICE_EVENTS_MAX, identities: identityOptions(config), logger, clock });
+  const pipeline = await startPipeline(services, {
+    owner,
+    slice_events_max: config.SLICE_EVENTS_MAX,
+    identities: identityOptions(config),
+    logger,
+    clock,
+  });
   stops.push(() => pipeline.stop());
   const scheduler = startScheduler(services, { clock });
   stops.push(() => scheduler.stop());

@@ -4,22 +4,15 @@
  * (storage/bucket-gate.ts), so that a slice in progress is never a false alarm.
  */
 import type { BucketRow } from '../core/metering/plan.ts';
+import { type RowDifference, rowDifferences } from '../core/metering/row-differences.ts';
 import { US_PER_DAY } from '../core/metering/timestamp.ts';
 import type { Scope } from '../core/scope.ts';
-import { type RowDifference, rowDifferences } from '../core/metering/row-differences.ts';
 import { withGateForReading } from '../storage/bucket-gate.ts';
 import { findRebuild, type RebuildKeys, requestRebuild } from '../storage/bucket-rebuilds.ts';
 import { metersToAudit } from '../storage/meter-versions.ts';
 import { readProgress, type SliceState } from '../storage/slices.ts';
 import type { Stores } from '../storage/stores.ts';
-import {
-  type Counted,
-  countedNow,
-  type DayWanted,
-  daysWithEvents,
-  eventsOfDay,
-  recountDay,
-} from '../storage/usage/recount.ts';
+import { type Counted, countedNow, type DayWanted, daysWithEvents, recountDay } from '../storage/usage/recount.ts';
 import { snapshotOf } from '../storage/usage/snapshot.ts';
 import { daysWithRows, storedRows } from '../storage/usage/stored-rows.ts';
 
@@ -137,21 +130,22 @@ function countedAt(
   return countedNow(stores, scope, { meter_id, before: snapshotOf(progress).before });
 }
 
+type Day = { readonly day: number; readonly events: number };
+
 /** Days with events or with rows: a row that no event accounts for is a difference too. */
-async function daysOf(stores: AuditStores, counted: Counted, { start_us, end_us }: AuditWanted): Promise<number[]> {
-  const days = new Set([
-    ...(await daysWithEvents(stores, counted)),
-    ...(await daysWithRows(stores.clickhouse, counted)),
-  ]);
+async function daysOf(stores: AuditStores, counted: Counted, { start_us, end_us }: AuditWanted): Promise<Day[]> {
+  const events = await daysWithEvents(stores, counted);
+  const days = new Set([...events.keys(), ...(await daysWithRows(stores.clickhouse, counted))]);
   const first = start_us === undefined ? Number.NEGATIVE_INFINITY : Math.floor(start_us / US_PER_DAY);
   const end = end_us === undefined ? Number.POSITIVE_INFINITY : end_us / US_PER_DAY;
-  return [...days].filter((day) => day >= first && day < end).sort((a, b) => a - b);
+  const wanted = [...days].filter((day) => day >= first && day < end).sort((a, b) => a - b);
+  return wanted.map((day) => ({ day, events: events.get(day) ?? 0 }));
 }
 
 type Looked = { rows: number; differences: Difference[] };
 
-async function auditDay(stores: AuditStores, counted: Counted, day: number): Promise<Looked> {
-  const of = Math.max(1, Math.ceil((await eventsOfDay(stores, counted, day)) / EVENTS_MAX));
+async function auditDay(stores: AuditStores, counted: Counted, { day, events }: Day): Promise<Looked> {
+  const of = Math.max(1, Math.ceil(events / EVENTS_MAX));
   const result: Looked = { rows: 0, differences: [] };
   for (let index = 0; index < of; index++) {
     const looked = await compare(stores, counted, { day, part: { index, of } });

@@ -9,6 +9,7 @@
  */
 
 import { unavailable } from '../core/error.ts';
+import type { BucketRow } from '../core/metering/plan.ts';
 import { type Scope, scopeKey } from '../core/scope.ts';
 import {
   closeGate,
@@ -18,7 +19,6 @@ import {
   openGate,
   untilQuiet,
 } from '../storage/bucket-gate.ts';
-import type { BucketRow } from '../core/metering/plan.ts';
 import { type EngineClock, tooLate, writeRows } from '../storage/events/rows.ts';
 import { usageBuckets } from '../storage/events/tables.ts';
 import type { Database, Stores } from '../storage/stores.ts';

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { cpuOfTree } from './cpu.ts';
 import type { Load, Loaded } from './load.ts';
 import type { RawInsert } from './raw-inserter.ts';
+import type { Part } from './serve.ts';
 import { meterDefinitions } from './workload.ts';
 
 export type Service = {
@@ -24,10 +25,7 @@ export type Service = {
 /** The flags with which `npm start` runs node. */
 export const NODE_FLAGS = ['--import', 'tsx', '--max-semi-space-size=64'];
 
-export async function startService(
-  part: 'whole' | 'api' = 'whole',
-  settings: Record<string, string> = {},
-): Promise<Service> {
+export async function startService(part: Part = 'whole', settings: Record<string, string> = {}): Promise<Service> {
   const dir = mkdtempSync(join(tmpdir(), 'farthing-bench-'));
   const child = fork(fileURLToPath(new URL('./serve.ts', import.meta.url)), [JSON.stringify({ part, dir, settings })], {
     execArgv: [...NODE_FLAGS, ...profiling()],

@@ -7,7 +7,7 @@
  */
 import { parseArgs } from 'node:util';
 import { pino } from 'pino';
-import { auditUsage, type AuditWanted, type Difference, isRepaired, repairUsage } from '../actions/audit-usage.ts';
+import { type AuditWanted, auditUsage, type Difference, isRepaired, repairUsage } from '../actions/audit-usage.ts';
 import { type Config, readConfig } from '../config.ts';
 import { formatTimestamp, parseTimestamp } from '../core/metering/timestamp.ts';
 import { migrate } from '../sql/migrate.ts';

@@ -4,9 +4,10 @@
  * off goes on where it was. A day that was in hand then, longer ago than its token can be trusted, is rebuilt at the end, and
  * so is what corrections touched meanwhile.
  */
-import { correctedSince } from '../storage/corrections.ts';
+
 import { isGateOpen } from '../storage/bucket-gate.ts';
 import { requestRebuild } from '../storage/bucket-rebuilds.ts';
+import { correctedSince } from '../storage/corrections.ts';
 import { EngineClock, tooLate, writeRows } from '../storage/events/rows.ts';
 import { usageBuckets } from '../storage/events/tables.ts';
 import {
@@ -68,7 +69,7 @@ async function makeLive(transaction: Database, version: MeterVersion): Promise<b
 
 async function countThePast(stores: Stores, version: MeterVersion): Promise<void> {
   const counted = countedBy(version, await barriersOf(stores.postgres, version));
-  const days = await daysWithEvents(stores, counted);
+  const days = [...(await daysWithEvents(stores, counted)).keys()];
   const clock = new EngineClock();
   await clock.synchronise(stores.clickhouse);
   for (const [done, day] of days.entries()) {

@@ -4,14 +4,14 @@
  * again before anything behind it.
  */
 import { correctEvent, overtakenByCorrections } from '../actions/correct-event.ts';
-import { rebuildBuckets, type RebuildTarget } from '../actions/rebuild-buckets.ts';
+import { type RebuildTarget, rebuildBuckets } from '../actions/rebuild-buckets.ts';
+import type { Scope } from '../core/scope.ts';
 import { findRebuild, finishRebuild, type RebuildMessage, type Settled } from '../storage/bucket-rebuilds.ts';
 import type { CorrectionMessage } from '../storage/corrections.ts';
 import type { EngineClock } from '../storage/events/rows.ts';
 import type { LogRecord } from '../storage/log/log.ts';
-import { type BarrierMessage, recordBarrier, readVersion, settleVersion } from '../storage/meter-versions.ts';
+import { type BarrierMessage, readVersion, recordBarrier, settleVersion } from '../storage/meter-versions.ts';
 import { finishSlice, planSlice, type SliceState } from '../storage/slices.ts';
-import type { Scope } from '../core/scope.ts';
 import type { Database, Stores } from '../storage/stores.ts';
 
 type ControlMessage = BarrierMessage | CorrectionMessage | RebuildMessage;

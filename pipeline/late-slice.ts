@@ -3,7 +3,7 @@
  * to keep it from being written twice. When nothing of the earlier tries can arrive any more, it is looked up which raw rows
  * are there, and the others are written; bucket rows that may be there are not added but rebuilt from the raw events.
  */
-import { rebuildBuckets, type RebuildTarget } from '../actions/rebuild-buckets.ts';
+import { type RebuildTarget, rebuildBuckets } from '../actions/rebuild-buckets.ts';
 import { US_PER_DAY } from '../core/metering/timestamp.ts';
 import { missingRows } from '../storage/events/present.ts';
 import { type EngineClock, writeRows } from '../storage/events/rows.ts';

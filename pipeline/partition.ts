@@ -20,8 +20,8 @@ import {
   type RowTarget,
   usageBuckets,
 } from '../storage/events/tables.ts';
-import type { LogRecord } from '../storage/log/log.ts';
 import { installationId } from '../storage/installation.ts';
+import type { LogRecord } from '../storage/log/log.ts';
 import { type PoisonPlace, poisonFrom } from '../storage/poison.ts';
 import {
   enterBuckets,

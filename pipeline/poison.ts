@@ -6,9 +6,9 @@
  */
 import { FarthingError } from '../core/error.ts';
 import { addCorrection, correctionsOf, lockEvent, PIPELINE } from '../storage/corrections.ts';
-import { EVENT_IDENTITIES, EVENT_OUTCOMES, EVENTS, type EventOutcome, usageBuckets } from '../storage/events/tables.ts';
 import { storedContent } from '../storage/events/corrections.ts';
 import { forgetIdentity } from '../storage/events/identities.ts';
+import { EVENT_IDENTITIES, EVENT_OUTCOMES, EVENTS, type EventOutcome, usageBuckets } from '../storage/events/tables.ts';
 import { endTrials, refusalOf } from '../storage/events/trial.ts';
 import { notePoison, type PoisonPlace } from '../storage/poison.ts';
 import type { Stores } from '../storage/stores.ts';

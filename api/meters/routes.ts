@@ -6,7 +6,15 @@ import { MeterModel } from '../../storage/models/meter.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { fetchPage } from '../list.ts';
 import { authorOf, idParams, MessageAnswer, type Route, route } from '../route.ts';
-import { CreateMeter, MeterAnswer, MeterDetailAnswer, MeterFilter, MeterListAnswer, meterGrammar, UpdateMeter } from './schema.ts';
+import {
+  CreateMeter,
+  MeterAnswer,
+  MeterDetailAnswer,
+  MeterFilter,
+  MeterListAnswer,
+  meterGrammar,
+  UpdateMeter,
+} from './schema.ts';
 
 const tag = 'Meters';
 

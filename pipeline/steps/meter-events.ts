@@ -1,8 +1,9 @@
 /** Third step: which meters an event feeds, with what, and the pre-aggregated rows that a slice adds up to. */
-import type { MeterIndex } from '../../core/metering/match.ts';
-import { matches } from '../../core/metering/match.ts';
+
 import { measure } from '../../core/metering/compiled-meter.ts';
 import type { Contribution, MeteredEvent } from '../../core/metering/contribution.ts';
+import type { MeterIndex } from '../../core/metering/match.ts';
+import { matches } from '../../core/metering/match.ts';
 import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { EventOutcome } from '../../storage/events/tables.ts';

@@ -2,8 +2,9 @@
  * Table `event_corrections` in ClickHouse: what takes the place of a corrected event wherever events are read
  * (`raw-events.ts`, and the view `current_events`). The raw row itself stays as it came.
  */
+
+import { hashToBigInt, IdentityHasher } from '../../core/event/identity.ts';
 import type { Scope } from '../../core/scope.ts';
-import { IdentityHasher, hashToBigInt } from '../../core/event/identity.ts';
 import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
 import { instant, label, text, uint16, uint32, uint64 } from './native.ts';
 import { type Fence, writeRows } from './rows.ts';

@@ -1,6 +1,7 @@
 /** Stored events one by one: pages of a list as they count now, and the event of an id. The JSON text of properties stays as it was sent. */
-import { IdentityHasher, hashToBigInt } from '../../core/event/identity.ts';
+
 import { type PropertyFilters, passesAll } from '../../core/analytics/property-filter.ts';
+import { hashToBigInt, IdentityHasher } from '../../core/event/identity.ts';
 import { Properties } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';

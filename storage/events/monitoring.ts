@@ -1,6 +1,7 @@
 /** How many events came when, and how far the processing is behind. */
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
+
 import type { Scope } from '../../core/scope.ts';
+import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
 import { EmbeddedLog } from '../log/embedded.ts';
 import type { Stores } from '../stores.ts';
 

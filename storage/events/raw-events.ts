@@ -1,9 +1,9 @@
 /** Raw events read back in bulk, one by one: for back-fills, ragged ends, questions on free properties, and audits. */
 import type { Readable } from 'node:stream';
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
-import type { Scope } from '../../core/scope.ts';
-import { Properties } from '../../core/metering/event-text.ts';
 import type { MeteredEvent } from '../../core/metering/contribution.ts';
+import { Properties } from '../../core/metering/event-text.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
 
 export type RawEvent = MeteredEvent & { readonly source: string; readonly event_name: string };
 
@@ -56,17 +56,20 @@ export async function* rawEvents(clickhouse: ClickHouseClient, wanted: RawEvents
   }
 }
 
-/** The UTC days that hold such events, as days since 1970. */
-export async function daysOfRawEvents(clickhouse: ClickHouseClient, wanted: RawEventsWanted): Promise<number[]> {
+/** The UTC days that hold such events, as days since 1970, in order, and how many each of them holds. */
+export async function daysOfRawEvents(
+  clickhouse: ClickHouseClient,
+  wanted: RawEventsWanted,
+): Promise<Map<number, number>> {
   const { sql, params } = statementOf(wanted);
   try {
     const answer = await clickhouse.query({
-      query: `select distinct intDiv(toUnixTimestamp64Micro(timestamp) - if(timestamp < toDateTime64(0, 6, 'UTC'), 86399999999, 0), 86400000000) as day ${sql} order by day`,
+      query: `select toInt32(toDate32(timestamp)) as day, count() as n ${sql} group by day order by day`,
       query_params: params,
       format: 'JSONCompactEachRow',
       clickhouse_settings: { output_format_json_quote_64bit_integers: 0 },
     });
-    return (await answer.json<[number]>()).map(([day]) => day);
+    return new Map(await answer.json<[number, number]>());
   } catch (error) {
     throw clickhouseFailure('days of raw events', error);
   }

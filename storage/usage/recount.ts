@@ -8,7 +8,7 @@ import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
 import { US_PER_DAY } from '../../core/metering/timestamp.ts';
 import type { Scope } from '../../core/scope.ts';
-import { countRawEvents, daysOfRawEvents, rawEvents, type RawEventsWanted } from '../events/raw-events.ts';
+import { daysOfRawEvents, type RawEventsWanted, rawEvents } from '../events/raw-events.ts';
 import { barriersOf, currentVersions } from '../meter-versions.ts';
 import type { Stores } from '../stores.ts';
 
@@ -80,21 +80,13 @@ export async function recountDay(
   return aggregator.drain();
 }
 
-export async function daysWithEvents({ clickhouse }: Pick<Stores, 'clickhouse'>, counted: Counted): Promise<number[]> {
-  return daysOfRawEvents(clickhouse, {
-    ...scopeOf(counted),
-    event_name: counted.meter.event_name,
-    before: counted.before,
-  });
-}
-
-export async function eventsOfDay(
+/** The UTC days with events, in order, and how many there are. */
+export async function daysWithEvents(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   counted: Counted,
-  day: number,
-): Promise<number> {
-  const doubts = [...counted.before].map(([partition, to]) => ({ partition, from: 0n, to }));
-  return countRawEvents(clickhouse, { ...rawWanted(counted, { day }), doubts });
+): Promise<Map<number, number>> {
+  const { event_name } = counted.meter;
+  return daysOfRawEvents(clickhouse, { ...scopeOf(counted), event_name, before: counted.before });
 }
 
 function rawWanted(counted: Counted, { day, external_customer_ids, part }: DayWanted): RawEventsWanted {

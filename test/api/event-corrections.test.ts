@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { startPipeline, type RunningPipeline } from '../../pipeline/pipeline.ts';
+import { type RunningPipeline, startPipeline } from '../../pipeline/pipeline.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { until } from '../support/until.ts';
 

@@ -23,34 +23,42 @@ export type ChaosReport = {
 const SETTLED_WITHIN_MS = 180_000;
 
 export async function runChaos(
-  { seed, minutes }: { seed: number; minutes: number },
+  asked: { seed: number; minutes: number },
   openStage: () => Promise<Stage> = embeddedStage,
 ): Promise<ChaosReport> {
   const stage = await openStage();
   try {
-    const began = performance.now();
-    const until_ms = began + minutes * 60_000;
-    const isOver = () => performance.now() >= until_ms;
-    const traffic = new Traffic(stage.ask, chanceOf(seed));
-    const disturbances: string[] = [];
-    const trouble = async () => {
-      const chance = chanceOf(seed ^ 0x5eed);
-      while (!isOver()) {
-        await pause(chance.whole(200, 2_000));
-        disturbances.push(await stage.disturb(chance));
-      }
-    };
-    await Promise.all([traffic.run(isOver), trouble()]);
-    const sent = performance.now();
-    await settle(stage);
-    const settled = performance.now();
-    const { rows, difference } = await check(stage, traffic);
-    const since = (from: number, to = performance.now()) => Math.round((to - from) / 100) / 10;
-    const seconds = { chaos: since(began, sent), settling: since(sent, settled), checking: since(settled) };
-    return { seed, disturbances, counts: traffic.counts, meters: traffic.meters.length, rows, seconds, difference };
+    return await chaosOn(stage, asked);
   } finally {
     await stage.stop();
   }
+}
+
+/** On a stage that may have seen other seeds. */
+export async function chaosOn(
+  stage: Stage,
+  { seed, minutes }: { seed: number; minutes: number },
+): Promise<ChaosReport> {
+  const began = performance.now();
+  const until_ms = began + minutes * 60_000;
+  const isOver = () => performance.now() >= until_ms;
+  const traffic = new Traffic(`seed ${seed}`, stage.ask, chanceOf(seed));
+  const disturbances: string[] = [];
+  const trouble = async () => {
+    const chance = chanceOf(seed ^ 0x5eed);
+    while (!isOver()) {
+      await pause(chance.whole(200, 2_000));
+      disturbances.push(await stage.disturb(chance));
+    }
+  };
+  await Promise.all([traffic.run(isOver), trouble()]);
+  const sent = performance.now();
+  await settle(stage);
+  const settled = performance.now();
+  const { rows, difference } = await check(stage, traffic);
+  const since = (from: number, to = performance.now()) => Math.round((to - from) / 100) / 10;
+  const seconds = { chaos: since(began, sent), settling: since(sent, settled), checking: since(settled) };
+  return { seed, disturbances, counts: traffic.counts, meters: traffic.meters.length, rows, seconds, difference };
 }
 
 /** Everything that was acknowledged has had its effect. */
@@ -77,7 +85,11 @@ async function settle(stage: Stage): Promise<void> {
 async function check(stage: Stage, traffic: Traffic): Promise<{ rows: number; difference: string | undefined }> {
   const answer = await traffic.firstDifference();
   const found: Difference[] = [];
-  const { rows } = await stage.withStores((stores) => auditUsage(stores, {}, (difference) => found.push(difference)));
+  let rows = 0;
+  for (const { id: meter_id } of traffic.meters) {
+    const report = await stage.withStores((stores) => auditUsage(stores, { meter_id }, (each) => found.push(each)));
+    rows += report.rows;
+  }
   const twice = await stage.withStores(async ({ clickhouse }) => {
     const query =
       'select event_id, count() as copies from events group by tenant_id, environment_id, event_id having copies > 1 limit 1';
@@ -98,6 +110,6 @@ export function lineOf({ seed, counts, meters, rows, disturbances, seconds, diff
   const troubles = [...kinds].map(([kind, times]) => `${times} × ${kind}`).join(', ');
   const sent = `${counts.events} events, ${counts.again} sent again, ${counts.late} late, ${counts.failed} requests failed`;
   const changes = `${meters} meters, ${counts.changed} changes, ${counts.voided} voided, ${counts.replaced} replaced`;
-  const time = `${seconds.chaos} s, settled in ${seconds.settling} s`;
+  const time = `${seconds.chaos} s, settled in ${seconds.settling} s, checked in ${seconds.checking} s`;
   return `seed ${seed}: ${difference ? 'DIFFERS' : 'equal'}; ${sent}; ${changes}; ${rows} rows; ${troubles}; ${time}`;
 }

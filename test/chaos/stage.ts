@@ -21,7 +21,7 @@ export type Stage = {
 
 /** Small slices, so that a kill meets one of them half done; few exact ids, so that files are made of the older ones. */
 export const PIPELINE_SETTINGS = {
-  SLICE_EVENTS_MAX: '300',
+  SLICE_EVENTS_MAX: '1000',
   SLICE_WAIT_MS: '20',
   IDENTITY_HOT_IDS: '500',
 };

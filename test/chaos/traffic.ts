@@ -31,6 +31,7 @@ const FILTERS = [
 export class Traffic {
   readonly meters: ChaosMeter[] = [];
   readonly counts = { events: 0, failed: 0, again: 0, late: 0, changed: 0, voided: 0, replaced: 0 };
+  readonly #name: string;
   readonly #ask: Ask;
   readonly #chance: Chance;
   /** Acknowledged, by id, in the order of the acknowledgements; what a correction has made of it. */
@@ -39,7 +40,9 @@ export class Traffic {
   #unsent: ModelEvent[] = [];
   #made = 0;
 
-  constructor(ask: Ask, chance: Chance) {
+  /** `name` keeps this traffic apart from any other on the same stage. */
+  constructor(name: string, ask: Ask, chance: Chance) {
+    this.#name = name;
     this.#ask = ask;
     this.#chance = chance;
   }
@@ -50,7 +53,7 @@ export class Traffic {
       while (!isOver() || this.#unsent.length > 0) await this.#sendSome(isOver());
     });
     const meters = async () => {
-      const planned = this.#chance.shuffled(plans());
+      const planned = this.#chance.shuffled(plans(this.#name));
       for (const plan of planned.slice(0, 3)) await this.#create(plan);
       const rest = planned.slice(3);
       while (!isOver()) {
@@ -121,7 +124,7 @@ export class Traffic {
   }
 
   #newEvent(): ModelEvent {
-    const event = randomEvent(this.#chance, `e${this.#made++}`);
+    const event = this.#event(`${this.#name}-${this.#made++}`);
     if (this.#chance.next() >= 0.05) return event;
     this.counts.late++;
     const late = Date.parse(event.timestamp) - this.#chance.whole(1, 9) * DAY_MS;
@@ -134,16 +137,21 @@ export class Traffic {
     return Array.from({ length: count }, () => {
       const id = this.#chance.oneOf(this.#order);
       const known = this.#accepted.get(id);
-      const other = randomEvent(this.#chance, id);
+      const other = this.#event(id);
       const kind = this.#chance.next();
       if (!known || kind < 0.2) return other;
       return kind < 0.6 ? { ...known, timestamp: other.timestamp } : known;
     });
   }
 
+  #event(id: string): ModelEvent {
+    const event = randomEvent(this.#chance, id);
+    return { ...event, event_name: `${event.event_name} ${this.#name}` };
+  }
+
   async #create(plan: Omit<ChaosMeter, 'id'>): Promise<void> {
     for (;;) {
-      const listed = await this.#untilAnswered('GET', '/meters?limit=100', undefined, [200]);
+      const listed = await this.#untilAnswered('GET', '/meters?limit=1000', undefined, [200]);
       const made = listed.body.items.find((meter: ChaosMeter) => meter.name === plan.name);
       const id: string | undefined = made?.id ?? (await this.#try('POST', '/meters', plan))?.body?.id;
       if (id === undefined) continue;
@@ -170,7 +178,7 @@ export class Traffic {
       this.counts.voided++;
       return;
     }
-    const event = randomEvent(this.#chance, id);
+    const event = this.#event(id);
     await this.#untilAnswered('POST', `/events/${id}/replace`, { reason: 'chaos', event }, [202]);
     this.#accepted.set(id, event);
     this.counts.replaced++;
@@ -216,7 +224,7 @@ function isConnectionError(error: unknown): boolean {
   );
 }
 
-function plans(): Omit<ChaosMeter, 'id'>[] {
+function plans(name: string): Omit<ChaosMeter, 'id'>[] {
   const aggregations: ModelMeter['aggregation'][] = [
     { type: 'COUNT' },
     { type: 'SUM', field: 'n' },
@@ -230,8 +238,8 @@ function plans(): Omit<ChaosMeter, 'id'>[] {
     { type: 'WEIGHTED_SUM', field: 'n' },
   ];
   return aggregations.map((aggregation, index) => ({
-    name: `${aggregation.type} ${index}`,
-    event_name: index % 3 === 2 ? 'job' : 'call',
+    name: `${aggregation.type} ${index} of ${name}`,
+    event_name: index % 3 === 2 ? `job ${name}` : `call ${name}`,
     aggregation,
     filters: FILTERS[index % FILTERS.length]!,
     reset_usage: 'BILLING_PERIOD',

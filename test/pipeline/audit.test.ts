@@ -1,8 +1,9 @@
 /** The command as a person runs it. */
-import { expect } from 'chai';
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { expect } from 'chai';
 import { type Metering, startMetering } from '../support/metering.ts';
 import { runScript } from '../support/service.ts';
 

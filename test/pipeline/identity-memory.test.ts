@@ -1,9 +1,10 @@
 /** Ids with bounded memory: what was seen is never taken for new, through files, merges, restarts and damage. */
-import { expect } from 'chai';
-import fc from 'fast-check';
+
 import { mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { expect } from 'chai';
+import fc from 'fast-check';
 import { fuseHas, makeFuseFilter } from '../../pipeline/fuse-filter.ts';
 import { IdentityFilter, writeIdentityFile } from '../../pipeline/identity-filter.ts';
 import { IdentityMemory } from '../../pipeline/identity-memory.ts';

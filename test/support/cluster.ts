@@ -8,6 +8,8 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openKafkaLog } from '../../storage/log/kafka.ts';
 import type { EventLog } from '../../storage/log/log.ts';
@@ -90,7 +92,10 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const leash = newLeash();
   const running: ClusterProcess[] = [];
   const hold = () => leash.hold(running.filter(lives).map(({ pid }) => pid));
-  const start = (role: Role, more: Record<string, string> = {}) => startProcess(role, { ...settings, ...more });
+  // Each process has a disk of its own, and whoever comes in its place finds it empty.
+  const disks = mkdtempSync(join(tmpdir(), 'farthing-cluster-'));
+  const start = (role: Role, more: Record<string, string> = {}) =>
+    startProcess(role, { ...settings, DATA_DIR: mkdtempSync(join(disks, `${role}-`)), ...more });
   const add = async (role: Role, more?: Record<string, string>) => {
     const started = await start(role, more);
     running.push(started);
@@ -130,7 +135,10 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     settled: async (timeout_ms = 60_000) => {
       await until('everything is in the stores', () => isSettled(cluster), timeout_ms);
     },
-    stop: () => stopAll(cluster, running, leash),
+    stop: async () => {
+      await stopAll(cluster, running, leash);
+      rmSync(disks, { recursive: true, force: true });
+    },
   };
   try {
     for (const [role, count] of roles) await Promise.all(Array.from({ length: count }, () => add(role)));

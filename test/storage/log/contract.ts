@@ -2,7 +2,6 @@
  * What every event log promises, whichever it is. `embedded.test.ts` and `test/kafka/log.test.ts` run this suite on a log
  * of their own. Each test has a log to itself; `open` gives another handle on it, as another process would have.
  */
-import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect } from 'chai';
 import type {
@@ -127,14 +126,14 @@ export function logContract(newLog: (partitions: number) => Promise<LogUnderTest
   it('hands a batch over again when it failed, from where the stores are, and commits nothing of it', async () => {
     const handle = await open();
     await handle.append([entry(0, 'a'), entry(0, 'b')]);
-    const reader = new Reader({ failures: 2 });
+    const reader = new Reader({ failures: 4 });
     await consume(handle, reader);
-    await reader.until(() => reader.errors.length === 2);
+    await reader.until(() => reader.errors.length >= 2);
     expect((await handle.lag())[0]!.unprocessed_records).to.equal(2);
     await reader.until(() => reader.records.length === 2);
     expect(reader.of(0).map(textOf)).to.deep.equal(['a', 'b']);
-    expect(reader.assignments(0)).to.equal(3);
-    expect(reader.errors.map(String)).to.deep.equal(['Error: this try fails', 'Error: this try fails']);
+    expect(reader.assignments(0)).to.equal(5);
+    expect(reader.errors.map(String)).to.deep.equal(Array(4).fill('Error: this try fails'));
   });
 
   it('wakes a waiting reader soon', async () => {
@@ -284,7 +283,6 @@ export class Reader implements PartitionHandler {
   readonly #stores: Map<number, bigint>;
   readonly #assigned = new Map<number, number>();
   readonly #busy = new Set<number>();
-  readonly #changed = new EventTarget();
   #failuresLeft: number;
   #held: Promise<void> | null = null;
   release: () => void = () => {};
@@ -298,7 +296,6 @@ export class Reader implements PartitionHandler {
   async assigned(partition: number): Promise<bigint> {
     this.#assigned.set(partition, this.assignments(partition) + 1);
     this.owned.add(partition);
-    this.#tell();
     return this.#stores.get(partition) ?? 0n;
   }
 
@@ -307,7 +304,6 @@ export class Reader implements PartitionHandler {
     this.#busy.add(batch.partition);
     this.working++;
     this.lastBatch = batch;
-    this.#tell();
     try {
       await this.#held;
       if (this.#failuresLeft-- > 0) throw new Error('this try fails');
@@ -317,18 +313,15 @@ export class Reader implements PartitionHandler {
       return next;
     } finally {
       this.#busy.delete(batch.partition);
-      this.#tell();
     }
   }
 
   async revoked(partition: number): Promise<void> {
     this.owned.delete(partition);
-    this.#tell();
   }
 
   failed(_partition: number, error: unknown): void {
     this.errors.push(error);
-    this.#tell();
   }
 
   owns(partition: number): boolean {
@@ -349,11 +342,7 @@ export class Reader implements PartitionHandler {
 
   /** Resolves when it holds; the test's own time limit says when it does not. */
   async until(holds: () => boolean): Promise<void> {
-    while (!holds()) await once(this.#changed, 'changed');
-  }
-
-  #tell(): void {
-    this.#changed.dispatchEvent(new Event('changed'));
+    while (!holds()) await wait(10);
   }
 }
 

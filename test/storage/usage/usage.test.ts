@@ -103,7 +103,9 @@ describe('usage: any question equals the fold over the events', () => {
             ...(raw ? { only: {} } : {}),
           });
           expect(report.from).to.equal(raw ? 'raw' : 'buckets');
-          const mine = events.filter((event) => (customers as string[] | null)?.includes(event.external_customer_id) ?? true);
+          const mine = events.filter(
+            (event) => (customers as string[] | null)?.includes(event.external_customer_id) ?? true,
+          );
           const grid = { timezone: zone };
           const { total, windows } = report.usage[0]!;
           const told = { value: total.value.toFixed(), event_count: total.event_count };
