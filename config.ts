@@ -38,8 +38,8 @@ const Settings = z.object({
   KAFKA_SASL_MECHANISM: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
   KAFKA_SASL_USERNAME: optionalText,
   KAFKA_SASL_PASSWORD: optionalText,
-  /** Partitions of the event log when it is made: more of them let more workers share the load. */
-  LOG_PARTITIONS: positive.max(4096).default(1),
+  /** Partitions of the event log when it is made (12 on Kafka, 1 embedded, when absent): more of them let more workers share the load. */
+  LOG_PARTITIONS: positive.max(4096).optional(),
   /** How long an accept waits for the log before it answers 503. */
   LOG_APPEND_TIMEOUT_MS: positive.default(5000),
   /** A slice is cut at this many events or after this time, whichever comes first. */

@@ -2,9 +2,6 @@
  * Everything in one process tree: the embedded stores (or those whose URLs are configured), the event log, API, pipeline
  * and scheduler. `main.ts` runs it for people, the demo and the benchmarks for themselves.
  */
-import { once } from 'node:events';
-import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { type Logger, pino } from 'pino';
 import { buildApp } from './api/app.ts';
@@ -16,8 +13,9 @@ import { migrate } from './sql/migrate.ts';
 import { bootstrap } from './storage/bootstrap.ts';
 import { connectClickHouse } from './storage/clickhouse.ts';
 import { startEmbedded } from './storage/embedded/stack.ts';
-import { openEmbeddedLog } from './storage/log/embedded.ts';
+import { openLog } from './storage/log/open-log.ts';
 import { connectPostgres } from './storage/postgres.ts';
+import { openDoor } from './storage/process-door.ts';
 
 export type RunningService = {
   /** `http://host:port`; the base URL of the interface is this and `/v1`. */
@@ -68,7 +66,8 @@ async function startParts(
   { stops, stop }: { stops: Stops; stop: () => Promise<void> },
 ): Promise<RunningService> {
   // The port first: nothing is started for a service that nobody could reach.
-  const door = await openDoor(config, stops);
+  const door = await openDoor(config);
+  stops.push(() => door.close());
   const embedded = await startEmbedded({
     dir: config.DATA_DIR,
     postgres_url: config.DATABASE_URL,
@@ -82,14 +81,7 @@ async function startParts(
   stops.push(async () => Promise.all([postgres.destroy(), clickhouse.close()]));
   await migrate({ postgres, clickhouse }, { cluster: config.CLICKHOUSE_CLUSTER });
   const { api_key } = await bootstrap(postgres, { api_key: config.BOOTSTRAP_API_KEY, now: clock() });
-  const log = await openEmbeddedLog(postgres, {
-    partition_count: config.LOG_PARTITIONS,
-    append_timeout_ms: config.LOG_APPEND_TIMEOUT_MS,
-    batch_events_max: config.SLICE_EVENTS_MAX,
-    linger_ms: config.SLICE_WAIT_MS,
-    // The lock on the data directory says that no other process works on an embedded Postgres.
-    sole_owner: config.DATABASE_URL === undefined,
-  });
+  const log = await openLog(config, { postgres, logger });
   stops.push(() => log.close());
   const services: Services = { postgres, clickhouse, log, config, logger, clock };
   const owner = `${hostname()}:${process.pid}`;
@@ -106,40 +98,4 @@ async function startParts(
   door.open(buildApp(services));
   stops.push(() => door.close());
   return { url: door.url, api_key, services, stop, pids: () => embedded.pids() };
-}
-
-/** Holds the port from the start; until the service is ready it answers 503. */
-async function openDoor(config: Config, stops: Stops) {
-  let listener: RequestListener = (_request, response) => {
-    response.writeHead(503, { 'content-type': 'application/json', 'retry-after': '1' });
-    response.end(JSON.stringify({ code: 'service_unavailable', http_status_code: 503, message: 'starting' }));
-  };
-  const server = createServer((request, response) => listener(request, response));
-  server.listen(config.PORT, config.HOST);
-  await once(server, 'listening');
-  let closed: Promise<void> | undefined;
-  const close = () => (closed ??= drained(server));
-  stops.push(close);
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://${config.HOST.includes(':') ? `[${config.HOST}]` : config.HOST}:${port}`,
-    open: (app: RequestListener) => {
-      listener = app;
-    },
-    close,
-  };
-}
-
-const DRAIN_MS = 10_000;
-
-/** No new connections; requests in hand are answered, idle connections are closed, and after the bound all of them. */
-function drained(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    const force = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
-    server.close(() => {
-      clearTimeout(force);
-      resolve();
-    });
-    server.closeIdleConnections();
-  });
 }

@@ -8,6 +8,7 @@ import { parseTimestamp } from '../metering/timestamp.ts';
 
 export const EVENTS_PER_REQUEST_MAX = 1000;
 const TEXT_MAX = 1024;
+const HALF_CHARACTER = /\p{Surrogate}/u;
 
 /** Why this event cannot be accepted, as `field: reason`; undefined when it can. */
 export function faultOfEvent(event: unknown): { field: string; why: string } | undefined {
@@ -35,6 +36,8 @@ export function faultOfEvent(event: unknown): { field: string; why: string } | u
 function faultOfText(field: string, value: unknown): { field: string; why: string } | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value !== 'string') return { field, why: 'must be a string' };
+  // Half of a character pair cannot be stored as it is, and two such ids would become one.
+  if (HALF_CHARACTER.test(value)) return { field, why: 'must be well-formed Unicode' };
   return value.length > TEXT_MAX ? { field, why: `must not be longer than ${TEXT_MAX} characters` } : undefined;
 }
 

@@ -12,7 +12,7 @@ const KAFKA_PARTITIONS = 12;
 export type LogParts = { readonly postgres: Knex; readonly logger: Logger };
 
 export function openLog(config: Config, { postgres, logger }: LogParts): Promise<EventLog> {
-  const partitions: number | undefined = config.LOG_PARTITIONS;
+  const partitions = config.LOG_PARTITIONS;
   if (config.KAFKA_BROKERS === undefined) {
     return openEmbeddedLog(postgres, {
       partition_count: partitions ?? 1,

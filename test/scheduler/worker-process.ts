@@ -10,7 +10,7 @@ const [postgres_url = '', clickhouse_url = '', now = ''] = process.argv.slice(2)
 const postgres = connectPostgres(postgres_url);
 const config = readConfig({});
 const log = await openEmbeddedLog(postgres, {
-  partition_count: config.LOG_PARTITIONS,
+  partition_count: config.LOG_PARTITIONS ?? 1,
   append_timeout_ms: config.LOG_APPEND_TIMEOUT_MS,
 });
 const stores = { postgres, clickhouse: connectClickHouse(clickhouse_url), log };

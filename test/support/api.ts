@@ -63,7 +63,7 @@ export async function startTestApi(
   const { postgres, clickhouse } = database;
   const config = readConfig(options.config ?? {});
   const log = await openEmbeddedLog(postgres, {
-    partition_count: config.LOG_PARTITIONS,
+    partition_count: config.LOG_PARTITIONS ?? 1,
     append_timeout_ms: config.LOG_APPEND_TIMEOUT_MS,
   });
   const lines: string[] = [];
