@@ -6,6 +6,7 @@ import { expect } from 'chai';
 import { ZodError } from 'zod';
 import { FarthingError } from '../../core/error.ts';
 import { differences, type Result } from './compare.ts';
+import { endWorld } from './ingestion-operations.ts';
 import { NOT_YET, OPERATIONS, type Operation } from './operations.ts';
 import { type Example, parseExamples } from './parse-examples.ts';
 
@@ -19,6 +20,8 @@ if (otherFile !== undefined) runFile(otherFile);
 function runFile(file: string): void {
   const examples = parseExamples(readFileSync(file, 'utf8'));
   describe(`worked examples of ${basename(file)}`, () => {
+    after(endWorld);
+
     it('has examples, and each operation is mapped or listed as not yet mapped', () => {
       expect(examples).not.to.be.empty;
       const missing = examples.filter(({ area, op }) => !(op in OPERATIONS) && !isNotYet(area, op));

@@ -8,9 +8,12 @@ let example = 0;
 
 const world = () => (started ??= startWorld({ now: '2026-03-15T12:00:00Z' }));
 
-after(async () => {
-  await (await started)?.stop();
-});
+/** Each suite that ran such operations ends its world, before the stores of the run are stopped. */
+export async function endWorld(): Promise<void> {
+  const ending = started;
+  started = undefined;
+  await (await ending)?.stop();
+}
 
 const dedupShape = z.object({
   same_id: z.boolean().default(true),
