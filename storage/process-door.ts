@@ -7,7 +7,7 @@ import { createServer, type RequestListener, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { collectDefaultMetrics, register } from 'prom-client';
 import type { Config } from '../config.ts';
-import { pingPostgres } from './postgres.ts';
+import { readinessOf } from './readiness.ts';
 import type { Stores } from './stores.ts';
 
 export type Door = {
@@ -19,7 +19,6 @@ export type Door = {
 };
 
 const DRAIN_MS = 10_000;
-const PATIENCE_MS = 2_000;
 
 export async function openDoor({ PORT, HOST }: Pick<Config, 'PORT' | 'HOST'>): Promise<Door> {
   let listener: RequestListener = ({ url }, response) => {
@@ -69,19 +68,10 @@ export function watchRoutes(stores: Stores): RequestListener {
   };
 }
 
-async function sendReadiness({ postgres, clickhouse, log }: Stores, response: ServerResponse): Promise<void> {
-  const [first, second, third] = await Promise.all([
-    stateOf(() => pingPostgres(postgres)),
-    stateOf(async () => {
-      const answer = await clickhouse.ping();
-      if (!answer.success) throw answer.error;
-    }),
-    stateOf(() => log.ping()),
-  ]);
-  const parts = { postgres: first, clickhouse: second, log: third };
-  const isReady = Object.values(parts).every((state) => state === 'ok');
-  if (!isReady) response.setHeader('retry-after', '1');
-  send(response, isReady ? 200 : 503, { status: isReady ? 'ok' : 'unavailable', parts });
+async function sendReadiness(stores: Stores, response: ServerResponse): Promise<void> {
+  const { is_ready, parts } = await readinessOf(stores);
+  if (!is_ready) response.setHeader('retry-after', '1');
+  send(response, is_ready ? 200 : 503, { status: is_ready ? 'ok' : 'unavailable', parts });
 }
 
 async function sendMetrics(response: ServerResponse): Promise<void> {
@@ -91,20 +81,6 @@ async function sendMetrics(response: ServerResponse): Promise<void> {
     response.end(text);
   } catch {
     send(response, 500, { code: 'internal_error', http_status_code: 500, message: 'the metrics could not be read' });
-  }
-}
-
-async function stateOf(ping: () => Promise<unknown>): Promise<'ok' | 'away'> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<'away'>((resolve) => {
-    timer = setTimeout(resolve, PATIENCE_MS, 'away');
-  });
-  try {
-    return await Promise.race([ping().then(() => 'ok' as const), late]);
-  } catch {
-    return 'away';
-  } finally {
-    clearTimeout(timer);
   }
 }
 
