@@ -5,7 +5,7 @@
  */
 import { FarthingError } from '../core/error.ts';
 import { measure } from '../core/metering/compiled-meter.ts';
-import { Properties, readEvent } from '../core/metering/event-text.ts';
+import { properties as propertiesIn, readEvent } from '../core/metering/event-text.ts';
 import { matches } from '../core/metering/match.ts';
 import { parseTimestamp, US_PER_DAY } from '../core/metering/timestamp.ts';
 import type { Scope } from '../core/scope.ts';
@@ -125,7 +125,7 @@ async function touched(
     if (!counted) continue;
     for (const content of contents) {
       if (content.event_name !== counted.meter.event_name) continue;
-      const properties = new Properties(content.properties, 0, content.properties.length);
+      const properties = propertiesIn(content.properties);
       if (!matches(counted.meter, properties)) continue;
       if (measure(counted.meter, { ...content, event_id, properties }).unusable !== undefined) continue;
       const day = Math.floor(content.timestamp_us / US_PER_DAY);

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { type EventTrace, traceEvent } from '../../actions/trace-event.ts';
 import { notFound } from '../../core/error.ts';
-import { Properties } from '../../core/metering/event-text.ts';
+import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import { formatTimestamp } from '../../core/metering/timestamp.ts';
 import { correctionsOf } from '../../storage/corrections.ts';
 import { storedContent } from '../../storage/events/corrections.ts';
@@ -144,7 +144,9 @@ async function answerEvent(id: string, context: Context): Promise<void> {
     : { status: 'failed', processed_events: [], debug_tracker: null };
   const corrections = await correctionsOf(services.postgres, scope, id);
   const event = found ? eventJson(found.event, scope) : 'null';
-  const others = JSON.stringify(completeKeys(rest, { ...shown, corrections, outcomes: outcomes.map(showOutcome) }));
+  const others = JSON.stringify(
+    completeKeys(rest, { ...shown, corrections, outcomes: distinct(outcomes).map(showOutcome) }),
+  );
   response
     .status(200)
     .type('application/json')
@@ -183,7 +185,7 @@ async function isInEffect(
 }
 
 async function showEvent({ event, in_effect, is_void }: Found, { services, scope }: Context) {
-  const properties = new Properties(event.properties, 0, event.properties.length);
+  const properties = propertiesIn(event.properties);
   const trace = await traceEvent(services.postgres, scope, { ...event, properties });
   const debug_tracker = trackerOf(trace, event);
   const status = in_effect ? (debug_tracker.failure_point ? 'failed' : 'processed') : 'processing';
@@ -256,6 +258,16 @@ function failuresOf(trace: EventTrace, event: FoundEvent) {
     price_lookup: failure(prices.length === 0, 'price of a meter of', event.event_name),
     subscription_line_item_lookup: failure(fed.length === 0, 'line item at the time of event', event.event_id),
   };
+}
+
+/** Each version of a meter finds anew that it cannot use an event: it is shown once. */
+function distinct(outcomes: readonly OutcomeRow[]): OutcomeRow[] {
+  const seen = new Set<string>();
+  return outcomes.filter(({ outcome: kind, meter_id, reason }) => {
+    if (kind !== 'unusable') return true;
+    const key = JSON.stringify([meter_id, reason]);
+    return !seen.has(key) && seen.add(key);
+  });
 }
 
 function showOutcome({ outcome: kind, meter_id, reason, received_at_us, body }: OutcomeRow) {

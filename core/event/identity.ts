@@ -22,21 +22,27 @@ export class IdentityHasher {
   constructor(scope: Scope) {
     this.#seedHigh = 0xdeadbeef;
     this.#seedLow = 0x41c6ce57;
-    this.#absorb(`${scope.tenant_id}/${scope.environment_id}/`, this.#seedHigh, this.#seedLow);
+    const text = `${scope.tenant_id}/${scope.environment_id}/`;
+    this.#absorb(text, 0, text.length);
     this.#seedHigh = this.high;
     this.#seedLow = this.low;
   }
 
   hash(eventId: string): void {
-    this.#absorb(eventId, this.#seedHigh, this.#seedLow);
+    this.hashRange(eventId, 0, eventId.length);
+  }
+
+  /** The same for an id that stands in a longer text. */
+  hashRange(text: string, start: number, end: number): void {
+    this.#absorb(text, start, end);
     this.#finish();
   }
 
-  #absorb(text: string, seedHigh: number, seedLow: number): void {
-    let high = seedHigh;
-    let low = seedLow;
-    for (let i = 0; i < text.length; i++) {
-      const unit = text.charCodeAt(i);
+  #absorb(text: string, start: number, end: number): void {
+    let high = this.#seedHigh;
+    let low = this.#seedLow;
+    for (let at = start; at < end; at++) {
+      const unit = text.charCodeAt(at);
       high = Math.imul(high ^ unit, 2654435761);
       low = Math.imul(low ^ unit, 1597334677);
       high ^= high >>> 15;

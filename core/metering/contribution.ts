@@ -20,9 +20,7 @@ export type MeteredEvent = {
 
 export type Contribution = {
   readonly unusable?: undefined;
-  readonly event_id: string;
-  readonly external_customer_id: string;
-  readonly timestamp_us: number;
+  readonly event: MeteredEvent;
   /** The group of a meter with group_by; '' for an event without that property and for every other meter. */
   readonly group_key: string;
   /** The number that the aggregation takes, where it takes one. */
@@ -86,14 +84,7 @@ function contribution(
   const group_key = source.group_by === undefined ? '' : groupOf(source.group_by, event.properties);
   if (group_key === undefined)
     return { unusable: `property "${source.group_by}" is no group: it is not a scalar value` };
-  return {
-    event_id: event.event_id,
-    external_customer_id: event.external_customer_id,
-    timestamp_us: event.timestamp_us,
-    group_key,
-    value,
-    identity,
-  };
+  return { event, group_key, value, identity };
 }
 
 function groupOf(key: string, properties: PropertySource): string | undefined {

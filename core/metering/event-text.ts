@@ -10,9 +10,20 @@
  */
 import { invalid } from '../error.ts';
 import {
-  CLOSE_BRACE,
+  EVENT_END,
+  fieldMark,
+  MEMBERS_END,
+  MEMBERS_START,
+  Marks,
+  markEvent,
+  markedString,
+  markMembers,
+  PROPERTIES_END,
+  PROPERTIES_START,
+  type StringField,
+} from './event-marks.ts';
+import {
   CLOSE_BRACKET,
-  endOfString,
   endOfValue,
   LETTER_F,
   LETTER_N,
@@ -44,89 +55,28 @@ export type EventFields = {
 
 /** The fields of the event object in `text`; a field of the wrong type is refused by name. The last of two equal keys wins. */
 export function readEvent(text: string, start = 0, end = text.length): EventFields {
-  const event: EventFields = {
-    event_id: undefined,
-    event_name: '',
-    external_customer_id: undefined,
-    customer_id: undefined,
-    timestamp: undefined,
-    source: undefined,
-    properties: undefined,
-    end,
+  const marks = new Marks(MEMBERS_START + 64);
+  const first = markEvent(marks, text, start, end);
+  const { words } = marks;
+  const field = (name: StringField) => markedString(text, words, first + fieldMark(name));
+  return {
+    event_id: field('event_id'),
+    event_name: field('event_name')!.trim(),
+    external_customer_id: field('external_customer_id'),
+    customer_id: field('customer_id'),
+    timestamp: field('timestamp'),
+    source: field('source'),
+    properties: propertiesOfEvent(text, words, first),
+    end: words[first + EVENT_END]!,
   };
-  let at = skipBlanks(text, start, end);
-  if (text.charCodeAt(at) !== OPEN_BRACE) throw invalid('event', 'must be a JSON object');
-  at = skipBlanks(text, at + 1, end);
-  while (at < end && text.charCodeAt(at) !== CLOSE_BRACE) {
-    const keyEnd = endOfString(text, at, end);
-    const field = fieldAt(text, at, keyEnd);
-    const value = startOfValue(text, keyEnd, end);
-    const valueEnd =
-      field === undefined ? endOfValue(text, value, end) : takeField(event, field, { text, start: value, end });
-    at = nextMember(text, valueEnd, end);
-  }
-  if (at >= end) throw invalid('body', 'must be valid JSON');
-  event.end = at + 1;
-  event.event_name = event.event_name.trim();
-  if (event.event_name === '') throw invalid('event_name', 'is required');
-  return event;
 }
 
-type Field = (typeof FIELDS)[number];
-
-/** Where a value begins in a text, and where the text that may be read ends. */
-type Position = { readonly text: string; readonly start: number; readonly end: number };
-
-/** Keeps the value in its field; the answer is where the value ends. */
-function takeField(event: EventFields, field: Field, { text, start, end }: Position): number {
-  const first = text.charCodeAt(start);
-  if (first === LETTER_N) {
-    if (field === 'event_name') event.event_name = '';
-    else event[field] = undefined;
-    return endOfValue(text, start, end);
-  }
-  if (field === 'properties') {
-    if (first !== OPEN_BRACE) throw invalid('properties', 'must be an object');
-    event.properties = new Properties(text, start, end);
-    return event.properties.indexed();
-  }
-  if (first !== QUOTE) throw invalid(field, 'must be a string');
-  const after = endOfString(text, start, end);
-  const value = stringAt(text, start, after);
-  if (field === 'event_id' || field === 'external_customer_id') event[field] = isBlank(value) ? undefined : value;
-  else event[field] = value;
-  return after < 0 ? ~after : after;
-}
-
-/** Which of our fields the key between two quotes names. Its length and first letter leave at most one candidate. */
-function fieldAt(text: string, open: number, keyEnd: number): Field | undefined {
-  if (keyEnd < 0) {
-    const key = stringAt(text, open, keyEnd);
-    return FIELDS.find((field) => field === key);
-  }
-  const candidate = FIELD_BY_SHAPE[shapeOf(keyEnd - open - 2, text.charCodeAt(open + 1))];
-  return candidate !== undefined && text.startsWith(candidate, open + 1) ? candidate : undefined;
-}
-
-const FIELDS = [
-  'event_id',
-  'event_name',
-  'external_customer_id',
-  'customer_id',
-  'timestamp',
-  'source',
-  'properties',
-] as const satisfies (keyof EventFields)[];
-
-/** Keys of up to 31 characters that begin with a small letter; no two of our fields have the same shape. */
-function shapeOf(length: number, first: number): number {
-  return length > 31 || first < 97 || first > 122 ? 0 : length * 32 + first - 96;
-}
-const FIELD_BY_SHAPE: (Field | undefined)[] = Array.from({ length: 32 * 32 }, () => undefined);
-for (const field of FIELDS) FIELD_BY_SHAPE[shapeOf(field.length, field.charCodeAt(0))] = field;
-
-function isBlank(text: string): boolean {
-  return text.charCodeAt(0) <= 32 ? text.trim() === '' : text === '';
+/** The properties of an event that was marked; undefined when it has none. */
+export function propertiesOfEvent(text: string, words: Int32Array, event: number): Properties | undefined {
+  const start = words[event + PROPERTIES_START]!;
+  if (start < 0) return undefined;
+  const span = { start, end: words[event + PROPERTIES_END]! };
+  return new Properties(text, span, { words, first: event + MEMBERS_START, last: words[event + MEMBERS_END]! });
 }
 
 export type PropertyKind = 'string' | 'number' | 'boolean' | 'null' | 'object' | 'array';
@@ -137,121 +87,72 @@ export type Property = { readonly kind: PropertyKind; readonly text: string };
 /** Whatever answers for the first-level properties of an event; a Map does too. */
 export type PropertySource = { get(key: string): Property | undefined };
 
-/** First-level access to the object in `text`; without one, an object that has nothing. */
+/** First-level access to the object in `text`. */
 export function properties(text: string, start = 0, end = text.length): Properties {
-  return new Properties(text, start, end);
+  const marks = new Marks(MEMBERS_AT_FIRST);
+  const open = skipBlanks(text, start, end);
+  const after = markMembers(marks, text, open, end);
+  return new Properties(text, { start: open, end: after }, { words: marks.words, first: 0, last: marks.used });
 }
+
+const MEMBERS_AT_FIRST = 4 * 16;
+
+/** Marks of members, from `first` to `last`. */
+type Members = { readonly words: Int32Array; readonly first: number; readonly last: number };
 
 export class Properties implements PropertySource {
   private readonly text: string;
   private readonly start: number;
-  private readonly limit: number;
-  /** Four positions per member: key, end of key, value, end of value; they stand in `marks` from `first` to `last`. */
-  private marks: Int32Array | undefined;
-  private first = 0;
-  private last = 0;
-  private end = 0;
+  private readonly end: number;
+  private readonly words: Int32Array;
+  private readonly first: number;
+  private readonly last: number;
 
-  constructor(text: string, start: number, limit: number) {
+  constructor(text: string, span: Span, members: Members) {
     this.text = text;
-    this.start = start;
-    this.limit = limit;
+    this.start = span.start;
+    this.end = span.end;
+    this.words = members.words;
+    this.first = members.first;
+    this.last = members.last;
   }
 
   get(key: string): Property | undefined {
-    const marks = this.marks ?? this.members();
-    for (let mark = this.last - 4; mark >= this.first; mark -= 4) {
-      if (isKey(this.text, key, marks[mark]!, marks[mark + 1]!)) {
-        return propertyAt(this.text, marks[mark + 2]!, marks[mark + 3]!);
-      }
-    }
-    return undefined;
+    const mark = this.markOf(key);
+    return mark < 0 ? undefined : propertyAt(this.text, this.words[mark + 2]!, this.words[mark + 3]!);
   }
 
   /** The first-level keys, as often as they were sent. */
   keys(): string[] {
     const keys: string[] = [];
-    const marks = this.marks ?? this.members();
     for (let mark = this.first; mark < this.last; mark += 4)
-      keys.push(stringAt(this.text, marks[mark]!, marks[mark + 1]!));
+      keys.push(stringAt(this.text, this.words[mark]!, this.words[mark + 1]!));
     return keys;
   }
 
   /** The object as it was sent. */
   json(): string {
-    return this.text.slice(skipBlanks(this.text, this.start, this.limit), this.indexed());
+    return this.text.slice(this.start, this.end);
   }
 
   /** Where a value begins and ends; the last of two equal keys wins. */
   spanOf(key: string): Span | undefined {
-    const marks = this.marks ?? this.members();
-    for (let mark = this.last - 4; mark >= this.first; mark -= 4) {
-      if (!isKey(this.text, key, marks[mark]!, marks[mark + 1]!)) continue;
-      const end = marks[mark + 3]!;
-      return { start: marks[mark + 2]!, end: end < 0 ? ~end : end };
-    }
-    return undefined;
+    const mark = this.markOf(key);
+    if (mark < 0) return undefined;
+    const end = this.words[mark + 3]!;
+    return { start: this.words[mark + 2]!, end: end < 0 ? ~end : end };
   }
 
-  /** Walks the object now; the answer is where it ends. */
-  indexed(): number {
-    if (this.marks === undefined) this.members();
-    return this.end;
+  private markOf(key: string): number {
+    const words = this.words;
+    for (let mark = this.last - 4; mark >= this.first; mark -= 4)
+      if (isKey(this.text, key, words[mark]!, words[mark + 1]!)) return mark;
+    return -1;
   }
-
-  private members(): Int32Array {
-    const { text, limit } = this;
-    let marks = marksPage.length - marksUsed < MARKS_FREE_MIN ? newMarksPage() : marksPage;
-    let first = marksUsed;
-    let next = first;
-    let at = skipBlanks(text, this.start, limit);
-    if (text.charCodeAt(at) !== OPEN_BRACE) throw invalid('properties', 'must be an object');
-    at = skipBlanks(text, at + 1, limit);
-    while (at < limit && text.charCodeAt(at) !== CLOSE_BRACE) {
-      const keyEnd = endOfString(text, at, limit);
-      const value = startOfValue(text, keyEnd, limit);
-      const isString = text.charCodeAt(value) === QUOTE;
-      const valueEnd = isString ? endOfString(text, value, limit) : endOfValue(text, value, limit);
-      if (next + 4 > marks.length) {
-        marks = newMarksPage(marks.subarray(first, next));
-        next -= first;
-        first = 0;
-      }
-      marks[next] = at;
-      marks[next + 1] = keyEnd;
-      marks[next + 2] = value;
-      marks[next + 3] = valueEnd;
-      next += 4;
-      at = nextMember(text, valueEnd < 0 ? ~valueEnd : valueEnd, limit);
-    }
-    if (at >= limit) throw invalid('properties', 'must be valid JSON');
-    this.end = at + 1;
-    this.first = first;
-    this.last = next;
-    this.marks = marks;
-    if (marks === marksPage) marksUsed = next;
-    return marks;
-  }
-}
-
-/**
- * The positions of many objects share a page, because an array for each would be half of what an event costs the garbage
- * collector. A page lives as long as one of its objects; an object with too many members for what is left begins a new one.
- */
-const MARKS_PER_PAGE = 65_536;
-const MARKS_FREE_MIN = 256;
-let marksPage = new Int32Array(MARKS_PER_PAGE);
-let marksUsed = 0;
-
-function newMarksPage(begun?: Int32Array): Int32Array {
-  marksPage = new Int32Array(Math.max(MARKS_PER_PAGE, (begun?.length ?? 0) * 4));
-  if (begun) marksPage.set(begun);
-  marksUsed = 0;
-  return marksPage;
 }
 
 /** An event without properties. */
-export const NO_PROPERTIES: Properties = new Properties('{}', 0, 2);
+export const NO_PROPERTIES: Properties = properties('{}');
 
 function isKey(text: string, key: string, open: number, keyEnd: number): boolean {
   if (keyEnd < 0) return stringAt(text, open, keyEnd) === key;

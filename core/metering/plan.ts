@@ -52,9 +52,9 @@ export class BucketAggregator {
     let buckets = meters.get(meter.id);
     if (buckets === undefined)
       meters.set(meter.id, (buckets = { scope, meter, groups: new Map(), lastGroup: undefined }));
-    const start = rowStart(contribution.timestamp_us, meter.base_size);
+    const start = rowStart(contribution.event.timestamp_us, meter.base_size);
     const customers = customersAt(groupOf(buckets, contribution.group_key), start);
-    const customer = this.numberOf(contribution.external_customer_id);
+    const customer = this.numberOf(contribution.event.external_customer_id);
     let bucket = customers.get(customer);
     if (bucket === undefined) customers.set(customer, (bucket = new UsageBucket()));
     meter.aggregation.add(bucket, contribution);
@@ -128,37 +128,43 @@ function customersAt(group: Group, start: number): Customers {
 function appendRows(rows: BucketRow[], buckets: MeterBuckets, names: readonly string[]): void {
   const size = buckets.meter.base_size;
   for (const { group_key, starts } of buckets.groups.values()) {
-    const days = new Map<number, Map<number, DayCell>>();
+    const days = new Map<number, Map<number, UsageBucket>>();
+    const own = new Set<UsageBucket>();
     for (const [start, customers] of starts) {
       const day = rowStart(start, 'DAY');
       let ofDay = days.get(day);
       if (ofDay === undefined) days.set(day, (ofDay = new Map()));
       for (const [customer, bucket] of customers) {
-        const row = rowOf(buckets, { group_key, customer: names[customer]!, size, start }, bucket);
-        rows.push(row);
-        foldInto(ofDay, customer, { bucket, row });
+        rows.push(new Row(buckets, { group_key, customer: names[customer]!, size, start }, bucket));
+        foldInto(ofDay, customer, { bucket, own });
       }
     }
-    for (const [start, cells] of days) {
-      for (const [customer, { bucket, row }] of cells) {
-        rows.push(rowOf(buckets, { group_key, customer: names[customer]!, size: 'DAY', start }, row ?? bucket));
-      }
+    for (const [start, ofDay] of days) {
+      for (const [customer, bucket] of ofDay)
+        rows.push(new Row(buckets, { group_key, customer: names[customer]!, size: 'DAY', start }, bucket));
     }
   }
 }
 
-/** A customer's day: the bucket, and the base row as long as the day consists of that one alone. */
-type DayCell = { readonly bucket: UsageBucket; row: BucketRow | undefined };
-
-/** The base row is written already, so the first bucket of a day may take in the others. */
-function foldInto(day: Map<number, DayCell>, customer: number, cell: DayCell): void {
-  const folded = day.get(customer);
+/** As long as a day of a customer consists of one base row it is the same bucket; `own` are those made for several. */
+function foldInto(
+  day: Map<number, UsageBucket>,
+  customer: number,
+  { bucket, own }: { bucket: UsageBucket; own: Set<UsageBucket> },
+): void {
+  let folded = day.get(customer);
   if (folded === undefined) {
-    day.set(customer, cell);
+    day.set(customer, bucket);
     return;
   }
-  folded.bucket.combine(cell.bucket);
-  folded.row = undefined;
+  if (!own.has(folded)) {
+    const first = folded;
+    folded = new UsageBucket();
+    folded.combine(first);
+    own.add(folded);
+    day.set(customer, folded);
+  }
+  folded.combine(bucket);
 }
 
 type RowKey = {
@@ -168,21 +174,51 @@ type RowKey = {
   readonly start: number;
 };
 
-function rowOf({ scope, meter }: MeterBuckets, key: RowKey, fields: BucketFields): BucketRow {
-  return {
-    tenant_id: scope.tenant_id,
-    environment_id: scope.environment_id,
-    meter_id: meter.id,
-    external_customer_id: key.customer,
-    size: key.size,
-    bucket_start_us: key.start,
-    group_key: key.group_key,
-    count: fields.count,
-    sum: fields.sum,
-    weighted_sum: fields.weighted_sum,
-    min: fields.min,
-    max: fields.max,
-    latest: fields.latest,
-    uniques: fields.uniques,
-  };
+/** A row is a place and its bucket: the numbers are made when they are written. */
+class Row implements BucketRow {
+  readonly external_customer_id: string;
+  readonly size: RowSize;
+  readonly bucket_start_us: number;
+  readonly group_key: string;
+  private readonly buckets: MeterBuckets;
+  private readonly bucket: UsageBucket;
+
+  constructor(buckets: MeterBuckets, key: RowKey, bucket: UsageBucket) {
+    this.buckets = buckets;
+    this.external_customer_id = key.customer;
+    this.size = key.size;
+    this.bucket_start_us = key.start;
+    this.group_key = key.group_key;
+    this.bucket = bucket;
+  }
+  get tenant_id(): string {
+    return this.buckets.scope.tenant_id;
+  }
+  get environment_id(): string {
+    return this.buckets.scope.environment_id;
+  }
+  get meter_id(): string {
+    return this.buckets.meter.id;
+  }
+  get count(): number {
+    return this.bucket.count;
+  }
+  get sum(): bigint {
+    return this.bucket.sum;
+  }
+  get weighted_sum(): bigint {
+    return this.bucket.weighted_sum;
+  }
+  get min(): bigint | null {
+    return this.bucket.min;
+  }
+  get max(): bigint | null {
+    return this.bucket.max;
+  }
+  get latest(): BucketFields['latest'] {
+    return this.bucket.latest;
+  }
+  get uniques(): readonly string[] {
+    return this.bucket.uniques;
+  }
 }

@@ -2,6 +2,7 @@
 
 import { measure } from '../../core/metering/compiled-meter.ts';
 import type { Contribution, MeteredEvent } from '../../core/metering/contribution.ts';
+import type { PropertySource } from '../../core/metering/event-text.ts';
 import type { MeterIndex } from '../../core/metering/match.ts';
 import { matches } from '../../core/metering/match.ts';
 import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
@@ -29,10 +30,10 @@ export function meterEvents(events: readonly ReadEvent[], metersOf: (scope: Scop
       unmatched++;
       continue;
     }
-    const metered = meteredOf(event);
+    const metered = new Metering(event);
     let fed = false;
     for (const meter of meters) {
-      if (!matches(meter, event.property)) continue;
+      if (!matches(meter, metered.properties)) continue;
       fed = true;
       const contribution = measure(meter, metered);
       if (contribution.unusable === undefined) aggregator.add(event.scope, meter, contribution as Contribution);
@@ -44,13 +45,24 @@ export function meterEvents(events: readonly ReadEvent[], metersOf: (scope: Scop
   return { buckets: aggregator.drain(), unusable, matched, unmatched };
 }
 
-function meteredOf(event: ReadEvent): MeteredEvent {
-  return {
-    event_id: event.event_id,
-    external_customer_id: event.external_customer_id,
-    timestamp_us: event.timestamp_us,
-    properties: event.property,
-  };
+/** An event as the meters see it: its properties are looked into by all of them. */
+class Metering implements MeteredEvent {
+  readonly properties: PropertySource;
+  private readonly event: ReadEvent;
+
+  constructor(event: ReadEvent) {
+    this.event = event;
+    this.properties = event.properties;
+  }
+  get event_id(): string {
+    return this.event.event_id;
+  }
+  get external_customer_id(): string {
+    return this.event.external_customer_id;
+  }
+  get timestamp_us(): number {
+    return this.event.timestamp_us;
+  }
 }
 
 export function unusableOutcome(event: ReadEvent, meter_id: string, reason: string): EventOutcome {

@@ -5,13 +5,25 @@
 import { isAscii } from 'node:buffer';
 import { crc32 } from 'node:zlib';
 import { FarthingError, invalid } from '../../core/error.ts';
+import { ContentCrc } from '../../core/event/content-crc.ts';
 import { IdentityHasher } from '../../core/event/identity.ts';
 import {
-  type EventFields,
+  ABSENT,
+  EVENT_END,
+  EVENT_START,
+  fieldMark,
+  Marks,
+  MEMBERS_START,
+  markEvent,
+  markedString,
+  PROPERTIES_END,
+  PROPERTIES_START,
+} from '../../core/metering/event-marks.ts';
+import {
   eachElement,
   NO_PROPERTIES,
-  type PropertySource,
-  readEvent,
+  type Properties,
+  propertiesOfEvent,
   valueEnd,
 } from '../../core/metering/event-text.ts';
 import { parseTimestamp } from '../../core/metering/timestamp.ts';
@@ -19,47 +31,69 @@ import { type Scope, scopeKey } from '../../core/scope.ts';
 import type { EventOutcome, StoredEvent } from '../../storage/events/tables.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
 
-/** An event as read: its own fields, and the record that it came in. */
-export class ReadEvent implements StoredEvent {
-  readonly event_id: string;
-  readonly event_name: string;
-  readonly external_customer_id: string;
-  readonly customer_id: string;
-  readonly source: string;
-  readonly timestamp_us: number;
-  /** The JSON text of the object. */
-  readonly properties: string;
-  readonly property: PropertySource;
-  readonly position: number;
-  readonly id_high: number;
-  readonly id_low: number;
-  readonly content_crc: number;
-  private readonly batch: Batch;
-  private readonly start: number;
-  private readonly end: number;
+const EVENT_ID = fieldMark('event_id');
+const EVENT_NAME = fieldMark('event_name');
+const CUSTOMER = fieldMark('external_customer_id');
+const CUSTOMER_ID = fieldMark('customer_id');
+const SOURCE = fieldMark('source');
+const TIMESTAMP = fieldMark('timestamp');
 
-  constructor(fields: EventFields, batch: Batch, { start, position }: { start: number; position: number }) {
-    const { record, hasher } = batch;
-    const event_id = fields.event_id ?? record.made_ids?.[position];
-    if (event_id === undefined) throw invalid('event_id', 'is missing and none was made');
-    if (fields.external_customer_id === undefined) throw invalid('external_customer_id', 'is required');
-    const given = timestampOf(fields.timestamp);
-    hasher.hash(event_id);
-    this.event_id = event_id;
-    this.event_name = fields.event_name;
-    this.external_customer_id = fields.external_customer_id;
-    this.customer_id = fields.customer_id ?? '';
-    this.source = fields.source ?? '';
-    this.timestamp_us = given ?? record.received_at_us;
-    this.properties = fields.properties?.json() ?? '{}';
-    this.property = fields.properties ?? NO_PROPERTIES;
-    this.position = position;
-    this.id_high = hasher.high;
-    this.id_low = hasher.low;
-    this.content_crc = crc32(`${contentHead(fields, given)}${this.properties}`);
+/**
+ * An event as read: a place in its batch. Its strings are cut out of the text of the batch when they are asked for, so that
+ * the thousands of events of a slice are little more than numbers.
+ */
+export class ReadEvent implements StoredEvent {
+  private readonly batch: Batch;
+  private readonly index: number;
+  private readonly mark: number;
+
+  constructor(batch: Batch, index: number) {
     this.batch = batch;
-    this.start = start;
-    this.end = fields.end;
+    this.index = index;
+    this.mark = batch.firsts[index]!;
+  }
+
+  get event_id(): string {
+    return this.batch.event_ids[this.index] ?? this.string(EVENT_ID)!;
+  }
+  get event_name(): string {
+    return this.batch.names[this.index]!;
+  }
+  get external_customer_id(): string {
+    return this.batch.customers[this.index]!;
+  }
+  get customer_id(): string {
+    return this.string(CUSTOMER_ID) ?? '';
+  }
+  get source(): string {
+    return this.batch.sources[this.index]!;
+  }
+  get timestamp_us(): number {
+    return this.batch.timestamps_us[this.index]!;
+  }
+  get id_high(): number {
+    return this.batch.words[this.index * 3]!;
+  }
+  get id_low(): number {
+    return this.batch.words[this.index * 3 + 1]!;
+  }
+  get content_crc(): number {
+    return this.batch.words[this.index * 3 + 2]!;
+  }
+  /** Its number in the array that it came in. */
+  get position(): number {
+    return this.batch.positions[this.index]!;
+  }
+
+  get properties(): Properties {
+    const { text, marks } = this.batch;
+    return propertiesOfEvent(text, marks.words, this.mark) ?? NO_PROPERTIES;
+  }
+  /** The JSON text of the object. */
+  get properties_json(): string {
+    const { text, marks } = this.batch;
+    const start = marks.words[this.mark + PROPERTIES_START]!;
+    return start === ABSENT ? '{}' : text.slice(start, marks.words[this.mark + PROPERTIES_END]!);
   }
 
   /** One shared object for all events of a tenant and environment. */
@@ -84,19 +118,87 @@ export class ReadEvent implements StoredEvent {
 
   /** The event as it came, for a conflict. */
   text(): string {
-    return this.batch.text.slice(this.start, this.end);
+    const { text, marks } = this.batch;
+    return text.slice(marks.words[this.mark + EVENT_START]!, marks.words[this.mark + EVENT_END]!);
+  }
+
+  private string(field: number): string | undefined {
+    return markedString(this.batch.text, this.batch.marks.words, this.mark + field);
   }
 }
 
+/** The events of one record, column by column. */
+class Batch {
+  readonly record: LogRecord;
+  readonly scope: Scope;
+  readonly text: string;
+  /** One character of the text is one byte: what is taken over the characters is taken over the bytes. */
+  readonly ascii: boolean;
+  readonly offset: number;
+  readonly marks: Marks;
+  /** Where the marks of an event begin. */
+  readonly firsts: number[] = [];
+  readonly positions: number[] = [];
+  readonly names: string[] = [];
+  readonly customers: string[] = [];
+  readonly sources: string[] = [];
+  readonly timestamps_us: number[] = [];
+  /** Ids that do not stand in the text; the others are cut out of it. */
+  readonly event_ids: (string | undefined)[] = [];
+  /** The two halves of the id's hash, and the CRC of the content. */
+  words: Uint32Array;
+
+  constructor(record: LogRecord, scope: Scope) {
+    this.record = record;
+    this.scope = scope;
+    this.ascii = isAscii(record.body);
+    // Bytes that are all ASCII are characters already.
+    this.text = record.body.toString(this.ascii ? 'latin1' : 'utf8');
+    this.offset = Number(record.offset);
+    this.marks = new Marks(record.event_count * MARKS_PER_EVENT);
+    this.words = new Uint32Array(record.event_count * 3);
+  }
+
+  add(event: NewEvent): void {
+    const at = this.firsts.push(event.first) * 3 - 3;
+    this.positions.push(event.position);
+    this.event_ids.push(event.made);
+    this.names.push(event.name);
+    this.customers.push(event.customer);
+    this.sources.push(event.source);
+    this.timestamps_us.push(event.given ?? this.record.received_at_us);
+    if (at + 3 > this.words.length) this.words = grown(this.words);
+    this.words[at] = event.high;
+    this.words[at + 1] = event.low;
+    this.words[at + 2] = event.crc;
+  }
+}
+
+type NewEvent = {
+  first: number;
+  position: number;
+  made: string | undefined;
+  given: number | undefined;
+  name: string;
+  customer: string;
+  source: string;
+  high: number;
+  low: number;
+  crc: number;
+};
+
+/** Enough for some seven properties; the marks grow where there are more. */
+const MARKS_PER_EVENT = MEMBERS_START + 4 * 7;
+
 export type ReadResult = { events: ReadEvent[]; dead: EventOutcome[] };
 
+/** What the events of one tenant and environment share. */
 type Reader = { readonly scope: Scope; readonly hasher: IdentityHasher };
-
-/** What the events of one record share. */
-type Batch = Reader & { readonly record: LogRecord; readonly text: string; readonly offset: number };
 
 export class EventReader {
   readonly #readers = new Map<string, Reader>();
+  readonly #texts = new KnownTexts();
+  readonly #crc = new ContentCrc();
 
   read(records: readonly LogRecord[]): ReadResult {
     const result: ReadResult = { events: [], dead: [] };
@@ -105,20 +207,81 @@ export class EventReader {
   }
 
   #readRecord(record: LogRecord, result: ReadResult): void {
-    const text = textOf(record.body);
-    const batch: Batch = { ...this.#readerOf(record), record, text, offset: Number(record.offset) };
+    const { scope, hasher } = this.#readerOf(record);
+    const batch = new Batch(record, scope);
     const before = { events: result.events.length, dead: result.dead.length };
     try {
       let position = 0;
-      eachElement(text, { start: 0, end: text.length }, (start) =>
-        readOne(batch, { start, position: position++ }, result),
+      eachElement(batch.text, { start: 0, end: batch.text.length }, (start) =>
+        this.#readOne(batch, { hasher, start, position: position++ }, result),
       );
     } catch (error) {
       // No array of events at all: nothing of it counts, and it is kept whole.
       result.events.length = before.events;
       result.dead.length = before.dead;
-      result.dead.push(deadLetter(record, { position: 0, event_id: '', body: text, error }));
+      result.dead.push(deadLetter(record, { position: 0, event_id: '', body: batch.text, error }));
     }
+  }
+
+  /** Reads the event that begins at `start`; the answer is where it ends. */
+  #readOne(batch: Batch, at: { hasher: IdentityHasher; start: number; position: number }, result: ReadResult): number {
+    const { text, record, marks } = batch;
+    const { used } = marks;
+    try {
+      const first = markEvent(marks, text, at.start, text.length);
+      this.#take(batch, first, at);
+      result.events.push(new ReadEvent(batch, batch.firsts.length - 1));
+      return marks.words[first + EVENT_END]!;
+    } catch (error) {
+      marks.used = used;
+      const end = valueEnd(text, at.start);
+      const body = text.slice(at.start, end);
+      const event_id = record.made_ids?.[at.position] ?? idIn(body);
+      result.dead.push(deadLetter(record, { position: at.position, event_id, body, error }));
+      return end;
+    }
+  }
+
+  /** The columns of an event that was marked. Everything that can be refused is refused before the first of them. */
+  #take(batch: Batch, first: number, { hasher, position }: { hasher: IdentityHasher; position: number }): void {
+    const { text, record } = batch;
+    const { words } = batch.marks;
+    const made = words[first + EVENT_ID]! === ABSENT ? record.made_ids?.[position] : undefined;
+    if (words[first + EVENT_ID]! === ABSENT && made === undefined)
+      throw invalid('event_id', 'is missing and none was made');
+    if (words[first + CUSTOMER]! === ABSENT) throw invalid('external_customer_id', 'is required');
+    const given = timestampOf(markedString(text, words, first + TIMESTAMP));
+    const name = this.#texts.known(markedString(text, words, first + EVENT_NAME)!.trim());
+    const customer = this.#texts.known(markedString(text, words, first + CUSTOMER)!);
+    const source = this.#texts.known(markedString(text, words, first + SOURCE) ?? '');
+    const crc = this.#contentOf(batch, first, { name, customer, source, given });
+    hashIdentity(hasher, { text, words, mark: first + EVENT_ID, made });
+    batch.add({ first, position, made, given, name, customer, source, high: hasher.high, low: hasher.low, crc });
+  }
+
+  /** What makes two events with one id the same or a conflict; the time of receipt is no part of it. */
+  #contentOf(
+    { text, ascii, marks: { words } }: Batch,
+    first: number,
+    { name, customer, source, given }: { name: string; customer: string; source: string; given: number | undefined },
+  ): number {
+    const properties = words[first + PROPERTIES_START]!;
+    if (!ascii || hasEscapes(words, first)) {
+      const customer_id = markedString(text, words, first + CUSTOMER_ID) ?? '';
+      const json = properties === ABSENT ? '{}' : text.slice(properties, words[first + PROPERTIES_END]!);
+      return crc32(`${name}\0${customer}\0${customer_id}\0${source}\0${given ?? ''}\0${json}`);
+    }
+    const crc = this.#crc;
+    crc.begin();
+    crc.field(name);
+    crc.field(customer);
+    crc.range(text, words[first + CUSTOMER_ID]! + 1, words[first + CUSTOMER_ID + 1]! - 1);
+    crc.field('');
+    crc.field(source);
+    crc.field(given === undefined ? '' : String(given));
+    if (properties === ABSENT) crc.range('{}', 0, 2);
+    else crc.range(text, properties, words[first + PROPERTIES_END]!);
+    return crc.value;
   }
 
   #readerOf(record: Scope): Reader {
@@ -133,30 +296,53 @@ export class EventReader {
   }
 }
 
-/** Reads the event that begins at `start`; the answer is where it ends. */
-function readOne(batch: Batch, at: { start: number; position: number }, result: ReadResult): number {
-  const { text, record } = batch;
-  try {
-    const fields = readEvent(text, at.start);
-    result.events.push(new ReadEvent(fields, batch, at));
-    return fields.end;
-  } catch (error) {
-    const end = valueEnd(text, at.start);
-    const body = text.slice(at.start, end);
-    const event_id = record.made_ids?.[at.position] ?? idIn(body);
-    result.dead.push(deadLetter(record, { position: at.position, event_id, body, error }));
-    return end;
+/**
+ * Texts that come again and again, one copy of each: names, customers, sources. A copy does not hold on to the batch that
+ * it was cut from, and a map that meets it once more need not compute its hash.
+ */
+class KnownTexts {
+  readonly #texts = new Map<string, string>();
+
+  known(text: string): string {
+    const known = this.#texts.get(text);
+    if (known !== undefined) return known;
+    if (this.#texts.size === TEXTS_MAX) this.#texts.clear();
+    const copy = detached(text);
+    this.#texts.set(copy, copy);
+    return copy;
   }
 }
 
-/** Bytes that are all ASCII are characters already. */
-function textOf(body: Buffer): string {
-  return isAscii(body) ? body.toString('latin1') : body.toString('utf8');
+const TEXTS_MAX = 50_000;
+
+function detached(text: string): string {
+  return ` ${text}`.slice(1);
 }
 
-/** What makes two events with one id the same or a conflict; the time of receipt is no part of it. */
-function contentHead(fields: EventFields, given: number | undefined): string {
-  return `${fields.event_name}\0${fields.external_customer_id}\0${fields.customer_id ?? ''}\0${fields.source ?? ''}\0${given ?? ''}\0`;
+/** A string with an escape ends in a mark below any that stands for absent. */
+function hasEscapes(words: Int32Array, first: number): boolean {
+  return (
+    words[first + EVENT_NAME + 1]! < ABSENT ||
+    words[first + CUSTOMER + 1]! < ABSENT ||
+    words[first + CUSTOMER_ID + 1]! < ABSENT ||
+    words[first + SOURCE + 1]! < ABSENT
+  );
+}
+
+function hashIdentity(
+  hasher: IdentityHasher,
+  { text, words, mark, made }: { text: string; words: Int32Array; mark: number; made: string | undefined },
+): void {
+  const end = words[mark + 1]!;
+  if (made !== undefined) hasher.hash(made);
+  else if (end < 0) hasher.hash(markedString(text, words, mark)!);
+  else hasher.hashRange(text, words[mark]! + 1, end - 1);
+}
+
+function grown(words: Uint32Array): Uint32Array {
+  const more = new Uint32Array(Math.max(3, words.length * 2));
+  more.set(words);
+  return more;
 }
 
 function timestampOf(text: string | undefined): number | undefined {

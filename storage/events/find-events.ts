@@ -2,7 +2,7 @@
 
 import { type PropertyFilters, passesAll } from '../../core/analytics/property-filter.ts';
 import { hashToBigInt, IdentityHasher } from '../../core/event/identity.ts';
-import { Properties } from '../../core/metering/event-text.ts';
+import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
 
@@ -193,7 +193,7 @@ function mayPass(index: number): string {
 function passesOf({ property_filters }: EventsWanted): ((event: { properties: string }) => boolean) | undefined {
   if (!property_filters || Object.keys(property_filters).length === 0) return undefined;
   const passes = passesAll(property_filters);
-  return ({ properties }) => passes(new Properties(properties, 0, properties.length));
+  return ({ properties }) => passes(propertiesIn(properties));
 }
 
 async function rowsOf<Row>(

@@ -10,8 +10,6 @@ export type Column<Row> = {
   /** Its type in the block. */
   readonly type: string;
   readonly encode: (rows: readonly Row[]) => Buffer[];
-  /** What the table gets of it, where that is not the column itself. */
-  readonly as?: string;
   /** Most blocks have nothing to say in this column: they go without it, and the table's default or `neutral` stands in. */
   readonly rare?: { readonly has: (row: Row) => boolean; readonly neutral?: string };
 };

@@ -1,7 +1,7 @@
 /** Raw events read back in bulk, one by one: for back-fills, ragged ends, questions on free properties, and audits. */
 import type { Readable } from 'node:stream';
 import type { MeteredEvent } from '../../core/metering/contribution.ts';
-import { Properties } from '../../core/metering/event-text.ts';
+import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
 
@@ -47,7 +47,7 @@ export async function* rawEvents(clickhouse: ClickHouseClient, wanted: RawEvents
           external_customer_id,
           timestamp_us,
           source,
-          properties: new Properties(text, 0, text.length),
+          properties: propertiesIn(text),
         };
       }
     }

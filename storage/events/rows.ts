@@ -80,7 +80,7 @@ const ONE_BLOCK = {
 function insertOf<Row>(target: RowTarget<Row>, present: readonly Column<Row>[]): string {
   const structure = present.map((column) => `${column.name} ${column.type}`).join(', ');
   const filled = target.columns.flatMap((column) => {
-    if (present.includes(column)) return [{ name: column.name, value: column.as ?? column.name }];
+    if (present.includes(column)) return [{ name: column.name, value: column.name }];
     const neutral = column.rare?.neutral;
     return neutral === undefined ? [] : [{ name: column.name, value: neutral }];
   });

@@ -32,7 +32,7 @@ export type StoredEvent = {
   readonly timestamp_us: number;
   readonly received_at_us: number;
   /** The JSON text of the object. */
-  readonly properties: string;
+  readonly properties_json: string;
   readonly partition: number;
   readonly offset: number;
   readonly position: number;
@@ -52,7 +52,7 @@ export const EVENTS: RowTarget<StoredEvent> = {
     text('event_id', (event) => event.event_id),
     text('customer_id', (event) => event.customer_id),
     label('source', (event) => event.source),
-    text('properties', (event) => event.properties),
+    text('properties', (event) => event.properties_json),
     instant('received_at', 6, (event) => event.received_at_us),
     uint16('partition', (event) => event.partition),
     uint64('offset', (event) => event.offset),
@@ -157,7 +157,6 @@ const latest: Column<BucketRow> = {
 const NEVER_US = -9223372036854775808;
 
 const uniques: Column<BucketRow> = {
-  ...textArray('uniques', (row: BucketRow) => row.uniques),
-  as: "arrayReduce('uniqExactState', uniques)",
+  ...textArray('unique_values', (row: BucketRow) => row.uniques),
   rare: { has: (row) => row.uniques.length > 0 },
 };

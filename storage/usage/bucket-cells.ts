@@ -1,7 +1,11 @@
-/** The pre-aggregated rows of a question, merged by the engine: one row per segment, group (and customer when asked). */
+/**
+ * The pre-aggregated rows of a question, merged by the engine: one row per segment, group (and customer when asked). Only
+ * the columns that the meter's aggregation fills are read, and nothing is grouped by a key that all rows share: of a
+ * customer-month the statement costs more than the rows.
+ */
 import type { Range, SegmentPlan } from '../../core/analytics/segments.ts';
 import { Decimal } from '../../core/decimal.ts';
-import { UsageBucket } from '../../core/metering/bucket.ts';
+import { type BucketField, type BucketFields, UsageBucket } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import { scaledOfDecimal } from '../../core/metering/quantity.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -37,80 +41,108 @@ export type Cell = {
   readonly unique_count: number;
 };
 
-type CellRow = {
-  segment: string;
-  bucket_window: string;
-  group_key: string;
-  customer: string;
-  event_total: string;
-  value_sum: string;
-  weight_sum: string;
-  value_min: string | null;
-  value_max: string | null;
-  newest: [string, string, string];
-  distinct_values: string;
-};
+/** What the row stands for, then what the fields of the aggregation hold, in their order. */
+type CellRow = [segment_s: string, window_s: string, group_key: string, customer: string, ...held: unknown[]];
 
 export async function bucketCells(clickhouse: ClickHouseClient, asked: BucketQuestion): Promise<Cell[]> {
   const { plan } = asked;
   if (plan.base_ranges.length + plan.day_ranges.length === 0 && asked.extra_uniques.length === 0) return [];
   const { sql, params } = statementOf(asked);
   try {
-    const answer = await clickhouse.query({ query: sql, query_params: params, format: 'JSONEachRow' });
-    return (await answer.json<CellRow>()).map(cellOf);
+    const answer = await clickhouse.query({
+      query: sql,
+      query_params: params,
+      format: 'JSONCompactEachRow',
+      clickhouse_settings: isSmall(asked) ? ONE_THREAD : {},
+    });
+    const { fills } = asked.meter.aggregation;
+    // A question without groups is answered with one row where there is none, too.
+    return (await answer.json<CellRow>())
+      .map((row) => cellOf(fills, row))
+      .filter((cell) => cell.bucket.count > 0 || cell.unique_count > 0);
   } catch (error) {
     throw clickhouseFailure('usage buckets', error);
   }
 }
 
-function statementOf(asked: BucketQuestion): { sql: string; params: Record<string, unknown> } {
-  const params: Record<string, unknown> = {
-    tenant_id: asked.tenant_id,
-    environment_id: asked.environment_id,
-    meter_id: asked.meter.id,
-    meter_version: asked.meter_version,
-    segments: asked.plan.segments.map((segment) => Math.floor(segment.start_us / 1_000_000)),
-  };
-  const times = [
-    ...asked.plan.base_ranges.map((range, index) =>
-      rangeCondition(asked.meter.base_size, range, { params, name: `base_${index}` }),
-    ),
-    ...asked.plan.day_ranges.map((range, index) => rangeCondition('DAY', range, { params, name: `day_${index}` })),
-  ];
-  const customers = asked.external_customer_ids === null ? '' : 'and external_customer_id in {customers:Array(String)}';
-  if (asked.external_customer_ids !== null) params['customers'] = asked.external_customer_ids;
+/** Few rows are read soonest by one thread: to hand them around costs more than it saves. */
+const ONE_THREAD = { max_threads: 1 } as const;
+const CUSTOMERS_OF_SMALL = 20;
+
+function isSmall({ external_customer_ids: customers }: BucketQuestion): boolean {
+  return customers !== null && customers.length <= CUSTOMERS_OF_SMALL;
+}
+
+type Statement = { sql: string; params: Record<string, unknown> };
+
+function statementOf(asked: BucketQuestion): Statement {
+  const params: Record<string, unknown> = {};
+  const from = `from usage_buckets where ${rowsCondition(asked, params)}`;
+  const keys = keysOf(asked);
+  const held = asked.meter.aggregation.fills.map((field) => HELD[field]);
+  const merged = held.map((field) => field.merged);
+  const named = keys.map(({ sql, name }) => `${sql} as ${name}`);
+  if (asked.extra_uniques.length > 0) {
+    const names = keys.map(({ name }) => name);
+    const rows = `select ${[...named, ...held.map((field) => field.column)].join(', ')} ${from} union all ${extraRows(asked, params)}`;
+    return { params, sql: `select ${[...names, ...merged].join(', ')} from (${rows}) group by ${names.join(', ')}` };
+  }
+  const groups = keys.filter((key) => !key.is_constant).map(({ name }) => name);
+  const grouping = groups.length === 0 ? '' : `group by ${groups.join(', ')}`;
+  return { params, sql: `select ${[...named, ...merged].join(', ')} ${from} ${grouping}` };
+}
+
+type Key = { sql: string; name: string; is_constant: boolean };
+
+function keysOf({ plan, meter, by_customer }: BucketQuestion): Key[] {
   const start = 'toInt64(toUnixTimestamp64Second(bucket_start))';
-  const rows = `
-    select roundDown(${start}, {segments:Array(Int64)}) as segment,
-           ${asked.plan.rows_are_windows ? start : '0'} as bucket_window,
-           group_key, ${asked.by_customer ? 'external_customer_id' : "''"} as customer,
-           event_count, sum, weighted_sum, min, max, latest, uniques
-      from usage_buckets
-     where tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and meter_id = {meter_id:String}
-       and meter_version = {meter_version:UInt32} ${customers} and (${times.join(' or ') || '0'})`;
-  return {
-    params,
-    sql: `
-    select segment, bucket_window, group_key, customer, sum(event_count) as event_total, sum(sum) as value_sum,
-           sum(weighted_sum) as weight_sum, min(min) as value_min, max(max) as value_max, max(latest) as newest,
-           uniqExactMerge(uniques) as distinct_values
-      from (${rows} ${extraRows(asked, params)})
-     group by segment, bucket_window, group_key, customer`,
-  };
+  const starts = plan.segments.map((segment) => Math.floor(segment.start_us / 1_000_000));
+  const key = (name: string, sql: string | undefined, otherwise: string): Key => ({
+    name,
+    sql: sql ?? otherwise,
+    is_constant: sql === undefined,
+  });
+  return [
+    key(
+      'segment',
+      starts.length > 1 ? `roundDown(${start}, [${starts.join(',')}])` : undefined,
+      String(starts[0] ?? 0),
+    ),
+    key('row_window', plan.rows_are_windows ? start : undefined, '0'),
+    key('group_of', meter.group_by === undefined ? undefined : 'group_key', "''"),
+    key('customer', by_customer ? 'external_customer_id' : undefined, "''"),
+  ];
 }
 
-function rangeCondition(
-  size: string,
-  range: Range,
-  { params, name }: { params: Record<string, unknown>; name: string },
-): string {
-  params[`${name}_start`] = range[0] / 1_000_000;
-  params[`${name}_end`] = range[1] / 1_000_000;
-  return `(size = '${size}' and bucket_start >= toDateTime64({${name}_start:Int64}, 0, 'UTC') and bucket_start < toDateTime64({${name}_end:Int64}, 0, 'UTC'))`;
+function rowsCondition(asked: BucketQuestion, params: Record<string, unknown>): string {
+  const { tenant_id, environment_id, meter, meter_version, external_customer_ids: customers, plan } = asked;
+  Object.assign(params, { tenant_id, environment_id, meter_id: meter.id, meter_version });
+  const conditions = [
+    'tenant_id = {tenant_id:String} and environment_id = {environment_id:String}',
+    'meter_id = {meter_id:String} and meter_version = {meter_version:UInt32}',
+  ];
+  if (customers?.length === 1) {
+    conditions.push('external_customer_id = {customer:String}');
+    params['customer'] = customers[0];
+  } else if (customers !== null) {
+    conditions.push('external_customer_id in {customers:Array(String)}');
+    params['customers'] = customers;
+  }
+  const times = [
+    ...plan.base_ranges.map((range) => rangeCondition(meter.base_size, range)),
+    ...plan.day_ranges.map((range) => rangeCondition('DAY', range)),
+  ];
+  conditions.push(`(${times.join(' or ') || '0'})`);
+  return conditions.join(' and ');
 }
 
+function rangeCondition(size: string, [start_us, end_us]: Range): string {
+  const at = (us: number) => `toDateTime64(${us / 1_000_000}, 0, 'UTC')`;
+  return `(size = '${size}' and bucket_start >= ${at(start_us)} and bucket_start < ${at(end_us)})`;
+}
+
+/** Rows of nothing but distinct values, with the columns of the stored ones. */
 function extraRows(asked: BucketQuestion, params: Record<string, unknown>): string {
-  if (asked.extra_uniques.length === 0) return '';
   params['extra'] = JSON.stringify(
     asked.extra_uniques.map((extra) => [
       Math.floor(extra.segment_us / 1_000_000),
@@ -120,35 +152,72 @@ function extraRows(asked: BucketQuestion, params: Record<string, unknown>): stri
       extra.values,
     ]),
   );
-  return `
-    union all
-    select x.1, x.2, x.3, x.4, 0, 0, 0, null, null, (toInt64(-9223372036854775808), '', toDecimal256(0, 24)),
-           arrayReduce('uniqExactState', x.5)
+  const held = asked.meter.aggregation.fills.map((field) => HELD[field].extra);
+  return `select x.1, x.2, x.3, x.4, ${held.join(', ')}
       from (select arrayJoin(JSONExtract({extra:String}, 'Array(Tuple(Int64, Int64, String, String, Array(String)))')) as x)`;
 }
 
-function cellOf(row: CellRow): Cell {
-  const [timestamp_us, event_id, value] = row.newest;
+/** How a field of the buckets is read and merged. */
+type Held = {
+  readonly column: string;
+  readonly merged: string;
+  /** Its value in a row of nothing but distinct values. */
+  readonly extra: string;
+  read(value: unknown): Partial<BucketFields>;
+};
+
+const HELD: Readonly<Record<BucketField, Held>> = {
+  count: { column: 'event_count', merged: 'sum(event_count)', extra: '0', read: (value) => ({ count: Number(value) }) },
+  sum: { column: 'sum', merged: 'sum(sum)', extra: '0', read: (value) => ({ sum: scaled(value) }) },
+  weighted_sum: {
+    column: 'weighted_sum',
+    merged: 'sum(weighted_sum)',
+    extra: '0',
+    read: (value) => ({ weighted_sum: scaled(value) }),
+  },
+  min: { column: 'min', merged: 'min(min)', extra: 'null', read: (value) => ({ min: scaledOrNull(value) }) },
+  max: { column: 'max', merged: 'max(max)', extra: 'null', read: (value) => ({ max: scaledOrNull(value) }) },
+  latest: {
+    column: 'latest',
+    merged: 'max(latest)',
+    extra: "(toInt64(-9223372036854775808), '', toDecimal256(0, 24))",
+    read: (value) => ({ latest: latestOf(value as [string, string, string]) }),
+  },
+  // The values themselves stay in the store: what is read is how many of them there are.
+  uniques: {
+    column: 'unique_values',
+    merged: 'uniqExactArray(unique_values)',
+    extra: 'x.5',
+    read: () => ({}),
+  },
+};
+
+function cellOf(fills: readonly BucketField[], row: CellRow): Cell {
+  const [segment_s, window_s, group_key, customer, ...held] = row;
+  const read = fills.map((field, index) => HELD[field].read(held[index]));
+  const uniques_at = fills.indexOf('uniques');
   return {
-    segment_us: Number(row.segment) * 1_000_000,
-    window_us: Number(row.bucket_window) * 1_000_000,
-    group_key: row.group_key,
-    customer: row.customer,
-    unique_count: Number(row.distinct_values),
-    bucket: UsageBucket.of({
-      count: Number(row.event_total),
-      sum: scaled(row.value_sum),
-      weighted_sum: scaled(row.weight_sum),
-      min: row.value_min === null ? null : scaled(row.value_min),
-      max: row.value_max === null ? null : scaled(row.value_max),
-      latest: timestamp_us === NEVER ? null : { timestamp_us: Number(timestamp_us), event_id, value: scaled(value) },
-      uniques: [],
-    }),
+    segment_us: Number(segment_s) * 1_000_000,
+    window_us: Number(window_s) * 1_000_000,
+    group_key,
+    customer,
+    unique_count: uniques_at < 0 ? 0 : Number(held[uniques_at]),
+    bucket: UsageBucket.of(Object.assign({}, NOTHING, ...read) as BucketFields),
   };
 }
 
+const NOTHING: BucketFields = { count: 0, sum: 0n, weighted_sum: 0n, min: null, max: null, latest: null, uniques: [] };
+
 const NEVER = '-9223372036854775808';
 
-function scaled(text: string): bigint {
-  return scaledOfDecimal(new Decimal(text));
+function latestOf([timestamp_us, event_id, value]: [string, string, string]): BucketFields['latest'] {
+  return timestamp_us === NEVER ? null : { timestamp_us: Number(timestamp_us), event_id, value: scaled(value) };
+}
+
+function scaledOrNull(value: unknown): bigint | null {
+  return value === null ? null : scaled(value);
+}
+
+function scaled(text: unknown): bigint {
+  return scaledOfDecimal(new Decimal(text as string));
 }

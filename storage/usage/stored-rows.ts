@@ -29,10 +29,10 @@ export async function storedRows(
   const query = `
     select size, external_customer_id as customer, start_s, group_key, sum(n) as event_total, sum(s) as value_sum, sum(w) as weight_sum,
            min(least_value) as value_min, max(greatest_value) as value_max, max(newest_value) as newest,
-           uniqExactMergeIf(u, stored) as distinct_values, uniqExactMerge(u) as united_values, max(stored) as is_stored
+           uniqExactArrayIf(u, stored) as distinct_values, uniqExactArray(u) as united_values, max(stored) as is_stored
       from (select size, external_customer_id, toInt64(toUnixTimestamp64Second(toDateTime64(bucket_start, 0, 'UTC'))) as start_s, group_key,
                    event_count as n, sum as s, weighted_sum as w, min as least_value, max as greatest_value, latest as newest_value,
-                   uniques as u, true as stored
+                   unique_values as u, true as stored
               from usage_buckets where ${conditions.join(' and ')} ${sets.length > 0 ? UNITED : ''})
      group by size, customer, start_s, group_key`;
   try {
@@ -134,7 +134,7 @@ function keyOf({ tenant_id, environment_id, meter_id, version }: Counted): Recor
 const UNITED = `
     union all
     select x.1, x.2, x.3, x.4, 0, 0, 0, null, null, (toInt64(-9223372036854775808), '', toDecimal256(0, 24)),
-           arrayReduce('uniqExactState', x.5), false
+           x.5, false
       from (select arrayJoin(JSONExtract({sets:String}, 'Array(Tuple(String, String, Int64, String, Array(String)))')) as x)`;
 
 function setOf(row: BucketRow): unknown[] {

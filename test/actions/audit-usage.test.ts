@@ -69,8 +69,8 @@ describe('audit of the usage rows', () => {
     );
     await change(`insert into usage_buckets (tenant_id, environment_id, meter_id, meter_version, size, external_customer_id, bucket_start, group_key, event_count, sum)
                   values ('${SCOPE.tenant_id}', '${SCOPE.environment_id}', 'm_sum', 1, 'DAY', 'nobody', '2026-02-01 00:00:00', '', 3, 9)`);
-    await change(`insert into usage_buckets (tenant_id, environment_id, meter_id, meter_version, size, external_customer_id, bucket_start, group_key, latest, uniques)
-                  select '${SCOPE.tenant_id}', '${SCOPE.environment_id}', 'm_unique', 1, 'DAY', 'c3', '2026-03-03 00:00:00', '', (toInt64(-9223372036854775808), '', toDecimal256(0, 24)), arrayReduce('uniqExactState', ['never seen'])`);
+    await change(`insert into usage_buckets (tenant_id, environment_id, meter_id, meter_version, size, external_customer_id, bucket_start, group_key, latest, unique_values)
+                  select '${SCOPE.tenant_id}', '${SCOPE.environment_id}', 'm_unique', 1, 'DAY', 'c3', '2026-03-03 00:00:00', '', (toInt64(-9223372036854775808), '', toDecimal256(0, 24)), ['never seen']`);
     const { differences } = await audit();
     const seen = [
       ...new Set(

@@ -12,7 +12,7 @@ export const latest: Aggregation = {
   measure: contributeNumber,
   add(bucket, contribution) {
     bucket.count++;
-    bucket.addLatest(contribution, contribution.value as Exact);
+    bucket.addLatest(contribution.event, contribution.value as Exact);
   },
   finish(bucket) {
     const newest = bucket.latest;

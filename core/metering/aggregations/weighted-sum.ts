@@ -17,7 +17,7 @@ export const weightedSum: Aggregation = {
     const value = contribution.value as Exact;
     bucket.count++;
     bucket.addSum(value);
-    bucket.addWeighted(value, contribution.timestamp_us);
+    bucket.addWeighted(value, contribution.event.timestamp_us);
   },
   finish(bucket, { start_us, end_us }) {
     if (bucket.count === 0) return ZERO;

@@ -168,7 +168,6 @@ describe('event text: an event where it stands in the text of the producer', () 
       const members = Array.from({ length: count }, (_, index) => [`k${index}`, index * count]);
       return { count, found: properties(JSON.stringify(Object.fromEntries(members))) };
     });
-    for (const { found } of sources) found.indexed();
     for (const { count, found } of sources) {
       expect(found.keys()).to.have.length(count);
       expect(found.get(`k${count - 1}`)).to.deep.equal({ kind: 'number', text: String((count - 1) * count) });

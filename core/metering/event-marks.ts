@@ -1,0 +1,198 @@
+/**
+ * One walk over an event, where it stands in the JSON text that the producer sent, which leaves nothing behind but numbers:
+ * the positions of its own fields and of its first-level properties. Strings are cut out when somebody asks for them; a
+ * slice of fifty thousand events would otherwise keep half a million of them alive for the garbage collector to move about.
+ */
+import { invalid } from '../error.ts';
+import {
+  CLOSE_BRACE,
+  endOfString,
+  endOfValue,
+  LETTER_N,
+  nextMember,
+  OPEN_BRACE,
+  QUOTE,
+  skipBlanks,
+  startOfValue,
+  stringAt,
+} from './json-text.ts';
+
+/** Our fields, in the order in which their positions are kept. */
+export const STRING_FIELDS = [
+  'event_id',
+  'event_name',
+  'external_customer_id',
+  'customer_id',
+  'source',
+  'timestamp',
+] as const;
+export type StringField = (typeof STRING_FIELDS)[number];
+
+/** Positions of many events or objects, one behind the other; grows as it is filled. */
+export class Marks {
+  words: Int32Array;
+  used = 0;
+
+  constructor(capacity: number) {
+    this.words = new Int32Array(capacity);
+  }
+
+  /** Room for so many more behind `next`; the words may be others afterwards. */
+  room(next: number, count: number): Int32Array {
+    if (next + count > this.words.length) {
+      const grown = new Int32Array(Math.max(next + count, this.words.length * 2));
+      grown.set(this.words);
+      this.words = grown;
+    }
+    return this.words;
+  }
+}
+
+/** Where the parts of an event's marks stand behind its first. */
+export const EVENT_START = 0;
+export const EVENT_END = 1;
+const FIRST_FIELD = 2;
+export const PROPERTIES_START = FIRST_FIELD + STRING_FIELDS.length * 2;
+export const PROPERTIES_END = PROPERTIES_START + 1;
+/** Where the marks of the members end; they begin behind this. */
+export const MEMBERS_END = PROPERTIES_START + 2;
+export const MEMBERS_START = PROPERTIES_START + 3;
+
+/** What stands for a field that is absent, null or, where blank counts as absent, blank. */
+export const ABSENT = -1;
+
+/** Where the start and the end of a field stand behind the first mark of the event. */
+export function fieldMark(field: StringField): number {
+  return FIRST_FIELD + STRING_FIELDS.indexOf(field) * 2;
+}
+
+const EVENT_ID = fieldMark('event_id');
+const EVENT_NAME = fieldMark('event_name');
+const CUSTOMER = fieldMark('external_customer_id');
+
+/** Marks the event that begins at `start`; answers where its marks begin. A field of the wrong type is refused by name; the last of two equal keys wins. */
+export function markEvent(marks: Marks, text: string, start: number, end: number): number {
+  const first = marks.used;
+  let words = marks.room(first, MEMBERS_START);
+  words.fill(ABSENT, first, first + MEMBERS_START);
+  marks.used = words[first + MEMBERS_END] = first + MEMBERS_START;
+  let at = skipBlanks(text, start, end);
+  words[first + EVENT_START] = at;
+  if (text.charCodeAt(at) !== OPEN_BRACE) throw invalid('event', 'must be a JSON object');
+  at = skipBlanks(text, at + 1, end);
+  while (at < end && text.charCodeAt(at) !== CLOSE_BRACE) {
+    const keyEnd = endOfString(text, at, end);
+    const field = fieldAt(text, at, keyEnd);
+    const value = startOfValue(text, keyEnd, end);
+    let valueEnd: number;
+    if (field === undefined) valueEnd = endOfValue(text, value, end);
+    else if (field === PROPERTIES_START) {
+      valueEnd = markProperties(marks, { text, start: value, end, first });
+      words = marks.words;
+    } else valueEnd = markString(words, { text, start: value, end, first }, field);
+    at = nextMember(text, valueEnd, end);
+  }
+  if (at >= end) throw invalid('body', 'must be valid JSON');
+  words[first + EVENT_END] = at + 1;
+  if (isBlank(text, words, first + EVENT_NAME)) throw invalid('event_name', 'is required');
+  if (isBlank(text, words, first + EVENT_ID)) words[first + EVENT_ID] = ABSENT;
+  if (isBlank(text, words, first + CUSTOMER)) words[first + CUSTOMER] = ABSENT;
+  return first;
+}
+
+/** Where a value begins in a text, where the text that may be read ends, and where the marks of its event begin. */
+type Position = { readonly text: string; readonly start: number; readonly end: number; readonly first: number };
+
+function markString(words: Int32Array, { text, start, end, first }: Position, field: number): number {
+  const mark = first + field;
+  const sign = text.charCodeAt(start);
+  if (sign === LETTER_N) {
+    words[mark] = ABSENT;
+    words[mark + 1] = ABSENT;
+    return endOfValue(text, start, end);
+  }
+  if (sign !== QUOTE) throw invalid(NAME_BY_MARK[field]!, 'must be a string');
+  const after = endOfString(text, start, end);
+  words[mark] = start;
+  words[mark + 1] = after;
+  return after < 0 ? ~after : after;
+}
+
+function markProperties(marks: Marks, { text, start, end, first: event }: Position): number {
+  if (text.charCodeAt(start) === LETTER_N) {
+    marks.words[event + PROPERTIES_START] = ABSENT;
+    return endOfValue(text, start, end);
+  }
+  if (text.charCodeAt(start) !== OPEN_BRACE) throw invalid('properties', 'must be an object');
+  // A second object under the same key takes the place of the first.
+  marks.used = event + MEMBERS_START;
+  const after = markMembers(marks, text, start, end);
+  const { words } = marks;
+  words[event + PROPERTIES_START] = start;
+  words[event + PROPERTIES_END] = after;
+  words[event + MEMBERS_END] = marks.used;
+  return after;
+}
+
+/** Four positions per member of the object at `start`: key, end of key, value, end of value. Answers where the object ends. */
+export function markMembers(marks: Marks, text: string, start: number, end: number): number {
+  let { words, used: next } = marks;
+  let at = skipBlanks(text, start, end);
+  if (text.charCodeAt(at) !== OPEN_BRACE) throw invalid('properties', 'must be an object');
+  at = skipBlanks(text, at + 1, end);
+  while (at < end && text.charCodeAt(at) !== CLOSE_BRACE) {
+    const keyEnd = endOfString(text, at, end);
+    const value = startOfValue(text, keyEnd, end);
+    const isString = text.charCodeAt(value) === QUOTE;
+    const valueEnd = isString ? endOfString(text, value, end) : endOfValue(text, value, end);
+    if (next + 4 > words.length) words = marks.room(next, 4);
+    words[next] = at;
+    words[next + 1] = keyEnd;
+    words[next + 2] = value;
+    words[next + 3] = valueEnd;
+    next += 4;
+    at = nextMember(text, valueEnd < 0 ? ~valueEnd : valueEnd, end);
+  }
+  if (at >= end) throw invalid('properties', 'must be valid JSON');
+  marks.used = next;
+  return at + 1;
+}
+
+/** The marked string; undefined where it is absent. */
+export function markedString(text: string, words: Int32Array, mark: number): string | undefined {
+  const start = words[mark]!;
+  return start === ABSENT ? undefined : stringAt(text, start, words[mark + 1]!);
+}
+
+/** Absent, empty or nothing but blanks. Most names begin with a letter, and are not looked at any further. */
+function isBlank(text: string, words: Int32Array, mark: number): boolean {
+  const start = words[mark]!;
+  if (start === ABSENT) return true;
+  const sign = text.charCodeAt(start + 1);
+  if (sign > 32 && sign < 127 && sign !== QUOTE && sign !== 92) return false;
+  return stringAt(text, start, words[mark + 1]!).trim() === '';
+}
+
+/** Which of our fields the key between two quotes names, by its mark. Its length and first letter leave at most one candidate. */
+function fieldAt(text: string, open: number, keyEnd: number): number | undefined {
+  if (keyEnd < 0) return MARK_BY_NAME.get(stringAt(text, open, keyEnd));
+  const length = keyEnd - open - 2;
+  const mark = MARK_BY_SHAPE[shapeOf(length, text.charCodeAt(open + 1))]!;
+  return mark !== ABSENT && text.startsWith(NAME_BY_MARK[mark]!, open + 1) ? mark : undefined;
+}
+
+const MARK_BY_NAME = new Map<string, number>([
+  ...STRING_FIELDS.map((field) => [field, fieldMark(field)] as const),
+  ['properties', PROPERTIES_START],
+]);
+
+/** Keys of up to 31 characters that begin with a small letter; no two of our fields have the same shape. */
+function shapeOf(length: number, first: number): number {
+  return length > 31 || first < 97 || first > 122 ? 0 : length * 32 + first - 96;
+}
+const MARK_BY_SHAPE = new Int32Array(32 * 32).fill(ABSENT);
+const NAME_BY_MARK: string[] = [];
+for (const [name, mark] of MARK_BY_NAME) {
+  MARK_BY_SHAPE[shapeOf(name.length, name.charCodeAt(0))] = mark;
+  NAME_BY_MARK[mark] = name;
+}
