@@ -34,6 +34,9 @@ const Settings = z.object({
   KAFKA_TOPIC_PREFIX: z.string().default('farthing'),
   KAFKA_REPLICATION: positive.default(1),
   KAFKA_RETENTION_HOURS: positive.default(168),
+  /** The topic that tells of dead letters; `<KAFKA_TOPIC_PREFIX>.dead-letters` when absent. */
+  KAFKA_DEAD_LETTER_TOPIC: optionalText,
+  KAFKA_DEAD_LETTER_RETENTION_HOURS: positive.default(720),
   KAFKA_SSL: z.stringbool().default(false),
   KAFKA_SASL_MECHANISM: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
   KAFKA_SASL_USERNAME: optionalText,

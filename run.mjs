@@ -23,6 +23,7 @@ const SCRIPTS = {
   scheduler: { file: 'scheduler/main.ts', settings: true },
   migrate: { file: 'sql/migrate.ts', settings: true },
   audit: { file: 'pipeline/audit.ts', stores: true, settings: true },
+  partitions: { file: 'pipeline/partitions.ts', stores: true, settings: true },
   check: { run: check, dev: true },
   fix: { run: fix, dev: true },
   test: { run: (args) => mocha(args.length ? args : TESTS), stores: true, dev: true },

@@ -16,7 +16,7 @@ import { CustomerModel } from '../storage/models/customer.ts';
 import { FeatureModel } from '../storage/models/feature.ts';
 import { MeterModel } from '../storage/models/meter.ts';
 import type { Stores } from '../storage/stores.ts';
-import { askUsage, type UsageOfKey, type UsageReport, type WindowAnswer } from '../storage/usage/usage.ts';
+import { askUsage, freshness, type UsageOfKey, type UsageReport, type WindowAnswer } from '../storage/usage/usage.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
 import { instant } from './billable-items.ts';
 
@@ -52,8 +52,15 @@ export type AnalyticsRow = {
   readonly window_size: WindowSize | null;
 };
 
-export async function usageAnalytics(stores: Stores, scope: Scope, asked: AnalyticsAsked): Promise<AnalyticsRow[]> {
+export type Analytics = {
+  readonly rows: readonly AnalyticsRow[];
+  /** Everything that was durable in the log before this instant is in all of the rows. */
+  readonly as_of: string;
+};
+
+export async function usageAnalytics(stores: Stores, scope: Scope, asked: AnalyticsAsked): Promise<Analytics> {
   const database = stores.postgres;
+  const as_of = await freshness(stores, asked.now.getTime());
   const features = await featuresOf(database, scope, asked);
   const customers = await customersOf(database, scope, asked.external_customer_ids);
   const all = await gatherAnalyticsItems(database, scope, { ...asked, customers });
@@ -67,7 +74,7 @@ export async function usageAnalytics(stores: Stores, scope: Scope, asked: Analyt
     ],
   });
   const rows = measured.flatMap((one) => rowsOf(one, { asked, features }));
-  return rows.sort(byFeature);
+  return { rows: rows.sort(byFeature), as_of };
 }
 
 /** "Items sorted by feature name", those of one feature by customer, those of one customer as they were added. */

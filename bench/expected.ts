@@ -1,15 +1,19 @@
 /** What the workload must come to, computed plainly: JSON.parse, a loop over the meters, whole thousandths. */
-import { bulkBodies, meterDefinitions } from './workload.ts';
+import { bulkBodies, meterDefinitions, type WorkloadOptions } from './workload.ts';
 
 export type Expected = { events: number; counts: number[]; thousandths: bigint[] };
 
 type Event = { event_name: string; properties: Record<string, unknown> };
 
-export function expectedOf(seeds: readonly number[], total: number): Expected {
+export function expectedOf(
+  seeds: readonly number[],
+  total: number,
+  workloadOf: (seed: number) => WorkloadOptions = () => ({}),
+): Expected {
   const meters = meterDefinitions();
   const expected: Expected = { events: 0, counts: meters.map(() => 0), thousandths: meters.map(() => 0n) };
   for (const seed of seeds) {
-    for (const body of bulkBodies(seed, total, 1000)) {
+    for (const body of bulkBodies(seed, total, 1000, workloadOf(seed))) {
       for (const event of (JSON.parse(body.toString()) as { events: Event[] }).events) add(expected, meters, event);
     }
   }

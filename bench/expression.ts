@@ -6,8 +6,11 @@
  */
 import { celEnv, parse, plan } from '@bufbuild/cel';
 import * as celJs from 'cel-js';
+import { Decimal } from '../core/decimal.ts';
 import { properties } from '../core/metering/event-text.ts';
 import { compileExpression } from '../core/metering/expression.ts';
+import { decimalOf } from '../core/metering/quantity.ts';
+import { check, claim, fixed, say } from './report.ts';
 
 const RUNS = 7;
 const MS_PER_RUN = 200;
@@ -16,17 +19,35 @@ const EVENT_COUNT = 256;
 type Row = { tokens: number; duration: number; pixel: number; model: string };
 type Engine = { readonly name: string; readonly evaluate: (index: number) => unknown };
 
+type Case = {
+  readonly ours: string;
+  readonly theirs?: string;
+  /** The same in decimal.js, which our answers must equal. */
+  expected(row: Record<'tokens' | 'duration' | 'pixel', Decimal> & { model: string }): Decimal;
+};
+
 /** Strict CEL has no double × int and no ceil, and cel-js refuses to divide decimals: those cases are ours alone. */
-const CASES: readonly { readonly ours: string; readonly theirs: string | undefined }[] = [
-  { ours: 'tokens * duration * pixel', theirs: 'tokens * duration * pixel' },
+const CASES: readonly Case[] = [
+  {
+    ours: 'tokens * duration * pixel',
+    theirs: 'tokens * duration * pixel',
+    expected: ({ tokens, duration, pixel }) => tokens.times(duration).times(pixel),
+  },
   {
     ours: 'tokens * 2.0 + (model == "gpt" ? 1.0 : 0.0)',
     theirs: 'tokens * 2.0 + (model == "gpt" ? 1.0 : 0.0)',
+    expected: ({ tokens, model }) => tokens.times(2).plus(model === 'gpt' ? 1 : 0),
   },
-  { ours: 'duration <= 10 ? 0 : ceil(duration / 15) * 15', theirs: undefined },
-  { ours: 'tokens / 1000 * 0.002', theirs: undefined },
-  { ours: 'tokens / 7 + pixel', theirs: undefined },
+  {
+    ours: 'duration <= 10 ? 0 : ceil(duration / 15) * 15',
+    expected: ({ duration }) => (duration.lte(10) ? new Decimal(0) : duration.div(15).ceil().times(15)),
+  },
+  { ours: 'tokens / 1000 * 0.002', expected: ({ tokens }) => tokens.times('0.000002') },
+  { ours: 'tokens / 7', expected: ({ tokens }) => tokens.div(7) },
+  { ours: 'tokens / 7 + pixel', expected: ({ tokens, pixel }) => tokens.div(7).plus(pixel) },
 ];
+
+const MUST_PER_SECOND = 1e6;
 
 const rows: Row[] = Array.from({ length: EVENT_COUNT }, (_, index) => ({
   tokens: 100 + index * 37,
@@ -35,20 +56,35 @@ const rows: Row[] = Array.from({ length: EVENT_COUNT }, (_, index) => ({
   model: index % 3 === 0 ? 'gpt' : 'other',
 }));
 
-for (const { ours, theirs } of CASES) {
+for (const { ours, theirs, expected } of CASES) {
+  checkAnswers(ours, expected);
   const engines = [
     oursOn(ours),
     oursFromJson(ours),
     ...(theirs === undefined ? [] : [bufbuildOn(theirs), celJsOn(theirs)]),
   ];
   const rates = medianRates(engines);
-  console.log(`\n${ours}`);
+  say(`\n  ${ours}`);
   for (const [index, engine] of engines.entries()) {
     const rate = rates[index]!;
     const ratio = index === 0 ? '' : `   ours is ${(rates[0]! / rate).toFixed(1)} times as fast`;
-    console.log(
+    say(
       `  ${engine.name.padEnd(34)} ${(rate / 1e6).toFixed(2).padStart(6)} M/s ${(1e9 / rate).toFixed(0).padStart(6)} ns${ratio}`,
     );
+  }
+  const millions = `${fixed(rates[0]! / 1e6, 2)} M/s`;
+  claim(`P10 ${ours}`, millions, `${fixed(MUST_PER_SECOND / 1e6, 0)} M/s`, rates[0]! >= MUST_PER_SECOND);
+}
+
+function checkAnswers(expression: string, expected: Case['expected']): void {
+  const compiled = compileExpression(expression);
+  for (const row of rows) {
+    const { tokens, duration, pixel, model } = row;
+    const exact = { tokens: new Decimal(tokens), duration: new Decimal(duration), pixel: new Decimal(pixel), model };
+    const wanted = expected(exact).toDecimalPlaces(24).toFixed();
+    const { value, unusable } = compiled.evaluate(properties(JSON.stringify(row)));
+    const found = value === undefined ? unusable : decimalOf(value).toFixed();
+    check(found === wanted, `${expression} of ${JSON.stringify(row)} is ${wanted}, not ${found}`);
   }
 }
 

@@ -1,6 +1,6 @@
 /** A child process of a benchmark: makes the bodies first, then sends them; what it costs is nobody's but its own. */
 import { Agent, request } from 'node:http';
-import { bulkBodies } from './workload.ts';
+import { bulkBodies, type WorkloadOptions } from './workload.ts';
 
 export type Load = {
   url: string;
@@ -12,6 +12,7 @@ export type Load = {
   connections: number;
   /** Events per second; as fast as they are taken when absent. */
   rate?: number;
+  workload?: WorkloadOptions;
 };
 
 export type Loaded = { wall_ms: number; latencies_ms: number[] };
@@ -31,7 +32,7 @@ function told(): Promise<unknown> {
 }
 
 async function send(load: Load): Promise<Loaded> {
-  const bodies = [...bulkBodies(load.seed, load.total, load.size)];
+  const bodies = [...bulkBodies(load.seed, load.total, load.size, load.workload)];
   process.send!({ prepared: true });
   await told();
   const agent = new Agent({ keepAlive: true, maxSockets: load.connections });

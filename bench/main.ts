@@ -7,12 +7,17 @@ import { NODE_FLAGS } from './processes.ts';
 const BENCHMARKS: Record<string, { file: string; claim: string }> = {
   p1: { file: './p1-accept.ts', claim: 'durable bulk accepts against parsing the JSON alone' },
   p2: { file: './p2-whole-path.ts', claim: 'events per second and core, accepted to queryable' },
+  p2k: { file: './p2k-kafka.ts', claim: 'the same on Kafka, in processes of their own, without the broker' },
   p3: { file: './p3-raw-insert.ts', claim: 'the whole path against inserting the raw events' },
   p4: { file: './p4-freshness.ts', claim: 'from accepted to visible in usage, at half of saturation' },
   p5: { file: './p5-usage.ts', claim: 'a customer-month from buckets against raw rows with FINAL' },
   p6: { file: './p6-dedupe.ts', claim: 'what knowing every id costs' },
+  scale: { file: './scale.ts', claim: '50 million events, 10,000 customers, 50 meters: ingest, restart, audit, ask' },
   p10: { file: './expression.ts', claim: 'expressions per second and core, in exact decimals' },
 };
+
+/** Taken only when they are named. */
+const LONG = new Set(['scale', 'p2k']);
 
 const names = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
 const flags = process.argv.slice(2).filter((argument) => argument.startsWith('--'));
@@ -30,7 +35,7 @@ console.log(
 console.log(`load ${load.join(' ')}${Number(load[0]) > 1 ? ': other work is running, compare ratios only' : ''}`);
 
 let failed = 0;
-for (const name of names.length > 0 ? names : Object.keys(BENCHMARKS)) {
+for (const name of names.length > 0 ? names : Object.keys(BENCHMARKS).filter((one) => !LONG.has(one))) {
   const { file, claim } = BENCHMARKS[name]!;
   console.log(`\n${name}  ${claim}`);
   const began = performance.now();

@@ -19,14 +19,21 @@ export type Service = {
   post<T>(path: string, body: unknown): Promise<T>;
   /** Resolves when everything accepted is in the stores, and the merges that this left are done. */
   settled(): Promise<void>;
-  stop(): Promise<void>;
+  /** What it stored goes with it, unless it is to be kept for another start. */
+  stop(what?: { keep: boolean }): Promise<void>;
 };
+
+/** One that runs on embedded stores in a directory; the pids of the service, ClickHouse and Postgres. */
+export type EmbeddedService = Service & { readonly dir: string; readonly pids: readonly number[] };
 
 /** The flags with which `npm start` runs node. */
 export const NODE_FLAGS = ['--import', 'tsx', '--max-semi-space-size=64'];
 
-export async function startService(part: Part = 'whole', settings: Record<string, string> = {}): Promise<Service> {
-  const dir = mkdtempSync(join(tmpdir(), 'farthing-bench-'));
+export async function startService(
+  part: Part = 'whole',
+  settings: Record<string, string> = {},
+  dir = mkdtempSync(join(tmpdir(), 'farthing-bench-')),
+): Promise<EmbeddedService> {
   const child = fork(fileURLToPath(new URL('./serve.ts', import.meta.url)), [JSON.stringify({ part, dir, settings })], {
     execArgv: [...NODE_FLAGS, ...profiling()],
     serialization: 'advanced',
@@ -60,9 +67,11 @@ export async function startService(part: Part = 'whole', settings: Record<string
     }),
     post: (path, body) => post(ready, path, body),
     settled: () => settled(ask),
-    stop: async () => {
+    dir,
+    pids: [child.pid!, clickhouse, postgres],
+    stop: async ({ keep } = { keep: false }) => {
       const ended = new Promise((resolve) => child.once('exit', resolve));
-      await ask({ what: 'stop' });
+      await ask({ what: 'stop', keep });
       await ended;
     },
   };
@@ -74,12 +83,22 @@ function profiling(): string[] {
   return asked === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${asked.slice('--profile='.length)}`];
 }
 
+/** What a process needs of ours; everything else would be a setting that nobody meant. */
+export function bareEnvironment(): Record<string, string | undefined> {
+  const { PATH, HOME } = process.env;
+  return { PATH, HOME };
+}
+
 /** The stores start side by side, and are listed as they became ready. */
-function isPostgres(pid: number): boolean {
+export function isPostgres(pid: number): boolean {
   return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[0]!.includes('postgres');
 }
 
-async function post<T>({ url, api_key }: { url: string; api_key: string }, path: string, body: unknown): Promise<T> {
+export async function post<T>(
+  { url, api_key }: { url: string; api_key: string },
+  path: string,
+  body: unknown,
+): Promise<T> {
   const headers = { 'x-api-key': api_key, 'content-type': 'application/json' };
   const response = await fetch(`${url}/v1${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
   if (!response.ok) throw new Error(`POST ${path}: ${response.status} ${await response.text()}`);

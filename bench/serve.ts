@@ -7,6 +7,7 @@ import { rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
+import { auditUsage, type Difference } from '../actions/audit-usage.ts';
 import { buildApp } from '../api/app.ts';
 import type { Services } from '../api/services.ts';
 import { readConfig } from '../config.ts';
@@ -16,7 +17,7 @@ import { migrate } from '../sql/migrate.ts';
 import { bootstrap } from '../storage/bootstrap.ts';
 import { connectClickHouse } from '../storage/clickhouse.ts';
 import { startEmbedded } from '../storage/embedded/stack.ts';
-import { openEmbeddedLog } from '../storage/log/embedded.ts';
+import { openLog } from '../storage/log/open-log.ts';
 import { connectPostgres } from '../storage/postgres.ts';
 import { askUsage } from '../storage/usage/usage.ts';
 
@@ -28,7 +29,8 @@ type Asked =
   | { what: 'lag' }
   | { what: 'clickhouse_url' }
   | { what: 'usage'; meter_id: string; customer: string; start_us: number; end_us: number; times: number }
-  | { what: 'stop' };
+  | { what: 'audit'; meter_id: string }
+  | { what: 'stop'; keep: boolean };
 
 /** Everything; without the scheduler, whose audit would rightly object to rows that a benchmark made up; the entrance alone. */
 export type Part = 'whole' | 'unscheduled' | 'api';
@@ -68,9 +70,16 @@ async function answer(asked: Asked): Promise<unknown> {
       return clickhouseUrl();
     case 'usage':
       return usage(asked);
+    case 'audit': {
+      const found: Difference[] = [];
+      const report = await auditUsage(running.services, { meter_id: asked.meter_id }, (difference) =>
+        found.push(difference),
+      );
+      return { ...report, found: found.slice(0, 3) };
+    }
     case 'stop':
       await running.stop();
-      rmSync(dir, { recursive: true, force: true });
+      if (!asked.keep) rmSync(dir, { recursive: true, force: true });
       setImmediate(() => process.exit(0));
       return null;
   }
@@ -132,7 +141,7 @@ async function startParts() {
   const clickhouse = connectClickHouse(embedded.clickhouse_url);
   await migrate({ postgres, clickhouse }, {});
   const { api_key } = await bootstrap(postgres, { api_key: undefined, now: new Date() });
-  const log = await openEmbeddedLog(postgres, { partition_count: 1, append_timeout_ms: 5000 });
+  const log = await openLog(config, { postgres, logger });
   const services: Services = { postgres, clickhouse, log, config, logger, clock: () => new Date() };
   const options = { owner: 'bench', slice_events_max: config.SLICE_EVENTS_MAX, logger, clock: () => new Date() };
   const pipeline = part === 'unscheduled' ? await startPipeline(services, options) : undefined;

@@ -2,14 +2,19 @@
  * Counts the past for a new version of a meter: the raw events that stand before its barriers, one UTC day at a time. The
  * rows of a day carry one token, and how far the work is stands in the record of the version, so a back-fill that was broken
  * off goes on where it was. A day that was in hand then, longer ago than its token can be trusted, is rebuilt at the end, and
- * so is what corrections touched meanwhile.
+ * so is what corrections touched meanwhile. Events whose value the meter cannot use get their outcome here as well.
  */
-
+import { measure } from '../core/metering/compiled-meter.ts';
+import { matches } from '../core/metering/match.ts';
+import { BucketAggregator, type BucketRow } from '../core/metering/plan.ts';
+import { US_PER_DAY } from '../core/metering/timestamp.ts';
 import { isGateOpen } from '../storage/bucket-gate.ts';
 import { requestRebuild } from '../storage/bucket-rebuilds.ts';
 import { correctedSince } from '../storage/corrections.ts';
+import { eventPlaces } from '../storage/events/event-places.ts';
+import { rawEvents } from '../storage/events/raw-events.ts';
 import { EngineClock, tooLate, writeRows } from '../storage/events/rows.ts';
-import { usageBuckets } from '../storage/events/tables.ts';
+import { EVENT_OUTCOMES, type EventOutcome, usageBuckets } from '../storage/events/tables.ts';
 import {
   barriersOf,
   beginDay,
@@ -22,7 +27,7 @@ import {
   versionsToBackfill,
 } from '../storage/meter-versions.ts';
 import type { Database, Stores } from '../storage/stores.ts';
-import { type Counted, countedBy, daysWithEvents, recountDay } from '../storage/usage/recount.ts';
+import { type Counted, countedBy, daysWithEvents } from '../storage/usage/recount.ts';
 
 const WRITE_WITHIN_S = 60;
 
@@ -34,17 +39,32 @@ export async function backfillMeters(stores: Stores): Promise<number> {
   return settled;
 }
 
-/** One process at a time per version. */
 async function settle(stores: Stores, version: MeterVersion): Promise<boolean> {
-  return stores.postgres.transaction(async (transaction) => {
-    if (!(await lockBackfill(transaction, version))) return false;
-    if (version.definition === null) {
-      await settleVersion(transaction, version, 'stopped');
-      return true;
-    }
-    await countThePast(stores, version);
-    return makeLive(transaction, version);
+  if (version.definition !== null && !(await countThePast(stores, version))) return false;
+  const settled = await locked(stores, version, async (transaction) => {
+    // Another process may have done it since we looked.
+    const waiting = await versionsToBackfill(transaction, stores.log.partition_count);
+    if (!waiting.some(({ meter_id, version: n }) => meter_id === version.meter_id && n === version.version))
+      return false;
+    if (version.definition !== null) return makeLive(transaction, version);
+    await settleVersion(transaction, version, 'stopped');
+    return true;
   });
+  return settled ?? false;
+}
+
+/**
+ * One process at a time per version; undefined where another has it. What is done within asks nothing of the pool: who holds
+ * one connection and waits for a second may wait for ever when there are many of his kind.
+ */
+function locked<T>(
+  { postgres }: Stores,
+  version: MeterVersion,
+  work: (transaction: Database) => Promise<T>,
+): Promise<T | undefined> {
+  return postgres.transaction(async (transaction) =>
+    (await lockBackfill(transaction, version)) ? work(transaction) : undefined,
+  );
 }
 
 /** Live at once, unless rows are uncertain: then the rebuild that mends them makes it live. */
@@ -67,26 +87,84 @@ async function makeLive(transaction: Database, version: MeterVersion): Promise<b
   return false;
 }
 
-async function countThePast(stores: Stores, version: MeterVersion): Promise<void> {
+/** False where another process has the version in hand. */
+async function countThePast(stores: Stores, version: MeterVersion): Promise<boolean> {
   const counted = countedBy(version, await barriersOf(stores.postgres, version));
   const days = [...(await daysWithEvents(stores, counted)).keys()];
   const clock = new EngineClock();
   await clock.synchronise(stores.clickhouse);
   for (const [done, day] of days.entries()) {
     const progress = { day, done, days: days.length, trusted_s: WRITE_WITHIN_S };
-    if (await beginDay(stores.postgres, version, progress)) await writeDay(stores, { counted, clock, day });
-    await finishDay(stores.postgres, version, progress);
+    // On record before anything is written: a crash leaves the day in hand.
+    const isOurs = await locked(stores, version, (transaction) => beginDay(transaction, version, progress));
+    if (isOurs === undefined) return false;
+    const finished = await locked(stores, version, async (transaction) => {
+      const stillOurs = () => lockBackfill(transaction, version);
+      if (isOurs) await writeDay(stores, { counted, clock, day, stillOurs });
+      await finishDay(transaction, version, progress);
+      return true;
+    });
+    if (!finished) return false;
   }
+  return true;
 }
 
-async function writeDay(
-  stores: Stores,
-  { counted, clock, day }: { counted: Counted; clock: EngineClock; day: number },
-): Promise<void> {
-  const rows = await recountDay(stores, counted, { day });
+type DayInHand = { counted: Counted; clock: EngineClock; day: number; stillOurs(): Promise<boolean> };
+
+async function writeDay({ clickhouse }: Stores, { counted, clock, day, stillOurs }: DayInHand): Promise<void> {
+  const { rows, unusable } = await countDay({ clickhouse }, counted, day);
+  const outcomes = await outcomesOf({ clickhouse }, counted, { day, unusable });
+  // Counting may have taken long: a connection that was lost meanwhile has let another process begin.
+  if (!(await stillOurs())) throw new Error(`the back-fill of meter ${counted.meter_id} is not ours any more`);
   const deadline_s = clock.now_s() + WRITE_WITHIN_S;
-  const token = `backfill:${counted.meter_id}:${counted.version}:${day}`;
-  const target = usageBuckets(() => counted.version);
-  await writeRows(stores.clickhouse, target, { rows, fence: { token, deadline_s } });
+  const fence = { token: `backfill:${counted.meter_id}:${counted.version}:${day}`, deadline_s };
+  await writeRows(clickhouse, EVENT_OUTCOMES, { rows: outcomes, fence });
+  await writeRows(
+    clickhouse,
+    usageBuckets(() => counted.version),
+    { rows, fence },
+  );
   if (clock.now_s() >= deadline_s) throw tooLate('usage_buckets');
+}
+
+type OneStore = Pick<Stores, 'clickhouse'>;
+
+/** The rows of the day, and why events of it cannot be used, by their ids. */
+async function countDay(
+  { clickhouse }: OneStore,
+  counted: Counted,
+  day: number,
+): Promise<{ rows: BucketRow[]; unusable: Map<string, string> }> {
+  const { meter, before, tenant_id, environment_id } = counted;
+  const { start_us, end_us } = boundsOf(day);
+  const aggregator = new BucketAggregator();
+  const unusable = new Map<string, string>();
+  const wanted = { tenant_id, environment_id, event_name: meter.event_name, before };
+  for await (const event of rawEvents(clickhouse, { ...wanted, ranges: [[start_us, end_us]] })) {
+    if (!matches(meter, event.properties)) continue;
+    const contribution = measure(meter, event);
+    if (contribution.unusable === undefined) aggregator.add(counted, meter, contribution);
+    else unusable.set(event.event_id, contribution.unusable);
+  }
+  return { rows: aggregator.drain(), unusable };
+}
+
+/** As the pipeline writes them for events that come later; what a correction has put into this day has its own record. */
+async function outcomesOf(
+  { clickhouse }: OneStore,
+  { meter, meter_id, tenant_id, environment_id }: Counted,
+  { day, unusable }: { day: number; unusable: ReadonlyMap<string, string> },
+): Promise<EventOutcome[]> {
+  if (unusable.size === 0) return [];
+  const outcomes: EventOutcome[] = [];
+  const scope = { tenant_id, environment_id };
+  for await (const place of eventPlaces(clickhouse, { ...scope, event_name: meter.event_name, ...boundsOf(day) })) {
+    const reason = unusable.get(place.event_id);
+    if (reason !== undefined) outcomes.push({ ...scope, ...place, outcome: 'unusable', meter_id, reason, body: '' });
+  }
+  return outcomes;
+}
+
+function boundsOf(day: number): { start_us: number; end_us: number } {
+  return { start_us: day * US_PER_DAY, end_us: (day + 1) * US_PER_DAY };
 }

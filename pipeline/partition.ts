@@ -165,6 +165,8 @@ export class Partition {
   async write(slice: PreparedSlice): Promise<void> {
     const deadline_s = this.#clock.now_s() + WRITE_WITHIN_S;
     const plan = await planSlice(this.#stores.postgres, this.#state, { ...slice, write_until: deadline_s });
+    const letters = [...slice.outcomes, ...slice.poisoned].filter(({ outcome }) => outcome === 'dead_letter');
+    if (letters.length > 0) await this.#stores.log.tellDeadLetters?.(letters);
     if (plan.age_s < TOKENS_TRUSTED_S) await this.#writeOnce(slice, deadline_s);
     else await this.#writeLate(slice, plan, deadline_s);
     this.#next = slice.to;

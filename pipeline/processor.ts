@@ -117,6 +117,9 @@ class Processor implements PartitionHandler {
   }
 }
 
+/** A slice is in memory several times over: as bytes, as text, as rows on their way. */
+const SLICE_BYTES_MAX = 64 * 1024 * 1024;
+
 /** Slices in order: first what a crash left, with its own bounds; a control message stands alone. */
 export function cut(
   records: readonly LogRecord[],
@@ -131,15 +134,19 @@ export function cut(
   }
   let slice: LogRecord[] = [];
   let events = 0;
+  let bytes = 0;
   const close = () => {
     if (slice.length > 0) slices.push(slice);
     slice = [];
     events = 0;
+    bytes = 0;
   };
   for (const record of rest) {
-    if (record.kind === 'control' || events + record.event_count > eventsMax) close();
+    const isFull = events + record.event_count > eventsMax || bytes + record.body.length > SLICE_BYTES_MAX;
+    if (record.kind === 'control' || isFull) close();
     slice.push(record);
     events += record.event_count;
+    bytes += record.body.length;
     if (record.kind === 'control') close();
   }
   close();

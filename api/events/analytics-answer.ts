@@ -88,6 +88,7 @@ export const AnalyticsAnswer = z
     custom_analytics: z.array(z.never()),
     start_time: z.string(),
     end_time: z.string(),
+    as_of: z.string().meta({ description: 'Every event that was accepted before this instant is counted.' }),
   })
   .meta({ id: 'GetUsageAnalyticsResponse' });
 
@@ -101,7 +102,7 @@ export function checkedExpand(paths: readonly string[] | null | undefined): read
 
 export async function showAnalytics(
   rows: readonly AnalyticsRow[],
-  asked: { expand: readonly string[]; start_us: number; end_us: number },
+  asked: { expand: readonly string[]; start_us: number; end_us: number; as_of: string },
   context: Context,
 ) {
   const parts = await partsOf(rows, asked.expand, context);
@@ -114,6 +115,7 @@ export async function showAnalytics(
     custom_analytics: [],
     start_time: formatTimestamp(asked.start_us),
     end_time: formatTimestamp(asked.end_us),
+    as_of: asked.as_of,
   };
 }
 

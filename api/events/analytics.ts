@@ -54,7 +54,7 @@ export async function answerAnalytics(body: z.output<typeof GetUsageAnalyticsReq
     ...(body.external_customer_ids ?? []),
     ...(body.external_customer_id ? [body.external_customer_id] : []),
   ];
-  const rows = await usageAnalytics(context.services, context.scope, {
+  const { rows, as_of } = await usageAnalytics(context.services, context.scope, {
     external_customer_ids: named.length > 0 ? [...new Set(named)] : null,
     feature_ids: listed(body.feature_ids),
     meter_ids: listed(body.meter_ids),
@@ -66,7 +66,7 @@ export async function answerAnalytics(body: z.output<typeof GetUsageAnalyticsReq
     ...range,
     now: context.now,
   });
-  return showAnalytics(rows, { expand, ...range }, context);
+  return showAnalytics(rows, { expand, as_of, ...range }, context);
 }
 
 /** An empty list says as little as none: clients send it for a filter that is not set. */

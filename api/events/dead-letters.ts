@@ -6,6 +6,7 @@ import { formatTimestamp } from '../../core/metering/timestamp.ts';
 import { countDeadLetters, findDeadLetters } from '../../storage/events/dead-letters.ts';
 import { Pagination } from '../list.ts';
 import { type Route, route } from '../route.ts';
+import { eventMetrics } from './metrics.ts';
 
 const tag = 'Events';
 
@@ -84,7 +85,9 @@ export const deadLetterRoutes: Route[] = [
     async handle({ body }, { services, scope, principal, now }) {
       if ((body.ids === undefined) === (body.all !== true)) throw invalid('ids', 'either ids or all must be given');
       const asked = { ids: body.ids ?? null, user_id: principal.user_id, now };
-      return { verdicts: await replayDeadLetters(services, scope, asked) };
+      const verdicts = await replayDeadLetters(services, scope, asked);
+      eventMetrics.replays(verdicts);
+      return { verdicts };
     },
   }),
 ];

@@ -27,7 +27,9 @@ const DebugTracker = z
     customer_lookup: z.object({ ...step, customer: CustomerAnswer.nullable() }),
     meter_matching: z.object({
       ...step,
-      matched_meters: z.array(z.object({ meter_id: z.string(), event_name: z.string(), meter: MeterAnswer })),
+      matched_meters: z
+        .array(z.object({ meter_id: z.string(), event_name: z.string(), meter: MeterAnswer, value: z.string() }))
+        .meta({ description: 'Meters that count the event, and what it comes to in each.' }),
       refused_meters: z
         .array(z.object({ meter_id: z.string(), key: z.string(), accepted: z.array(z.string()), why: z.string() }))
         .meta({ description: 'Meters of this event name, and the filter of each that refused the event.' }),
@@ -217,7 +219,12 @@ function trackerOf(trace: EventTrace, event: FoundEvent) {
     customer_lookup: { ...step('customer_lookup', false), customer: trace.customer },
     meter_matching: {
       ...step('meter_lookup', false),
-      matched_meters: trace.matched.map(({ meter }) => ({ meter_id: meter.id, event_name: meter.event_name, meter })),
+      matched_meters: trace.matched.map(({ meter, quantity }) => ({
+        meter_id: meter.id,
+        event_name: meter.event_name,
+        meter,
+        value: quantity,
+      })),
       refused_meters: trace.refused.map(({ meter, ...refusal }) => ({ meter_id: meter.id, ...refusal })),
       unusable_meters: trace.unusable.map(({ meter, reason }) => ({ meter_id: meter.id, reason })),
     },

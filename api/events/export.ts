@@ -47,7 +47,12 @@ async function send(records: AsyncGenerator<ExportedUsage>, query: ExportQuery, 
   // Whatever goes wrong before the first record is still an answer with a status.
   const first = await records.next();
   const lines = Readable.from(linesOf(first, records, query));
-  const csv = stringify({ header: true, columns: columnsOf(query), record_delimiter: '\r\n' });
+  const csv = stringify({
+    header: true,
+    columns: columnsOf(query),
+    record_delimiter: '\r\n',
+    quoted_match: OTHER_DELIMITERS,
+  });
   const zips = request.acceptsEncodings('gzip') === 'gzip';
   response.status(200).type('text/csv; charset=utf-8').vary('Accept-Encoding');
   response.set('Content-Disposition', 'attachment; filename="usage.csv"');
@@ -62,6 +67,9 @@ async function send(records: AsyncGenerator<ExportedUsage>, query: ExportQuery, 
     else log.error({ err: error }, 'an export failed on the way');
   }
 }
+
+/** Where spreadsheets cut at these, what follows one would begin a cell, and could be a formula. */
+const OTHER_DELIMITERS = /[;\t|]/;
 
 function columnsOf({ metadata_columns = [] }: ExportQuery): string[] {
   return [

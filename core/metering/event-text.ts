@@ -12,9 +12,9 @@ import { invalid } from '../error.ts';
 import {
   EVENT_END,
   fieldMark,
+  Marks,
   MEMBERS_END,
   MEMBERS_START,
-  Marks,
   markEvent,
   markedString,
   markMembers,

@@ -3,19 +3,44 @@
  * to follows from the number of partitions, so all ranges change at once, and the hand-over is a drained one: producers and
  * workers are stopped, everything in the log is in the stores, and then the log gets its new partitions. An id that comes
  * again afterwards meets its owner in `event_identities`, which knows shards and no partitions.
+ *
+ * The number in use changes in one transaction of Postgres, and last. Whatever ends us before that leaves the old number in
+ * use, and a topic of Kafka that takes no events until we are run again.
  */
 import { notAllowed } from '../../core/error.ts';
 import type { Database, Stores } from '../stores.ts';
+import { KafkaLog } from './kafka.ts';
+import { changeLayout } from './kafka-layout.ts';
+import type { EventLog } from './log.ts';
 
-/** Makes the partitions themselves; the embedded log and Kafka differ only here. */
-export type AddPartitions = (transaction: Database, to: number) => Promise<void>;
+/** What differs between the logs. */
+type Way = {
+  /** Makes the partitions where Postgres does not hold them; resolves when nobody appends by the old number any more. */
+  make(to: number): Promise<void>;
+  /** Keeps those out, until the commit, who append through Postgres. */
+  hold(transaction: Database): Promise<void>;
+  checkNobodyReads(database: Database): Promise<void>;
+  /** From the commit on the new number is in use. */
+  use(transaction: Database, to: number): Promise<void>;
+};
 
-export async function growLog(stores: Pick<Stores, 'postgres' | 'log'>, to: number, add: AddPartitions): Promise<void> {
-  const from = stores.log.partition_count;
+export async function growLog(stores: Pick<Stores, 'postgres' | 'log'>, to: number): Promise<void> {
+  const { postgres, log } = stores;
+  const from = log.partition_count;
   if (to <= from) throw notAllowed(`the log has ${from} partitions; partitions can only be added`);
-  await stores.postgres.transaction(async (transaction) => {
-    await checkDrained(stores, transaction);
-    await add(transaction, to);
+  const way = wayOf(log);
+  const check = async (database: Database) => {
+    await way.checkNobodyReads(database);
+    await checkDrained(log, database);
+  };
+  await check(postgres);
+  await way.make(to);
+  await postgres.transaction(async (transaction) => {
+    // Nobody takes a partition from here to the commit, so whom the check does not see takes it by the new number.
+    await transaction.raw(`lock table slices in exclusive mode`);
+    await way.hold(transaction);
+    await check(transaction);
+    await way.use(transaction, to);
     // Everything that is counted is counted on the new partitions from their first record on.
     await transaction.raw(
       `insert into meter_barriers (meter_id, version, partition, from_offset)
@@ -25,33 +50,50 @@ export async function growLog(stores: Pick<Stores, 'postgres' | 'log'>, to: numb
   });
 }
 
-export async function addEmbeddedPartitions(transaction: Database, to: number): Promise<void> {
-  await transaction.raw(`lock table log_partitions in exclusive mode`);
-  await transaction.raw(
-    `insert into log_partitions (partition) select generate_series(0, ? - 1) on conflict do nothing`,
-    [to],
-  );
+function wayOf(log: EventLog): Way {
+  if (!(log instanceof KafkaLog)) return embeddedWay;
+  return {
+    make: (to) => log.addPartitions(to),
+    hold: async () => {},
+    checkNobodyReads: () => log.checkNobodyReads(),
+    use: changeLayout,
+  };
 }
 
-async function checkDrained({ log }: Pick<Stores, 'log'>, transaction: Database): Promise<void> {
-  const waiting = (await log.lag()).filter((partition) => partition.unprocessed_records > 0);
-  if (waiting.length > 0) {
-    const list = waiting
-      .map(({ partition, unprocessed_records }) => `${partition} (${unprocessed_records})`)
-      .join(', ');
-    throw notAllowed(`the log is not drained: records wait in partitions ${list}; let the pipeline finish first`);
-  }
-  const { rows } = await transaction.raw(
-    `select (select count(*) from log_outbox)::int as messages,
-            (select count(*) from slices where phase <> 'idle')::int as slices,
-            (select count(*) from log_consumers where seen_until > now())::int as workers,
-            (select count(*) from meter_versions v where v.state = 'announced')::int as announced`,
+const embeddedWay: Way = {
+  make: async () => {},
+  hold: async (transaction) => void (await transaction.raw(`lock table log_partitions in exclusive mode`)),
+  async checkNobodyReads(database) {
+    const { rows } = await database.raw(
+      `select count(*)::int as workers from log_consumers where seen_until > clock_timestamp()`,
+    );
+    if (rows[0].workers > 0)
+      throw notAllowed(`${rows[0].workers} workers still run: stop every API and pipeline process first`);
+  },
+  async use(transaction, to) {
+    await transaction.raw(
+      `insert into log_partitions (partition) select generate_series(0, ? - 1) on conflict do nothing`,
+      [to],
+    );
+  },
+};
+
+/** The stores decide, not what was committed to the log: a commit may be lost, or be forgotten while nobody reads. */
+async function checkDrained(log: EventLog, database: Database): Promise<void> {
+  const { rows: slices } = await database.raw(`select partition, next_offset, phase from slices`);
+  const stored = new Map(
+    (slices as { partition: number; next_offset: string }[]).map((slice) => [
+      slice.partition,
+      BigInt(slice.next_offset),
+    ]),
   );
-  const [open] = rows as { messages: number; slices: number; workers: number; announced: number }[];
-  if (open!.workers > 0) throw notAllowed('workers still run: stop every API and pipeline process first');
-  if (open!.messages + open!.slices + open!.announced > 0) {
+  const waiting = (await log.lag()).filter(({ partition, end_offset }) => (stored.get(partition) ?? 0n) < end_offset);
+  if (waiting.length > 0) {
+    const list = waiting.map(({ partition }) => partition).join(', ');
     throw notAllowed(
-      'a slice or a change of a meter is on its way: start the pipeline, let it finish, and stop it again',
+      `the log is not drained: records wait in partitions ${list}; stop the APIs and let the pipeline finish first`,
     );
   }
+  if (slices.some(({ phase }: { phase: string }) => phase !== 'idle'))
+    throw notAllowed('a slice is on its way: start the pipeline, let it finish, and stop it again');
 }

@@ -1,6 +1,6 @@
 /** What the log asks the Kafka cluster besides records: that its topic exists, where each partition begins and ends, and how far the group is. */
 import type { Admin, ITopicConfig, Kafka } from 'kafkajs';
-import { notAllowed, unavailable } from '../../core/error.ts';
+import { type FarthingError, notAllowed, unavailable } from '../../core/error.ts';
 import type { PartitionLag } from './log.ts';
 
 export type TopicWanted = {
@@ -46,11 +46,15 @@ export class KafkaAdmin {
       .sort((a, b) => a.partition - b.partition);
   }
 
-  async lag(topic: string, groupId: string): Promise<PartitionLag[]> {
+  async lag(
+    topic: string,
+    { groupId, partition_count }: { groupId: string; partition_count: number },
+  ): Promise<PartitionLag[]> {
     // The commits first: what is committed meanwhile makes the distance look longer than it is, never shorter.
     const [group] = await this.#ask((admin) => admin.fetchOffsets({ groupId, topics: [topic] }));
     const committed = new Map(group!.partitions.map(({ partition, offset }) => [partition, BigInt(offset)]));
-    const distances = (await this.bounds(topic)).map(({ partition, low, end }) => {
+    const bounds = (await this.bounds(topic)).filter(({ partition }) => partition < partition_count);
+    const distances = bounds.map(({ partition, low, end }) => {
       const offset = committed.get(partition) ?? -1n;
       return { partition, end_offset: end, committed_offset: offset < 0n ? low : offset };
     });
@@ -63,16 +67,27 @@ export class KafkaAdmin {
     }));
   }
 
-  /** More partitions for a topic that nobody of the group reads meanwhile. */
-  async addPartitions(topic: string, groupId: string, count: number): Promise<void> {
+  /** How many consumers the group has. */
+  async members(groupId: string): Promise<number> {
     const { groups } = await this.#ask((admin) => admin.describeGroups([groupId]));
-    if (groups.some(({ members }) => members.length > 0))
-      throw notAllowed('workers still run: stop every API and pipeline process first');
-    await this.#ask((admin) => admin.createPartitions({ topicPartitions: [{ topic, count }] }));
+    return groups.reduce((sum, { members }) => sum + members.length, 0);
   }
 
-  async ping(topic: string): Promise<void> {
-    await this.#ask((admin) => admin.fetchTopicMetadata({ topics: [topic] }));
+  /** An earlier try may have made them. */
+  async addPartitions(topic: string, count: number): Promise<void> {
+    const made = await this.#partitionsOf(topic);
+    if (made > count) throw notAllowed(`the topic ${topic} has ${made} partitions already`);
+    if (made < count) await this.#ask((admin) => admin.createPartitions({ topicPartitions: [{ topic, count }] }));
+  }
+
+  async ping(topic: string, partitionCount: number): Promise<void> {
+    const made = await this.#partitionsOf(topic);
+    if (made !== partitionCount) throw otherCount(partitionCount, made);
+  }
+
+  async #partitionsOf(topic: string): Promise<number> {
+    const { topics } = await this.#ask((admin) => admin.fetchTopicMetadata({ topics: [topic] }));
+    return topics[0]?.partitions.length ?? 0;
   }
 
   async close(): Promise<void> {
@@ -121,8 +136,11 @@ export class KafkaAdmin {
     try {
       return await question(await connecting);
     } catch (error) {
-      if (this.#admin === connecting) this.#admin = null;
-      connecting.then((admin) => admin.disconnect()).catch(() => {});
+      // Left by the first of those who asked it: each call would wait for its open requests with a listener of its own.
+      if (this.#admin === connecting) {
+        this.#admin = null;
+        connecting.then((admin) => admin.disconnect()).catch(() => {});
+      }
       throw unavailable('the event log', error);
     }
   }
@@ -143,6 +161,13 @@ export class KafkaAdmin {
       clearTimeout(timer);
     }
   }
+}
+
+/** A topic with more partitions than are in use takes no events, so that none goes where it is not looked for (grow.ts). */
+export function otherCount(used: number, made: number): FarthingError {
+  return unavailable(
+    `the event log (its topic has ${made} partitions, ${used} are in use: finish with npm run partitions)`,
+  );
 }
 
 function topicConfig({ topic, partition_count, replication, retention_hours }: TopicWanted): ITopicConfig {

@@ -9,6 +9,7 @@
  */
 import type { IHeaders, Kafka, Message, Producer, RecordMetadata } from 'kafkajs';
 import { FarthingError, unavailable } from '../../core/error.ts';
+import { otherCount } from './kafka-admin.ts';
 import type { LogEntry } from './log.ts';
 
 export type AppenderOptions = {
@@ -16,6 +17,8 @@ export type AppenderOptions = {
   readonly partition_count: number;
   readonly append_timeout_ms: number;
   readonly queued_bytes_max?: number;
+  /** The topic has another number of partitions than we spread ids over. */
+  otherCountSeen(): void;
   /** A client whose requests are given up after this bound. */
   client(request_timeout_ms: number): Kafka;
 };
@@ -27,6 +30,8 @@ const GROUP_BYTES_MAX = 16 * 1024 * 1024;
 /** kafkajs copies the messages of a partition for each that it adds: a thousand cost nothing, a hundred thousand minutes. */
 const GROUP_MESSAGES_MAX = 2_000;
 const SENDS_IN_FLIGHT = 4;
+/** A send is preceded by a look at the topic that is not older than this. */
+export const COUNT_SEEN_WITHIN_MS = 3_000;
 /** So many failures in a row, and the client starts anew: its view of the cluster may be beyond repair. */
 const FAILURES_BEFORE_RENEWAL = 5;
 
@@ -172,18 +177,19 @@ export class KafkaAppender {
     const durable = new Set<Item>();
     try {
       const producer = await this.#connected();
-      const messages = items.map(({ entry }) => messageOf(entry));
+      const messages = items.map(({ entry }) => messageOf(entry, this.#options.partition_count));
       const answers = await producer.sendBatch({
         acks: -1,
-        timeout: this.#requestTimeout(),
+        timeout: this.request_timeout_ms,
         topicMessages: [{ topic: this.#options.topic, messages }],
       });
       const acknowledged = new Set(answers.filter(isAcknowledged).map(({ partition }) => partition));
       for (const item of items) if (acknowledged.has(item.entry.partition)) durable.add(item);
       this.#failures = 0;
-    } catch {
+    } catch (error) {
+      if (error instanceof FarthingError) this.#refuse(items, error);
       // Tried again until the callers have gone; kafkajs has told the logger why.
-      if (++this.#failures >= FAILURES_BEFORE_RENEWAL) this.#renew();
+      else if (++this.#failures >= FAILURES_BEFORE_RENEWAL) this.#renew();
     }
     for (const { append } of durable) if (--append.missing === 0) append.settle();
     return durable;
@@ -197,10 +203,16 @@ export class KafkaAppender {
   }
 
   async #connect(): Promise<Producer> {
-    const producer = this.#options.client(this.#requestTimeout()).producer({
+    const { client, partition_count } = this.#options;
+    const producer = client(this.request_timeout_ms).producer({
       idempotent: false,
       allowAutoTopicCreation: false,
-      createPartitioner: () => (choice) => choice.message.partition!,
+      metadataMaxAge: COUNT_SEEN_WITHIN_MS,
+      createPartitioner: () => (choice) => {
+        const { length } = choice.partitionMetadata;
+        if (length !== partition_count) throw otherCount(partition_count, length);
+        return choice.message.partition!;
+      },
       retry: { retries: 0, initialRetryTime: 50, maxRetryTime: 500 },
     });
     try {
@@ -219,7 +231,13 @@ export class KafkaAppender {
     old?.then((producer) => producer.disconnect()).catch(() => {});
   }
 
-  #requestTimeout(): number {
+  /** Nothing of these was sent, and nothing will be. */
+  #refuse(items: readonly Item[], error: FarthingError): void {
+    for (const { append } of items) append.settle(error);
+    this.#options.otherCountSeen();
+  }
+
+  get request_timeout_ms(): number {
     return Math.max(1_000, this.#options.append_timeout_ms);
   }
 }
@@ -248,13 +266,14 @@ function without(items: readonly Item[], gone: ReadonlySet<Item>): Item[] {
 }
 
 /** One message per entry: the bytes as they came are the value, the rest stands in headers. */
-function messageOf(entry: LogEntry): Message {
+function messageOf(entry: LogEntry, partition_count: number): Message {
   const headers: IHeaders = {
     kind: entry.kind,
     tenant_id: entry.tenant_id,
     environment_id: entry.environment_id,
     received_at_us: String(entry.received_at_us),
     event_count: String(entry.event_count),
+    partitions: String(partition_count),
   };
   if (entry.made_ids !== null) headers.made_ids = JSON.stringify(entry.made_ids);
   return { partition: entry.partition, key: null, value: entry.body, headers };

@@ -5,8 +5,8 @@
  */
 import { AssignerProtocol, type PartitionAssigner } from 'kafkajs';
 
-/** `held` answers what this member reads now: it tells the leader of the group when it joins. */
-export function keepingAssigner(held: () => readonly number[]): PartitionAssigner {
+/** `held` answers what this member reads now: it tells the leader of the group when it joins. `count` are in use (grow.ts). */
+export function keepingAssigner(held: () => readonly number[], count: number): PartitionAssigner {
   return ({ cluster }) => ({
     name: 'FarthingKeepingAssigner',
     version: 0,
@@ -16,7 +16,8 @@ export function keepingAssigner(held: () => readonly number[]): PartitionAssigne
     },
     async assign({ members, topics }) {
       const [topic] = topics as readonly string[];
-      const partitions = cluster.findTopicPartitionMetadata(topic!).map(({ partitionId }) => partitionId);
+      const made = cluster.findTopicPartitionMetadata(topic!).map(({ partitionId }) => partitionId);
+      const partitions = made.filter((partition) => partition < count);
       const claims = new Map(members.map(({ memberId, memberMetadata }) => [memberId, claimOf(memberMetadata)]));
       return [...shares(partitions, claims)].map(([memberId, share]) => ({
         memberId,

@@ -1,10 +1,20 @@
 /**
- * How we speak to Kafka: addresses, security, time limits, and two things that kafkajs 2.2.4 needs from us. Its idle
- * connections wake a thousand times a second, which `guardIdleConnections` stops; and its own retries hide what they do,
- * so they are short here, and whoever sends or reads decides itself what to do next.
+ * How we speak to Kafka: addresses, security, time limits, and three things that kafkajs 2.2.4 needs from us. Its idle
+ * connections wake a thousand times a second, which `guardIdleConnections` stops; it leaves listeners on sockets that are
+ * gone, which `openSocket` prevents; and its own retries hide what they do, so they are short here, and whoever sends or
+ * reads decides itself what to do next.
  */
 import { createRequire } from 'node:module';
-import { Kafka, type KafkaConfig, type LogEntry as KafkaLogLine, logLevel, type SASLOptions } from 'kafkajs';
+import net from 'node:net';
+import tls from 'node:tls';
+import {
+  type ISocketFactory,
+  Kafka,
+  type KafkaConfig,
+  type LogEntry as KafkaLogLine,
+  logLevel,
+  type SASLOptions,
+} from 'kafkajs';
 import type { Logger } from 'pino';
 
 export type KafkaConnection = {
@@ -16,6 +26,8 @@ export type KafkaConnection = {
   readonly logger?: Logger | undefined;
 };
 
+const KEEP_ALIVE_DELAY_MS = 60_000;
+
 export type SaslMechanism = 'plain' | 'scram-sha-256' | 'scram-sha-512';
 
 export function kafkaClient(connection: KafkaConnection, options: Partial<KafkaConfig> = {}): Kafka {
@@ -25,6 +37,7 @@ export function kafkaClient(connection: KafkaConnection, options: Partial<KafkaC
     brokers: [...connection.brokers],
     ssl: connection.ssl ?? false,
     ...(sasl ? { sasl: { ...sasl } as SASLOptions } : {}),
+    socketFactory: openSocket,
     connectionTimeout: 3_000,
     authenticationTimeout: 5_000,
     // Left to itself kafkajs waits up to half a minute before it looks again whether a broker is back.
@@ -34,6 +47,21 @@ export function kafkaClient(connection: KafkaConnection, options: Partial<KafkaC
     ...options,
   });
 }
+
+/**
+ * While a broker is away kafkajs closes the same dead connection again and again, and each time takes the reference from
+ * its socket. Node remembers that for the moment at which the socket connects, which never comes: one listener each.
+ */
+export const openSocket: ISocketFactory = ({ host, port, ssl, onConnect }) => {
+  // The name by which a certificate is asked for; an address is none.
+  const servername = net.isIP(host) ? {} : { servername: host };
+  const socket = ssl
+    ? tls.connect({ host, port, ...servername, ...ssl }, onConnect)
+    : net.connect({ host, port }, onConnect);
+  const unref = socket.unref.bind(socket);
+  socket.unref = () => (socket.destroyed ? socket : unref());
+  return socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
+};
 
 /** kafkajs cries "error" at every retry; what is really lost is thrown, so its words are one step quieter here. */
 function say(logger: Logger, { level, namespace, log: { message, timestamp: _, ...facts } }: KafkaLogLine): void {

@@ -16,6 +16,7 @@ import type { LogRecord, PartitionHandler } from './log.ts';
 
 export type KafkaConsumerOptions = {
   readonly topic: string;
+  readonly partition_count: number;
   readonly group_id: string;
   readonly session_timeout_ms: number;
   /** A trickle of records is gathered this long before it is handed on. */
@@ -24,6 +25,8 @@ export type KafkaConsumerOptions = {
   readonly logger: Logger | undefined;
   client(): Kafka;
   bounds(): Promise<readonly PartitionBounds[]>;
+  /** Rejects when partitions were added since this process began. */
+  checkLayout(): Promise<void>;
   /** The consumer has failed again and again: a new process may do better. */
   onFatal(error: Error): void;
 };
@@ -62,13 +65,13 @@ export class KafkaConsumer {
   }
 
   async start(): Promise<void> {
-    const { topic, group_id, session_timeout_ms, linger_ms, batch_bytes_max } = this.#options;
+    const { topic, partition_count, group_id, session_timeout_ms, linger_ms, batch_bytes_max } = this.#options;
     const consumer = this.#options.client().consumer({
       groupId: group_id,
       sessionTimeout: session_timeout_ms,
       heartbeatInterval: Math.floor(session_timeout_ms / 6),
       rebalanceTimeout: 2 * session_timeout_ms,
-      partitionAssigners: [keepingAssigner(() => [...this.#held.keys()])],
+      partitionAssigners: [keepingAssigner(() => [...this.#held.keys()], partition_count)],
       allowAutoTopicCreation: false,
       minBytes: linger_ms > 0 ? FETCH_BYTES_MIN : 1,
       maxWaitTimeInMs: Math.max(10, linger_ms),
@@ -206,6 +209,8 @@ export class KafkaConsumer {
             continue;
           }
           held.next_offset = await this.#handler.assigned(held.partition);
+          // Behind it: who adds partitions keeps others from taking one before it looks whether somebody has (grow.ts).
+          await this.#options.checkLayout();
           await this.#checkBounds(held);
           this.#commitLater(held);
           assigned = true;
@@ -285,12 +290,26 @@ export class KafkaConsumer {
   #arrived({ batch, isRunning }: EachBatchPayload): void {
     const held = this.#held.get(batch.partition);
     if (!held?.take || !isRunning()) return;
-    const records = batch.messages.map((message) => recordOf(batch.partition, message));
-    const next = records.filter((record) => record.offset >= held.next_offset);
-    if (next.length === 0) return this.#fetchFrom(held);
+    const messages = batch.messages.filter(({ offset }) => BigInt(offset) >= held.next_offset);
+    if (messages.length === 0) return this.#fetchFrom(held);
     this.#pause(batch.partition);
+    const stray = messages.find((message) => !this.#isSpreadAsOurs(message));
+    if (stray) return held.fail!(this.#strayError(batch.partition, stray));
+    const next = messages.map((message) => recordOf(batch.partition, message));
     if (next[0]!.offset === held.next_offset) return held.take(next);
     held.fail!(new Error(`partition ${batch.partition}: asked for offset ${held.next_offset}, got ${next[0]!.offset}`));
+  }
+
+  /** Spread over another number of partitions, an id would be looked for on the wrong one, and could count twice. */
+  #isSpreadAsOurs({ headers }: KafkaMessage): boolean {
+    const count = headers?.partitions?.toString();
+    return count === undefined || Number(count) === this.#options.partition_count;
+  }
+
+  #strayError(partition: number, { offset, headers }: KafkaMessage): Error {
+    return new Error(
+      `partition ${partition}: the record at offset ${offset} was spread over ${String(headers!.partitions)} partitions, but ${this.#options.partition_count} are in use (docs/operations.md)`,
+    );
   }
 
   async #handOver(held: Held, records: LogRecord[]): Promise<void> {

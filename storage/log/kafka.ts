@@ -2,12 +2,14 @@
  * The event log on Apache Kafka: one topic, made by us, one message per record, acknowledged by all in-sync replicas. The
  * stores decide where a partition is read from; Kafka is a log and not the archive (ARCHITECTURE.md, "The log").
  */
-import { unavailable } from '../../core/error.ts';
+import { notAllowed, unavailable } from '../../core/error.ts';
 import { KafkaAdmin } from './kafka-admin.ts';
-import { KafkaAppender } from './kafka-appender.ts';
+import { COUNT_SEEN_WITHIN_MS, KafkaAppender } from './kafka-appender.ts';
 import { type KafkaConnection, kafkaClient } from './kafka-client.ts';
 import { KafkaConsumer } from './kafka-consumer.ts';
-import type { EventLog, LogConsumer, LogEntry, PartitionHandler, PartitionLag } from './log.ts';
+import { KafkaDeadLetters } from './kafka-dead-letters.ts';
+import type { LogLayout } from './kafka-layout.ts';
+import type { DeadLetter, EventLog, LogConsumer, LogEntry, PartitionHandler, PartitionLag } from './log.ts';
 
 export type KafkaLogOptions = KafkaConnection & {
   readonly topic_prefix: string;
@@ -15,6 +17,9 @@ export type KafkaLogOptions = KafkaConnection & {
   readonly partition_count: number;
   readonly replication: number;
   readonly retention_hours: number;
+  /** `<topic_prefix>.dead-letters` when absent. */
+  readonly dead_letter_topic?: string;
+  readonly dead_letter_retention_hours?: number;
   readonly append_timeout_ms: number;
   readonly queued_bytes_max?: number;
   readonly linger_ms?: number;
@@ -24,6 +29,8 @@ export type KafkaLogOptions = KafkaConnection & {
   readonly session_timeout_ms?: number;
   /** How long the first start waits for Kafka. */
   readonly open_timeout_ms?: number;
+  /** Says how many partitions of the topic are in use; all of them when absent. */
+  readonly layout?: LogLayout;
   readonly onFatal?: (error: Error) => void;
 };
 
@@ -39,12 +46,15 @@ export async function openKafkaLog(options: KafkaLogOptions): Promise<KafkaLog> 
   const wanted = { topic: topicOf(options), partition_count, replication, retention_hours };
   try {
     const made = await untilAnswered(() => admin.prepareTopic(wanted), options.open_timeout_ms);
-    if (made !== partition_count)
-      options.logger?.info(
-        { topic: wanted.topic, partitions: made },
-        'the event log keeps the partitions it was made with',
+    await untilAnswered(() => admin.prepareTopic({ ...wanted, ...deadLettersOf(options) }), options.open_timeout_ms);
+    const used = (await options.layout?.claim(made)) ?? made;
+    if (used > made)
+      throw new Error(
+        `configuration: ids are spread over ${used} partitions, but the topic ${wanted.topic} has ${made}: it is another topic, or was made anew`,
       );
-    const log = new KafkaLog({ ...options, partition_count: made }, admin);
+    if (used !== partition_count)
+      options.logger?.info({ topic: wanted.topic, partitions: used }, 'the event log keeps the partitions that it has');
+    const log = new KafkaLog({ ...options, partition_count: used }, admin);
     await untilAnswered(() => log.connect(), options.open_timeout_ms);
     return log;
   } catch (error) {
@@ -57,6 +67,14 @@ function topicOf({ topic_prefix }: Pick<KafkaLogOptions, 'topic_prefix'>): strin
   return `${topic_prefix}.events`;
 }
 
+/** As many partitions as the log when it is made, so that neither has to wait for the other. */
+function deadLettersOf(options: KafkaLogOptions): { topic: string; retention_hours: number } {
+  return {
+    topic: options.dead_letter_topic ?? `${options.topic_prefix}.dead-letters`,
+    retention_hours: options.dead_letter_retention_hours ?? options.retention_hours,
+  };
+}
+
 export class KafkaLog implements EventLog {
   readonly partition_count: number;
   readonly #options: KafkaLogOptions;
@@ -64,6 +82,7 @@ export class KafkaLog implements EventLog {
   readonly #group: string;
   readonly #admin: KafkaAdmin;
   readonly #appender: KafkaAppender;
+  readonly #deadLetters: KafkaDeadLetters;
   readonly #consumers = new Set<KafkaConsumer>();
   readonly #lag: () => Promise<PartitionLag[]>;
   readonly #ping: () => Promise<void>;
@@ -79,11 +98,19 @@ export class KafkaLog implements EventLog {
       partition_count: options.partition_count,
       append_timeout_ms: options.append_timeout_ms,
       ...(options.queued_bytes_max === undefined ? {} : { queued_bytes_max: options.queued_bytes_max }),
+      otherCountSeen: () => void this.#checkLayout().catch(() => {}),
       client: (requestTimeout) =>
         kafkaClient(options, { requestTimeout, retry: { retries: 1, initialRetryTime: 50, maxRetryTime: 500 } }),
     });
-    this.#lag = shared(() => admin.lag(this.#topic, this.#group));
-    this.#ping = shared(() => admin.ping(this.#topic));
+    this.#deadLetters = new KafkaDeadLetters({
+      topic: deadLettersOf(options).topic,
+      timeout_ms: options.append_timeout_ms,
+      client: () => kafkaClient(options, { requestTimeout: this.#appender.request_timeout_ms }),
+    });
+    this.#lag = shared(() =>
+      admin.lag(this.#topic, { groupId: this.#group, partition_count: options.partition_count }),
+    );
+    this.#ping = shared(() => admin.ping(this.#topic, options.partition_count));
   }
 
   /** Bytes of appends that are not durable yet. */
@@ -103,6 +130,7 @@ export class KafkaLog implements EventLog {
     const options = this.#options;
     const consumer = new KafkaConsumer(handler, {
       topic: this.#topic,
+      partition_count: this.partition_count,
       group_id: this.#group,
       session_timeout_ms: options.session_timeout_ms ?? SESSION_TIMEOUT_MS,
       linger_ms: options.linger_ms ?? 250,
@@ -110,7 +138,8 @@ export class KafkaLog implements EventLog {
       logger: options.logger,
       client: () => kafkaClient(options, { requestTimeout: READ_TIMEOUT_MS }),
       bounds: () => this.#admin.bounds(this.#topic),
-      onFatal: options.onFatal ?? endProcess,
+      checkLayout: () => this.#checkLayout(),
+      onFatal: (error) => this.#fatal(error),
     });
     this.#consumers.add(consumer);
     try {
@@ -128,6 +157,10 @@ export class KafkaLog implements EventLog {
     };
   }
 
+  tellDeadLetters(letters: readonly DeadLetter[]): Promise<void> {
+    return this.#deadLetters.send(letters);
+  }
+
   lag(): Promise<PartitionLag[]> {
     return this.#lag();
   }
@@ -136,14 +169,38 @@ export class KafkaLog implements EventLog {
     return this.#ping();
   }
 
-  /** The part of a drained hand-over that only Kafka can do (grow.ts); this handle keeps the count that it was opened with. */
-  addPartitions(to: number): Promise<void> {
-    return this.#admin.addPartitions(this.#topic, this.#group, to);
+  /**
+   * The part of a drained hand-over that only Kafka can do (grow.ts); this handle keeps the count that it was opened with.
+   * Resolves when nobody appends any more who began with the old count: its producer has seen the new one, and refuses, and
+   * what it had on its way has arrived or was given up.
+   */
+  async addPartitions(to: number): Promise<void> {
+    await this.checkNobodyReads();
+    await this.#admin.addPartitions(this.#topic, to);
+    await new Promise((resolve) => setTimeout(resolve, COUNT_SEEN_WITHIN_MS + this.#appender.request_timeout_ms));
+  }
+
+  async checkNobodyReads(): Promise<void> {
+    const members = await this.#admin.members(this.#group);
+    if (members > 0) throw notAllowed(`${members} workers still run: stop every API and pipeline process first`);
+  }
+
+  /** Partitions were added while we ran: what we would append or read belongs elsewhere now, so the process ends. */
+  async #checkLayout(): Promise<void> {
+    const used = (await this.#options.layout?.read()) ?? this.partition_count;
+    if (used === this.partition_count) return;
+    const why = `the event log has ${used} partitions now, this process began with ${this.partition_count}`;
+    this.#fatal(new Error(`${why}: it ends, to be started again`));
+    throw unavailable(`the event log (${why})`);
+  }
+
+  #fatal(error: Error): void {
+    (this.#options.onFatal ?? endProcess)(error);
   }
 
   async close(): Promise<void> {
     await Promise.all([...this.#consumers].map((consumer) => consumer.stop()));
-    await this.#appender.close();
+    await Promise.all([this.#appender.close(), this.#deadLetters.close()]);
     await this.#admin.close();
   }
 }

@@ -23,6 +23,17 @@ export type LogEntry = Scope & {
 /** What a consumer reads back. */
 export type LogRecord = LogEntry & { readonly offset: bigint };
 
+/** What could not become an event: the bytes as they came, why, and where it stands in the log. */
+export type DeadLetter = Scope & {
+  readonly event_id: string;
+  readonly reason: string;
+  readonly received_at_us: number;
+  readonly partition: number;
+  readonly offset: number;
+  readonly position: number;
+  readonly body: string;
+};
+
 /** One partition's distance: what was appended, and what was committed by the consumers. */
 export type PartitionLag = {
   readonly partition: number;
@@ -40,6 +51,12 @@ export interface EventLog {
 
   /** Starts a consumer: partitions are assigned to it and taken away again through the handler. */
   consume(handler: PartitionHandler): Promise<LogConsumer>;
+
+  /**
+   * Tells whoever listens beside the log; resolves when that is durable. At least once, so one may be told again. The embedded
+   * log has nobody to tell: there the rows in the stores are all.
+   */
+  tellDeadLetters?(letters: readonly DeadLetter[]): Promise<void>;
 
   lag(): Promise<PartitionLag[]>;
   /** Resolves when the log answers; rejects when it does not. */

@@ -1,9 +1,11 @@
 /** Which log it is: Kafka when its brokers are configured, a table in Postgres when not. */
+import { join } from 'node:path';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import { openEmbeddedLog } from './embedded.ts';
 import { openKafkaLog } from './kafka.ts';
+import { layoutIn } from './kafka-layout.ts';
 import type { EventLog } from './log.ts';
 
 /** Of a topic that is made without a wish: enough for a dozen workers, and no burden for one. */
@@ -14,13 +16,15 @@ export type LogParts = { readonly postgres: Knex; readonly logger: Logger };
 export function openLog(config: Config, { postgres, logger }: LogParts): Promise<EventLog> {
   const partitions = config.LOG_PARTITIONS;
   if (config.KAFKA_BROKERS === undefined) {
+    // The lock on the data directory says that no other process works on an embedded Postgres.
+    const isAlone = config.DATABASE_URL === undefined;
     return openEmbeddedLog(postgres, {
       partition_count: partitions ?? 1,
       append_timeout_ms: config.LOG_APPEND_TIMEOUT_MS,
       batch_events_max: config.SLICE_EVENTS_MAX,
       linger_ms: config.SLICE_WAIT_MS,
-      // The lock on the data directory says that no other process works on an embedded Postgres.
-      sole_owner: config.DATABASE_URL === undefined,
+      sole_owner: isAlone,
+      ...(isAlone ? { directory: join(config.DATA_DIR, 'log') } : {}),
     });
   }
   return openKafkaLog({
@@ -32,8 +36,11 @@ export function openLog(config: Config, { postgres, logger }: LogParts): Promise
     partition_count: partitions ?? KAFKA_PARTITIONS,
     replication: config.KAFKA_REPLICATION,
     retention_hours: config.KAFKA_RETENTION_HOURS,
+    ...(config.KAFKA_DEAD_LETTER_TOPIC === undefined ? {} : { dead_letter_topic: config.KAFKA_DEAD_LETTER_TOPIC }),
+    dead_letter_retention_hours: config.KAFKA_DEAD_LETTER_RETENTION_HOURS,
     append_timeout_ms: config.LOG_APPEND_TIMEOUT_MS,
     linger_ms: config.SLICE_WAIT_MS,
+    layout: layoutIn(postgres),
   });
 }
 

@@ -8,7 +8,7 @@ import { planSegments, type SegmentPlan } from '../../core/analytics/segments.ts
 import type { Meter } from '../../core/catalogue/meter.ts';
 import type { Decimal } from '../../core/decimal.ts';
 import { FarthingError } from '../../core/error.ts';
-import { compileMeter } from '../../core/metering/compiled-meter.ts';
+import { type CompiledMeter, compileMeter } from '../../core/metering/compiled-meter.ts';
 import type { PropertySource } from '../../core/metering/event-text.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { formatTimestamp } from '../../core/metering/timestamp.ts';
@@ -95,9 +95,12 @@ async function askOnce(
 ): Promise<UsageReport & { counts_uniques: boolean }> {
   if (asked.start_us > asked.end_us)
     throw new FarthingError('internal_error', 'usage was asked for a range turned round');
-  const as_of = await freshness(stores, asked.now_ms ?? Date.now());
-  const counter = await counterOf(stores, scope, asked);
-  const meter = compileMeter(counter.definition);
+  // Both before the progress is read: the answer is then at least as fresh as it says.
+  const [as_of, counter] = await Promise.all([
+    freshness(stores, asked.now_ms ?? Date.now()),
+    counterOf(stores, scope, asked),
+  ]);
+  const meter = compiled(counter.definition);
   const grid = { timezone: asked.timezone ?? 'UTC', billing_anchor: asked.billing_anchor_ms ?? null };
   const range = { start_us: asked.start_us, end_us: asked.end_us, window_size: asked.window_size, grid };
   const plan = planSegments(meter, range);
@@ -127,6 +130,20 @@ async function askOnce(
     from: wantsRaw ? 'raw' : 'buckets',
     counts_uniques: meter.aggregation.fills.includes('uniques'),
   };
+}
+
+const COMPILED_MAX = 1_000;
+const compiledMeters = new Map<string, CompiledMeter>();
+
+/** To parse an expression costs more than to answer a question from rows, and the same meters are asked for again. */
+function compiled(definition: MeterDefinition): CompiledMeter {
+  const key = JSON.stringify(definition);
+  const known = compiledMeters.get(key);
+  if (known) return known;
+  const meter = compileMeter(definition);
+  if (compiledMeters.size >= COMPILED_MAX) compiledMeters.clear();
+  compiledMeters.set(key, meter);
+  return meter;
 }
 
 /** By what to count, and whether its rows are there. */
@@ -197,7 +214,7 @@ export async function readUsage(stores: Stores, scope: Scope, question: UsageQue
 }
 
 /** The instant before which everything durable in the log is in the stores. */
-async function freshness(stores: Stores, nowMs: number): Promise<string> {
+export async function freshness(stores: Stores, nowMs: number): Promise<string> {
   const lag = await stores.log.lag();
   const oldest = lag.reduce(
     (earliest, { oldest_unprocessed_at_us: at }) => Math.min(earliest, at ?? Infinity),

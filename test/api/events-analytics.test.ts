@@ -60,6 +60,7 @@ describe('events: analytics', () => {
       'feature tokens - 150.5 12.53 2', // 100 × 0.10 + 50.5 × 0.05 = 12.525
     ]);
     expect(body).to.include({ subtotal: '21.53', total_discount: '0', total_cost: '21.53', currency: 'usd' });
+    expect(body.as_of).to.equal('2026-03-20T00:00:00Z');
     expect(body.items[0]).to.include({ currency: null, price_id: null, points: null });
     expect(body.items[3]).to.include({ aggregation_type: 'SUM', event_name: 'tokens', total_usage_display: '150.5' });
   });

@@ -22,7 +22,7 @@ describe('events: the usage export', () => {
       name: 'Acme, "Inc."',
       metadata: { region: 'eu', tier: '=1+1' },
     });
-    await world.post('/customers', { external_id: 'globex', name: '@globex' });
+    await world.post('/customers', { external_id: 'globex', name: '@globex;=2' });
     const at = '2026-03-10T10:00:00Z';
     await world.send([
       world.event('acme', 'tokens', { n: '1.50', at }),
@@ -50,8 +50,8 @@ describe('events: the usage export', () => {
         line("'-stranger,,,", 'tokens', 'SUM,1,1'),
         line('acme,"Acme, ""Inc.""",eu,\'=1+1', 'hosts', 'COUNT_UNIQUE,2,2'),
         line('acme,"Acme, ""Inc.""",eu,\'=1+1', 'tokens', 'SUM,3.5,2'),
-        line("globex,'@globex,,", 'hosts', 'COUNT_UNIQUE,1,1'),
-        line("globex,'@globex,,", 'tokens', 'SUM,-7.25,1'),
+        line('globex,"\'@globex;=2",,', 'hosts', 'COUNT_UNIQUE,1,1'),
+        line('globex,"\'@globex;=2",,', 'tokens', 'SUM,-7.25,1'),
       ]);
     });
 

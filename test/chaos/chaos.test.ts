@@ -19,6 +19,7 @@ describe('chaos', function () {
       console.log(`      ${lineOf(report)}`);
       expect(report.difference).to.equal(undefined);
       expect(report.disturbances).to.be.an('array').that.is.not.empty;
+      expect(report.counts.invoices).to.be.greaterThan(0);
     });
   }
 });

@@ -1,18 +1,20 @@
 /**
- * Chaos: the traffic of a seed goes on while processes are killed and stopped; at the end every usage answer equals the
- * reference model, and every usage row equals the raw events.
+ * Chaos: the traffic of a seed goes on while processes are killed and stopped; at the end every usage answer and every
+ * invoice equals the reference model, and every usage row equals the raw events.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { auditUsage, type Difference } from '../../actions/audit-usage.ts';
 import { chanceOf } from '../support/seeds.ts';
 import { until } from '../support/until.ts';
-import { embeddedStage, type Stage } from './stage.ts';
-import { Traffic } from './traffic.ts';
+import { Billing } from './billing.ts';
+import { Client } from './client.ts';
+import type { Stage } from './stage.ts';
+import { CUSTOMERS, Traffic } from './traffic.ts';
 
 export type ChaosReport = {
   readonly seed: number;
   readonly disturbances: readonly string[];
-  readonly counts: Traffic['counts'];
+  readonly counts: Traffic['counts'] & Billing['counts'] & { readonly failed: number };
   readonly meters: number;
   readonly rows: number;
   readonly seconds: { readonly chaos: number; readonly settling: number; readonly checking: number };
@@ -22,18 +24,6 @@ export type ChaosReport = {
 
 const SETTLED_WITHIN_MS = 180_000;
 
-export async function runChaos(
-  asked: { seed: number; minutes: number },
-  openStage: () => Promise<Stage> = embeddedStage,
-): Promise<ChaosReport> {
-  const stage = await openStage();
-  try {
-    return await chaosOn(stage, asked);
-  } finally {
-    await stage.stop();
-  }
-}
-
 /** On a stage that may have seen other seeds. */
 export async function chaosOn(
   stage: Stage,
@@ -42,23 +32,31 @@ export async function chaosOn(
   const began = performance.now();
   const until_ms = began + minutes * 60_000;
   const isOver = () => performance.now() >= until_ms;
-  const traffic = new Traffic(`seed ${seed}`, stage.ask, chanceOf(seed));
+  const client = new Client(stage.ask);
+  const traffic = new Traffic(`seed ${seed}`, client, chanceOf(seed));
+  const billing = new Billing(`seed ${seed}`, client, chanceOf(seed ^ 0xb111));
   const disturbances: string[] = [];
   const trouble = async () => {
     const chance = chanceOf(seed ^ 0x5eed);
-    while (!isOver()) {
+    // A short seed comes to its invoices when its time is over: they are disturbed as well, and then come to an end.
+    for (let extra = 0; !isOver() || (!isBilled && extra < 2); extra += isOver() ? 1 : 0) {
       await pause(chance.whole(200, 2_000));
       disturbances.push(await stage.disturb(chance));
     }
   };
-  await Promise.all([traffic.run(isOver), trouble()]);
+  let isBilled = false;
+  const bills = billing.run(traffic.meters, { isOver, customers: CUSTOMERS }).finally(() => {
+    isBilled = true;
+  });
+  await Promise.all([traffic.run(isOver), bills, trouble()]);
   const sent = performance.now();
   await settle(stage);
   const settled = performance.now();
-  const { rows, difference } = await check(stage, traffic);
+  const { rows, difference } = await check(stage, traffic, billing);
   const since = (from: number, to = performance.now()) => Math.round((to - from) / 100) / 10;
   const seconds = { chaos: since(began, sent), settling: since(sent, settled), checking: since(settled) };
-  return { seed, disturbances, counts: traffic.counts, meters: traffic.meters.length, rows, seconds, difference };
+  const counts = { ...traffic.counts, ...billing.counts, failed: client.failed };
+  return { seed, disturbances, counts, meters: traffic.meters.length, rows, seconds, difference };
 }
 
 /** Everything that was acknowledged has had its effect. */
@@ -82,23 +80,40 @@ async function settle(stage: Stage): Promise<void> {
   );
 }
 
-async function check(stage: Stage, traffic: Traffic): Promise<{ rows: number; difference: string | undefined }> {
-  const answer = await traffic.firstDifference();
+type Checked = { rows: number; difference: string | undefined };
+
+async function check(stage: Stage, traffic: Traffic, billing: Billing): Promise<Checked> {
+  const answers = traffic.firstDifference();
+  const invoices = billing.firstDifference(traffic.accepted);
+  const stored = stage.withStores((stores) => checkStores(stores, traffic));
+  const [answer, invoice, { rows, difference }] = await Promise.all([answers, invoices, stored]);
+  return { rows, difference: answer ?? invoice ?? difference ?? (await stage.withStores(numberDifference)) };
+}
+
+type LookedAt = Parameters<Parameters<Stage['withStores']>[0]>[0];
+
+async function checkStores(stores: LookedAt, traffic: Traffic): Promise<Checked> {
   const found: Difference[] = [];
   let rows = 0;
-  for (const { id: meter_id } of traffic.meters) {
-    const report = await stage.withStores((stores) => auditUsage(stores, { meter_id }, (each) => found.push(each)));
-    rows += report.rows;
-  }
-  const twice = await stage.withStores(async ({ clickhouse }) => {
-    const query =
-      'select event_id, count() as copies from events group by tenant_id, environment_id, event_id having copies > 1 limit 1';
-    return (await clickhouse.query({ query, format: 'JSONEachRow' })).json();
-  });
+  for (const { id: meter_id } of traffic.meters)
+    rows += (await auditUsage(stores, { meter_id }, (each) => found.push(each))).rows;
+  const query =
+    'select event_id, count() as copies from events group by tenant_id, environment_id, event_id having copies > 1 limit 1';
+  const twice = await (await stores.clickhouse.query({ query, format: 'JSONEachRow' })).json();
   const row =
     found[0] && `a usage row differs from the raw events: ${JSON.stringify(found[0])} (${found.length} in all)`;
   const copy = twice.length > 0 ? `an event is stored twice: ${JSON.stringify(twice[0])}` : undefined;
-  return { rows, difference: answer ?? row ?? copy };
+  return { rows, difference: row ?? copy };
+}
+
+/** Numbers of final invoices are distinct and without a gap, whatever was killed while they were given (decisions §24). */
+async function numberDifference({ postgres }: LookedAt): Promise<string | undefined> {
+  const { rows } = await postgres.raw(
+    `select tenant_id, environment_id, left(invoice_number, -6) as token, count(distinct invoice_number) as numbers,
+            max(right(invoice_number, 5)::int) as last from invoices where invoice_number is not null
+      group by tenant_id, environment_id, token having count(distinct invoice_number) <> max(right(invoice_number, 5)::int)`,
+  );
+  return rows[0] && `numbers of invoices have a gap: ${JSON.stringify(rows[0])}`;
 }
 
 export function lineOf({ seed, counts, meters, rows, disturbances, seconds, difference }: ChaosReport): string {
@@ -109,7 +124,8 @@ export function lineOf({ seed, counts, meters, rows, disturbances, seconds, diff
   }
   const troubles = [...kinds].map(([kind, times]) => `${times} × ${kind}`).join(', ');
   const sent = `${counts.events} events, ${counts.again} sent again, ${counts.late} late, ${counts.failed} requests failed`;
+  const bills = `${counts.invoices} invoices of ${counts.lines} lines, computed ${counts.computed} times on the way`;
   const changes = `${meters} meters, ${counts.changed} changes, ${counts.voided} voided, ${counts.replaced} replaced`;
   const time = `${seconds.chaos} s, settled in ${seconds.settling} s, checked in ${seconds.checking} s`;
-  return `seed ${seed}: ${difference ? 'DIFFERS' : 'equal'}; ${sent}; ${changes}; ${rows} rows; ${troubles}; ${time}`;
+  return `seed ${seed}: ${difference ? 'DIFFERS' : 'equal'}; ${sent}; ${changes}; ${bills}; ${rows} rows; ${troubles}; ${time}`;
 }

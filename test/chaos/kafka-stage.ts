@@ -5,28 +5,31 @@ import { startKafka } from '../support/kafka/broker.ts';
 import type { Chance } from '../support/seeds.ts';
 import { PIPELINE_SETTINGS, type Stage } from './stage.ts';
 
+const ROLES = ['api', 'pipeline', 'pipeline', 'scheduler'] as const;
+
 export async function kafkaStage(): Promise<Stage> {
   const kafka = await startKafka({ brokers: 1 });
   const cluster = await startCluster({
     kafka,
     apis: 1,
     pipelines: 2,
+    schedulers: 1,
     partitions: 4,
     settings: PIPELINE_SETTINGS,
   }).catch(async (error) => {
-    await kafka.stop();
+    await kafka.wipe();
     throw error;
   });
   const disturbances: ((chance: Chance) => Promise<string>)[] = [
     async (chance) => {
-      const role = chance.oneOf(['api', 'pipeline', 'pipeline'] as const);
+      const role = chance.oneOf(ROLES);
       const victim = chance.oneOf(cluster.processes(role));
       await victim.kill('SIGKILL');
       await cluster.restart(victim);
       return `kill -9 ${role}`;
     },
     async (chance) => {
-      const role = chance.oneOf(['api', 'pipeline', 'pipeline'] as const);
+      const role = chance.oneOf(ROLES);
       const victim = chance.oneOf(cluster.processes(role));
       const ms = chance.whole(50, 8_000);
       victim.signal('SIGSTOP');
@@ -69,8 +72,11 @@ export async function kafkaStage(): Promise<Stage> {
     disturb: (chance) => chance.oneOf(disturbances)(chance),
     withStores: (look) => look(cluster.database),
     stop: async () => {
+      kafka.resume();
+      cluster.postgresWay.goOn();
+      cluster.clickhouseWay.goOn();
       await cluster.stop();
-      await kafka.stop();
+      await kafka.wipe();
     },
   };
 }

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import {
-  firstOfEachId,
+  eventsInEffect,
   type ModelEvent,
   type ModelMeter,
   type ModelQuestion,
@@ -262,7 +262,7 @@ async function checkAnswers(
   more: readonly ModelQuestion[] = [],
 ): Promise<void> {
   await settled(service);
-  const first = firstOfEachId(accepted);
+  const first = eventsInEffect(accepted);
   const questions: ModelQuestion[] = [{ start: START, end: END, window_size: 'DAY' }, ...more];
   const asked = meters.flatMap((meter) => questions.map((question) => ({ meter, question })));
   for (let from = 0; from < asked.length; from += 4) {
@@ -359,7 +359,7 @@ describe('kill -9', function () {
     for (const world of worlds) await checkAnswers(service, world);
     const range = `start_time=${START}&end_time=${END}`;
     const { body } = await service.request('GET', `/events/monitoring?${range}`);
-    const events = worlds.reduce((sum, { accepted }) => sum + firstOfEachId(accepted).length, 0);
+    const events = worlds.reduce((sum, { accepted }) => sum + eventsInEffect(accepted).length, 0);
     expect(body.total_count, 'raw events').to.equal(events);
     expect(worlds).to.be.an('array').that.is.not.empty;
   });

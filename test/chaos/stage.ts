@@ -1,5 +1,4 @@
 /** Where chaos plays: everything in one process tree on the embedded stores, or processes around a Kafka. */
-import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { connectClickHouse } from '../../storage/clickhouse.ts';
@@ -7,8 +6,8 @@ import { readAddresses } from '../../storage/embedded/addresses.ts';
 import { connectPostgres } from '../../storage/postgres.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Chance } from '../support/seeds.ts';
-import { type ServiceProcess, startServiceProcess, temporaryDirectory } from '../support/service.ts';
-import type { Ask } from './traffic.ts';
+import { type ServiceProcess, startServiceProcess, stillAlive, temporaryDirectory } from '../support/service.ts';
+import type { Ask } from './client.ts';
 
 export type Stage = {
   ask: Ask;
@@ -24,9 +23,11 @@ export const PIPELINE_SETTINGS = {
   SLICE_EVENTS_MAX: '1000',
   SLICE_WAIT_MS: '20',
   IDENTITY_HOT_IDS: '500',
+  BILLING_INTERVAL_SECONDS: '1',
 };
 
 const ANSWER_WITHIN_MS = 20_000;
+const STOPPED_WITHIN_MS = 30_000;
 
 export async function embeddedStage(): Promise<Stage> {
   const directory = temporaryDirectory();
@@ -76,10 +77,33 @@ export async function embeddedStage(): Promise<Stage> {
       }
     },
     stop: async () => {
-      await (await running).stop();
-      rmSync(directory.path, { recursive: true, force: true });
+      const service = await running.catch(() => undefined);
+      try {
+        if (service) await stopWhole(service);
+      } finally {
+        directory.remove();
+      }
     },
   };
+}
+
+/** Also what was stopped by a signal; whoever is still there after that is killed, and it is said. */
+async function stopWhole(service: ServiceProcess): Promise<void> {
+  const all = [{ pid: service.pid, parent: 0, command: 'the service' }, ...service.processes()];
+  for (const { pid } of all) signalTo(pid, 'SIGCONT');
+  void service.stop();
+  const left = await stillAlive(all, STOPPED_WITHIN_MS);
+  for (const { pid } of left) signalTo(pid, 'SIGKILL');
+  if (left.length > 0) throw new Error(`these did not stop: ${left.map(({ command }) => command).join(', ')}`);
+}
+
+/** To a process that may have ended. */
+function signalTo(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
 }
 
 function pidOf(service: ServiceProcess, victim: 'main' | 'postgres' | 'clickhouse'): number {

@@ -4,21 +4,29 @@
  * replaced. It knows nothing of kills: what has no acknowledgement is sent again.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { type ModelEvent, type ModelMeter, type ModelQuestion, usageByModel } from '../support/reference-model.ts';
+import {
+  Decimal,
+  eventsInEffect,
+  type ModelEntry,
+  type ModelEvent,
+  type ModelMeter,
+  type ModelQuestion,
+  type ModelWindow,
+  usageByModel,
+} from '../support/reference-model.ts';
 import type { Chance } from '../support/seeds.ts';
+import type { Client } from './client.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
-export type Answer = { status: number; body: any };
-export type Ask = (method: string, path: string, body?: unknown) => Promise<Answer>;
-
-export type ChaosMeter = ModelMeter & { id: string; name: string };
+export type ChaosMeter = ModelMeter & { id: string; name: string; reset_usage: 'BILLING_PERIOD' | 'NEVER' };
 
 const SENDERS = 3;
 const DAY_MS = 86_400_000;
 const FIRST = Date.parse('2026-03-10T00:00:00Z');
 const LAST = Date.parse('2026-03-14T00:00:00Z');
 const WHOLE: ModelQuestion = { start: '2026-02-28T00:00:00Z', end: '2026-03-15T00:00:00Z', window_size: 'DAY' };
-const CUSTOMERS = ['acme', 'böhm', 'c', '日本'];
+const TIMEZONES = ['UTC', 'Europe/Berlin', 'America/New_York', 'Asia/Kolkata'];
+const WINDOWS: ModelWindow[] = ['HOUR', '6HOUR', 'DAY', 'WEEK', 'MONTH'];
+export const CUSTOMERS = ['acme', 'böhm', 'c', '日本'];
 const FILTERS = [
   [],
   [{ key: 'region', values: ['eu', '1'] }],
@@ -30,20 +38,22 @@ const FILTERS = [
 
 export class Traffic {
   readonly meters: ChaosMeter[] = [];
-  readonly counts = { events: 0, failed: 0, again: 0, late: 0, changed: 0, voided: 0, replaced: 0 };
+  /** What was acknowledged, in the order of the acknowledgements. */
+  readonly accepted: ModelEntry[] = [];
+  readonly counts = { events: 0, again: 0, late: 0, changed: 0, voided: 0, replaced: 0 };
   readonly #name: string;
-  readonly #ask: Ask;
+  readonly #client: Client;
   readonly #chance: Chance;
-  /** Acknowledged, by id, in the order of the acknowledgements; what a correction has made of it. */
-  readonly #accepted = new Map<string, ModelEvent | null>();
-  readonly #order: string[] = [];
+  /** Acknowledged, by id; what a correction has made of it. */
+  readonly #known = new Map<string, ModelEvent | null>();
+  readonly #ids: string[] = [];
   #unsent: ModelEvent[] = [];
   #made = 0;
 
   /** `name` keeps this traffic apart from any other on the same stage. */
-  constructor(name: string, ask: Ask, chance: Chance) {
+  constructor(name: string, client: Client, chance: Chance) {
     this.#name = name;
-    this.#ask = ask;
+    this.#client = client;
     this.#chance = chance;
   }
 
@@ -73,12 +83,12 @@ export class Traffic {
 
   /** The first answer that differs from the model, as a text; nothing when all are equal. */
   async firstDifference(): Promise<string | undefined> {
-    const events = this.#order.flatMap((id) => this.#accepted.get(id) ?? []);
+    const events = eventsInEffect(this.accepted);
     for (const meter of this.meters) {
-      for (const question of [WHOLE, ...this.#raggedQuestions()]) {
-        const difference = await this.#difference(meter, events, question);
-        if (difference) return difference;
-      }
+      const questions = [WHOLE, ...this.#raggedQuestions()];
+      const differences = await Promise.all(questions.map((question) => this.#difference(meter, events, question)));
+      const difference = differences.find((found) => found !== undefined);
+      if (difference) return difference;
     }
     return undefined;
   }
@@ -88,15 +98,16 @@ export class Traffic {
     events: readonly ModelEvent[],
     question: ModelQuestion,
   ): Promise<string | undefined> {
-    const { start, end, customers, window_size } = question;
+    const { start, end, customers, window_size, timezone } = question;
     const body = {
       meter_id: meter.id,
       start_time: start,
       end_time: end,
       external_customer_id: customers?.[0],
       window_size,
+      timezone,
     };
-    const answer = await this.#untilAnswered('POST', '/events/usage/meter', body, [200]);
+    const answer = await this.#client.untilAnswered('POST', '/events/usage/meter', { body });
     const expected = usageByModel(meter, events, question);
     const windows = expected.windows.map((window) => ({ window_size: window.start, value: window.value }));
     const wanted = { value: expected.value, event_count: expected.event_count, results: windows };
@@ -112,10 +123,11 @@ export class Traffic {
     if (fresh.length === 0) return pause(20);
     const again = this.#again(Math.ceil(fresh.length / 5));
     const events = this.#chance.shuffled([...fresh, ...again]);
-    if ((await this.#try('POST', '/events/bulk', { events }))?.status === 202) {
+    if ((await this.#client.try('POST', '/events/bulk', { events }))?.status === 202) {
       for (const event of fresh) {
-        this.#accepted.set(event.event_id, event);
-        this.#order.push(event.event_id);
+        this.accepted.push(event);
+        this.#known.set(event.event_id, event);
+        this.#ids.push(event.event_id);
       }
       this.counts.events += fresh.length;
       this.counts.again += again.length;
@@ -133,10 +145,10 @@ export class Traffic {
 
   /** Ids that were acknowledged before: as they were, with another timestamp, or with another content. */
   #again(count: number): ModelEvent[] {
-    if (this.#order.length === 0) return [];
+    if (this.#ids.length === 0) return [];
     return Array.from({ length: count }, () => {
-      const id = this.#chance.oneOf(this.#order);
-      const known = this.#accepted.get(id);
+      const id = this.#chance.oneOf(this.#ids);
+      const known = this.#known.get(id);
       const other = this.#event(id);
       const kind = this.#chance.next();
       if (!known || kind < 0.2) return other;
@@ -150,61 +162,40 @@ export class Traffic {
   }
 
   async #create(plan: Omit<ChaosMeter, 'id'>): Promise<void> {
-    for (;;) {
-      const listed = await this.#untilAnswered('GET', '/meters?limit=1000', undefined, [200]);
-      const made = listed.body.items.find((meter: ChaosMeter) => meter.name === plan.name);
-      const id: string | undefined = made?.id ?? (await this.#try('POST', '/meters', plan))?.body?.id;
-      if (id === undefined) continue;
-      this.meters.push({ ...plan, id });
-      return;
-    }
+    const find = async (): Promise<ChaosMeter | undefined> => {
+      const listed = await this.#client.untilAnswered('GET', '/meters?limit=1000');
+      return listed.body.items.find((meter: ChaosMeter) => meter.name === plan.name);
+    };
+    const { id } = await this.#client.make(find, '/meters', plan);
+    this.meters.push({ ...plan, id });
   }
 
   async #change(): Promise<void> {
     const meter = this.#chance.oneOf(this.meters);
     const filters = this.#chance.oneOf(FILTERS.slice(1));
-    await this.#untilAnswered('PUT', `/meters/${meter.id}`, { filters }, [200]);
+    await this.#client.untilAnswered('PUT', `/meters/${meter.id}`, { body: { filters } });
     meter.filters = filters;
     this.counts.changed++;
   }
 
   async #correct(): Promise<void> {
-    if (this.#order.length === 0) return;
-    const id = this.#chance.oneOf(this.#order);
-    if (this.#accepted.get(id) === null) return;
+    if (this.#ids.length === 0) return;
+    const id = this.#chance.oneOf(this.#ids);
+    if (this.#known.get(id) === null) return;
+    const asked = async (verb: string, body: unknown) =>
+      this.#client.untilAnswered('POST', `/events/${encodeURIComponent(id)}/${verb}`, { body, statuses: [202] });
     if (this.#chance.next() < 0.6) {
-      await this.#untilAnswered('POST', `/events/${id}/void`, { reason: 'chaos' }, [202]);
-      this.#accepted.set(id, null);
+      await asked('void', { reason: 'chaos' });
+      this.#known.set(id, null);
+      this.accepted.push({ voids: id });
       this.counts.voided++;
       return;
     }
     const event = this.#event(id);
-    await this.#untilAnswered('POST', `/events/${id}/replace`, { reason: 'chaos', event }, [202]);
-    this.#accepted.set(id, event);
+    await asked('replace', { reason: 'chaos', event });
+    this.#known.set(id, event);
+    this.accepted.push({ replaces: id, event });
     this.counts.replaced++;
-  }
-
-  async #untilAnswered(method: string, path: string, body: unknown, statuses: readonly number[]): Promise<Answer> {
-    for (let tries = 0; ; tries++) {
-      const answer = await this.#try(method, path, body);
-      if (answer && statuses.includes(answer.status)) return answer;
-      if (answer && answer.status < 500)
-        throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-      await pause(Math.min(500, 20 * (tries + 1)));
-    }
-  }
-
-  /** Nothing when there was no answer. */
-  async #try(method: string, path: string, body?: unknown): Promise<Answer | undefined> {
-    try {
-      const answer = await this.#ask(method, path, body);
-      if (answer.status < 500) return answer;
-    } catch (error) {
-      if (!isConnectionError(error)) throw error;
-    }
-    this.counts.failed++;
-    await pause(20);
-    return undefined;
   }
 
   #raggedQuestions(): ModelQuestion[] {
@@ -212,16 +203,10 @@ export class Traffic {
     return Array.from({ length: 2 }, () => {
       const [start, end] = [at(), at()].sort((a, b) => a - b) as [number, number];
       const range = { start: new Date(start).toISOString(), end: new Date(end + 60_000).toISOString() };
-      return { ...range, customers: [this.#chance.oneOf(CUSTOMERS)] };
+      const clock = { window_size: this.#chance.oneOf(WINDOWS), timezone: this.#chance.oneOf(TIMEZONES) };
+      return { ...range, ...clock, customers: [this.#chance.oneOf(CUSTOMERS)] };
     });
   }
-}
-
-function isConnectionError(error: unknown): boolean {
-  const { name, message } = error as Error;
-  return (
-    /TimeoutError|AbortError/.test(name) || (error instanceof TypeError && /fetch failed|terminated/.test(message))
-  );
 }
 
 function plans(name: string): Omit<ChaosMeter, 'id'>[] {
@@ -236,13 +221,16 @@ function plans(name: string): Omit<ChaosMeter, 'id'>[] {
     { type: 'MAX', field: 'n' },
     { type: 'MAX', field: 'n', bucket_size: 'HOUR', group_by: 'host' },
     { type: 'WEIGHTED_SUM', field: 'n' },
+    { type: 'SUM', expression: 'size * 1.5 + 2' },
   ];
+  const value = ({ size }: Record<string, unknown>) => new Decimal(size as number).times('1.5').plus(2);
   return aggregations.map((aggregation, index) => ({
     name: `${aggregation.type} ${index} of ${name}`,
     event_name: index % 3 === 2 ? `job ${name}` : `call ${name}`,
     aggregation,
     filters: FILTERS[index % FILTERS.length]!,
-    reset_usage: 'BILLING_PERIOD',
+    reset_usage: aggregation.type === 'MAX' || index === 1 ? 'NEVER' : 'BILLING_PERIOD',
+    ...(aggregation.expression ? { value } : {}),
   }));
 }
 
@@ -257,6 +245,7 @@ function randomEvent(chance: Chance, event_id: string): ModelEvent {
     properties: {
       host: chance.oneOf(['h1', 'h2', 'h3', 3, '3', true, null]),
       region: chance.oneOf(['eu', 'us', 1, '1', true, null]),
+      size: chance.whole(0, 1_000),
       n: chance.oneOf<() => unknown>([
         () => chance.whole(-50, 5_000),
         () => `${chance.whole(0, 999)}.${chance.whole(0, 999_999)}`,

@@ -1,9 +1,12 @@
 /** The log on a real Kafka keeps the promises of every log, and some of its own. */
+import { once } from 'node:events';
 import { createRequire } from 'node:module';
+import { type AddressInfo, createServer } from 'node:net';
 import { expect } from 'chai';
 import { type KafkaLogOptions, openKafkaLog, shared } from '../../storage/log/kafka.ts';
+import { KafkaAdmin } from '../../storage/log/kafka-admin.ts';
 import { shares } from '../../storage/log/kafka-assigner.ts';
-import { guardIdleConnections, kafkaClient } from '../../storage/log/kafka-client.ts';
+import { guardIdleConnections, kafkaClient, openSocket } from '../../storage/log/kafka-client.ts';
 import type { EventLog } from '../../storage/log/log.ts';
 import {
   entry,
@@ -117,13 +120,68 @@ describe('the log on one broker', function () {
     await log.close();
     const grown = await openKafkaLog(options);
     expect(grown.partition_count).to.equal(4);
-    await grown.append([entry(3, 'after')]);
-    const again = new Reader();
+    await grown.append([entry(3, 'after'), entry(0, 'after')]);
+    expect((await grown.lag()).map(({ end_offset }) => Number(end_offset))).to.deep.equal([2, 1, 0, 1]);
+    // The stores have what was there before: that was the condition.
+    const stored = new Map([0, 1].map((partition) => [partition, 1n]));
+    const again = new Reader({ from: stored });
     const another = await grown.consume(again);
-    await again.until(() => again.records.length === 3);
-    expect(again.inOrder().map(textOf)).to.deep.equal(['before', 'before', 'after']);
+    await again.until(() => again.records.length === 2);
+    expect(again.inOrder().map(textOf)).to.deep.equal(['after', 'after']);
     await another.stop();
     await grown.close();
+  });
+
+  it('uses the partitions that the layout names, and takes nothing while its topic has more', async () => {
+    const options = optionsFor(kafka, { partition_count: 4 });
+    const made = await openKafkaLog(options);
+    await made.append([entry(0, 'spread over four')]);
+    await made.close();
+    const ended: Error[] = [];
+    let used = 2;
+    const layout = { claim: async () => used, read: async () => used };
+    const log = await openKafkaLog({ ...options, layout, onFatal: (error) => ended.push(error) });
+    expect(log.partition_count).to.equal(2);
+    // The first question about a group may meet a coordinator that is not there yet.
+    await eventually(async () => expect((await log.lag()).length).to.equal(2));
+    for (const refused of [log.append([entry(1, 'x')]), log.ping()]) {
+      const error = await refused.then(
+        () => null,
+        (reason: Error) => reason,
+      );
+      expect(error).to.have.property('message').that.includes('its topic has 4 partitions, 2 are in use');
+    }
+    const reader = new Reader();
+    const consumer = await log.consume(reader);
+    await reader.until(() => reader.errors.length >= 1);
+    expect(String(reader.errors[0])).to.include(
+      'partition 0: the record at offset 0 was spread over 4 partitions, but 2 are in use',
+    );
+    expect(reader.records).to.deep.equal([]);
+    expect(ended).to.deep.equal([]);
+    used = 4;
+    await reader.until(() => ended.length > 0);
+    expect(String(ended[0])).to.include('the event log has 4 partitions now, this process began with 2');
+    await consumer.stop();
+    await log.close();
+    const gone = openKafkaLog({ ...options, layout: { claim: async () => 5, read: async () => 5 } });
+    expect(await gone.catch((error: Error) => error.message)).to.include(
+      'ids are spread over 5 partitions, but the topic',
+    );
+  });
+
+  it('leaves a connection once, however many questions on it fail', async () => {
+    const options = optionsFor(kafka);
+    const admin = new KafkaAdmin(() => kafkaClient(options, { requestTimeout: 1_000 }));
+    const warnings: Error[] = [];
+    const warned = (warning: Error) => warnings.push(warning);
+    process.on('warning', warned);
+    const asked = Array.from({ length: 15 }, () => admin.bounds('a.topic.that.is.not.there'));
+    const answers = await Promise.allSettled(asked);
+    await admin.close();
+    process.off('warning', warned);
+    expect(answers.every(({ status }) => status === 'rejected')).to.equal(true);
+    expect(warnings).to.deep.equal([]);
   });
 
   it('takes a body of 8 MiB, and many of them at once', async () => {
@@ -207,6 +265,19 @@ describe('what kafkajs needs from us', () => {
     const { scheduleCheckPendingRequests, checkPendingRequests } = queue.prototype;
     expect(scheduleCheckPendingRequests).to.be.a('function').with.property('name', 'guarded');
     expect(String(checkPendingRequests)).to.include('this.scheduleCheckPendingRequests()');
+  });
+
+  it('leaves no listener on a socket that is gone, however often its reference is taken', async () => {
+    const server = createServer((socket) => socket.end());
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    const socket = openSocket({ host: '127.0.0.1', port, ssl: undefined as never, onConnect: () => {} });
+    socket.resume();
+    await once(socket, 'close');
+    const before = socket.listenerCount('connect');
+    for (let time = 0; time < 20; time++) socket.unref();
+    expect(socket.listenerCount('connect')).to.equal(before);
+    server.close();
   });
 
   it('plans no timer for an empty queue, and one for a full or throttled one', () => {

@@ -112,6 +112,34 @@ describe('processes on Kafka', function () {
     );
   });
 
+  it('a job of a scheduler that dies is done by another within 15 s', async () => {
+    const { postgres } = cluster.database;
+    await cluster.add('scheduler');
+    const job = async () => {
+      const { rows } = await postgres.raw(
+        `select worker.pid from graphile_worker.jobs as job left join job_workers as worker on worker.id = job.locked_by
+          where job.key = 'the test'`,
+      );
+      return rows as { pid: number | null }[];
+    };
+    // It waits in the middle of its work for as long as we hold the table.
+    const holding = await postgres.transaction();
+    await holding.raw('lock table subscriptions in access exclusive mode');
+    const far = Date.UTC(2100, 0) / 1000;
+    await postgres.raw(
+      `select graphile_worker.add_job('bill-due-periods', json_build_object('slot', ?::bigint), job_key := 'the test')`,
+      [far],
+    );
+    const pid = await until('somebody has it', async () => (await job())[0]?.pid);
+    const dying = cluster.processes('scheduler').find((each) => each.pid === pid)!;
+    await dying.kill('SIGKILL');
+    const began = performance.now();
+    await holding.rollback();
+    await until('the other has done it', async () => (await job()).length === 0);
+    expect(performance.now() - began).to.be.within(1_000, 15_000);
+    await cluster.restart(dying);
+  });
+
   it('a worker that was frozen for longer than its session writes nothing when it wakes, and joins again', async () => {
     const [frozen, living] = cluster.processes('pipeline');
     await ingest(500);

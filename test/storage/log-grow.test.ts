@@ -5,7 +5,7 @@ import { appendEvents } from '../../actions/append-events.ts';
 import { elementSpans } from '../../core/metering/event-text.ts';
 import { startPipeline } from '../../pipeline/pipeline.ts';
 import { openEmbeddedLog } from '../../storage/log/embedded.ts';
-import { addEmbeddedPartitions, growLog } from '../../storage/log/grow.ts';
+import { growLog } from '../../storage/log/grow.ts';
 import { announceMeterVersion } from '../../storage/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
@@ -81,10 +81,10 @@ describe('growing the log', () => {
     expect(await counted(before)).to.deep.equal({ value: '1000', from: 'buckets' });
 
     await send(before, ids(1000, 1001));
-    const refusal = await growLog(before, 5, addEmbeddedPartitions).catch((error: Error) => error.message);
+    const refusal = await growLog(before, 5).catch((error: Error) => error.message);
     expect(refusal).to.match(/not drained/);
     await run(before, []);
-    await growLog(before, 5, addEmbeddedPartitions);
+    await growLog(before, 5);
     await before.log.close();
 
     const after = await open(5);

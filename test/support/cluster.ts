@@ -42,12 +42,20 @@ export type ClusterProcess = {
   /** Everything it has said. */
   output(): string;
   signal(name: NodeJS.Signals): void;
+  /** Its exit code when it ends, null when a signal ended it. */
+  readonly ended: Promise<number | null>;
   /** Sends the signal and waits for the end; answers the exit code, null when a signal ended it. */
   kill(name?: NodeJS.Signals): Promise<number | null>;
   get(path: string): Promise<Answer>;
 };
+export type Running = {
+  kill(): void;
+  /** What it said, and its exit code; null when it was killed. */
+  readonly ended: Promise<{ code: number | null; output: string }>;
+};
 export type Cluster = {
   readonly database: FreshDatabase;
+  /** The test's own handle. */
   readonly log: EventLog;
   readonly postgresWay: Cut;
   readonly clickhouseWay: Cut;
@@ -63,6 +71,10 @@ export type Cluster = {
     path: string,
     options?: { body?: unknown; api?: number; timeout_ms?: number },
   ): Promise<Answer>;
+  /** Runs a command of the project with the settings of the processes. */
+  run(file: string, ...args: string[]): Running;
+  /** A handle of the log as it is now: after partitions were added. */
+  openLogAgain(): Promise<void>;
   /** Until everything in the log is in the stores, and no change of a meter is on its way. */
   settled(timeout_ms?: number): Promise<void>;
   stop(): Promise<void>;
@@ -103,14 +115,16 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     return started;
   };
   // The log's own handle of the test: it makes the topic, and asks how far the workers are.
-  const log = await openKafkaLog({
-    brokers: kafka.brokers.split(','),
-    topic_prefix,
-    partition_count: partitions,
-    replication,
-    retention_hours: 24,
-    append_timeout_ms: 5_000,
-  });
+  const openLog = () =>
+    openKafkaLog({
+      brokers: kafka.brokers.split(','),
+      topic_prefix,
+      partition_count: partitions,
+      replication,
+      retention_hours: 24,
+      append_timeout_ms: 5_000,
+    });
+  let log = await openLog();
   const roles: [Role, number][] = [
     ['api', options.apis ?? 1],
     ['pipeline', options.pipelines ?? 1],
@@ -118,7 +132,9 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   ];
   const cluster: Cluster = {
     database,
-    log,
+    get log() {
+      return log;
+    },
     postgresWay,
     clickhouseWay,
     processes: (role) => running.filter((each) => each.role === role),
@@ -132,8 +148,16 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     },
     request: async (method, path, { body, api = 0, timeout_ms = 30_000 } = {}) =>
       ask(`${cluster.process('api', api).url}/v1${path}`, { method, body, timeout_ms }),
+    run: (file, ...args) =>
+      runCommand([file, ...args], { ...settings, DATA_DIR: mkdtempSync(join(disks, 'command-')) }),
+    openLogAgain: async () => {
+      await log.close();
+      log = await openLog();
+    },
     settled: async (timeout_ms = 60_000) => {
-      await until('everything is in the stores', () => isSettled(cluster), timeout_ms);
+      await until('everything is in the stores', () => isSettled(cluster), timeout_ms).catch(async (error: Error) => {
+        throw new Error(`${error.message}: ${await whatWaits(cluster)}`);
+      });
     },
     stop: async () => {
       await stopAll(cluster, running, leash);
@@ -175,6 +199,34 @@ async function isSettled({ log, database }: Cluster): Promise<boolean> {
   return rows[0].open === 0;
 }
 
+function runCommand(command: string[], settings: Record<string, string>): Running {
+  const { PATH, HOME } = process.env;
+  const child = spawn(process.execPath, ['--import', 'tsx', ...command], {
+    cwd: ROOT,
+    env: { PATH, HOME, ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+  return {
+    kill: () => void child.kill('SIGKILL'),
+    ended: once(child, 'close').then(([code]) => ({ code: code as number | null, output })),
+  };
+}
+
+async function whatWaits({ log, database, processes }: Cluster): Promise<string> {
+  const lag = await log.lag().catch((error: Error) => error.message);
+  const slices = await database.postgres.raw(
+    `select partition, owner, next_offset, phase from slices order by partition`,
+  );
+  const outputs = processes('pipeline').map((each) => `worker ${each.pid}: ${each.output().slice(-2_000)}`);
+  const told = JSON.stringify({ lag, slices: slices.rows }, (_name, value) =>
+    typeof value === 'bigint' ? String(value) : value,
+  );
+  return [told, ...outputs].join('\n');
+}
+
 type Started = ClusterProcess & { readonly child: ChildProcess };
 
 async function startProcess(role: Role, settings: Record<string, string>): Promise<Started> {
@@ -187,7 +239,7 @@ async function startProcess(role: Role, settings: Record<string, string>): Promi
   let said = '';
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (text: string) => (said += text));
-  const ended = once(child, 'exit');
+  const ended = once(child, 'exit').then(([code]) => code as number | null);
   const url = await until(
     `${role} is ready`,
     async () => {
@@ -206,12 +258,12 @@ async function startProcess(role: Role, settings: Record<string, string>): Promi
     pid: child.pid!,
     url,
     output: () => said,
+    ended,
     signal: (name) => void child.kill(name),
     kill: async (name = 'SIGKILL') => {
       if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
       child.kill(name);
-      const [code] = (await ended) as [number | null];
-      return code;
+      return ended;
     },
     get: (path) => ask(`${url}${path}`, { method: 'GET', body: undefined, timeout_ms: 10_000 }),
   };

@@ -1,17 +1,19 @@
 /**
- * The reference model of metering: the usage of any meter, recomputed from a list of events by the rules and by nothing
- * else. Plain, slow and independent: it knows decimal.js and no code of ours, so that a mistake there cannot hide here.
+ * The reference model of metering: the usage of any meter, recomputed from what was accepted by the rules and by nothing
+ * else. Plain, slow and independent: it knows decimal.js and Temporal and no code of ours, so that a mistake there cannot
+ * hide here. What invoices make of it is in invoice-model.ts.
  *
+ *   const events = eventsInEffect([...accepted, { voids: 'e7' }]);
  *   usageByModel(meter, events, { start: '2026-03-01T00:00:00Z', end: '2026-04-01T00:00:00Z', customers: ['acme'] })
  *
- * The events are in the order in which they were accepted. Windows are in UTC. A meter with an expression says what the
- * expression means as a function, `value`.
+ * A meter with an expression says what the expression means as a function, `value`.
  */
 import { Decimal as AnyDecimal } from 'decimal.js';
+import { Temporal } from 'temporal-polyfill';
 
 // Enough digits for any sum, product or quotient of quantities of 24 + 24 digits.
-const Decimal = AnyDecimal.clone({ precision: 200, rounding: AnyDecimal.ROUND_HALF_UP, toExpNeg: -300, toExpPos: 300 });
-type Decimal = AnyDecimal;
+export const Decimal = AnyDecimal.clone({ precision: 200, rounding: AnyDecimal.ROUND_HALF_UP });
+export type Decimal = AnyDecimal;
 
 export type ModelEvent = {
   event_id: string;
@@ -23,17 +25,12 @@ export type ModelEvent = {
   properties?: Record<string, unknown>;
 };
 
-export type ModelWindow =
-  | 'MINUTE'
-  | '15MIN'
-  | '30MIN'
-  | 'HOUR'
-  | '3HOUR'
-  | '6HOUR'
-  | '12HOUR'
-  | 'DAY'
-  | 'WEEK'
-  | 'MONTH';
+/** In the order in which they were accepted. A replacement keeps the id of what it replaces. */
+export type ModelEntry = ModelEvent | { voids: string } | { replaces: string; event: ModelEvent };
+
+/** From the finest to the coarsest. */
+const SIZES = ['MINUTE', '15MIN', '30MIN', 'HOUR', '3HOUR', '6HOUR', '12HOUR', 'DAY', 'WEEK', 'MONTH'] as const;
+export type ModelWindow = (typeof SIZES)[number];
 
 export type ModelMeter = {
   event_name: string;
@@ -55,8 +52,12 @@ export type ModelQuestion = {
   /** Exclusive. */
   end: string;
   /** All customers when absent. */
-  customers?: readonly string[];
-  window_size?: ModelWindow;
+  customers?: readonly string[] | undefined;
+  window_size?: ModelWindow | undefined;
+  /** Of windows and buckets; UTC when absent. */
+  timezone?: string | undefined;
+  /** Months begin on its day of the month; on the first when absent. */
+  billing_anchor?: string | undefined;
 };
 
 export type ModelUsage = {
@@ -64,6 +65,8 @@ export type ModelUsage = {
   event_count: number;
   /** Those with events, in order of time. */
   windows: { start: string; value: string; event_count: number }[];
+  /** With a bucket_size: the value of each bucket, and of each group in it. */
+  buckets: Decimal[] | null;
 };
 
 /** An event that counts for the meter: what it contributes, when, and in which group. */
@@ -75,30 +78,37 @@ type Counted = {
   group: string;
 };
 
-export function usageByModel(meter: ModelMeter, accepted: Iterable<ModelEvent>, question: ModelQuestion): ModelUsage {
+export function usageByModel(meter: ModelMeter, accepted: Iterable<ModelEntry>, question: ModelQuestion): ModelUsage {
   const range = { from: microseconds(question.start), to: microseconds(question.end) };
   const counted: Counted[] = [];
-  for (const event of firstOfEachId(accepted)) {
+  for (const event of eventsInEffect(accepted)) {
+    if (event.event_name.trim() !== meter.event_name.trim()) continue;
     if (question.customers && !question.customers.includes(event.external_customer_id)) continue;
     const at_us = microseconds(event.timestamp);
     if (at_us < range.from || at_us >= range.to) continue;
-    if (event.event_name.trim() !== meter.event_name.trim()) continue;
     if (!passes(meter, event.properties ?? {})) continue;
     const contribution = contributionOf(meter, event, at_us);
     if (contribution) counted.push(contribution);
   }
+  counted.sort((a, b) => (a.at_us < b.at_us ? -1 : a.at_us > b.at_us ? 1 : 0));
+  const { bucket_size } = meter.aggregation;
   return {
-    value: answer(meter, counted, range),
+    value: answer(meter, counted, { ...range, question }),
     event_count: counted.length,
-    windows: question.window_size ? windowsOf(meter, counted, { ...range, size: question.window_size }) : [],
+    windows: question.window_size ? windowsOf(meter, counted, { ...range, question }) : [],
+    buckets: bucket_size ? bucketsOf(meter, counted, { ...range, question }) : null,
   };
 }
 
-/** An id takes effect once, whatever its timestamp: the first accepted wins (decisions §11). */
-export function firstOfEachId(accepted: Iterable<ModelEvent>): ModelEvent[] {
-  const first = new Map<string, ModelEvent>();
-  for (const event of accepted) if (!first.has(event.event_id)) first.set(event.event_id, event);
-  return [...first.values()];
+/** An id takes effect once, whatever its timestamp: the first accepted wins (decisions §11), until it is corrected. */
+export function eventsInEffect(accepted: Iterable<ModelEntry>): ModelEvent[] {
+  const inEffect = new Map<string, ModelEvent | null>();
+  for (const entry of accepted) {
+    if ('voids' in entry) inEffect.set(entry.voids, null);
+    else if ('replaces' in entry) inEffect.set(entry.replaces, { ...entry.event, event_id: entry.replaces });
+    else if (!inEffect.has(entry.event_id)) inEffect.set(entry.event_id, entry);
+  }
+  return [...inEffect.values()].filter((event) => event !== null);
 }
 
 /** All filters must hold; in each of them any value may (behaviour §1.5). */
@@ -152,31 +162,35 @@ function quantity(value: unknown): Decimal | undefined {
   return number.abs().lt('1e24') && number.decimalPlaces() <= 24 ? number : undefined;
 }
 
-type Range = { from: bigint; to: bigint };
+type Range = { from: bigint; to: bigint; question: ModelQuestion };
 
-/** With a bucket_size: the sum over its windows, and in each of them over the groups. */
+/** With a bucket_size: the sum over its buckets. */
 function answer(meter: ModelMeter, counted: readonly Counted[], range: Range): string {
-  const { bucket_size } = meter.aggregation;
-  if (!bucket_size) return aggregate(meter, counted, range).toFixed();
-  let total = new Decimal(0);
-  for (const inWindow of grouped(counted, ({ at_us }) => windowStart(at_us, bucket_size)).values()) {
-    for (const inGroup of grouped(inWindow, ({ group }) => group).values())
-      total = total.plus(aggregate(meter, inGroup, range));
+  if (!meter.aggregation.bucket_size) return aggregate(meter, counted, range).toFixed();
+  return sum(bucketsOf(meter, counted, range)).toFixed();
+}
+
+function bucketsOf(meter: ModelMeter, counted: readonly Counted[], range: Range): Decimal[] {
+  const groups = new Map<string, Counted[]>();
+  for (const { start, inside } of inWindows(counted, meter.aggregation.bucket_size!, range.question)) {
+    for (const each of inside) {
+      const key = `${start} ${each.group}`;
+      groups
+        .set(key, groups.get(key) ?? [])
+        .get(key)!
+        .push(each);
+    }
   }
-  return total.toFixed();
+  return [...groups.values()].map((group) => aggregate(meter, group, range));
 }
 
 /** A window is never finer than the meter's own (behaviour §1.9). */
-function windowsOf(
-  meter: ModelMeter,
-  counted: readonly Counted[],
-  { from, to, size: asked }: Range & { size: ModelWindow },
-) {
-  const size = coarser(asked, meter.aggregation.bucket_size ?? asked);
-  const windows = [...grouped(counted, ({ at_us }) => windowStart(at_us, size))].sort(([a], [b]) => (a < b ? -1 : 1));
-  return windows.map(([start, inside]) => {
-    const end = windowEnd(start, size);
-    const part = { from: start < from ? from : start, to: end > to ? to : end };
+function windowsOf(meter: ModelMeter, counted: readonly Counted[], { from, to, question }: Range) {
+  const { bucket_size } = meter.aggregation;
+  const asked = question.window_size!;
+  const size = bucket_size && SIZES.indexOf(bucket_size) > SIZES.indexOf(asked) ? bucket_size : asked;
+  return inWindows(counted, size, question).map(({ start, end, inside }) => {
+    const part = { from: start < from ? from : start, to: end > to ? to : end, question };
     return { start: instantText(start), value: answer(meter, inside, part), event_count: inside.length };
   });
 }
@@ -202,9 +216,8 @@ function aggregate({ aggregation }: ModelMeter, counted: readonly Counted[], { f
       return counted.reduce((newest, each) => (isLater(each, newest) ? each : newest)).value!;
     case 'WEIGHTED_SUM': {
       const weighted = counted.map(({ value, at_us }) => value!.times(String(to - at_us)));
-      return sum(weighted)
-        .div(String(to - from))
-        .toDecimalPlaces(24);
+      const span = String(to - from);
+      return sum(weighted).div(span).toDecimalPlaces(24);
     }
   }
 }
@@ -219,67 +232,67 @@ function isLater(a: Counted, b: Counted): boolean {
   return Buffer.compare(Buffer.from(a.event_id), Buffer.from(b.event_id)) > 0;
 }
 
-const MINUTE = 60_000_000n;
-const DAY = 1440n * MINUTE;
-const SIZES: Record<Exclude<ModelWindow, 'WEEK' | 'MONTH'>, bigint> = {
-  MINUTE,
-  '15MIN': 15n * MINUTE,
-  '30MIN': 30n * MINUTE,
-  HOUR: 60n * MINUTE,
-  '3HOUR': 180n * MINUTE,
-  '6HOUR': 360n * MINUTE,
-  '12HOUR': 720n * MINUTE,
-  DAY,
-}; // From the finest to the coarsest.
-/** The first Monday after the beginning of the count. */
-const MONDAY = 4n * DAY;
+type Window = { start: bigint; end: bigint };
 
-function coarser(a: ModelWindow, b: ModelWindow): ModelWindow {
-  const order: ModelWindow[] = [...(Object.keys(SIZES) as ModelWindow[]), 'WEEK', 'MONTH'];
-  return order.indexOf(a) > order.indexOf(b) ? a : b;
-}
-
-function windowStart(at_us: bigint, size: ModelWindow): bigint {
-  if (size === 'MONTH') {
-    const date = new Date(Number(floored(at_us, 1000n) / 1000n));
-    return BigInt(Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1)) * 1000n;
+/** `counted` is in order of time. */
+function inWindows(counted: readonly Counted[], size: ModelWindow, question: ModelQuestion) {
+  const windows: (Window & { inside: Counted[] })[] = [];
+  for (const each of counted) {
+    const last = windows.at(-1);
+    if (last && each.at_us < last.end) last.inside.push(each);
+    else windows.push({ ...windowAt(each.at_us, size, question), inside: [each] });
   }
-  return size === 'WEEK' ? MONDAY + floored(at_us - MONDAY, 7n * DAY) : floored(at_us, SIZES[size]);
+  return windows;
 }
 
-function windowEnd(start: bigint, size: ModelWindow): bigint {
-  if (size === 'WEEK') return start + 7n * DAY;
-  return size === 'MONTH' ? windowStart(start + 31n * DAY, 'MONTH') : start + SIZES[size];
+/**
+ * Windows of an hour and less are stretches of real time, cut where the clock is changed; longer ones begin when the clock
+ * of the timezone shows 00:00, 03:00, 06:00 …, weeks on Monday (decisions §14).
+ */
+function windowAt(at_us: bigint, size: ModelWindow, { timezone = 'UTC', billing_anchor }: ModelQuestion): Window {
+  const at = zoned(at_us, timezone);
+  const minutes = { MINUTE: 1, '15MIN': 15, '30MIN': 30, HOUR: 60 }[size as string];
+  if (minutes !== undefined) {
+    const length = BigInt(minutes) * 60_000_000n;
+    const offset = BigInt(at.offsetNanoseconds) / 1000n;
+    const local = at_us + offset;
+    const start = local - (((local % length) + length) % length) - offset;
+    const from = at.add({ nanoseconds: 1 }).getTimeZoneTransition('previous');
+    const to = at.getTimeZoneTransition('next');
+    const [first, end] = [from ? instantOf(from) : start, to ? instantOf(to) : start + length];
+    return { start: first > start ? first : start, end: end < start + length ? end : start + length };
+  }
+  const hours = { '3HOUR': 3, '6HOUR': 6, '12HOUR': 12 }[size as string];
+  const day = billing_anchor ? zoned(microseconds(billing_anchor), timezone).day : 1;
+  const midnight = at.toPlainDate().toPlainDateTime();
+  const boundary = (index: number): Temporal.PlainDateTime => {
+    if (hours) return midnight.add({ hours: hours * (Math.floor(at.hour / hours) + index) });
+    if (size === 'DAY') return midnight.add({ days: index });
+    if (size === 'WEEK') return midnight.add({ days: 1 - at.dayOfWeek + 7 * index });
+    const month = midnight.with({ day: 1 }).add({ months: index });
+    return month.with({ day: Math.min(day, month.daysInMonth) });
+  };
+  const instants = [-1, 0, 1, 2].map((index) => instantOf(boundary(index).toZonedDateTime(timezone)));
+  const begun = instants.filter((start) => start <= at_us).length;
+  return { start: instants[begun - 1]!, end: instants[begun]! };
 }
 
-function floored(value: bigint, step: bigint): bigint {
-  const rest = value % step;
-  return rest < 0n ? value - rest - step : value - rest;
+function zoned(at_us: bigint, timezone: string): Temporal.ZonedDateTime {
+  return Temporal.Instant.fromEpochNanoseconds(at_us * 1000n).toZonedDateTimeISO(timezone);
+}
+
+function instantOf(at: Temporal.ZonedDateTime): bigint {
+  return at.epochNanoseconds / 1000n;
 }
 
 /** What is finer than a microsecond is cut off. */
-function microseconds(timestamp: string): bigint {
+export function microseconds(timestamp: string): bigint {
   const parts = /^(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)$/.exec(timestamp);
   const whole = Date.parse(`${parts?.[1]}${parts?.[3]}`.toUpperCase());
   if (!parts || Number.isNaN(whole)) throw new Error(`not a timestamp: ${timestamp}`);
   return BigInt(whole) * 1000n + BigInt((parts[2] ?? '').padEnd(6, '0').slice(0, 6));
 }
 
-function instantText(at_us: bigint): string {
-  const second = new Date(Number(floored(at_us, 1_000_000n) / 1000n)).toISOString().slice(0, 19);
-  const fraction = String(at_us - floored(at_us, 1_000_000n))
-    .padStart(6, '0')
-    .replace(/0+$/, '');
-  return `${second}${fraction === '' ? '' : `.${fraction}`}Z`;
-}
-
-function grouped<Item, Key>(items: readonly Item[], keyOf: (item: Item) => Key): Map<Key, Item[]> {
-  const groups = new Map<Key, Item[]>();
-  for (const item of items) {
-    const key = keyOf(item);
-    const group = groups.get(key);
-    if (group) group.push(item);
-    else groups.set(key, [item]);
-  }
-  return groups;
+export function instantText(at_us: bigint): string {
+  return Temporal.Instant.fromEpochNanoseconds(at_us * 1000n).toString();
 }

@@ -1,11 +1,13 @@
-/** Chance that can be repeated: a test prints its seed, and SEED=n runs that one alone. */
+/** Chance that can be repeated: a test prints its seed; SEED=7 runs that one alone, SEEDS=1-10 or SEEDS=3,5,8 several. */
 
-/** 1 to `count`, or the one that the tester asks for. */
+/** 1 to `count`, or those that the tester asks for. */
 export function seedsToRun(count: number): number[] {
-  const { SEED } = process.env;
-  if (SEED === undefined || SEED === '') return Array.from({ length: count }, (_none, index) => index + 1);
-  if (!/^\d{1,9}$/.test(SEED)) throw new Error(`SEED must be a whole number, not ${SEED}`);
-  return [Number(SEED)];
+  const asked = process.env.SEEDS || process.env.SEED || `1-${count}`;
+  return asked.split(',').flatMap((part) => {
+    const [, first, last = first] = /^(\d{1,9})(?:-(\d{1,9}))?$/.exec(part.trim()) ?? [];
+    if (first === undefined) throw new Error(`SEEDS must be like 7 or 1-10 or 3,5,8, not ${asked}`);
+    return Array.from({ length: Number(last) - Number(first) + 1 }, (_none, index) => Number(first) + index);
+  });
 }
 
 export type Chance = {

@@ -52,7 +52,7 @@ export function multiply(a: Exact, b: Exact): Exact {
 export function divide(a: Exact, b: Exact): Exact {
   if (isZero(b)) throw new UnusableEvent('the expression divides by zero');
   if (isZero(a)) return EXACT_ZERO;
-  return divideSmall(a, b) ?? divideBig(a, b);
+  return divideSmall(a, b) ?? divideEndless(a, b) ?? divideBig(a, b);
 }
 
 /** Quotients that end after a few digits, which most do: prices per thousand, quarters, eighths. */
@@ -69,6 +69,35 @@ function divideSmall(a: Exact, b: Exact): Exact | undefined {
   }
   return undefined;
 }
+
+/**
+ * What divideBig answers, for the quotients of two safe integers that have no end, such as a third: the 60 digits come from
+ * one division of bigints, because how many places must be brought up is known beforehand, and half of the divisor is
+ * added before instead of looking at the remainder behind.
+ */
+function divideEndless(a: Exact, b: Exact): Exact | undefined {
+  if (a.big !== undefined || b.big !== undefined) return undefined;
+  const numerator = Math.abs(a.small);
+  const divisor = Math.abs(b.small);
+  const longer = lengthOf(divisor) - lengthOf(numerator);
+  // Both aligned to the same number of digits. A side beyond the safe integers is rounded, and larger than the other even so.
+  const isAboveOne = numerator * (POWERS_OF_TEN[longer] ?? 1) >= divisor * (POWERS_OF_TEN[-longer] ?? 1);
+  const places = SIGNIFICANT_DIGITS + longer - (isAboveOne ? 1 : 0);
+  const scale = a.scale - b.scale + places;
+  if (scale <= 0 || scale > MAX_SCALE) return undefined;
+  const doubled = BigInt(a.small) * TWICE_POWERS_OF_TEN[places]!;
+  const quotient = (a.small < 0 ? doubled - BigInt(divisor) : doubled + BigInt(divisor)) / (2n * BigInt(b.small));
+  return quotient % 10n === 0n ? shortened(quotient, scale) : new Exact(0, scale, quotient);
+}
+
+/** How many digits a safe integer that is not negative has. */
+function lengthOf(value: number): number {
+  let length = 1;
+  while (length < POWERS_OF_TEN.length && value >= POWERS_OF_TEN[length]!) length++;
+  return length;
+}
+
+const TWICE_POWERS_OF_TEN: readonly bigint[] = Array.from({ length: 80 }, (_, places) => 2n * bigPowerOfTen(places));
 
 /** 60 significant digits: as many places are brought up that the integer quotient has 60 or 61 of them. */
 function divideBig(a: Exact, b: Exact): Exact {

@@ -1,75 +1,204 @@
-/** Questions while events arrive: every answer is that of a prefix of the log, and none is older than the one before. */
+/**
+ * Questions while events arrive: every answer is that of the events up to some place in each partition of the log, at or
+ * behind the one that it names, to the digit; and none names a place before that of an answer which it came after.
+ */
 import { expect } from 'chai';
-import { pino } from 'pino';
-import { appendEvents } from '../../../actions/append-events.ts';
-import { elementSpans } from '../../../core/metering/event-text.ts';
-import { type RunningPipeline, startPipeline } from '../../../pipeline/pipeline.ts';
-import { openEmbeddedLog } from '../../../storage/log/embedded.ts';
-import { announceMeterVersion } from '../../../storage/meter-versions.ts';
-import type { Stores } from '../../../storage/stores.ts';
-import { askUsage } from '../../../storage/usage/usage.ts';
-import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
+import type { MeterDefinition } from '../../../core/metering/meter-definition.ts';
+import { readProgress } from '../../../storage/slices.ts';
+import { askUsage, type UsageReport } from '../../../storage/usage/usage.ts';
+import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
+import {
+  instantText,
+  type ModelEvent,
+  type ModelMeter,
+  type ModelQuestion,
+  type ModelUsage,
+  type ModelWindow,
+  usageByModel,
+} from '../../support/reference-model.ts';
+import { type Chance, chanceOf, seedsToRun } from '../../support/seeds.ts';
 
-const SCOPE = { tenant_id: 'tenant_a', environment_id: 'env_a' };
-const US = (text: string) => Date.parse(text) * 1000;
+const PARTITIONS = 2;
 const BATCHES = 16;
-const PER_BATCH = 50;
+const PER_BATCH = 40;
+const FIRST = Date.parse('2026-03-10T00:00:00Z');
+const HOUR = 3_600_000;
+const DAYS = 5;
+const CUSTOMERS = ['acme', 'globex'];
+const ZONES = ['UTC', 'Europe/Berlin', 'Asia/Kolkata'];
+const WINDOWS: (ModelWindow | undefined)[] = [undefined, undefined, '15MIN', 'HOUR', '6HOUR', 'DAY', 'WEEK', 'MONTH'];
 
-describe('usage while events arrive', () => {
-  let database: FreshDatabase;
-  let stores: Stores;
-  let pipeline: RunningPipeline;
+const AGGREGATIONS: ModelMeter['aggregation'][] = [
+  { type: 'COUNT' },
+  { type: 'SUM', field: 'n' },
+  { type: 'AVG', field: 'n' },
+  { type: 'COUNT_UNIQUE', field: 'host' },
+  { type: 'LATEST', field: 'n' },
+  { type: 'SUM_WITH_MULTIPLIER', field: 'n', multiplier: '0.003' },
+  { type: 'MAX', field: 'n' },
+  { type: 'WEIGHTED_SUM', field: 'n' },
+  { type: 'MAX', field: 'n', bucket_size: 'HOUR', group_by: 'host' },
+];
 
-  before(async () => {
-    database = await freshDatabase();
-    // One partition: the order in which events take effect is that in which they were sent.
-    const log = await openEmbeddedLog(database.postgres, { partition_count: 1, append_timeout_ms: 5000, linger_ms: 1 });
-    stores = { postgres: database.postgres, clickhouse: database.clickhouse, log };
-    const logger = pino({ level: 'warn' });
-    pipeline = await startPipeline(stores, { owner: 'test', slice_events_max: 100, logger, clock: () => new Date() });
-    const aggregation = { type: 'SUM' as const, field: 'n' };
-    const definition = { id: 'm', event_name: 'call', filters: [], aggregation, reset_usage: 'NEVER' as const };
-    await stores.postgres.transaction((trx) =>
-      announceMeterVersion(trx, SCOPE, { meter_id: 'm', version: 1, definition }),
-    );
-  });
-  after(async () => {
-    await pipeline.stop();
-    await stores.log.close();
-    await database.close();
-  });
+type Asked = { meter: number; question: ModelQuestion; report: UsageReport; behind: ReadonlyMap<number, bigint> };
+type Placed = { event: ModelEvent; partition: number; offset: bigint };
 
-  /** Event i weighs i and stands in a whole hour, a day or a ragged end in turn. */
-  const send = async (batch: number) => {
-    const times = ['2026-03-10T10:20:00Z', '2026-03-12T05:00:00Z', '2026-03-14T23:10:00Z', '2026-03-11T00:00:00Z'];
-    const events = Array.from({ length: PER_BATCH }, (_, index) => {
-      const i = batch * PER_BATCH + index + 1;
-      const timestamp = times[i % times.length];
-      return { event_id: `e${i}`, event_name: 'call', external_customer_id: 'acme', timestamp, properties: { n: i } };
+describe('usage while events arrive', function () {
+  this.timeout(120_000);
+
+  for (const seed of seedsToRun(2)) {
+    it(`any question about any meter (seed ${seed})`, async () => {
+      const metering = await startMetering({ partitions: PARTITIONS, slice_events_max: 60 });
+      try {
+        await playOn(metering, chanceOf(seed));
+      } finally {
+        await metering.stop();
+      }
     });
-    const body = Buffer.from(JSON.stringify(events));
-    const spans = elementSpans(body.toString('latin1'));
-    const incoming = events.map(({ event_id }, index) => ({ span: spans[index]!, event_id }));
-    await appendEvents(stores.log, SCOPE, { body, events: incoming, contiguous: true, now: new Date() });
-  };
-
-  it('counts the first events and no others, more of them each time, and all in the end', async () => {
-    const range = { start_us: US('2026-03-10T10:15:00Z'), end_us: US('2026-03-14T23:30:00Z') };
-    let sending = true;
-    const sent = (async () => {
-      for (let batch = 0; batch < BATCHES; batch++) await send(batch);
-      sending = false;
-    })();
-    const counts: number[] = [];
-    const total = BATCHES * PER_BATCH;
-    while (sending || counts.at(-1) !== total) {
-      const report = await askUsage(stores, SCOPE, { meter: { id: 'm' }, external_customer_ids: ['acme'], ...range });
-      const { value, event_count: n } = report.usage[0]!.total;
-      expect(value.toFixed(), `the sum of the first ${n}`).to.equal(String((n * (n + 1)) / 2));
-      expect(n).to.be.at.least(counts.at(-1) ?? 0);
-      counts.push(n);
-    }
-    await sent;
-    expect(new Set(counts).size, 'several answers on the way').to.be.greaterThan(3);
-  });
+  }
 });
+
+async function playOn(metering: Metering, chance: Chance): Promise<void> {
+  for (const [index, aggregation] of AGGREGATIONS.entries()) {
+    const definition = { event_name: 'call', filters: [], aggregation };
+    await metering.announce(`m${index}`, definition as Omit<MeterDefinition, 'id' | 'reset_usage'>);
+  }
+  await metering.settled();
+  const events = Array.from({ length: BATCHES * PER_BATCH }, (_none, index) => randomEvent(chance, `e${index}`));
+  const asked: Asked[] = [];
+  for (let from = 0; from < events.length; from += PER_BATCH) {
+    const batch = [...events.slice(from, from + PER_BATCH), ...sentBefore(events.slice(0, from), chance)];
+    const questions = [askOne(metering, chance), askOne(metering, chance)];
+    await metering.send(batch);
+    const answers = await Promise.all(questions);
+    for (const one of answers) for (const earlier of asked.slice(-2)) expectNotOlder(one, earlier);
+    asked.push(...answers);
+  }
+  await metering.settled();
+  asked.push(...(await Promise.all(AGGREGATIONS.map((_none, meter) => askOne(metering, chance, meter)))));
+  const placed = await placesOf(metering, events);
+  for (const one of asked) {
+    const place = placeThatExplains(one, placed);
+    expect(place, `no place in the log explains ${JSON.stringify({ ...one, behind: undefined })}`).to.be.an('array');
+  }
+  const counts = new Set(asked.map(({ report }) => Object.values(report.high_water).join()));
+  expect(counts.size, 'several places on the way').to.be.greaterThan(4);
+}
+
+function expectNotOlder({ report }: Asked, earlier: Asked): void {
+  for (const [partition, offset] of Object.entries(earlier.report.high_water))
+    expect(Number(report.high_water[partition]), 'the place in the log').to.be.at.least(Number(offset));
+}
+
+/** A fifth of each batch was sent before, some of it with another content. */
+function sentBefore(events: readonly ModelEvent[], chance: Chance): ModelEvent[] {
+  return Array.from({ length: events.length === 0 ? 0 : PER_BATCH / 5 }, () => {
+    const known = chance.oneOf(events);
+    return chance.next() < 0.5 ? known : randomEvent(chance, known.event_id);
+  });
+}
+
+async function askOne({ stores }: Metering, chance: Chance, of?: number): Promise<Asked> {
+  const meter = of ?? chance.whole(0, AGGREGATIONS.length - 1);
+  const step = chance.oneOf([1, 60_000, HOUR, 24 * HOUR]);
+  const at = () =>
+    Math.floor((FIRST + chance.whole(-12, (DAYS + 1) * 24) * HOUR + chance.whole(0, HOUR)) / step) * step;
+  const [start, end] = [at(), at()].sort((a, b) => a - b) as [number, number];
+  const question: ModelQuestion = {
+    start: new Date(start).toISOString(),
+    end: new Date(end + step).toISOString(),
+    customers: chance.oneOf([undefined, ['acme'], CUSTOMERS]),
+    timezone: chance.oneOf(ZONES),
+    window_size: windowOf(AGGREGATIONS[meter]!, chance),
+  };
+  const report = await askUsage(stores, SCOPE, {
+    meter: { id: `m${meter}` },
+    external_customer_ids: question.customers ?? null,
+    start_us: start * 1000,
+    end_us: (end + step) * 1000,
+    timezone: question.timezone,
+    window_size: question.window_size,
+  });
+  const behind = new Map((await readProgress(stores.postgres)).map((state) => [state.partition, laterOf(state)]));
+  return { meter, question, report, behind };
+}
+
+/** Windows of distinct values are read for themselves, and may be older than the total beside them. */
+function windowOf({ type, bucket_size }: ModelMeter['aggregation'], chance: Chance): ModelWindow | undefined {
+  if (type === 'COUNT_UNIQUE') return undefined;
+  return bucket_size ? chance.oneOf([undefined, 'DAY'] as const) : chance.oneOf(WINDOWS);
+}
+
+/** A slice that is being written may be in the rows already. */
+function laterOf({ next_offset, slice_to }: { next_offset: bigint; slice_to: bigint | null }): bigint {
+  return slice_to !== null && slice_to > next_offset ? slice_to : next_offset;
+}
+
+async function placesOf(metering: Metering, events: readonly ModelEvent[]): Promise<Placed[]> {
+  const rows = await metering.rows<{ event_id: string; partition: number; offset: string }>(
+    'select event_id, partition, toString(offset) as offset from events',
+  );
+  const places = new Map(rows.map((row) => [row.event_id, row]));
+  expect(places.size).to.equal(events.length);
+  return events.map((event) => {
+    const { partition, offset } = places.get(event.event_id)!;
+    return { event, partition, offset: BigInt(offset) };
+  });
+}
+
+/** Offsets of the partitions, from those that the answer names on, at which the model says the same. */
+function placeThatExplains(
+  { meter, question, report, behind }: Asked,
+  placed: readonly Placed[],
+): bigint[] | undefined {
+  const told = { value: report.usage[0]!.total.value.toFixed(), event_count: report.usage[0]!.total.event_count };
+  const windows = report.usage[0]!.windows.map(({ window_us, value, event_count }) => ({
+    start: instantText(BigInt(window_us)),
+    value: value.toFixed(),
+    event_count,
+  }));
+  const wanted = JSON.stringify({ ...told, windows });
+  for (const place of placesBetween(report.high_water, behind, placed)) {
+    const before = placed.filter(({ partition, offset }) => offset < place[partition]!).map(({ event }) => event);
+    const model = usageByModel({ event_name: 'call', aggregation: AGGREGATIONS[meter]! }, before, question);
+    if (JSON.stringify(shown(model)) === wanted) return place;
+  }
+  return undefined;
+}
+
+function shown({ value, event_count, windows }: ModelUsage) {
+  return { value, event_count, windows };
+}
+
+function placesBetween(
+  from: Readonly<Record<string, string>>,
+  to: ReadonlyMap<number, bigint>,
+  placed: readonly Placed[],
+): bigint[][] {
+  let places: bigint[][] = [[]];
+  for (let partition = 0; partition < PARTITIONS; partition++) {
+    const [first, last] = [BigInt(from[partition] ?? 0), to.get(partition)!];
+    const between = placed.filter((each) => each.partition === partition && each.offset >= first && each.offset < last);
+    const offsets = [first, ...new Set(between.map(({ offset }) => offset + 1n))];
+    places = places.flatMap((place) => offsets.map((offset) => [...place, offset]));
+  }
+  return places;
+}
+
+function randomEvent(chance: Chance, event_id: string): ModelEvent {
+  const ms = FIRST + (chance.next() < 0.2 ? chance.whole(0, DAYS * 24) * HOUR : chance.whole(0, DAYS * 24 * HOUR));
+  return {
+    event_id,
+    event_name: 'call',
+    external_customer_id: chance.oneOf(CUSTOMERS),
+    timestamp: new Date(ms).toISOString(),
+    properties: {
+      n: chance.oneOf<() => unknown>([
+        () => chance.whole(-50, 500),
+        () => `${chance.whole(0, 99)}.${chance.whole(0, 9_999)}`,
+        () => chance.oneOf(['abc', null, '12345678901234567890.000000000000000001']),
+      ])(),
+      host: chance.oneOf(['h1', 'h2', 3, '3', true, null]),
+    },
+  };
+}

@@ -1,10 +1,9 @@
-/** Questions to the one door of usage, compared with a plain fold over the events that were sent. */
+/** Questions to the one door of usage, compared with the reference model over the events that were sent. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { formatTimestamp } from '../../../core/metering/timestamp.ts';
 import type { WindowSize } from '../../../core/time/window.ts';
 import { askUsage, type UsageAsked } from '../../../storage/usage/usage.ts';
-import { type ModelEvent, type ModelMeter, modelUsage, modelWindows } from '../../support/usage-model.ts';
+import { instantText, type ModelEvent, type ModelMeter, usageByModel } from '../../support/reference-model.ts';
 import { startWorld, type World } from '../../support/world.ts';
 
 // The clocks of Berlin go forward on 29 March 2026 at 01:00 UTC.
@@ -12,23 +11,25 @@ const FROM = Date.parse('2026-03-27T00:00:00Z') * 1000;
 const TO = Date.parse('2026-04-02T00:00:00Z') * 1000;
 const CUSTOMERS = ['acme', 'globex', 'initech'];
 
-const METERS: Record<string, ModelMeter> = {
+const AGGREGATIONS: Record<string, ModelMeter['aggregation']> = {
   count: { type: 'COUNT' },
-  sum: { type: 'SUM' },
-  avg: { type: 'AVG' },
-  unique: { type: 'COUNT_UNIQUE' },
-  latest: { type: 'LATEST' },
-  multiplied: { type: 'SUM_WITH_MULTIPLIER', multiplier: '0.25' },
-  max: { type: 'MAX' },
-  weighted: { type: 'WEIGHTED_SUM' },
-  'max per hour and host': { type: 'MAX', bucket_size: 'HOUR', group_by: 'host' },
-  'max per 15 minutes': { type: 'MAX', bucket_size: '15MIN' },
-  'max per day': { type: 'MAX', bucket_size: 'DAY' },
-  'sum per week': { type: 'SUM', bucket_size: 'WEEK' },
+  sum: { type: 'SUM', field: 'n' },
+  avg: { type: 'AVG', field: 'n' },
+  unique: { type: 'COUNT_UNIQUE', field: 'host' },
+  latest: { type: 'LATEST', field: 'n' },
+  multiplied: { type: 'SUM_WITH_MULTIPLIER', field: 'n', multiplier: '0.25' },
+  max: { type: 'MAX', field: 'n' },
+  weighted: { type: 'WEIGHTED_SUM', field: 'n' },
+  'max per hour and host': { type: 'MAX', field: 'n', bucket_size: 'HOUR', group_by: 'host' },
+  'max per 15 minutes': { type: 'MAX', field: 'n', bucket_size: '15MIN' },
+  'max per day': { type: 'MAX', field: 'n', bucket_size: 'DAY' },
+  'sum per week': { type: 'SUM', field: 'n', bucket_size: 'WEEK' },
 };
+const meterOf = (name: string): ModelMeter => ({ event_name: 'call', aggregation: AGGREGATIONS[name]! });
 
 const ZONES = ['UTC', 'Europe/Berlin', 'Asia/Kolkata'];
-const SIZES: WindowSize[] = ['15MIN', 'HOUR', '3HOUR', 'DAY', 'WEEK', 'MONTH'];
+const SIZES: WindowSize[] = ['MINUTE', '15MIN', '30MIN', 'HOUR', '3HOUR', '6HOUR', '12HOUR', 'DAY', 'WEEK', 'MONTH'];
+const WINDOWS_MAX = 2000;
 
 /** Values of many shapes from a small generator of its own, the same in every run. */
 function madeEvents(count: number): ModelEvent[] {
@@ -40,39 +41,38 @@ function madeEvents(count: number): ModelEvent[] {
   const values = ['1', '0.1', '-2.5', '12345678901234567890.000000000000000001', '0', '7'];
   return Array.from({ length: count }, (_, index) => ({
     event_id: `e${index}`,
+    event_name: 'call',
     external_customer_id: CUSTOMERS[next(CUSTOMERS.length)]!,
     // One in four stands exactly on an hour.
-    at_us: next(4) === 0 ? FROM + next(144) * 3_600_000_000 : FROM + next(TO - FROM),
-    n: next(3) === 0 ? values[next(values.length)]! : `${next(1000)}.${next(100)}`,
-    host: `h${next(9)}`,
+    timestamp: timeOf(next(4) === 0 ? FROM + next(144) * 3_600_000_000 : FROM + next(TO - FROM)),
+    properties: {
+      n: next(3) === 0 ? values[next(values.length)]! : `${next(1000)}.${next(100)}`,
+      host: `h${next(9)}`,
+    },
   }));
 }
 
-describe('usage: any question equals the fold over the events', () => {
+function timeOf(at_us: number): string {
+  return instantText(BigInt(at_us));
+}
+
+const hostOf = ({ properties }: ModelEvent) => String(properties!['host']);
+
+describe('usage: any question equals the reference model', () => {
   const events = madeEvents(700);
   let world: World;
 
   before(async () => {
     world = await startWorld({ now: '2026-04-10T00:00:00Z' });
-    for (const [name, { type, multiplier, bucket_size, group_by }] of Object.entries(METERS)) {
-      const field = type === 'COUNT_UNIQUE' ? 'host' : 'n';
-      await world.meter(name, { type, field, multiplier, bucket_size, group_by }, { event_name: 'call' });
-    }
-    await world.send(events.slice(0, 400).map(sent));
+    for (const [name, aggregation] of Object.entries(AGGREGATIONS))
+      await world.meter(name, aggregation, { event_name: 'call' });
+    await world.send(events.slice(0, 400));
     await world.settle();
     // What comes in another slice falls into the same buckets.
-    await world.send(events.slice(400).map(sent));
+    await world.send(events.slice(400));
     await world.settle();
   });
   after(() => world.stop());
-
-  const sent = ({ event_id, external_customer_id, at_us, n, host }: ModelEvent) => ({
-    event_id,
-    event_name: 'call',
-    external_customer_id,
-    timestamp: formatTimestamp(at_us),
-    properties: { n, host },
-  });
 
   const ask = (name: string, asked: Omit<UsageAsked, 'meter'>) =>
     askUsage(world.api.services, world.api.scope, { meter: { id: world.id(`meter ${name}`) }, ...asked });
@@ -86,42 +86,54 @@ describe('usage: any question equals the fold over the events', () => {
     customers: fc.constantFrom(null, ['acme'], ['globex', 'initech'], ['nobody']),
     zone: fc.constantFrom(...ZONES),
     size: fc.constantFrom(undefined, ...SIZES),
+    anchor: fc.constantFrom(null, '2026-01-30T12:00:00Z', '2026-02-15T23:00:00Z'),
     raw: fc.boolean(),
   });
 
-  for (const [name, meter] of Object.entries(METERS)) {
+  for (const name of Object.keys(AGGREGATIONS)) {
     it(name, async () => {
       await fc.assert(
-        fc.asyncProperty(questions, async ({ bounds, aligned, customers, zone, size, raw }) => {
+        fc.asyncProperty(questions, async ({ bounds, aligned, customers, zone, size, anchor, raw }) => {
           const [a, b] = bounds.map((at) => Math.floor(at / aligned) * aligned) as [number, number];
           const range = { start_us: Math.min(a, b), end_us: Math.max(a, b) + aligned };
+          // A bucketed meter is not asked for windows that cut its buckets, and nobody for so many windows.
+          const { bucket_size } = AGGREGATIONS[name]!;
+          const isCut = size && bucket_size && SIZES.indexOf(size) < SIZES.indexOf(bucket_size);
+          const isLong = size === 'MINUTE' && range.end_us - range.start_us > WINDOWS_MAX * 60_000_000;
+          const window_size = isCut || isLong ? undefined : size;
           const report = await ask(name, {
             ...range,
             external_customer_ids: customers,
             timezone: zone,
-            window_size: size,
+            window_size,
+            ...(anchor ? { billing_anchor_ms: Date.parse(anchor) } : {}),
             ...(raw ? { only: {} } : {}),
           });
           expect(report.from).to.equal(raw ? 'raw' : 'buckets');
-          const mine = events.filter(
-            (event) => (customers as string[] | null)?.includes(event.external_customer_id) ?? true,
-          );
-          const grid = { timezone: zone };
+          const expected = usageByModel(meterOf(name), events, {
+            start: timeOf(range.start_us),
+            end: timeOf(range.end_us),
+            customers: customers ?? undefined,
+            timezone: zone,
+            window_size,
+            billing_anchor: anchor ?? undefined,
+          });
           const { total, windows } = report.usage[0]!;
-          const told = { value: total.value.toFixed(), event_count: total.event_count };
-          expect(told).to.deep.equal(modelUsage(meter, mine, { ...range, grid }));
-          if (size === undefined) {
-            expect(windows).to.deep.equal([]);
-            return;
-          }
-          // A bucketed meter is not asked for windows that cut its buckets.
-          if (meter.bucket_size && SIZES.indexOf(size) < SIZES.indexOf(meter.bucket_size)) return;
-          const parts = Object.fromEntries(
-            windows.map(({ window_us, value, event_count }) => [window_us, { value: value.toFixed(), event_count }]),
-          );
-          expect(parts).to.deep.equal(modelWindows(meter, mine, { ...range, grid, size }));
+          const { value, event_count } = expected;
+          expect({ value: total.value.toFixed(), event_count: total.event_count }).to.deep.equal({
+            value,
+            event_count,
+          });
+          const told = windows.map((window) => ({
+            start: timeOf(window.window_us),
+            value: window.value.toFixed(),
+            event_count: window.event_count,
+          }));
+          expect(told).to.deep.equal(expected.windows);
+          const buckets = total.buckets?.flat().map((bucket) => bucket.toFixed());
+          expect(buckets?.sort()).to.deep.equal(expected.buckets?.map((bucket) => bucket.toFixed()).sort());
         }),
-        { numRuns: 12 },
+        { numRuns: 14 },
       );
     });
   }
@@ -147,11 +159,11 @@ describe('usage: any question equals the fold over the events', () => {
     const range = { start_us: FROM, end_us: TO };
     const key_of: UsageAsked['key_of'] = ({ properties }) => properties.get('host')?.text ?? '';
     const report = await ask('sum', { ...range, external_customer_ids: ['acme'], key_of });
-    const hosts = new Set(events.filter((event) => event.external_customer_id === 'acme').map(({ host }) => host));
+    const hosts = new Set(events.filter((event) => event.external_customer_id === 'acme').map(hostOf));
     expect(report.usage.map(({ key }) => key)).to.have.members([...hosts]);
     for (const { key, total } of report.usage) {
-      const mine = events.filter((event) => event.external_customer_id === 'acme' && event.host === key);
-      const model = modelUsage({ type: 'SUM' }, mine, { ...range, grid: { timezone: 'UTC' } });
+      const mine = events.filter((event) => event.external_customer_id === 'acme' && hostOf(event) === key);
+      const model = usageByModel(meterOf('sum'), mine, { start: timeOf(FROM), end: timeOf(TO) });
       expect(total.value.toFixed()).to.equal(model.value);
     }
   });
@@ -167,8 +179,7 @@ describe('usage: any question equals the fold over the events', () => {
     };
     const range = { start_us: FROM, end_us: TO };
     const report = await ask('sum', { ...range, definition, external_customer_ids: null });
-    const mine = events.filter(({ host }) => host === 'h1');
-    const model = modelUsage({ type: 'MAX', bucket_size: 'HOUR' }, mine, { ...range, grid: { timezone: 'UTC' } });
+    const model = usageByModel(definition, events, { start: timeOf(FROM), end: timeOf(TO) });
     expect(report.from).to.equal('raw');
     expect(report.usage[0]!.total.value.toFixed()).to.equal(model.value);
   });

@@ -1,0 +1,91 @@
+/**
+ * What the events of one producer have in common: the bytes between their values. An event of which these bytes are equal to
+ * those of a checked one has the same keys in the same order and is valid JSON wherever its values are, so that only the
+ * values are left to be checked (decisions §12 asks for the whole body, not for each way through it). Comparing four bytes
+ * at once costs half of walking through them.
+ */
+import {
+  behindValue,
+  byteAt,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  skipBlanks,
+} from './json-bytes.ts';
+
+const VALUES_MAX = 64;
+
+export class EventShape {
+  /** How many values there are; 0 before anything was learnt. */
+  count = 0;
+  /** Which field each value is of. */
+  readonly fields = new Uint8Array(VALUES_MAX);
+  /** Where the bytes before each value stand in the event that was learnt from, and how many; the last ones end the event. */
+  private readonly starts = new Int32Array(VALUES_MAX + 1);
+  private readonly lengths = new Int32Array(VALUES_MAX + 1);
+  private readonly view: DataView;
+  private readonly bytes: Uint8Array;
+
+  constructor(bytes: Uint8Array) {
+    this.bytes = bytes;
+    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  }
+
+  /** Behind the bytes that stand before the value of this number, or end the event; -1 when there are others at `at`. */
+  behindBytesBefore(value: number, at: number): number {
+    const { view, bytes } = this;
+    const from = this.starts[value]!;
+    const length = this.lengths[value]!;
+    if (at + length > bytes.length) return -1;
+    let done = 0;
+    for (; done + 4 <= length; done += 4) {
+      if (view.getInt32(from + done) !== view.getInt32(at + done)) return -1;
+    }
+    for (; done < length; done++) if (bytes[from + done] !== bytes[at + done]) return -1;
+    return at + length;
+  }
+
+  /** Learns from a checked event; `fieldAt` tells the field of a key of it. Nothing is learnt from one with very many values. */
+  learn(start: number, end: number, fieldAt: (keyStart: number, keyEnd: number) => number): void {
+    const { bytes } = this;
+    let from = start;
+    let depth = 0;
+    let field = 0;
+    this.count = 0;
+    let count = 0;
+    for (let at = start; at < end; ) {
+      const byte = byteAt(bytes, at);
+      if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth++;
+      if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) depth--;
+      if (!beginsValue(byte)) {
+        at++;
+        continue;
+      }
+      const behind = behindValue(bytes, at);
+      const isKey = byte === QUOTE && byteAt(bytes, skipBlanks(bytes, behind)) === COLON;
+      if (isKey) {
+        if (depth === 1) field = fieldAt(at + 1, behind - 1);
+      } else {
+        if (count === VALUES_MAX) return;
+        this.fields[count] = depth === 1 ? field : 0;
+        this.starts[count] = from;
+        this.lengths[count] = at - from;
+        count++;
+        from = behind;
+      }
+      at = behind;
+    }
+    this.starts[count] = from;
+    this.lengths[count] = end - from;
+    this.count = count;
+  }
+}
+
+/** Whether a string, a number or a word begins with this byte of valid JSON. */
+function beginsValue(byte: number): boolean {
+  if (byte <= 32 || byte === COLON || byte === 44) return false;
+  return byte !== OPEN_BRACE && byte !== OPEN_BRACKET && byte !== CLOSE_BRACE && byte !== CLOSE_BRACKET;
+}

@@ -1,0 +1,125 @@
+/**
+ * The reference model of invoices: what the invoices of a subscription must say, from what was accepted and from the terms
+ * of its prices alone. Plain arithmetic over reference-model.ts and no code of ours. It knows usage prices in arrears.
+ *
+ *   invoicesByModel({ customer: 'acme', start, end, timezone: 'UTC', period: { weeks: 1 }, prices }, accepted)
+ */
+import { Temporal } from 'temporal-polyfill';
+import {
+  Decimal,
+  instantText,
+  type ModelEntry,
+  type ModelMeter,
+  microseconds,
+  usageByModel,
+} from './reference-model.ts';
+
+export type ModelTier = { up_to: number | null; unit_amount: string; flat_amount?: string };
+export type ModelTerms =
+  | { model: 'FLAT_FEE'; amount: string }
+  | { model: 'PACKAGE'; amount: string; divide_by: number; round: 'up' | 'down' }
+  /** Tiers in their order; SLAB fills them one after the other, VOLUME takes the one that all units fall in. */
+  | { model: 'SLAB' | 'VOLUME'; tiers: ModelTier[] };
+
+export type ModelPrice = {
+  name: string;
+  terms: ModelTerms;
+  meter: ModelMeter;
+  /** The meter never resets: it counts from the start of the subscription on. */
+  cumulative?: boolean;
+};
+
+export type ModelSubscription = {
+  customer: string;
+  start: string;
+  end: string;
+  timezone: string;
+  period: { days?: number; weeks?: number; months?: number; years?: number };
+  prices: readonly ModelPrice[];
+};
+
+export type ModelLine = { name: string; quantity: string; amount: string };
+export type ModelInvoice = { start: string; end: string; lines: ModelLine[]; total: string };
+
+/** One for each period up to the end of the subscription. */
+export function invoicesByModel(subscription: ModelSubscription, accepted: readonly ModelEntry[]): ModelInvoice[] {
+  return periodsOf(subscription).map((period) => invoiceOf(subscription, accepted, period));
+}
+
+/** Each line is rounded to cents, half away from zero, and then they are added up (decisions §6). */
+function invoiceOf(
+  subscription: ModelSubscription,
+  accepted: readonly ModelEntry[],
+  { start, end }: { start: string; end: string },
+): ModelInvoice {
+  const { customer, timezone } = subscription;
+  const lines = subscription.prices.map(({ name, terms, meter, cumulative }) => {
+    const usage = usageByModel(meter, accepted, {
+      start: cumulative ? subscription.start : start,
+      end,
+      customers: [customer],
+      timezone,
+      billing_anchor: subscription.start,
+    });
+    // Every bucket, and every group in it, is priced on its own.
+    const priced = (usage.buckets ?? [new Decimal(usage.value)]).map((quantity) =>
+      costOf(terms, notNegative(quantity)),
+    );
+    const amount = priced.reduce((total, cost) => total.plus(cost), new Decimal(0)).toDecimalPlaces(2);
+    // A line shows at most 18 places; what is priced is exact.
+    return { name, quantity: notNegative(new Decimal(usage.value)).toDecimalPlaces(18).toFixed(), amount };
+  });
+  const total = lines.reduce((sum, { amount }) => sum.plus(amount), new Decimal(0));
+  const shown = lines.map((line) => ({ ...line, amount: line.amount.toFixed() }));
+  return { start, end, lines: shown, total: total.toFixed() };
+}
+
+/** What is measured below nothing is billed as nothing (decisions §10). */
+function notNegative(quantity: Decimal): Decimal {
+  return quantity.lt(0) ? new Decimal(0) : quantity;
+}
+
+/** The price models (pricing-and-invoicing §2.2); nothing costs nothing in each of them. */
+function costOf(terms: ModelTerms, quantity: Decimal): Decimal {
+  if (quantity.isZero()) return new Decimal(0);
+  switch (terms.model) {
+    case 'FLAT_FEE':
+      return quantity.times(terms.amount);
+    case 'PACKAGE': {
+      const packages = quantity.div(terms.divide_by);
+      return (terms.round === 'up' ? packages.ceil() : packages.floor()).times(terms.amount);
+    }
+    case 'VOLUME':
+      return costInTier(terms.tiers.find(({ up_to }) => up_to === null || quantity.lte(up_to))!, quantity);
+    case 'SLAB': {
+      let [cost, below] = [new Decimal(0), new Decimal(0)];
+      for (const tier of terms.tiers) {
+        if (quantity.lte(below)) break;
+        const top = tier.up_to === null || quantity.lt(tier.up_to) ? quantity : new Decimal(tier.up_to);
+        cost = cost.plus(costInTier(tier, top.minus(below)));
+        below = top;
+      }
+      return cost;
+    }
+  }
+}
+
+function costInTier({ unit_amount, flat_amount = '0' }: ModelTier, units: Decimal): Decimal {
+  return units.times(unit_amount).plus(flat_amount);
+}
+
+/** Half-open, counted from the start on the clock of the timezone, the last one cut at the end. */
+function periodsOf({ start, end, timezone, period }: ModelSubscription): { start: string; end: string }[] {
+  const anchor = Temporal.Instant.from(start).toZonedDateTimeISO(timezone);
+  const last = microseconds(end);
+  const nth = (index: number) => {
+    const times = Object.fromEntries(Object.entries(period).map(([unit, count]) => [unit, count * index]));
+    return anchor.add(times).epochNanoseconds / 1000n;
+  };
+  const periods: { start: string; end: string }[] = [];
+  for (let index = 0; nth(index) < last; index++) {
+    const next = nth(index + 1);
+    periods.push({ start: instantText(nth(index)), end: instantText(next < last ? next : last) });
+  }
+  return periods;
+}
