@@ -2,6 +2,7 @@
  * Accepts events: each goes to the partition of its identity, as the bytes that came in; the promise resolves when all of
  * them are durable in the log (decisions §12).
  */
+import { type CheckedEvents, eventSpan, idSpan } from '../core/event/check-body.ts';
 import { IdentityHasher, partitionOfShard, shardOf } from '../core/event/identity.ts';
 import type { Span } from '../core/metering/event-text.ts';
 import type { Scope } from '../core/scope.ts';
@@ -47,15 +48,21 @@ export async function appendEvents(
   return ids;
 }
 
-/** The same for a log of one partition and a body whose array is all good: the array is forwarded as it stands. */
-export async function appendArray(
+/** The same for a body that was checked where it stands. The ids are read only where they decide about the partition. */
+export async function appendChecked(
   log: EventLog,
   scope: Scope,
-  incoming: { body: Buffer; array: Span; event_ids: readonly (string | undefined)[]; now: Date },
-): Promise<string[]> {
-  const { body, array, event_ids, now } = incoming;
+  incoming: { body: Buffer; checked: CheckedEvents; now: Date },
+): Promise<void> {
+  const { body, checked, now } = incoming;
+  if (log.partition_count > 1) {
+    await appendEvents(log, scope, { body, events: eventsOf(body, checked), contiguous: true, now });
+    return;
+  }
   let made: Record<number, string> | null = null;
-  const ids = event_ids.map((given, index) => given ?? ((made ??= {})[index] = newId('event', now.getTime())));
+  for (let index = 0; index < checked.count; index++) {
+    if (idSpan(checked, index).end === 0) (made ??= {})[index] = newId('event', now.getTime());
+  }
   await log.append([
     {
       ...scope,
@@ -63,11 +70,20 @@ export async function appendArray(
       kind: 'events',
       received_at_us: now.getTime() * 1000,
       made_ids: made,
-      event_count: ids.length,
-      body: body.subarray(array.start, array.end),
+      event_count: checked.count,
+      body: body.subarray(checked.start, checked.end),
     },
   ]);
-  return ids;
+}
+
+function eventsOf(body: Buffer, checked: CheckedEvents): IncomingEvent[] {
+  return Array.from({ length: checked.count }, (_, index) => {
+    const id = idSpan(checked, index);
+    return {
+      span: eventSpan(checked, index),
+      event_id: id.end === 0 ? undefined : body.toString('utf8', id.start, id.end),
+    };
+  });
 }
 
 function partitionOf(hasher: IdentityHasher, eventId: string, partitionCount: number): number {

@@ -48,7 +48,7 @@ export async function planFromStores(stores: Stores, database: Database, target:
     usage.set(chargeKey(item.id, service), measured);
     usage_as_of_ms = Math.min(usage_as_of_ms ?? Number.POSITIVE_INFINITY, instant(measured.as_of));
   }
-  const closed = reference === 'period_start' ? [] : await gatherClosedCharges(lines, items, measure);
+  const closed = reference === 'period_start' ? [] : await gatherClosedCharges(database, { lines, items }, measure);
 
   const plan = planInvoice({ ...question, currency: subscription.currency, usage, closed });
   return { plan, usage_as_of_ms };

@@ -1,6 +1,6 @@
 /**
- * What stands on a subscription's other invoices, and which of its final usage charges have met new events since: the
- * source of adjustment lines (decisions §13). A meter whose definition has changed since is not asked again: "a new or
+ * What stands on a subscription's other invoices, and which of its final usage charges have met new or corrected events
+ * since: the source of adjustment lines (decisions §13). A meter whose definition has changed since is not asked again: "a new or
  * changed meter sees the events that came before it, but never bills them to a closed period" (§15).
  */
 
@@ -9,6 +9,7 @@ import { chargeKey } from '../core/billing/plan-invoice.ts';
 import type { InvoiceStatus } from '../core/catalogue/invoice.ts';
 import { Decimal, sumOf } from '../core/decimal.ts';
 import type { Period } from '../core/time/period.ts';
+import { hasCorrectionsSince } from '../storage/corrections.ts';
 import { InvoiceModel } from '../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../storage/models/subscription.ts';
@@ -47,24 +48,25 @@ export async function gatherInvoicedLines(
 }
 
 export async function gatherClosedCharges(
-  lines: readonly InvoicedLine[],
-  items: readonly BillableItem[],
+  database: Database,
+  { lines, items }: { lines: readonly InvoicedLine[]; items: readonly BillableItem[] },
   measure: Measure,
 ): Promise<ClosedCharge<BillableItem>[]> {
   const closed: ClosedCharge<BillableItem>[] = [];
   for (const item of items) {
     if (item.price_type !== 'USAGE') continue;
     const recorded = recordedCharges(item, lines);
-    if (!(await hasGrown(item, recorded, measure))) continue;
+    const corrected = await isCorrected(database, recorded);
+    if (!corrected && !(await hasGrown(item, recorded, measure))) continue;
     for (const charge of recorded) {
       const measured = await measure(item, charge.usage_window);
-      if (measured.event_count !== charge.billed_event_count) closed.push({ ...charge, measured });
+      if (corrected || measured.event_count !== charge.billed_event_count) closed.push({ ...charge, measured });
     }
   }
   return closed;
 }
 
-type RecordedCharge = Omit<ClosedCharge<BillableItem>, 'measured'>;
+type RecordedCharge = Omit<ClosedCharge<BillableItem>, 'measured'> & { readonly first: InvoiceLineItemModel };
 
 /** One per service period: what was billed for it in all, and what the newest line says was counted. */
 function recordedCharges(item: BillableItem, lines: readonly InvoicedLine[]): RecordedCharge[] {
@@ -91,7 +93,15 @@ function recordedCharge(item: BillableItem, group: readonly InvoicedLine[]): Rec
     billed_quantity: sumOf(group.map(({ line }) => new Decimal(line.quantity))),
     billed_event_count: newest.event_count ?? 0,
     invoice_line_item_id: first.line.id,
+    first: first.line,
   };
+}
+
+/** A voided or replaced event may leave the count as it was: after one, every charge is measured again. */
+async function isCorrected(database: Database, recorded: readonly RecordedCharge[]): Promise<boolean> {
+  if (recorded.length === 0) return false;
+  const since = Math.min(...recorded.map(({ first }) => Date.parse(first.created_at)));
+  return hasCorrectionsSince(database, recorded[0]!.first, new Date(since));
 }
 
 /** One read over all closed windows tells whether anything came late at all; most often nothing did. */

@@ -62,6 +62,17 @@ export async function correctedSince(
   return rows.map((row: { event_id: string }) => row.event_id);
 }
 
+/** Whether any event was corrected since: generous by an hour, for what was on its way, and clocks that are not alike. */
+export async function hasCorrectionsSince(database: Database, scope: Scope, since: Date): Promise<boolean> {
+  const { rows } = await database.raw(
+    `select exists (select from event_corrections
+      where tenant_id = ? and environment_id = ? and state <> 'unknown_event'
+        and (applied_at is null or greatest(applied_at, requested_at) >= ?::timestamptz - interval '1 hour')) as found`,
+    [scope.tenant_id, scope.environment_id, since],
+  );
+  return rows[0].found;
+}
+
 const EVENT_LOCKS = 7_155_022;
 
 /** Corrections of one event are asked for one after the other. */

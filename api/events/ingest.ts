@@ -1,9 +1,10 @@
 /** POST /events, /events/bulk, /events/raw/bulk: 202 only when the events are durable in the log. */
-import { isAscii } from 'node:buffer';
-import { appendArray, appendEvents, type IncomingEvent } from '../../actions/append-events.ts';
+import { isAscii, isUtf8 } from 'node:buffer';
+import { appendChecked, appendEvents, type IncomingEvent } from '../../actions/append-events.ts';
 import { FarthingError, invalid } from '../../core/error.ts';
 import { bulkFault, eventsOf, faultOfEvent } from '../../core/event/accept.ts';
-import { elementSpansUnder, onlyArrayUnder } from '../../core/metering/event-text.ts';
+import { checkBulk, type EventRules } from '../../core/event/check-body.ts';
+import { elementSpansUnder } from '../../core/metering/event-text.ts';
 import { type Context, type Route, route } from '../route.ts';
 import {
   BulkIngestEventRequest,
@@ -49,13 +50,14 @@ export const ingestRoutes: Route[] = [
     raw_body: true,
     success: 202,
     async handle({ query }, context) {
+      if (!query.verdicts && (await appendAsItStands(context, 'events')) !== undefined) return ACCEPTED;
       const body = bodyOf(context);
       const events = eventsOf(body.value);
       const faults = faultsOf(events, faultOfEvent);
       if (faults.length > 0 && !query.verdicts) throw bulkFault(faults);
       const ids = await appendGood(context, body, { events, faults });
       return {
-        message: 'Events accepted for processing',
+        ...ACCEPTED,
         ...(query.verdicts ? { verdicts: verdictsOf(ids, faults) } : {}),
       };
     },
@@ -71,6 +73,8 @@ export const ingestRoutes: Route[] = [
     raw_body: true,
     success: 202,
     async handle(_input, context) {
+      const batch_size = await appendAsItStands(context, 'raw events');
+      if (batch_size !== undefined) return { ...ACCEPTED, batch_size };
       const body = bodyOf(context);
       const events = eventsOf(body.value);
       const faults = faultsOf(events, (event) =>
@@ -78,10 +82,23 @@ export const ingestRoutes: Route[] = [
       );
       if (faults.length > 0) throw bulkFault(faults);
       await appendGood(context, body, { events, faults });
-      return { message: 'Events accepted for processing', batch_size: events.length };
+      return { ...ACCEPTED, batch_size: events.length };
     },
   }),
 ];
+
+const ACCEPTED = { message: 'Events accepted for processing' };
+
+/** How many events were accepted after the quick look; nothing when it takes the long one to say what becomes of them. */
+async function appendAsItStands(context: Context, rules: EventRules): Promise<number | undefined> {
+  const { body } = context.request;
+  if (!Buffer.isBuffer(body) || !isUtf8(body)) return undefined;
+  const checked = checkBulk(body, rules);
+  if (checked === undefined) return undefined;
+  const { services, scope, now } = context;
+  await appendChecked(services.log, scope, { body, checked, now });
+  return checked.count;
+}
 
 /** A body as it came, with one character per byte (positions in it are offsets of the bytes), and as a value. */
 type Body = { bytes: Buffer; characters: string; value: unknown };
@@ -116,12 +133,6 @@ async function appendGood(
   body: Body,
   { events, faults }: { events: unknown[]; faults: Fault[] },
 ): Promise<(string | null)[]> {
-  const isWhole = faults.length === 0 && context.services.log.partition_count === 1;
-  const array = isWhole ? onlyArrayUnder(body.characters, 'events', body.value as object) : undefined;
-  if (array) {
-    const { services, scope, now } = context;
-    return appendArray(services.log, scope, { body: body.bytes, array, event_ids: events.map(idOf), now });
-  }
   const spans = elementSpansUnder(body.characters, 'events');
   const refused = new Set(faults.map((fault) => fault.index));
   const good: IncomingEvent[] = [];

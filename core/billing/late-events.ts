@@ -1,5 +1,5 @@
 /**
- * Events that arrive after the invoice of their period is final: "the difference becomes an adjustment line on the next
+ * Events that arrive, or are corrected, after the invoice of their period is final: "the difference becomes an adjustment line on the next
  * invoice, with the reason; never lost, never a silent change of a final invoice" (decisions §13). A difference in the
  * customer's favour lowers the invoice to 0 at most; what does not fit comes off the invoice after.
  */
@@ -60,7 +60,10 @@ function correctionLine<Item extends PricedItem>(
       ...difference.computed_from,
       // The old count stays on record until all is given back: the next invoice then looks at this charge again.
       event_count: isWhole ? charge.measured.event_count : charge.billed_event_count,
-      reason: `late_events: ${late} event${late === 1 ? '' : 's'} of this period came after its invoice was final`,
+      reason:
+        late === 0
+          ? 'corrected_events: events of this period were corrected after its invoice was final'
+          : `late_events: ${late} event${late === 1 ? '' : 's'} of this period came after its invoice was final`,
     },
   };
 }

@@ -7,7 +7,7 @@ import { FarthingError, invalid } from '../error.ts';
 import { parseTimestamp } from '../metering/timestamp.ts';
 
 export const EVENTS_PER_REQUEST_MAX = 1000;
-const TEXT_MAX = 1024;
+export const TEXT_MAX = 1024;
 const HALF_CHARACTER = /\p{Surrogate}/u;
 
 /** Why this event cannot be accepted, as `field: reason`; undefined when it can. */

@@ -7,10 +7,11 @@ import { elementSpans, NO_PROPERTIES, readEvent } from '../../core/metering/even
 import { parseTimestamp } from '../../core/metering/timestamp.ts';
 import type { Scope } from '../../core/scope.ts';
 import { EmbeddedLog } from '../log/embedded.ts';
+import type { LogRecord } from '../log/log.ts';
 import type { Stores } from '../stores.ts';
 import type { FoundEvent } from './find-events.ts';
 
-type Row = { offset: string; received_at_us: string; made_ids: string | null; body: Buffer };
+const RECORDS_PER_LOOK = 100;
 
 export async function findUnprocessed(
   { log, postgres }: Stores,
@@ -21,25 +22,23 @@ export async function findUnprocessed(
   const hasher = new IdentityHasher(scope);
   hasher.hash(event_id);
   const partition = partitionOfShard(shardOf(hasher.high), log.partition_count);
+  const { rows } = await postgres.raw(`select next_offset from slices where partition = ?`, [partition]);
   const inJson = Buffer.from(JSON.stringify(event_id).slice(1, -1));
-  const { rows } = await postgres.raw(
-    `select "offset", received_at_us, made_ids, body from log_records
-      where partition = ? and kind = 'events' and tenant_id = ? and environment_id = ?
-        and "offset" >= coalesce((select next_offset from slices where partition = ?), 0)
-        and (position(? in body) > 0 or position(? in coalesce(made_ids, '')) > 0)
-      order by "offset" limit 10`,
-    [partition, scope.tenant_id, scope.environment_id, partition, inJson, event_id],
-  );
-  for (const row of rows as Row[]) {
-    const found = eventIn(row, event_id);
-    if (found) return { ...found, partition };
+  for (let from = BigInt(rows[0]?.next_offset ?? 0); ; ) {
+    const records = await log.records({ ...scope, partition, from, containing: inJson, limit: RECORDS_PER_LOOK });
+    for (const record of records) {
+      if (!record.body.includes(inJson) && !Object.values(record.made_ids ?? {}).includes(event_id)) continue;
+      const found = eventIn(record, event_id);
+      if (found) return { ...found, partition };
+    }
+    if (records.length < RECORDS_PER_LOOK) return undefined;
+    from = records.at(-1)!.offset + 1n;
   }
-  return undefined;
 }
 
-function eventIn(row: Row, event_id: string): Omit<FoundEvent, 'partition'> | undefined {
-  const text = row.body.toString('utf8');
-  const made = row.made_ids === null ? {} : (JSON.parse(row.made_ids) as Record<string, string>);
+function eventIn(record: LogRecord, event_id: string): Omit<FoundEvent, 'partition'> | undefined {
+  const text = record.body.toString('utf8');
+  const made = record.made_ids ?? {};
   for (const [position, span] of elementSpans(text).entries()) {
     const fields = fieldsAt(text, span);
     if (!fields || (fields.event_id ?? made[position]) !== event_id) continue;
@@ -49,10 +48,10 @@ function eventIn(row: Row, event_id: string): Omit<FoundEvent, 'partition'> | un
       external_customer_id: fields.external_customer_id ?? '',
       customer_id: fields.customer_id ?? '',
       event_name: fields.event_name,
-      timestamp_us: typeof given === 'number' ? given : Number(row.received_at_us),
-      received_at_us: Number(row.received_at_us),
+      timestamp_us: typeof given === 'number' ? given : record.received_at_us,
+      received_at_us: record.received_at_us,
       source: fields.source ?? '',
-      offset: Number(row.offset),
+      offset: Number(record.offset),
       properties: (fields.properties ?? NO_PROPERTIES).json(),
     };
   }

@@ -3,10 +3,12 @@
  * to its handler and commits after it. A lease that runs out (its holder died or was frozen) is taken by another.
  */
 import type { Knex } from 'knex';
-import type { PgConnection } from './embedded.ts';
 import type { LogRecord, PartitionHandler } from './log.ts';
 import { RecentRecords } from './recent-records.ts';
+import type { SegmentFiles } from './segment-files.ts';
+import { RECORD_COLUMNS, recordsOf, rowsOf } from './stored-records.ts';
 
+type Kept = { postgres: Knex; segments: SegmentFiles | null };
 type Options = { id: string; lease_ms: number; batch_events_max: number; linger_ms: number };
 type Held = {
   partition: number;
@@ -25,6 +27,7 @@ const KEPT_RECORDS = 1_000;
 
 export class EmbeddedConsumer {
   readonly #postgres: Knex;
+  readonly #segments: SegmentFiles | null;
   readonly #handler: PartitionHandler;
   readonly #options: Options;
   readonly #held = new Map<number, Held>();
@@ -32,8 +35,9 @@ export class EmbeddedConsumer {
   #stopping = false;
   #keeper: Promise<void> | null = null;
 
-  constructor(postgres: Knex, handler: PartitionHandler, options: Options) {
+  constructor({ postgres, segments }: Kept, handler: PartitionHandler, options: Options) {
     this.#postgres = postgres;
+    this.#segments = segments;
     this.#handler = handler;
     this.#options = options;
   }
@@ -207,28 +211,23 @@ export class EmbeddedConsumer {
       partition,
       String(next - BigInt(KEPT_RECORDS)),
     ]);
+    // What was handed over is committed: a file that cannot be removed is told, and is no reason to do it again.
+    await this.#segments?.removeSometimes().catch((error) => this.#handler.failed?.(partition, error));
   }
 
   /** The next records, as many as hold about a slice of events. */
   async #read(held: Held): Promise<LogRecord[]> {
     const recent = held.recent.take(held.next_offset, this.#options.batch_events_max);
     if (recent.length > 0) return recent;
-    const connection = (await this.#postgres.client.acquireConnection()) as PgConnection;
-    try {
-      const { rows } = await connection.query({
-        text: `select "offset", kind, tenant_id, environment_id, received_at_us, made_ids, event_count, body
+    const text = `select ${RECORD_COLUMNS}
                  from (select *, sum(event_count) over (order by "offset") - event_count as before,
-                              sum(octet_length(body)) over (order by "offset") - octet_length(body) as bytes_before
-                         from (select * from log_records where partition = $1 and "offset" >= $2
+                              sum(bytes) over (order by "offset") - bytes as bytes_before
+                         from (select *, coalesce(length, octet_length(body)) as bytes from log_records
+                                where partition = $1 and "offset" >= $2
                                 order by "offset" limit ${READ_ROWS_MAX}) as next_records) as counted
-                where before < $3 and bytes_before < ${READ_BYTES_MAX} order by "offset"`,
-        values: [held.partition, String(held.next_offset), this.#options.batch_events_max],
-        rowMode: 'array',
-      });
-      return rows.map((row) => recordOf(held.partition, row));
-    } finally {
-      await this.#postgres.client.releaseConnection(connection);
-    }
+                where before < $3 and bytes_before < ${READ_BYTES_MAX} order by "offset"`;
+    const values = [held.partition, String(held.next_offset), this.#options.batch_events_max];
+    return recordsOf(held.partition, await rowsOf(this.#postgres, { text, values }), this.#segments);
   }
 
   #sleep(ms: number): Promise<void> {
@@ -242,28 +241,4 @@ export class EmbeddedConsumer {
       this.#sleepers.add(done);
     });
   }
-}
-
-function recordOf(partition: number, row: unknown[]): LogRecord {
-  const [offset, kind, tenant_id, environment_id, received_at_us, made_ids, event_count, body] = row as [
-    string,
-    LogRecord['kind'],
-    string,
-    string,
-    string,
-    string | null,
-    number,
-    Buffer,
-  ];
-  return {
-    partition,
-    offset: BigInt(offset),
-    kind,
-    tenant_id,
-    environment_id,
-    received_at_us: Number(received_at_us),
-    made_ids: made_ids === null ? null : JSON.parse(made_ids),
-    event_count,
-    body,
-  };
 }

@@ -1,17 +1,28 @@
 /**
- * The embedded event log: a table in Postgres, one row per batch. Appends are committed in groups: while one transaction
- * is on its way to the disk the next gathers what came meanwhile. The row lock on a partition makes offsets visible in
- * the order in which they were given, so a reader never meets a gap.
+ * The embedded event log: a table in Postgres, one row per batch, whose bytes stand in the row, or in files where the log
+ * has a directory (docs/decisions/0007-log-bytes-in-files.md). Appends are made durable in groups: while one is on its way to
+ * the disk the next gathers what came meanwhile. The row lock on a partition makes offsets visible in the order in which they
+ * were given, so a reader never meets a gap.
  */
 import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import { unavailable } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { EmbeddedAppender } from './embedded-appender.ts';
 import { EmbeddedConsumer } from './embedded-consumer.ts';
 import type { EventLog, LogConsumer, LogEntry, LogRecord, PartitionHandler, PartitionLag } from './log.ts';
+import { openSegmentFiles, type SegmentFiles } from './segment-files.ts';
+import { RECORD_COLUMNS, recordsOf, rowsOf } from './stored-records.ts';
 
 export type EmbeddedLogOptions = {
   partition_count: number;
   append_timeout_ms: number;
+  /** Where the bytes of the records are kept; in Postgres when absent. Every process that opens the log must see it. */
+  directory?: string;
+  /** A file is followed by another one when it has so many bytes. */
+  segment_bytes_max?: number;
+  /** A group of no more bytes stays in Postgres. */
+  inline_bytes_max?: number;
   /** We are alone on this database: what an earlier process leased is free at once. */
   sole_owner?: boolean;
   lease_ms?: number;
@@ -24,6 +35,8 @@ export type EmbeddedLogOptions = {
 
 const QUEUED_BYTES_MAX = 256 * 1024 * 1024;
 const GROUP_BYTES_MAX = 16 * 1024 * 1024;
+
+export type RecordsAsked = Scope & { partition: number; from: bigint; containing: Buffer; limit: number };
 
 type Waiting = {
   entries: readonly LogEntry[];
@@ -44,21 +57,27 @@ export async function openEmbeddedLog(postgres: Knex, options: EmbeddedLogOption
     await postgres.raw(`update log_partitions set owner = null, lease_until = null`);
     await postgres.raw(`delete from log_consumers`);
   }
+  const { directory, ...rest } = options;
+  const segments = directory === undefined ? null : await openSegmentFiles(postgres, { directory, ...rest });
   const made = await postgres.raw(`select count(*)::int as partitions from log_partitions`);
-  return new EmbeddedLog(postgres, { ...options, partition_count: made.rows[0].partitions });
+  return new EmbeddedLog(postgres, segments, { ...options, partition_count: made.rows[0].partitions });
 }
 
 export class EmbeddedLog implements EventLog {
   readonly partition_count: number;
   readonly #postgres: Knex;
+  readonly #segments: SegmentFiles | null;
+  readonly #appender: EmbeddedAppender;
   readonly #options: EmbeddedLogOptions;
   readonly #queue: Waiting[] = [];
   #queuedBytes = 0;
   #flushing: Promise<void> | null = null;
   readonly #consumers = new Set<EmbeddedConsumer>();
 
-  constructor(postgres: Knex, options: EmbeddedLogOptions) {
+  constructor(postgres: Knex, segments: SegmentFiles | null, options: EmbeddedLogOptions) {
     this.#postgres = postgres;
+    this.#segments = segments;
+    this.#appender = new EmbeddedAppender(postgres, segments, options);
     this.#options = options;
     this.partition_count = options.partition_count;
   }
@@ -78,7 +97,7 @@ export class EmbeddedLog implements EventLog {
   }
 
   async consume(handler: PartitionHandler): Promise<LogConsumer> {
-    const consumer = new EmbeddedConsumer(this.#postgres, handler, {
+    const consumer = new EmbeddedConsumer({ postgres: this.#postgres, segments: this.#segments }, handler, {
       id: `${process.pid}-${randomUUID()}`,
       lease_ms: this.#options.lease_ms ?? 10_000,
       batch_events_max: this.#options.batch_events_max ?? 50_000,
@@ -110,6 +129,15 @@ export class EmbeddedLog implements EventLog {
     }));
   }
 
+  /** Records of one tenant and environment that may hold the text, in order: those whose bytes are in files were not looked into. */
+  async records({ partition, from, limit, containing, ...scope }: RecordsAsked): Promise<LogRecord[]> {
+    const text = `select ${RECORD_COLUMNS} from log_records
+       where partition = $1 and "offset" >= $2 and kind = 'events' and tenant_id = $3 and environment_id = $4
+         and (body is null or position($5::bytea in body) > 0 or made_ids is not null) order by "offset" limit $6`;
+    const values = [partition, String(from), scope.tenant_id, scope.environment_id, containing, limit];
+    return recordsOf(partition, await rowsOf(this.#postgres, { text, values }), this.#segments);
+  }
+
   async ping(): Promise<void> {
     await this.#postgres.raw('select 1');
   }
@@ -117,6 +145,7 @@ export class EmbeddedLog implements EventLog {
   async close(): Promise<void> {
     await Promise.all([...this.#consumers].map((consumer) => consumer.stop()));
     await this.#flushing;
+    await this.#segments?.close();
   }
 
   async #flush(): Promise<void> {
@@ -141,7 +170,7 @@ export class EmbeddedLog implements EventLog {
   async #commitGroup(group: Waiting[]): Promise<void> {
     try {
       const entries = group.flatMap((waiting) => waiting.entries);
-      const records = await insertRecords(this.#postgres, entries);
+      const records = await this.#appender.append(entries);
       for (const waiting of group) this.#settle(waiting, () => waiting.resolve());
       for (const consumer of this.#consumers) consumer.appended(records);
     } catch (error) {
@@ -179,86 +208,3 @@ export class EmbeddedLog implements EventLog {
     };
   }
 }
-
-const COLUMNS_OF_ENTRY = 8;
-const ROWS_PER_STATEMENT = 4_000;
-
-/**
- * The offsets are taken under the row locks of their partitions, in the order of the partitions: all entries or none. One
- * statement is a transaction by itself; only a group that is too long for one needs another around it.
- */
-async function insertRecords(postgres: Knex, entries: readonly LogEntry[]): Promise<LogRecord[]> {
-  const connection = (await postgres.client.acquireConnection()) as PgConnection;
-  try {
-    if (entries.length <= ROWS_PER_STATEMENT) return await insertSome(connection, entries);
-    return await insertMany(connection, entries);
-  } finally {
-    await postgres.client.releaseConnection(connection);
-  }
-}
-
-async function insertMany(connection: PgConnection, entries: readonly LogEntry[]): Promise<LogRecord[]> {
-  const records: LogRecord[] = [];
-  await connection.query({ text: 'begin' });
-  try {
-    for (let from = 0; from < entries.length; from += ROWS_PER_STATEMENT) {
-      records.push(...(await insertSome(connection, entries.slice(from, from + ROWS_PER_STATEMENT))));
-    }
-    await connection.query({ text: 'commit' });
-    return records;
-  } catch (error) {
-    await connection.query({ text: 'rollback' });
-    throw error;
-  }
-}
-
-async function insertSome(connection: PgConnection, entries: readonly LogEntry[]): Promise<LogRecord[]> {
-  const counts = new Map<number, number>();
-  const values: unknown[] = [];
-  const ordinals: number[] = [];
-  const rows = entries.map((entry, index) => {
-    const ordinal = counts.get(entry.partition) ?? 0;
-    ordinals.push(ordinal);
-    counts.set(entry.partition, ordinal + 1);
-    values.push(
-      entry.kind,
-      entry.tenant_id,
-      entry.environment_id,
-      entry.received_at_us,
-      entry.made_ids === null ? null : JSON.stringify(entry.made_ids),
-      entry.event_count,
-      entry.body,
-      entry.partition,
-    );
-    const first = index * COLUMNS_OF_ENTRY;
-    const bind = (column: number, type: string) => `$${first + column}::${type}`;
-    return `(${bind(8, 'int')},${ordinal},${bind(1, 'text')},${bind(2, 'text')},${bind(3, 'text')},${bind(4, 'bigint')},${bind(5, 'text')},${bind(6, 'int')},${bind(7, 'bytea')})`;
-  });
-  const wanted = [...counts].map(([partition, count]) => `(${partition},${count})`).join(',');
-  const sql = `
-    with wanted (partition, amount) as (values ${wanted}),
-    locked as (select p.partition from log_partitions p join wanted using (partition) order by p.partition for update of p),
-    slots as (update log_partitions p set next_offset = p.next_offset + w.amount from wanted w, locked l
-               where p.partition = w.partition and l.partition = w.partition
-           returning p.partition, p.next_offset - w.amount as first),
-    written as (insert into log_records (partition, "offset", kind, tenant_id, environment_id, received_at_us, made_ids, event_count, body)
-      select e.partition, s.first + e.ordinal, e.kind, e.tenant_id, e.environment_id, e.received_at_us, e.made_ids, e.event_count, e.body
-        from (values ${rows.join(',')}) as e (partition, ordinal, kind, tenant_id, environment_id, received_at_us, made_ids, event_count, body)
-        join slots s using (partition) returning partition)
-    select partition, first, (select count(*) from written)::int from slots`;
-  const answer = await connection.query({ text: sql, values, rowMode: 'array' });
-  if (answer.rows[0]?.[2] !== entries.length) throw new Error('the event log has no such partition');
-  const firsts = new Map(
-    (answer.rows as [number, string, number][]).map(([partition, first]) => [partition, BigInt(first)]),
-  );
-  return entries.map((entry, index) => ({ ...entry, offset: firsts.get(entry.partition)! + BigInt(ordinals[index]!) }));
-}
-
-/** The driver below knex: its `?` bindings would copy the batches once more. */
-export type PgConnection = {
-  query(question: {
-    text: string;
-    values?: unknown[];
-    rowMode?: 'array';
-  }): Promise<{ rows: unknown[][]; rowCount: number | null }>;
-};

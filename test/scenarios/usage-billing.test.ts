@@ -173,6 +173,25 @@ describe('scenario: usage billing', () => {
       expect(march).to.contain('SKIPPED');
     });
 
+    it('events that were replaced are a line too, also where there are as many as before', async () => {
+      const name = newName();
+      await world.on('2026-01-01', () => world.subscribe(name, 'Calls'));
+      await world.send([
+        world.event(name, 'calls', { n: 5, at: '2026-01-10T00:00:00Z', event_id: `${name} first` }),
+        world.event(name, 'calls', { n: 1, at: '2026-01-11T00:00:00Z', event_id: `${name} second` }),
+      ]);
+      await world.on('2026-02-01');
+      await world.finalize();
+      await world.replace(`${name} first`, world.event(name, 'calls', { n: 2, at: '2026-01-10T00:00:00Z' }));
+      await world.use(name, 'calls', 1);
+      await world.on('2026-03-01');
+      await world.finalize();
+      await world.use(name, 'calls', 10);
+      await world.on('2026-04-01');
+      const totals = (await world.invoices(name)).map(({ total }) => total);
+      expect(totals).to.deep.equal(['6', '0', '8']); // 2 + 1 + 1 + 10 = 14 in all
+    });
+
     it('what they take back lowers the next invoice to nothing at most, and the rest follows', async () => {
       const name = newName();
       await finalJanuary(name);

@@ -185,6 +185,15 @@ export class World {
     }
   }
 
+  /** Puts another event in the place of an accepted one. */
+  async replace(event_id: string, { event_id: _own, ...event }: Fields): Promise<void> {
+    const answer = await this.api.request('POST', `/events/${encodeURIComponent(event_id)}/replace`, {
+      body: { event, reason: 'a mistake of the producer' },
+    });
+    expect(answer.status, answer.text).to.be.oneOf([200, 202]);
+    await this.settle();
+  }
+
   /** Resolves when every event that was accepted has had its effect, and every meter is live. */
   async settle(): Promise<void> {
     const { log, postgres } = this.api.services;

@@ -1,4 +1,7 @@
 /** The embedded log keeps the promises of every log, over a connection to Postgres that can be cut. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import { openEmbeddedLog } from '../../../storage/log/embedded.ts';
 import type { EventLog } from '../../../storage/log/log.ts';
@@ -8,7 +11,7 @@ import { freshDatabase } from '../../support/stores.ts';
 import { entry, eventually, type LogUnderTest, logContract, Reader } from './contract.ts';
 
 describe('the embedded log', () => {
-  logContract(newEmbeddedLog);
+  logContract((partitions) => newEmbeddedLog(partitions));
 
   it('takes a partition over from a consumer that has died, when its lease is over', async () => {
     const database = await freshDatabase();
@@ -34,7 +37,15 @@ describe('the embedded log', () => {
   });
 });
 
-async function newEmbeddedLog(partition_count: number): Promise<LogUnderTest> {
+describe('the embedded log with its bytes in files', () => {
+  // Every record goes into a file, and a file is soon full.
+  logContract((partitions) => newEmbeddedLog(partitions, { inline_bytes_max: 0, segment_bytes_max: 200 }));
+});
+
+type FileOptions = { inline_bytes_max: number; segment_bytes_max: number };
+
+async function newEmbeddedLog(partition_count: number, files?: FileOptions): Promise<LogUnderTest> {
+  const directory = files && mkdtempSync(join(tmpdir(), 'farthing-log-'));
   const database = await freshDatabase();
   const way = await cutTo(addressOf(database.postgres_url));
   const pools: ReturnType<typeof connectPostgres>[] = [];
@@ -47,6 +58,7 @@ async function newEmbeddedLog(partition_count: number): Promise<LogUnderTest> {
         append_timeout_ms: 5_000,
         lease_ms: 3_000,
         linger_ms: 20,
+        ...(directory ? { directory: join(directory, 'log'), ...files } : {}),
         ...options,
       });
     },
@@ -58,6 +70,7 @@ async function newEmbeddedLog(partition_count: number): Promise<LogUnderTest> {
       await eventually(() => Promise.all(pools.map((pool) => pool.destroy())));
       await way.close();
       await database.close();
+      if (directory) rmSync(directory, { recursive: true });
     },
   };
 }

@@ -1,25 +1,25 @@
 /** Files of the embedded log: what is in them when, which of them are taken away, and what is said when one is not as it was. */
-import { existsSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { type EmbeddedLogOptions, openEmbeddedLog } from '../../../storage/log/embedded.ts';
 import { openSegmentFiles } from '../../../storage/log/segment-files.ts';
-import { temporaryDirectory } from '../../support/service.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
 import { entry, eventually, Reader, settled, textOf } from './contract.ts';
 
 describe('files of the embedded log', () => {
   let database: FreshDatabase;
-  let place: ReturnType<typeof temporaryDirectory>;
+  let place: string;
   let directory: string;
   beforeEach(async () => {
     database = await freshDatabase();
-    place = temporaryDirectory();
-    directory = join(place.path, 'log');
+    place = mkdtempSync(join(tmpdir(), 'farthing-log-'));
+    directory = join(place, 'log');
   });
   afterEach(async () => {
     await database.close();
-    place.remove();
+    rmSync(place, { recursive: true });
   });
 
   const open = (more: Partial<EmbeddedLogOptions> = {}) =>

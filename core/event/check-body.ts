@@ -1,0 +1,270 @@
+/**
+ * Finds out whether a bulk body can be accepted as it stands, in one walk over its bytes and without building an object:
+ * whether it is valid JSON, and each of its events what `faultOfEvent` asks for ("a bulk body is validated whole",
+ * decisions §12). It answers where the events and their ids stand, or nothing. Nothing means that the walk does not know: a
+ * fault, or something rare such as an escape in a field. Then JSON.parse and `faultOfEvent` decide; so whatever is accepted
+ * here must be accepted there with the same ids, and every refusal is worded there alone.
+ *
+ * The bytes must be valid UTF-8: to the other way what is not would be U+FFFD.
+ */
+import type { Span } from '../metering/event-text.ts';
+import { parseTimestamp } from '../metering/timestamp.ts';
+import { EVENTS_PER_REQUEST_MAX, TEXT_MAX } from './accept.ts';
+import { EventShape } from './event-shape.ts';
+import {
+  behindObject,
+  behindPlainString,
+  behindValue,
+  byteAt,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  codesOf,
+  hasText,
+  isDigit,
+  NULL,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  skipBlanks,
+  UNKNOWN,
+} from './json-bytes.ts';
+
+/** Events that may be accepted; positions are offsets of the body's bytes. */
+export type CheckedEvents = {
+  readonly count: number;
+  /** The array of the events, from bracket to bracket. */
+  readonly start: number;
+  readonly end: number;
+  /** Of each event MARKS_PER_EVENT positions: its start and end, then those of its id without the quotes, 0 and 0 without an id. */
+  readonly marks: Int32Array;
+};
+
+const MARKS_PER_EVENT = 4;
+
+export function eventSpan({ marks }: CheckedEvents, index: number): Span {
+  return { start: marks[MARKS_PER_EVENT * index]!, end: marks[MARKS_PER_EVENT * index + 1]! };
+}
+
+/** Its end is 0 when the event has no id. */
+export function idSpan({ marks }: CheckedEvents, index: number): Span {
+  return { start: marks[MARKS_PER_EVENT * index + 2]!, end: marks[MARKS_PER_EVENT * index + 3]! };
+}
+
+/** Of raw events only that they are objects is asked. */
+export type EventRules = 'events' | 'raw events';
+
+/** The body must be an object of nothing but the array `events`. */
+export function checkBulk(bytes: Uint8Array, rules: EventRules): CheckedEvents | undefined {
+  const brace = skipBlanks(bytes, 0);
+  const key = skipBlanks(bytes, brace + 1);
+  if (byteAt(bytes, brace) !== OPEN_BRACE || !hasText(bytes, key, EVENTS_KEY)) return undefined;
+  const colon = skipBlanks(bytes, key + EVENTS_KEY.length);
+  if (byteAt(bytes, colon) !== COLON) return undefined;
+  const start = skipBlanks(bytes, colon + 1);
+  const walk = new Walk(bytes, rules === 'raw events');
+  const end = walk.behindEvents(start);
+  if (end < 0) return undefined;
+  const last = skipBlanks(bytes, end);
+  if (byteAt(bytes, last) !== CLOSE_BRACE || skipBlanks(bytes, last + 1) !== bytes.length) return undefined;
+  return { count: walk.count, start, end, marks: walk.marks };
+}
+
+const EVENTS_KEY = codesOf('"events"');
+
+/** The fields that `faultOfEvent` looks at, as bits of those that an event was seen to have. */
+const OTHER = 0;
+const EVENT_ID = 1;
+const EVENT_NAME = 2;
+const EXTERNAL_CUSTOMER_ID = 4;
+const CUSTOMER_ID = 8;
+const TIMESTAMP = 16;
+const SOURCE = 32;
+const PROPERTIES = 64;
+const REQUIRED = EVENT_NAME | EXTERNAL_CUSTOMER_ID;
+
+class Walk {
+  count = 0;
+  readonly marks = new Int32Array(MARKS_PER_EVENT * EVENTS_PER_REQUEST_MAX);
+  private readonly bytes: Uint8Array;
+  private readonly isRaw: boolean;
+  private readonly shape: EventShape;
+  private learnt = 0;
+
+  constructor(bytes: Uint8Array, isRaw: boolean) {
+    this.bytes = bytes;
+    this.isRaw = isRaw;
+    this.shape = new EventShape(bytes);
+  }
+
+  /** Behind the array of good events that begins at `start`. */
+  behindEvents(start: number): number {
+    const { bytes, marks } = this;
+    if (byteAt(bytes, start) !== OPEN_BRACKET) return UNKNOWN;
+    let at = skipBlanks(bytes, start + 1);
+    while (this.count < EVENTS_PER_REQUEST_MAX) {
+      let end = this.behindEventOfShape(at);
+      if (end < 0) end = this.behindNewEvent(at);
+      if (end < 0) return UNKNOWN;
+      marks[MARKS_PER_EVENT * this.count] = at;
+      marks[MARKS_PER_EVENT * this.count + 1] = end;
+      this.count++;
+      at = skipBlanks(bytes, end);
+      const sign = byteAt(bytes, at);
+      if (sign === CLOSE_BRACKET) return at + 1;
+      if (sign !== COMMA) return UNKNOWN;
+      at = skipBlanks(bytes, at + 1);
+    }
+    return UNKNOWN;
+  }
+
+  /** Behind the good event at `start`, if it has the shape of one before. */
+  private behindEventOfShape(start: number): number {
+    const { shape } = this;
+    const values = shape.count;
+    if (values === 0) return UNKNOWN;
+    let at = start;
+    for (let value = 0; value < values; value++) {
+      at = shape.behindBytesBefore(value, at);
+      if (at < 0) return UNKNOWN;
+      at = this.behindField(shape.fields[value]!, at);
+      if (at < 0) return UNKNOWN;
+    }
+    return shape.behindBytesBefore(values, at);
+  }
+
+  /** Where no two events are alike, learning from each would only cost. */
+  private behindNewEvent(start: number): number {
+    const end = this.behindEvent(start);
+    if (end >= 0 && this.learnt <= this.count / 2 + 8) {
+      this.learnt++;
+      this.shape.learn(start, end, (keyStart, keyEnd) => fieldAt(this.bytes, keyStart, keyEnd));
+    }
+    return end;
+  }
+
+  /** Behind the good event that begins at `start`. */
+  private behindEvent(start: number): number {
+    const { bytes, isRaw } = this;
+    if (byteAt(bytes, start) !== OPEN_BRACE) return UNKNOWN;
+    let at = skipBlanks(bytes, start + 1);
+    if (isRaw && byteAt(bytes, at) === CLOSE_BRACE) return at + 1;
+    let seen = 0;
+    while (byteAt(bytes, at) === QUOTE) {
+      const keyEnd = behindPlainString(bytes, at);
+      if (keyEnd < 0) return UNKNOWN;
+      const field = fieldAt(bytes, at + 1, keyEnd - 1);
+      // Of two equal keys the last would win: too rare to be settled here.
+      if ((seen & field) !== 0) return UNKNOWN;
+      seen |= field;
+      at = skipBlanks(bytes, keyEnd);
+      if (byteAt(bytes, at) !== COLON) return UNKNOWN;
+      at = this.behindField(field, skipBlanks(bytes, at + 1));
+      if (at < 0) return UNKNOWN;
+      at = skipBlanks(bytes, at);
+      const sign = byteAt(bytes, at);
+      if (sign === CLOSE_BRACE) return isRaw || (seen & REQUIRED) === REQUIRED ? at + 1 : UNKNOWN;
+      if (sign !== COMMA) return UNKNOWN;
+      at = skipBlanks(bytes, at + 1);
+    }
+    return UNKNOWN;
+  }
+
+  /** Behind the value of a field that begins at `start` and is as it should be. */
+  private behindField(field: number, start: number): number {
+    const { bytes } = this;
+    if (field === OTHER || (this.isRaw && field !== EVENT_ID)) return behindValue(bytes, start);
+    if (field === PROPERTIES && byteAt(bytes, start) === OPEN_BRACE) return behindObject(bytes, start);
+    if (byteAt(bytes, start) !== QUOTE) {
+      const isAbsent = (field & REQUIRED) === 0 && hasText(bytes, start, NULL);
+      return isAbsent ? start + NULL.length : UNKNOWN;
+    }
+    const end = behindPlainString(bytes, start);
+    // As many bytes are as many characters or fewer.
+    if (end < 0 || end - start - 2 > TEXT_MAX || field === PROPERTIES) return UNKNOWN;
+    if (field === TIMESTAMP) return isTimestamp(bytes, start + 1, end - 1) ? end : UNKNOWN;
+    if (field === CUSTOMER_ID || field === SOURCE) return end;
+    const isEmpty = end === start + 2;
+    if (isEmpty) return field === EVENT_ID ? end : UNKNOWN;
+    if (field === EVENT_ID) {
+      this.marks[MARKS_PER_EVENT * this.count + 2] = start + 1;
+      this.marks[MARKS_PER_EVENT * this.count + 3] = end - 1;
+    }
+    return isSurelyVisible(byteAt(bytes, start + 1)) ? end : UNKNOWN;
+  }
+}
+
+const EVENT_ID_KEY = codesOf('event_id');
+const EVENT_NAME_KEY = codesOf('event_name');
+const EXTERNAL_CUSTOMER_ID_KEY = codesOf('external_customer_id');
+const CUSTOMER_ID_KEY = codesOf('customer_id');
+const TIMESTAMP_KEY = codesOf('timestamp');
+const SOURCE_KEY = codesOf('source');
+const PROPERTIES_KEY = codesOf('properties');
+
+/** Which field the key from `start` to `end` names. */
+function fieldAt(bytes: Uint8Array, start: number, end: number): number {
+  switch (end - start) {
+    case 6:
+      return hasText(bytes, start, SOURCE_KEY) ? SOURCE : OTHER;
+    case 8:
+      return hasText(bytes, start, EVENT_ID_KEY) ? EVENT_ID : OTHER;
+    case 9:
+      return hasText(bytes, start, TIMESTAMP_KEY) ? TIMESTAMP : OTHER;
+    case 10:
+      if (hasText(bytes, start, EVENT_NAME_KEY)) return EVENT_NAME;
+      return hasText(bytes, start, PROPERTIES_KEY) ? PROPERTIES : OTHER;
+    case 11:
+      return hasText(bytes, start, CUSTOMER_ID_KEY) ? CUSTOMER_ID : OTHER;
+    case 20:
+      return hasText(bytes, start, EXTERNAL_CUSTOMER_ID_KEY) ? EXTERNAL_CUSTOMER_ID : OTHER;
+    default:
+      return OTHER;
+  }
+}
+
+/** A text that begins so is not blank. The bytes listed begin white space beyond ASCII, and other characters too. */
+function isSurelyVisible(first: number): boolean {
+  return first > 32 && !BEGIN_BLANKS.includes(first);
+}
+const BEGIN_BLANKS: readonly number[] = [0xc2, 0xe1, 0xe2, 0xe3, 0xef];
+
+/** The common form in UTC is read where it stands, any other as a string; empty is absent. */
+function isTimestamp(bytes: Uint8Array, start: number, end: number): boolean {
+  if (start === end || isCommonInstant(bytes, start, end)) return true;
+  const instant = parseTimestamp(String.fromCharCode(...bytes.subarray(start, end)));
+  return typeof instant === 'number' || instant === 'absent';
+}
+
+/** 2026-01-31T10:00:00.123Z with up to nine digits of a fraction, on any day but 29 February. */
+function isCommonInstant(bytes: Uint8Array, start: number, end: number): boolean {
+  const length = end - start;
+  if (length < 20 || length > 30 || bytes[end - 1] !== LETTER_Z || bytes[start + 10] !== LETTER_T) return false;
+  if (bytes[start + 4] !== MINUS || bytes[start + 7] !== MINUS) return false;
+  if (bytes[start + 13] !== COLON || bytes[start + 16] !== COLON) return false;
+  if (length > 20 && (length === 21 || bytes[start + 19] !== DOT)) return false;
+  for (let at = start + 20; at < end - 1; at++) if (!isDigit(bytes[at]!)) return false;
+  const year = twoDigits(bytes, start) * 100 + twoDigits(bytes, start + 2);
+  const month = twoDigits(bytes, start + 5);
+  const day = twoDigits(bytes, start + 8);
+  if (!(year >= 1900 && year <= 2254 && month >= 1 && month <= 12 && day >= 1)) return false;
+  if (day > DAYS_IN_MONTH[month - 1]!) return false;
+  const hour = twoDigits(bytes, start + 11);
+  const minute = twoDigits(bytes, start + 14);
+  const second = twoDigits(bytes, start + 17);
+  return hour >= 0 && hour <= 23 && minute >= 0 && minute <= 59 && second >= 0 && second <= 59;
+}
+
+const MINUS = 45;
+const DOT = 46;
+const LETTER_T = 84;
+const LETTER_Z = 90;
+const DAYS_IN_MONTH = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/** Far below zero when one of them is no digit. */
+function twoDigits(bytes: Uint8Array, at: number): number {
+  const tens = bytes[at]!;
+  const ones = bytes[at + 1]!;
+  return isDigit(tens) && isDigit(ones) ? (tens - 48) * 10 + ones - 48 : -100_000;
+}

@@ -1,0 +1,70 @@
+/** Rows of `log_records` as records: the bytes are in the row, or where the row says. */
+import type { Knex } from 'knex';
+import type { LogRecord } from './log.ts';
+import type { Place, SegmentFiles } from './segment-files.ts';
+
+/** What `recordsOf` wants of each row, in this order. */
+export const RECORD_COLUMNS = `"offset", kind, tenant_id, environment_id, received_at_us, made_ids, event_count, body,
+                segment, position, length, crc32`;
+
+type Row = [
+  offset: string,
+  kind: LogRecord['kind'],
+  tenant_id: string,
+  environment_id: string,
+  received_at_us: string,
+  made_ids: string | null,
+  event_count: number,
+  body: Buffer | null,
+  segment: string | null,
+  position: string | null,
+  length: number | null,
+  crc32: string | null,
+];
+
+/** The driver below knex: its `?` bindings would copy the bytes once more. */
+export async function rowsOf(postgres: Knex, question: Question): Promise<unknown[][]> {
+  const connection = (await postgres.client.acquireConnection()) as PgConnection;
+  try {
+    const { rows } = await connection.query({ ...question, rowMode: 'array' });
+    return rows;
+  } finally {
+    await postgres.client.releaseConnection(connection);
+  }
+}
+
+type Question = { text: string; values: unknown[]; name?: string };
+type PgConnection = { query(question: Question & { rowMode: 'array' }): Promise<{ rows: unknown[][] }> };
+
+export async function recordsOf(
+  partition: number,
+  rows: readonly unknown[][],
+  segments: SegmentFiles | null,
+): Promise<LogRecord[]> {
+  const known = rows as Row[];
+  const places = known.filter((row) => row[7] === null).map(placeOf);
+  if (places.length > 0 && !segments)
+    throw new Error('the event log has records in files, and was opened without their directory');
+  const stored = (await segments?.read(places)) ?? [];
+  let next = 0;
+  return known.map((row) => recordOf(partition, row, row[7] ?? stored[next++]!));
+}
+
+function placeOf([, , , , , , , , segment, position, length, crc32]: Row): Place {
+  return { segment: segment!, position: Number(position), length: length!, crc32: Number(crc32) };
+}
+
+function recordOf(partition: number, row: Row, body: Buffer): LogRecord {
+  const [offset, kind, tenant_id, environment_id, received_at_us, made_ids, event_count] = row;
+  return {
+    partition,
+    offset: BigInt(offset),
+    kind,
+    tenant_id,
+    environment_id,
+    received_at_us: Number(received_at_us),
+    made_ids: made_ids === null ? null : JSON.parse(made_ids),
+    event_count,
+    body,
+  };
+}
