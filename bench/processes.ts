@@ -27,7 +27,7 @@ export type Service = {
 export type EmbeddedService = Service & { readonly dir: string; readonly pids: readonly number[] };
 
 /** The flags with which `npm start` runs node. */
-export const NODE_FLAGS = ['--import', 'tsx', '--max-semi-space-size=64'];
+export const NODE_FLAGS = ['--import', 'tsx', '--max-semi-space-size=64', '--heap-growing-percent=150'];
 
 export async function startService(
   part: Part = 'whole',
