@@ -10,7 +10,7 @@ import type { Period } from '../core/time/period.ts';
 import type { SubscriptionModel } from '../storage/models/subscription.ts';
 import type { Database, Stores } from '../storage/stores.ts';
 import { type BillableItem, billedSubscription, gatherItems, instant, usageReader } from './billable-items.ts';
-import { gatherClosedCharges, gatherInvoicedLines } from './gather-closed-charges.ts';
+import { gatherClosedCharges, gatherInvoicedLines, type InvoicedLine } from './gather-closed-charges.ts';
 
 export type BillingTarget = {
   readonly subscription: SubscriptionModel;
@@ -27,6 +27,14 @@ export type Planned = {
   readonly usage_as_of_ms: number | null;
 };
 
+/**
+ * A draft that corrects an earlier charge is computed anew before it is final, and finds then what the earlier invoice says:
+ * it keeps no charge from an invoice that was skipped and is computed again with the events that came late.
+ */
+function isOpenCorrection({ line, invoice_status }: InvoicedLine): boolean {
+  return invoice_status === 'DRAFT' && Boolean(line.parent_line_item_id);
+}
+
 /** `database` is the transaction that will write the plan, or the pool for a preview. */
 export async function planFromStores(stores: Stores, database: Database, target: BillingTarget): Promise<Planned> {
   const { subscription, period, reference } = target;
@@ -37,7 +45,7 @@ export async function planFromStores(stores: Stores, database: Database, target:
     items,
     period,
     reference,
-    invoiced: new Set(lines.map((line) => line.key)),
+    invoiced: new Set(lines.filter((line) => !isOpenCorrection(line)).map((line) => line.key)),
   };
   const measure = await usageReader(stores, database, subscription, { now: target.now });
   const usage = new Map<string, MeasuredUsage>();

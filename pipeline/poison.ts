@@ -82,7 +82,11 @@ export async function setAside(
 ): Promise<void> {
   const { scope, event_id } = event;
   const stored = await storedContent(clickhouse, scope, event_id);
-  const isWritten = stored?.original.event_offset === event.offset && stored.original.event_position === event.position;
+  const original = stored?.original;
+  const isWritten =
+    original?.partition === partition &&
+    original.event_offset === event.offset &&
+    original.event_position === event.position;
   if (!isWritten) await forgetIdentity(clickhouse, event);
   await postgres.transaction(async (transaction) => {
     await notePoison(transaction, partition, place);

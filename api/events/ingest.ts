@@ -106,6 +106,8 @@ type Body = { bytes: Buffer; characters: string; value: unknown };
 function bodyOf(context: Context): Body {
   const bytes: unknown = context.request.body;
   if (!Buffer.isBuffer(bytes) || bytes.length === 0) throw invalid('body', 'is required');
+  // Other bytes would be kept as they came, and read as something else.
+  if (!isUtf8(bytes)) throw invalid('body', 'must be valid UTF-8');
   const characters = bytes.toString('latin1');
   return { bytes, characters, value: parsed(isAscii(bytes) ? characters : bytes.toString('utf8')) };
 }

@@ -33,7 +33,6 @@ import {
   OPEN_BRACKET,
   QUOTE,
   skipBlanks,
-  startOfValue,
   stringAt,
 } from './json-text.ts';
 
@@ -196,28 +195,6 @@ export function eachElement(text: string, { start, end }: Span, read: (start: nu
   at = skipBlanks(text, at + 1, end);
   while (at < end && text.charCodeAt(at) !== CLOSE_BRACKET) at = nextMember(text, read(at), end);
   if (at >= end) throw invalid('body', 'must be valid JSON');
-}
-
-/**
- * The array under `key`, found from both ends without a walk; nothing where that cannot be told. `object` is what
- * JSON.parse made of the text: with one key it has no other member, unless that key stands there again, which then is
- * written as it is or with a \\u escape.
- */
-export function onlyArrayUnder(text: string, key: string, object: object): Span | undefined {
-  const quoted = `"${key}"`;
-  const name = skipBlanks(text, skipBlanks(text, 0, text.length) + 1, text.length);
-  if (Object.keys(object).length !== 1 || !text.startsWith(quoted, name)) return undefined;
-  const start = startOfValue(text, name + quoted.length, text.length);
-  if (text.charCodeAt(start) !== OPEN_BRACKET) return undefined;
-  if (text.includes(quoted, start) || text.includes('\\u', start)) return undefined;
-  const brace = lastSign(text, text.length);
-  return { start, end: lastSign(text, brace) + 1 };
-}
-
-function lastSign(text: string, before: number): number {
-  let at = before - 1;
-  while (at >= 0 && text.charCodeAt(at) <= 32) at--;
-  return at;
 }
 
 /** Where the value that begins at `start` ends. */

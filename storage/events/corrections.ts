@@ -27,6 +27,9 @@ export type StoredContent = EventContent & {
   readonly event_position: number;
 };
 
+/** Offsets of two partitions cannot be compared: the same id may have stood on another before partitions were added. */
+export type OriginalContent = StoredContent & { readonly partition: number };
+
 export type AppliedCorrection = StoredContent &
   Scope & {
     readonly event_id: string;
@@ -41,14 +44,14 @@ export async function storedContent(
   clickhouse: ClickHouseClient,
   scope: Scope,
   event_id: string,
-): Promise<{ original: StoredContent; last: (StoredContent & { action: string }) | undefined } | undefined> {
+): Promise<{ original: OriginalContent; last: (StoredContent & { action: string }) | undefined } | undefined> {
   const hasher = new IdentityHasher(scope);
   hasher.hash(event_id);
   const { tenant_id, environment_id } = scope;
   const params = { tenant_id, environment_id, event_id, hash: hashToBigInt(hasher.high, hasher.low) };
   const original = await first(
     clickhouse,
-    `select ${CONTENT}, toString(offset) as event_place, position as event_position from events
+    `select ${CONTENT}, toString(offset) as event_place, position as event_position, partition from events
       where ${EVENT} and timestamp in (select timestamp from event_identities where id_hash = {hash:UInt64} and ${EVENT})
       order by offset, position limit 1`,
     params,
@@ -60,7 +63,10 @@ export async function storedContent(
       where ${EVENT} order by sequence desc limit 1`,
     params,
   );
-  return { original: contentOf(original), last: last && { ...contentOf(last), action: last.action! } };
+  return {
+    original: { ...contentOf(original), partition: original.partition! },
+    last: last && { ...contentOf(last), action: last.action! },
+  };
 }
 
 /** Everything that an event has said so far. */
@@ -121,6 +127,7 @@ type ContentRow = Omit<EventContent, 'timestamp_us'> & {
   event_place: string;
   event_position: number;
   action?: string;
+  partition?: number;
 };
 
 function contentOf(row: ContentRow): StoredContent {

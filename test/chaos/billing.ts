@@ -207,7 +207,9 @@ export class Billing {
 
   async #invoicesOf({ id }: Subscription): Promise<Invoice[]> {
     const body = { subscription_id: id, invoice_status: ['DRAFT', 'SKIPPED', 'FINALIZED'], limit: 1000 };
-    return (await this.#client.untilAnswered('POST', '/invoices/search', { body })).body.items;
+    const { items } = (await this.#client.untilAnswered('POST', '/invoices/search', { body })).body;
+    // The earlier first: while one that was skipped is not computed again, a later one carries what came late for it.
+    return items.sort((a: Invoice, b: Invoice) => Date.parse(a.period_start) - Date.parse(b.period_start));
   }
 
   /** Everything that chance decides, before anything is asked for. */

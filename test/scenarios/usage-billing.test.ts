@@ -192,6 +192,26 @@ describe('scenario: usage billing', () => {
       expect(totals).to.deep.equal(['6', '0', '8']); // 2 + 1 + 1 + 10 = 14 in all
     });
 
+    for (const [when, isFinal, totals] of [
+      ['it takes them back from the draft of the next', false, ['3', '1']],
+      ['they stay on the next one that is final', true, ['0', '4']],
+    ] as const) {
+      it(`an invoice that was skipped is computed again: ${when}, and nothing is billed twice or lost`, async () => {
+        const name = newName();
+        await world.on('2026-01-01', () => world.subscribe(name, 'Calls'));
+        await world.on('2026-02-01');
+        await world.send([world.event(name, 'calls', { n: 3, at: '2026-01-20T00:00:00Z' })]);
+        await world.use(name, 'calls', 1);
+        await world.on('2026-03-01');
+        const [january, february] = await world.invoices(name);
+        expect([january.invoice_status, february.total]).to.deep.equal(['SKIPPED', '4']);
+        if (isFinal) await world.finalize();
+        await world.post(`/invoices/${january.id}/compute?sync=true`, {});
+        await world.finalize();
+        expect((await world.invoices(name)).map(({ total }) => total)).to.deep.equal(totals);
+      });
+    }
+
     it('what they take back lowers the next invoice to nothing at most, and the rest follows', async () => {
       const name = newName();
       await finalJanuary(name);

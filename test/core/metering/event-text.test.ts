@@ -4,7 +4,6 @@ import {
   elementSpans,
   elementSpansUnder,
   NO_PROPERTIES,
-  onlyArrayUnder,
   type Property,
   properties,
   readEvent,
@@ -140,28 +139,6 @@ describe('event text: an event where it stands in the text of the producer', () 
     expect(() => elementSpansUnder('{}', 'events')).to.throw('events: is required');
     expect(elementSpans(' [ ] ')).to.deep.equal([]);
   });
-
-  const WHOLE: [string, boolean][] = [
-    ['{"events":[1]}', true],
-    [' {\n"events" : [ {"a":"]}"} ,[2]\t] } \r\n', true],
-    ['{"events":[]}', true],
-    ['{"events":[{"say":"quo\\"te"}]}', true],
-    ['{"events":[1],"more":[2]}', false],
-    ['{"more":[2],"events":[1]}', false],
-    ['{"events":[1],"events":[2]}', false],
-    ['{"events":[1],"\\u0065vents":[2]}', false],
-    ['{"events":[{"events":1}]}', false],
-    ['{"\\u0065vents":[1]}', false],
-    ['{"events":{"a":[1]}}', false],
-    ['{"events":[1],"__proto__":[2]}', false],
-  ];
-  for (const [text, isFound] of WHOLE) {
-    it(`${isFound ? 'finds' : 'does not guess'} the only array of ${JSON.stringify(text)}`, () => {
-      const span = onlyArrayUnder(text, 'events', JSON.parse(text));
-      if (!isFound) return expect(span).to.equal(undefined);
-      expect(JSON.parse(text.slice(span!.start, span!.end))).to.deep.equal(JSON.parse(text).events);
-    });
-  }
 
   it('keeps the members of many objects apart, also of one with very many', () => {
     const sources = [3, 20_000, 3, 70, 16_000, 300].map((count) => {
