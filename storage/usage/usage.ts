@@ -80,19 +80,6 @@ export type UsageReport = {
 };
 
 export async function askUsage(stores: Stores, scope: Scope, asked: UsageAsked): Promise<UsageReport> {
-  const report = await askOnce(stores, scope, asked);
-  if (asked.window_size === undefined || !report.counts_uniques) return report;
-  // Distinct values of windows cannot be added up: the totals are a question of their own.
-  const totals = await askOnce(stores, scope, { ...asked, window_size: undefined });
-  const windows = new Map(report.usage.map((usage) => [usage.key, usage.windows]));
-  return { ...totals, usage: totals.usage.map((usage) => ({ ...usage, windows: windows.get(usage.key) ?? [] })) };
-}
-
-async function askOnce(
-  stores: Stores,
-  scope: Scope,
-  asked: UsageAsked,
-): Promise<UsageReport & { counts_uniques: boolean }> {
   if (asked.start_us > asked.end_us)
     throw new FarthingError('internal_error', 'usage was asked for a range turned round');
   // Both before the progress is read: the answer is then at least as fresh as it says.
@@ -101,35 +88,57 @@ async function askOnce(
     counterOf(stores, scope, asked),
   ]);
   const meter = compiled(counter.definition);
-  const grid = { timezone: asked.timezone ?? 'UTC', billing_anchor: asked.billing_anchor_ms ?? null };
-  const range = { start_us: asked.start_us, end_us: asked.end_us, window_size: asked.window_size, grid };
-  const plan = planSegments(meter, range);
-  const raw: SegmentPlan = {
-    ...plan,
-    base_ranges: [],
-    day_ranges: [],
-    raw_ranges: [[asked.start_us, asked.end_us]],
-  };
+  const parts = partsOf(meter, asked);
   const wantsRaw = !counter.has_buckets || asked.only !== undefined || asked.key_of !== undefined;
-  const question = { stores, scope, asked, meter, meter_version: counter.version, grid, stop: counter.stop };
-  const read = (used: SegmentPlan) => (snapshot: Snapshot) => cellsOf({ ...question, plan: used, snapshot });
+  const question = { stores, scope, meter, meter_version: counter.version, grid: gridOf(asked), stop: counter.stop };
+  const read = (isRaw: boolean) => (snapshot: Snapshot) =>
+    Promise.all(
+      parts.map((part) => cellsOf({ ...question, ...part, plan: isRaw ? rawOnly(part, asked) : part.plan, snapshot })),
+    );
   const { value: cells, snapshot } = await consistently(stores, {
-    read: read(wantsRaw ? raw : plan),
-    readRaw: read(raw),
+    read: read(wantsRaw),
+    readRaw: read(true),
     matters: async (doubts) => {
+      // What is read by one statement is of one moment; a second one must not see more than the first.
+      const plan = parts.length > 1 ? rawOnly(parts[0]!, asked) : parts[0]!.plan;
       if (wantsRaw || plan.raw_ranges.length === 0) return false;
-      const wanted = { ...rawWanted({ ...question, plan, snapshot: { before: new Map() } }), doubts };
+      const wanted = { ...rawWanted({ ...question, asked, plan, snapshot: { before: new Map() } }), doubts };
       return (await countRawEvents(stores.clickhouse, wanted)) > 0;
     },
   });
+  const [usage, totals] = parts.map((part, index) => answersOf({ meter, ...part, cells: cells[index]! }));
   return {
-    usage: answersOf({ meter, asked, plan, cells }),
+    usage: totals ? withWindowsOf(totals, usage!) : usage!,
     as_of,
     high_water: Object.fromEntries([...snapshot.before].map(([partition, offset]) => [partition, String(offset)])),
     meter_version: counter.version,
     from: wantsRaw ? 'raw' : 'buckets',
-    counts_uniques: meter.aggregation.fills.includes('uniques'),
   };
+}
+
+type Part = { readonly asked: UsageAsked; readonly plan: SegmentPlan };
+
+/** Distinct values of windows cannot be added up: their total is a second part of the question. */
+function partsOf(meter: CompiledMeter, asked: UsageAsked): Part[] {
+  const part = (of: UsageAsked): Part => {
+    const { start_us, end_us, window_size } = of;
+    return { asked: of, plan: planSegments(meter, { start_us, end_us, window_size, grid: gridOf(of) }) };
+  };
+  if (asked.window_size === undefined || !meter.aggregation.fills.includes('uniques')) return [part(asked)];
+  return [part(asked), part({ ...asked, window_size: undefined })];
+}
+
+function gridOf({ timezone, billing_anchor_ms }: UsageAsked) {
+  return { timezone: timezone ?? 'UTC', billing_anchor: billing_anchor_ms ?? null };
+}
+
+function rawOnly({ plan }: Part, { start_us, end_us }: UsageAsked): SegmentPlan {
+  return { ...plan, base_ranges: [], day_ranges: [], raw_ranges: [[start_us, end_us]] };
+}
+
+function withWindowsOf(totals: readonly UsageOfKey[], usage: readonly UsageOfKey[]): UsageOfKey[] {
+  const windows = new Map(usage.map((one) => [one.key, one.windows]));
+  return totals.map((total) => ({ ...total, windows: windows.get(total.key) ?? [] }));
 }
 
 const COMPILED_MAX = 1_000;

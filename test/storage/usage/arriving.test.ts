@@ -123,9 +123,8 @@ async function askOne({ stores }: Metering, chance: Chance, of?: number): Promis
   return { meter, question, report, behind };
 }
 
-/** Windows of distinct values are read for themselves, and may be older than the total beside them. */
-function windowOf({ type, bucket_size }: ModelMeter['aggregation'], chance: Chance): ModelWindow | undefined {
-  if (type === 'COUNT_UNIQUE') return undefined;
+/** A meter with windows of its own is asked for days at most. */
+function windowOf({ bucket_size }: ModelMeter['aggregation'], chance: Chance): ModelWindow | undefined {
   return bucket_size ? chance.oneOf([undefined, 'DAY'] as const) : chance.oneOf(WINDOWS);
 }
 
