@@ -1,7 +1,7 @@
 /** `npm start`: the whole service in one process tree, on the embedded stores unless URLs are configured. */
 import { readConfig } from './config.ts';
-import { FarthingError } from './core/error.ts';
 import { type RunningService, startService } from './service.ts';
+import { explain } from './storage/explain.ts';
 
 async function main(): Promise<void> {
   const config = readConfig();
@@ -62,18 +62,6 @@ function welcome({ url, api_key }: RunningService): string {
     `try        curl -s ${url}/v1/events -H 'x-api-key: ${key}' -H 'content-type: application/json' -d '${event}'`,
     `farthing is ready at ${url}`,
   ].join('\n');
-}
-
-/** How config.ts and storage/embedded begin what they have to say. */
-const FOR_PEOPLE = /^(configuration: |((A|The) )?(built-in|data directory|ClickHouse|Postgres|package) )/;
-
-/** What a person at the terminal can do something about is one line; anything else keeps its stack. */
-function explain(error: unknown): string {
-  const { code, message, stack } = error as { code?: string; message?: string; stack?: string };
-  if (code === 'EADDRINUSE') return 'the port is taken: set PORT to another one';
-  if (code === 'EACCES') return `not allowed: ${message}`;
-  if (error instanceof FarthingError || FOR_PEOPLE.test(message ?? '')) return message!;
-  return stack ?? String(error);
 }
 
 main().catch((error: unknown) => {

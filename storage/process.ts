@@ -10,6 +10,7 @@ import { type Config, readConfig } from '../config.ts';
 import { FarthingError } from '../core/error.ts';
 import { migrate } from '../sql/migrate.ts';
 import { connectClickHouse } from './clickhouse.ts';
+import { explain } from './explain.ts';
 import { measureLog } from './log/log-metrics.ts';
 import { openLog } from './log/open-log.ts';
 import { connectPostgres } from './postgres.ts';
@@ -112,12 +113,4 @@ function isAway(error: unknown): boolean {
   const { code = '' } = error as { code?: string };
   // Refused, reset, unknown by name; or Postgres says that it is starting or stopping.
   return /^(ECONN|ENOTFOUND|EAI_AGAIN|EPIPE|ETIMEDOUT|57P0|08)/.test(code) || /terminated/i.test(String(error));
-}
-
-/** What a person can do something about is one line; anything else keeps its stack. */
-function explain(error: unknown): string {
-  const { code, message, stack, cause } = error as { code?: string; message?: string; stack?: string; cause?: unknown };
-  if (code === 'EADDRINUSE') return 'the port is taken: set PORT to another one';
-  if (error instanceof FarthingError) return cause instanceof Error ? `${message} (${cause.message})` : message!;
-  return /^configuration/.test(message ?? '') ? message! : (stack ?? String(error));
 }
