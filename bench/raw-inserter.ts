@@ -3,7 +3,7 @@ import { Agent } from 'node:http';
 import { createClient } from '@clickhouse/client';
 import { bulkBodies } from './workload.ts';
 
-export type RawInsert = { url: string; seed: number; total: number; rows_per_insert: number };
+export type RawInsert = { url: string; seed: number; total: number; rows_per_insert: number; connections: number };
 
 type Event = {
   event_id: string;
@@ -22,14 +22,19 @@ for (;;) {
   const batches = batchesOf(work);
   process.send!({ prepared: true });
   await told();
-  for (const values of batches) {
-    await client.insert({
-      table: 'bench_raw',
-      values,
-      format: 'JSONEachRow',
-      clickhouse_settings: { async_insert: 0 },
-    });
-  }
+  let next = 0;
+  const insert = async () => {
+    while (next < batches.length) {
+      const values = batches[next++]!;
+      await client.insert({
+        table: 'bench_raw',
+        values,
+        format: 'JSONEachRow',
+        clickhouse_settings: { async_insert: 0 },
+      });
+    }
+  };
+  await Promise.all(Array.from({ length: work.connections }, insert));
   await client.close();
   process.send!({ value: null });
 }
