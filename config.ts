@@ -45,9 +45,9 @@ const Settings = z.object({
   LOG_PARTITIONS: positive.max(4096).optional(),
   /** How long an accept waits for the log before it answers 503. */
   LOG_APPEND_TIMEOUT_MS: positive.default(5000),
-  /** A slice is cut at this many events or after this time, whichever comes first. */
+  /** A slice is cut at this many events, or after this time (1 s on Kafka, 250 ms embedded, when absent), whichever comes first. */
   SLICE_EVENTS_MAX: positive.default(50_000),
-  SLICE_WAIT_MS: whole.default(250),
+  SLICE_WAIT_MS: whole.optional(),
   /** Ids of events that a partition keeps exactly, at most 16 bytes each; older ones are in filters on the disk. */
   IDENTITY_HOT_IDS: positive.default(4_000_000),
   /** How much of these filters a partition keeps in memory. */

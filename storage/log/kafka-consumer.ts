@@ -41,7 +41,7 @@ type Held = {
 };
 
 /** A fetch is answered when so much is there, or when the linger is over. */
-const FETCH_BYTES_MIN = 512 * 1024;
+const FETCH_BYTES_MIN = 8 * 1024 * 1024;
 const CRASHES_BEFORE_EXIT = 8;
 
 export class KafkaConsumer {

@@ -11,6 +11,10 @@ import type { EventLog } from './log.ts';
 /** Of a topic that is made without a wish: enough for a dozen workers, and no burden for one. */
 const KAFKA_PARTITIONS = 12;
 
+/** What comes is spread over the partitions, and a slice is of one: the more there are, the longer it takes to fill one. */
+const EMBEDDED_WAIT_MS = 250;
+const KAFKA_WAIT_MS = 1_000;
+
 export type LogParts = { readonly postgres: Knex; readonly logger: Logger };
 
 export function openLog(config: Config, { postgres, logger }: LogParts): Promise<EventLog> {
@@ -22,7 +26,7 @@ export function openLog(config: Config, { postgres, logger }: LogParts): Promise
       partition_count: partitions ?? 1,
       append_timeout_ms: config.LOG_APPEND_TIMEOUT_MS,
       batch_events_max: config.SLICE_EVENTS_MAX,
-      linger_ms: config.SLICE_WAIT_MS,
+      linger_ms: config.SLICE_WAIT_MS ?? EMBEDDED_WAIT_MS,
       sole_owner: isAlone,
       ...(isAlone ? { directory: join(config.DATA_DIR, 'log') } : {}),
     });
@@ -39,7 +43,7 @@ export function openLog(config: Config, { postgres, logger }: LogParts): Promise
     ...(config.KAFKA_DEAD_LETTER_TOPIC === undefined ? {} : { dead_letter_topic: config.KAFKA_DEAD_LETTER_TOPIC }),
     dead_letter_retention_hours: config.KAFKA_DEAD_LETTER_RETENTION_HOURS,
     append_timeout_ms: config.LOG_APPEND_TIMEOUT_MS,
-    linger_ms: config.SLICE_WAIT_MS,
+    linger_ms: config.SLICE_WAIT_MS ?? KAFKA_WAIT_MS,
     layout: layoutIn(postgres),
   });
 }
