@@ -32,6 +32,9 @@ export type Metering = {
   stop(): Promise<void>;
 };
 
+/** Corrections take their time, one rebuild each, and longer on a busy machine. */
+const SETTLED_WITHIN_MS = 90_000;
+
 export async function startMetering({ partitions = 3, slice_events_max = 500 } = {}): Promise<Metering> {
   const database = await freshDatabase();
   const log = await openEmbeddedLog(database.postgres, {
@@ -79,7 +82,7 @@ export async function startMetering({ partitions = 3, slice_events_max = 500 } =
       );
     },
     settled: async () => {
-      await until('the pipeline is idle', async () => {
+      const isIdle = async () => {
         const lag = await log.lag();
         const { rows } = await stores.postgres.raw(
           `select (select count(*) from log_outbox)
@@ -89,7 +92,8 @@ export async function startMetering({ partitions = 3, slice_events_max = 500 } =
                 + (select count(*) from slices where phase <> 'idle' or gate is not null) as open`,
         );
         return lag.every((partition) => partition.unprocessed_records === 0) && rows[0].open === '0';
-      });
+      };
+      await until('the pipeline is idle', isIdle, SETTLED_WITHIN_MS);
     },
     usage: async (meter_id, customer, [start, end]) => {
       const report = await askUsage(stores, SCOPE, {

@@ -190,8 +190,11 @@ export class World {
     const answer = await this.api.request('POST', `/events/${encodeURIComponent(event_id)}/replace`, {
       body: { event, reason: 'a mistake of the producer' },
     });
-    expect(answer.status, answer.text).to.be.oneOf([200, 202]);
-    await this.settle();
+    expect(answer.status, answer.text).to.equal(202);
+    await until(`the correction of ${event_id} has its effect`, async () => {
+      const { items } = await this.get(`/events/${encodeURIComponent(event_id)}/corrections`);
+      return items.every(({ state }: Answer) => state === 'applied');
+    });
   }
 
   /** Resolves when every event that was accepted has had its effect, and every meter is live. */
