@@ -68,9 +68,6 @@ function smallness() {
     'transaction.state.log.num.partitions': 4,
     'share.coordinator.state.topic.num.partitions': 4,
     'group.initial.rebalance.delay.ms': 0,
-    // How long a killed broker keeps its partitions, and how long it is not let in again: 9 s in production.
-    'broker.session.timeout.ms': 3_000,
-    'broker.heartbeat.interval.ms': 500,
     'log.cleaner.dedupe.buffer.size': LARGEST_MESSAGE,
     'message.max.bytes': LARGEST_MESSAGE,
     'replica.fetch.max.bytes': LARGEST_MESSAGE,
