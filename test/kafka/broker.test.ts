@@ -109,11 +109,23 @@ async function areInStep(kafka: TestKafka, replicas: number): Promise<boolean> {
   }
 }
 
+/** A client of kafkajs may hold on to a broker that hangs for minutes: then the next one is asked. */
 async function produce(kafka: TestKafka, value: string): Promise<void> {
-  const producer = client(kafka).producer();
-  await producer.connect();
-  await producer.send({ topic: TOPIC, acks: -1, messages: [{ value }] });
-  await producer.disconnect();
+  for (let tries = 1; ; tries++) {
+    const producer = client(kafka).producer();
+    const sending = producer.connect().then(() => producer.send({ topic: TOPIC, acks: -1, messages: [{ value }] }));
+    const outcome = await Promise.race([sending, lateAfter(SENT_WITHIN_MS)]).catch((error: Error) => error);
+    void producer.disconnect().catch(() => undefined);
+    if (Array.isArray(outcome)) return;
+    if (tries === SENT_TRIES) throw outcome;
+  }
+}
+
+const SENT_WITHIN_MS = 12_000;
+const SENT_TRIES = 10;
+
+function lateAfter(ms: number): Promise<Error> {
+  return new Promise((resolve) => setTimeout(resolve, ms, new Error(`nothing was acknowledged within ${ms} ms`)));
 }
 
 async function consume(kafka: TestKafka, count: number): Promise<string[]> {
