@@ -17,11 +17,9 @@ const MonitoringQuery = z.object({
 const MonitoringAnswer = z
   .object({
     total_count: z.int(),
-    consumption_lag: z
-      .int()
-      .meta({
-        description: 'Accepted events that are not yet in the stores, of all tenants; on Kafka, batches of them.',
-      }),
+    consumption_lag: z.int().meta({
+      description: 'Accepted events that are not yet in the stores, of all tenants; on Kafka, batches of them.',
+    }),
     post_processing_lag: z
       .int()
       .meta({ description: 'Meters whose past is still being counted, and corrections that wait.' }),
