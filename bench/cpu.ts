@@ -1,38 +1,55 @@
-/** CPU seconds of processes and everything below them, from /proc: user and system, the dead children included. */
+/** What processes and everything below them have used, from /proc. */
 import { readdirSync, readFileSync } from 'node:fs';
 
 const TICKS_PER_SECOND = 100;
 
-type Row = { pid: number; parent: number; seconds: number };
-
-function rows(): Row[] {
-  const found: Row[] = [];
-  for (const name of readdirSync('/proc')) {
-    if (!/^\d+$/.test(name)) continue;
-    try {
-      const text = readFileSync(`/proc/${name}/stat`, 'utf8');
-      const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-      const ticks = [11, 12, 13, 14].reduce((sum, at) => sum + Number(fields[at]), 0);
-      found.push({ pid: Number(name), parent: Number(fields[1]), seconds: ticks / TICKS_PER_SECOND });
-    } catch {
-      // The process ended while we looked.
-    }
-  }
-  return found;
+/** Seconds of CPU until now of these processes and all their descendants: user and system, the dead children included. */
+export function cpuOfTree(pids: readonly number[]): number {
+  return sumOfTree(pids, (pid) => {
+    const fields = statOf(pid);
+    return [11, 12, 13, 14].reduce((sum, at) => sum + Number(fields[at]), 0) / TICKS_PER_SECOND;
+  });
 }
 
-/** Seconds of CPU of these processes and all their descendants until now. */
-export function cpuOfTree(pids: readonly number[]): number {
-  const all = rows();
-  const wanted = new Set(pids);
-  for (let grew = true; grew; ) {
-    grew = false;
-    for (const row of all) {
-      if (!wanted.has(row.pid) && wanted.has(row.parent)) {
-        wanted.add(row.pid);
-        grew = true;
-      }
-    }
+/** Bytes of memory of these processes and all their descendants, without what they share with each other. */
+export function memoryOfTree(pids: readonly number[]): number {
+  return sumOfTree(pids, (pid) => {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+    const kilobytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0);
+    return (kilobytes('RssAnon') + kilobytes('RssFile')) * 1024;
+  });
+}
+
+function sumOfTree(pids: readonly number[], amountOf: (pid: number) => number): number {
+  return treeOf(pids).reduce((sum, pid) => sum + (unlessEnded(() => amountOf(pid)) ?? 0), 0);
+}
+
+function treeOf(roots: readonly number[]): number[] {
+  const parents = new Map<number, number>();
+  for (const name of readdirSync('/proc')) {
+    const pid = Number(name);
+    const parent = Number.isInteger(pid) ? unlessEnded(() => Number(statOf(pid)[1])) : undefined;
+    if (parent !== undefined) parents.set(pid, parent);
   }
-  return all.filter((row) => wanted.has(row.pid)).reduce((sum, row) => sum + row.seconds, 0);
+  const wanted = new Set(roots);
+  for (let size = 0; size !== wanted.size; ) {
+    size = wanted.size;
+    for (const [pid, parent] of parents) if (wanted.has(parent)) wanted.add(pid);
+  }
+  return [...wanted];
+}
+
+/** The fields behind the name of the program, which may contain anything. */
+function statOf(pid: number): string[] {
+  const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  return text.slice(text.lastIndexOf(')') + 2).split(' ');
+}
+
+/** Undefined when the process ends while we look. */
+function unlessEnded<T>(look: () => T): T | undefined {
+  try {
+    return look();
+  } catch {
+    return undefined;
+  }
 }

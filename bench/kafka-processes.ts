@@ -14,7 +14,7 @@ import { openKafkaLog } from '../storage/log/kafka.ts';
 import { connectPostgres } from '../storage/postgres.ts';
 import { startKafka } from '../test/support/kafka/broker.ts';
 import { cpuOfTree } from './cpu.ts';
-import { bareEnvironment, isPostgres, NODE_FLAGS, pause, post, type Service } from './processes.ts';
+import { bareEnvironment, isPostgres, NODE_FLAGS, pause, post, type Service, settled } from './processes.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const KEY = 'farthing-bench-key';
@@ -80,30 +80,24 @@ async function startParts(dir: string, { partitions: partition_count, stops, sto
   let spent = 0;
   const query = async (sql: string) => (await clickhouse.query({ query: sql, format: 'JSONEachRow' })).json<unknown>();
   const lag = async () => (await log.lag()).reduce((sum, { unprocessed_records }) => sum + unprocessed_records, 0);
+  const ask = async <T>(asked: object) => {
+    const { what, sql = '' } = asked as { what: string; sql?: string };
+    if (what === 'lag') return (await lag()) as T;
+    if (what === 'sql') return (await query(sql)) as T;
+    if (what === 'postgres') return (await postgres.raw(sql)).rows as T;
+    throw new Error(`the processes on Kafka are not asked for ${what}`);
+  };
   const service: KafkaService = {
     url: api.url,
     api_key: KEY,
-    ask: async <T>(asked: object) => {
-      const { what, sql = '' } = asked as { what: string; sql?: string };
-      if (what === 'lag') return (await lag()) as T;
-      if (what === 'sql') return (await query(sql)) as T;
-      if (what === 'postgres') return (await postgres.raw(sql)).rows as T;
-      throw new Error(`the processes on Kafka are not asked for ${what}`);
-    },
+    ask,
     post: (path, body) => post({ url: api.url, api_key: KEY }, path, body),
     cpu: () => {
       const pids = [api, ...running].map(({ pid }) => pid);
       const stores = { clickhouse: cpuOfTree([clickhousePid]), postgres: cpuOfTree([postgresPid]) };
       return { total: spent + cpuOfTree(pids) + stores.clickhouse + stores.postgres, ...stores };
     },
-    settled: async () => {
-      while ((await lag()) > 0) await pause(100);
-      for (let quiet = 0; quiet < 5; ) {
-        const [row] = (await query('select count() as n from system.merges')) as { n: string }[];
-        quiet = row!.n === '0' ? quiet + 1 : 0;
-        await pause(200);
-      }
-    },
+    settled: () => settled(ask),
     workers: async (count) => {
       while (running.length < count) running.push(await start('pipeline/main.ts'));
       while (running.length > count) {

@@ -2,10 +2,9 @@
  * P2: accepted → deduplicated → metered → queryable, in events per second per core consumed, on the embedded stores. All
  * processes and stores are counted, the load generator is not. The naive way beside it: one produce and one insert an event.
  */
-
 import type { Service } from './processes.ts';
 import { claim, fixed, flag, median, micros, say } from './report.ts';
-import { type WholePath, WholePathBench } from './whole-path.ts';
+import { lineOf, type WholePath, WholePathBench } from './whole-path.ts';
 
 const MUST_PER_CORE = 40_000;
 const NAIVE_EVENTS = 500;
@@ -27,13 +26,6 @@ export async function run(): Promise<void> {
   } finally {
     await bench.stop();
   }
-}
-
-function lineOf({ total, node, clickhouse, postgres, events_per_core, wall_rate }: WholePath): string {
-  return (
-    `${fixed(total)} µs/event (node ${fixed(node)}, ClickHouse ${fixed(clickhouse)}, Postgres ${fixed(postgres)}), ` +
-    `${Math.round(events_per_core)}/s per core, ${Math.round(wall_rate)}/s on the clock`
-  );
 }
 
 function report(found: readonly WholePath[], naive: number): void {

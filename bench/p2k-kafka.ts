@@ -5,8 +5,8 @@
  */
 import { startKafkaService } from './kafka-processes.ts';
 import { makeMeters, startGenerator } from './processes.ts';
-import { claim, fixed, flag, median, say } from './report.ts';
-import { type WholePath, WholePathBench } from './whole-path.ts';
+import { claim, flag, median, say } from './report.ts';
+import { lineOf, type WholePath, WholePathBench } from './whole-path.ts';
 
 const MUST_PER_CORE = 30_000;
 const WORKERS = [1, 2, 3];
@@ -14,7 +14,7 @@ const WORKERS = [1, 2, 3];
 export async function run(): Promise<void> {
   const events = flag('events', 200_000);
   const runs = flag('runs', 3);
-  // A slice is a quarter of a second of one partition: at the rates of one machine more partitions make small slices.
+  // A slice is a second of one partition: at the rates of one machine more partitions make small slices.
   const service = await startKafkaService(flag('partitions', WORKERS.length));
   try {
     await service.workers(1);
@@ -45,12 +45,8 @@ export async function run(): Promise<void> {
 async function several(bench: WholePathBench, runs: number): Promise<WholePath[]> {
   const found: WholePath[] = [];
   for (let index = 0; index < runs; index++) {
-    const one = await bench.run();
-    found.push(one);
-    say(
-      `  run ${index + 1}: ${fixed(one.total)} µs/event (node ${fixed(one.node)}, ClickHouse ${fixed(one.clickhouse)}, ` +
-        `Postgres ${fixed(one.postgres)}), ${Math.round(one.events_per_core)}/s per core, ${Math.round(one.wall_rate)}/s on the clock`,
-    );
+    found.push(await bench.run());
+    say(`  run ${index + 1}: ${lineOf(found.at(-1)!)}`);
   }
   return found;
 }

@@ -107,7 +107,7 @@ export async function post<T>(
 
 const PAUSE_MS = 100;
 
-async function settled(ask: Service['ask']): Promise<void> {
+export async function settled(ask: Service['ask']): Promise<void> {
   while ((await ask<number>({ what: 'lag' })) > 0) await pause(PAUSE_MS);
   const merging = { what: 'sql', sql: 'select count() as n from system.merges' };
   for (let quiet = 0; quiet < 5; ) {

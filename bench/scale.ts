@@ -3,7 +3,7 @@
  * service is stopped and started again, meters are audited against the raw events, and usage is asked for. Memory is looked
  * at all the time, by process; the sums of all meters must be right to the last digit.
  */
-import { readdirSync, readFileSync } from 'node:fs';
+import { memoryOfTree } from './cpu.ts';
 import { expectedOf } from './expected.ts';
 import { type EmbeddedService, makeMeters, pause, startGenerator, startService } from './processes.ts';
 import { check, fixed, flag, median, quantile, say } from './report.ts';
@@ -160,7 +160,7 @@ function watchMemory(service: EmbeddedService) {
   const names = ['service', 'ClickHouse', 'Postgres'];
   const most = names.map(() => 0);
   const look = () => {
-    const [all, clickhouse, postgres] = service.pids.map(memoryOfTree) as [number, number, number];
+    const [all, clickhouse, postgres] = service.pids.map((pid) => memoryOfTree([pid])) as [number, number, number];
     const each = [all - clickhouse - postgres, clickhouse, postgres];
     for (const [index, bytes] of each.entries()) most[index] = Math.max(most[index]!, bytes);
     return each;
@@ -176,32 +176,4 @@ function watchMemory(service: EmbeddedService) {
       return text(most);
     },
   };
-}
-
-/** Bytes of its own (not those shared with its siblings) of a process and everything below it. */
-function memoryOfTree(root: number): number {
-  const rows = readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((name) => processOf(Number(name)));
-  const wanted = new Set([root]);
-  for (let grew = true; grew; ) {
-    grew = false;
-    for (const { pid, parent } of rows) {
-      if (wanted.has(pid) || !wanted.has(parent)) continue;
-      wanted.add(pid);
-      grew = true;
-    }
-  }
-  return rows.filter(({ pid }) => wanted.has(pid)).reduce((sum, { bytes }) => sum + bytes, 0);
-}
-
-function processOf(pid: number): { pid: number; parent: number; bytes: number }[] {
-  try {
-    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-    const kilobytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0);
-    const parent = Number(/^PPid:\s+(\d+)/m.exec(status)![1]);
-    return [{ pid, parent, bytes: (kilobytes('RssAnon') + kilobytes('RssFile')) * 1024 }];
-  } catch {
-    return []; // The process ended while we looked.
-  }
 }

@@ -1,7 +1,7 @@
 /** Sends a workload through the whole path and says what it cost; used by several benchmarks. */
 import { expectedOf } from './expected.ts';
 import { type Generator, makeMeters, type Service, startGenerator, startService } from './processes.ts';
-import { check, micros } from './report.ts';
+import { check, fixed, micros } from './report.ts';
 import { meterDefinitions } from './workload.ts';
 
 export type WholePath = {
@@ -16,6 +16,13 @@ export type WholePath = {
 };
 
 const BODY_EVENTS = 1000;
+
+export function lineOf({ total, node, clickhouse, postgres, events_per_core, wall_rate }: WholePath): string {
+  return (
+    `${fixed(total)} µs/event (node ${fixed(node)}, ClickHouse ${fixed(clickhouse)}, Postgres ${fixed(postgres)}), ` +
+    `${Math.round(events_per_core)}/s per core, ${Math.round(wall_rate)}/s on the clock`
+  );
+}
 
 export class WholePathBench {
   readonly service: Service;
