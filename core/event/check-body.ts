@@ -7,6 +7,8 @@
  *
  * The bytes must be valid UTF-8: to the other way what is not would be U+FFFD.
  */
+
+import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json-signs.ts';
 import type { Span } from '../metering/event-text.ts';
 import { parseTimestamp } from '../metering/timestamp.ts';
 import { EVENTS_PER_REQUEST_MAX, TEXT_MAX } from './accept.ts';
@@ -16,17 +18,10 @@ import {
   behindPlainString,
   behindValue,
   byteAt,
-  CLOSE_BRACE,
-  CLOSE_BRACKET,
-  COLON,
-  COMMA,
   codesOf,
   hasText,
   isDigit,
   NULL,
-  OPEN_BRACE,
-  OPEN_BRACKET,
-  QUOTE,
   skipBlanks,
   UNKNOWN,
 } from './json-bytes.ts';

@@ -4,17 +4,8 @@
  * values are left to be checked (decisions §12 asks for the whole body, not for each way through it). Comparing four bytes
  * at once costs half of walking through them.
  */
-import {
-  behindValue,
-  byteAt,
-  CLOSE_BRACE,
-  CLOSE_BRACKET,
-  COLON,
-  OPEN_BRACE,
-  OPEN_BRACKET,
-  QUOTE,
-  skipBlanks,
-} from './json-bytes.ts';
+import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json-signs.ts';
+import { behindValue, byteAt, skipBlanks } from './json-bytes.ts';
 
 const VALUES_MAX = 64;
 
@@ -86,6 +77,6 @@ export class EventShape {
 
 /** Whether a string, a number or a word begins with this byte of valid JSON. */
 function beginsValue(byte: number): boolean {
-  if (byte <= 32 || byte === COLON || byte === 44) return false;
+  if (byte <= 32 || byte === COLON || byte === COMMA) return false;
   return byte !== OPEN_BRACE && byte !== OPEN_BRACKET && byte !== CLOSE_BRACE && byte !== CLOSE_BRACKET;
 }

@@ -5,21 +5,24 @@
  *
  * Bytes instead of a string, because reading a character of a string costs three times as much as reading a byte.
  */
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  DOT,
+  LETTER_F,
+  LETTER_T,
+  LETTER_U,
+  MINUS,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  PLUS,
+  QUOTE,
+} from '../json-signs.ts';
+
 export const UNKNOWN = -1;
-export const QUOTE = 34;
-export const COMMA = 44;
-export const COLON = 58;
-export const OPEN_BRACKET = 91;
-export const CLOSE_BRACKET = 93;
-export const OPEN_BRACE = 123;
-export const CLOSE_BRACE = 125;
-const BACKSLASH = 92;
-const MINUS = 45;
-const PLUS = 43;
-const DOT = 46;
-const LETTER_F = 102;
-const LETTER_T = 116;
-const LETTER_U = 117;
 const DEPTH_MAX = 64;
 
 /** The next byte that is none of the four blanks of JSON; the length of the bytes at their end. */

@@ -4,19 +4,21 @@
  *
  * The end of a string is returned as `~end` when it contains an escape, so that plain strings are sliced, not decoded.
  */
-import { invalid } from '../error.ts';
 
-export const QUOTE = 34;
-const COMMA = 44;
-const COLON = 58;
-export const OPEN_BRACKET = 91;
-const BACKSLASH = 92;
-export const CLOSE_BRACKET = 93;
-export const LETTER_F = 102;
-export const LETTER_N = 110;
-export const LETTER_T = 116;
-export const OPEN_BRACE = 123;
-export const CLOSE_BRACE = 125;
+import { invalid } from '../error.ts';
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  LETTER_F,
+  LETTER_N,
+  LETTER_T,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from '../json-signs.ts';
 
 export function skipBlanks(text: string, from: number, end: number): number {
   if (text.charCodeAt(from) > 32) return from;
