@@ -4,15 +4,11 @@
  * off goes on where it was. A day that was in hand then, longer ago than its token can be trusted, is rebuilt at the end, and
  * so is what corrections touched meanwhile. Events whose value the meter cannot use get their outcome here as well.
  */
-import { measure } from '../core/metering/compiled-meter.ts';
-import { matches } from '../core/metering/match.ts';
-import { BucketAggregator, type BucketRow } from '../core/metering/plan.ts';
 import { US_PER_DAY } from '../core/metering/timestamp.ts';
 import { isGateOpen } from '../storage/bucket-gate.ts';
 import { requestRebuild } from '../storage/bucket-rebuilds.ts';
 import { correctedSince } from '../storage/corrections.ts';
 import { eventPlaces } from '../storage/events/event-places.ts';
-import { rawEvents } from '../storage/events/raw-events.ts';
 import { EngineClock, tooLate, writeRows } from '../storage/events/rows.ts';
 import { EVENT_OUTCOMES, type EventOutcome, usageBuckets } from '../storage/events/tables.ts';
 import {
@@ -27,7 +23,7 @@ import {
   versionsToBackfill,
 } from '../storage/meter-versions.ts';
 import type { Database, Stores } from '../storage/stores.ts';
-import { type Counted, countedBy, daysWithEvents } from '../storage/usage/recount.ts';
+import { type Counted, countedBy, daysWithEvents, recountDay } from '../storage/usage/recount.ts';
 
 const WRITE_WITHIN_S = 60;
 
@@ -112,7 +108,10 @@ async function countThePast(stores: Stores, version: MeterVersion): Promise<bool
 type DayInHand = { counted: Counted; clock: EngineClock; day: number; stillOurs(): Promise<boolean> };
 
 async function writeDay({ clickhouse }: Stores, { counted, clock, day, stillOurs }: DayInHand): Promise<void> {
-  const { rows, unusable } = await countDay({ clickhouse }, counted, day);
+  const unusable = new Map<string, string>();
+  const rows = await recountDay({ clickhouse }, counted, { day }, (event_id, reason) => {
+    unusable.set(event_id, reason);
+  });
   const outcomes = await outcomesOf({ clickhouse }, counted, { day, unusable });
   // Counting may have taken long: a connection that was lost meanwhile has let another process begin.
   if (!(await stillOurs())) throw new Error(`the back-fill of meter ${counted.meter_id} is not ours any more`);
@@ -127,44 +126,19 @@ async function writeDay({ clickhouse }: Stores, { counted, clock, day, stillOurs
   if (clock.now_s() >= deadline_s) throw tooLate('usage_buckets');
 }
 
-type OneStore = Pick<Stores, 'clickhouse'>;
-
-/** The rows of the day, and why events of it cannot be used, by their ids. */
-async function countDay(
-  { clickhouse }: OneStore,
-  counted: Counted,
-  day: number,
-): Promise<{ rows: BucketRow[]; unusable: Map<string, string> }> {
-  const { meter, before, tenant_id, environment_id } = counted;
-  const { start_us, end_us } = boundsOf(day);
-  const aggregator = new BucketAggregator();
-  const unusable = new Map<string, string>();
-  const wanted = { tenant_id, environment_id, event_name: meter.event_name, before };
-  for await (const event of rawEvents(clickhouse, { ...wanted, ranges: [[start_us, end_us]] })) {
-    if (!matches(meter, event.properties)) continue;
-    const contribution = measure(meter, event);
-    if (contribution.unusable === undefined) aggregator.add(counted, meter, contribution);
-    else unusable.set(event.event_id, contribution.unusable);
-  }
-  return { rows: aggregator.drain(), unusable };
-}
-
 /** As the pipeline writes them for events that come later; what a correction has put into this day has its own record. */
 async function outcomesOf(
-  { clickhouse }: OneStore,
+  { clickhouse }: Pick<Stores, 'clickhouse'>,
   { meter, meter_id, tenant_id, environment_id }: Counted,
   { day, unusable }: { day: number; unusable: ReadonlyMap<string, string> },
 ): Promise<EventOutcome[]> {
   if (unusable.size === 0) return [];
   const outcomes: EventOutcome[] = [];
   const scope = { tenant_id, environment_id };
-  for await (const place of eventPlaces(clickhouse, { ...scope, event_name: meter.event_name, ...boundsOf(day) })) {
+  const bounds = { start_us: day * US_PER_DAY, end_us: (day + 1) * US_PER_DAY };
+  for await (const place of eventPlaces(clickhouse, { ...scope, event_name: meter.event_name, ...bounds })) {
     const reason = unusable.get(place.event_id);
     if (reason !== undefined) outcomes.push({ ...scope, ...place, outcome: 'unusable', meter_id, reason, body: '' });
   }
   return outcomes;
-}
-
-function boundsOf(day: number): { start_us: number; end_us: number } {
-  return { start_us: day * US_PER_DAY, end_us: (day + 1) * US_PER_DAY };
 }

@@ -65,10 +65,12 @@ export async function countedNow(
   return countedBy(counting, new Map(until));
 }
 
+/** The rows of a day; events whose value the meter cannot use are in none of them, and are told to `unusable`. */
 export async function recountDay(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   counted: Counted,
   wanted: DayWanted,
+  unusable?: (event_id: string, reason: string) => void,
 ): Promise<BucketRow[]> {
   const { meter } = counted;
   const aggregator = new BucketAggregator();
@@ -76,6 +78,7 @@ export async function recountDay(
     if (!matches(meter, event.properties)) continue;
     const contribution = measure(meter, event);
     if (contribution.unusable === undefined) aggregator.add(counted, meter, contribution);
+    else unusable?.(event.event_id, contribution.unusable);
   }
   return aggregator.drain();
 }
