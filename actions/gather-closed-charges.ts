@@ -1,9 +1,8 @@
 /**
  * What stands on a subscription's other invoices, and which of its final usage charges have met new or corrected events
- * since: the source of adjustment lines (decisions §13). A meter whose definition has changed since is not asked again: "a new or
- * changed meter sees the events that came before it, but never bills them to a closed period" (§15).
+ * since: the source of adjustment lines (decisions §13). A meter whose definition has changed since is not asked again: "a
+ * new or changed meter sees the events that came before it, but never bills them to a closed period" (§15).
  */
-
 import { type ClosedCharge, expectedEventCount } from '../core/billing/late-events.ts';
 import { chargeKey } from '../core/billing/plan-invoice.ts';
 import type { InvoiceStatus } from '../core/catalogue/invoice.ts';
@@ -53,10 +52,10 @@ export async function gatherClosedCharges(
   measure: Measure,
 ): Promise<ClosedCharge<BillableItem>[]> {
   const closed: ClosedCharge<BillableItem>[] = [];
+  const corrected = await isCorrected(database, lines);
   for (const item of items) {
     if (item.price_type !== 'USAGE') continue;
     const recorded = recordedCharges(item, lines);
-    const corrected = await isCorrected(database, recorded);
     if (!corrected && !(await hasGrown(item, recorded, measure))) continue;
     for (const charge of recorded) {
       const measured = await measure(item, charge.usage_window);
@@ -66,7 +65,7 @@ export async function gatherClosedCharges(
   return closed;
 }
 
-type RecordedCharge = Omit<ClosedCharge<BillableItem>, 'measured'> & { readonly first: InvoiceLineItemModel };
+type RecordedCharge = Omit<ClosedCharge<BillableItem>, 'measured'>;
 
 /** One per service period: what was billed for it in all, and what the newest line says was counted. */
 function recordedCharges(item: BillableItem, lines: readonly InvoicedLine[]): RecordedCharge[] {
@@ -93,15 +92,15 @@ function recordedCharge(item: BillableItem, group: readonly InvoicedLine[]): Rec
     billed_quantity: sumOf(group.map(({ line }) => new Decimal(line.quantity))),
     billed_event_count: newest.event_count ?? 0,
     invoice_line_item_id: first.line.id,
-    first: first.line,
   };
 }
 
 /** A voided or replaced event may leave the count as it was: after one, every charge is measured again. */
-async function isCorrected(database: Database, recorded: readonly RecordedCharge[]): Promise<boolean> {
-  if (recorded.length === 0) return false;
-  const since = Math.min(...recorded.map(({ first }) => Date.parse(first.created_at)));
-  return hasCorrectionsSince(database, recorded[0]!.first, new Date(since));
+async function isCorrected(database: Database, lines: readonly InvoicedLine[]): Promise<boolean> {
+  const final = lines.filter(({ invoice_status }) => invoice_status !== 'DRAFT');
+  if (final.length === 0) return false;
+  const since = Math.min(...final.map(({ line }) => Date.parse(line.created_at)));
+  return hasCorrectionsSince(database, final[0]!.line, new Date(since));
 }
 
 /** One read over all closed windows tells whether anything came late at all; most often nothing did. */
