@@ -11,6 +11,7 @@ import { FarthingError } from '../core/error.ts';
 import { migratePostgres } from '../sql/migrate.ts';
 import { readAddresses } from '../storage/embedded/addresses.ts';
 import { startEmbedded } from '../storage/embedded/stack.ts';
+import { explain } from '../storage/explain.ts';
 import { growLog } from '../storage/log/grow.ts';
 import { openLog } from '../storage/log/open-log.ts';
 import { connectPostgres } from '../storage/postgres.ts';
@@ -59,8 +60,7 @@ async function reachPostgres({
 main().then(
   () => process.exit(0),
   (error: unknown) => {
-    const line = error instanceof FarthingError ? error.message : error instanceof Error ? error.stack : String(error);
-    process.stderr.write(`partitions: ${line}\n`);
+    process.stderr.write(`partitions: ${explain(error)}\n`);
     process.exit(1);
   },
 );

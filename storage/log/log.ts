@@ -6,6 +6,7 @@
  * (a barrier), which is appended to every partition. Order holds within a partition; offsets grow, with gaps allowed.
  */
 import type { Scope } from '../../core/scope.ts';
+import type { EventOutcome } from '../events/tables.ts';
 
 export type LogRecordKind = 'events' | 'control';
 
@@ -24,15 +25,18 @@ export type LogEntry = Scope & {
 export type LogRecord = LogEntry & { readonly offset: bigint };
 
 /** What could not become an event: the bytes as they came, why, and where it stands in the log. */
-export type DeadLetter = Scope & {
-  readonly event_id: string;
-  readonly reason: string;
-  readonly received_at_us: number;
-  readonly partition: number;
-  readonly offset: number;
-  readonly position: number;
-  readonly body: string;
-};
+export type DeadLetter = Pick<
+  EventOutcome,
+  | 'tenant_id'
+  | 'environment_id'
+  | 'event_id'
+  | 'reason'
+  | 'received_at_us'
+  | 'partition'
+  | 'offset'
+  | 'position'
+  | 'body'
+>;
 
 /** One partition's distance: what was appended, and what was committed by the consumers. */
 export type PartitionLag = {
