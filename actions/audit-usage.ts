@@ -3,7 +3,7 @@
  * day, so that memory does not grow with the data. What differs is looked at once more with the gate of the rows closed
  * (storage/bucket-gate.ts), so that a slice in progress is never a false alarm.
  */
-import type { BucketRow } from '../core/metering/plan.ts';
+import { dayRows } from '../core/metering/plan.ts';
 import { type RowDifference, rowDifferences } from '../core/metering/row-differences.ts';
 import { US_PER_DAY } from '../core/metering/timestamp.ts';
 import type { Scope } from '../core/scope.ts';
@@ -122,12 +122,17 @@ function wantedMeters({ tenant_id, environment_id, meter_id }: AuditWanted) {
   return { tenant_id, environment_id, meter_id };
 }
 
-function countedAt(
+/** A meter as its rows should be: counted so, with day rows of the days before this one. */
+type Audited = Counted & { readonly days_before: number };
+
+async function countedAt(
   stores: AuditStores,
   scope: Scope,
   { meter_id, progress }: { meter_id: string; progress: readonly SliceState[] },
-): Promise<Counted | undefined> {
-  return countedNow(stores, scope, { meter_id, before: snapshotOf(progress).before });
+): Promise<Audited | undefined> {
+  const { before, days_before } = snapshotOf(progress);
+  const counted = await countedNow(stores, scope, { meter_id, before });
+  return counted && { ...counted, days_before };
 }
 
 type Day = { readonly day: number; readonly events: number };
@@ -144,7 +149,7 @@ async function daysOf(stores: AuditStores, counted: Counted, { start_us, end_us 
 
 type Looked = { rows: number; differences: Difference[] };
 
-async function auditDay(stores: AuditStores, counted: Counted, { day, events }: Day): Promise<Looked> {
+async function auditDay(stores: AuditStores, counted: Audited, { day, events }: Day): Promise<Looked> {
   const of = Math.max(1, Math.ceil(events / EVENTS_MAX));
   const result: Looked = { rows: 0, differences: [] };
   for (let index = 0; index < of; index++) {
@@ -160,7 +165,7 @@ async function auditDay(stores: AuditStores, counted: Counted, { day, events }: 
 }
 
 /** The same customers once more while no slice is in its rows; the version may have been superseded meanwhile. */
-async function certainDifferences(stores: AuditStores, counted: Counted, wanted: DayWanted): Promise<Difference[]> {
+async function certainDifferences(stores: AuditStores, counted: Audited, wanted: DayWanted): Promise<Difference[]> {
   const name = `audit ${counted.meter_id} ${wanted.day}`;
   return withGateForReading(stores.postgres, { name, seconds_max: READING_SECONDS_MAX }, async (progress) => {
     const now = await countedAt(stores, counted, { meter_id: counted.meter_id, progress });
@@ -169,9 +174,12 @@ async function certainDifferences(stores: AuditStores, counted: Counted, wanted:
   });
 }
 
-async function compare(stores: AuditStores, counted: Counted, wanted: DayWanted): Promise<Looked> {
-  const expected: BucketRow[] = await recountDay(stores, counted, wanted);
-  const stored = await storedRows(stores.clickhouse, counted, { ...wanted, expected });
+async function compare(stores: AuditStores, counted: Audited, wanted: DayWanted): Promise<Looked> {
+  const base = await recountDay(stores, counted, wanted);
+  const expected = [...base, ...dayRows(base, counted.days_before)];
+  const all = await storedRows(stores.clickhouse, counted, { ...wanted, expected });
+  // Day rows of later days are what a try to make them has left: nobody reads them.
+  const stored = all.filter(({ size }) => size !== 'DAY' || wanted.day < counted.days_before);
   const { tenant_id, environment_id, meter_id, version } = counted;
   const place = { tenant_id, environment_id, meter_id, meter_version: version, day: wanted.day };
   const differences = rowDifferences(expected, stored).map((difference) => ({ ...place, ...difference }));

@@ -9,7 +9,7 @@
  */
 
 import { unavailable } from '../core/error.ts';
-import type { BucketRow } from '../core/metering/plan.ts';
+import { type BucketRow, dayRows } from '../core/metering/plan.ts';
 import { type Scope, scopeKey } from '../core/scope.ts';
 import {
   closeGate,
@@ -21,6 +21,7 @@ import {
 } from '../storage/bucket-gate.ts';
 import { type EngineClock, tooLate, writeRows } from '../storage/events/rows.ts';
 import { usageBuckets } from '../storage/events/tables.ts';
+import { daysBefore } from '../storage/slices.ts';
 import type { Database, Stores } from '../storage/stores.ts';
 import { countedNow, recountDay } from '../storage/usage/recount.ts';
 import { snapshotOf } from '../storage/usage/snapshot.ts';
@@ -67,7 +68,8 @@ export async function rebuildBuckets(stores: Stores, rebuild: Rebuild): Promise<
   const before = new Map(snapshotOf(progress).before);
   if (rebuild.own_before !== undefined) before.set(held.partition, rebuild.own_before);
   await rebuild.prepare?.();
-  await replaceRows(stores, rebuild, await recounted(stores, rebuild, before));
+  const { rows, ...anew } = await recounted(stores, rebuild, before);
+  await replaceRows(stores, rebuild, { ...anew, rows: [...rows, ...dayRows(rows, daysBefore(progress))] });
   await stores.postgres.transaction(async (transaction) => {
     await rebuild.finish(transaction);
     await openGate(transaction, held);

@@ -4,6 +4,7 @@
  * off goes on where it was. A day that was in hand then, longer ago than its token can be trusted, is rebuilt at the end, and
  * so is what corrections touched meanwhile. Events whose value the meter cannot use get their outcome here as well.
  */
+import { dayRows } from '../core/metering/plan.ts';
 import { US_PER_DAY } from '../core/metering/timestamp.ts';
 import { isGateOpen } from '../storage/bucket-gate.ts';
 import { requestRebuild } from '../storage/bucket-rebuilds.ts';
@@ -22,6 +23,7 @@ import {
   settleVersion,
   versionsToBackfill,
 } from '../storage/meter-versions.ts';
+import { daysBefore, readProgress } from '../storage/slices.ts';
 import type { Database, Stores } from '../storage/stores.ts';
 import { type Counted, countedBy, daysWithEvents, recountDay } from '../storage/usage/recount.ts';
 
@@ -95,8 +97,7 @@ async function countThePast(stores: Stores, version: MeterVersion): Promise<bool
     const isOurs = await locked(stores, version, (transaction) => beginDay(transaction, version, progress));
     if (isOurs === undefined) return false;
     const finished = await locked(stores, version, async (transaction) => {
-      const stillOurs = () => lockBackfill(transaction, version);
-      if (isOurs) await writeDay(stores, { counted, clock, day, stillOurs });
+      if (isOurs) await writeDay(stores, { counted, clock, day, transaction });
       await finishDay(transaction, version, progress);
       return true;
     });
@@ -105,23 +106,26 @@ async function countThePast(stores: Stores, version: MeterVersion): Promise<bool
   return true;
 }
 
-type DayInHand = { counted: Counted; clock: EngineClock; day: number; stillOurs(): Promise<boolean> };
+type DayInHand = { counted: Counted; clock: EngineClock; day: number; transaction: Database };
 
-async function writeDay({ clickhouse }: Stores, { counted, clock, day, stillOurs }: DayInHand): Promise<void> {
+async function writeDay({ clickhouse }: Stores, { counted, clock, day, transaction }: DayInHand): Promise<void> {
   const unusable = new Map<string, string>();
   const rows = await recountDay({ clickhouse }, counted, { day }, (event_id, reason) => {
     unusable.set(event_id, reason);
   });
   const outcomes = await outcomesOf({ clickhouse }, counted, { day, unusable });
   // Counting may have taken long: a connection that was lost meanwhile has let another process begin.
-  if (!(await stillOurs())) throw new Error(`the back-fill of meter ${counted.meter_id} is not ours any more`);
+  if (!(await lockBackfill(transaction, counted)))
+    throw new Error(`the back-fill of meter ${counted.meter_id} is not ours any more`);
   const deadline_s = clock.now_s() + WRITE_WITHIN_S;
   const fence = { token: `backfill:${counted.meter_id}:${counted.version}:${day}`, deadline_s };
   await writeRows(clickhouse, EVENT_OUTCOMES, { rows: outcomes, fence });
+  // When the days with day rows become more meanwhile, this day is uncertain and rebuilt (actions/roll-days.ts).
+  const days_before = daysBefore(await readProgress(transaction));
   await writeRows(
     clickhouse,
     usageBuckets(() => counted.version),
-    { rows, fence },
+    { rows: [...rows, ...dayRows(rows, days_before)], fence },
   );
   if (clock.now_s() >= deadline_s) throw tooLate('usage_buckets');
 }

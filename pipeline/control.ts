@@ -1,20 +1,22 @@
 /**
  * Control messages of the log, each given its effect exactly once at its offset: a meter changes (a barrier), an event is
- * corrected, usage rows are rebuilt. What touches the stores is planned like a slice, so that a crash leaves it to be done
+ * corrected, usage rows are rebuilt, day rows are made. What touches the stores is planned like a slice, so that a crash leaves it to be done
  * again before anything behind it.
  */
 import { correctEvent, overtakenByCorrections } from '../actions/correct-event.ts';
+import { makeDayRows } from '../actions/make-day-rows.ts';
 import { type RebuildTarget, rebuildBuckets } from '../actions/rebuild-buckets.ts';
 import type { Scope } from '../core/scope.ts';
 import { findRebuild, finishRebuild, type RebuildMessage, type Settled } from '../storage/bucket-rebuilds.ts';
 import type { CorrectionMessage } from '../storage/corrections.ts';
+import type { DayRowsMessage } from '../storage/day-rows-message.ts';
 import type { EngineClock } from '../storage/events/rows.ts';
 import type { LogRecord } from '../storage/log/log.ts';
 import { type BarrierMessage, readVersion, recordBarrier, settleVersion } from '../storage/meter-versions.ts';
 import { finishSlice, planSlice, type SliceState } from '../storage/slices.ts';
 import type { Database, Stores } from '../storage/stores.ts';
 
-type ControlMessage = BarrierMessage | CorrectionMessage | RebuildMessage;
+type ControlMessage = BarrierMessage | CorrectionMessage | RebuildMessage | DayRowsMessage;
 
 export type Holding = { readonly state: SliceState; readonly clock: EngineClock };
 
@@ -33,6 +35,11 @@ export async function passControl(stores: Stores, holding: Holding, record: LogR
     return to;
   }
   await planSlice(stores.postgres, holding.state, { from: record.offset, to });
+  if (message.type === 'day_rows') {
+    const { days_before } = message;
+    await makeDayRows(stores, { held: holding.state, clock: holding.clock, days_before, finish: end });
+    return to;
+  }
   if (message.type === 'correction') await correctEvent(stores, { ...holding, record, end }, message.correction_id);
   else await passRebuild(stores, { ...holding, record, end }, message);
   return to;

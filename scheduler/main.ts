@@ -16,6 +16,7 @@ import { auditSampleJob } from './jobs/audit-sample.ts';
 import { billDuePeriodsJob } from './jobs/bill-due-periods.ts';
 import { computeInvoiceWork } from './jobs/compute-invoice.ts';
 import { finalizeDueInvoicesJob } from './jobs/finalize-due-invoices.ts';
+import { makeDayRowsJob } from './jobs/make-day-rows.ts';
 import { purgeAnswersJob } from './jobs/purge-answers.ts';
 import { purgeJobsJob } from './jobs/purge-jobs.ts';
 import { jobMetrics } from './metrics.ts';
@@ -23,7 +24,7 @@ import { startTicks } from './ticks.ts';
 import { type Liveness, startWorker } from './worker.ts';
 
 export type SchedulerServices = Stores & {
-  readonly config: Pick<Config, 'BILLING_INTERVAL_SECONDS' | 'FINALIZATION_DELAY_SECONDS'>;
+  readonly config: Pick<Config, 'BILLING_INTERVAL_SECONDS' | 'FINALIZATION_DELAY_SECONDS' | 'DAY_ROWS_AFTER_DAYS'>;
   readonly logger: Logger;
 };
 
@@ -39,7 +40,7 @@ const FIVE_MINUTES = 300;
 
 /** The table of jobs: one file to add, one line to list it. */
 export function jobsOf(services: SchedulerServices): Job[] {
-  const { BILLING_INTERVAL_SECONDS, FINALIZATION_DELAY_SECONDS } = services.config;
+  const { BILLING_INTERVAL_SECONDS, FINALIZATION_DELAY_SECONDS, DAY_ROWS_AFTER_DAYS } = services.config;
   return [
     billDuePeriodsJob(services, BILLING_INTERVAL_SECONDS),
     finalizeDueInvoicesJob(services, {
@@ -49,6 +50,7 @@ export function jobsOf(services: SchedulerServices): Job[] {
     purgeAnswersJob(services, HOUR),
     purgeJobsJob(services, HOUR),
     auditSampleJob(services, FIVE_MINUTES),
+    makeDayRowsJob(services, { every_seconds: HOUR, after_days: DAY_ROWS_AFTER_DAYS }),
   ];
 }
 

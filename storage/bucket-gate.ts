@@ -13,12 +13,19 @@ import type { Database } from './stores.ts';
 
 export type HeldPartition = { readonly partition: number; readonly epoch: bigint };
 
+/** Who closes the gate; with `only_adds` the rows that are there stay, and whoever reads them need not wait. */
+export type GateKeeper = HeldPartition & { readonly only_adds?: boolean };
+
+function nameOf({ partition, only_adds }: GateKeeper): string {
+  return `${only_adds ? 'adding' : 'partition'}:${partition}`;
+}
+
 const QUIET_WITHIN_MS = 5_000;
 const CLOSED_WITHIN_MS = 10_000;
 const PAUSE_MS = 10;
 
 /** Closes the gate for the owner of a partition; answers until when an earlier try of it may still write, if one may. */
-export async function closeGate(database: Database, held: HeldPartition): Promise<bigint | null> {
+export async function closeGate(database: Database, held: GateKeeper): Promise<bigint | null> {
   const until = performance.now() + CLOSED_WITHIN_MS;
   for (;;) {
     const closed = await tryToClose(database, held);
@@ -28,8 +35,8 @@ export async function closeGate(database: Database, held: HeldPartition): Promis
   }
 }
 
-async function tryToClose(database: Database, held: HeldPartition): Promise<bigint | null | 'taken'> {
-  const mine = `partition:${held.partition}`;
+async function tryToClose(database: Database, held: GateKeeper): Promise<bigint | null | 'taken'> {
+  const mine = nameOf(held);
   return database.transaction(async (transaction) => {
     const rows = await lockAll(transaction);
     const own = rows.find((row) => row.partition === held.partition);
@@ -41,29 +48,29 @@ async function tryToClose(database: Database, held: HeldPartition): Promise<bigi
 }
 
 /** From here on rows are taken away and written, until this second of ClickHouse's clock. */
-export async function noteRebuildUntil(database: Database, held: HeldPartition, until_s: number): Promise<void> {
+export async function noteRebuildUntil(database: Database, held: GateKeeper, until_s: number): Promise<void> {
   const answer = await database.raw(`update slices set gate_until = ? where partition = ? and epoch = ? and gate = ?`, [
     until_s,
     held.partition,
     String(held.epoch),
-    `partition:${held.partition}`,
+    nameOf(held),
   ]);
   if (answer.rowCount !== 1) throw new FencedError(held.partition);
 }
 
 /** Inside the transaction that finishes the rebuild's slice, which is fenced. */
-export async function openGate(transaction: Database, held: HeldPartition): Promise<void> {
+export async function openGate(transaction: Database, held: GateKeeper): Promise<void> {
   await transaction.raw(`update slices set gate = null, gate_until = null, rebuilds = rebuilds + 1 where gate = ?`, [
-    `partition:${held.partition}`,
+    nameOf(held),
   ]);
 }
 
 /** Gives the gate free again when nothing was written behind it. */
-export async function giveGateBack(database: Database, held: HeldPartition): Promise<void> {
+export async function giveGateBack(database: Database, held: GateKeeper): Promise<void> {
   await database.raw(
     `update slices set gate = null where gate = ?
         and not exists (select 1 from slices where gate = ? and gate_until is not null)`,
-    [`partition:${held.partition}`, `partition:${held.partition}`],
+    [nameOf(held), nameOf(held)],
   );
 }
 

@@ -67,6 +67,14 @@ export async function versionsToBackfill(database: Database, partitionCount: num
   return rows;
 }
 
+/** Whether the past of any meter is still being counted, or about to be. */
+export async function hasUnsettledVersions(database: Database): Promise<boolean> {
+  const { rows } = await database.raw(
+    `select exists (select 1 from meter_versions where state in ('announced', 'backfilling')) as any`,
+  );
+  return rows[0].any;
+}
+
 /** Sets our locks apart from those that others may take on the same server. */
 const BACKFILL_LOCKS = 7_155_020;
 

@@ -22,6 +22,8 @@ export type SliceState = {
   readonly gate: string | null;
   /** Grows with each rebuild of usage rows. */
   readonly rebuilds: bigint;
+  /** The UTC days (since 1970) before it have day rows, and whoever writes base rows of them writes day rows too. */
+  readonly days_before: number;
 };
 
 /** Thrown when another worker has taken the partition over: drop everything, write nothing. */
@@ -37,8 +39,9 @@ export async function takePartition(database: Database, partition: number, owner
   return database.transaction(async (transaction) => {
     await lockGate(transaction);
     const { rows } = await transaction.raw(
-      `insert into slices (partition, epoch, owner, gate)
-       values (?, 1, ?, (select gate from slices where gate is not null limit 1))
+      `insert into slices (partition, epoch, owner, gate, days_before)
+       values (?, 1, ?, (select gate from slices where gate is not null limit 1),
+               (select coalesce(max(days_before), 0) from slices))
        on conflict (partition) do update set epoch = slices.epoch + 1, owner = excluded.owner, updated_at = now()
        returning *`,
       [partition, owner],
@@ -94,17 +97,24 @@ export type SlicePlan = {
 const GATE_WITHIN_MS = 5_000;
 const PAUSE_MS = 20;
 
-/** Goes through the gate of the usage rows, and waits for a while where somebody has closed it. */
-export async function enterBuckets(database: Database, held: { partition: number; epoch: bigint }): Promise<void> {
+/**
+ * Goes through the gate of the usage rows, and waits for a while where somebody has closed it. Answers the days that have day
+ * rows: until the slice is finished it stays so, because who changes it closes the gate and waits.
+ */
+export async function enterBuckets(
+  database: Database,
+  held: { partition: number; epoch: bigint },
+): Promise<{ days_before: number }> {
   const until = performance.now() + GATE_WITHIN_MS;
   for (;;) {
     const answer = await database.raw(
       `update slices set phase = 'buckets', updated_at = now() where partition = ? and epoch = ?
           and (phase = 'buckets' or gate is null
-               or (gate like 'reading:%' and gate_until < extract(epoch from now())::bigint))`,
+               or (gate like 'reading:%' and gate_until < extract(epoch from now())::bigint))
+        returning days_before`,
       [held.partition, String(held.epoch)],
     );
-    if (answer.rowCount === 1) return;
+    if (answer.rowCount === 1) return answer.rows[0];
     const { rows } = await database.raw(`select 1 from slices where partition = ? and epoch = ?`, [
       held.partition,
       String(held.epoch),
@@ -126,6 +136,16 @@ export async function finishSlice(
     `next_offset = ?, watermark_us = greatest(watermark_us, ?), slice_from = null, slice_to = null, phase = 'idle', planned_at = null, write_until = null`,
     [String(done.next_offset), done.watermark_us],
   );
+}
+
+/** The same for all partitions. */
+export function daysBefore(progress: readonly SliceState[]): number {
+  return progress[0]?.days_before ?? 0;
+}
+
+/** Inside the transaction that opens the gate (storage/bucket-gate.ts). */
+export async function setDaysBefore(transaction: Database, days_before: number): Promise<void> {
+  await transaction.raw(`update slices set days_before = ?`, [days_before]);
 }
 
 /** The progress of every partition: what a consistent read starts from and is checked against. */
@@ -161,5 +181,6 @@ function stateOf(row: Record<string, string | number | null>): SliceState {
     planned_at: row.planned_at as string | null,
     gate: row.gate as string | null,
     rebuilds: BigInt(row.rebuilds ?? 0),
+    days_before: Number(row.days_before),
   };
 }

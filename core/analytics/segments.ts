@@ -52,6 +52,14 @@ export function planSegments(
   return { ...plan, base_ranges: [], day_ranges: [], raw_ranges: [[asked.start_us, asked.end_us]] };
 }
 
+/** The same with day rows only of the days before this one (since 1970): there are none of later days. */
+export function withDaysBefore(plan: SegmentPlan, days_before: number): SegmentPlan {
+  const end = days_before * US_PER_DAY;
+  const days = plan.day_ranges.map(([from, to]): Range => [from, Math.min(to, end)]).filter(([from, to]) => from < to);
+  const later = plan.day_ranges.map(([from, to]): Range => [Math.max(from, end), to]).filter(([from, to]) => from < to);
+  return { ...plan, day_ranges: days, base_ranges: joined([...plan.base_ranges, ...later]) };
+}
+
 /** Base rows are aligned to UTC: they are the meter's windows where the zone's clock agrees with it. */
 function baseRowsAreWindows(
   meter: CompiledMeter,

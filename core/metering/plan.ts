@@ -1,13 +1,15 @@
 /**
  * The hot path of the processor: contributions in, pre-aggregated rows out. "One row per (tenant, environment, meter,
- * customer, bucket start, group) and slice", of the base size and of the UTC day. The same contributions in the same
- * order give the same rows in the same order, so that a replayed slice writes the same block.
+ * customer, bucket start, group) and slice", of the base size; and rows of the UTC day for days that have such rows already
+ * (docs/decisions/0008). The same contributions in the same order give the same rows in the same order, so that a replayed
+ * slice writes the same block.
  */
 import type { Scope } from '../scope.ts';
 import { type BucketFields, UsageBucket } from './bucket.ts';
 import { type RowSize, rowStart } from './bucket-size.ts';
 import type { CompiledMeter } from './compiled-meter.ts';
 import type { Contribution } from './contribution.ts';
+import { US_PER_DAY } from './timestamp.ts';
 
 export type BucketRow = BucketFields & {
   readonly tenant_id: string;
@@ -60,7 +62,7 @@ export class BucketAggregator {
     meter.aggregation.add(bucket, contribution);
   }
 
-  /** All rows since the last drain, base rows of a meter before its day rows; the aggregator is empty again. */
+  /** All base rows since the last drain; the aggregator is empty again. */
   drain(): BucketRow[] {
     const rows: BucketRow[] = [];
     for (const environments of this.tenants.values()) {
@@ -128,43 +130,42 @@ function customersAt(group: Group, start: number): Customers {
 function appendRows(rows: BucketRow[], buckets: MeterBuckets, names: readonly string[]): void {
   const size = buckets.meter.base_size;
   for (const { group_key, starts } of buckets.groups.values()) {
-    const days = new Map<number, Map<number, UsageBucket>>();
-    const own = new Set<UsageBucket>();
     for (const [start, customers] of starts) {
-      const day = rowStart(start, 'DAY');
-      let ofDay = days.get(day);
-      if (ofDay === undefined) days.set(day, (ofDay = new Map()));
-      for (const [customer, bucket] of customers) {
+      for (const [customer, bucket] of customers)
         rows.push(new Row(buckets, { group_key, customer: names[customer]!, size, start }, bucket));
-        foldInto(ofDay, customer, { bucket, own });
-      }
-    }
-    for (const [start, ofDay] of days) {
-      for (const [customer, bucket] of ofDay)
-        rows.push(new Row(buckets, { group_key, customer: names[customer]!, size: 'DAY', start }, bucket));
     }
   }
 }
 
-/** As long as a day of a customer consists of one base row it is the same bucket; `own` are those made for several. */
-function foldInto(
-  day: Map<number, UsageBucket>,
-  customer: number,
-  { bucket, own }: { bucket: UsageBucket; own: Set<UsageBucket> },
-): void {
-  let folded = day.get(customer);
-  if (folded === undefined) {
-    day.set(customer, bucket);
-    return;
+/** What these base rows add to the day rows of the UTC days before `days_before` (days since 1970). */
+export function dayRows(rows: readonly BucketRow[], days_before: number): BucketRow[] {
+  const days = new Map<string, { row: BucketRow; start: number; bucket: UsageBucket }>();
+  for (const row of rows) {
+    if (row.bucket_start_us >= days_before * US_PER_DAY) continue;
+    const start = rowStart(row.bucket_start_us, 'DAY');
+    const { tenant_id, environment_id, meter_id, external_customer_id, group_key } = row;
+    const key = JSON.stringify([tenant_id, environment_id, meter_id, external_customer_id, group_key, start]);
+    const bucket = UsageBucket.of(row);
+    const day = days.get(key);
+    if (day === undefined) days.set(key, { row, start, bucket });
+    else day.bucket.combine(bucket);
   }
-  if (!own.has(folded)) {
-    const first = folded;
-    folded = new UsageBucket();
-    folded.combine(first);
-    own.add(folded);
-    day.set(customer, folded);
-  }
-  folded.combine(bucket);
+  return [...days.values()].map(({ row, start, bucket }) => ({
+    tenant_id: row.tenant_id,
+    environment_id: row.environment_id,
+    meter_id: row.meter_id,
+    external_customer_id: row.external_customer_id,
+    group_key: row.group_key,
+    size: 'DAY',
+    bucket_start_us: start,
+    count: bucket.count,
+    sum: bucket.sum,
+    weighted_sum: bucket.weighted_sum,
+    min: bucket.min,
+    max: bucket.max,
+    latest: bucket.latest,
+    uniques: bucket.uniques,
+  }));
 }
 
 type RowKey = {

@@ -5,11 +5,14 @@
  * slice has an event in the ragged ends at all, which it mostly has not; and if it has, the read is made again. While rows
  * are rebuilt after a correction, the raw rows answer.
  */
-import type { SliceState } from '../slices.ts';
-import { readProgress } from '../slices.ts';
+import { daysBefore, readProgress, type SliceState } from '../slices.ts';
 import type { Stores } from '../stores.ts';
 
-export type Snapshot = { readonly before: ReadonlyMap<number, bigint> };
+export type Snapshot = {
+  readonly before: ReadonlyMap<number, bigint>;
+  /** The UTC days before it have day rows; that they become more during the read takes nothing from the base rows. */
+  readonly days_before: number;
+};
 
 /** Offsets of a partition that the read may have seen in one place and not in the other. */
 export type Doubt = { readonly partition: number; readonly from: bigint; readonly to: bigint };
@@ -55,7 +58,10 @@ function rebuildsOf(progress: readonly SliceState[]): bigint {
 }
 
 export function snapshotOf(progress: readonly SliceState[]): Snapshot {
-  return { before: new Map(progress.map((state) => [state.partition, state.next_offset])) };
+  return {
+    before: new Map(progress.map((state) => [state.partition, state.next_offset])),
+    days_before: daysBefore(progress),
+  };
 }
 
 function doubtsBetween(before: readonly SliceState[], after: readonly SliceState[]): Doubt[] {

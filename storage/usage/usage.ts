@@ -4,7 +4,7 @@
  * being counted, from raw rows alone. What fails is thrown and never a zero (decisions §18).
  */
 
-import { planSegments, type SegmentPlan } from '../../core/analytics/segments.ts';
+import { planSegments, type SegmentPlan, withDaysBefore } from '../../core/analytics/segments.ts';
 import type { Meter } from '../../core/catalogue/meter.ts';
 import type { Decimal } from '../../core/decimal.ts';
 import { FarthingError } from '../../core/error.ts';
@@ -93,7 +93,10 @@ export async function askUsage(stores: Stores, scope: Scope, asked: UsageAsked):
   const question = { stores, scope, meter, meter_version: counter.version, grid: gridOf(asked), stop: counter.stop };
   const read = (isRaw: boolean) => (snapshot: Snapshot) =>
     Promise.all(
-      parts.map((part) => cellsOf({ ...question, ...part, plan: isRaw ? rawOnly(part, asked) : part.plan, snapshot })),
+      parts.map((part) => {
+        const plan = isRaw ? rawOnly(part, asked) : withDaysBefore(part.plan, snapshot.days_before);
+        return cellsOf({ ...question, ...part, plan, snapshot });
+      }),
     );
   const { value: cells, snapshot } = await consistently(stores, {
     read: read(wantsRaw),
@@ -102,7 +105,8 @@ export async function askUsage(stores: Stores, scope: Scope, asked: UsageAsked):
       // What is read by one statement is of one moment; a second one must not see more than the first.
       const plan = parts.length > 1 ? rawOnly(parts[0]!, asked) : parts[0]!.plan;
       if (wantsRaw || plan.raw_ranges.length === 0) return false;
-      const wanted = { ...rawWanted({ ...question, asked, plan, snapshot: { before: new Map() } }), doubts };
+      const nothing = { before: new Map(), days_before: 0 };
+      const wanted = { ...rawWanted({ ...question, asked, plan, snapshot: nothing }), doubts };
       return (await countRawEvents(stores.clickhouse, wanted)) > 0;
     },
   });

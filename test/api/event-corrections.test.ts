@@ -112,7 +112,7 @@ describe('corrections of events', () => {
         timestamp: '2026-03-10T10:20:00Z',
       });
       const rows = await api.services.clickhouse.query({
-        query: `select toString(sum(sum)) as s from usage_buckets where size = 'DAY' and external_customer_id = 'beta'`,
+        query: `select toString(sum(sum)) as s from usage_buckets where size = 'HOUR' and external_customer_id = 'beta'`,
         format: 'JSONEachRow',
       });
       expect(await rows.json()).to.deep.equal([{ s: '0.10000000000000000001' }]);

@@ -4,7 +4,8 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { auditUsage, type Difference } from '../../actions/audit-usage.ts';
-import { chanceOf } from '../support/seeds.ts';
+import { requestDayRows } from '../../storage/day-rows-message.ts';
+import { type Chance, chanceOf } from '../support/seeds.ts';
 import { until } from '../support/until.ts';
 import { Billing } from './billing.ts';
 import { Client } from './client.ts';
@@ -44,11 +45,12 @@ export async function chaosOn(
       disturbances.push(await stage.disturb(chance));
     }
   };
+  await withoutDayRows(stage);
   let isBilled = false;
   const bills = billing.run(traffic.meters, { isOver, customers: CUSTOMERS }).finally(() => {
     isBilled = true;
   });
-  await Promise.all([traffic.run(isOver), bills, trouble()]);
+  await Promise.all([traffic.run(isOver), bills, trouble(), askForDayRows(stage, chanceOf(seed ^ 0xda1), isOver)]);
   const sent = performance.now();
   await settle(stage);
   const settled = performance.now();
@@ -57,6 +59,27 @@ export async function chaosOn(
   const seconds = { chaos: since(began, sent), settling: since(sent, settled), checking: since(settled) };
   const counts = { ...traffic.counts, ...billing.counts, failed: client.failed };
   return { seed, disturbances, counts, meters: traffic.meters.length, rows, seconds, difference };
+}
+
+const DAY_MS = 86_400_000;
+const FIRST_DAY = Date.parse('2026-02-28T00:00:00Z') / DAY_MS;
+const DAYS = 15;
+
+/** As before an earlier seed: while nothing is in progress, rows of a day that nobody reads are no rows. */
+function withoutDayRows(stage: Stage): Promise<void> {
+  return stage.withStores(async ({ postgres }) => {
+    await postgres.raw(`update slices set days_before = 0`);
+  });
+}
+
+/** More and more of the days that the traffic is about. */
+async function askForDayRows(stage: Stage, chance: Chance, isOver: () => boolean): Promise<void> {
+  for (let day = FIRST_DAY; !isOver() && day < FIRST_DAY + DAYS; ) {
+    await pause(chance.whole(300, 2_500));
+    day += chance.whole(1, 6);
+    // Whoever is killed just now is asked the next time.
+    await stage.withStores(({ postgres }) => requestDayRows(postgres, day)).catch(() => {});
+  }
 }
 
 /** Everything that was acknowledged has had its effect. */

@@ -1,5 +1,6 @@
 /** Partitions are added to a topic by `npm run partitions`, also when it is killed half-way, and every event still counts once. */
 import { expect } from 'chai';
+import { requestDayRows } from '../../storage/day-rows-message.ts';
 import { kafkaClient } from '../../storage/log/kafka-client.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
@@ -53,7 +54,7 @@ describe('growing a topic', function () {
   const counted = async (meter: string) => {
     const rows = await ask<{ n: string; total: string }>(
       `select toString(sum(event_count)) as n, toString(toInt64(sum(usage_buckets.sum))) as total from usage_buckets
-        where meter_id = '${meter}' group by size = 'DAY'`,
+        where meter_id = '${meter}' group by size = 'DAY' order by size = 'DAY'`,
     );
     return rows.map(({ n, total }) => `${n} ${total}`);
   };
@@ -92,6 +93,8 @@ describe('growing a topic', function () {
     expect((await ingest(600, 700)).status).to.equal(202);
     expect((await grow(5).ended).output).to.match(/not drained: records wait in partitions/);
     await startWorker();
+    await cluster.settled();
+    await requestDayRows(cluster.database.postgres, FROM / (24 * HOUR_MS) + 10);
     await cluster.settled();
     await stopWorkers();
     expect((await grow(3).ended).output).to.include('the log has 3 partitions; partitions can only be added');

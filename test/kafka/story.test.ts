@@ -7,6 +7,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Decimal } from '../../core/decimal.ts';
+import { requestDayRows } from '../../storage/day-rows-message.ts';
 import { type Cluster, type ClusterProcess, startCluster } from '../support/cluster.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
 import { type Chance, chanceOf, seedsToRun } from '../support/seeds.ts';
@@ -15,6 +16,7 @@ const BATCH = 200;
 const SENDERS = 4;
 const DAYS = 4;
 const FROM = Date.parse('2026-03-10T00:00:00Z');
+const FIRST_DAY = FROM / 86_400_000;
 /** Longer than a worker may be silent before the group gives its partitions to others. */
 const FROZEN_MS = 13_000;
 /** From the last acknowledgement until all of it is in the stores, on a machine that may be busy with other things. */
@@ -58,9 +60,12 @@ describe('the story on three brokers', function () {
           troubleWorkers(cluster, chance),
           troubleBrokers(kafka, chanceOf(seed + 2000)),
           producer.createMetersLater(),
+          askForDayRows(cluster, chanceOf(seed + 3000)),
         ]);
         producer.isEnough = true;
         await sending;
+        await cluster.settled(SETTLED_WITHIN_MS);
+        await requestDayRows(cluster.database.postgres, FIRST_DAY + DAYS + 1);
         await cluster.settled(SETTLED_WITHIN_MS);
         const { stored, rows } = await storedRows(cluster);
         const expected = recomputed(producer.accepted.values(), producer.meters);
@@ -93,6 +98,14 @@ async function troubleWorkers(cluster: Cluster, chance: Chance): Promise<void> {
   await pause(chance.whole(0, 1_500));
   await third.kill('SIGKILL');
   await cluster.restart(third);
+}
+
+/** Day rows of one day after the other, while events of all days arrive. */
+async function askForDayRows({ database }: Cluster, chance: Chance): Promise<void> {
+  for (let day = 1; day < DAYS; day++) {
+    await pause(chance.whole(1_000, 5_000));
+    await requestDayRows(database.postgres, FIRST_DAY + day);
+  }
 }
 
 async function troubleBrokers(kafka: TestKafka, chance: Chance): Promise<void> {

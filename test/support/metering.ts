@@ -4,6 +4,7 @@ import { appendEvents } from '../../actions/append-events.ts';
 import { elementSpans } from '../../core/metering/event-text.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { type RunningPipeline, startPipeline } from '../../pipeline/pipeline.ts';
+import { requestDayRows } from '../../storage/day-rows-message.ts';
 import { openEmbeddedLog } from '../../storage/log/embedded.ts';
 import { announceMeterVersion } from '../../storage/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -26,6 +27,8 @@ export type Metering = {
   settled(): Promise<void>;
   /** What a meter measured for a customer in a range of instants, as text. */
   usage(meter_id: string, customer: string, range: readonly [string, string]): Promise<string>;
+  /** Day rows for the days before this one, asked for. */
+  askForDayRows(before: string): Promise<void>;
   rows<Row>(query: string): Promise<Row[]>;
   pause(): Promise<void>;
   resume(): Promise<void>;
@@ -103,6 +106,9 @@ export async function startMetering({ partitions = 3, slice_events_max = 500 } =
         end_us: Date.parse(end) * 1000,
       });
       return report.usage[0]!.total.value.toFixed();
+    },
+    askForDayRows: async (before) => {
+      await requestDayRows(stores.postgres, Math.floor(Date.parse(before) / 86_400_000));
     },
     rows: async <Row>(query: string) =>
       (await (await stores.clickhouse.query({ query, format: 'JSONEachRow' })).json<Row>()) as Row[],

@@ -1,0 +1,22 @@
+/** Day rows for the days that are over, asked for once an hour: the pipeline makes them (docs/decisions/0008). */
+import { requestDayRows } from '../../storage/day-rows-message.ts';
+import type { Stores } from '../../storage/stores.ts';
+import type { Job } from '../job.ts';
+
+const MS_PER_DAY = 86_400_000;
+
+/** `after_days`: what comes later than that is written with its day rows, what comes sooner waits for them. */
+export function makeDayRowsJob(
+  { postgres }: Pick<Stores, 'postgres'>,
+  { every_seconds, after_days }: { every_seconds: number; after_days: number },
+): Job {
+  return {
+    name: 'make-day-rows',
+    every_seconds,
+    async run(now) {
+      const today = Math.floor(now.getTime() / MS_PER_DAY);
+      const asked = await requestDayRows(postgres, today - after_days);
+      return { done: { asked: asked ? 1 : 0 }, waiting: [], failed: [] };
+    },
+  };
+}

@@ -1,0 +1,20 @@
+/** The message in the log by which day rows are made (actions/make-day-rows.ts). */
+import { leaveMessage } from './outbox.ts';
+import { daysBefore, readProgress } from './slices.ts';
+import type { Database } from './stores.ts';
+
+/** The body of the control message: day rows for the UTC days (since 1970) before this one. */
+export type DayRowsMessage = { readonly type: 'day_rows'; readonly days_before: number };
+
+/** The partition of the first shard does it, as it does the rebuilds: of all tenants, so it carries the name of none. */
+const SHARD = 0;
+const EVERYBODY = { tenant_id: '', environment_id: '' };
+
+/** Asks for it where there are such days; answers whether there are. */
+export async function requestDayRows(database: Database, days_before: number): Promise<boolean> {
+  const progress = await readProgress(database);
+  if (progress.length === 0 || daysBefore(progress) >= days_before) return false;
+  const message: DayRowsMessage = { type: 'day_rows', days_before };
+  await leaveMessage(database, EVERYBODY, message, SHARD);
+  return true;
+}

@@ -1,0 +1,184 @@
+/** Day rows of days that are over: what they are made of, what comes late, and what a crash leaves (docs/decisions/0008). */
+import { expect } from 'chai';
+import { auditUsage, type Difference } from '../../actions/audit-usage.ts';
+import { requestCorrection } from '../../actions/request-correction.ts';
+import type { MeterAggregation } from '../../core/metering/meter-definition.ts';
+import { daysBefore, readProgress } from '../../storage/slices.ts';
+import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
+
+const METERS: Readonly<Record<string, MeterAggregation>> = {
+  m_count: { type: 'COUNT' },
+  m_sum: { type: 'SUM', field: 'n' },
+  m_unique: { type: 'COUNT_UNIQUE', field: 'host' },
+  m_latest: { type: 'LATEST', field: 'n' },
+  m_weighted: { type: 'WEIGHTED_SUM', field: 'n' },
+  m_max: { type: 'MAX', field: 'n', bucket_size: 'DAY', group_by: 'host' },
+  m_minutes: { type: 'SUM', field: 'n', bucket_size: 'MINUTE' },
+};
+const CUSTOMERS = ['c0', 'c1', 'c2'];
+const MARCH = ['2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z'] as const;
+const RAGGED = ['2026-03-01T23:10:00.5Z', '2026-03-04T10:20:00Z'] as const;
+
+describe('day rows', () => {
+  let metering: Metering;
+  beforeEach(async () => {
+    metering = await startMetering();
+    for (const [id, aggregation] of Object.entries(METERS))
+      await metering.announce(id, { event_name: 'call', filters: [], aggregation });
+    await metering.settled();
+  });
+  afterEach(() => metering.stop());
+
+  /** Of the first six days of March. */
+  const events = (from: number, to: number) =>
+    Array.from({ length: to - from }, (_none, index) => {
+      const i = from + index;
+      return {
+        event_id: `e${i}`,
+        event_name: 'call',
+        external_customer_id: CUSTOMERS[i % 3]!,
+        timestamp: new Date(Date.UTC(2026, 2, 1 + (i % 6), (i * 7) % 24, i % 60)).toISOString(),
+        properties: { n: `${i % 9}.${i}`, host: `h${i % 5}` },
+      };
+    });
+  const send = async (from: number, to: number) => {
+    await metering.send(events(from, to));
+    await metering.settled();
+  };
+  const makeDayRows = async (before: string) => {
+    await metering.askForDayRows(before);
+    await metering.settled();
+  };
+  const answers = async () => {
+    const found: Record<string, string> = {};
+    for (const meter of Object.keys(METERS))
+      for (const customer of CUSTOMERS)
+        for (const range of [MARCH, RAGGED])
+          found[`${meter} ${customer} ${range[0]}`] = await metering.usage(meter, customer, range);
+    return found;
+  };
+  const differences = async () => {
+    const found: Difference[] = [];
+    await auditUsage(metering.stores, {}, (difference) => found.push(difference));
+    return found;
+  };
+  /** Day of the month, and how many events its day rows of a meter hold. */
+  const heldByDay = async (meter: string) => {
+    const rows = await metering.rows<{ day: number; n: string }>(
+      `select toDayOfMonth(bucket_start) as day, sum(event_count) as n from usage_buckets
+        where meter_id = '${meter}' and size = 'DAY' group by day order by day`,
+    );
+    return rows.map(({ day, n }) => [day, Number(n)]);
+  };
+  const days = async () => daysBefore(await readProgress(metering.stores.postgres));
+
+  it('are made of the base rows of the days that were asked for, and change no answer', async () => {
+    await send(0, 360);
+    expect(await heldByDay('m_sum')).to.deep.equal([]);
+    const before = await answers();
+    await makeDayRows('2026-03-04T00:00:00Z');
+    expect(await heldByDay('m_sum')).to.deep.equal([
+      [1, 60],
+      [2, 60],
+      [3, 60],
+    ]);
+    expect(await answers()).to.deep.equal(before);
+    expect(await differences()).to.deep.equal([]);
+    await makeDayRows('2026-03-07T00:00:00Z');
+    expect(await heldByDay('m_unique')).to.deep.equal([1, 2, 3, 4, 5, 6].map((day) => [day, 60]));
+    expect(await answers()).to.deep.equal(before);
+    expect(await differences()).to.deep.equal([]);
+  });
+
+  it('of days that have them are written with what comes late, and of other days not', async () => {
+    await send(0, 60);
+    await makeDayRows('2026-03-04T00:00:00Z');
+    await send(60, 360);
+    expect(await heldByDay('m_max')).to.deep.equal([
+      [1, 60],
+      [2, 60],
+      [3, 60],
+    ]);
+    expect(await differences()).to.deep.equal([]);
+    const all = await answers();
+    await makeDayRows('2026-04-01T00:00:00Z');
+    expect(await answers()).to.deep.equal(all);
+    expect(await differences()).to.deep.equal([]);
+  });
+
+  it('are asked for again to no effect, and never become fewer', async () => {
+    await send(0, 60);
+    await makeDayRows('2026-03-07T00:00:00Z');
+    const [first] = await heldByDay('m_count');
+    const made = await days();
+    await makeDayRows('2026-03-07T00:00:00Z');
+    await makeDayRows('2026-03-02T00:00:00Z');
+    expect((await heldByDay('m_count'))[0]).to.deep.equal(first);
+    expect(await days()).to.equal(made);
+  });
+
+  it('that a try has left count for nothing, and the next try takes them away', async () => {
+    await send(0, 60);
+    await metering.stores.clickhouse.command({
+      query: `insert into usage_buckets (tenant_id, environment_id, meter_id, meter_version, size, external_customer_id, bucket_start, group_key, event_count, sum)
+              select tenant_id, environment_id, meter_id, meter_version, 'DAY', external_customer_id, toDateTime64('2026-03-02 00:00:00', 0, 'UTC'), group_key, 7, 7
+                from usage_buckets where meter_id in ('m_sum', 'm_count') group by all`,
+    });
+    const before = await answers();
+    expect(before['m_count c1 2026-03-01T00:00:00Z']).to.equal('20');
+    expect(await differences()).to.deep.equal([]);
+    await makeDayRows('2026-03-07T00:00:00Z');
+    expect(await heldByDay('m_count')).to.deep.equal([1, 2, 3, 4, 5, 6].map((day) => [day, 10]));
+    expect(await answers()).to.deep.equal(before);
+    expect(await differences()).to.deep.equal([]);
+  });
+
+  it('come to meters that are made later, and follow corrections', async () => {
+    await send(0, 120);
+    await makeDayRows('2026-03-05T00:00:00Z');
+    await metering.announce('m_later', { event_name: 'call', filters: [], aggregation: METERS['m_sum']! });
+    await metering.settled();
+    expect(await heldByDay('m_later')).to.deep.equal([1, 2, 3, 4].map((day) => [day, 20]));
+    const asked = { reason: 'test', user_id: 'user_1', now: new Date() };
+    for (const event_id of ['e0', 'e1', 'e5'])
+      await requestCorrection(metering.stores, SCOPE, { ...asked, event_id, action: 'void', replacement: null });
+    await metering.settled();
+    expect(await heldByDay('m_later')).to.deep.equal([
+      [1, 19],
+      [2, 19],
+      [3, 20],
+      [4, 20],
+    ]);
+    expect(await metering.usage('m_later', 'c0', MARCH)).to.equal(await metering.usage('m_sum', 'c0', MARCH));
+    expect(await differences()).to.deep.equal([]);
+  });
+
+  it('wait while the past of a meter is being counted', async () => {
+    await send(0, 60);
+    await metering.pause();
+    await metering.askForDayRows('2026-03-07T00:00:00Z');
+    await metering.announce('m_later', { event_name: 'call', filters: [], aggregation: METERS['m_sum']! });
+    await metering.resume();
+    await metering.settled();
+    expect(await days()).to.equal(0);
+    expect(await heldByDay('m_sum')).to.deep.equal([]);
+    await makeDayRows('2026-03-07T00:00:00Z');
+    expect(await heldByDay('m_later')).to.deep.equal([1, 2, 3, 4, 5, 6].map((day) => [day, 10]));
+    expect(await differences()).to.deep.equal([]);
+  });
+
+  it('of a worker that ended in the middle of them are made by the next one', async () => {
+    await send(0, 60);
+    await metering.pause();
+    // As a crash leaves it behind the insert of the first day: the gate is closed, and nothing of that try can still come.
+    const { rows } = await metering.stores.postgres.raw(`select min(partition) as first from slices`);
+    await metering.stores.postgres.raw(`update slices set gate = ?, gate_until = null`, [`adding:${rows[0].first}`]);
+    await metering.askForDayRows('2026-03-07T00:00:00Z');
+    await metering.resume();
+    await metering.settled();
+    expect(await heldByDay('m_sum')).to.deep.equal([1, 2, 3, 4, 5, 6].map((day) => [day, 10]));
+    await send(60, 120);
+    expect(await heldByDay('m_sum')).to.deep.equal([1, 2, 3, 4, 5, 6].map((day) => [day, 20]));
+    expect(await differences()).to.deep.equal([]);
+  });
+});
