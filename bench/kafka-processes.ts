@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { migrate } from '../sql/migrate.ts';
 import { connectClickHouse } from '../storage/clickhouse.ts';
+import { requestDayRows } from '../storage/day-rows-message.ts';
 import { startEmbedded } from '../storage/embedded/stack.ts';
 import { openKafkaLog } from '../storage/log/kafka.ts';
 import { connectPostgres } from '../storage/postgres.ts';
@@ -81,9 +82,10 @@ async function startParts(dir: string, { partitions: partition_count, stops, sto
   const query = async (sql: string) => (await clickhouse.query({ query: sql, format: 'JSONEachRow' })).json<unknown>();
   const lag = async () => (await log.lag()).reduce((sum, { unprocessed_records }) => sum + unprocessed_records, 0);
   const ask = async <T>(asked: object) => {
-    const { what, sql = '' } = asked as { what: string; sql?: string };
+    const { what, sql = '', days_before = 0 } = asked as { what: string; sql?: string; days_before?: number };
     if (what === 'lag') return (await lag()) as T;
     if (what === 'sql') return (await query(sql)) as T;
+    if (what === 'day_rows') return (await requestDayRows(postgres, days_before)) as T;
     if (what === 'postgres') return (await postgres.raw(sql)).rows as T;
     throw new Error(`the processes on Kafka are not asked for ${what}`);
   };

@@ -5,16 +5,18 @@
  */
 import { memoryOfTree } from './cpu.ts';
 import { expectedOf } from './expected.ts';
-import { type EmbeddedService, makeMeters, pause, startGenerator, startService } from './processes.ts';
+import { type EmbeddedService, makeDayRows, makeMeters, pause, startGenerator, startService } from './processes.ts';
 import { check, fixed, flag, median, quantile, say } from './report.ts';
 import { seeded, type WorkloadOptions } from './workload.ts';
 
 const ROUND = 500_000;
 const CUSTOMERS = 10_000;
-const FROM_MS = Date.UTC(2026, 8, 1);
-const SPAN_MS = 7 * 86_400_000;
+const DAY_MS = 86_400_000;
+const SPAN_MS = 7 * DAY_MS;
+/** The week before today. */
+const FROM_MS = Math.floor(Date.now() / DAY_MS) * DAY_MS - SPAN_MS;
 /** Given, because a key that is made is told at the first start alone. */
-const SETTINGS = { BOOTSTRAP_API_KEY: 'farthing-bench-only' };
+const SETTINGS = { BOOTSTRAP_API_KEY: 'farthing-bench-only', DAY_ROWS_AFTER_DAYS: '8' };
 
 export async function run(): Promise<void> {
   const events = flag('events', 50_000_000);
@@ -29,6 +31,7 @@ export async function run(): Promise<void> {
   try {
     const meter_ids = await makeMeters(first);
     await ingest(first, { rounds, workloadOf });
+    await dayRows(first);
     await verify(first, { meter_ids, rounds, workloadOf });
     service = undefined;
     service = await restart(first);
@@ -63,6 +66,17 @@ async function ingest(service: EmbeddedService, { rounds, workloadOf }: Rounds):
     `  ${fixed((rounds * ROUND) / 1e6)} M events in ${fixed(seconds, 0)} s: ${Math.round((rounds * ROUND) / seconds)}/s on the clock, generator included`,
   );
   say(`  most memory: ${memory.stop()}`);
+}
+
+/** As the scheduler asks for them when the days are over. */
+async function dayRows(service: EmbeddedService): Promise<void> {
+  const began = performance.now();
+  await makeDayRows(service);
+  const [row] = await service.ask<{ n: string }[]>({
+    what: 'sql',
+    sql: `select count() as n from usage_buckets where size = 'DAY'`,
+  });
+  say(`  day rows of the week: ${row!.n} in ${fixed((performance.now() - began) / 1000)} s`);
 }
 
 function progress(

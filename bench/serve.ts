@@ -16,6 +16,7 @@ import { startService } from '../service.ts';
 import { migrate } from '../sql/migrate.ts';
 import { bootstrap } from '../storage/bootstrap.ts';
 import { connectClickHouse } from '../storage/clickhouse.ts';
+import { requestDayRows } from '../storage/day-rows-message.ts';
 import { startEmbedded } from '../storage/embedded/stack.ts';
 import { openLog } from '../storage/log/open-log.ts';
 import { connectPostgres } from '../storage/postgres.ts';
@@ -30,6 +31,7 @@ type Asked =
   | { what: 'clickhouse_url' }
   | { what: 'usage'; meter_id: string; customer: string; start_us: number; end_us: number; times: number }
   | { what: 'audit'; meter_id: string }
+  | { what: 'day_rows'; days_before: number }
   | { what: 'stop'; keep: boolean };
 
 /** Everything; without the scheduler, whose audit would rightly object to rows that a benchmark made up; the entrance alone. */
@@ -77,6 +79,8 @@ async function answer(asked: Asked): Promise<unknown> {
       );
       return { ...report, found: found.slice(0, 3) };
     }
+    case 'day_rows':
+      return requestDayRows(postgres, asked.days_before);
     case 'stop':
       await running.stop();
       if (!asked.keep) rmSync(dir, { recursive: true, force: true });

@@ -18,11 +18,16 @@ const MODELS = ['small', 'medium', 'large', 'vision', 'code'];
 const REGIONS = ['us-east-1', 'us-west-2', 'eu-west-1', 'ap-south-1'];
 export const EVENT_NAMES = Array.from({ length: 20 }, (_, index) => `api.operation_${index}`);
 
+const HOUR_MS = 3_600_000;
+/** The six hours before this one. */
+const SPAN_MS = 6 * HOUR_MS;
+const RECENT_MS = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - SPAN_MS;
+
 export type WorkloadOptions = { customers?: number; from_ms?: number; span_ms?: number; run?: number };
 
 /** One event as JSON text. Time runs forward through the span, with a little jitter, as it does in life. */
 export function eventText(random: Random, index: number, total: number, options: WorkloadOptions = {}): string {
-  const { customers = 5_000, from_ms = Date.UTC(2026, 8, 1), span_ms = 3_600_000 * 6, run = 0 } = options;
+  const { customers = 5_000, from_ms = RECENT_MS, span_ms = SPAN_MS, run = 0 } = options;
   // Log-uniform: a few customers send half of the events, as in life.
   const customer = Math.floor(customers ** random()) - 1;
   const at = new Date(from_ms + Math.floor((index / total) * span_ms + random() * 60_000));

@@ -15,13 +15,17 @@ import type { LogRecord } from '../storage/log/log.ts';
 import { type BarrierMessage, readVersion, recordBarrier, settleVersion } from '../storage/meter-versions.ts';
 import { finishSlice, planSlice, type SliceState } from '../storage/slices.ts';
 import type { Database, Stores } from '../storage/stores.ts';
+import { pipelineMetrics } from './metrics.ts';
 
 type ControlMessage = BarrierMessage | CorrectionMessage | RebuildMessage | DayRowsMessage;
 
 export type Holding = { readonly state: SliceState; readonly clock: EngineClock };
 
-/** Passes one control message; answers what stands behind it. */
-export async function passControl(stores: Stores, holding: Holding, record: LogRecord): Promise<bigint> {
+/** What stands behind the message, and what it could not do, where the log goes on without it. */
+export type Passed = { readonly to: bigint; readonly problem?: Error | null };
+
+/** Passes one control message. */
+export async function passControl(stores: Stores, holding: Holding, record: LogRecord): Promise<Passed> {
   const message = JSON.parse(record.body.toString('utf8')) as ControlMessage;
   const to = record.offset + 1n;
   const end = (transaction: Database) =>
@@ -32,17 +36,18 @@ export async function passControl(stores: Stores, holding: Holding, record: LogR
       await recordBarrier(transaction, barrier);
       await end(transaction);
     });
-    return to;
+    return { to };
   }
   await planSlice(stores.postgres, holding.state, { from: record.offset, to });
   if (message.type === 'day_rows') {
     const { days_before } = message;
-    await makeDayRows(stores, { held: holding.state, clock: holding.clock, days_before, finish: end });
-    return to;
+    const made = await makeDayRows(stores, { held: holding.state, clock: holding.clock, days_before, finish: end });
+    pipelineMetrics.dayRows(made);
+    return { to, problem: made.problem };
   }
   if (message.type === 'correction') await correctEvent(stores, { ...holding, record, end }, message.correction_id);
   else await passRebuild(stores, { ...holding, record, end }, message);
-  return to;
+  return { to };
 }
 
 type Passing = Holding & { readonly record: LogRecord; end(transaction: Database): Promise<void> };

@@ -26,6 +26,17 @@ const identities = new Gauge({
   registers: [register],
 });
 
+const dayRowsBefore = new Gauge({
+  name: 'farthing_day_rows_before_timestamp_seconds',
+  help: 'Start of the first UTC day that has no day rows yet, as the worker that made the last ones knows it',
+  registers: [register],
+});
+const dayRowsFailed = new Counter({
+  name: 'farthing_day_rows_failures_total',
+  help: 'Tries to make day rows that ended before all of them were made',
+  registers: [register],
+});
+
 export const pipelineMetrics = {
   count(slice: {
     read: { dead: readonly EventOutcome[] };
@@ -46,6 +57,10 @@ export const pipelineMetrics = {
   },
   retry(): void {
     retries.inc();
+  },
+  dayRows({ days_before, problem }: { days_before: number; problem: Error | null }): void {
+    dayRowsBefore.set(days_before * 86_400);
+    if (problem) dayRowsFailed.inc();
   },
   identities(partition: number, count: number): void {
     identities.set({ partition: String(partition) }, count);

@@ -134,11 +134,12 @@ export class Partition {
     this.#seen.close();
   }
 
-  /** A control message takes effect alone, at its offset. */
-  async passControl(record: LogRecord): Promise<void> {
-    const to = await passControl(this.#stores, { state: this.#state, clock: this.#clock }, record);
+  /** A control message takes effect alone, at its offset; answers what it could not do. */
+  async passControl(record: LogRecord): Promise<Error | null> {
+    const { to, problem = null } = await passControl(this.#stores, { state: this.#state, clock: this.#clock }, record);
     this.#next = to;
     this.#catalogue = await MeterCatalogue.at(this.#stores.postgres, this.partition, to);
+    return problem;
   }
 
   /** The plan, and what the slice comes to. Nothing is written to ClickHouse yet. */

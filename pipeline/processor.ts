@@ -78,7 +78,8 @@ class Processor implements PartitionHandler {
   async #run(batch: PartitionBatch, partition: Partition, slice: readonly LogRecord[]): Promise<void> {
     const began = performance.now();
     if (slice[0]!.kind === 'control') {
-      await this.#untilDone(batch, () => partition.passControl(slice[0]!));
+      const problem = await this.#untilDone(batch, () => partition.passControl(slice[0]!));
+      if (problem) this.#options.logger.error({ err: problem, partition: batch.partition }, 'day rows were not made');
       return;
     }
     try {

@@ -1,6 +1,6 @@
 /** The message in the log by which day rows are made (actions/make-day-rows.ts). */
 import { leaveMessage } from './outbox.ts';
-import { daysBefore, readProgress } from './slices.ts';
+import { daysBefore, EVERY_DAY, readProgress } from './slices.ts';
 import type { Database } from './stores.ts';
 
 /** The body of the control message: day rows for the UTC days (since 1970) before this one. */
@@ -13,7 +13,8 @@ const EVERYBODY = { tenant_id: '', environment_id: '' };
 /** Asks for it where there are such days; answers whether there are. */
 export async function requestDayRows(database: Database, days_before: number): Promise<boolean> {
   const progress = await readProgress(database);
-  if (progress.length === 0 || daysBefore(progress) >= days_before) return false;
+  const made = daysBefore(progress);
+  if (progress.length === 0 || (made >= days_before && made !== EVERY_DAY)) return false;
   const message: DayRowsMessage = { type: 'day_rows', days_before };
   await leaveMessage(database, EVERYBODY, message, SHARD);
   return true;

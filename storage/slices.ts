@@ -138,6 +138,9 @@ export async function finishSlice(
   );
 }
 
+/** `days_before` of an installation whose day rows were written with every slice. */
+export const EVERY_DAY = 2_147_483_647;
+
 /** The same for all partitions. */
 export function daysBefore(progress: readonly SliceState[]): number {
   return progress[0]?.days_before ?? 0;

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { auditUsage, type Difference } from '../../actions/audit-usage.ts';
 import { requestCorrection } from '../../actions/request-correction.ts';
 import type { MeterAggregation } from '../../core/metering/meter-definition.ts';
-import { daysBefore, readProgress } from '../../storage/slices.ts';
+import { daysBefore, EVERY_DAY, readProgress } from '../../storage/slices.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
 
 const METERS: Readonly<Record<string, MeterAggregation>> = {
@@ -131,6 +131,22 @@ describe('day rows', () => {
     expect(await heldByDay('m_count')).to.deep.equal([1, 2, 3, 4, 5, 6].map((day) => [day, 10]));
     expect(await answers()).to.deep.equal(before);
     expect(await differences()).to.deep.equal([]);
+  });
+
+  it('of an installation that wrote them with every slice are taken away of the days that are not over', async () => {
+    await metering.stores.postgres.raw(`update slices set days_before = ?`, [EVERY_DAY]);
+    await send(0, 60);
+    const every = [1, 2, 3, 4, 5, 6].map((day) => [day, 10]);
+    expect(await heldByDay('m_sum')).to.deep.equal(every);
+    const before = await answers();
+    expect(await differences()).to.deep.equal([]);
+    await makeDayRows('2026-03-04T00:00:00Z');
+    expect(await heldByDay('m_sum')).to.deep.equal(every.slice(0, 3));
+    expect(await answers()).to.deep.equal(before);
+    expect(await differences()).to.deep.equal([]);
+    await makeDayRows('2026-03-06T00:00:00Z');
+    expect(await heldByDay('m_sum')).to.deep.equal(every.slice(0, 5));
+    expect(await answers()).to.deep.equal(before);
   });
 
   it('come to meters that are made later, and follow corrections', async () => {
