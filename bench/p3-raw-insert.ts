@@ -1,14 +1,15 @@
 /**
  * P3: the whole path against inserting the same events raw into the same engine, through its client as JSONEachRow, with
  * the engine and the client counted, and the merges that are left. The raw way neither keeps a log nor knows an id twice
- * nor meters anything. The claim is about CPU; beside it stand the events per second on the clock, with as many connections
- * for the one as for the other, until everything can be asked for.
+ * nor meters anything, and gets its rows ready made. The claim is about CPU; beside it stand the events per second on the
+ * clock, with as many connections for the one as for the other, until everything can be asked for.
  */
 import { type RawInserter, startRawInserter } from './processes.ts';
-import { check, claim, fixed, flag, median, micros, say } from './report.ts';
-import { WholePathBench } from './whole-path.ts';
+import { check, claim, fixed, flag, micros, say } from './report.ts';
+import { type WholePath, WholePathBench } from './whole-path.ts';
 
 const MUST = 0.5;
+/** As many rows as a producer sends in a request, as few as ClickHouse wants in an insert, and as many as one of our slices has. */
 const ROWS_PER_INSERT = [1_000, 10_000, 50_000];
 
 export async function run(): Promise<void> {
@@ -16,45 +17,51 @@ export async function run(): Promise<void> {
   const runs = flag('runs', 3);
   const bench = await WholePathBench.start(events);
   const raw = await startRawInserter();
-  const ratios: number[] = [];
-  const rates: number[] = [];
+  const found: Found[] = [];
   try {
     await bench.service.ask({ what: 'command', sql: RAW_TABLE });
     await bench.run();
     await rawRun(bench, raw, { seed: 100, events, rows_per_insert: 10_000 });
     for (let index = 0; index < runs; index++) {
       const ours = await bench.run();
-      const found: RawFound[] = [];
+      const inserts: RawFound[] = [];
       for (const rows_per_insert of ROWS_PER_INSERT) {
-        const seed = 101 + index * ROWS_PER_INSERT.length + found.length;
-        found.push(await rawRun(bench, raw, { seed, events, rows_per_insert }));
+        const seed = 101 + index * ROWS_PER_INSERT.length + inserts.length;
+        inserts.push(await rawRun(bench, raw, { seed, events, rows_per_insert }));
       }
-      const best = Math.min(...found.map(({ cost }) => cost));
-      const fastest = Math.max(...found.map(({ rate }) => rate));
-      rates.push(ours.wall_rate / fastest);
-      ratios.push(best / ours.total);
-      const each = ROWS_PER_INSERT.map((rows, at) => `${fixed(found[at]!.cost)} at ${rows} rows`).join(', ');
+      found.push({ ours, inserts });
+      const each = inserts.map(({ cost, rate }) => `${fixed(cost)} (${Math.round(rate)}/s)`).join(', ');
       say(
-        `  run ${index + 1}: whole path ${fixed(ours.total)} µs/event; raw ${each}; ratio to the best ${fixed(best / ours.total, 2)}; ` +
-          `on the clock ${Math.round(ours.wall_rate)}/s against ${Math.round(fastest)}/s at most`,
+        `  run ${index + 1}: whole path ${fixed(ours.total)} µs/event (${Math.round(ours.wall_rate)}/s); raw ${each}`,
       );
     }
     await bench.verify();
     await verifyRaw(bench, events * (1 + runs * ROWS_PER_INSERT.length));
-    const ours = median(ratios);
-    say(
-      `  on the clock, both cores and the generator of the events included: ${fixed(median(rates), 2)} of the fastest raw way`,
-    );
-    claim(
-      'P3 against raw inserts',
-      `${fixed(ours, 2)}, worst run ${fixed(Math.min(...ratios), 2)}`,
-      `${MUST}`,
-      ours >= MUST,
-    );
+    report(found);
   } finally {
     raw.stop();
     await bench.stop();
   }
+}
+
+type Found = { ours: WholePath; inserts: RawFound[] };
+
+/** By the mean of all runs: what a run costs depends on the merges that fall into it, of ours as of the raw way. */
+function report(found: readonly Found[]): void {
+  const ours = mean(found.map((one) => one.ours.total));
+  const clock = mean(found.map((one) => one.ours.wall_rate));
+  for (const [at, rows] of ROWS_PER_INSERT.entries()) {
+    const inserts = found.map((one) => one.inserts[at]!);
+    const ratio = mean(inserts.map(({ cost }) => cost)) / ours;
+    const rate = clock / mean(inserts.map((one) => one.rate));
+    const worst = Math.min(...found.map((one) => one.inserts[at]!.cost / one.ours.total));
+    const measured = `${fixed(ratio, 2)}, worst run ${fixed(worst, 2)}; on the clock ${fixed(rate, 2)}`;
+    claim(`P3 against raw inserts of ${rows} rows`, measured, `${MUST}`, ratio >= MUST);
+  }
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 /** The columns of our own table, without the place in the log. */

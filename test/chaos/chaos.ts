@@ -18,6 +18,8 @@ export type ChaosReport = {
   readonly counts: Traffic['counts'] & Billing['counts'] & { readonly failed: number };
   readonly meters: number;
   readonly rows: number;
+  /** Of them, those of days. */
+  readonly day_rows: number;
   readonly seconds: { readonly chaos: number; readonly settling: number; readonly checking: number };
   /** Nothing when all is as it should be. */
   readonly difference: string | undefined;
@@ -54,11 +56,11 @@ export async function chaosOn(
   const sent = performance.now();
   await settle(stage);
   const settled = performance.now();
-  const { rows, difference } = await check(stage, traffic, billing);
+  const { rows, day_rows, difference } = await check(stage, traffic, billing);
   const since = (from: number, to = performance.now()) => Math.round((to - from) / 100) / 10;
   const seconds = { chaos: since(began, sent), settling: since(sent, settled), checking: since(settled) };
   const counts = { ...traffic.counts, ...billing.counts, failed: client.failed };
-  return { seed, disturbances, counts, meters: traffic.meters.length, rows, seconds, difference };
+  return { seed, disturbances, counts, meters: traffic.meters.length, rows, day_rows, seconds, difference };
 }
 
 const DAY_MS = 86_400_000;
@@ -103,14 +105,14 @@ async function settle(stage: Stage): Promise<void> {
   );
 }
 
-type Checked = { rows: number; difference: string | undefined };
+type Checked = { rows: number; day_rows: number; difference: string | undefined };
 
 async function check(stage: Stage, traffic: Traffic, billing: Billing): Promise<Checked> {
   const answers = traffic.firstDifference();
   const invoices = billing.firstDifference(traffic.accepted);
   const stored = stage.withStores((stores) => checkStores(stores, traffic));
-  const [answer, invoice, { rows, difference }] = await Promise.all([answers, invoices, stored]);
-  return { rows, difference: answer ?? invoice ?? difference ?? (await stage.withStores(numberDifference)) };
+  const [answer, invoice, { difference, ...counts }] = await Promise.all([answers, invoices, stored]);
+  return { ...counts, difference: answer ?? invoice ?? difference ?? (await stage.withStores(numberDifference)) };
 }
 
 type LookedAt = Parameters<Parameters<Stage['withStores']>[0]>[0];
@@ -126,7 +128,11 @@ async function checkStores(stores: LookedAt, traffic: Traffic): Promise<Checked>
   const row =
     found[0] && `a usage row differs from the raw events: ${JSON.stringify(found[0])} (${found.length} in all)`;
   const copy = twice.length > 0 ? `an event is stored twice: ${JSON.stringify(twice[0])}` : undefined;
-  return { rows, difference: row ?? copy };
+  const days = `select count() as n from usage_buckets final where size = 'DAY' and meter_id in {meters:Array(String)}`;
+  const query_params = { meters: traffic.meters.map(({ id }) => id) };
+  const answer = await stores.clickhouse.query({ query: days, query_params, format: 'JSONEachRow' });
+  const day_rows = Number((await answer.json<{ n: string }>())[0]!.n);
+  return { rows, day_rows, difference: row ?? copy };
 }
 
 /** Numbers of final invoices are distinct and without a gap, whatever was killed while they were given (decisions §24). */
@@ -139,7 +145,16 @@ async function numberDifference({ postgres }: LookedAt): Promise<string | undefi
   return rows[0] && `numbers of invoices have a gap: ${JSON.stringify(rows[0])}`;
 }
 
-export function lineOf({ seed, counts, meters, rows, disturbances, seconds, difference }: ChaosReport): string {
+export function lineOf({
+  seed,
+  counts,
+  meters,
+  rows,
+  day_rows,
+  disturbances,
+  seconds,
+  difference,
+}: ChaosReport): string {
   const kinds = new Map<string, number>();
   for (const text of disturbances) {
     const kind = text.replace(/ for \d+ ms$/, '');
@@ -150,5 +165,5 @@ export function lineOf({ seed, counts, meters, rows, disturbances, seconds, diff
   const bills = `${counts.invoices} invoices of ${counts.lines} lines, computed ${counts.computed} times on the way`;
   const changes = `${meters} meters, ${counts.changed} changes, ${counts.voided} voided, ${counts.replaced} replaced`;
   const time = `${seconds.chaos} s, settled in ${seconds.settling} s, checked in ${seconds.checking} s`;
-  return `seed ${seed}: ${difference ? 'DIFFERS' : 'equal'}; ${sent}; ${changes}; ${bills}; ${rows} rows; ${troubles}; ${time}`;
+  return `seed ${seed}: ${difference ? 'DIFFERS' : 'equal'}; ${sent}; ${changes}; ${bills}; ${rows} rows, ${day_rows} of days; ${troubles}; ${time}`;
 }
