@@ -49,6 +49,6 @@ const HARDENING = helmet({
 const CORS = cors({
   origin: '*',
   methods: ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS'],
-  exposedHeaders: ['X-Request-ID', 'Idempotency-Replayed', 'Retry-After'],
+  exposedHeaders: ['X-Request-ID', 'X-As-Of', 'Idempotency-Replayed', 'Retry-After'],
   maxAge: 600,
 });

@@ -1,6 +1,7 @@
 /**
  * GET /events/usage/export: usage per customer and meter as CSV, streamed. There is no Content-Length, and what fails on
- * the way breaks the connection: a file that ends in order is whole.
+ * the way breaks the connection: a file that ends in order is whole. The header X-As-Of is for it what `as_of` is for the other
+ * questions: no line of it is older.
  */
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -9,6 +10,7 @@ import { stringify } from 'csv-stringify';
 import { z } from 'zod';
 import { type ExportedUsage, exportUsage } from '../../actions/export-usage.ts';
 import { formatTimestamp } from '../../core/metering/timestamp.ts';
+import { freshness } from '../../storage/usage/usage.ts';
 import { textList } from '../list.ts';
 import { type Context, type Route, route } from '../route.ts';
 import { anyTimezone, checkedRange, requiredInstantUs } from './asked.ts';
@@ -29,7 +31,7 @@ export const exportRoutes: Route[] = [
     method: 'get',
     path: '/events/usage/export',
     operation_id: 'exportUsage',
-    summary: 'Usage per customer and meter as CSV; gzip when the request accepts it',
+    summary: 'Usage per customer and meter as CSV, as fresh as its header X-As-Of says; gzip when the request accepts it',
     tag: 'Events',
     access: 'read',
     query: ExportQuery,
@@ -37,7 +39,9 @@ export const exportRoutes: Route[] = [
     async handle({ query }, context) {
       const range = checkedRange({ start_us: query.start_time, end_us: query.end_time });
       const { meter_ids = null, timezone } = query;
+      const as_of = await freshness(context.services, context.now.getTime());
       const records = exportUsage(context.services, context.scope, { ...range, meter_ids, timezone, now: context.now });
+      context.response.set('X-As-Of', as_of);
       await send(records, query, context);
     },
   }),

@@ -44,6 +44,7 @@ describe('events: the usage export', () => {
       expect(answer.status, answer.text).to.equal(200);
       expect(answer.headers.get('content-type')).to.equal('text/csv; charset=utf-8');
       expect(answer.headers.get('content-length')).to.equal(null);
+      expect(answer.headers.get('x-as-of')).to.equal('2026-04-01T00:00:00Z');
       expect(lines(answer.text)).to.deep.equal([
         `external_customer_id,customer_name,metadata.region,metadata.tier,${HEAD}`,
         line("'-stranger,,,", 'hosts', 'COUNT_UNIQUE,1,1'),
