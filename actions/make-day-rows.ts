@@ -53,10 +53,9 @@ export async function makeDayRows(stores: Stores, asked: DayRowsAsked): Promise<
     await giveGateBack(stores.postgres, keeper);
     throw error;
   });
-  await stores.postgres.transaction(async (transaction) => {
+  await openGate(stores.postgres, keeper, async (transaction) => {
     await setDaysBefore(transaction, made.days_before);
     await finish(transaction);
-    await openGate(transaction, keeper);
   });
   return made;
 }

@@ -70,10 +70,7 @@ export async function rebuildBuckets(stores: Stores, rebuild: Rebuild): Promise<
   await rebuild.prepare?.();
   const { rows, ...anew } = await recounted(stores, rebuild, before);
   await replaceRows(stores, rebuild, { ...anew, rows: [...rows, ...dayRows(rows, daysBefore(progress))] });
-  await stores.postgres.transaction(async (transaction) => {
-    await rebuild.finish(transaction);
-    await openGate(transaction, held);
-  });
+  await openGate(stores.postgres, held, (transaction) => rebuild.finish(transaction));
 }
 
 type Recounted = { old: RowsToDelete[]; rows: BucketRow[]; versions: Map<string, number> };

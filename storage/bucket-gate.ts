@@ -58,11 +58,22 @@ export async function noteRebuildUntil(database: Database, held: GateKeeper, unt
   if (answer.rowCount !== 1) throw new FencedError(held.partition);
 }
 
-/** Inside the transaction that finishes the rebuild's slice, which is fenced. */
-export async function openGate(transaction: Database, held: GateKeeper): Promise<void> {
-  await transaction.raw(`update slices set gate = null, gate_until = null, rebuilds = rebuilds + 1 where gate = ?`, [
-    nameOf(held),
-  ]);
+/**
+ * Opens the gate in one transaction with `finish`, which ends the keeper's slice and is fenced. A partition that is added
+ * meanwhile comes before it, and its gate is opened too, or after it, and finds what `finish` has written.
+ */
+export async function openGate(
+  database: Database,
+  held: GateKeeper,
+  finish: (transaction: Database) => Promise<void>,
+): Promise<void> {
+  await database.transaction(async (transaction) => {
+    await lockGate(transaction);
+    await finish(transaction);
+    await transaction.raw(`update slices set gate = null, gate_until = null, rebuilds = rebuilds + 1 where gate = ?`, [
+      nameOf(held),
+    ]);
+  });
 }
 
 /** Gives the gate free again when nothing was written behind it. */

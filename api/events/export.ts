@@ -31,7 +31,8 @@ export const exportRoutes: Route[] = [
     method: 'get',
     path: '/events/usage/export',
     operation_id: 'exportUsage',
-    summary: 'Usage per customer and meter as CSV, as fresh as its header X-As-Of says; gzip when the request accepts it',
+    summary:
+      'Usage per customer and meter as CSV, as fresh as its header X-As-Of says; gzip when the request accepts it',
     tag: 'Events',
     access: 'read',
     query: ExportQuery,
