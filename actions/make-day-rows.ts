@@ -20,7 +20,7 @@ import {
 } from '../storage/bucket-gate.ts';
 import { type EngineClock, tooLate } from '../storage/events/rows.ts';
 import { hasUnsettledVersions } from '../storage/meter-versions.ts';
-import { daysBefore, EVERY_DAY, readProgress, setDaysBefore } from '../storage/slices.ts';
+import { daysBefore, EVERY_DAY, setDaysBefore } from '../storage/slices.ts';
 import type { Database, Stores } from '../storage/stores.ts';
 import { daysWithBaseRows, deleteDayRows, insertDayRows } from '../storage/usage/day-rows.ts';
 
@@ -42,9 +42,7 @@ export type DayRowsMade = { readonly days_before: number; readonly problem: Erro
 
 export async function makeDayRows(stores: Stores, asked: DayRowsAsked): Promise<DayRowsMade> {
   const { clock, finish } = asked;
-  // Whoever reads need not wait, unless rows are taken away that are read. Nobody but us changes what this is about.
-  const only_adds = daysBefore(await readProgress(stores.postgres)) !== EVERY_DAY;
-  const keeper: GateKeeper = { ...asked.held, only_adds };
+  const keeper: GateKeeper = { ...asked.held, only_adds: true };
   const pending = await closeGate(stores.postgres, keeper);
   if (pending !== null && clock.now_s() <= Number(pending))
     throw unavailable('the usage rows (day rows of an earlier try may still arrive)');
@@ -60,35 +58,40 @@ export async function makeDayRows(stores: Stores, asked: DayRowsAsked): Promise<
   return made;
 }
 
-async function madeUntil(
-  { postgres, clickhouse }: Stores,
-  keeper: GateKeeper,
-  { clock, days_before: until }: DayRowsAsked,
-): Promise<DayRowsMade> {
-  const from = daysBefore(await untilQuiet(postgres, keeper.partition));
-  const upTo = (days_before: number, problem: Error | null = null) => ({ days_before, problem });
-  if (from >= until && from !== EVERY_DAY) return upTo(from);
+async function madeUntil(stores: Stores, keeper: GateKeeper, asked: DayRowsAsked): Promise<DayRowsMade> {
+  const from = daysBefore(await untilQuiet(stores.postgres, keeper.partition));
+  // Those of later days are there as well: from now on they count for nothing, and the next try takes them away.
+  if (from === EVERY_DAY) return { days_before: asked.days_before, problem: null };
+  if (from >= asked.days_before) return { days_before: from, problem: null };
   // A back-fill writes past the gate, and cannot begin while we are at it: it waits for this partition to meet its barrier.
-  if (await hasUnsettledVersions(postgres)) return upTo(from);
-  const deadline_s = clock.now_s() + WRITE_WITHIN_S;
-  await noteRebuildUntil(postgres, keeper, deadline_s);
-  await deleteDayRows(clickhouse, Math.min(from, until), deadline_s);
-  if (from === EVERY_DAY) return upTo(until);
+  if (await hasUnsettledVersions(stores.postgres)) return { days_before: from, problem: null };
+  const deadline_s = asked.clock.now_s() + WRITE_WITHIN_S;
+  await noteRebuildUntil(stores.postgres, keeper, deadline_s);
+  let days_before = from;
+  try {
+    for await (const made of daysMade(stores, { ...asked, keeper, from, deadline_s })) days_before = made;
+  } catch (error) {
+    // Nothing depends on day rows: what the engine refuses must not hold up the log. A store that is away is waited for.
+    if (error instanceof FarthingError && error.code === 'database_error') return { days_before, problem: error };
+    throw error;
+  }
+  return { days_before, problem: asked.clock.now_s() < deadline_s ? null : tooLate('usage_buckets') };
+}
+
+type Making = DayRowsAsked & { readonly keeper: GateKeeper; readonly from: number; readonly deadline_s: number };
+
+/** Before which day there are day rows, each time that one more is whole. */
+async function* daysMade({ clickhouse }: Stores, making: Making): AsyncGenerator<number> {
+  const { clock, keeper, from, days_before: until, deadline_s } = making;
+  await deleteDayRows(clickhouse, from, deadline_s);
   const token = `days:${keeper.partition}:${keeper.epoch}:${deadline_s}`;
   const begin_until_s = clock.now_s() + BEGIN_WITHIN_S;
-  let made = from;
   for (const day of await daysWithBaseRows(clickhouse, { from, until })) {
-    if (clock.now_s() > begin_until_s) return upTo(made);
-    try {
-      await insertDayRows(clickhouse, day, { token, deadline_s });
-    } catch (error) {
-      // Nothing depends on day rows: what the engine refuses must not hold up the log. A store that is away is waited for.
-      if (error instanceof FarthingError && error.code === 'database_error') return upTo(made, error);
-      throw error;
-    }
-    // Such a day is not whole: what there is of it is taken away by the next try.
-    if (clock.now_s() >= deadline_s) return upTo(made, tooLate('usage_buckets'));
-    made = day + 1;
+    if (clock.now_s() > begin_until_s) return;
+    await insertDayRows(clickhouse, day, { token, deadline_s });
+    // A day that took so long is not whole: what there is of it is taken away by the next try.
+    if (clock.now_s() >= deadline_s) return;
+    yield day + 1;
   }
-  return upTo(until);
+  yield until;
 }

@@ -120,7 +120,7 @@ async function writeDay({ clickhouse }: Stores, { counted, clock, day, transacti
   const deadline_s = clock.now_s() + WRITE_WITHIN_S;
   const fence = { token: `backfill:${counted.meter_id}:${counted.version}:${day}`, deadline_s };
   await writeRows(clickhouse, EVENT_OUTCOMES, { rows: outcomes, fence });
-  // When the days with day rows become more meanwhile, this day is uncertain and rebuilt (actions/roll-days.ts).
+  // It stays so: no day rows are made while the past of a meter is being counted (actions/make-day-rows.ts).
   const days_before = daysBefore(await readProgress(transaction));
   await writeRows(
     clickhouse,

@@ -1,7 +1,7 @@
 /**
  * Control messages of the log, each given its effect exactly once at its offset: a meter changes (a barrier), an event is
- * corrected, usage rows are rebuilt, day rows are made. What touches the stores is planned like a slice, so that a crash leaves it to be done
- * again before anything behind it.
+ * corrected, usage rows are rebuilt, day rows are made. What touches the stores is planned like a slice, so that a crash
+ * leaves it to be done again before anything behind it.
  */
 import { correctEvent, overtakenByCorrections } from '../actions/correct-event.ts';
 import { makeDayRows } from '../actions/make-day-rows.ts';

@@ -4,7 +4,7 @@
  */
 import { US_PER_DAY } from '../../core/metering/timestamp.ts';
 import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
-import type { Fence } from '../events/rows.ts';
+import { type Fence, tooLate } from '../events/rows.ts';
 
 /** The UTC days of [from, until) with base rows, in order. */
 export async function daysWithBaseRows(
@@ -39,7 +39,7 @@ export async function deleteDayRows(clickhouse: ClickHouseClient, from: number, 
       query: `delete from usage_buckets where ${left} and toUnixTimestamp(now()) < ${deadline_s}`,
       clickhouse_settings: { lightweight_deletes_sync: '2', mutations_sync: '2' },
     });
-    if ((await count()) > 0) throw new Error('day rows are left after their deletion');
+    if ((await count()) > 0) throw tooLate('usage_buckets');
   } catch (error) {
     throw clickhouseFailure('delete of day rows', error);
   }

@@ -133,7 +133,7 @@ describe('day rows', () => {
     expect(await differences()).to.deep.equal([]);
   });
 
-  it('of an installation that wrote them with every slice are taken away of the days that are not over', async () => {
+  it('of an installation that wrote them with every slice count for the days that are over, and the others are taken away', async () => {
     await metering.stores.postgres.raw(`update slices set days_before = ?`, [EVERY_DAY]);
     await send(0, 60);
     const every = [1, 2, 3, 4, 5, 6].map((day) => [day, 10]);
@@ -141,12 +141,16 @@ describe('day rows', () => {
     const before = await answers();
     expect(await differences()).to.deep.equal([]);
     await makeDayRows('2026-03-04T00:00:00Z');
-    expect(await heldByDay('m_sum')).to.deep.equal(every.slice(0, 3));
+    expect(await days()).to.equal(Date.parse('2026-03-04T00:00:00Z') / 86_400_000);
     expect(await answers()).to.deep.equal(before);
+    await send(60, 120);
+    const all = await answers();
+    expect(all['m_count c1 2026-03-01T00:00:00Z']).to.equal('40');
     expect(await differences()).to.deep.equal([]);
     await makeDayRows('2026-03-06T00:00:00Z');
-    expect(await heldByDay('m_sum')).to.deep.equal(every.slice(0, 5));
-    expect(await answers()).to.deep.equal(before);
+    expect(await heldByDay('m_sum')).to.deep.equal([1, 2, 3, 4, 5].map((day) => [day, 20]));
+    expect(await answers()).to.deep.equal(all);
+    expect(await differences()).to.deep.equal([]);
   });
 
   it('come to meters that are made later, and follow corrections', async () => {
