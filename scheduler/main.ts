@@ -50,7 +50,7 @@ export function jobsOf(services: SchedulerServices): Job[] {
     purgeAnswersJob(services, HOUR),
     purgeJobsJob(services, HOUR),
     auditSampleJob(services, FIVE_MINUTES),
-    makeDayRowsJob(services, { every_seconds: HOUR, after_days: DAY_ROWS_AFTER_DAYS }),
+    makeDayRowsJob(services, { every_seconds: FIVE_MINUTES, after_days: DAY_ROWS_AFTER_DAYS }),
   ];
 }
 
