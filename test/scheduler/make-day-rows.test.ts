@@ -1,0 +1,26 @@
+import { expect } from 'chai';
+import { makeDayRowsJob } from '../../scheduler/jobs/make-day-rows.ts';
+import { daysBefore, readProgress } from '../../storage/slices.ts';
+import { startMetering } from '../support/metering.ts';
+
+describe('job make-day-rows', () => {
+  it('asks for the days that have been over for long enough, while they have no day rows', async () => {
+    const metering = await startMetering();
+    try {
+      const job = makeDayRowsJob(metering.stores, { every_seconds: 300, after_days: 2 });
+      const run = async (now: string) => {
+        const { asked } = (await job.run(new Date(now))).done;
+        await metering.settled();
+        return { asked, made: new Date(daysBefore(await readProgress(metering.stores.postgres)) * 86_400_000) };
+      };
+      await metering.settled();
+      const made = new Date('2026-03-08T00:00:00Z');
+      expect(await run('2026-03-10T00:00:00Z')).to.deep.equal({ asked: 1, made });
+      expect(await run('2026-03-10T23:59:59Z')).to.deep.equal({ asked: 0, made });
+      const next = new Date('2026-03-09T00:00:00Z');
+      expect(await run('2026-03-11T00:00:00Z')).to.deep.equal({ asked: 1, made: next });
+    } finally {
+      await metering.stop();
+    }
+  });
+});
