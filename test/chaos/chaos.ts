@@ -55,6 +55,9 @@ export async function chaosOn(
   await Promise.all([traffic.run(isOver), bills, trouble(), askForDayRows(stage, chanceOf(seed ^ 0xda1), isOver)]);
   const sent = performance.now();
   await settle(stage);
+  // While meters come and change there are hardly any day rows: the answers are to be those of all of them.
+  await stage.withStores(({ postgres }) => requestDayRows(postgres, FIRST_DAY + DAYS));
+  await settle(stage);
   const settled = performance.now();
   const { rows, day_rows, difference } = await check(stage, traffic, billing);
   const since = (from: number, to = performance.now()) => Math.round((to - from) / 100) / 10;
@@ -68,7 +71,7 @@ const FIRST_DAY = Date.parse('2026-02-28T00:00:00Z') / DAY_MS;
 const DAYS = 15;
 
 /** As before an earlier seed: while nothing is in progress, rows of a day that nobody reads are no rows. */
-function withoutDayRows(stage: Stage): Promise<void> {
+export function withoutDayRows(stage: Stage): Promise<void> {
   return stage.withStores(async ({ postgres }) => {
     await postgres.raw(`update slices set days_before = 0`);
   });
@@ -85,7 +88,7 @@ async function askForDayRows(stage: Stage, chance: Chance, isOver: () => boolean
 }
 
 /** Everything that was acknowledged has had its effect. */
-async function settle(stage: Stage): Promise<void> {
+export async function settle(stage: Stage): Promise<void> {
   await until(
     'everything has had its effect',
     async () => {
