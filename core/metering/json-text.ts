@@ -6,19 +6,7 @@
  */
 
 import { invalid } from '../error.ts';
-import {
-  BACKSLASH,
-  CLOSE_BRACE,
-  CLOSE_BRACKET,
-  COLON,
-  COMMA,
-  LETTER_F,
-  LETTER_N,
-  LETTER_T,
-  OPEN_BRACE,
-  OPEN_BRACKET,
-  QUOTE,
-} from '../json-signs.ts';
+import { BACKSLASH, CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json-signs.ts';
 
 export function skipBlanks(text: string, from: number, end: number): number {
   if (text.charCodeAt(from) > 32) return from;
