@@ -3,7 +3,7 @@
  * day, so that memory does not grow with the data. What differs is looked at once more with the gate of the rows closed
  * (storage/bucket-gate.ts), so that a slice in progress is never a false alarm.
  */
-import { dayRows } from '../core/metering/plan.ts';
+import { withDayRows } from '../core/metering/plan.ts';
 import { type RowDifference, rowDifferences } from '../core/metering/row-differences.ts';
 import { US_PER_DAY } from '../core/metering/timestamp.ts';
 import type { Scope } from '../core/scope.ts';
@@ -175,8 +175,7 @@ async function certainDifferences(stores: AuditStores, counted: Audited, wanted:
 }
 
 async function compare(stores: AuditStores, counted: Audited, wanted: DayWanted): Promise<Looked> {
-  const base = await recountDay(stores, counted, wanted);
-  const expected = [...base, ...dayRows(base, counted.days_before)];
+  const expected = withDayRows(await recountDay(stores, counted, wanted), counted.days_before);
   const all = await storedRows(stores.clickhouse, counted, { ...wanted, expected });
   // Day rows of later days are what a try to make them has left: nobody reads them.
   const stored = all.filter(({ size }) => size !== 'DAY' || wanted.day < counted.days_before);

@@ -9,7 +9,7 @@
  */
 
 import { unavailable } from '../core/error.ts';
-import { type BucketRow, dayRows } from '../core/metering/plan.ts';
+import { type BucketRow, withDayRows } from '../core/metering/plan.ts';
 import { type Scope, scopeKey } from '../core/scope.ts';
 import {
   closeGate,
@@ -69,18 +69,18 @@ export async function rebuildBuckets(stores: Stores, rebuild: Rebuild): Promise<
   if (rebuild.own_before !== undefined) before.set(held.partition, rebuild.own_before);
   await rebuild.prepare?.();
   const { rows, ...anew } = await recounted(stores, rebuild, before);
-  await replaceRows(stores, rebuild, { ...anew, rows: [...rows, ...dayRows(rows, daysBefore(progress))] });
+  await replaceRows(stores, rebuild, { ...anew, rows: withDayRows(rows, daysBefore(progress)) });
   await openGate(stores.postgres, held, (transaction) => rebuild.finish(transaction));
 }
 
-type Recounted = { old: RowsToDelete[]; rows: BucketRow[]; versions: Map<string, number> };
+type Recounted = { old: RowsToDelete[]; rows: readonly BucketRow[]; versions: Map<string, number> };
 
 async function recounted(
   stores: Stores,
   { targets, settling }: Rebuild,
   before: ReadonlyMap<number, bigint>,
 ): Promise<Recounted> {
-  const result: Recounted = { old: [], rows: [], versions: new Map() };
+  const result: Recounted & { rows: BucketRow[] } = { old: [], rows: [], versions: new Map() };
   for (const { day, external_customer_ids, ...target } of merged(await targets())) {
     const { meter_id } = target;
     const version = settling?.meter_id === meter_id ? settling.version : undefined;

@@ -4,7 +4,7 @@
  * off goes on where it was. A day that was in hand then, longer ago than its token can be trusted, is rebuilt at the end, and
  * so is what corrections touched meanwhile. Events whose value the meter cannot use get their outcome here as well.
  */
-import { dayRows } from '../core/metering/plan.ts';
+import { withDayRows } from '../core/metering/plan.ts';
 import { US_PER_DAY } from '../core/metering/timestamp.ts';
 import { isGateOpen } from '../storage/bucket-gate.ts';
 import { requestRebuild } from '../storage/bucket-rebuilds.ts';
@@ -125,7 +125,7 @@ async function writeDay({ clickhouse }: Stores, { counted, clock, day, transacti
   await writeRows(
     clickhouse,
     usageBuckets(() => counted.version),
-    { rows: [...rows, ...dayRows(rows, days_before)], fence },
+    { rows: withDayRows(rows, days_before), fence },
   );
   if (clock.now_s() >= deadline_s) throw tooLate('usage_buckets');
 }

@@ -9,7 +9,7 @@
  */
 import { unavailable } from '../core/error.ts';
 import { shardsOfPartition } from '../core/event/identity.ts';
-import { type BucketRow, dayRows } from '../core/metering/plan.ts';
+import { type BucketRow, withDayRows } from '../core/metering/plan.ts';
 import { eachIdentityHash } from '../storage/events/identities.ts';
 import { EngineClock, tooLate, writeRows } from '../storage/events/rows.ts';
 import {
@@ -187,7 +187,7 @@ export class Partition {
     const { days_before } = await enterBuckets(this.#stores.postgres, this.#state);
     await put(
       usageBuckets((meterId) => this.#catalogue.versionOf(meterId)),
-      [...slice.buckets, ...dayRows(slice.buckets, days_before)],
+      withDayRows(slice.buckets, days_before),
     );
     this.#checkDeadline(deadline_s, 'usage_buckets');
     await finishSlice(this.#stores.postgres, this.#state, { next_offset: slice.to, watermark_us: slice.watermark_us });

@@ -137,6 +137,12 @@ function appendRows(rows: BucketRow[], buckets: MeterBuckets, names: readonly st
   }
 }
 
+/** Base rows as they are written: with what they add to the day rows of days that have them. */
+export function withDayRows(base: readonly BucketRow[], days_before: number): readonly BucketRow[] {
+  const days = dayRows(base, days_before);
+  return days.length === 0 ? base : [...base, ...days];
+}
+
 /** What these base rows add to the day rows of the UTC days before `days_before` (days since 1970). */
 export function dayRows(rows: readonly BucketRow[], days_before: number): BucketRow[] {
   const days = new Map<string, { row: BucketRow; start: number; bucket: UsageBucket }>();

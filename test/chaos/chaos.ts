@@ -131,11 +131,16 @@ async function checkStores(stores: LookedAt, traffic: Traffic): Promise<Checked>
   const row =
     found[0] && `a usage row differs from the raw events: ${JSON.stringify(found[0])} (${found.length} in all)`;
   const copy = twice.length > 0 ? `an event is stored twice: ${JSON.stringify(twice[0])}` : undefined;
-  const days = `select count() as n from usage_buckets final where size = 'DAY' and meter_id in {meters:Array(String)}`;
-  const query_params = { meters: traffic.meters.map(({ id }) => id) };
-  const answer = await stores.clickhouse.query({ query: days, query_params, format: 'JSONEachRow' });
-  const day_rows = Number((await answer.json<{ n: string }>())[0]!.n);
-  return { rows, day_rows, difference: row ?? copy };
+  return { rows, day_rows: await countDayRows(stores, traffic.meters), difference: row ?? copy };
+}
+
+export async function countDayRows({ clickhouse }: LookedAt, meters: readonly { id: string }[]): Promise<number> {
+  const answer = await clickhouse.query({
+    query: `select count() as n from usage_buckets final where size = 'DAY' and meter_id in {meters:Array(String)}`,
+    query_params: { meters: meters.map(({ id }) => id) },
+    format: 'JSONEachRow',
+  });
+  return Number((await answer.json<{ n: string }>())[0]!.n);
 }
 
 /** Numbers of final invoices are distinct and without a gap, whatever was killed while they were given (decisions §24). */

@@ -8,7 +8,7 @@ import { auditUsage, type Difference } from '../../actions/audit-usage.ts';
 import { requestDayRows } from '../../storage/day-rows-message.ts';
 import { type ModelEvent, type ModelMeter, type ModelQuestion, usageByModel } from '../support/reference-model.ts';
 import { type Chance, chanceOf, seedsToRun } from '../support/seeds.ts';
-import { settle, withoutDayRows } from './chaos.ts';
+import { countDayRows, settle, withoutDayRows } from './chaos.ts';
 import { Client } from './client.ts';
 import { embeddedStage, type Stage } from './stage.ts';
 
@@ -61,7 +61,8 @@ describe('day rows while processes are killed', function () {
         await stage.withStores((stores) => auditUsage(stores, { meter_id: meter.id }, (each) => found.push(each)));
       }
       expect(found).to.deep.equal([]);
-      expect(await dayRowsOf(stage, meters)).to.equal(meters.length * CUSTOMERS.length * DAYS);
+      const made = await stage.withStores((stores) => countDayRows(stores, meters));
+      expect(made).to.equal(meters.length * CUSTOMERS.length * DAYS);
       console.log(`      seed ${seed}: ${disturbances.join(', ')}; ${client.failed} requests failed`);
       expect(disturbances).to.be.an('array').that.is.not.empty;
     });
@@ -139,15 +140,4 @@ async function asked(client: Client, meter: Meter, { start, end, timezone, windo
 function model(meter: Meter, events: readonly ModelEvent[], question: ModelQuestion) {
   const { value, event_count, windows } = usageByModel(meter, events, question);
   return { value, event_count, windows: windows.map((window) => ({ window_size: window.start, value: window.value })) };
-}
-
-async function dayRowsOf(stage: Stage, meters: readonly Meter[]): Promise<number> {
-  return stage.withStores(async ({ clickhouse }) => {
-    const answer = await clickhouse.query({
-      query: `select count() as n from usage_buckets final where size = 'DAY' and meter_id in {meters:Array(String)}`,
-      query_params: { meters: meters.map(({ id }) => id) },
-      format: 'JSONEachRow',
-    });
-    return Number((await answer.json<{ n: string }>())[0]!.n);
-  });
 }
