@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { type RunningPipeline, startPipeline } from '../../pipeline/pipeline.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
+import { isLogProcessed, isSettled } from '../support/settled.ts';
 import { until } from '../support/until.ts';
 
 describe('corrections of events', () => {
@@ -39,14 +40,7 @@ describe('corrections of events', () => {
     expect((await api.request('POST', '/events', { body })).status).to.equal(202);
   };
   const settled = () =>
-    until('all is settled', async () => {
-      const { rows } = await api.services.postgres.raw(
-        `select (select count(*) from log_outbox) + (select count(*) from event_corrections where state = 'requested')
-              + (select count(*) from meter_versions where state in ('announced', 'backfilling')) as open`,
-      );
-      const lag = await api.services.log.lag();
-      return rows[0].open === '0' && lag.every(({ unprocessed_records }) => unprocessed_records === 0);
-    });
+    until('all is settled', () => isSettled(api.services.postgres, () => isLogProcessed(api.services.log)));
   const usage = async (customer = 'acme') => {
     const body = {
       meter_id: meter,

@@ -6,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { auditUsage, type Difference } from '../../actions/audit-usage.ts';
 import { requestDayRows } from '../../storage/day-rows-message.ts';
 import { type Chance, chanceOf } from '../support/seeds.ts';
+import { isSettled, untilDayRows } from '../support/settled.ts';
 import { until } from '../support/until.ts';
 import { Billing } from './billing.ts';
 import { Client } from './client.ts';
@@ -56,8 +57,7 @@ export async function chaosOn(
   const sent = performance.now();
   await settle(stage);
   // While meters come and change there are hardly any day rows: the answers are to be those of all of them.
-  await stage.withStores(({ postgres }) => requestDayRows(postgres, FIRST_DAY + DAYS));
-  await settle(stage);
+  await stage.withStores(({ postgres }) => untilDayRows(postgres, FIRST_DAY + DAYS, () => settle(stage)));
   const settled = performance.now();
   const { rows, day_rows, difference } = await check(stage, traffic, billing);
   const since = (from: number, to = performance.now()) => Math.round((to - from) / 100) / 10;
@@ -89,23 +89,14 @@ async function askForDayRows(stage: Stage, chance: Chance, isOver: () => boolean
 
 /** Everything that was acknowledged has had its effect. */
 export async function settle(stage: Stage): Promise<void> {
-  await until(
-    'everything has had its effect',
-    async () => {
-      const answer = await stage.ask('GET', '/events/monitoring').catch(() => undefined);
-      if (answer?.status !== 200 || answer.body.consumption_lag !== 0) return false;
-      return stage.withStores(async ({ postgres }) => {
-        const { rows } = await postgres.raw(
-          `select (select count(*) from log_outbox) + (select count(*) from slices where phase <> 'idle' or gate is not null)
-                + (select count(*) from meter_versions where state in ('announced', 'backfilling'))
-                + (select count(*) from event_corrections where state = 'requested')
-                + (select count(*) from bucket_rebuilds where done_at is null) as open`,
-        );
-        return rows[0].open === '0';
-      });
-    },
-    SETTLED_WITHIN_MS,
-  );
+  const isProcessed = async () => {
+    const answer = await stage.ask('GET', '/events/monitoring').catch(() => undefined);
+    return answer?.status === 200 && answer.body.consumption_lag === 0;
+  };
+  // It answers: then its stores can be reached as well.
+  const isDone = async () =>
+    (await isProcessed()) && stage.withStores(({ postgres }) => isSettled(postgres, isProcessed));
+  await until('everything has had its effect', isDone, SETTLED_WITHIN_MS);
 }
 
 type Checked = { rows: number; day_rows: number; difference: string | undefined };

@@ -8,6 +8,7 @@ import { auditUsage, type Difference } from '../../actions/audit-usage.ts';
 import { requestDayRows } from '../../storage/day-rows-message.ts';
 import { type ModelEvent, type ModelMeter, type ModelQuestion, usageByModel } from '../support/reference-model.ts';
 import { type Chance, chanceOf, seedsToRun } from '../support/seeds.ts';
+import { untilDayRows } from '../support/settled.ts';
 import { countDayRows, settle, withoutDayRows } from './chaos.ts';
 import { Client } from './client.ts';
 import { embeddedStage, type Stage } from './stage.ts';
@@ -125,9 +126,8 @@ async function askForDayRows(stage: Stage, seed: number): Promise<void> {
   }
 }
 
-async function makeAll(stage: Stage): Promise<void> {
-  await stage.withStores(({ postgres }) => requestDayRows(postgres, FIRST_DAY + DAYS));
-  await settle(stage);
+function makeAll(stage: Stage): Promise<void> {
+  return stage.withStores(({ postgres }) => untilDayRows(postgres, FIRST_DAY + DAYS, () => settle(stage)));
 }
 
 async function asked(client: Client, meter: Meter, { start, end, timezone, window_size }: ModelQuestion) {

@@ -11,6 +11,7 @@ import { requestDayRows } from '../../storage/day-rows-message.ts';
 import { type Cluster, type ClusterProcess, startCluster } from '../support/cluster.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
 import { type Chance, chanceOf, seedsToRun } from '../support/seeds.ts';
+import { untilDayRows } from '../support/settled.ts';
 
 const BATCH = 200;
 const SENDERS = 4;
@@ -64,9 +65,9 @@ describe('the story on three brokers', function () {
         ]);
         producer.isEnough = true;
         await sending;
-        await cluster.settled(SETTLED_WITHIN_MS);
-        await requestDayRows(cluster.database.postgres, FIRST_DAY + DAYS + 1);
-        await cluster.settled(SETTLED_WITHIN_MS);
+        const settled = () => cluster.settled(SETTLED_WITHIN_MS);
+        await settled();
+        await untilDayRows(cluster.database.postgres, FIRST_DAY + DAYS + 1, settled);
         const { stored, rows } = await storedRows(cluster);
         const expected = recomputed(producer.accepted.values(), producer.meters);
         expect(stored).to.equal(producer.accepted.size);

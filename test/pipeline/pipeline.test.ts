@@ -9,6 +9,7 @@ import { openEmbeddedLog } from '../../storage/log/embedded.ts';
 import { announceMeterVersion } from '../../storage/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
+import { isLogProcessed, isSettled } from '../support/settled.ts';
 import { type FreshDatabase, freshDatabase } from '../support/stores.ts';
 import { until } from '../support/until.ts';
 
@@ -65,14 +66,7 @@ describe('pipeline', () => {
       announceMeterVersion(trx, SCOPE, { meter_id: definition.id, version: 1, definition }),
     );
   const settled = () =>
-    until('the pipeline is idle', async () => {
-      const lag = await stores.log.lag();
-      const { rows } = await stores.postgres.raw(
-        `select (select count(*) from log_outbox)
-              + (select count(*) from meter_versions where state in ('announced', 'backfilling')) as open`,
-      );
-      return lag.every((partition) => partition.unprocessed_records === 0) && rows[0].open === '0';
-    });
+    until('the pipeline is idle', () => isSettled(stores.postgres, () => isLogProcessed(stores.log)));
   const usage = async (meterId: string, start: string, end: string) => {
     const report = await askUsage(stores, SCOPE, {
       meter: { id: meterId },

@@ -9,7 +9,9 @@ import { growLog } from '../../storage/log/grow.ts';
 import { announceMeterVersion } from '../../storage/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
+import { isLogProcessed, isSettled } from '../support/settled.ts';
 import { type FreshDatabase, freshDatabase } from '../support/stores.ts';
+import { until } from '../support/until.ts';
 
 const SCOPE = { tenant_id: 'tenant_a', environment_id: 'env_a' };
 const METER = {
@@ -53,12 +55,7 @@ describe('growing the log', () => {
     const options = { owner: 'test', slice_events_max: 500, logger: pino({ level: 'warn' }), clock: () => new Date() };
     const pipeline = await startPipeline(stores, options);
     await send(stores, ids);
-    const settled = async () => {
-      const lag = await stores.log.lag();
-      const open = await stores.postgres.raw(`select count(*)::int as n from meter_versions where state <> 'live'`);
-      return lag.every((partition) => partition.unprocessed_records === 0) && open.rows[0].n === 0;
-    };
-    while (!(await settled())) await new Promise((resolve) => setTimeout(resolve, 20));
+    await until('all is settled', () => isSettled(stores.postgres, () => isLogProcessed(stores.log)));
     await pipeline.stop();
   };
   const counted = async (stores: Stores) => {

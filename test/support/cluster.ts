@@ -16,6 +16,7 @@ import type { EventLog } from '../../storage/log/log.ts';
 import { type Cut, cutTo } from './cut.ts';
 import type { TestKafka } from './kafka/broker.ts';
 import { type Leash, newLeash } from './kafka/leash.ts';
+import { isLogProcessed, isSettled } from './settled.ts';
 import { type FreshDatabase, freshDatabase } from './stores.ts';
 import { until } from './until.ts';
 
@@ -75,7 +76,7 @@ export type Cluster = {
   run(file: string, ...args: string[]): Running;
   /** A handle of the log as it is now: after partitions were added. */
   openLogAgain(): Promise<void>;
-  /** Until everything in the log is in the stores, and no change of a meter is on its way. */
+  /** Until everything that was accepted has had its effect. */
   settled(timeout_ms?: number): Promise<void>;
   stop(): Promise<void>;
 };
@@ -155,7 +156,9 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       log = await openLog();
     },
     settled: async (timeout_ms = 60_000) => {
-      await until('everything is in the stores', () => isSettled(cluster), timeout_ms).catch(async (error: Error) => {
+      const isProcessed = () => isLogProcessed(log).catch(() => false);
+      const isDone = () => isSettled(database.postgres, isProcessed);
+      await until('everything is in the stores', isDone, timeout_ms).catch(async (error: Error) => {
         throw new Error(`${error.message}: ${await whatWaits(cluster)}`);
       });
     },
@@ -187,16 +190,6 @@ async function stopAll(cluster: Cluster, running: ClusterProcess[], leash: Leash
   await cluster.log.close();
   await Promise.all([cluster.postgresWay.close(), cluster.clickhouseWay.close()]);
   await cluster.database.close();
-}
-
-async function isSettled({ log, database }: Cluster): Promise<boolean> {
-  const lag = await log.lag().catch(() => null);
-  if (!lag || lag.some(({ unprocessed_records }) => unprocessed_records > 0)) return false;
-  const { rows } = await database.postgres.raw(
-    `select (select count(*) from log_outbox)::int
-          + (select count(*) from meter_versions where state in ('announced', 'backfilling'))::int as open`,
-  );
-  return rows[0].open === 0;
 }
 
 function runCommand(command: string[], settings: Record<string, string>): Running {

@@ -9,6 +9,7 @@ import { openEmbeddedLog } from '../../storage/log/embedded.ts';
 import { announceMeterVersion } from '../../storage/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
+import { isLogProcessed, isSettled } from './settled.ts';
 import { freshDatabase } from './stores.ts';
 import { until } from './until.ts';
 
@@ -85,17 +86,7 @@ export async function startMetering({ partitions = 3, slice_events_max = 500 } =
       );
     },
     settled: async () => {
-      const isIdle = async () => {
-        const lag = await log.lag();
-        const { rows } = await stores.postgres.raw(
-          `select (select count(*) from log_outbox)
-                + (select count(*) from meter_versions where state in ('announced', 'backfilling'))
-                + (select count(*) from event_corrections where state = 'requested')
-                + (select count(*) from bucket_rebuilds where done_at is null)
-                + (select count(*) from slices where phase <> 'idle' or gate is not null) as open`,
-        );
-        return lag.every((partition) => partition.unprocessed_records === 0) && rows[0].open === '0';
-      };
+      const isIdle = () => isSettled(stores.postgres, () => isLogProcessed(log));
       await until('the pipeline is idle', isIdle, SETTLED_WITHIN_MS);
     },
     usage: async (meter_id, customer, [start, end]) => {

@@ -20,6 +20,7 @@ import { subscriptionRoutes } from '../../api/subscriptions/routes.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { type RunningPipeline, startPipeline } from '../../pipeline/pipeline.ts';
 import { startTestApi, type TestApi } from './api.ts';
+import { isLogProcessed, isSettled } from './settled.ts';
 import { until } from './until.ts';
 
 // Answers of every shape.
@@ -200,11 +201,8 @@ export class World {
   /** Resolves when every event that was accepted has had its effect, and every meter is live. */
   async settle(): Promise<void> {
     const { log, postgres } = this.api.services;
-    await until('every event and meter has come through the pipeline', async () => {
-      const lag = await log.lag();
-      const behind = await postgres('meters').where({ status: 'published', state: 'backfilling' }).first('id');
-      return lag.every((partition) => partition.unprocessed_records === 0) && behind === undefined;
-    });
+    const isDone = () => isSettled(postgres, () => isLogProcessed(log));
+    await until('every event and meter has come through the pipeline', isDone);
   }
 
   async subscription(customer: string): Promise<Answer> {
