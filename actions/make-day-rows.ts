@@ -8,15 +8,15 @@
  * After a crash the next owner of the partition does it again, when nothing of the earlier try can still arrive. Nobody
  * reads day rows of a day before it is done, so what a try left is taken away by the next.
  */
-import { FarthingError, unavailable } from '../core/error.ts';
+import { randomUUID } from 'node:crypto';
+import { FarthingError } from '../core/error.ts';
 import {
-  closeGate,
+  closeGateWhenQuiet,
   type GateKeeper,
   giveGateBack,
   type HeldPartition,
   noteRebuildUntil,
   openGate,
-  untilQuiet,
 } from '../storage/bucket-gate.ts';
 import { type EngineClock, tooLate } from '../storage/events/rows.ts';
 import { hasUnsettledVersions } from '../storage/meter-versions.ts';
@@ -41,50 +41,56 @@ const WRITE_WITHIN_S = 30;
 export type DayRowsMade = { readonly days_before: number; readonly problem: Error | null };
 
 export async function makeDayRows(stores: Stores, asked: DayRowsAsked): Promise<DayRowsMade> {
-  const { clock, finish } = asked;
+  const { postgres } = stores;
   const keeper: GateKeeper = { ...asked.held, only_adds: true };
-  const pending = await closeGate(stores.postgres, keeper);
-  if (pending !== null && clock.now_s() <= Number(pending))
-    throw unavailable('the usage rows (day rows of an earlier try may still arrive)');
-  const made = await madeUntil(stores, keeper, asked).catch(async (error) => {
+  const from = daysBefore(await closeGateWhenQuiet(postgres, keeper, asked.clock));
+  const made = await madeUntil(stores, { ...asked, keeper, from }).catch(async (error) => {
     // Before anything was written the gate is given back; after, it stays closed for the next try.
-    await giveGateBack(stores.postgres, keeper);
+    await giveGateBack(postgres, keeper);
     throw error;
   });
-  await openGate(stores.postgres, keeper, async (transaction) => {
+  await openGate(postgres, keeper, async (transaction) => {
     await setDaysBefore(transaction, made.days_before);
-    await finish(transaction);
+    await asked.finish(transaction);
   });
   return made;
 }
 
-async function madeUntil(stores: Stores, keeper: GateKeeper, asked: DayRowsAsked): Promise<DayRowsMade> {
-  const from = daysBefore(await untilQuiet(stores.postgres, keeper.partition));
+type Making = DayRowsAsked & {
+  readonly keeper: GateKeeper;
+  /** Days since 1970: before it there are day rows already. */
+  readonly from: number;
+};
+
+async function madeUntil(stores: Stores, making: Making): Promise<DayRowsMade> {
+  const { keeper, from, clock } = making;
   // Those of later days are there as well: from now on they count for nothing, and the next try takes them away.
-  if (from === EVERY_DAY) return { days_before: asked.days_before, problem: null };
-  if (from >= asked.days_before) return { days_before: from, problem: null };
+  if (from === EVERY_DAY) return { days_before: making.days_before, problem: null };
+  if (from >= making.days_before) return { days_before: from, problem: null };
   // A back-fill writes past the gate, and cannot begin while we are at it: it waits for this partition to meet its barrier.
   if (await hasUnsettledVersions(stores.postgres)) return { days_before: from, problem: null };
-  const deadline_s = asked.clock.now_s() + WRITE_WITHIN_S;
+  const deadline_s = clock.now_s() + WRITE_WITHIN_S;
   await noteRebuildUntil(stores.postgres, keeper, deadline_s);
   let days_before = from;
   try {
-    for await (const made of daysMade(stores, { ...asked, keeper, from, deadline_s })) days_before = made;
+    for await (const made of daysMade(stores, making, deadline_s)) days_before = made;
   } catch (error) {
     // Nothing depends on day rows: what the engine refuses must not hold up the log. A store that is away is waited for.
     if (error instanceof FarthingError && error.code === 'database_error') return { days_before, problem: error };
     throw error;
   }
-  return { days_before, problem: asked.clock.now_s() < deadline_s ? null : tooLate('usage_buckets') };
+  return { days_before, problem: clock.now_s() < deadline_s ? null : tooLate('usage_buckets') };
 }
 
-type Making = DayRowsAsked & { readonly keeper: GateKeeper; readonly from: number; readonly deadline_s: number };
-
 /** Before which day there are day rows, each time that one more is whole. */
-async function* daysMade({ clickhouse }: Stores, making: Making): AsyncGenerator<number> {
-  const { clock, keeper, from, days_before: until, deadline_s } = making;
+async function* daysMade(
+  { clickhouse }: Stores,
+  { clock, from, days_before: until }: Making,
+  deadline_s: number,
+): AsyncGenerator<number> {
   await deleteDayRows(clickhouse, from, deadline_s);
-  const token = `days:${keeper.partition}:${keeper.epoch}:${deadline_s}`;
+  // Every try has a token of its own: what an earlier one wrote has just been taken away, and would not be written again.
+  const token = `days:${randomUUID()}`;
   const begin_until_s = clock.now_s() + BEGIN_WITHIN_S;
   for (const day of await daysWithBaseRows(clickhouse, { from, until })) {
     if (clock.now_s() > begin_until_s) return;

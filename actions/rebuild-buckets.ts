@@ -7,18 +7,9 @@
  * After a crash the next owner of the partition does all of it again; before that it waits until nothing of the earlier try
  * can still arrive, because the delete and the insert carry a deadline that the engine decides.
  */
-
-import { unavailable } from '../core/error.ts';
 import { type BucketRow, withDayRows } from '../core/metering/plan.ts';
 import { type Scope, scopeKey } from '../core/scope.ts';
-import {
-  closeGate,
-  giveGateBack,
-  type HeldPartition,
-  noteRebuildUntil,
-  openGate,
-  untilQuiet,
-} from '../storage/bucket-gate.ts';
+import { closeGateWhenQuiet, type HeldPartition, noteRebuildUntil, openGate } from '../storage/bucket-gate.ts';
 import { type EngineClock, tooLate, writeRows } from '../storage/events/rows.ts';
 import { usageBuckets } from '../storage/events/tables.ts';
 import { daysBefore } from '../storage/slices.ts';
@@ -57,14 +48,7 @@ const WRITE_WITHIN_S = 15;
 
 export async function rebuildBuckets(stores: Stores, rebuild: Rebuild): Promise<void> {
   const { held, clock } = rebuild;
-  const pending = await closeGate(stores.postgres, held);
-  if (pending !== null && clock.now_s() <= Number(pending))
-    throw unavailable('the usage rows (an earlier rebuild is not over)');
-  const progress = await untilQuiet(stores.postgres, held.partition).catch(async (error) => {
-    // Nothing was touched: nobody is held up until the next try.
-    await giveGateBack(stores.postgres, held);
-    throw error;
-  });
+  const progress = await closeGateWhenQuiet(stores.postgres, held, clock);
   const before = new Map(snapshotOf(progress).before);
   if (rebuild.own_before !== undefined) before.set(held.partition, rebuild.own_before);
   await rebuild.prepare?.();

@@ -24,7 +24,27 @@ const QUIET_WITHIN_MS = 5_000;
 const CLOSED_WITHIN_MS = 10_000;
 const PAUSE_MS = 10;
 
-/** Closes the gate for the owner of a partition; answers until when an earlier try of it may still write, if one may. */
+/**
+ * Closes the gate for the owner of a partition, and answers the progress at a moment at which nobody writes bucket rows and
+ * nothing that an earlier try has written can still arrive.
+ */
+export async function closeGateWhenQuiet(
+  database: Database,
+  held: GateKeeper,
+  clock: { now_s(): number },
+): Promise<SliceState[]> {
+  const pending = await closeGate(database, held);
+  if (pending !== null && clock.now_s() <= Number(pending))
+    throw unavailable('the usage rows (what an earlier try wrote may still arrive)');
+  try {
+    return await untilQuiet(database, held.partition);
+  } catch (error) {
+    await giveGateBack(database, held);
+    throw error;
+  }
+}
+
+/** Answers until when an earlier try of the owner may still write, if one may. */
 export async function closeGate(database: Database, held: GateKeeper): Promise<bigint | null> {
   const until = performance.now() + CLOSED_WITHIN_MS;
   for (;;) {
@@ -76,7 +96,7 @@ export async function openGate(
   });
 }
 
-/** Gives the gate free again when nothing was written behind it. */
+/** Gives the gate free again when nothing was written behind it: nobody is held up until the next try. */
 export async function giveGateBack(database: Database, held: GateKeeper): Promise<void> {
   await database.raw(
     `update slices set gate = null where gate = ?
@@ -86,7 +106,7 @@ export async function giveGateBack(database: Database, held: GateKeeper): Promis
 }
 
 /** The progress of all partitions at a moment at which none of them writes bucket rows, `own` aside. */
-export async function untilQuiet(database: Database, own?: number): Promise<SliceState[]> {
+async function untilQuiet(database: Database, own?: number): Promise<SliceState[]> {
   const until = performance.now() + QUIET_WITHIN_MS;
   for (;;) {
     const progress = await readProgress(database);

@@ -133,6 +133,16 @@ describe('day rows', () => {
     expect(await differences()).to.deep.equal([]);
   });
 
+  it('are written again however soon after they were taken away', async () => {
+    await send(0, 60);
+    for (let tries = 0; tries < 6; tries++) {
+      await makeDayRows('2026-03-03T00:00:00Z');
+      expect(await heldByDay('m_sum')).to.deep.equal([1, 2].map((day) => [day, 10]));
+      // As if the engine had refused the last of them: the next try begins at the first.
+      await metering.stores.postgres.raw(`update slices set days_before = 0`);
+    }
+  });
+
   it('of an installation that wrote them with every slice count for the days that are over, and the others are taken away', async () => {
     await metering.stores.postgres.raw(`update slices set days_before = ?`, [EVERY_DAY]);
     await send(0, 60);
