@@ -12,7 +12,14 @@ import { findRebuild, type RebuildKeys, requestRebuild } from '../storage/bucket
 import { metersToAudit } from '../storage/meter-versions.ts';
 import { readProgress, type SliceState } from '../storage/slices.ts';
 import type { Stores } from '../storage/stores.ts';
-import { type Counted, countedNow, type DayWanted, daysWithEvents, recountDay } from '../storage/usage/recount.ts';
+import {
+  type Counted,
+  countedNow,
+  type DayWanted,
+  daysWithEvents,
+  recountDay,
+  recountRanges,
+} from '../storage/usage/recount.ts';
 import { snapshotOf } from '../storage/usage/snapshot.ts';
 import { daysWithRows, storedRows } from '../storage/usage/stored-rows.ts';
 
@@ -37,7 +44,7 @@ export type AuditReport = {
 
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
-/** Events that are recounted at once; a longer day is taken in parts of its customers. */
+/** Events that are recounted at once; a longer day is taken in ranges of its customers. */
 const EVENTS_MAX = 200_000;
 const CUSTOMERS_MAX = 500;
 const READING_SECONDS_MAX = 30;
@@ -135,25 +142,23 @@ async function countedAt(
   return counted && { ...counted, days_before };
 }
 
-type Day = { readonly day: number; readonly events: number };
-
 /** Days with events or with rows: a row that no event accounts for is a difference too. */
-async function daysOf(stores: AuditStores, counted: Counted, { start_us, end_us }: AuditWanted): Promise<Day[]> {
-  const events = await daysWithEvents(stores, counted);
-  const days = new Set([...events.keys(), ...(await daysWithRows(stores.clickhouse, counted))]);
+async function daysOf(stores: AuditStores, counted: Counted, { start_us, end_us }: AuditWanted): Promise<number[]> {
+  const days = new Set([
+    ...(await daysWithEvents(stores, counted)),
+    ...(await daysWithRows(stores.clickhouse, counted)),
+  ]);
   const first = start_us === undefined ? Number.NEGATIVE_INFINITY : Math.floor(start_us / US_PER_DAY);
   const end = end_us === undefined ? Number.POSITIVE_INFINITY : end_us / US_PER_DAY;
-  const wanted = [...days].filter((day) => day >= first && day < end).sort((a, b) => a - b);
-  return wanted.map((day) => ({ day, events: events.get(day) ?? 0 }));
+  return [...days].filter((day) => day >= first && day < end).sort((a, b) => a - b);
 }
 
 type Looked = { rows: number; differences: Difference[] };
 
-async function auditDay(stores: AuditStores, counted: Audited, { day, events }: Day): Promise<Looked> {
-  const of = Math.max(1, Math.ceil(events / EVENTS_MAX));
+async function auditDay(stores: AuditStores, counted: Audited, day: number): Promise<Looked> {
   const result: Looked = { rows: 0, differences: [] };
-  for (let index = 0; index < of; index++) {
-    const looked = await compare(stores, counted, { day, part: { index, of } });
+  for (const range of await recountRanges(stores, counted, { day, events_max: EVENTS_MAX })) {
+    const looked = await compare(stores, counted, { day, range });
     result.rows += looked.rows;
     const customers = [...new Set(looked.differences.map((difference) => difference.external_customer_id))];
     for (let from = 0; from < customers.length; from += CUSTOMERS_MAX) {

@@ -1,44 +1,47 @@
 /**
- * Counts the past for a new version of a meter: the raw events that stand before its barriers, one UTC day at a time. The
- * rows of a day carry one token, and how far the work is stands in the record of the version, so a back-fill that was broken
- * off goes on where it was. A day that was in hand then, longer ago than its token can be trusted, is rebuilt at the end, and
- * so is what corrections touched meanwhile. Events whose value the meter cannot use get their outcome here as well.
+ * Counts the past for a new version of a meter: the raw events that stand before its barriers, one UTC day at a time, and of
+ * it one range of customers at a time, so that memory does not grow with the day. The rows of a part carry one token, and how
+ * far the work is stands in the record of the version, so a back-fill that was broken off goes on where it was. A day of which
+ * a part was in hand then, longer ago than its token can be trusted, is rebuilt at the end, and so is what corrections touched
+ * meanwhile. Events whose value the meter cannot use get their outcome here as well.
  */
-import { withDayRows } from '../core/metering/plan.ts';
-import { US_PER_DAY } from '../core/metering/timestamp.ts';
+import { type BucketRow, withDayRows } from '../core/metering/plan.ts';
 import { isGateOpen } from '../storage/bucket-gate.ts';
 import { requestRebuild } from '../storage/bucket-rebuilds.ts';
 import { correctedSince } from '../storage/corrections.ts';
-import { eventPlaces } from '../storage/events/event-places.ts';
+import type { CustomerRange } from '../storage/events/customer-ranges.ts';
 import { EngineClock, tooLate, writeRows } from '../storage/events/rows.ts';
 import { EVENT_OUTCOMES, type EventOutcome, usageBuckets } from '../storage/events/tables.ts';
 import {
+  type Backfilled,
   barriersOf,
-  beginDay,
+  beginPart,
   finishDay,
   lockBackfill,
   type MeterVersion,
   noteSettling,
+  type PartInHand,
+  partSizeOf,
   readVersion,
   settleVersion,
   versionsToBackfill,
 } from '../storage/meter-versions.ts';
 import { daysBefore, readProgress } from '../storage/slices.ts';
 import type { Database, Stores } from '../storage/stores.ts';
-import { type Counted, countedBy, daysWithEvents, recountDay } from '../storage/usage/recount.ts';
+import { type Counted, countedBy, daysWithEvents, recountDayTelling, recountRanges } from '../storage/usage/recount.ts';
 
 const WRITE_WITHIN_S = 60;
 
 /** Brings every version that all partitions have met to its state; answers how many it settled. */
-export async function backfillMeters(stores: Stores): Promise<number> {
+export async function backfillMeters(stores: Stores, { events_max }: { events_max: number }): Promise<number> {
   const waiting = await versionsToBackfill(stores.postgres, stores.log.partition_count);
   let settled = 0;
-  for (const version of waiting) if (await settle(stores, version)) settled++;
+  for (const version of waiting) if (await settle(stores, version, events_max)) settled++;
   return settled;
 }
 
-async function settle(stores: Stores, version: MeterVersion): Promise<boolean> {
-  if (version.definition !== null && !(await countThePast(stores, version))) return false;
+async function settle(stores: Stores, version: MeterVersion, events_max: number): Promise<boolean> {
+  if (version.definition !== null && !(await countThePast(stores, version, events_max))) return false;
   const settled = await locked(stores, version, async (transaction) => {
     // Another process may have done it since we looked.
     const waiting = await versionsToBackfill(transaction, stores.log.partition_count);
@@ -85,64 +88,89 @@ async function makeLive(transaction: Database, version: MeterVersion): Promise<b
   return false;
 }
 
+type Backfill = {
+  readonly version: MeterVersion;
+  readonly counted: Counted;
+  readonly clock: EngineClock;
+};
+
 /** False where another process has the version in hand. */
-async function countThePast(stores: Stores, version: MeterVersion): Promise<boolean> {
-  const counted = countedBy(version, await barriersOf(stores.postgres, version));
-  const days = [...(await daysWithEvents(stores, counted)).keys()];
+async function countThePast(stores: Stores, version: MeterVersion, events_max: number): Promise<boolean> {
+  const { postgres, clickhouse } = stores;
+  const counted = countedBy(version, await barriersOf(postgres, version));
+  const days = await daysWithEvents(stores, counted);
   const clock = new EngineClock();
-  await clock.synchronise(stores.clickhouse);
+  await clock.synchronise(clickhouse);
+  const part_events = await partSizeOf(postgres, version, events_max);
   for (const [done, day] of days.entries()) {
-    const progress = { day, done, days: days.length, trusted_s: WRITE_WITHIN_S };
-    // On record before anything is written: a crash leaves the day in hand.
-    const isOurs = await locked(stores, version, (transaction) => beginDay(transaction, version, progress));
-    if (isOurs === undefined) return false;
-    const finished = await locked(stores, version, async (transaction) => {
-      if (isOurs) await writeDay(stores, { counted, clock, day, transaction });
-      await finishDay(transaction, version, progress);
+    if (isDayOver(await readVersion(postgres, version), day)) continue;
+    for (const [part, range] of (await recountRanges(stores, counted, { day, events_max: part_events })).entries()) {
+      if (isPartOver(await readVersion(postgres, version), { day, part })) continue;
+      const progress = { day, part, done, days: days.length, trusted_s: WRITE_WITHIN_S };
+      if (!(await writePart(stores, { version, counted, clock }, { ...progress, range }))) return false;
+    }
+    const finish = async (transaction: Database) => {
+      await finishDay(transaction, version, { day, done });
       return true;
-    });
-    if (!finished) return false;
+    };
+    if (!(await locked(stores, version, finish))) return false;
   }
   return true;
 }
 
-type DayInHand = { counted: Counted; clock: EngineClock; day: number; transaction: Database };
-
-async function writeDay({ clickhouse }: Stores, { counted, clock, day, transaction }: DayInHand): Promise<void> {
-  const unusable = new Map<string, string>();
-  const rows = await recountDay({ clickhouse }, counted, { day }, (event_id, reason) => {
-    unusable.set(event_id, reason);
-  });
-  const outcomes = await outcomesOf({ clickhouse }, counted, { day, unusable });
-  // Counting may have taken long: a connection that was lost meanwhile has let another process begin.
-  if (!(await lockBackfill(transaction, counted)))
-    throw new Error(`the back-fill of meter ${counted.meter_id} is not ours any more`);
-  const deadline_s = clock.now_s() + WRITE_WITHIN_S;
-  const fence = { token: `backfill:${counted.meter_id}:${counted.version}:${day}`, deadline_s };
-  await writeRows(clickhouse, EVENT_OUTCOMES, { rows: outcomes, fence });
-  // It stays so: no day rows are made while the past of a meter is being counted (actions/make-day-rows.ts).
-  const days_before = daysBefore(await readProgress(transaction));
-  await writeRows(
-    clickhouse,
-    usageBuckets(() => counted.version),
-    { rows: withDayRows(rows, days_before), fence },
-  );
-  if (clock.now_s() >= deadline_s) throw tooLate('usage_buckets');
+/** Whether a day is written, or left to a rebuild. */
+function isDayOver({ backfilled_until, uncertain_days }: Backfilled, day: number): boolean {
+  return (backfilled_until !== null && day <= backfilled_until) || uncertain_days.includes(day);
 }
 
-/** As the pipeline writes them for events that come later; what a correction has put into this day has its own record. */
-async function outcomesOf(
-  { clickhouse }: Pick<Stores, 'clickhouse'>,
-  { meter, meter_id, tenant_id, environment_id }: Counted,
-  { day, unusable }: { day: number; unusable: ReadonlyMap<string, string> },
-): Promise<EventOutcome[]> {
-  if (unusable.size === 0) return [];
+function isPartOver(version: Backfilled, { day, part }: { day: number; part: number }): boolean {
+  const { backfilling_day, backfilling_part } = version;
+  return isDayOver(version, day) || (backfilling_day === day && part < backfilling_part);
+}
+
+type Part = PartInHand & { readonly range: CustomerRange };
+
+/** False where another process has the version in hand. */
+async function writePart(stores: Stores, { version, counted, clock }: Backfill, part: Part): Promise<boolean> {
+  const { clickhouse } = stores;
+  const { day, range } = part;
+  const found = await locked(stores, version, () => countPart({ clickhouse }, counted, { day, range }));
+  if (found === undefined) return false;
+  const now_s = clock.now_s() - 1;
+  // On record before anything is written: who finds the part in hand for longer knows that nothing of it can still arrive.
+  const left_s = await locked(stores, version, (transaction) => beginPart(transaction, version, part));
+  if (left_s === undefined) return false;
+  if (left_s === null) return true;
+  const deadline_s = now_s + Math.floor(left_s);
+  const fence = { token: `backfill:${version.meter_id}:${version.version}:${day}:${part.part}`, deadline_s };
+  const written = await locked(stores, version, async (transaction) => {
+    await writeRows(clickhouse, EVENT_OUTCOMES, { rows: found.outcomes, fence });
+    // It stays so: no day rows are made while the past of a meter is being counted (actions/make-day-rows.ts).
+    const days_before = daysBefore(await readProgress(transaction));
+    const rows = withDayRows(found.rows, days_before);
+    await writeRows(
+      clickhouse,
+      usageBuckets(() => version.version),
+      { rows, fence },
+    );
+    if (clock.now_s() >= deadline_s) throw tooLate('usage_buckets');
+    return true;
+  });
+  return written ?? false;
+}
+
+type Counts = { readonly rows: readonly BucketRow[]; readonly outcomes: readonly EventOutcome[] };
+
+/** Outcomes as the pipeline writes them for events that come later. */
+async function countPart(
+  stores: Pick<Stores, 'clickhouse'>,
+  counted: Counted,
+  wanted: { day: number; range: CustomerRange },
+): Promise<Counts> {
+  const { tenant_id, environment_id, meter_id } = counted;
   const outcomes: EventOutcome[] = [];
-  const scope = { tenant_id, environment_id };
-  const bounds = { start_us: day * US_PER_DAY, end_us: (day + 1) * US_PER_DAY };
-  for await (const place of eventPlaces(clickhouse, { ...scope, event_name: meter.event_name, ...bounds })) {
-    const reason = unusable.get(place.event_id);
-    if (reason !== undefined) outcomes.push({ ...scope, ...place, outcome: 'unusable', meter_id, reason, body: '' });
-  }
-  return outcomes;
+  const rows = await recountDayTelling(stores, counted, wanted, ({ event_id, place }, reason) => {
+    outcomes.push({ tenant_id, environment_id, event_id, ...place, outcome: 'unusable', meter_id, reason, body: '' });
+  });
+  return { rows, outcomes };
 }

@@ -27,7 +27,7 @@ export async function startPipeline(stores: Stores, options: PipelineOptions): P
   const processor = await startProcessor(stores, options);
   const chores = new Rounds(async () => {
     await relayControlMessages(stores, options.clock().getTime());
-    await backfillMeters(stores);
+    await backfillMeters(stores, { events_max: options.slice_events_max });
   }, options.logger);
   return {
     async stop() {

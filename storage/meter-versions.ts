@@ -104,40 +104,63 @@ export async function barriersOf(
   );
 }
 
-type DayInHand = {
+export type PartInHand = {
   readonly day: number;
+  /** Which part of the day, from 0 on. */
+  readonly part: number;
   /** How many days are done, of how many. */
   readonly done: number;
   readonly days: number;
-  /** How long a write of the day may be tried again under the same token. */
+  /** How long a write of the part may be tried again under the same token. */
   readonly trusted_s: number;
 };
 
-/** Takes a day in hand; false when it is done, or uncertain because an earlier try is too long ago. */
-export async function beginDay(
+/** How many events a part of this back-fill has: what was said when it began. */
+export async function partSizeOf(
   database: Database,
   { meter_id, version }: { meter_id: string; version: number },
-  { day, done, days, trusted_s }: DayInHand,
-): Promise<boolean> {
+  events: number,
+): Promise<number> {
+  const { rows } = await database.raw(
+    `update meter_versions set backfill_part_events = coalesce(backfill_part_events, ?)
+      where meter_id = ? and version = ? returning backfill_part_events as events`,
+    [events, meter_id, version],
+  );
+  return rows[0].events;
+}
+
+/**
+ * Takes a part in hand; answers for how many seconds from now it may still be written, or null when it is done, or the
+ * whole day uncertain because an earlier try of it is too long ago.
+ */
+export async function beginPart(
+  database: Database,
+  { meter_id, version }: { meter_id: string; version: number },
+  { day, part, done, days, trusted_s }: PartInHand,
+): Promise<number | null> {
   const { rows } = await database.raw(
     `update meter_versions set state = 'backfilling', backfilled_days = :done, backfill_days = :days,
-            uncertain_days = case when backfilling_day = :day and :day > coalesce(backfilled_until, :day - 1)
+            uncertain_days = case when backfilling_day = :day and backfilling_part = :part
                                    and backfilling_since < now() - make_interval(secs => :trusted_s)
                                    and not :day = any(uncertain_days)
                                   then uncertain_days || :day::integer else uncertain_days end,
-            backfilling_since = case when backfilling_day = :day then backfilling_since else now() end,
+            backfilling_since = case when backfilling_day = :day and backfilling_part >= :part
+                                     then backfilling_since else now() end,
+            backfilling_part = case when backfilling_day = :day then greatest(backfilling_part, :part) else :part end,
             backfilling_day = :day
-      where meter_id = :meter_id and version = :version
-      returning :day > coalesce(backfilled_until, :day - 1) and not :day = any(uncertain_days) as ours`,
-    { day, done, days, trusted_s, meter_id, version },
+      where meter_id = :meter_id and version = :version and :day > coalesce(backfilled_until, :day - 1)
+      returning case when backfilling_part = :part and not :day = any(uncertain_days)
+                     then :trusted_s - extract(epoch from now() - backfilling_since) end as left_s`,
+    { day, part, done, days, trusted_s, meter_id, version },
   );
-  return rows[0]?.ours ?? false;
+  const left_s = rows[0]?.left_s ?? null;
+  return left_s === null ? null : Number(left_s);
 }
 
 export async function finishDay(
   database: Database,
   { meter_id, version }: { meter_id: string; version: number },
-  { day, done }: DayInHand,
+  { day, done }: { readonly day: number; readonly done: number },
 ): Promise<void> {
   await database.raw(
     `update meter_versions set backfilled_until = greatest(backfilled_until, :day), backfilled_days = :done
@@ -172,10 +195,19 @@ export async function noteSettling(
   ]);
 }
 
+export type Backfilled = {
+  readonly uncertain_days: readonly number[];
+  /** The last day that is counted. */
+  readonly backfilled_until: number | null;
+  readonly backfilling_day: number | null;
+  /** Those before it are written. */
+  readonly backfilling_part: number;
+};
+
 export async function readVersion(
   database: Database,
   { meter_id, version }: { meter_id: string; version: number },
-): Promise<MeterVersion & { readonly uncertain_days: readonly number[] }> {
+): Promise<MeterVersion & Backfilled> {
   const { rows } = await database.raw(`select * from meter_versions where meter_id = ? and version = ?`, [
     meter_id,
     version,

@@ -4,18 +4,28 @@ import type { MeteredEvent } from '../../core/metering/contribution.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
+import { type CustomerRange, rangeConditions } from './customer-ranges.ts';
 
 export type RawEvent = MeteredEvent & { readonly source: string; readonly event_name: string };
 
+/** Where an event stands in the log, and when it came. */
+export type EventPlace = {
+  readonly received_at_us: number;
+  readonly partition: number;
+  readonly offset: number;
+  readonly position: number;
+};
+
+export type PlacedEvent = RawEvent & { readonly place: EventPlace };
+
 export type RawEventsWanted = Scope & {
   readonly event_name: string;
-  /** All customers when absent. */
   readonly external_customer_ids?: readonly string[];
   /** Half-open ranges of microseconds; all times when absent. */
   readonly ranges?: readonly (readonly [number, number])[];
   readonly sources?: readonly string[];
-  /** One of so many parts of the customers, for work that must not hold all of them in memory. */
-  readonly part?: { readonly index: number; readonly of: number };
+  /** All customers when absent. */
+  readonly range?: CustomerRange;
   /** Only what stands before these offsets, by partition; nothing of a partition that is not listed. */
   readonly before: ReadonlyMap<number, bigint>;
 };
@@ -23,53 +33,65 @@ export type RawEventsWanted = Scope & {
 /** Streams the events in the order of the table; what fails on the way is thrown. */
 export async function* rawEvents(clickhouse: ClickHouseClient, wanted: RawEventsWanted): AsyncGenerator<RawEvent> {
   const { sql, params } = statementOf(wanted);
-  let stream: Readable;
+  for await (const rows of streamed<ContentRow>(clickhouse, `select ${CONTENT} ${sql}`, params))
+    for (const row of rows) yield eventOf(wanted.event_name, row);
+}
+
+/** The same, with their places. */
+export async function* placedEvents(
+  clickhouse: ClickHouseClient,
+  wanted: RawEventsWanted,
+): AsyncGenerator<PlacedEvent> {
+  const { sql, params } = statementOf(wanted);
+  const places = 'toUnixTimestamp64Micro(received_at), partition, place, event_position';
+  for await (const rows of streamed<PlacedRow>(clickhouse, `select ${CONTENT}, ${places} ${sql}`, params)) {
+    for (const row of rows) {
+      const [, , , , , received_at_us, partition, offset, position] = row;
+      yield { ...eventOf(wanted.event_name, row), place: { received_at_us, partition, offset, position } };
+    }
+  }
+}
+
+const CONTENT = 'external_customer_id, event_id, toUnixTimestamp64Micro(timestamp) as t, source, properties';
+type ContentRow = [customer: string, event_id: string, timestamp_us: number, source: string, properties: string];
+type PlacedRow = [...ContentRow, received_at_us: number, partition: number, offset: number, position: number];
+
+function eventOf(event_name: string, row: ContentRow | PlacedRow): RawEvent {
+  const [external_customer_id, event_id, timestamp_us, source, text] = row;
+  return { event_id, event_name, external_customer_id, timestamp_us, source, properties: propertiesIn(text) };
+}
+
+/** Some rows at a time. */
+async function* streamed<Row>(
+  clickhouse: ClickHouseClient,
+  query: string,
+  params: Record<string, unknown>,
+): AsyncGenerator<Row[]> {
   try {
     const answer = await clickhouse.query({
-      query: `select external_customer_id, event_id, toUnixTimestamp64Micro(timestamp) as t, source, properties ${sql}`,
+      query,
       query_params: params,
       format: 'JSONCompactEachRow',
       clickhouse_settings: { output_format_json_quote_64bit_integers: 0, wait_end_of_query: 0 },
     });
-    stream = answer.stream() as unknown as Readable;
-    for await (const rows of stream as AsyncIterable<{ text: string }[]>) {
-      for (const row of rows) {
-        const [external_customer_id, event_id, timestamp_us, source, text] = JSON.parse(row.text) as [
-          string,
-          string,
-          number,
-          string,
-          string,
-        ];
-        yield {
-          event_id,
-          event_name: wanted.event_name,
-          external_customer_id,
-          timestamp_us,
-          source,
-          properties: propertiesIn(text),
-        };
-      }
-    }
+    const stream = answer.stream() as unknown as Readable;
+    for await (const rows of stream as AsyncIterable<{ text: string }[]>)
+      yield rows.map(({ text }) => JSON.parse(text) as Row);
   } catch (error) {
     throw clickhouseFailure('raw events', error);
   }
 }
 
-/** The UTC days that hold such events, as days since 1970, in order, and how many each of them holds. */
-export async function daysOfRawEvents(
-  clickhouse: ClickHouseClient,
-  wanted: RawEventsWanted,
-): Promise<Map<number, number>> {
+/** The UTC days that hold such events, as days since 1970, in order. */
+export async function daysOfRawEvents(clickhouse: ClickHouseClient, wanted: RawEventsWanted): Promise<number[]> {
   const { sql, params } = statementOf(wanted);
   try {
     const answer = await clickhouse.query({
-      query: `select toInt32(toDate32(timestamp)) as day, count() as n ${sql} group by day order by day`,
+      query: `select distinct toInt32(toDate32(timestamp)) as day ${sql} order by day`,
       query_params: params,
       format: 'JSONCompactEachRow',
-      clickhouse_settings: { output_format_json_quote_64bit_integers: 0 },
     });
-    return new Map(await answer.json<[number, number]>());
+    return (await answer.json<[number]>()).map(([day]) => day);
   } catch (error) {
     throw clickhouseFailure('days of raw events', error);
   }
@@ -120,25 +142,22 @@ function statementOf(wanted: RawEventsWanted): { sql: string; params: Record<str
     conditions.push('source in {sources:Array(String)}');
     params['sources'] = wanted.sources;
   }
-  if (wanted.part) {
-    conditions.push('cityHash64(external_customer_id) % {parts:UInt32} = {part:UInt32}');
-    Object.assign(params, { parts: wanted.part.of, part: wanted.part.index });
-  }
+  if (wanted.range) conditions.push(...rangeConditions(wanted.range, params));
   if (wanted.ranges) conditions.push(rangesCondition(wanted.ranges, params));
   const partitions = [...wanted.before.keys()];
   params['partitions'] = partitions;
   params['before'] = partitions.map((partition) => wanted.before.get(partition)!);
   const placed = (offset: string) =>
     `${offset} < transform(partition, {partitions:Array(UInt16)}, {before:Array(UInt64)}, toUInt64(0))`;
-  const columns = 'external_customer_id, event_id, timestamp, source, properties, partition';
+  const columns = 'external_customer_id, event_id, timestamp, source, properties, partition, received_at';
   const wanted_rows = conditions.join(' and ');
   return {
     params,
     sql: `from (
-      select ${columns}, offset as place from events where ${wanted_rows} and ${placed('offset')}
+      select ${columns}, offset as place, position as event_position from events where ${wanted_rows} and ${placed('offset')}
          and event_id not in (select event_id from event_corrections where ${scope})
       union all
-      select ${columns}, event_offset as place from event_corrections where ${wanted_rows} and ${placed('event_offset')}
+      select ${columns}, event_offset as place, event_position from event_corrections where ${wanted_rows} and ${placed('event_offset')}
          and action = 'replace'
          and (event_id, sequence) in (select event_id, max(sequence) from event_corrections where ${scope} group by event_id)
        limit 1 by event_id)`,

@@ -8,7 +8,15 @@ import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
 import { US_PER_DAY } from '../../core/metering/timestamp.ts';
 import type { Scope } from '../../core/scope.ts';
-import { daysOfRawEvents, type RawEventsWanted, rawEvents } from '../events/raw-events.ts';
+import { type CustomerRange, customerRanges } from '../events/customer-ranges.ts';
+import {
+  daysOfRawEvents,
+  type PlacedEvent,
+  placedEvents,
+  type RawEvent,
+  type RawEventsWanted,
+  rawEvents,
+} from '../events/raw-events.ts';
 import { barriersOf, currentVersions } from '../meter-versions.ts';
 import type { Stores } from '../stores.ts';
 
@@ -25,7 +33,7 @@ export type DayWanted = {
   readonly day: number;
   /** All customers when absent. */
   readonly external_customer_ids?: readonly string[] | undefined;
-  readonly part?: { readonly index: number; readonly of: number } | undefined;
+  readonly range?: CustomerRange | undefined;
 };
 
 export function countedBy(
@@ -65,41 +73,66 @@ export async function countedNow(
   return countedBy(counting, new Map(until));
 }
 
-/** The rows of a day; events whose value the meter cannot use are in none of them, and are told to `unusable`. */
-export async function recountDay(
+/** The rows of a day; events whose value the meter cannot use are in none of them. */
+export function recountDay(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   counted: Counted,
   wanted: DayWanted,
-  unusable?: (event_id: string, reason: string) => void,
+): Promise<BucketRow[]> {
+  return recounted(counted, rawEvents(clickhouse, rawWanted(counted, wanted)));
+}
+
+/** The same, and tells which those events are, and why. */
+export function recountDayTelling(
+  { clickhouse }: Pick<Stores, 'clickhouse'>,
+  counted: Counted,
+  wanted: DayWanted,
+  unusable: (event: PlacedEvent, reason: string) => void,
+): Promise<BucketRow[]> {
+  return recounted(counted, placedEvents(clickhouse, rawWanted(counted, wanted)), unusable);
+}
+
+async function recounted<Event extends RawEvent>(
+  counted: Counted,
+  events: AsyncIterable<Event>,
+  unusable?: (event: Event, reason: string) => void,
 ): Promise<BucketRow[]> {
   const { meter } = counted;
   const aggregator = new BucketAggregator();
-  for await (const event of rawEvents(clickhouse, rawWanted(counted, wanted))) {
+  for await (const event of events) {
     if (!matches(meter, event.properties)) continue;
     const contribution = measure(meter, event);
     if (contribution.unusable === undefined) aggregator.add(counted, meter, contribution);
-    else unusable?.(event.event_id, contribution.unusable);
+    else unusable?.(event, contribution.unusable);
   }
   return aggregator.drain();
 }
 
-/** The UTC days with events, in order, and how many there are. */
-export async function daysWithEvents(
-  { clickhouse }: Pick<Stores, 'clickhouse'>,
-  counted: Counted,
-): Promise<Map<number, number>> {
+/** The UTC days with events, in order. */
+export async function daysWithEvents({ clickhouse }: Pick<Stores, 'clickhouse'>, counted: Counted): Promise<number[]> {
   const { event_name } = counted.meter;
   return daysOfRawEvents(clickhouse, { ...scopeOf(counted), event_name, before: counted.before });
 }
 
-function rawWanted(counted: Counted, { day, external_customer_ids, part }: DayWanted): RawEventsWanted {
+/** The customers of a day in ranges of about so many events, to be recounted one after the other. */
+export function recountRanges(
+  { clickhouse }: Pick<Stores, 'clickhouse'>,
+  counted: Counted,
+  { day, events_max }: { day: number; events_max: number },
+): Promise<CustomerRange[]> {
+  const bounds = { start_us: day * US_PER_DAY, end_us: (day + 1) * US_PER_DAY };
+  const { event_name } = counted.meter;
+  return customerRanges(clickhouse, { ...scopeOf(counted), event_name, ...bounds, before: counted.before }, events_max);
+}
+
+function rawWanted(counted: Counted, { day, external_customer_ids, range }: DayWanted): RawEventsWanted {
   return {
     ...scopeOf(counted),
     event_name: counted.meter.event_name,
     before: counted.before,
     ranges: [[day * US_PER_DAY, (day + 1) * US_PER_DAY]],
     ...(external_customer_ids ? { external_customer_ids } : {}),
-    ...(part ? { part } : {}),
+    ...(range ? { range } : {}),
   };
 }
 

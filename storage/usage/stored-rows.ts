@@ -3,6 +3,7 @@ import { Decimal } from '../../core/decimal.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
 import { scaledOfDecimal } from '../../core/metering/quantity.ts';
 import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
+import { rangeConditions } from '../events/customer-ranges.ts';
 import type { Counted, DayWanted } from './recount.ts';
 
 /** A stored row: `unique_count` of its set, and of the set united with `united`, in place of the values themselves. */
@@ -12,7 +13,7 @@ export type StoredRow = Omit<BucketRow, 'uniques'> & { readonly unique_count: nu
 export async function storedRows(
   clickhouse: ClickHouseClient,
   counted: Counted,
-  { day, external_customer_ids, part, expected = [] }: DayWanted & { expected?: readonly BucketRow[] },
+  { day, external_customer_ids, range, expected = [] }: DayWanted & { expected?: readonly BucketRow[] },
 ): Promise<StoredRow[]> {
   const conditions = [...KEY, 'toInt32(toDate32(bucket_start)) = {day:Int32}'];
   const params: Record<string, unknown> = { ...keyOf(counted), day };
@@ -20,10 +21,7 @@ export async function storedRows(
     conditions.push('external_customer_id in {customers:Array(String)}');
     params['customers'] = external_customer_ids;
   }
-  if (part) {
-    conditions.push('cityHash64(external_customer_id) % {parts:UInt32} = {part:UInt32}');
-    Object.assign(params, { parts: part.of, part: part.index });
-  }
+  if (range) conditions.push(...rangeConditions(range, params));
   const sets = expected.filter((row) => row.uniques.length > 0);
   if (sets.length > 0) params['sets'] = JSON.stringify(sets.map(setOf));
   const query = `
