@@ -1,9 +1,9 @@
 /**
- * The audit: recounts usage rows from the raw events and compares them with what is stored, meter by meter and UTC day by
- * day, so that memory does not grow with the data. What differs is looked at once more with the gate of the rows closed
+ * The audit: recounts usage rows from the raw events and compares them with what is stored, UTC day by day and some customers
+ * and meters at a time, so that memory does not grow with the data. What differs is looked at once more with the gate of the rows closed
  * (storage/bucket-gate.ts), so that a slice in progress is never a false alarm.
  */
-import { withDayRows } from '../core/metering/plan.ts';
+import { type BucketRow, withDayRows } from '../core/metering/plan.ts';
 import { type RowDifference, rowDifferences } from '../core/metering/row-differences.ts';
 import { US_PER_DAY } from '../core/metering/timestamp.ts';
 import type { Scope } from '../core/scope.ts';
@@ -17,7 +17,9 @@ import {
   countedNow,
   type DayWanted,
   daysWithEvents,
+  eventsKey,
   recountDay,
+  recountDayTogether,
   recountRanges,
 } from '../storage/usage/recount.ts';
 import { snapshotOf } from '../storage/usage/snapshot.ts';
@@ -44,8 +46,9 @@ export type AuditReport = {
 
 type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
 
-/** Events that are recounted at once; a longer day is taken in ranges of its customers. */
-const EVENTS_MAX = 200_000;
+/** What is recounted at once: each of these events may be a row of each of these meters. A longer day is taken in ranges. */
+const EVENTS_MAX = 100_000;
+const METERS_MAX = 5;
 const CUSTOMERS_MAX = 500;
 const READING_SECONDS_MAX = 30;
 
@@ -55,20 +58,44 @@ export async function auditUsage(
   found: (difference: Difference) => void,
 ): Promise<AuditReport> {
   const report = { meters: 0, days: 0, rows: 0, differences: 0 };
-  for (const { meter_id, ...scope } of await metersToAudit(stores.postgres, wantedMeters(wanted))) {
-    const counted = await countedAt(stores, scope, { meter_id, progress: await readProgress(stores.postgres) });
-    // While the past of a meter is still being counted nobody reads its rows.
-    if (!counted) continue;
-    report.meters++;
-    for (const day of await daysOf(stores, counted, wanted)) {
-      const looked = await auditDay(stores, counted, day);
-      report.days++;
+  for (const group of await groupsOf(stores, wanted)) {
+    report.meters += group.length;
+    for (const day of await daysOf(stores, group, wanted)) {
+      const looked = await auditDay(stores, group, day);
+      report.days += group.length;
       report.rows += looked.rows;
       report.differences += looked.differences.length;
       for (const difference of looked.differences) found(difference);
     }
   }
   return report;
+}
+
+/** Meters that are recounted from the same events, so that these are read once. */
+type Group = readonly [Audited, ...Audited[]];
+
+async function groupsOf(stores: AuditStores, { tenant_id, environment_id, meter_id }: AuditWanted): Promise<Group[]> {
+  const groups: Group[] = [];
+  const open = new Map<string, [Audited, ...Audited[]]>();
+  const progress = await readProgress(stores.postgres);
+  for (const { meter_id: id, ...scope } of await metersToAudit(stores.postgres, {
+    tenant_id,
+    environment_id,
+    meter_id,
+  })) {
+    const counted = await countedAt(stores, scope, { meter_id: id, progress });
+    // While the past of a meter is still being counted nobody reads its rows.
+    if (!counted) continue;
+    const key = eventsKey(counted);
+    const known = open.get(key);
+    if (known && known.length < METERS_MAX) known.push(counted);
+    else {
+      const group: [Audited] = [counted];
+      groups.push(group);
+      open.set(key, group);
+    }
+  }
+  return groups;
 }
 
 /** Some days of meters taken at random: `chance` answers numbers in [0, 1). */
@@ -82,9 +109,9 @@ export async function auditSample(
   for (let taken = 0; taken < size && meters.length > 0; taken++) {
     const { meter_id, ...scope } = meters[Math.floor(chance() * meters.length)]!;
     const counted = await countedAt(stores, scope, { meter_id, progress: await readProgress(stores.postgres) });
-    const days = counted ? await daysOf(stores, counted, {}) : [];
+    const days = counted ? await daysOf(stores, [counted], {}) : [];
     if (!counted || days.length === 0) continue;
-    const looked = await auditDay(stores, counted, days[Math.floor(chance() * days.length)]!);
+    const looked = await auditDay(stores, [counted], days[Math.floor(chance() * days.length)]!);
     report.meters++;
     report.days++;
     report.rows += looked.rows;
@@ -125,10 +152,6 @@ export async function isRepaired({ postgres }: AuditStores, ids: readonly string
   return true;
 }
 
-function wantedMeters({ tenant_id, environment_id, meter_id }: AuditWanted) {
-  return { tenant_id, environment_id, meter_id };
-}
-
 /** A meter as its rows should be: counted so, with day rows of the days before this one. */
 type Audited = Counted & { readonly days_before: number };
 
@@ -143,11 +166,9 @@ async function countedAt(
 }
 
 /** Days with events or with rows: a row that no event accounts for is a difference too. */
-async function daysOf(stores: AuditStores, counted: Counted, { start_us, end_us }: AuditWanted): Promise<number[]> {
-  const days = new Set([
-    ...(await daysWithEvents(stores, counted)),
-    ...(await daysWithRows(stores.clickhouse, counted)),
-  ]);
+async function daysOf(stores: AuditStores, group: Group, { start_us, end_us }: AuditWanted): Promise<number[]> {
+  const days = new Set(await daysWithEvents(stores, group[0]));
+  for (const counted of group) for (const day of await daysWithRows(stores.clickhouse, counted)) days.add(day);
   const first = start_us === undefined ? Number.NEGATIVE_INFINITY : Math.floor(start_us / US_PER_DAY);
   const end = end_us === undefined ? Number.POSITIVE_INFINITY : end_us / US_PER_DAY;
   return [...days].filter((day) => day >= first && day < end).sort((a, b) => a - b);
@@ -155,15 +176,19 @@ async function daysOf(stores: AuditStores, counted: Counted, { start_us, end_us 
 
 type Looked = { rows: number; differences: Difference[] };
 
-async function auditDay(stores: AuditStores, counted: Audited, day: number): Promise<Looked> {
+async function auditDay(stores: AuditStores, group: Group, day: number): Promise<Looked> {
   const result: Looked = { rows: 0, differences: [] };
-  for (const range of await recountRanges(stores, counted, { day, events_max: EVENTS_MAX })) {
-    const looked = await compare(stores, counted, { day, range });
-    result.rows += looked.rows;
-    const customers = [...new Set(looked.differences.map((difference) => difference.external_customer_id))];
-    for (let from = 0; from < customers.length; from += CUSTOMERS_MAX) {
-      const external_customer_ids = customers.slice(from, from + CUSTOMERS_MAX);
-      result.differences.push(...(await certainDifferences(stores, counted, { day, external_customer_ids })));
+  for (const range of await recountRanges(stores, group[0], { day, events_max: EVENTS_MAX })) {
+    const rows = await recountDayTogether(stores, group, { day, range });
+    for (const counted of group) {
+      const expected = rows.filter(({ meter_id }) => meter_id === counted.meter_id);
+      const looked = await compare(stores, counted, { day, range, expected });
+      result.rows += looked.rows;
+      const customers = [...new Set(looked.differences.map((difference) => difference.external_customer_id))];
+      for (let from = 0; from < customers.length; from += CUSTOMERS_MAX) {
+        const external_customer_ids = customers.slice(from, from + CUSTOMERS_MAX);
+        result.differences.push(...(await certainDifferences(stores, counted, { day, external_customer_ids })));
+      }
     }
   }
   return result;
@@ -175,12 +200,18 @@ async function certainDifferences(stores: AuditStores, counted: Audited, wanted:
   return withGateForReading(stores.postgres, { name, seconds_max: READING_SECONDS_MAX }, async (progress) => {
     const now = await countedAt(stores, counted, { meter_id: counted.meter_id, progress });
     if (now?.version !== counted.version) return [];
-    return (await compare(stores, now, wanted)).differences;
+    const expected = await recountDay(stores, now, wanted);
+    return (await compare(stores, now, { ...wanted, expected })).differences;
   });
 }
 
-async function compare(stores: AuditStores, counted: Audited, wanted: DayWanted): Promise<Looked> {
-  const expected = withDayRows(await recountDay(stores, counted, wanted), counted.days_before);
+/** `expected`: the base rows as they were recounted. */
+async function compare(
+  stores: AuditStores,
+  counted: Audited,
+  wanted: DayWanted & { readonly expected: readonly BucketRow[] },
+): Promise<Looked> {
+  const expected = withDayRows(wanted.expected, counted.days_before);
   const all = await storedRows(stores.clickhouse, counted, { ...wanted, expected });
   // Day rows of later days are what a try to make them has left: nobody reads them.
   const stored = all.filter(({ size }) => size !== 'DAY' || wanted.day < counted.days_before);

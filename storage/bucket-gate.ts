@@ -2,7 +2,8 @@
  * The gate before the pre-aggregated rows. A bucket row holds what several partitions contributed, so whoever takes rows
  * away to write them anew must know exactly what is in them: it closes the gate, waits until no slice is between the
  * beginning and the end of its bucket rows, and then every row holds what stands before the partitions' `next_offset`.
- * The gate is a column in the row of every partition, so that the row's lock orders who closes it and who goes through.
+ * The gate is a column in the row of every partition, so that the row's lock orders who closes it and who goes through;
+ * whoever changes more than one row takes `lockGate` first, or two of them could each wait for the other.
  *
  * A rebuild belongs to the partition that met its message in the log and is fenced by its epoch: after a crash the next
  * owner finds the gate closed in its own name and does the work again. A gate for reading only opens by itself.
@@ -98,11 +99,14 @@ export async function openGate(
 
 /** Gives the gate free again when nothing was written behind it: nobody is held up until the next try. */
 export async function giveGateBack(database: Database, held: GateKeeper): Promise<void> {
-  await database.raw(
-    `update slices set gate = null where gate = ?
-        and not exists (select 1 from slices where gate = ? and gate_until is not null)`,
-    [nameOf(held), nameOf(held)],
-  );
+  await database.transaction(async (transaction) => {
+    await lockGate(transaction);
+    await transaction.raw(
+      `update slices set gate = null where gate = ?
+          and not exists (select 1 from slices where gate = ? and gate_until is not null)`,
+      [nameOf(held), nameOf(held)],
+    );
+  });
 }
 
 /** The progress of all partitions at a moment at which none of them writes bucket rows, `own` aside. */
@@ -135,7 +139,10 @@ export async function withGateForReading<T>(
     if (rows[0].held === 0) throw unavailable('the gate of the usage rows (the reading took too long)');
     return value;
   } finally {
-    await database.raw(`update slices set gate = null, gate_until = null where gate = ?`, [mine]);
+    await database.transaction(async (transaction) => {
+      await lockGate(transaction);
+      await transaction.raw(`update slices set gate = null, gate_until = null where gate = ?`, [mine]);
+    });
   }
 }
 

@@ -25,6 +25,9 @@ const READ_BYTES_MAX = 64 * 1024 * 1024;
 /** Records behind the committed offset that stay for a look back; the archive is the raw events in ClickHouse. */
 const KEPT_RECORDS = 1_000;
 
+/** The rows of one owner, taken in the order in which appends take theirs: in another, each could wait for the other. */
+const OURS = `with ours as (select partition from log_partitions where owner = ? order by partition for update)`;
+
 export class EmbeddedConsumer {
   readonly #postgres: Knex;
   readonly #segments: SegmentFiles | null;
@@ -63,9 +66,10 @@ export class EmbeddedConsumer {
     this.wake();
     await this.#keeper;
     await Promise.all([...this.#held.values()].map((held) => held.loop));
-    await this.#postgres.raw(`update log_partitions set owner = null, lease_until = null where owner = ?`, [
-      this.#options.id,
-    ]);
+    await this.#postgres.raw(
+      `${OURS} update log_partitions p set owner = null, lease_until = null from ours where p.partition = ours.partition`,
+      [this.#options.id],
+    );
     await this.#postgres.raw(`delete from log_consumers where id = ?`, [this.#options.id]);
   }
 
@@ -92,7 +96,8 @@ export class EmbeddedConsumer {
     );
     await this.#postgres.raw(`delete from log_consumers where seen_until < now() - interval '1 minute'`);
     const renewed = await this.#postgres.raw(
-      `update log_partitions set lease_until = ${lease} where owner = ? and lease_until > now() returning partition`,
+      `${OURS} update log_partitions p set lease_until = ${lease} from ours
+        where p.partition = ours.partition and lease_until > now() returning p.partition`,
       [id],
     );
     const ours = new Set<number>(renewed.rows.map((row: { partition: number }) => row.partition));

@@ -79,7 +79,22 @@ export function recountDay(
   counted: Counted,
   wanted: DayWanted,
 ): Promise<BucketRow[]> {
-  return recounted(counted, rawEvents(clickhouse, rawWanted(counted, wanted)));
+  return recounted([counted], rawEvents(clickhouse, rawWanted(counted, wanted)));
+}
+
+/** The rows of several meters that count the same events (`eventsKey`), in one reading of them. */
+export function recountDayTogether(
+  { clickhouse }: Pick<Stores, 'clickhouse'>,
+  counted: readonly [Counted, ...Counted[]],
+  wanted: DayWanted,
+): Promise<BucketRow[]> {
+  return recounted(counted, rawEvents(clickhouse, rawWanted(counted[0], wanted)));
+}
+
+/** The same for meters that are counted from the same events, whatever they make of them. */
+export function eventsKey({ tenant_id, environment_id, meter, before }: Counted): string {
+  const offsets = [...before].map(([partition, offset]) => [partition, String(offset)]);
+  return JSON.stringify([tenant_id, environment_id, meter.event_name, offsets]);
 }
 
 /** The same, and tells which those events are, and why. */
@@ -89,21 +104,23 @@ export function recountDayTelling(
   wanted: DayWanted,
   unusable: (event: PlacedEvent, reason: string) => void,
 ): Promise<BucketRow[]> {
-  return recounted(counted, placedEvents(clickhouse, rawWanted(counted, wanted)), unusable);
+  return recounted([counted], placedEvents(clickhouse, rawWanted(counted, wanted)), unusable);
 }
 
 async function recounted<Event extends RawEvent>(
-  counted: Counted,
+  counted: readonly [Counted, ...Counted[]],
   events: AsyncIterable<Event>,
   unusable?: (event: Event, reason: string) => void,
 ): Promise<BucketRow[]> {
-  const { meter } = counted;
+  const [scope] = counted;
   const aggregator = new BucketAggregator();
   for await (const event of events) {
-    if (!matches(meter, event.properties)) continue;
-    const contribution = measure(meter, event);
-    if (contribution.unusable === undefined) aggregator.add(counted, meter, contribution);
-    else unusable?.(event, contribution.unusable);
+    for (const { meter } of counted) {
+      if (!matches(meter, event.properties)) continue;
+      const contribution = measure(meter, event);
+      if (contribution.unusable === undefined) aggregator.add(scope, meter, contribution);
+      else unusable?.(event, contribution.unusable);
+    }
   }
   return aggregator.drain();
 }

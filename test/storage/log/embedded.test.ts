@@ -8,6 +8,7 @@ import type { EventLog } from '../../../storage/log/log.ts';
 import { connectPostgres } from '../../../storage/postgres.ts';
 import { cutTo } from '../../support/cut.ts';
 import { freshDatabase } from '../../support/stores.ts';
+import { until } from '../../support/until.ts';
 import { entry, eventually, type LogUnderTest, logContract, Reader } from './contract.ts';
 
 describe('the embedded log', () => {
@@ -34,6 +35,35 @@ describe('the embedded log', () => {
     await dying.destroy();
     await way.close();
     await database.close();
+  });
+
+  it('takes the rows of its partitions in one order, so that a renewed lease and an append never wait for each other', async () => {
+    const database = await freshDatabase();
+    const { postgres } = database;
+    const options = { partition_count: 3, append_timeout_ms: 5_000, lease_ms: 600, linger_ms: 0 };
+    const log = await openEmbeddedLog(postgres, options);
+    const reader = new Reader();
+    const consumer = await log.consume(reader);
+    await reader.until(() => [0, 1, 2].every((partition) => reader.owns(partition)));
+    // From here on the last row comes first in the table.
+    for (const partition of [2, 1, 0])
+      await postgres.raw(`update log_partitions set next_offset = next_offset where partition = ?`, [partition]);
+    const waiting = async () => {
+      const { rows } = await postgres.raw(
+        `select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      return rows[0].n > 0;
+    };
+    const free = await postgres.transaction(async (transaction) => {
+      await transaction.raw(`select from log_partitions where partition = 1 for update`);
+      await until('a renewal waits for the second row', waiting);
+      const { rows } = await postgres.raw(`select partition from log_partitions for update skip locked`);
+      return rows;
+    });
+    await consumer.stop();
+    await log.close();
+    await database.close();
+    expect(free).to.deep.equal([{ partition: 2 }]);
   });
 });
 
