@@ -1,7 +1,8 @@
 /**
  * A quantity is a decimal number as text on the wire and Decimal(76, 24) in the store: "wide enough that a sum cannot
- * overflow silently" (decisions §5). A usable value is less than 10^24 in magnitude and has at most 24 decimal places;
- * anything else is refused with a reason and never rounded or defaulted to 0 (decisions §9).
+ * overflow silently" (decisions §5). A usable value is less than 10^24 in magnitude; what is finer than 24 decimal places is
+ * rounded half away from zero, as results of expressions are: a tenth of a nanounit of a double is a number, and what is a
+ * number is counted (decisions §9). Anything else is refused with a reason and never defaulted to 0.
  */
 import { Decimal } from '../decimal.ts';
 import {
@@ -21,15 +22,15 @@ export const QUANTITY_PLACES = 24;
 const QUANTITY_DIGITS = 24;
 const QUANTITY_LIMIT = 10n ** BigInt(QUANTITY_DIGITS + QUANTITY_PLACES);
 
-export type NotAQuantity = 'is not a number' | 'is too large' | 'has too many decimal places';
+export type NotAQuantity = 'is not a number' | 'is too large';
 
 /**
- * The quantity that a number text of JSON, or a numeric string, stands for. Numeric strings may have blanks around them,
+ * The quantity that a number text of JSON, or a numeric string, stands for, rounded to so many places. Numeric strings may have blanks around them,
  * a sign, and either side of the point empty; hexadecimal, Infinity, NaN and digit separators are not numbers.
  */
-export function parseQuantity(text: string): Exact | NotAQuantity {
+export function parseQuantity(text: string, places = QUANTITY_PLACES): Exact | NotAQuantity {
   const length = text.length;
-  if (length > 17) return parseAnyQuantity(text);
+  if (length > 17) return parseAnyQuantity(text, places);
   let at = 0;
   let point = -1;
   let digits = 0;
@@ -42,16 +43,16 @@ export function parseQuantity(text: string): Exact | NotAQuantity {
       mantissa = mantissa * 10 + digit;
       digits++;
     } else if (digit === -2 && point === -1) point = at;
-    else return parseAnyQuantity(text);
+    else return parseAnyQuantity(text, places);
   }
-  if (digits === 0 || digits > 15) return parseAnyQuantity(text);
+  if (digits === 0 || digits > 15) return parseAnyQuantity(text, places);
   return new Exact(negative ? 0 - mantissa : mantissa, point === -1 ? 0 : length - 1 - point, undefined);
 }
 
 const NUMBER_TEXT = /^([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?$/;
 
 /** The same for every text: long ones, exponents, blanks around. Sizes are judged before any big integer is made. */
-function parseAnyQuantity(text: string): Exact | NotAQuantity {
+function parseAnyQuantity(text: string, places: number): Exact | NotAQuantity {
   const parts = NUMBER_TEXT.exec(text.trim());
   if (parts === null) return 'is not a number';
   const [, sign, whole = '', fraction = '', exponent = '0'] = parts;
@@ -65,9 +66,20 @@ function parseAnyQuantity(text: string): Exact | NotAQuantity {
   const digits = last - first;
   const power = Number(exponent) - fraction.length + (written.length - last);
   if (digits + power > QUANTITY_DIGITS) return 'is too large';
-  if (power < -QUANTITY_PLACES) return 'has too many decimal places';
+  if (power < -places) {
+    const rounded = roundedDigits(written.slice(first, last), digits + power + places);
+    if (rounded >= 10n ** BigInt(QUANTITY_DIGITS + places)) return 'is too large';
+    return rounded === 0n ? EXACT_ZERO : exactOf(sign === '-' ? -rounded : rounded, places);
+  }
   const mantissa = BigInt(written.slice(first, last)) * (power > 0 ? bigPowerOfTen(power) : 1n);
   return exactOf(sign === '-' ? -mantissa : mantissa, power < 0 ? -power : 0);
+}
+
+/** The first digits as an integer, as many as are kept, rounded by the one that follows: half away from zero. */
+function roundedDigits(digits: string, kept: number): bigint {
+  if (kept < 0) return 0n;
+  const cut = kept === 0 ? 0n : BigInt(digits.slice(0, kept));
+  return digits.charCodeAt(kept) >= 53 ? cut + 1n : cut;
 }
 
 /** A computed number as a quantity: rounded half away from zero to 24 places, refused where it is too large. */

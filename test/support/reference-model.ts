@@ -154,12 +154,12 @@ function scalarText(value: unknown): string | undefined {
   return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined;
 }
 
-/** A number, or a text that is one: below 10^24 in magnitude, at most 24 places. */
+/** A number, or a text that is one, rounded to 24 places: below 10^24 in magnitude. */
 function quantity(value: unknown): Decimal | undefined {
   const text = typeof value === 'number' ? String(value) : value;
   if (typeof text !== 'string' || !/^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$/.test(text)) return undefined;
-  const number = new Decimal(text.trim());
-  return number.abs().lt('1e24') && number.decimalPlaces() <= 24 ? number : undefined;
+  const number = new Decimal(text.trim()).toDecimalPlaces(24, Decimal.ROUND_HALF_UP);
+  return number.abs().lt('1e24') ? number : undefined;
 }
 
 type Range = { from: bigint; to: bigint; question: ModelQuestion };

@@ -31,7 +31,7 @@ export class UnusableEvent extends Error {}
 const SIGNIFICANT_DIGITS = 60;
 /** Where doubles would overflow; and the finest decimal place that an intermediate result keeps. */
 const MAX_WHOLE_DIGITS = 309;
-const MAX_SCALE = 400;
+export const MAX_SCALE = 400;
 const MAX_EXACT_POWER_DIGITS = 600;
 
 export function add(a: Exact, b: Exact): Exact {
@@ -133,6 +133,20 @@ function bounded(mantissa: bigint, scale: number): Exact {
 
 function tooLarge(): UnusableEvent {
   return new UnusableEvent('the result of the expression is too large');
+}
+
+/** What is left of the 60 digits of a quotient after some steps: its last ones are not those of the true number. */
+const TRUSTED_DIGITS = 50;
+
+/**
+ * A number that quotients or roots went into, to the digits that can be trusted: a third of a number, times three, is that
+ * number again, before anything is decided by it.
+ */
+export function settled(value: Exact): Exact {
+  if (value.big === undefined || value.scale === 0) return value;
+  const spare = Math.min(digitCount(value.big) - TRUSTED_DIGITS, value.scale);
+  if (spare <= 0) return value;
+  return shortened(divideRounded(value.big, bigPowerOfTen(spare)), value.scale - spare);
 }
 
 export type RoundingDirection = 'floor' | 'ceil' | 'round';

@@ -19,7 +19,7 @@ type Expr = NonNullable<Parsed['expr']>;
 type Refuse = (why: string) => Error;
 
 type Compiled =
-  | { readonly type: 'number'; readonly run: Evaluate<Exact> }
+  | { readonly type: 'number'; readonly run: Evaluate<Exact>; readonly isApproximate: boolean }
   | { readonly type: 'boolean'; readonly run: Evaluate<boolean> }
   | { readonly type: 'text'; readonly run: Evaluate<string> };
 
@@ -159,7 +159,7 @@ class Compiler {
 
   private property(name: string): Compiled {
     if (this.input.textProperties.has(name)) return { type: 'text', run: (properties) => textOf(name, properties) };
-    return { type: 'number', run: (properties) => numberOf(name, properties) };
+    return { type: 'number', run: (properties) => numberOf(name, properties), isApproximate: false };
   }
 
   private call(name: string, args: readonly Expr[]): Compiled {
@@ -172,7 +172,7 @@ class Compiler {
     if (name === '_==_' || name === '_!=_') return this.equality(name === '_==_', args);
     const order = ORDERS.get(name);
     if (order !== undefined) return this.ordering(name, order, args);
-    return { type: 'number', run: this.numeric(name, args) };
+    return this.numeric(name, args);
   }
 
   private conditional(args: readonly Expr[]): Compiled {
@@ -181,7 +181,8 @@ class Compiler {
     const no = this.compile(args[2]!);
     if (yes.type !== no.type) throw this.input.refuse('has a ? : whose two results are not of the same type');
     const run = (properties: PropertySource) => (condition(properties) ? yes.run(properties) : no.run(properties));
-    return { type: yes.type, run } as Compiled;
+    const isApproximate = [yes, no].some((result) => result.type === 'number' && result.isApproximate);
+    return { type: yes.type, run, isApproximate } as Compiled;
   }
 
   /** As CEL has it: an operand that cannot be evaluated does not matter where the other one decides. */
@@ -206,8 +207,8 @@ class Compiler {
     const left = this.compile(args[0]!);
     const right = this.compile(args[1]!);
     if (left.type === 'number' && right.type === 'number') {
-      const a = left.run;
-      const b = right.run;
+      const a = decisive(left);
+      const b = decisive(right);
       return { type: 'boolean', run: (properties) => (compare(a(properties), b(properties)) === 0) === expected };
     }
     if (left.type !== right.type) throw this.input.refuse('compares values of different types');
@@ -217,12 +218,12 @@ class Compiler {
   }
 
   private ordering(name: string, order: (sign: number) => boolean, args: readonly Expr[]): Compiled {
-    const left = this.expectNumber(args[0]!, operatorText(name));
-    const right = this.expectNumber(args[1]!, operatorText(name));
+    const left = decisive(this.expectNumber(args[0]!, operatorText(name)));
+    const right = decisive(this.expectNumber(args[1]!, operatorText(name)));
     return { type: 'boolean', run: (properties) => order(compare(left(properties), right(properties))) };
   }
 
-  private numeric(name: string, args: readonly Expr[]): Evaluate<Exact> {
+  private numeric(name: string, args: readonly Expr[]): NumberCompiled {
     const binary = BINARY.get(name);
     const unary = UNARY.get(name);
     const count = binary !== undefined ? 2 : 1;
@@ -232,24 +233,33 @@ class Compiler {
     if (binary === undefined) return this.unary(name, unary as Unary, args[0]!);
     const left = this.expectNumber(args[0]!, operatorText(name));
     const right = this.expectNumber(args[1]!, operatorText(name));
-    return (properties) => binary(left(properties), right(properties));
+    const isApproximate = left.isApproximate || right.isApproximate || APPROXIMATE.has(name);
+    // Which of two is greater is a decision as well.
+    const [a, b] = name === 'max' || name === 'min' ? [decisive(left), decisive(right)] : [left.run, right.run];
+    return { type: 'number', run: (properties) => binary(a(properties), b(properties)), isApproximate };
   }
 
   /** floor, ceil and round of a quotient are taken of the exact quotient, not of one rounded to 60 digits. */
-  private unary(name: string, apply: Unary, arg: Expr): Evaluate<Exact> {
+  private unary(name: string, apply: Unary, arg: Expr): NumberCompiled {
     const kind = arg.exprKind;
     if (isRounding(name) && kind.case === 'callExpr' && kind.value.function === '_/_') {
       const dividend = this.expectNumber(kind.value.args[0]!, '/');
       const divisor = this.expectNumber(kind.value.args[1]!, '/');
-      return (properties) => arithmetic.divideToWhole(dividend(properties), divisor(properties), name);
+      if (!dividend.isApproximate && !divisor.isApproximate) {
+        const [a, b] = [dividend.run, divisor.run];
+        const run = (properties: PropertySource) => arithmetic.divideToWhole(a(properties), b(properties), name);
+        return { type: 'number', run, isApproximate: false };
+      }
     }
-    const operand = this.expectNumber(arg, operatorText(name));
-    return (properties) => apply(operand(properties));
+    const compiled = this.expectNumber(arg, operatorText(name));
+    const operand = isRounding(name) ? decisive(compiled) : compiled.run;
+    const isApproximate = !isRounding(name) && (compiled.isApproximate || APPROXIMATE.has(name));
+    return { type: 'number', run: (properties) => apply(operand(properties)), isApproximate };
   }
 
-  private expectNumber(node: Expr, user: string): Evaluate<Exact> {
+  private expectNumber(node: Expr, user: string): NumberCompiled {
     const compiled = this.compile(node);
-    if (compiled.type === 'number') return compiled.run;
+    if (compiled.type === 'number') return compiled;
     const name = identifierName(node);
     if (name !== undefined) throw this.input.refuse(`uses the property ${name} both as text and as a number`);
     throw this.input.refuse(`uses ${TYPE_NAMES[compiled.type]} where ${user} takes a number`);
@@ -260,6 +270,16 @@ class Compiler {
     if (compiled.type === 'boolean') return compiled.run;
     throw this.input.refuse(`uses ${TYPE_NAMES[compiled.type]} where ${user} takes a condition`);
   }
+}
+
+type NumberCompiled = Extract<Compiled, { type: 'number' }>;
+
+/** What may have more digits than are kept; a power is one where its exponent is no whole number, which only the event tells. */
+const APPROXIMATE = new Set(['_/_', 'pow', 'sqrt', 'log']);
+
+/** A number by which something is decided: only with digits that can be trusted. */
+function decisive({ run, isApproximate }: NumberCompiled): Evaluate<Exact> {
+  return isApproximate ? (properties) => arithmetic.settled(run(properties)) : run;
 }
 
 type Unary = (value: Exact) => Exact;
@@ -304,14 +324,15 @@ function operatorText(name: string): string {
 }
 
 function always(value: Exact): Compiled {
-  return { type: 'number', run: () => value };
+  return { type: 'number', run: () => value, isApproximate: false };
 }
 
 function numberOf(name: string, properties: PropertySource): Exact {
   const property = properties.get(name);
   if (property === undefined) return EXACT_ZERO;
   if (property.kind !== 'number' && property.kind !== 'string') throw notA('number', name, property);
-  const value = parseQuantity(property.text);
+  // What is calculated with is exact; it is the result that is rounded.
+  const value = parseQuantity(property.text, arithmetic.MAX_SCALE);
   if (typeof value === 'string') throw new UnusableEvent(`property "${name}" ${value}`);
   return value;
 }

@@ -37,6 +37,26 @@ describe('expression: a quantity computed from the properties of an event', () =
     ['abs(a)', '{"a":-1.5}', '1.5'],
     ['double(a) / 3', '{"a":1}', '0.333333333333333333333333'],
     ['a / 3 * 3', '{"a":1}', '1'],
+    ['ceil(a / 3 * 3)', '{"a":2}', '2'],
+    ['ceil(a / 3 * 300)', '{"a":2}', '200'],
+    ['floor(a / b * b)', '{"a":1,"b":3}', '1'],
+    ['round(a / 3 * 1.5)', '{"a":1}', '1'],
+    ['ceil((a / 3 * 3) / b)', '{"a":2,"b":1}', '2'],
+    ['a / 3 * 3 > 2 ? 100 : 0', '{"a":2}', '0'],
+    ['a / 3 * 3 >= 2 ? 100 : 0', '{"a":2}', '100'],
+    ['a / 3 * 3 == 2 ? 100 : 0', '{"a":2}', '100'],
+    ['(a > 0 ? a / 3 : 0) * 3 != 2 ? 100 : 0', '{"a":2}', '0'],
+    ['ceil(max(a / 3 * 3, 2))', '{"a":2}', '2'],
+    ['ceil(sqrt(a) * sqrt(a))', '{"a":2}', '2'],
+    ['ceil(-(a / 3) * 3 + 0.5)', '{"a":2}', '-1'],
+    ['ceil(a * 1e-30 / 3)', '{"a":1}', '1'],
+    [
+      'ceil(a * b * c)',
+      '{"a":1.000000000000000000000001,"b":1.000000000000000000000001,"c":1.000000000000000000000001}',
+      '2',
+    ],
+    ['v * 1e30', '{"v":2.5e-29}', '25'],
+    ['v * 1', '{"v":1.2345678901234567e-9}', '0.000000001234567890123457'],
     ['a / 1000', '{"a":1}', '0.001'],
     ['2 * a / 0.3', '{"a":0.15}', '1'],
     ['floor(min(a, 6) * 1.5)', '{"a":5.7}', '8'],
@@ -196,6 +216,9 @@ describe('expression: a quantity computed from the properties of an event', () =
           const quotient = new Wide(a).div(b);
           expect(evaluated('a / b', sent)).to.equal(plain(quotient));
           expect(evaluated('floor(a / b)', sent)).to.equal(plain(quotient.floor()));
+          expect(evaluated('floor(a / b * b)', sent)).to.equal(plain(new Wide(a).floor()));
+          expect(evaluated('ceil(a / b * c)', sent)).to.equal(plain(new Wide(a).times(c).div(b).ceil()));
+          expect(evaluated('a / b * c == a * c / b ? 1 : 0', sent)).to.equal('1');
           expect(evaluated('ceil(a / b)', sent)).to.equal(plain(quotient.ceil()));
           expect(evaluated('round(a / b)', sent)).to.equal(plain(quotient.round()));
         }

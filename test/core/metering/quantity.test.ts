@@ -81,15 +81,42 @@ describe('quantity: a number text becomes an exact quantity or is refused', () =
   ]) {
     it(`${text.slice(0, 30)} is too large`, () => expect(parseQuantity(text)).to.equal('is too large'));
   }
-  for (const text of [
-    '1e-25',
-    '0.0000000000000000000000001',
-    '1e-999999999999999999999',
-    '1.0000000000000000000000001',
-  ]) {
-    it(`${text} has too many decimal places`, () =>
-      expect(parseQuantity(text)).to.equal('has too many decimal places'));
+  const rounded: [string, string][] = [
+    ['1e-25', '0'],
+    ['4.999e-25', '0'],
+    ['5e-25', '0.000000000000000000000001'],
+    ['-5e-25', '-0.000000000000000000000001'],
+    ['0.0000000000000000000000001', '0'],
+    ['1e-999999999999999999999', '0'],
+    ['1.0000000000000000000000001', '1'],
+    ['1.2345678901234567e-9', '0.000000001234567890123457'],
+    ['0.3333333333333333333333333333', '0.333333333333333333333333'],
+    ['-0.6666666666666666666666666667', '-0.666666666666666666666667'],
+    ['0.9999999999999999999999995', '1'],
+    [`0.${'1'.repeat(5000)}`, `0.${'1'.repeat(24)}`],
+  ];
+  for (const [text, value] of rounded) {
+    it(`${text.slice(0, 40)} is ${value}, rounded half away from zero`, () =>
+      expect(exactText(exact(text))).to.equal(value));
   }
+  it('what rounding makes too large is too large', () =>
+    expect(parseQuantity('999999999999999999999999.9999999999999999999999995')).to.equal('is too large'));
+
+  it('every finer number is what decimal.js rounds it to', () => {
+    fc.assert(
+      fc.property(
+        fc.bigInt({ min: -(10n ** 60n), max: 10n ** 60n }),
+        fc.integer({ min: 37, max: 90 }),
+        (digits, places) => {
+          const text = `${digits}e-${places}`;
+          expect(exactText(exact(text))).to.equal(
+            new Wide(text).toDecimalPlaces(24, Wide.ROUND_HALF_UP).plus(0).toFixed(),
+          );
+        },
+      ),
+      { numRuns: 1000 },
+    );
+  });
 
   it('every usable number is the number that decimal.js reads', () => {
     fc.assert(
