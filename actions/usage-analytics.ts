@@ -16,7 +16,14 @@ import { CustomerModel } from '../storage/models/customer.ts';
 import { FeatureModel } from '../storage/models/feature.ts';
 import { MeterModel } from '../storage/models/meter.ts';
 import type { Stores } from '../storage/stores.ts';
-import { askUsage, freshness, type UsageOfKey, type UsageReport, type WindowAnswer } from '../storage/usage/usage.ts';
+import {
+  askUsage,
+  freshness,
+  type UsageAsked,
+  type UsageOfKey,
+  type UsageReport,
+  type WindowAnswer,
+} from '../storage/usage/usage.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
 import { instant } from './billable-items.ts';
 
@@ -115,6 +122,9 @@ type Subject = {
   readonly item: AnalyticsItem | null;
   readonly meter: MeterModel;
   readonly external_customer_id: string;
+  /** What is counted since then, as an invoice does: of a meter that never resets since the subscription began. */
+  readonly since_us: number;
+  /** Where its windows begin. */
   readonly start_us: number;
   readonly end_us: number;
   readonly timezone: string;
@@ -124,7 +134,9 @@ type Subject = {
 function subjectOf(item: AnalyticsItem): Subject {
   const { meter, external_customer_id, start_us, end_us, subscription } = item;
   const anchor_ms = instant(subscription.billing_anchor);
-  return { item, meter, external_customer_id, start_us, end_us, timezone: subscription.timezone, anchor_ms };
+  const begun_us = instant(subscription.start_date) * 1000;
+  const since_us = meter.reset_usage === 'NEVER' ? Math.min(begun_us, start_us) : start_us;
+  return { item, meter, external_customer_id, since_us, start_us, end_us, timezone: subscription.timezone, anchor_ms };
 }
 
 type Unbilled = {
@@ -160,6 +172,7 @@ async function unbilled(
         item: null,
         meter,
         external_customer_id: external_id,
+        since_us: start_us,
         start_us,
         end_us,
         timezone,
@@ -184,6 +197,7 @@ async function measureAll(
   for (const subject of subjects) {
     const key = JSON.stringify([
       subject.meter.id,
+      subject.since_us,
       subject.start_us,
       subject.end_us,
       subject.timezone,
@@ -205,15 +219,14 @@ async function measureTogether(
   scope: Scope,
   { asked, same }: { asked: AnalyticsAsked; same: readonly Subject[] },
 ): Promise<Measured[]> {
-  const { meter, start_us, end_us, timezone, anchor_ms } = same[0]!;
+  const { meter, since_us, start_us, end_us, timezone, anchor_ms } = same[0]!;
   const { group_by, sources, property_filters } = asked;
   const filtered = sources !== null || property_filters !== null;
-  const report = await askUsage(stores, scope, {
+  const window_size = pointSize(asked.window_size, meter.aggregation.bucket_size) ?? undefined;
+  const question: Omit<UsageAsked, 'start_us'> = {
     meter,
     external_customer_ids: [...new Set(same.map((subject) => subject.external_customer_id))],
-    start_us,
     end_us,
-    window_size: pointSize(asked.window_size, meter.aggregation.bucket_size) ?? undefined,
     timezone,
     billing_anchor_ms: asked.billing_anchor_ms ?? anchor_ms ?? undefined,
     by_customer: true,
@@ -224,9 +237,18 @@ async function measureTogether(
       ? (event) => JSON.stringify([event.external_customer_id, ...groupValues(group_by, event)])
       : undefined,
     now_ms: asked.now.getTime(),
+  };
+  const isOne = since_us === start_us || window_size === undefined;
+  const report = await askUsage(stores, scope, {
+    ...question,
+    start_us: since_us,
+    window_size: isOne ? window_size : undefined,
   });
+  const windowed = isOne ? report : await askUsage(stores, scope, { ...question, start_us, window_size });
+  const windows = new Map(windowed.usage.map((of) => [of.key, of.windows]));
   const byCustomer = new Map<string, { group: Group; of: UsageOfKey }[]>();
-  for (const of of report.usage) {
+  for (const counted of report.usage) {
+    const of = { ...counted, windows: windows.get(counted.key) ?? [] };
     const [customer = '', ...values] = divides(group_by) ? (JSON.parse(of.key) as string[]) : [of.key];
     const group = divides(group_by) ? groupOf(group_by, values) : NO_GROUP;
     const known = byCustomer.get(customer);

@@ -18,7 +18,7 @@ import { anyTimezone, checkedRange, requiredInstantUs } from './asked.ts';
 const ExportQuery = z.object({
   start_time: requiredInstantUs,
   end_time: requiredInstantUs,
-  meter_ids: textList.optional().meta({ description: 'All published meters when absent.' }),
+  meter_ids: textList.optional().meta({ description: 'All published meters when absent or empty.' }),
   metadata_columns: textList
     .optional()
     .meta({ description: 'Keys of the customers’ metadata, each a column of its own.', example: 'region,tier' }),
@@ -39,7 +39,9 @@ export const exportRoutes: Route[] = [
     success: 200,
     async handle({ query }, context) {
       const range = checkedRange({ start_us: query.start_time, end_us: query.end_time });
-      const { meter_ids = null, timezone } = query;
+      const { timezone } = query;
+      // An empty list is no list, as in the other questions: a file without a line would look like no usage.
+      const meter_ids = query.meter_ids?.length ? query.meter_ids : null;
       const as_of = await freshness(context.services, context.now.getTime());
       const records = exportUsage(context.services, context.scope, { ...range, meter_ids, timezone, now: context.now });
       context.response.set('X-As-Of', as_of);

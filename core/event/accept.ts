@@ -9,6 +9,7 @@ import { parseTimestamp } from '../metering/timestamp.ts';
 export const EVENTS_PER_REQUEST_MAX = 1000;
 export const TEXT_MAX = 1024;
 const HALF_CHARACTER = /\p{Surrogate}/u;
+const NUL = '\0';
 
 /** Why this event cannot be accepted, as `field: reason`; undefined when it can. */
 export function faultOfEvent(event: unknown): { field: string; why: string } | undefined {
@@ -38,6 +39,8 @@ function faultOfText(field: string, value: unknown): { field: string; why: strin
   if (typeof value !== 'string') return { field, why: 'must be a string' };
   // Half of a character pair cannot be stored as it is, and two such ids would become one.
   if (HALF_CHARACTER.test(value)) return { field, why: 'must be well-formed Unicode' };
+  // No question could name it: Postgres has no text with a NUL.
+  if (value.includes(NUL)) return { field, why: 'must not hold a NUL' };
   return value.length > TEXT_MAX ? { field, why: `must not be longer than ${TEXT_MAX} characters` } : undefined;
 }
 

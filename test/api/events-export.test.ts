@@ -61,6 +61,10 @@ describe('events: the usage export', () => {
       expect(lines(text)).to.have.length(4);
     });
 
+    it('all meters when the list of them is empty', async () => {
+      expect((await get(`${MARCH}&meter_ids=`)).text).to.equal((await get(MARCH)).text);
+    });
+
     it('the head alone where there is nothing', async () => {
       const { text } = await get('start_time=2020-01-01T00:00:00Z&end_time=2020-02-01T00:00:00Z');
       expect(lines(text)).to.deep.equal([`external_customer_id,customer_name,${HEAD}`]);

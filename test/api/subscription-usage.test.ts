@@ -49,6 +49,21 @@ describe('POST /subscriptions/usage', () => {
     expect(byMeter(await used())).to.deep.equal({ calls: ['0', '0'], seats: ['3', '6'] });
   });
 
+  it('analytics of the period say the same, with points of what was used in it alone', async () => {
+    await world.on('2026-02-03', () => world.use('acme', 'seats', 2));
+    expect(byMeter(await used()).seats).to.deep.equal(['5', '10']);
+    const answer = await world.post('/events/analytics', {
+      external_customer_id: 'acme',
+      start_time: '2026-02-01T00:00:00Z',
+      end_time: '2026-03-01T00:00:00Z',
+      window_size: 'MONTH',
+    });
+    const shown = answer.items
+      .filter((item: Answer) => item.meter_id === world.id('meter seats'))
+      .map((item: Answer) => [item.total_usage, item.total_cost, item.points.map((point: Answer) => point.usage)]);
+    expect(shown).to.deep.equal([['5', '10', ['2']]]);
+  });
+
   it('of a range, and of the whole life', async () => {
     await world.on('2026-02-05', () => world.use('acme', 'calls', 10));
     const january = { start_time: '2026-01-01T00:00:00Z', end_time: '2026-02-01T00:00:00Z' };

@@ -125,6 +125,8 @@ describe('the quick look at a bulk body', () => {
         `{${GOOD},"event_id":"a","event_id":"b"}`,
         `{${GOOD},"event_id":"a","\\u0065vent_id":"b"}`,
         `{${GOOD},"event_id":"\\ud800"}`,
+        `{${GOOD},"event_id":"a\\u0000"}`,
+        `{${GOOD},"source":"\\u0000"}`,
         `{${GOOD},"event_id":7}`,
         `{${GOOD},"event_id":"${'x'.repeat(1025)}"}`,
         `{${GOOD},"source":{}}`,
