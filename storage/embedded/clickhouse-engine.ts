@@ -95,11 +95,17 @@ function endOnAbort(keeper: Session, { id, signal }: Surroundings): () => void {
   };
 }
 
+/**
+ * A mutation makes one part anew after the other, and between two of them the engine sleeps for up to a second unless it is
+ * told otherwise: a correction of a month of ten parts took ten seconds, and takes half of one.
+ */
 function serverConfig(memory_bytes: number): string {
   return `<clickhouse>
   <max_server_memory_usage>${memory_bytes}</max_server_memory_usage>
   <mark_cache_size>134217728</mark_cache_size>
   <background_schedule_pool_size>16</background_schedule_pool_size>
+  <background_processing_pool_thread_sleep_seconds_if_nothing_to_do>0.005</background_processing_pool_thread_sleep_seconds_if_nothing_to_do>
+  <background_processing_pool_task_sleep_seconds_when_no_work_random_part>0.002</background_processing_pool_task_sleep_seconds_when_no_work_random_part>
   <merge_tree>
     <fsync_after_insert>1</fsync_after_insert>
     <fsync_part_directory>1</fsync_part_directory>

@@ -46,13 +46,15 @@ export async function consumptionLag({ log, postgres }: Stores): Promise<number>
   return (await log.lag()).reduce((sum, partition) => sum + partition.unprocessed_records, 0);
 }
 
-/** Meters of this environment whose past is still being counted, and corrections on their way to the log. */
+/** Meters of this environment whose past is still being counted, and corrections and rebuilds that have no effect yet. */
 export async function postProcessingLag({ postgres }: Stores, scope: Scope): Promise<number> {
   const { rows } = await postgres.raw(
     `select (select count(*) from meter_versions
               where tenant_id = :tenant_id and environment_id = :environment_id and state in ('announced', 'backfilling'))
-          + (select count(*) from log_outbox
-              where tenant_id = :tenant_id and environment_id = :environment_id and body->>'type' <> 'meter') as behind`,
+          + (select count(*) from event_corrections
+              where tenant_id = :tenant_id and environment_id = :environment_id and applied_at is null)
+          + (select count(*) from bucket_rebuilds
+              where tenant_id = :tenant_id and environment_id = :environment_id and done_at is null) as behind`,
     { ...scope },
   );
   return Number(rows[0].behind);

@@ -2,6 +2,7 @@
 import { Decimal } from '../../core/decimal.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
 import { scaledOfDecimal } from '../../core/metering/quantity.ts';
+import { US_PER_DAY } from '../../core/metering/timestamp.ts';
 import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
 import { rangeConditions } from '../events/customer-ranges.ts';
 import type { Counted, DayWanted } from './recount.ts';
@@ -63,7 +64,10 @@ export type RowsToDelete = {
   readonly external_customer_ids?: readonly string[] | undefined;
 };
 
-/** One mutation for all; resolves when it is through. Rows that are inserted after it began are never touched. */
+/**
+ * One mutation for each month that they are of, because a mutation makes every part of what it looks at anew; resolves when
+ * all are through. Rows that are inserted after one began are never touched by it.
+ */
 export async function deleteRows(
   clickhouse: ClickHouseClient,
   rows: readonly RowsToDelete[],
@@ -71,11 +75,14 @@ export async function deleteRows(
 ): Promise<void> {
   if (rows.length === 0) return;
   try {
-    await clickhouse.command({
-      query: `delete from usage_buckets where ${deletedCondition} and toUnixTimestamp(now()) < ${deadline_s}`,
-      query_params: deletedParams(rows),
-      clickhouse_settings: { lightweight_deletes_sync: '2', mutations_sync: '2' },
-    });
+    for (const month of new Set(rows.map(({ day }) => monthOf(day)))) {
+      const some = rows.filter(({ day }) => monthOf(day) === month);
+      await clickhouse.command({
+        query: `delete from usage_buckets in partition ${month} where ${deletedCondition} and toUnixTimestamp(now()) < ${deadline_s}`,
+        query_params: deletedParams(some),
+        clickhouse_settings: { lightweight_deletes_sync: '2', mutations_sync: '2' },
+      });
+    }
   } catch (error) {
     throw clickhouseFailure('delete of usage rows', error);
   }
@@ -94,6 +101,12 @@ export async function countRows(clickhouse: ClickHouseClient, rows: readonly Row
   } catch (error) {
     throw clickhouseFailure('count of usage rows', error);
   }
+}
+
+/** The partition of the table: toYYYYMM. */
+function monthOf(day: number): number {
+  const date = new Date((day * US_PER_DAY) / 1000);
+  return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;
 }
 
 const deletedCondition = `
