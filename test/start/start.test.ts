@@ -77,6 +77,17 @@ describe('npm start', function () {
       });
     }
 
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+      it(`drains when npm gets the ${signal}, and npm ends with it`, async () => {
+        service = await startServiceProcess(settings, { api_key: service.api_key, npm: true });
+        const processes = service.processes();
+        expectStores(processes);
+        expect(await service.stop(signal)).to.deep.equal({ code: 0, signal: null });
+        expect(await stillAlive(processes, 0)).to.deep.equal([]);
+        expect(service.stdout()).to.contain(`${signal}, draining`);
+      });
+    }
+
     it('is ready again soon, with the data as they were and the key that was shown once', async () => {
       service = await again(service, settings);
       console.log(`      second start: ready in ${service.ready_ms} ms`);
