@@ -14,7 +14,7 @@ import { bootstrap } from './storage/bootstrap.ts';
 import { connectClickHouse } from './storage/clickhouse.ts';
 import { startEmbedded } from './storage/embedded/stack.ts';
 import { openLog } from './storage/log/open-log.ts';
-import { connectPostgres } from './storage/postgres.ts';
+import { connectPostgres, PROCESS_POOL } from './storage/postgres.ts';
 import { openDoor } from './storage/process-door.ts';
 
 export type RunningService = {
@@ -76,7 +76,7 @@ async function startParts(
     ...(onDeath ? { onDeath } : {}),
   });
   stops.push(() => embedded.stop());
-  const postgres = connectPostgres(embedded.postgres_url, { pool_max: 30 });
+  const postgres = connectPostgres(embedded.postgres_url, PROCESS_POOL);
   const clickhouse = connectClickHouse(embedded.clickhouse_url);
   stops.push(async () => Promise.all([postgres.destroy(), clickhouse.close()]));
   await migrate({ postgres, clickhouse }, { cluster: config.CLICKHOUSE_CLUSTER });
