@@ -34,6 +34,8 @@ export type ServiceOptions = {
   logger?: Logger;
   /** A part that cannot be done without has ended by itself. */
   onDeath?: (part: string, detail: string) => void;
+  /** Breaks the start off: what was started is stopped. */
+  interruption?: AbortSignal;
 };
 
 /** What was started, to be stopped in the opposite order, also when a later part does not start. */
@@ -53,11 +55,15 @@ export async function startService(config: Config, options: ServiceOptions = {})
     if (failures.length > 0) throw failures[0];
   };
   try {
-    return await startParts(config, options, { stops, stop });
+    return await Promise.race([startParts(config, options, { stops, stop }), interrupted(options.interruption)]);
   } catch (error) {
     await stop().catch(() => undefined); // Why it did not start says more than why it did not stop.
     throw error;
   }
+}
+
+function interrupted(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason), { once: true }));
 }
 
 async function startParts(

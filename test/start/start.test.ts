@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import {
   type Process,
+  processesBelow,
   ROOT,
   runScript,
   type ServiceProcess,
@@ -15,6 +16,7 @@ import {
   stillAlive,
   temporaryDirectory,
 } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 const NOBODY = { uid: 65534, gid: 65534 };
 const MARCH = { start_time: '2026-03-01T00:00:00Z', end_time: '2026-04-01T00:00:00Z' };
@@ -165,6 +167,18 @@ describe('npm start', function () {
       expect(await refused({ DATA_DIR: join(file, 'data') })).to.match(
         /^farthing: The data directory .* is not writable/,
       );
+    });
+
+    it('a log that is not there: a signal ends the start', async () => {
+      const command = runScript('start', [], { DATA_DIR: join(directory.path, 'waits'), KAFKA_BROKERS: '127.0.0.1:1' });
+      await until('its stores run', async () => processesBelow(command.pid).length >= 2);
+      const processes = processesBelow(command.pid);
+      await new Promise((resolve) => setTimeout(resolve, 4_000));
+      const began = performance.now();
+      command.child.kill('SIGTERM');
+      expect(await command.ended, command.stderr()).to.deep.equal({ code: 0, signal: null });
+      expect(performance.now() - began).to.be.below(25_000);
+      expect(await stillAlive(processes)).to.deep.equal([]);
     });
 
     for (const [name, value] of [

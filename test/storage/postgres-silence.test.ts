@@ -88,9 +88,11 @@ describe('a Postgres that hangs', function () {
   it('gives a statement that waits for a lock the time that it needs', async () => {
     const holder = await api.services.postgres.transaction();
     await holder.raw('select pg_advisory_xact_lock(77)');
-    const released = new Promise((resolve) => setTimeout(resolve, SILENT_WITHIN_MS + 5_000)).then(() => holder.commit());
-    const { rows } = await pool.transaction(async (transaction) =>
-      transaction.raw('select pg_advisory_xact_lock(77), 1 as one'),
+    const released = new Promise((resolve) => setTimeout(resolve, SILENT_WITHIN_MS + 5_000)).then(() =>
+      holder.commit(),
+    );
+    const rows = await pool.transaction(
+      async (transaction) => (await transaction.raw('select pg_advisory_xact_lock(77), 1 as one')).rows,
     );
     expect(rows[0].one).to.equal(1);
     await released;
