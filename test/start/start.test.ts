@@ -169,6 +169,15 @@ describe('npm start', function () {
       );
     });
 
+    for (const HOST of ['192.0.2.1', 'nosuchhost.invalid']) {
+      const said = `configuration: HOST: ${HOST} is no address of this machine`;
+      it(`HOST=${HOST}`, async () => {
+        expect(await refused({ DATA_DIR: join(directory.path, 'never'), HOST })).to.equal(`farthing: ${said}`);
+        const stores = { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none', CLICKHOUSE_URL: 'http://127.0.0.1:1' };
+        expect(await refused({ ...stores, HOST }, 'api')).to.equal(`farthing api: ${said}`);
+      });
+    }
+
     it('a log that is not there: a signal ends the start', async () => {
       const command = runScript('start', [], { DATA_DIR: join(directory.path, 'waits'), KAFKA_BROKERS: '127.0.0.1:1' });
       await until('its stores run', async () => processesBelow(command.pid).length >= 2);
@@ -221,8 +230,8 @@ async function again(service: ServiceProcess, settings: { DATA_DIR: string }): P
 }
 
 /** The one line that is printed before the exit with code 1. */
-async function refused(settings: Record<string, string>): Promise<string> {
-  const command = runScript('start', [], settings);
+async function refused(settings: Record<string, string>, script = 'start'): Promise<string> {
+  const command = runScript(script, [], settings);
   expect(await command.ended).to.deep.equal({ code: 1, signal: null });
   expect(command.stdout()).to.equal('');
   return oneLine(command.stderr());
