@@ -13,6 +13,7 @@ import { migrate } from './sql/migrate.ts';
 import { bootstrap } from './storage/bootstrap.ts';
 import { connectClickHouse } from './storage/clickhouse.ts';
 import { startEmbedded } from './storage/embedded/stack.ts';
+import { measureLog } from './storage/log/log-metrics.ts';
 import { openLog } from './storage/log/open-log.ts';
 import { connectPostgres, PROCESS_POOL } from './storage/postgres.ts';
 import { openDoor } from './storage/process-door.ts';
@@ -89,6 +90,7 @@ async function startParts(
   const { api_key } = await bootstrap(postgres, { api_key: config.BOOTSTRAP_API_KEY, now: clock() });
   const log = await openLog(config, { postgres, logger });
   stops.push(() => log.close());
+  measureLog(log, clock);
   const services: Services = { postgres, clickhouse, log, config, logger, clock };
   const owner = `${hostname()}:${process.pid}`;
   const pipeline = await startPipeline(services, {

@@ -60,6 +60,16 @@ describe('npm start', function () {
       expect(await usage(service, meter_id)).to.deep.equal({ value: '1800', event_count: 1200 });
     });
 
+    it('tells Prometheus of the log, as several processes do', async () => {
+      const text = await (await fetch(`${service.url}/metrics`)).text();
+      for (const line of [
+        'farthing_log_up 1',
+        'farthing_log_unprocessed_records{partition="0"} 0',
+        'farthing_log_oldest_unprocessed_seconds{partition="0"} 0',
+      ])
+        expect(text.split('\n')).to.include(line);
+    });
+
     for (const signal of ['SIGINT', 'SIGTERM'] as const) {
       it(`drains on ${signal}, exits with 0 and leaves no process behind`, async () => {
         if (service.child.exitCode !== null) service = await again(service, settings);
