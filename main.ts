@@ -14,7 +14,9 @@ async function main(): Promise<void> {
     if (failure !== undefined && code === 0) console.error(`farthing: not everything could be stopped: ${failure}`);
     process.exit(failure === undefined ? code : 1);
   };
+  const interruption = new AbortController();
   const starting = startService(config, {
+    interruption: interruption.signal,
     onDeath: (part, detail) => {
       if (ending) return;
       console.error(`farthing: ${part} ended unexpectedly (${detail}); stopping, the next start recovers`);
@@ -25,14 +27,31 @@ async function main(): Promise<void> {
     process.on(signal, () => {
       if (ending) return;
       console.log(`farthing: ${signal}, draining …`);
+      setTimeout(() => interruption.abort(), START_AFTER_SIGNAL_MS).unref();
+      setTimeout(giveUp, STOP_WITHIN_MS).unref();
       void starting.then(
         () => end(0),
-        () => end(1),
+        () => end(interruption.signal.aborted ? 0 : 1),
       );
     });
   }
-  running = await starting;
+  try {
+    running = await starting;
+  } catch (error) {
+    if (interruption.signal.aborted) return; // The signal ends us.
+    throw error;
+  }
   console.log(welcome(running));
+}
+
+/** A start is let come to its end, which is orderly, but some of what it waits for may never come. */
+const START_AFTER_SIGNAL_MS = 5_000;
+/** As for a process of several (storage/process.ts). */
+const STOP_WITHIN_MS = 25_000;
+
+function giveUp(): never {
+  console.error(`farthing: not everything could be stopped within ${STOP_WITHIN_MS / 1000} s`);
+  process.exit(1);
 }
 
 /** Without one of the stores not everything can end in order. What is left running notices our end and follows. */

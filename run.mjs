@@ -1,6 +1,7 @@
 // The launcher behind `npm start`, `npm test` and the other scripts: each of them may be the first command in a fresh
 // clone. It checks Node and the platform, installs the locked dependencies when they are missing or other than the lock
 // file says, and runs the target in this process, so that Ctrl-C and exit codes are the target's own.
+// The scripts say `exec node`: a signal to npm goes to the shell between, which would die of it and leave Node behind.
 // Plain JavaScript without dependencies, in a syntax that an old Node can read far enough to be told that it is too old.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -88,8 +89,8 @@ async function mocha(args) {
 // Starts main.ts again whenever one of its files changes.
 function dev(args) {
   const child = spawn(process.execPath, ['--watch', '--import', 'tsx', 'main.ts', ...args], { stdio: 'inherit' });
-  process.on('SIGINT', () => {}); // The terminal tells the child as well, and its end is ours.
-  process.on('SIGTERM', () => child.kill('SIGTERM'));
+  // A terminal tells the child as well, a supervisor does not; the second telling changes nothing. Its end is ours.
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
   child.on('exit', (code) => process.exit(code === null ? 1 : code));
 }
 

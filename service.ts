@@ -13,8 +13,9 @@ import { migrate } from './sql/migrate.ts';
 import { bootstrap } from './storage/bootstrap.ts';
 import { connectClickHouse } from './storage/clickhouse.ts';
 import { startEmbedded } from './storage/embedded/stack.ts';
+import { measureLog } from './storage/log/log-metrics.ts';
 import { openLog } from './storage/log/open-log.ts';
-import { connectPostgres } from './storage/postgres.ts';
+import { connectPostgres, PROCESS_POOL } from './storage/postgres.ts';
 import { openDoor } from './storage/process-door.ts';
 
 export type RunningService = {
@@ -34,6 +35,8 @@ export type ServiceOptions = {
   logger?: Logger;
   /** A part that cannot be done without has ended by itself. */
   onDeath?: (part: string, detail: string) => void;
+  /** Breaks the start off: what was started is stopped. */
+  interruption?: AbortSignal;
 };
 
 /** What was started, to be stopped in the opposite order, also when a later part does not start. */
@@ -53,11 +56,15 @@ export async function startService(config: Config, options: ServiceOptions = {})
     if (failures.length > 0) throw failures[0];
   };
   try {
-    return await startParts(config, options, { stops, stop });
+    return await Promise.race([startParts(config, options, { stops, stop }), interrupted(options.interruption)]);
   } catch (error) {
     await stop().catch(() => undefined); // Why it did not start says more than why it did not stop.
     throw error;
   }
+}
+
+function interrupted(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason), { once: true }));
 }
 
 async function startParts(
@@ -76,13 +83,14 @@ async function startParts(
     ...(onDeath ? { onDeath } : {}),
   });
   stops.push(() => embedded.stop());
-  const postgres = connectPostgres(embedded.postgres_url, { pool_max: 30 });
+  const postgres = connectPostgres(embedded.postgres_url, PROCESS_POOL);
   const clickhouse = connectClickHouse(embedded.clickhouse_url);
   stops.push(async () => Promise.all([postgres.destroy(), clickhouse.close()]));
   await migrate({ postgres, clickhouse }, { cluster: config.CLICKHOUSE_CLUSTER });
   const { api_key } = await bootstrap(postgres, { api_key: config.BOOTSTRAP_API_KEY, now: clock() });
   const log = await openLog(config, { postgres, logger });
   stops.push(() => log.close());
+  measureLog(log, clock);
   const services: Services = { postgres, clickhouse, log, config, logger, clock };
   const owner = `${hostname()}:${process.pid}`;
   const pipeline = await startPipeline(services, {

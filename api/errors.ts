@@ -141,10 +141,11 @@ function fromDatabase(error: unknown): FarthingError | undefined {
   return undefined;
 }
 
+/** Knex writes the statement before what the driver said. */
 function isLostConnection({ name, message = '' }: { name?: string; message?: string }): boolean {
   return (
     name === 'KnexTimeoutError' ||
-    /^(Connection terminated|timeout exceeded when trying to connect|Timeout error|socket hang up|Unable to acquire a connection)/.test(
+    /(^| - )(Connection terminated|timeout exceeded when trying to connect|Timeout error|socket hang up|Unable to acquire a connection)/.test(
       message,
     )
   );

@@ -65,4 +65,8 @@ export const pipelineMetrics = {
   identities(partition: number, count: number): void {
     identities.set({ partition: String(partition) }, count);
   },
+  /** The partition is another worker's, which tells its own number. */
+  noIdentities(partition: number): void {
+    identities.remove({ partition: String(partition) });
+  },
 };

@@ -4,11 +4,11 @@
  * Gives the event log more partitions: that of the settings, or that of the data directory. It is refused while anything is in
  * the log or anybody reads it; when it was broken off, run it again (docs/operations.md, "Partitions").
  */
-import { parseArgs } from 'node:util';
 import { pino } from 'pino';
 import { type Config, readConfig } from '../config.ts';
 import { FarthingError } from '../core/error.ts';
 import { migratePostgres } from '../sql/migrate.ts';
+import { argumentsOf, leave } from '../storage/command-line.ts';
 import { readAddresses } from '../storage/embedded/addresses.ts';
 import { startEmbedded } from '../storage/embedded/stack.ts';
 import { explain } from '../storage/explain.ts';
@@ -20,7 +20,7 @@ import { connectPostgres } from '../storage/postgres.ts';
 const PARTITIONS_MAX = 4096;
 
 async function main(): Promise<void> {
-  const to = wantedCount(process.argv.slice(2));
+  const to = wantedCount();
   const config = readConfig();
   const { postgres_url, stop } = await reachPostgres(config);
   const postgres = connectPostgres(postgres_url);
@@ -40,12 +40,12 @@ async function main(): Promise<void> {
   }
 }
 
-function wantedCount(args: string[]): number {
-  const { values } = parseArgs({ args, options: { to: { type: 'string' } } });
-  const to = Number(values.to);
-  if (!Number.isInteger(to) || to < 1 || to > PARTITIONS_MAX)
-    throw new FarthingError('validation_error', `--to wants a whole number up to ${PARTITIONS_MAX}`);
-  return to;
+function wantedCount(): number {
+  const { to } = argumentsOf('partitions', { to: { type: 'string' } });
+  const count = Number(to);
+  if (!Number.isInteger(count) || count < 1 || count > PARTITIONS_MAX)
+    leave('partitions', `--to wants a whole number up to ${PARTITIONS_MAX}`);
+  return count;
 }
 
 async function reachPostgres({

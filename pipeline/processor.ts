@@ -53,6 +53,7 @@ class Processor implements PartitionHandler {
   #drop(partition: number): void {
     this.#partitions.get(partition)?.partition.close();
     this.#partitions.delete(partition);
+    pipelineMetrics.noIdentities(partition);
   }
 
   async process(batch: PartitionBatch): Promise<bigint> {

@@ -1,5 +1,6 @@
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
+import { watchForSilence } from './postgres-silence.ts';
 
 export interface PostgresOptions {
   pool_max?: number;
@@ -13,6 +14,9 @@ export interface PostgresOptions {
   /** Gets what the pool notices by itself, like a connection that was lost while idle; queries throw their errors. */
   log?: (message: string) => void;
 }
+
+/** How long a request waits for a connection; with what a silent Postgres is given, an answer comes within half a minute. */
+export const PROCESS_POOL = { pool_max: 30, acquire_timeout_ms: 10_000 } as const;
 
 /**
  * Connects to Postgres. Values come back as exact text: numbers of any length as strings, dates as YYYY-MM-DD, instants as
@@ -37,7 +41,10 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
       max: pool_max,
       idleTimeoutMillis: idle_timeout_ms,
       afterCreate: (connection: pg.Client, done: (error: Error | null | undefined, connection: pg.Client) => void) => {
-        connection.query(sessionSettings(statement_timeout_ms), (error) => done(error, connection));
+        connection.query(sessionSettings(statement_timeout_ms), (error, results) => {
+          if (!error) watchForSilence({ connection, url, pid: pidIn(results) });
+          done(error, connection);
+        });
       },
     },
   });
@@ -48,9 +55,18 @@ export async function pingPostgres(postgres: Knex): Promise<void> {
   await postgres.raw('select 1');
 }
 
-/** The text form of an instant depends on these two settings of the session, so they are ours and not the server's. */
+/**
+ * The text form of an instant depends on these two settings of the session, so they are ours and not the server's. Which
+ * process of the server it is, only the server knows: between it and us may be a pool that says something else.
+ */
 function sessionSettings(statement_timeout_ms: number): string {
-  return `SET TIME ZONE 'UTC'; SET DateStyle TO ISO; SET statement_timeout TO ${Math.trunc(statement_timeout_ms)}`;
+  const timeout = `SET statement_timeout TO ${Math.trunc(statement_timeout_ms)}`;
+  return `SET TIME ZONE 'UTC'; SET DateStyle TO ISO; ${timeout}; SELECT pg_backend_pid() AS pid`;
+}
+
+/** Of several statements at once the driver answers a list, which its types do not know. */
+function pidIn(results: unknown): number {
+  return (results as pg.QueryResult<{ pid: number }>[]).at(-1)!.rows[0]!.pid;
 }
 
 const asIs = (text: string) => text;

@@ -20,6 +20,8 @@ export type Door = {
 
 const DRAIN_MS = 10_000;
 
+const NO_ADDRESS = new Set(['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EAI_NODATA', 'EINVAL']);
+
 export async function openDoor({ PORT, HOST }: Pick<Config, 'PORT' | 'HOST'>): Promise<Door> {
   let listener: RequestListener = ({ url }, response) => {
     if (url === '/health') return send(response, 200, { status: 'ok' });
@@ -28,7 +30,9 @@ export async function openDoor({ PORT, HOST }: Pick<Config, 'PORT' | 'HOST'>): P
   };
   const server = createServer((request, response) => listener(request, response));
   server.listen(PORT, HOST);
-  await once(server, 'listening');
+  await once(server, 'listening').catch((error) => {
+    throw NO_ADDRESS.has(error.code) ? new Error(`configuration: HOST: ${HOST} is no address of this machine`) : error;
+  });
   let closed: Promise<void> | undefined;
   const { port } = server.address() as AddressInfo;
   return {

@@ -13,7 +13,7 @@ import { connectClickHouse } from './clickhouse.ts';
 import { explain } from './explain.ts';
 import { measureLog } from './log/log-metrics.ts';
 import { openLog } from './log/open-log.ts';
-import { connectPostgres } from './postgres.ts';
+import { connectPostgres, PROCESS_POOL } from './postgres.ts';
 import { openDoor, watchRoutes } from './process-door.ts';
 import type { Stores } from './stores.ts';
 
@@ -70,7 +70,7 @@ async function startAll(begin: (services: ProcessServices) => Promise<ProcessPar
   const logger = pino({ level: config.LOG_LEVEL });
   const door = await openDoor(config);
   const postgres = connectPostgres(DATABASE_URL, {
-    pool_max: 30,
+    ...PROCESS_POOL,
     log: (message) => logger.warn({ reason: message }, 'Postgres'),
   });
   const clickhouse = connectClickHouse(CLICKHOUSE_URL);

@@ -166,8 +166,10 @@ describe('the house is tidy', () => {
 
   it('each script of package.json is one of run.mjs, and what it runs is there', () => {
     const scripts: Record<string, string> = JSON.parse(read('package.json')).scripts;
+    // A shell would stay between npm and what lives long or can be broken off, and die of a signal alone.
+    const start = (name: string) => (['check', 'fix'].includes(name) ? 'node' : 'exec node');
     for (const [name, command] of Object.entries(scripts))
-      expect(command.replace(/( --[a-z-]+=\d+)+/, '')).to.equal(`node run.mjs ${name}`);
+      expect(command.replace(/( --[a-z-]+=\d+)+/, '')).to.equal(`${start(name)} run.mjs ${name}`);
     const launcher = read('run.mjs');
     const table = launcher.slice(launcher.indexOf('const SCRIPTS'), launcher.indexOf('\n};'));
     const names = [...table.matchAll(/^ {2}'?([a-z:]+)'?: \{/gm)].map(([, name]) => name);

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { arch, platform } from 'node:os';
 import { join, resolve } from 'node:path';
 
@@ -36,6 +36,11 @@ export function openDataDirectory(path: string): DataDirectory {
       if (read(lock) === mine) rmSync(lock, { force: true });
     },
   };
+}
+
+/** Whether a service has ever run in the directory, as whoever only looks wants to know before it makes one. */
+export function holdsInstallation(path: string): boolean {
+  return existsSync(join(path, 'postgres', 'data'));
 }
 
 /** The native engines exist for these platforms only; everywhere else the stores are given by URL. */

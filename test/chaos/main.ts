@@ -3,28 +3,26 @@
  * table of the sums; it ends at the first difference, with exit code 1. Any number of these may run side by side.
  */
 import { constants } from 'node:os';
-import { parseArgs } from 'node:util';
+import { argumentsOf, leave } from '../../storage/command-line.ts';
 import { stopTestStores } from '../support/stores.ts';
 import { lineOf } from './chaos.ts';
 import { runSeeds, type SeedDone, SIZES, tableOf } from './run-seeds.ts';
 import { embeddedStage, type Stage } from './stage.ts';
 
-const { values } = parseArgs({
-  options: {
-    'from-seed': { type: 'string' },
-    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
-    seeds: { type: 'string', default: '1' },
-    minutes: { type: 'string', default: '1' },
-    'per-installation': { type: 'string' },
-    kafka: { type: 'boolean', default: false },
-  },
+const values = argumentsOf('chaos', {
+  'from-seed': { type: 'string' },
+  seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+  seeds: { type: 'string', default: '1' },
+  minutes: { type: 'string', default: '1' },
+  'per-installation': { type: 'string' },
+  kafka: { type: 'boolean', default: false },
 });
 const minutes = Number(values.minutes);
 const sizes = values['per-installation'] === undefined ? SIZES : [Number(values['per-installation'])];
 const asked = { first: Number(values['from-seed'] ?? values.seed), count: Number(values.seeds), minutes, sizes };
 if (![asked.first, asked.count, ...sizes].every((number) => Number.isSafeInteger(number) && number >= 0))
-  leave('--seed, --from-seed, --seeds and --per-installation are whole numbers');
-if (!(minutes > 0) || sizes.includes(0)) leave('--minutes and --per-installation are more than 0');
+  leave('chaos', '--seed, --from-seed, --seeds and --per-installation are whole numbers');
+if (!(minutes > 0) || sizes.includes(0)) leave('chaos', '--minutes and --per-installation are more than 0');
 
 const began = performance.now();
 const openOne = values.kafka ? (await import('./kafka-stage.ts')).kafkaStage : embeddedStage;
@@ -57,9 +55,4 @@ function sayDone({ seed, installation, report, difference }: SeedDone): void {
 
 function say(line: string): void {
   process.stdout.write(`${line}\n`);
-}
-
-function leave(why: string): never {
-  process.stderr.write(`chaos: ${why}\n`);
-  process.exit(2);
 }

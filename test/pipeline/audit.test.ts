@@ -1,11 +1,11 @@
 /** The command as a person runs it. */
 
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { type Metering, startMetering } from '../support/metering.ts';
-import { runScript } from '../support/service.ts';
+import { runScript, startServiceProcess } from '../support/service.ts';
 
 describe('npm run audit', function () {
   this.timeout(120_000);
@@ -45,15 +45,46 @@ describe('npm run audit', function () {
     expect(repaired.said).to.include('rebuilt; audited again: 0 differences');
   });
 
-  it('says what it does not understand, and ends with 2', async () => {
-    const { code, faults } = await audit('--from', 'yesterday');
-    expect(code).to.equal(2);
-    expect(faults).to.include('--from');
+  for (const filter of ['--meter', '--tenant', '--environment']) {
+    it(`ends with 2 where ${filter} fits no meter`, async () => {
+      const { code, said, faults } = await audit(filter, 'none');
+      expect({ code, said, faults }).to.deep.equal({
+        code: 2,
+        said: '',
+        faults: 'audit: no meter matches --tenant, --environment and --meter\n',
+      });
+    });
+  }
+
+  const refused = async (settings: Record<string, string>) => {
+    const dir = mkdtempSync(join(tmpdir(), 'farthing-audit-'));
+    const DATA_DIR = join(dir, 'data');
+    try {
+      const command = runScript('audit', [], { DATA_DIR, ...settings });
+      expect((await command.ended).code).to.equal(2);
+      expect(command.stderr().trimEnd().split('\n')).to.have.length(1);
+      expect(existsSync(DATA_DIR)).to.equal(false);
+      return command.stderr();
+    } finally {
+      rmSync(dir, { recursive: true });
+    }
+  };
+
+  it('ends with 2 where there is no installation, and makes none', async () => {
+    expect(await refused({})).to.match(/^audit: there is no installation in DATA_DIR=/);
+  });
+
+  it('ends with 2 where it is told of one store and not of the other', async () => {
+    const both = /^audit: set both DATABASE_URL and CLICKHOUSE_URL/;
+    expect(await refused({ DATABASE_URL: metering.postgres_url })).to.match(both);
+    expect(await refused({ CLICKHOUSE_URL: metering.clickhouse_url })).to.match(both);
   });
 
   it('starts the stores of a data directory that nobody runs', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'farthing-audit-'));
     try {
+      const service = await startServiceProcess({ DATA_DIR: dir });
+      await service.stop();
       const command = runScript('audit', [], { DATA_DIR: dir });
       expect((await command.ended).code, command.stderr()).to.equal(0);
       expect(command.stdout()).to.equal('audited 0 meters, 0 days, 0 rows: 0 differences\n');

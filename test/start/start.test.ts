@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import {
   type Process,
+  processesBelow,
   ROOT,
   runScript,
   type ServiceProcess,
@@ -15,6 +16,7 @@ import {
   stillAlive,
   temporaryDirectory,
 } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 const NOBODY = { uid: 65534, gid: 65534 };
 const MARCH = { start_time: '2026-03-01T00:00:00Z', end_time: '2026-04-01T00:00:00Z' };
@@ -58,6 +60,16 @@ describe('npm start', function () {
       expect(await usage(service, meter_id)).to.deep.equal({ value: '1800', event_count: 1200 });
     });
 
+    it('tells Prometheus of the log, as several processes do', async () => {
+      const text = await (await fetch(`${service.url}/metrics`)).text();
+      for (const line of [
+        'farthing_log_up 1',
+        'farthing_log_unprocessed_records{partition="0"} 0',
+        'farthing_log_oldest_unprocessed_seconds{partition="0"} 0',
+      ])
+        expect(text.split('\n')).to.include(line);
+    });
+
     for (const signal of ['SIGINT', 'SIGTERM'] as const) {
       it(`drains on ${signal}, exits with 0 and leaves no process behind`, async () => {
         if (service.child.exitCode !== null) service = await again(service, settings);
@@ -73,6 +85,17 @@ describe('npm start', function () {
         expect(await stopped).to.deep.equal({ code: 0, signal: null });
         expect(await stillAlive(processes)).to.deep.equal([]);
         expect(service.stderr()).to.equal('');
+        expect(service.stdout()).to.contain(`${signal}, draining`);
+      });
+    }
+
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+      it(`drains when npm gets the ${signal}, and npm ends with it`, async () => {
+        service = await startServiceProcess(settings, { api_key: service.api_key, npm: true });
+        const processes = service.processes();
+        expectStores(processes);
+        expect(await service.stop(signal)).to.deep.equal({ code: 0, signal: null });
+        expect(await stillAlive(processes, 0)).to.deep.equal([]);
         expect(service.stdout()).to.contain(`${signal}, draining`);
       });
     }
@@ -156,6 +179,27 @@ describe('npm start', function () {
       );
     });
 
+    for (const HOST of ['192.0.2.1', 'nosuchhost.invalid']) {
+      const said = `configuration: HOST: ${HOST} is no address of this machine`;
+      it(`HOST=${HOST}`, async () => {
+        expect(await refused({ DATA_DIR: join(directory.path, 'never'), HOST })).to.equal(`farthing: ${said}`);
+        const stores = { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none', CLICKHOUSE_URL: 'http://127.0.0.1:1' };
+        expect(await refused({ ...stores, HOST }, 'api')).to.equal(`farthing api: ${said}`);
+      });
+    }
+
+    it('a log that is not there: a signal ends the start', async () => {
+      const command = runScript('start', [], { DATA_DIR: join(directory.path, 'waits'), KAFKA_BROKERS: '127.0.0.1:1' });
+      await until('its stores run', async () => processesBelow(command.pid).length >= 2);
+      const processes = processesBelow(command.pid);
+      await new Promise((resolve) => setTimeout(resolve, 4_000));
+      const began = performance.now();
+      command.child.kill('SIGTERM');
+      expect(await command.ended, command.stderr()).to.deep.equal({ code: 0, signal: null });
+      expect(performance.now() - began).to.be.below(25_000);
+      expect(await stillAlive(processes)).to.deep.equal([]);
+    });
+
     for (const [name, value] of [
       ['PORT', 'abc'],
       ['PORT', '70000'],
@@ -196,8 +240,8 @@ async function again(service: ServiceProcess, settings: { DATA_DIR: string }): P
 }
 
 /** The one line that is printed before the exit with code 1. */
-async function refused(settings: Record<string, string>): Promise<string> {
-  const command = runScript('start', [], settings);
+async function refused(settings: Record<string, string>, script = 'start'): Promise<string> {
+  const command = runScript(script, [], settings);
   expect(await command.ended).to.deep.equal({ code: 1, signal: null });
   expect(command.stdout()).to.equal('');
   return oneLine(command.stderr());

@@ -1,5 +1,5 @@
 /** A pipeline on databases of its own, without HTTP: events go into the log, meters are announced, usage is asked. */
-import pino from 'pino';
+import { type Logger, pino } from 'pino';
 import { appendEvents } from '../../actions/append-events.ts';
 import { elementSpans } from '../../core/metering/event-text.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
@@ -39,13 +39,27 @@ export type Metering = {
 /** Corrections take their time, one rebuild each, and longer on a busy machine. */
 const SETTLED_WITHIN_MS = 90_000;
 
-export async function startMetering({ partitions = 3, slice_events_max = 500 } = {}): Promise<Metering> {
+export type MeteringOptions = {
+  partitions?: number;
+  slice_events_max?: number;
+  /** Every record of the log in a file below this directory. */
+  log_directory?: string;
+  logger?: Logger;
+};
+
+export async function startMetering({
+  partitions = 3,
+  slice_events_max = 500,
+  log_directory,
+  logger = pino({ level: process.env.TEST_LOG_LEVEL ?? 'fatal' }),
+}: MeteringOptions = {}): Promise<Metering> {
   const database = await freshDatabase();
   const log = await openEmbeddedLog(database.postgres, {
     partition_count: partitions,
     append_timeout_ms: 5000,
     linger_ms: 20,
     lease_ms: 2_000,
+    ...(log_directory ? { directory: log_directory, inline_bytes_max: 0 } : {}),
   });
   const stores: Stores = { postgres: database.postgres, clickhouse: database.clickhouse, log };
   const versions = new Map<string, number>();
@@ -54,7 +68,7 @@ export async function startMetering({ partitions = 3, slice_events_max = 500 } =
     const options = {
       owner: 'test',
       slice_events_max,
-      logger: pino({ level: process.env.TEST_LOG_LEVEL ?? 'fatal' }),
+      logger,
       clock: () => new Date(),
     };
     pipeline ??= await startPipeline(stores, options);

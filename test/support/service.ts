@@ -25,9 +25,18 @@ export type Command = {
 export type Settings = Record<string, string>;
 export type RunAs = { uid: number; gid: number };
 
+/** `npm`: the command that a person types, and the process that gets its signals; the script itself is below it. */
+export type RunOptions = { user?: RunAs | undefined; npm?: boolean | undefined };
+
 /** `node run.mjs <name> …`, with these settings and none of the tester's own. */
-export function runScript(name: string, args: string[] = [], settings: Settings = {}, user?: RunAs): Command {
-  const child = spawn(process.execPath, ['run.mjs', name, ...args], {
+export function runScript(
+  name: string,
+  args: string[] = [],
+  settings: Settings = {},
+  { user, npm = false }: RunOptions = {},
+): Command {
+  const [command, first] = npm ? ['npm', ['run', name, '--']] : [process.execPath, ['run.mjs', name]];
+  const child = spawn(command, [...first, ...args], {
     cwd: ROOT,
     env: { ...withoutSettings(), ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -88,10 +97,10 @@ export type ServiceProcess = Command & {
 /** Resolves when the service says that it is ready; rejects with what it said when it ends before. */
 export async function startServiceProcess(
   settings: Settings & { DATA_DIR: string },
-  { api_key, user }: { api_key?: string; user?: RunAs } = {},
+  { api_key, ...options }: RunOptions & { api_key?: string } = {},
 ): Promise<ServiceProcess> {
   const began = performance.now();
-  const command = runScript('start', [], settings, user);
+  const command = runScript('start', [], settings, options);
   await ready(command);
   const ready_ms = Math.round(performance.now() - began);
   const url = /^farthing is ready at (\S+)$/m.exec(command.stdout())![1]!;
