@@ -28,7 +28,8 @@ export type ListGrammar = {
   metadata?: boolean;
 };
 
-const whole = (name: string) => z.coerce.number({ error: `${name} must be a whole number` }).int();
+const whole = (name: string, range: string) =>
+  z.coerce.number({ error: `${name} must be a whole number ${range}` }).int();
 
 /** `a,b`, `['a','b']` and repeated keys are the same list. */
 export const textList = z.preprocess(
@@ -71,8 +72,8 @@ const jsonOr = <S extends z.ZodType>(shape: S) =>
   }, shape);
 
 const commonShape = {
-  limit: whole('limit').min(1).max(1000).default(50),
-  offset: whole('offset').min(0).default(0),
+  limit: whole('limit', 'from 1 to 1000').min(1).max(1000).default(50),
+  offset: whole('offset', 'not below 0').min(0).default(0),
   status: anyCase(STATUSES).optional(),
   order: anyCase(['asc', 'desc']).default('desc'),
   expand: textList.optional(),

@@ -106,7 +106,7 @@ function parsed(shape: Route['body'], value: unknown, part: string): unknown {
   return result.data;
 }
 
-/** A text with a NUL or half a character cannot be stored as it is, and is refused where it stands. */
+/** What cannot be stored as it is, or would be lost on the way, is refused where it stands. */
 function checkTexts(value: unknown, path: (string | number)[]): void {
   if (typeof value === 'string' && UNUSABLE.test(value)) {
     throw invalid(fieldPath(path), 'holds a NUL or half a character, which cannot be stored');
@@ -114,6 +114,8 @@ function checkTexts(value: unknown, path: (string | number)[]): void {
   if (typeof value !== 'object' || value === null) return;
   for (const [key, inner] of Object.entries(value)) {
     checkTexts(key, path);
+    // A shape would leave it out without a word, and a filter of that name would filter nothing.
+    if (key === '__proto__') throw invalid(fieldPath([...path, key]), 'is no name that can be used');
     checkTexts(inner, [...path, Array.isArray(value) ? Number(key) : key]);
   }
 }

@@ -72,6 +72,7 @@ describe('limits of what is stored', () => {
     ['/meters', 'meter', { name: NUL }, 'name'],
     ['/meters', 'meter', { event_name: LONG }, 'event_name'],
     ['/meters', 'meter', { filters: [{ key: 'k', values: ['v', HALF] }] }, 'filters[0].values[1]'],
+    ['/customers', 'customer', { metadata: JSON.parse('{"__proto__":"x"}') }, 'metadata.__proto__'],
     [
       '/meters',
       'meter',
