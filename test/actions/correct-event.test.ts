@@ -66,6 +66,24 @@ describe('corrections meet the usage rows', () => {
     expect(await differences()).to.deep.equal([]);
   });
 
+  it('an event moves from month to month, also to one before 1970', async () => {
+    await metering.send(events(0, 6));
+    await metering.settled();
+    const moved = [
+      ['2025-12-31T23:59:59.999999Z', '2025-12-31T00:00:00Z', '2026-01-01T00:00:00Z'],
+      ['1969-12-31T23:00:00Z', '1969-12-01T00:00:00Z', '1970-01-01T00:00:00Z'],
+      ['2026-03-31T12:00:00Z', '2026-03-31T00:00:00Z', '2026-04-01T00:00:00Z'],
+    ] as const;
+    for (const [timestamp, start, end] of moved) {
+      await replaced(4, event(4, { timestamp }));
+      await metering.settled();
+      const everywhere = ['1900-01-01T00:00:00Z', '2027-01-01T00:00:00Z'] as const;
+      expect(await metering.usage('m_sum', 'c0', [start, end])).to.equal('4');
+      expect(await metering.usage('m_sum', 'c0', everywhere)).to.equal('6');
+      expect(await differences()).to.deep.equal([]);
+    }
+  });
+
   it('while events flow in, and a meter that comes on the way counts them as corrected', async () => {
     await metering.send(events(0, 60));
     await metering.settled();
