@@ -97,7 +97,8 @@ function endOnAbort(keeper: Session, { id, signal }: Surroundings): () => void {
 
 /**
  * A mutation makes one part anew after the other, and between two of them the engine sleeps for up to a second unless it is
- * told otherwise: a correction of a month of ten parts took ten seconds, and takes half of one.
+ * told otherwise: a correction of a month of ten parts took ten seconds, and takes half of one. Nor does it begin one while two
+ * merges run, as long as it is to leave twenty places free in a pool of four.
  */
 function serverConfig(memory_bytes: number): string {
   return `<clickhouse>
@@ -109,6 +110,7 @@ function serverConfig(memory_bytes: number): string {
   <merge_tree>
     <fsync_after_insert>1</fsync_after_insert>
     <fsync_part_directory>1</fsync_part_directory>
+    <number_of_free_entries_in_pool_to_execute_mutation>1</number_of_free_entries_in_pool_to_execute_mutation>
   </merge_tree>
 </clickhouse>
 `;
