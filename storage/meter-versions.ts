@@ -115,14 +115,21 @@ export type PartInHand = {
   readonly trusted_s: number;
 };
 
-/** How many events a part of this back-fill has: what was said when it began. */
+/**
+ * How many events a part of this back-fill has: what was said when it began. One that began before days were cut into parts
+ * wrote the day in hand as one, under a token that is not known any more: that day is left to a rebuild.
+ */
 export async function partSizeOf(
   database: Database,
   { meter_id, version }: { meter_id: string; version: number },
   events: number,
 ): Promise<number> {
   const { rows } = await database.raw(
-    `update meter_versions set backfill_part_events = coalesce(backfill_part_events, ?)
+    `update meter_versions
+        set uncertain_days = case when backfill_part_events is null and backfilling_day > coalesce(backfilled_until, backfilling_day - 1)
+                                   and not backfilling_day = any(uncertain_days)
+                                  then uncertain_days || backfilling_day else uncertain_days end,
+            backfill_part_events = coalesce(backfill_part_events, ?)
       where meter_id = ? and version = ? returning backfill_part_events as events`,
     [events, meter_id, version],
   );

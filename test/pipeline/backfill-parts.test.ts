@@ -135,6 +135,18 @@ describe('a back-fill in parts', () => {
     await isRight();
   });
 
+  it('leaves the day to a rebuild that a version before had in hand, which knew of no parts', async () => {
+    await count();
+    await breakOff({ part: 0, since: '1 second' });
+    await metering.stores.postgres.raw(`update meter_versions set backfill_part_events = null`);
+    await forget(`toDate(timestamp) = '2026-03-03'`);
+    await metering.resume();
+    await metering.settled();
+    const { rows } = await metering.stores.postgres.raw(`select reason from bucket_rebuilds`);
+    expect(rows.length).to.equal(1);
+    await isRight();
+  });
+
   it('cuts a day as it was begun, whatever the settings say now', async () => {
     await count();
     const { rows } = await metering.stores.postgres.raw(`select backfill_part_events as events from meter_versions`);
