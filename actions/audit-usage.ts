@@ -1,7 +1,7 @@
 /**
  * The audit: recounts usage rows from the raw events and compares them with what is stored, UTC day by day and some customers
- * and meters at a time, so that memory does not grow with the data. What differs is looked at once more with the gate of the rows closed
- * (storage/bucket-gate.ts), so that a slice in progress is never a false alarm.
+ * and meters at a time, so that memory does not grow with the data. What differs is looked at once more with the gate of the
+ * rows closed (storage/bucket-gate.ts), so that a slice in progress is never a false alarm.
  */
 import { type BucketRow, withDayRows } from '../core/metering/plan.ts';
 import { type RowDifference, rowDifferences } from '../core/metering/row-differences.ts';

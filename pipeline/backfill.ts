@@ -60,7 +60,7 @@ async function settle(stores: Stores, version: MeterVersion, events_max: number)
  */
 function locked<T>(
   { postgres }: Stores,
-  version: MeterVersion,
+  version: Pick<MeterVersion, 'meter_id' | 'version'>,
   work: (transaction: Database) => Promise<T>,
 ): Promise<T | undefined> {
   return postgres.transaction(async (transaction) =>
@@ -88,11 +88,7 @@ async function makeLive(transaction: Database, version: MeterVersion): Promise<b
   return false;
 }
 
-type Backfill = {
-  readonly version: MeterVersion;
-  readonly counted: Counted;
-  readonly clock: EngineClock;
-};
+type Backfill = { readonly counted: Counted; readonly clock: EngineClock };
 
 /** False where another process has the version in hand. */
 async function countThePast(stores: Stores, version: MeterVersion, events_max: number): Promise<boolean> {
@@ -107,7 +103,7 @@ async function countThePast(stores: Stores, version: MeterVersion, events_max: n
     for (const [part, range] of (await recountRanges(stores, counted, { day, events_max: part_events })).entries()) {
       if (isPartOver(await readVersion(postgres, version), { day, part })) continue;
       const progress = { day, part, done, days: days.length, trusted_s: WRITE_WITHIN_S };
-      if (!(await writePart(stores, { version, counted, clock }, { ...progress, range }))) return false;
+      if (!(await writePart(stores, { counted, clock }, { ...progress, range }))) return false;
     }
     const finish = async (transaction: Database) => {
       await finishDay(transaction, version, { day, done });
@@ -131,26 +127,27 @@ function isPartOver(version: Backfilled, { day, part }: { day: number; part: num
 type Part = PartInHand & { readonly range: CustomerRange };
 
 /** False where another process has the version in hand. */
-async function writePart(stores: Stores, { version, counted, clock }: Backfill, part: Part): Promise<boolean> {
+async function writePart(stores: Stores, { counted, clock }: Backfill, part: Part): Promise<boolean> {
   const { clickhouse } = stores;
   const { day, range } = part;
-  const found = await locked(stores, version, () => countPart({ clickhouse }, counted, { day, range }));
+  const { meter_id, version } = counted;
+  const found = await locked(stores, counted, () => countPart({ clickhouse }, counted, { day, range }));
   if (found === undefined) return false;
   const now_s = clock.now_s() - 1;
   // On record before anything is written: who finds the part in hand for longer knows that nothing of it can still arrive.
-  const left_s = await locked(stores, version, (transaction) => beginPart(transaction, version, part));
+  const left_s = await locked(stores, counted, (transaction) => beginPart(transaction, counted, part));
   if (left_s === undefined) return false;
   if (left_s === null) return true;
   const deadline_s = now_s + Math.floor(left_s);
-  const fence = { token: `backfill:${version.meter_id}:${version.version}:${day}:${part.part}`, deadline_s };
-  const written = await locked(stores, version, async (transaction) => {
+  const fence = { token: `backfill:${meter_id}:${version}:${day}:${part.part}`, deadline_s };
+  const written = await locked(stores, counted, async (transaction) => {
     await writeRows(clickhouse, EVENT_OUTCOMES, { rows: found.outcomes, fence });
     // It stays so: no day rows are made while the past of a meter is being counted (actions/make-day-rows.ts).
     const days_before = daysBefore(await readProgress(transaction));
     const rows = withDayRows(found.rows, days_before);
     await writeRows(
       clickhouse,
-      usageBuckets(() => version.version),
+      usageBuckets(() => version),
       { rows, fence },
     );
     if (clock.now_s() >= deadline_s) throw tooLate('usage_buckets');

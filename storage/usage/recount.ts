@@ -75,11 +75,21 @@ export async function countedNow(
 
 /** The rows of a day; events whose value the meter cannot use are in none of them. */
 export function recountDay(
-  { clickhouse }: Pick<Stores, 'clickhouse'>,
+  stores: Pick<Stores, 'clickhouse'>,
   counted: Counted,
   wanted: DayWanted,
 ): Promise<BucketRow[]> {
-  return recounted([counted], rawEvents(clickhouse, rawWanted(counted, wanted)));
+  return recountDayTogether(stores, [counted], wanted);
+}
+
+/** The same, and tells which those events are, and why. */
+export function recountDayTelling(
+  { clickhouse }: Pick<Stores, 'clickhouse'>,
+  counted: Counted,
+  wanted: DayWanted,
+  unusable: (event: PlacedEvent, reason: string) => void,
+): Promise<BucketRow[]> {
+  return recounted([counted], placedEvents(clickhouse, rawWanted(counted, wanted)), unusable);
 }
 
 /** The rows of several meters that count the same events (`eventsKey`), in one reading of them. */
@@ -95,16 +105,6 @@ export function recountDayTogether(
 export function eventsKey({ tenant_id, environment_id, meter, before }: Counted): string {
   const offsets = [...before].map(([partition, offset]) => [partition, String(offset)]);
   return JSON.stringify([tenant_id, environment_id, meter.event_name, offsets]);
-}
-
-/** The same, and tells which those events are, and why. */
-export function recountDayTelling(
-  { clickhouse }: Pick<Stores, 'clickhouse'>,
-  counted: Counted,
-  wanted: DayWanted,
-  unusable: (event: PlacedEvent, reason: string) => void,
-): Promise<BucketRow[]> {
-  return recounted([counted], placedEvents(clickhouse, rawWanted(counted, wanted)), unusable);
 }
 
 async function recounted<Event extends RawEvent>(

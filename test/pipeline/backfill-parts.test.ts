@@ -76,6 +76,15 @@ describe('a back-fill in parts', () => {
                      (select event_id from events where ${events})`);
   };
 
+  const goesOnWithARebuild = async () => {
+    await forget(`toDate(timestamp) = '2026-03-03'`);
+    await metering.resume();
+    await metering.settled();
+    const { rows } = await metering.stores.postgres.raw(`select reason from bucket_rebuilds`);
+    expect(rows.length).to.equal(1);
+    await isRight();
+  };
+
   it('cuts the customers into ranges that leave nobody out', async () => {
     const events = await metering.rows<{ customer: string; n: string }>(
       `select external_customer_id as customer, count() as n from events
@@ -127,24 +136,14 @@ describe('a back-fill in parts', () => {
   it('leaves a day to a rebuild when a part of it was in hand too long ago', async () => {
     await count();
     await breakOff({ part: 1, since: '1 hour' });
-    await forget(`toDate(timestamp) = '2026-03-03'`);
-    await metering.resume();
-    await metering.settled();
-    const { rows } = await metering.stores.postgres.raw(`select reason from bucket_rebuilds`);
-    expect(rows.length).to.equal(1);
-    await isRight();
+    await goesOnWithARebuild();
   });
 
   it('leaves the day to a rebuild that a version before had in hand, which knew of no parts', async () => {
     await count();
     await breakOff({ part: 0, since: '1 second' });
     await metering.stores.postgres.raw(`update meter_versions set backfill_part_events = null`);
-    await forget(`toDate(timestamp) = '2026-03-03'`);
-    await metering.resume();
-    await metering.settled();
-    const { rows } = await metering.stores.postgres.raw(`select reason from bucket_rebuilds`);
-    expect(rows.length).to.equal(1);
-    await isRight();
+    await goesOnWithARebuild();
   });
 
   it('cuts a day as it was begun, whatever the settings say now', async () => {
