@@ -7,11 +7,10 @@
 FROM node:22.23.2-bookworm-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# Not `npm ci`: it wants the optional packages of every platform in the lock file, and those of others are not in it.
 # No package may run a script at install. The exception is esbuild, which tsx compiles with: its program for this platform
 # is itself an optional dependency, and its own script fetches it and checks it against the hash in the locked package.
 # The last line proves that TypeScript runs before anything else is built on it.
-RUN npm install --no-save --omit=dev --omit=optional --ignore-scripts \
+RUN npm ci --omit=dev --omit=optional --ignore-scripts \
  && npm rebuild esbuild \
  && echo 'process.exitCode = 0 as number;' > /tmp/proof.ts && node --import tsx /tmp/proof.ts
 

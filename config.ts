@@ -2,11 +2,14 @@
  * Every setting, parsed once; the only reader of `process.env`. `.env.example` lists them with their defaults.
  * A setting that cannot be used is one clear line at start-up, never a surprise later.
  */
+import { homedir } from 'node:os';
+import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
 
 const port = z.coerce.number().int().min(0).max(65535);
 const positive = z.coerce.number().int().positive();
 const whole = z.coerce.number().int().min(0);
+const shown = z.enum(['public', 'internal', 'off']);
 const optionalText = z
   .string()
   .trim()
@@ -18,8 +21,14 @@ const Settings = z.object({
   PORT: port.default(8080),
   /** Interface to listen on. */
   HOST: z.string().default('127.0.0.1'),
+  /** A second port, not for the world: everything that PORT serves, and what is `internal`. */
+  INTERNAL_PORT: port.optional(),
+  /** Who sees /metrics: everybody who reaches PORT, or INTERNAL_PORT alone, or nobody. */
+  METRICS: shown.default('public'),
+  /** Who sees /docs and the OpenAPI document. */
+  DOCS: shown.default('public'),
   /** Where the embedded stores keep their data. */
-  DATA_DIR: z.string().default('.farthing'),
+  DATA_DIR: z.string().default('.farthing').transform(fromHome),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('warn'),
   /** First API key, for scripts, tests and containers; made at random on the first start when absent. */
   BOOTSTRAP_API_KEY: optionalText,
@@ -69,8 +78,34 @@ export function readConfig(environment: Record<string, string | undefined> = pro
       .filter((name) => environment[name] !== undefined && environment[name] !== '')
       .map((name) => [name, environment[name]]),
   );
+  refuseMistyped(environment);
   const parsed = Settings.safeParse(known);
-  if (parsed.success) return parsed.data;
+  if (parsed.success) {
+    const { METRICS, DOCS, INTERNAL_PORT } = parsed.data;
+    if (INTERNAL_PORT === undefined && [METRICS, DOCS].includes('internal'))
+      throw new Error('configuration: INTERNAL_PORT: is required where METRICS or DOCS is internal');
+    return parsed.data;
+  }
   const faults = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
   throw new Error(`configuration: ${faults.join('; ')}`);
+}
+
+/** Shells replace `~` in some places, and `.env` files nowhere. */
+function fromHome(path: string): string {
+  return path === '~' || path.startsWith('~/') ? homedir() + path.slice(1) : path;
+}
+
+/** Short names are near to too many others. */
+const COMPARED_FROM = 6;
+const TYPO_MAX = 2;
+
+/** The environment is full of what is none of ours, but a name that is nearly that of a setting which is not set is a mistake. */
+function refuseMistyped(environment: Record<string, string | undefined>): void {
+  const settings = Object.keys(Settings.shape).filter((name) => name.length >= COMPARED_FROM);
+  const unset = settings.filter((name) => environment[name] === undefined);
+  for (const name of Object.keys(environment)) {
+    if (Object.hasOwn(Settings.shape, name)) continue;
+    const meant = unset.find((setting) => distance(name.toUpperCase(), setting) <= TYPO_MAX);
+    if (meant) throw new Error(`configuration: ${name}: is no setting; ${meant} is (.env.example lists them all)`);
+  }
 }

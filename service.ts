@@ -39,6 +39,10 @@ export type ServiceOptions = {
   interruption?: AbortSignal;
 };
 
+const QUESTION_CONNECTIONS = 20;
+/** Of the four statements that the embedded engine works on at a time. */
+const EMBEDDED_QUESTION_CONNECTIONS = 2;
+
 /** What was started, to be stopped in the opposite order, also when a later part does not start. */
 type Stops = (() => Promise<unknown>)[];
 
@@ -84,8 +88,12 @@ async function startParts(
   });
   stops.push(() => embedded.stop());
   const postgres = connectPostgres(embedded.postgres_url, PROCESS_POOL);
-  const clickhouse = connectClickHouse(embedded.clickhouse_url);
-  stops.push(async () => Promise.all([postgres.destroy(), clickhouse.close()]));
+  const cluster = config.CLICKHOUSE_CLUSTER;
+  const clickhouse = connectClickHouse(embedded.clickhouse_url, { cluster });
+  // Requests have connections of their own: however many questions there are, the pipeline finds the engine free.
+  const max_open_connections = config.CLICKHOUSE_URL ? QUESTION_CONNECTIONS : EMBEDDED_QUESTION_CONNECTIONS;
+  const questions = connectClickHouse(embedded.clickhouse_url, { cluster, max_open_connections });
+  stops.push(async () => Promise.all([postgres.destroy(), clickhouse.close(), questions.close()]));
   await migrate({ postgres, clickhouse }, { cluster: config.CLICKHOUSE_CLUSTER });
   const { api_key } = await bootstrap(postgres, { api_key: config.BOOTSTRAP_API_KEY, now: clock() });
   const log = await openLog(config, { postgres, logger });
@@ -103,7 +111,7 @@ async function startParts(
   stops.push(() => pipeline.stop());
   const scheduler = startScheduler(services, { clock });
   stops.push(() => scheduler.stop());
-  door.open(buildApp(services));
+  door.open(buildApp({ ...services, clickhouse: questions }));
   stops.push(() => door.close());
   return { url: door.url, api_key, services, stop, pids: () => embedded.pids() };
 }

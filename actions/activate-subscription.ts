@@ -1,6 +1,6 @@
 /**
- * Activates a draft: "draft → activate(start_date): dates recomputed from the new start; opening invoice; active or
- * incomplete" (behaviour/pricing-and-invoicing §2.6). Line items that began with the draft begin with the new start.
+ * Activates a draft: its dates are computed again from the start that is given, and it is opened
+ * (docs/rules/subscriptions.md, "States"). Line items that began with the draft begin with the new start.
  */
 import { type Author, updatedBy } from '../core/catalogue/stamp.ts';
 import type { Scope } from '../core/scope.ts';

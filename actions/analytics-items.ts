@@ -1,7 +1,6 @@
 /**
- * The subscription line items that usage analytics is about, of any number of customers in a few queries. "A line item's
- * own start/end dates bound its usage; cancelled subscriptions attribute usage up to the cancellation instant"
- * (ingestion-and-metering §1.10).
+ * The subscription line items that usage analytics is about, of any number of customers in a few queries. The dates of a
+ * line item and the cancellation of its subscription bound its usage (docs/rules/usage.md, "Analytics").
  */
 import type { PricedItem } from '../core/billing/line-amount.ts';
 import { Decimal } from '../core/decimal.ts';

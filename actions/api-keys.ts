@@ -1,9 +1,9 @@
 /** API keys: made for the caller or, by a super_admin, for a service account; revoked by their owner or a super_admin. */
-import { isSuperAdmin, requireSuperAdmin } from '../core/catalogue/role.ts';
+import { type ApiKeyType, isSuperAdmin, requireSuperAdmin } from '../core/catalogue/role.ts';
 import { createdBy, updatedBy } from '../core/catalogue/stamp.ts';
 import { FarthingError, invalid, notAllowed } from '../core/error.ts';
 import type { Scope } from '../core/scope.ts';
-import { type ApiKeyType, displayId, hashApiKey, makeApiKey } from '../storage/api-key.ts';
+import { displayId, hashApiKey, makeApiKey } from '../storage/api-key.ts';
 import { SecretModel } from '../storage/models/secret.ts';
 import { UserModel } from '../storage/models/user.ts';
 import { newId } from '../storage/new-id.ts';

@@ -1,6 +1,6 @@
 /**
  * Accepts events: each goes to the partition of its identity, as the bytes that came in; the promise resolves when all of
- * them are durable in the log (decisions §12).
+ * them are durable in the log (docs/rules/events.md, "Accepted is durable").
  */
 import { type CheckedEvents, eventSpan, idSpan } from '../core/event/check-body.ts';
 import { IdentityHasher, partitionOfShard, shardOf } from '../core/event/identity.ts';

@@ -1,4 +1,7 @@
-/** Archives a customer, which gives its external id back. "400 invalid_operation with active subscriptions" (api/09-customers). */
+/**
+ * Archives a customer, which gives its external id back; not while it has live subscriptions
+ * (docs/rules/records.md, "Archiving").
+ */
 import { type Author, updatedBy } from '../core/catalogue/stamp.ts';
 import { notAllowed, notFound } from '../core/error.ts';
 import type { Scope } from '../core/scope.ts';

@@ -1,4 +1,4 @@
-/** Archives a plan, which gives its lookup key back. "400 invalid_operation when active subscriptions exist" (api/04-plans). */
+/** Archives a plan, which gives its lookup key back; not while it has live subscriptions (docs/rules/records.md, "Archiving"). */
 import { type Author, updatedBy } from '../core/catalogue/stamp.ts';
 import { notAllowed, notFound } from '../core/error.ts';
 import type { Scope } from '../core/scope.ts';

@@ -1,7 +1,8 @@
 /**
- * The audit: recounts usage rows from the raw events and compares them with what is stored, UTC day by day and some customers
- * and meters at a time, so that memory does not grow with the data. What differs is looked at once more with the gate of the
- * rows closed (storage/bucket-gate.ts), so that a slice in progress is never a false alarm.
+ * The audit: recounts usage rows from the raw events and compares them with what is stored: some days, customers
+ * and meters at a time, so that memory does not grow with the data, nor the number of questions with the days. What differs is
+ * looked at once more with the gate of the rows closed (storage/bucket-gate.ts), so that a slice in progress is never a false
+ * alarm.
  */
 import { type BucketRow, withDayRows } from '../core/metering/plan.ts';
 import { type RowDifference, rowDifferences } from '../core/metering/row-differences.ts';
@@ -15,11 +16,11 @@ import type { Stores } from '../storage/stores.ts';
 import {
   type Counted,
   countedNow,
-  type DayWanted,
+  type DaysWanted,
   daysWithEvents,
   eventsKey,
-  recountDay,
-  recountDayTogether,
+  recountDays,
+  recountDaysTogether,
   recountRanges,
 } from '../storage/usage/recount.ts';
 import { snapshotOf } from '../storage/usage/snapshot.ts';
@@ -60,9 +61,9 @@ export async function auditUsage(
   const report = { meters: 0, days: 0, rows: 0, differences: 0 };
   for (const group of await groupsOf(stores, wanted)) {
     report.meters += group.length;
-    for (const day of await daysOf(stores, group, wanted)) {
-      const looked = await auditDay(stores, group, day);
-      report.days += group.length;
+    for (const span of spansOf(await daysOf(stores, group, wanted))) {
+      const looked = await auditDays(stores, group, span);
+      report.days += span.count * group.length;
       report.rows += looked.rows;
       report.differences += looked.differences.length;
       for (const difference of looked.differences) found(difference);
@@ -111,7 +112,8 @@ export async function auditSample(
     const counted = await countedAt(stores, scope, { meter_id, progress: await readProgress(stores.postgres) });
     const days = counted ? await daysOf(stores, [counted], {}) : [];
     if (!counted || days.length === 0) continue;
-    const looked = await auditDay(stores, [counted], days[Math.floor(chance() * days.length)]!);
+    const [span] = spansOf([days[Math.floor(chance() * days.length)]!]);
+    const looked = await auditDays(stores, [counted], span!);
     report.meters++;
     report.days++;
     report.rows += looked.rows;
@@ -165,29 +167,53 @@ async function countedAt(
   return counted && { ...counted, days_before };
 }
 
-/** Days with events or with rows: a row that no event accounts for is a difference too. */
-async function daysOf(stores: AuditStores, group: Group, { start_us, end_us }: AuditWanted): Promise<number[]> {
-  const days = new Set(await daysWithEvents(stores, group[0]));
-  for (const counted of group) for (const day of await daysWithRows(stores.clickhouse, counted)) days.add(day);
+type Day = { readonly day: number; readonly size: number };
+
+/** Days with events or with rows, and how many of them: a row that no event accounts for is a difference too. */
+async function daysOf(stores: AuditStores, group: Group, { start_us, end_us }: AuditWanted): Promise<Day[]> {
+  const sizes = new Map((await daysWithEvents(stores, group[0])).map(({ day, events }) => [day, events]));
+  for (const counted of group)
+    for (const { day, rows } of await daysWithRows(stores.clickhouse, counted))
+      sizes.set(day, Math.max(rows, sizes.get(day) ?? 0));
   const first = start_us === undefined ? Number.NEGATIVE_INFINITY : Math.floor(start_us / US_PER_DAY);
   const end = end_us === undefined ? Number.POSITIVE_INFINITY : end_us / US_PER_DAY;
-  return [...days].filter((day) => day >= first && day < end).sort((a, b) => a - b);
+  const days = [...sizes].map(([day, size]) => ({ day, size })).filter(({ day }) => day >= first && day < end);
+  return days.sort((a, b) => a.day - b.day);
+}
+
+/** Days that are looked at together; `count` of them hold anything. */
+type Span = { days: [number, number]; count: number; size: number };
+
+/** As many days as are recounted at once; one that holds more, alone. */
+function spansOf(days: readonly Day[]): Span[] {
+  const spans: Span[] = [];
+  for (const { day, size } of days) {
+    const last = spans.at(-1);
+    if (last && last.size + size <= EVENTS_MAX) {
+      last.days[1] = day + 1;
+      last.count++;
+      last.size += size;
+    } else spans.push({ days: [day, day + 1], count: 1, size });
+  }
+  return spans;
 }
 
 type Looked = { rows: number; differences: Difference[] };
 
-async function auditDay(stores: AuditStores, group: Group, day: number): Promise<Looked> {
+async function auditDays(stores: AuditStores, group: Group, { days, size }: Span): Promise<Looked> {
   const result: Looked = { rows: 0, differences: [] };
-  for (const range of await recountRanges(stores, group[0], { day, events_max: EVENTS_MAX })) {
-    const rows = await recountDayTogether(stores, group, { day, range });
+  const [day] = days;
+  const ranges = size <= EVENTS_MAX ? [{}] : await recountRanges(stores, group[0], { day, events_max: EVENTS_MAX });
+  for (const range of ranges) {
+    const rows = await recountDaysTogether(stores, group, { days, range });
     for (const counted of group) {
       const expected = rows.filter(({ meter_id }) => meter_id === counted.meter_id);
-      const looked = await compare(stores, counted, { day, range, expected });
+      const looked = await compare(stores, counted, { days, range, expected });
       result.rows += looked.rows;
       const customers = [...new Set(looked.differences.map((difference) => difference.external_customer_id))];
       for (let from = 0; from < customers.length; from += CUSTOMERS_MAX) {
         const external_customer_ids = customers.slice(from, from + CUSTOMERS_MAX);
-        result.differences.push(...(await certainDifferences(stores, counted, { day, external_customer_ids })));
+        result.differences.push(...(await certainDifferences(stores, counted, { days, external_customer_ids })));
       }
     }
   }
@@ -195,12 +221,12 @@ async function auditDay(stores: AuditStores, group: Group, day: number): Promise
 }
 
 /** The same customers once more while no slice is in its rows; the version may have been superseded meanwhile. */
-async function certainDifferences(stores: AuditStores, counted: Audited, wanted: DayWanted): Promise<Difference[]> {
-  const name = `audit ${counted.meter_id} ${wanted.day}`;
+async function certainDifferences(stores: AuditStores, counted: Audited, wanted: DaysWanted): Promise<Difference[]> {
+  const name = `audit ${counted.meter_id} ${wanted.days[0]}`;
   return withGateForReading(stores.postgres, { name, seconds_max: READING_SECONDS_MAX }, async (progress) => {
     const now = await countedAt(stores, counted, { meter_id: counted.meter_id, progress });
     if (now?.version !== counted.version) return [];
-    const expected = await recountDay(stores, now, wanted);
+    const expected = await recountDays(stores, now, wanted);
     return (await compare(stores, now, { ...wanted, expected })).differences;
   });
 }
@@ -209,14 +235,22 @@ async function certainDifferences(stores: AuditStores, counted: Audited, wanted:
 async function compare(
   stores: AuditStores,
   counted: Audited,
-  wanted: DayWanted & { readonly expected: readonly BucketRow[] },
+  wanted: DaysWanted & { readonly expected: readonly BucketRow[] },
 ): Promise<Looked> {
   const expected = withDayRows(wanted.expected, counted.days_before);
   const all = await storedRows(stores.clickhouse, counted, { ...wanted, expected });
   // Day rows of later days are what a try to make them has left: nobody reads them.
-  const stored = all.filter(({ size }) => size !== 'DAY' || wanted.day < counted.days_before);
+  const stored = all.filter((row) => row.size !== 'DAY' || dayOf(row) < counted.days_before);
   const { tenant_id, environment_id, meter_id, version } = counted;
-  const place = { tenant_id, environment_id, meter_id, meter_version: version, day: wanted.day };
-  const differences = rowDifferences(expected, stored).map((difference) => ({ ...place, ...difference }));
+  const place = { tenant_id, environment_id, meter_id, meter_version: version };
+  const differences = rowDifferences(expected, stored).map((difference) => ({
+    ...place,
+    day: dayOf(difference),
+    ...difference,
+  }));
   return { rows: stored.length, differences };
+}
+
+function dayOf({ bucket_start_us }: { bucket_start_us: number }): number {
+  return Math.floor(bucket_start_us / US_PER_DAY);
 }

@@ -109,8 +109,8 @@ async function closePeriod(stores: Stores, transaction: Database, { subscription
 }
 
 /**
- * "At trial end: billing_anchor := trial_end; first paid period [trial_end, next]; invoice SUBSCRIPTION_TRIAL_END (advance
- * charges only)". Usage during the trial is never billed (pricing-and-invoicing §2.6, "Trial").
+ * At its end a trial becomes a paid subscription: the anchor is the end of the trial, the first paid period begins there,
+ * and an invoice of its advance charges opens it. Usage during the trial is never billed.
  */
 async function endTrial(stores: Stores, transaction: Database, { subscription, now }: Subject): Promise<Outcome> {
   const due = duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime());

@@ -116,7 +116,7 @@ export function billedSubscription(subscription: SubscriptionModel): BilledSubsc
   return {
     start_ms: instant(subscription.start_date),
     end_ms: endOf(subscription),
-    // Paid periods count from the end of the trial (pricing-and-invoicing §2.6, "Trial").
+    // Paid periods count from the end of the trial.
     billing_anchor_ms: instant(
       subscription.subscription_status === 'trialing' && subscription.trial_end
         ? subscription.trial_end

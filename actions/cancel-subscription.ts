@@ -1,7 +1,7 @@
 /**
  * Cancels a subscription now, at the end of its period or on a date. An immediate cancellation ends the line items and
- * invoices the arrears, unless the request says skip (decisions §19); a scheduled one is carried out by the scheduler
- * (specification, "Cancellation rules"; core/subscription/cancellation.ts).
+ * invoices the arrears, unless the request says skip; a scheduled one is carried out by the scheduler
+ * (docs/rules/subscriptions.md, "Cancellation"; core/subscription/cancellation.ts).
  */
 import type { InvoiceWithLines } from '../core/catalogue/invoice.ts';
 import { type Author, updatedBy } from '../core/catalogue/stamp.ts';

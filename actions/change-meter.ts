@@ -2,6 +2,7 @@
 import { checkFilters, type Filter } from '../core/catalogue/meter.ts';
 import { type Author, updatedBy } from '../core/catalogue/stamp.ts';
 import { invalid, notAllowed } from '../core/error.ts';
+import { checkCost } from '../core/metering/meter-cost.ts';
 import type { Scope } from '../core/scope.ts';
 import { MeterModel } from '../storage/models/meter.ts';
 import type { Database, Stores } from '../storage/stores.ts';
@@ -17,6 +18,11 @@ export async function changeMeterFilters(
   return postgres.transaction(async (transaction) => {
     const meter = await MeterModel.fetch(scope, id, { database: transaction, lock: true });
     if (meter.status !== 'published') throw notAllowed(`meter ${id} is archived`);
+    const { event_name } = meter;
+    const others = await MeterModel.in(scope, transaction)
+      .where({ event_name, status: 'published' })
+      .whereNot('id', id);
+    checkCost({ ...meter, filters }, { others, before: meter, field: 'filters' });
     return change(transaction, scope, { meter, patch: { filters: [...filters] }, author });
   });
 }

@@ -1,7 +1,6 @@
 /**
- * Changes a price. "Descriptive fields (lookup_key, display_name, description, metadata, group_id) edit in place. Any of
- * amount, billing_model, tier_mode, tiers, transform_quantity, price_unit_amount, price_unit_tiers terminates the price at
- * `effective_from` (default now) and creates a successor whose `parent_price_id` is the root price" (api/05).
+ * Changes a price: what describes it in place, what it costs by a successor that starts where the price ends, at
+ * `effective_from` or now (docs/rules/pricing.md, "Changing a price").
  */
 import {
   CRITICAL_FIELDS,

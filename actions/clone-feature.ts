@@ -1,4 +1,4 @@
-/** Copies a feature under a new name and lookup key; the copy counts with the same meter (api/03-features). */
+/** Copies a feature under a new name and lookup key; the copy counts with the same meter. */
 import type { Feature } from '../core/catalogue/feature.ts';
 import { type Author, createdBy } from '../core/catalogue/stamp.ts';
 import { notFound } from '../core/error.ts';

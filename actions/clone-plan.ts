@@ -1,4 +1,4 @@
-/** Copies a plan with its prices under a new name and lookup key (api/04-plans). Prices that have ended stay behind. */
+/** Copies a plan with its prices under a new name and lookup key. Prices that have ended stay behind. */
 import type { PlanFields } from '../core/catalogue/plan.ts';
 import { type Author, createdBy } from '../core/catalogue/stamp.ts';
 import { notFound } from '../core/error.ts';

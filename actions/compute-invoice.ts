@@ -1,6 +1,6 @@
 /**
- * Computes an invoice anew from the usage as it is now; may be repeated as long as the invoice is not final. "SKIPPED:
- * subscription invoice with subtotal 0: no number, not finalized; may be recomputed later" (pricing-and-invoicing §2.9).
+ * Computes an invoice anew from the usage as it is now; may be repeated as long as the invoice is not final. One that comes
+ * to nothing is skipped, and may be computed again later (docs/rules/invoices.md, "Nothing to pay").
  */
 import type { ReferencePoint } from '../core/billing/charges.ts';
 import type { BillingReason, InvoiceWithLines } from '../core/catalogue/invoice.ts';
@@ -51,7 +51,7 @@ export async function computeWithin(
   return replaceLines(stores, transaction, { invoice, subscription, reference, now });
 }
 
-/** "only DRAFT or SKIPPED (400)" (api/11-invoices, POST /invoices/{id}/compute). */
+/** Only what is not final yet: a draft, or what came to nothing (docs/rules/invoices.md, "From draft to final"). */
 export function checkComputable({ id, invoice_status }: InvoiceModel): void {
   if (invoice_status !== 'DRAFT' && invoice_status !== 'SKIPPED')
     throw notAllowed(`an invoice that is ${invoice_status} cannot be computed`, { id });

@@ -1,8 +1,8 @@
 /**
- * Computes an invoice in the background: "default runs asynchronously and returns a workflow id for polling"; "10 minutes,
- * with automatic retries and exponential backoff" (specification, Limits). The request leaves a record of the run and a job
- * in one transaction; whoever runs the job writes the computation and its result in one transaction too, so that the work
- * takes effect once however often it is tried.
+ * Computes an invoice in the background: the caller gets the id of a workflow to ask after
+ * (docs/rules/invoices.md, "Invoices computed later"). The request leaves a record of the run and a job in one transaction;
+ * whoever runs the job writes the computation and its result in one transaction too, so that the work takes effect once
+ * however often it is tried.
  */
 import { createdBy } from '../core/catalogue/stamp.ts';
 import { isTimeout, mayPass, workflowError } from '../core/catalogue/workflow.ts';

@@ -1,6 +1,7 @@
 /**
  * Stores an invoice that a client wrote: a draft, or finalized at once when asked. The database decides who of two equal
- * requests is first: one idempotency_key is one invoice, voided ones aside (specification, "Invoice idempotency").
+ * requests is first: one idempotency_key is one invoice, voided ones aside
+ * (docs/rules/invoices.md, "Invoices written by hand").
  */
 import type { CreateInvoice, InvoiceWithLines } from '../core/catalogue/invoice.ts';
 import { type Author, createdBy } from '../core/catalogue/stamp.ts';
@@ -13,7 +14,8 @@ import { InvoiceLineItemModel } from '../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../storage/models/subscription.ts';
 import { newId } from '../storage/new-id.ts';
 import type { Database, Stores } from '../storage/stores.ts';
-import { finalizeInvoice } from './finalize-invoice.ts';
+import { checkInvoiceReferences } from './check-invoice-references.ts';
+import { finalizeWithin } from './finalize-invoice.ts';
 
 export async function createInvoice(
   stores: Stores,
@@ -22,11 +24,13 @@ export async function createInvoice(
   author: Author,
 ): Promise<InvoiceWithLines> {
   const written = writtenInvoice(request);
-  const invoice = await stores.postgres.transaction(async (transaction) => {
+  return stores.postgres.transaction(async (transaction) => {
     await checkParties(scope, request, transaction);
-    return addInvoice({ scope, request, written, author }, transaction);
+    await checkInvoiceReferences(scope, request, transaction);
+    const invoice = await addInvoice({ scope, request, written, author }, transaction);
+    if (request.invoice_status !== 'FINALIZED') return invoice;
+    return finalizeWithin(transaction, scope, { invoice_id: invoice.id, now: author.now });
   });
-  return request.invoice_status === 'FINALIZED' ? finalizeInvoice(stores, scope, invoice.id, author.now) : invoice;
 }
 
 async function checkParties(scope: Scope, request: CreateInvoice, database: Database): Promise<void> {

@@ -2,6 +2,7 @@
 import { checkMeter, type MeterDefinition } from '../core/catalogue/meter.ts';
 import { type Author, createdBy } from '../core/catalogue/stamp.ts';
 import { compileExpression } from '../core/metering/expression.ts';
+import { checkCost } from '../core/metering/meter-cost.ts';
 import type { Scope } from '../core/scope.ts';
 import { MeterModel } from '../storage/models/meter.ts';
 import { newId } from '../storage/new-id.ts';
@@ -24,6 +25,11 @@ export async function addMeter(
 ): Promise<MeterModel> {
   checkMeter(definition, compileExpression);
   const record = { id: newId('meter', author.now.getTime()), ...definition, ...createdBy(author) };
+  const others = await MeterModel.in(scope, transaction).where({
+    event_name: definition.event_name,
+    status: 'published',
+  });
+  checkCost(record, { others, field: 'event_name' });
   const meter = await MeterModel.add(scope, record, { database: transaction });
   await announceMeterChange(transaction, scope, meter);
   return meter;

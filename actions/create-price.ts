@@ -1,6 +1,6 @@
 /**
- * Creates prices, all or none. "`entity_type` + `entity_id` must exist"; "display_name default: plan name for FIXED, meter
- * name for USAGE"; "start_date default now"; "At most 5,000 active prices per entity" (api/05, pricing-and-invoicing §2.2).
+ * Creates prices, all or none. What they are of must exist, their number is limited, and what is not stated (name, start)
+ * has a default (docs/rules/pricing.md, "What a price must state").
  */
 import { type CreatePrice, definePrice, type PriceDefinition } from '../core/catalogue/price.ts';
 import { type Author, createdBy } from '../core/catalogue/stamp.ts';

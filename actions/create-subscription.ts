@@ -1,6 +1,6 @@
 /**
- * Subscribes a customer to a plan: the record, its line items, the prices that it overrides and, unless it is a draft,
- * the opening invoice, all or nothing (behaviour/pricing-and-invoicing §2.6 "State machine", first rows).
+ * Subscribes a customer to a plan: the record, its line items, the prices that it overrides and, unless it is a draft, the
+ * opening invoice, all or nothing (docs/rules/subscriptions.md, "The opening").
  */
 import type { InvoiceWithLines } from '../core/catalogue/invoice.ts';
 import type { Plan } from '../core/catalogue/plan.ts';

@@ -59,8 +59,8 @@ export function isComplete(planned: Planned, period: Period): boolean {
 }
 
 /**
- * The opening invoice: the advance charges of the first period, due at once because no event can change them. A trial
- * opens with an invoice of nothing, paid by itself (specification, Subscription rule 2).
+ * The opening invoice: the advance charges of the first period, due at once because no event can change them
+ * (docs/rules/subscriptions.md, "The opening"). A trial opens with an invoice of nothing, paid by itself.
  */
 export async function openSubscription(
   stores: Stores,
@@ -91,10 +91,10 @@ export async function draftAndFinalize(
 }
 
 /**
- * "Final invoice: period [current start, effective date], reference point cancel: arrears only, reason PRORATION"
- * (pricing-and-invoicing §2.6, "Cancellation"). Called inside the transaction that cancels; the draft then rests like
- * any other, and what was still on its way is in it when it becomes final. Periods that were over before the effective
- * date, and that the scheduler has not come to yet, get the invoices that it would have made.
+ * The last invoice of a cancellation: the arrears from the start of the running period to the effective date
+ * (docs/rules/invoices.md, "What stands on which invoice"). Called inside the transaction that cancels; the draft then
+ * rests like any other, and what was still on its way is in it when it becomes final. Periods that were over before the
+ * effective date, and that the scheduler has not come to yet, get the invoices that it would have made.
  */
 export async function draftFinalInvoice(
   stores: Stores,

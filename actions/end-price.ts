@@ -1,4 +1,7 @@
-/** "Delete = set end_date (default now)" (pricing-and-invoicing §2.2): what was charged before stays explained. */
+/**
+ * To delete a price is to set its end, now unless stated: what was charged before stays explained
+ * (docs/rules/pricing.md, "Changing a price").
+ */
 import { type Author, updatedBy } from '../core/catalogue/stamp.ts';
 import { invalid, notAllowed, notFound } from '../core/error.ts';
 import type { Scope } from '../core/scope.ts';

@@ -1,14 +1,16 @@
 /**
- * "CSV of per-customer, per-meter usage, including external customer id, customer name and configured metadata columns"
- * (specification, usage analytics export): one record per customer and meter with events in the range, in order of the
- * external ids and then of the meters' names, gathered customer batch by customer batch, so that the size of the answer does not matter.
+ * The usage export (docs/rules/usage.md, "The usage export"): one record per customer and meter with events in the range,
+ * in order of the external ids and then of the meters' names, gathered customer batch by customer batch, so that the size
+ * of the answer does not matter.
  */
 import type { Decimal } from '../core/decimal.ts';
 import type { Scope } from '../core/scope.ts';
+import { windowCount } from '../core/time/window.ts';
 import { customersWithEvents } from '../storage/events/event-names.ts';
 import { CustomerModel } from '../storage/models/customer.ts';
 import { MeterModel } from '../storage/models/meter.ts';
 import type { Stores } from '../storage/stores.ts';
+import { QUESTION_CELLS_MAX, type QuestionBounds } from '../storage/usage/question.ts';
 import { askUsage } from '../storage/usage/usage.ts';
 
 export type ExportAsked = {
@@ -19,6 +21,7 @@ export type ExportAsked = {
   readonly timezone: string | null;
   readonly now: Date;
   readonly customers_per_batch?: number;
+  readonly bounds?: QuestionBounds | undefined;
 };
 
 export type ExportedUsage = {
@@ -72,21 +75,33 @@ async function* usageOfBatch(
   const byExternalId = new Map(customers.map((customer) => [customer.external_id, customer]));
   const byCustomer = new Map<string, ExportedUsage[]>(batch.map((id) => [id, []]));
   for (const meter of meters) {
-    const report = await askUsage(stores, scope, {
-      meter,
-      external_customer_ids: batch,
-      start_us: asked.start_us,
-      end_us: asked.end_us,
-      timezone: asked.timezone ?? undefined,
-      by_customer: true,
-      now_ms: asked.now.getTime(),
-    });
-    for (const { key, total } of report.usage) {
-      if (total.event_count === 0) continue;
-      const customer = byExternalId.get(key) ?? null;
-      const { value: usage, event_count } = total;
-      byCustomer.get(key)!.push({ external_customer_id: key, customer, meter, usage, event_count });
+    for (const external_customer_ids of together(batch, meter, asked)) {
+      const report = await askUsage(stores, scope, {
+        meter,
+        external_customer_ids,
+        start_us: asked.start_us,
+        end_us: asked.end_us,
+        timezone: asked.timezone ?? undefined,
+        by_customer: true,
+        now_ms: asked.now.getTime(),
+        bounds: asked.bounds,
+      });
+      for (const { key, total } of report.usage) {
+        if (total.event_count === 0) continue;
+        const customer = byExternalId.get(key) ?? null;
+        const { value: usage, event_count } = total;
+        byCustomer.get(key)!.push({ external_customer_id: key, customer, meter, usage, event_count });
+      }
     }
   }
   for (const records of byCustomer.values()) yield* records;
 }
+
+/** Of a meter with windows of its own each customer is as many cells as the range has windows: fewer are asked for at once. */
+function* together(batch: readonly string[], { aggregation }: MeterModel, { start_us, end_us }: ExportAsked) {
+  const windows = Math.ceil(windowCount({ start_us, end_us }, aggregation.bucket_size));
+  const size = Math.max(1, Math.floor(CELLS_AT_ONCE / windows));
+  for (let from = 0; from < batch.length; from += size) yield batch.slice(from, from + size);
+}
+
+const CELLS_AT_ONCE = QUESTION_CELLS_MAX / 4;

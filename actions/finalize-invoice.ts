@@ -1,10 +1,10 @@
 /**
- * Makes a draft final: its numbers as they were computed, an invoice number, a due date; from then on its lines never
- * change. "Invoice numbers: per tenant and environment, gapless: taken in the finalizing transaction" (decisions §24):
- * the counter's row is locked until that transaction ends, and a rollback gives the number back.
+ * Makes a draft final: its amounts as they were computed, an invoice number, a due date; from then on its lines never
+ * change. Numbers have no gaps (docs/rules/invoices.md, "Numbers") because they are taken in the finalizing transaction:
+ * the counter's row is locked until it ends, and a rollback gives the number back.
  *
- * It does not compute anew. The scheduler does so just before it finalizes (finalize-due-invoices.ts); whoever finalizes
- * by hand gets the draft that was seen, and later events go to the next invoice (§13).
+ * It does not compute anew. The scheduler does so just before it finalizes (finalize-due-invoices.ts); whoever finalizes by
+ * hand gets the draft that was seen, and later events go to the next invoice (docs/rules/invoices.md, "Late events").
  */
 import { dueDate } from '../core/billing/due.ts';
 import { DEFAULT_NUMBER_CONFIG, formatInvoiceNumber, numberToken } from '../core/billing/number.ts';
@@ -64,7 +64,8 @@ function checkFinalizable(invoice: InvoiceModel): void {
     throw notAllowed(`an invoice that is ${invoice.invoice_status} cannot be finalized`, { id: invoice.id });
   if (invoice.invoice_type !== 'SUBSCRIPTION') return;
   if (!invoice.last_computed_at) throw notAllowed('a draft that was never computed cannot be finalized');
-  // "A cycle invoice computed before its period end is never finalized": the rest of its usage would be missing.
+  // One that was computed before its period ended would lack the rest of its usage
+  // (docs/rules/invoices.md, "From draft to final").
   if (invoice.billing_reason !== 'SUBSCRIPTION_CYCLE' || !invoice.period_end) return;
   if (instant(invoice.last_computed_at) < instant(invoice.period_end))
     throw notAllowed('this invoice was computed before its period ended', {
@@ -73,7 +74,7 @@ function checkFinalizable(invoice: InvoiceModel): void {
     });
 }
 
-/** "due date: period_end + payment terms"; an invoice without a period counts from the day it becomes final. */
+/** An invoice without a period counts from the day it becomes final (docs/rules/invoices.md, "Due date"). */
 function billedUntil(invoice: InvoiceModel, now: Date): number {
   return invoice.period_end ? instant(invoice.period_end) : now.getTime();
 }

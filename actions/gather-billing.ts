@@ -1,7 +1,7 @@
 /**
  * Gathers what an invoice is planned from: the subscription's line items with prices and meters, what stands on other
  * invoices, and the usage; then asks core what the invoice should say. Preview, draft and recomputation all come through
- * here, so that they cannot disagree (decisions §16).
+ * here, so that they cannot disagree (docs/rules/invoices.md, "Preview and invoice agree").
  */
 import type { ReferencePoint } from '../core/billing/charges.ts';
 import type { MeasuredUsage } from '../core/billing/line-amount.ts';
@@ -56,8 +56,10 @@ export async function planFromStores(stores: Stores, database: Database, target:
     usage.set(chargeKey(item.id, service), measured);
     usage_as_of_ms = Math.min(usage_as_of_ms ?? Number.POSITIVE_INFINITY, instant(measured.as_of));
   }
-  const closed = reference === 'period_start' ? [] : await gatherClosedCharges(database, { lines, items }, measure);
-
+  const closed =
+    reference === 'period_start'
+      ? []
+      : await gatherClosedCharges(database, { lines, items, before: period.end }, measure);
   const plan = planInvoice({ ...question, currency: subscription.currency, usage, closed });
   return { plan, usage_as_of_ms };
 }

@@ -1,7 +1,7 @@
 /**
  * What stands on a subscription's other invoices, and which of its final usage charges have met new or corrected events
- * since: the source of adjustment lines (decisions §13). A meter whose definition has changed since is not asked again: "a
- * new or changed meter sees the events that came before it, but never bills them to a closed period" (§15).
+ * since: the source of adjustment lines. A meter whose definition has changed since is not asked again: what it counts of
+ * the past is never billed to a closed period (docs/rules/invoices.md, "Late events").
  */
 import { type ClosedCharge, expectedEventCount } from '../core/billing/late-events.ts';
 import { chargeKey } from '../core/billing/plan-invoice.ts';
@@ -46,16 +46,20 @@ export async function gatherInvoicedLines(
   });
 }
 
+/**
+ * Of services that ended by `before`, the end of the period that is being invoiced: what came late for a later period is a line
+ * on an invoice behind that one, and never on one of an earlier period that is computed again.
+ */
 export async function gatherClosedCharges(
   database: Database,
-  { lines, items }: { lines: readonly InvoicedLine[]; items: readonly BillableItem[] },
+  { lines, items, before }: { lines: readonly InvoicedLine[]; items: readonly BillableItem[]; before: number },
   measure: Measure,
 ): Promise<ClosedCharge<BillableItem>[]> {
   const closed: ClosedCharge<BillableItem>[] = [];
   const corrected = await isCorrected(database, lines);
   for (const item of items) {
     if (item.price_type !== 'USAGE') continue;
-    const recorded = recordedCharges(item, lines);
+    const recorded = recordedCharges(item, lines).filter(({ service }) => service.end <= before);
     if (!corrected && !(await hasGrown(item, recorded, measure))) continue;
     for (const charge of recorded) {
       const measured = await measure(item, charge.usage_window);

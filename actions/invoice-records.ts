@@ -24,7 +24,7 @@ export type InvoiceDescription = {
   readonly plan: InvoicePlan<BillableItem>;
 };
 
-/** A computed subscription invoice. "SKIPPED: subscription invoice with subtotal 0" (pricing-and-invoicing §2.9). */
+/** A computed subscription invoice; skipped where its subtotal is 0 (docs/rules/invoices.md, "Nothing to pay"). */
 export function invoiceRecord(description: InvoiceDescription, id: string, now: Date): Invoice {
   const { subscription, period, reason } = description;
   const addressee = subscription.invoicing_customer_id || subscription.customer_id;
@@ -118,7 +118,7 @@ function priceUnitAmount({ item, amount }: PlannedLine<BillableItem>): string | 
   return priceUnitFromFiat(amount, rate).toDecimalPlaces(MAX_FRACTION_DIGITS).toFixed();
 }
 
-/** "The draft idempotency key includes billing_reason and is scoped to minute-level precision" (specification). */
+/** One draft per subscription, period (to the minute) and billing reason. */
 function idempotencyKey({ subscription, period, reason }: InvoiceDescription): string {
   const minute = (instant: number) => formatTimestamp(instant).slice(0, 16);
   return [subscription.id, minute(period.start), minute(period.end), reason].join('/');

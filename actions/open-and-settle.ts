@@ -1,6 +1,6 @@
 /**
- * Opens a subscription's billing and says where it stands then: "incomplete, then active when the opening invoice is
- * zero, paid, or payment_behavior says so" (behaviour/pricing-and-invoicing §2.6 "State machine").
+ * Opens a subscription's billing and says where it stands then: active when nothing of the opening invoice remains to be
+ * paid or payment_behavior says so, else incomplete (docs/rules/subscriptions.md, "The opening").
  */
 import type { InvoiceWithLines } from '../core/catalogue/invoice.ts';
 import type { Author } from '../core/catalogue/stamp.ts';

@@ -1,6 +1,7 @@
 /**
- * The next invoice of a subscription as it would be drafted from what is known now: "arrears so far + next advance"
- * (pricing-and-invoicing §2.9). The same gathering and the same plan as the draft, without the writing; ids are empty.
+ * The next invoice of a subscription as it would be drafted from what is known now: the arrears so far and the advance
+ * charges of the next period (docs/rules/invoices.md, "Preview and invoice agree"). The same gathering and the same plan as
+ * the draft, without the writing; ids are empty.
  */
 import { nextPeriod } from '../core/billing/charges.ts';
 import type { InvoiceWithLines } from '../core/catalogue/invoice.ts';

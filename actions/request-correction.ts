@@ -1,6 +1,6 @@
 /**
  * Asks for an accepted event to be voided or replaced. The request is recorded with who, when and why, and goes through the
- * log to the partition of the id, so that it takes effect once and in order (actions/correct-event.ts). An event that is
+ * log to the partition of the id, so that it takes effect once and in order (actions/correct-events.ts). An event that is
  * still on its way is corrected when its turn has come; what was invoiced finally is left for an adjustment.
  */
 import { FarthingError, notAllowed, notFound } from '../core/error.ts';

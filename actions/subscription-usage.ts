@@ -1,17 +1,18 @@
 /**
  * Usage and charges of a subscription for a period: every usage line item measured by the one usage reader and priced by
- * the one rating function, as on the invoice (decisions §16). Without dates it is the running period; an item with a
- * period of its own shows that.
+ * the one rating function, as on the invoice (docs/rules/usage.md, "One number"). Without dates it is the running period;
+ * an item with a period of its own shows that.
  */
+import { runningPeriod, usageWindowIn } from '../core/billing/charges.ts';
 import { usageCharge } from '../core/billing/line-amount.ts';
 import { type Decimal, sumOf } from '../core/decimal.ts';
 import { invalid } from '../core/error.ts';
 import type { Scope } from '../core/scope.ts';
-import { instantOf, periodRuleOf } from '../core/subscription/calendar.ts';
-import { type Period, periodContaining, type RecurringPeriod } from '../core/time/period.ts';
+import { instantOf } from '../core/subscription/calendar.ts';
+import type { Period } from '../core/time/period.ts';
 import { SubscriptionModel } from '../storage/models/subscription.ts';
 import type { Stores } from '../storage/stores.ts';
-import { type BillableItem, currentPeriod, gatherItems, usageReader } from './billable-items.ts';
+import { type BillableItem, billedSubscription, currentPeriod, gatherItems, usageReader } from './billable-items.ts';
 
 export type UsageRequest = {
   subscription_id: string;
@@ -37,17 +38,19 @@ export async function subscriptionUsage(
   const database = stores.postgres;
   const subscription = await SubscriptionModel.fetch(scope, request.subscription_id, { database });
   const asked = askedPeriod(subscription, request, now);
+  const billed = billedSubscription(subscription);
+  const current = currentPeriod(subscription);
   const measure = await usageReader(stores, database, subscription);
   const charges: UsageCharge[] = [];
   for (const item of await gatherItems(database, subscription)) {
-    if (item.price_type !== 'USAGE') continue;
-    const window = windowOf(item, subscription, { asked, now: now.getTime() });
+    const period = asked ?? runningPeriod(item, { subscription: billed, current, now: now.getTime() });
+    const window = period ? usageWindowIn(period, item, billed) : null;
     if (window === null) continue;
     const measured = await measure(item, window);
     const { quantity, amount } = usageCharge(item, window, { measured, currency: subscription.currency });
     charges.push({ item, quantity, amount });
   }
-  const period = asked ?? currentPeriod(subscription);
+  const period = asked ?? current;
   return { subscription, period, charges, amount: sumOf(charges.map((charge) => charge.amount)) };
 }
 
@@ -64,31 +67,4 @@ function askedPeriod(subscription: SubscriptionModel, request: UsageRequest, now
   const end = end_time ? instantOf(end_time) : lifetime_usage ? now.getTime() : current.end;
   if (end <= start) throw invalid('end_time', 'must be after start_time');
   return { start, end };
-}
-
-function windowOf(
-  item: BillableItem,
-  subscription: SubscriptionModel,
-  { asked, now }: { asked: Period | null; now: number },
-): Period | null {
-  const period = asked ?? runningPeriod(item, subscription, now);
-  if (!period) return null;
-  const from = item.reset_usage === 'NEVER' ? instantOf(subscription.start_date) : period.start;
-  const start = Math.max(Math.min(from, period.start), item.start_ms);
-  const end = Math.min(period.end, item.end_ms ?? Number.POSITIVE_INFINITY);
-  return start < end ? { start, end } : null;
-}
-
-function runningPeriod(item: BillableItem, subscription: SubscriptionModel, now: number): Period | undefined {
-  const current = currentPeriod(subscription);
-  const isOwn =
-    item.billing_period !== subscription.billing_period ||
-    item.billing_period_count !== subscription.billing_period_count;
-  if (!isOwn) return current;
-  return periodContaining(Math.max(now, current.start), item.start_ms, {
-    ...periodRuleOf(subscription),
-    billing_anchor: item.start_ms,
-    billing_period: item.billing_period as RecurringPeriod,
-    billing_period_count: item.billing_period_count,
-  });
 }

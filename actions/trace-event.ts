@@ -1,7 +1,7 @@
 /**
- * The road of one event, looked at step by step: its customer, the meters that it feeds (or which filter refused it, or
- * why its value cannot be used), the prices of those meters, and the line items that they are billed on (api/01, event
- * debugger). It asks the records as they are now.
+ * The road of one event, looked at step by step: its customer, the meters that it feeds (or which filter refused it, or why
+ * its value cannot be used), the prices of those meters, and the line items that they are billed on. It asks the records as
+ * they are now.
  */
 import { Decimal } from '../core/decimal.ts';
 import { compileMeter, measure } from '../core/metering/compiled-meter.ts';

@@ -1,7 +1,7 @@
 /**
- * What may change on an invoice by hand: dates shown, the document's address, metadata ("400 unless draft or finalized;
- * due_date not in the past", api/11), and its payment status. Amounts never change here. A paid invoice activates a
- * subscription that waits for it (behaviour/pricing-and-invoicing §2.6 "incomplete → active").
+ * What may change on an invoice by hand: dates shown, the document's address, metadata
+ * (docs/rules/invoices.md, "Changes by hand"), and its payment status. Amounts never change here. A paid invoice activates
+ * a subscription that waits for it (docs/rules/subscriptions.md, "States").
  */
 import type { Invoice, UpdateInvoice, UpdatePayment } from '../core/catalogue/invoice.ts';
 import { type Author, updatedBy } from '../core/catalogue/stamp.ts';

@@ -1,7 +1,7 @@
 /**
  * Changes what may change on a subscription as it stands: metadata (replaced whole) and lookup_key. States, dates and
  * parents have verbs of their own. Every change adds one to `version`; naming the version that was read refuses a change
- * that came in between with version_conflict (behaviour/pricing-and-invoicing §2.6 "Record").
+ * that came in between with version_conflict (docs/rules/subscriptions.md, "One change at a time").
  */
 import { type Author, updatedBy } from '../core/catalogue/stamp.ts';
 import type { Subscription, UpdateSubscription } from '../core/catalogue/subscription.ts';

@@ -1,29 +1,26 @@
 /**
- * Usage and cost analytics: "items = one per (subscription usage line item [× group combo])", measured by the one usage
- * reader and priced by the one rating function "applied to the aggregated usage of the window asked for"; "per-point costs
- * are computed per point" (ingestion-and-metering §1.10). What a customer used without a line item is shown without a cost.
+ * Usage and cost analytics: one item per usage line item and group, measured by the one usage reader and priced by the one
+ * rating function, over the whole range and for each point by itself (docs/rules/usage.md, "Analytics"). What a customer
+ * used without a line item is shown without a cost.
  */
 import { divides, type Group, type GroupBy, groupOf, groupValues, NO_GROUP } from '../core/analytics/group-by.ts';
 import { pointSize } from '../core/analytics/point-size.ts';
 import { type PropertyFilters, passesAll } from '../core/analytics/property-filter.ts';
+import { countedSince } from '../core/billing/charges.ts';
 import { usageCharge } from '../core/billing/line-amount.ts';
 import { type Decimal, ZERO } from '../core/decimal.ts';
 import { notFound } from '../core/error.ts';
+import type { WindowAnswer } from '../core/metering/usage.ts';
 import type { Scope } from '../core/scope.ts';
-import type { WindowSize } from '../core/time/window.ts';
+import { type WindowSize, windowCount } from '../core/time/window.ts';
 import { eventNamesOf } from '../storage/events/event-names.ts';
 import { CustomerModel } from '../storage/models/customer.ts';
 import { FeatureModel } from '../storage/models/feature.ts';
 import { MeterModel } from '../storage/models/meter.ts';
 import type { Stores } from '../storage/stores.ts';
-import {
-  askUsage,
-  freshness,
-  type UsageAsked,
-  type UsageOfKey,
-  type UsageReport,
-  type WindowAnswer,
-} from '../storage/usage/usage.ts';
+import { Turns } from '../storage/turns.ts';
+import { checkCells, type QuestionBounds } from '../storage/usage/question.ts';
+import { askUsage, freshness, type UsageAsked, type UsageOfKey, type UsageReport } from '../storage/usage/usage.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
 import { instant } from './billable-items.ts';
 
@@ -40,6 +37,7 @@ export type AnalyticsAsked = {
   readonly start_us: number;
   readonly end_us: number;
   readonly now: Date;
+  readonly bounds?: QuestionBounds | undefined;
 };
 
 export type AnalyticsPoint = { window_us: number; usage: Decimal; cost: Decimal; event_count: number };
@@ -80,11 +78,15 @@ export async function usageAnalytics(stores: Stores, scope: Scope, asked: Analyt
       ...(await unbilled(stores, scope, { asked, customers, features, items: all, isAsked })),
     ],
   });
-  const rows = measured.flatMap((one) => rowsOf(one, { asked, features }));
+  const rows: AnalyticsRow[] = [];
+  const turns = new Turns(asked.bounds?.asker);
+  for (const one of measured) {
+    for await (const row of rowsOf(one, { asked, features, turns })) rows.push(row);
+  }
   return { rows: rows.sort(byFeature), as_of };
 }
 
-/** "Items sorted by feature name", those of one feature by customer, those of one customer as they were added. */
+/** By the name of the feature, those of one feature by customer, those of one customer as they were added. */
 function byFeature(a: AnalyticsRow, b: AnalyticsRow): number {
   const texts = ({ feature, meter, external_customer_id }: AnalyticsRow) => [
     feature?.name ?? meter.name,
@@ -134,8 +136,7 @@ type Subject = {
 function subjectOf(item: AnalyticsItem): Subject {
   const { meter, external_customer_id, start_us, end_us, subscription } = item;
   const anchor_ms = instant(subscription.billing_anchor);
-  const begun_us = instant(subscription.start_date) * 1000;
-  const since_us = meter.reset_usage === 'NEVER' ? Math.min(begun_us, start_us) : start_us;
+  const since_us = countedSince(meter.reset_usage, start_us, instant(subscription.start_date) * 1000);
   return { item, meter, external_customer_id, since_us, start_us, end_us, timezone: subscription.timezone, anchor_ms };
 }
 
@@ -207,11 +208,23 @@ async function measureAll(
     if (same) same.push(subject);
     else questions.set(key, [subject]);
   }
+  if (asked.bounds) checkCells([...questions.values()].reduce((sum, [one]) => sum + windowsAsked(one!, asked), 0));
   const measured: Measured[] = [];
-  for (const same of questions.values()) measured.push(...(await measureTogether(stores, scope, { asked, same })));
+  let cells = 0;
+  for (const same of questions.values()) {
+    const some = await measureTogether(stores, scope, { asked, same });
+    for (const { usage } of some) for (const { of } of usage) cells += 1 + of.windows.length;
+    if (asked.bounds) checkCells(cells);
+    measured.push(...some);
+  }
   // In the order of the line items again.
   const order = new Map(subjects.map((subject, index) => [subject, index]));
   return measured.sort((a, b) => order.get(a.subject)! - order.get(b.subject)!);
+}
+
+/** A question is cut into its windows, whether or not there are events in them. */
+function windowsAsked({ meter, start_us, end_us }: Subject, { window_size }: AnalyticsAsked): number {
+  return windowCount({ start_us, end_us }, pointSize(window_size, meter.aggregation.bucket_size));
 }
 
 async function measureTogether(
@@ -237,6 +250,7 @@ async function measureTogether(
       ? (event) => JSON.stringify([event.external_customer_id, ...groupValues(group_by, event)])
       : undefined,
     now_ms: asked.now.getTime(),
+    bounds: asked.bounds,
   };
   const isOne = since_us === start_us || window_size === undefined;
   const report = await askUsage(stores, scope, {
@@ -258,27 +272,35 @@ async function measureTogether(
   return same.map((subject) => ({ subject, report, usage: byCustomer.get(subject.external_customer_id) ?? [] }));
 }
 
-function rowsOf(
+type RowParts = { asked: AnalyticsAsked; features: ReadonlyMap<string, FeatureModel>; turns: Turns };
+
+async function* rowsOf(
   { subject, report, usage }: Measured,
-  { asked, features }: { asked: AnalyticsAsked; features: ReadonlyMap<string, FeatureModel> },
-): AnalyticsRow[] {
+  { asked, features, turns }: RowParts,
+): AsyncGenerator<AnalyticsRow> {
   const { item, meter, external_customer_id } = subject;
   const window_size = pointSize(asked.window_size, meter.aggregation.bucket_size);
   const row = { item, meter, external_customer_id, feature: features.get(meter.id) ?? null, window_size };
   const filtered = asked.sources !== null || asked.property_filters !== null;
-  if (usage.length === 0) {
-    // "Zero-usage line items appear with zeros unless property/source filters are active."
-    if (item === null || filtered) return [];
-    return [{ ...row, group: NO_GROUP, usage: ZERO, cost: ZERO, event_count: 0, points: window_size ? [] : null }];
+  // What was not used is shown, unless a filter asks for what was (docs/rules/usage.md, "Analytics").
+  if (usage.length === 0 && item !== null && !filtered)
+    yield { ...row, group: NO_GROUP, usage: ZERO, cost: ZERO, event_count: 0, points: window_size ? [] : null };
+  for (const { group, of } of usage) {
+    const points: AnalyticsPoint[] = [];
+    // Each is priced by itself, and there may be tens of thousands.
+    for (const window of of.windows) {
+      points.push(pointOf(item, window, report));
+      if (turns.isOver()) await turns.next(asked.bounds?.signal);
+    }
+    yield {
+      ...row,
+      group,
+      usage: of.total.value,
+      cost: costOf(item, of.total, report),
+      event_count: of.total.event_count,
+      points: window_size ? points : null,
+    };
   }
-  return usage.map(({ group, of }) => ({
-    ...row,
-    group,
-    usage: of.total.value,
-    cost: costOf(item, of.total, report),
-    event_count: of.total.event_count,
-    points: window_size ? of.windows.map((window) => pointOf(item, window, report)) : null,
-  }));
 }
 
 function pointOf(item: AnalyticsItem | null, window: WindowAnswer, report: UsageReport): AnalyticsPoint {

@@ -1,4 +1,4 @@
-/** Voids an invoice: it keeps its number and its lines, and stops standing for its period (api/11; core/invoice/void.ts). */
+/** Voids an invoice: it keeps its number and its lines, and stops standing for its period (docs/rules/invoices.md, "Voiding"). */
 import type { Author } from '../core/catalogue/stamp.ts';
 import { checkVoidable } from '../core/invoice/void.ts';
 import type { Scope } from '../core/scope.ts';

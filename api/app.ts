@@ -1,9 +1,11 @@
 /** The HTTP interface of a process: the framework's wiring, in the order in which a request meets it. */
 import cors from 'cors';
-import express, { type Express } from 'express';
+import express, { type Express, type RequestHandler } from 'express';
 import helmet from 'helmet';
+import type { Config } from '../config.ts';
+import { isShown } from '../storage/process-door.ts';
 import { docsRoutes } from './docs.ts';
-import { refuseUnknownPath, sendError } from './errors.ts';
+import { getOnly, refuseUnknownPath, sendError } from './errors.ts';
 import { healthRoutes } from './health.ts';
 import { httpMetrics } from './metrics.ts';
 import { mountRoutes } from './mount.ts';
@@ -21,15 +23,21 @@ export function buildApp(services: Services, routes: readonly Route[] = allRoute
   app.set('query parser', parseQuery);
   const metrics = httpMetrics();
   app.use(logRequests(services.logger), metrics.measure, HARDENING, CORS);
+  const { METRICS, DOCS } = services.config;
+  app.use('/metrics', shownWhere(METRICS));
+  app.use(['/docs', '/v1/openapi.json'], shownWhere(DOCS));
   app.use(healthRoutes(services), metrics.router);
   app.use('/docs', docsRoutes());
+  app.get('/', shownWhere(DOCS), (_request, response) => response.redirect('/docs/'));
 
   let document: unknown;
   app.get('/v1/openapi.json', (_request, response) => {
     document ??= openApiDocument(routes);
     response.json(document);
   });
+  app.all('/v1/openapi.json', getOnly);
   const router = mountRoutes(routes, services);
+  app.use('/v1', neverKept);
   // The published client asks four of its operations at /v1/v1.
   app.use('/v1/v1', router);
   app.use('/v1', router);
@@ -37,6 +45,18 @@ export function buildApp(services: Services, routes: readonly Route[] = allRoute
   app.use(sendError);
   return app;
 }
+
+/** What is not shown here does not exist here. */
+const shownWhere =
+  (where: Config['METRICS']): RequestHandler =>
+  (request, response, next) =>
+    isShown(where, request) ? next() : refuseUnknownPath(request, response, next);
+
+/** What a key has asked for is for nobody else, and another moment has another answer. */
+const neverKept: RequestHandler = (_request, response, next) => {
+  response.set('Cache-Control', 'no-store');
+  next();
+};
 
 const HARDENING = helmet({
   contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
@@ -49,6 +69,6 @@ const HARDENING = helmet({
 const CORS = cors({
   origin: '*',
   methods: ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS'],
-  exposedHeaders: ['X-Request-ID', 'X-As-Of', 'Idempotency-Replayed', 'Retry-After'],
+  exposedHeaders: ['Allow', 'X-Request-ID', 'X-As-Of', 'Idempotency-Replayed', 'Retry-After'],
   maxAge: 600,
 });

@@ -1,17 +1,17 @@
 /**
- * Who calls (specification, Authentication; api/00 "Authentication and scoping"): the header `x-api-key` decides tenant,
- * environment, principal and roles. The environment of the key wins; a key without one takes it from X-Environment-ID,
- * which must belong to the tenant.
+ * Who calls: the header `x-api-key` decides tenant, environment, principal and roles. The environment of the key wins; a
+ * key without one takes it from X-Environment-ID, which must belong to the tenant
+ * (docs/rules/records.md, "Tenant and environment").
  */
 import type { Request } from 'express';
 import { LRUCache } from 'lru-cache';
+import type { Permission } from '../core/catalogue/role.ts';
 import { FarthingError } from '../core/error.ts';
 import { hashApiKey } from '../storage/api-key.ts';
 import { environmentBelongs, findKeyHolder, type KeyHolder, touchKey } from '../storage/models/secret.ts';
 import type { Database } from '../storage/stores.ts';
 import { unauthenticated } from './errors.ts';
 import { checkAccess } from './permissions.ts';
-import type { Access } from './route.ts';
 import type { Services } from './services.ts';
 
 export type Caller = KeyHolder & { readonly environment_id: string };
@@ -22,7 +22,12 @@ const TOUCHED_EVERY_MS = 60_000;
 
 const holders = new WeakMap<Database, LRUCache<string, KeyHolder>>();
 
-export async function authenticate(request: Request, access: Access, services: Services, now: Date): Promise<Caller> {
+export async function authenticate(
+  request: Request,
+  access: Permission,
+  services: Services,
+  now: Date,
+): Promise<Caller> {
   const holder = await holderOf(request, services, now);
   if (holder.expires_at !== null && Date.parse(holder.expires_at) <= now.getTime())
     throw unauthenticated('the API key has expired');
@@ -66,11 +71,16 @@ function cacheOf(database: Database): LRUCache<string, KeyHolder> {
 }
 
 /** Empty only where none is needed: users, environments and tenants lie above the environments. */
-async function environmentOf(request: Request, holder: KeyHolder, access: Access, database: Database): Promise<string> {
+async function environmentOf(
+  request: Request,
+  holder: KeyHolder,
+  access: Permission,
+  database: Database,
+): Promise<string> {
   if (holder.environment_id !== null) return holder.environment_id;
   const asked = request.get('x-environment-id')?.trim();
   if (!asked) {
-    if (/^(tenant|user|environment)(:|$)/.test(access)) return '';
+    if (/^(tenant|user|self|environment):/.test(access)) return '';
     throw new FarthingError('permission_denied', 'no environment: send the header X-Environment-ID');
   }
   if (!(await environmentBelongs(database, holder.tenant_id, asked)))

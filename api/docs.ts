@@ -6,6 +6,7 @@ import { createRequire } from 'node:module';
 import { dirname } from 'node:path';
 import express, { Router } from 'express';
 import helmet from 'helmet';
+import { getOnly } from './errors.ts';
 
 const assets = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
 const SERVED = /^\/(swagger-ui\.css|swagger-ui-bundle\.js|favicon-(16x16|32x32)\.png)$/;
@@ -36,6 +37,7 @@ export function docsRoutes(): Router {
   router.get('/start.js', (_request, response) => void response.type('js').send(START));
   const files = express.static(assets, { index: false, maxAge: '1d' });
   router.get(/.*/, (request, response, next) => (SERVED.test(request.path) ? files(request, response, next) : next()));
+  router.all(['/', '/start.js'], getOnly);
   return router;
 }
 

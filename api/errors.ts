@@ -1,11 +1,11 @@
 /**
- * Everything that goes wrong becomes one error record: `code`, `http_status_code`, `message` (specification, Errors),
- * with the keys beside them that the published client reads. What we did not expect is logged with its stack and
- * answered without it; what the database says is never repeated to the caller.
+ * Everything that goes wrong becomes one error record: `code`, `http_status_code`, `message`
+ * (docs/rules/errors.md, "The error record"), with the keys beside them that the published client reads. What we did not
+ * expect is logged with its stack and answered without it; what the database says is never repeated to the caller.
  */
-import type { ErrorRequestHandler, RequestHandler } from 'express';
+import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
-import { ERROR_CODES, FarthingError, invalid, unavailable } from '../core/error.ts';
+import { ERROR_CODES, errorRecord, FarthingError, invalid, unavailable } from '../core/error.ts';
 
 export const ErrorAnswer = z
   .object({
@@ -18,26 +18,26 @@ export const ErrorAnswer = z
   })
   .meta({ id: 'ErrorResponse' });
 
-export function errorBody(error: FarthingError): z.infer<typeof ErrorAnswer> {
-  const { code, http_status_code, message, details } = error;
-  return {
-    code,
-    http_status_code,
-    message,
-    details: details ?? null,
-    success: false,
-    error: { message, internal_error: null },
-  };
-}
-
-/** Who calls is not known: 401. The specification has no code of its own for it. */
+/** Who calls is not known: 401. It has no code of its own (docs/rules/errors.md, "Codes"). */
 export function unauthenticated(why: string): FarthingError {
   return new FarthingError('permission_denied', why, { http_status_code: 401 });
 }
 
-/** The last of all handlers: a path or method that nobody serves. */
-export const refuseUnknownPath: RequestHandler = (request) => {
-  throw new FarthingError('not_found', `${request.method} ${request.path} does not exist`);
+/** A path that is served, but not with this method. */
+export function refuseMethod({ method, path }: Request, response: Response, methods: readonly string[]): never {
+  const allowed = methods.includes('GET') ? [...methods, 'HEAD'] : [...methods];
+  response.set('Allow', [...new Set([...allowed, 'OPTIONS'])].sort().join(', '));
+  throw new FarthingError('invalid_operation', `${method} ${path} does not exist, the path does with another method`, {
+    http_status_code: 405,
+  });
+}
+
+/** Behind the GET of a path that has no other method. */
+export const getOnly: RequestHandler = (request, response) => refuseMethod(request, response, ['GET']);
+
+/** The last of all handlers: a path that nobody serves. */
+export const refuseUnknownPath: RequestHandler = ({ method, originalUrl }) => {
+  throw new FarthingError('not_found', `${method} ${originalUrl.split('?')[0]} does not exist`);
 };
 
 /** The one place where what was thrown becomes an answer. */
@@ -47,7 +47,7 @@ export const sendError: ErrorRequestHandler = (error, request, response, next) =
   // A streamed answer has begun: only breaking the connection tells the caller that it is not whole.
   if (response.headersSent) return next(error);
   setErrorHeaders(response, known);
-  response.status(known.http_status_code).json(errorBody(known));
+  response.status(known.http_status_code).json(errorRecord(known));
 };
 
 export function setErrorHeaders(response: { set(name: string, value: string): unknown }, error: FarthingError): void {
@@ -106,7 +106,11 @@ export function fieldPath(path: readonly PropertyKey[], part = 'body'): string {
 function fromRequest(error: unknown): FarthingError | undefined {
   const { type, status, statusCode } = error as { type?: string; status?: number; statusCode?: number };
   const why = type === undefined ? undefined : BODY_FAULTS[type];
-  if (why) return new FarthingError('validation_error', why, { cause: error });
+  if (why)
+    return new FarthingError('validation_error', why, {
+      cause: error,
+      ...(type === 'entity.too.large' ? { http_status_code: 413 } : {}),
+    });
   if (error instanceof URIError) return new FarthingError('validation_error', 'the path is not correctly encoded');
   const http = status ?? statusCode;
   if (http !== undefined && http >= 400 && http < 500)
@@ -156,6 +160,8 @@ function fromPostgres(code: string, cause: unknown): FarthingError {
   if (code === '23503')
     return new FarthingError('validation_error', 'a record that is referred to does not exist', { cause });
   if (UNUSABLE_VALUE.has(code)) return new FarthingError('validation_error', 'a value cannot be stored', { cause });
+  // What Postgres cannot read is as wrong the next time.
+  if (code === '08P01') return databaseFailed(cause);
   // 08 connection, 40 rolled back to let another go on, 53 out of resources, 57 shut down or timed out.
   if (/^(08|40|53|57)/.test(code)) return unavailable('the database', cause);
   return databaseFailed(cause);

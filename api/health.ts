@@ -1,18 +1,27 @@
-/** Whether the process lives (`/health`) and whether it can do its work (`/ready`). Both are public and outside /v1. */
+/**
+ * Whether the process lives (`/health`), whether it can accept events (`/ready`), and whether it can answer questions about
+ * usage, too (`/ready?for=queries`). All are public and outside /v1.
+ */
 import { Router } from 'express';
-import { readinessOf } from '../storage/readiness.ts';
+import { invalid } from '../core/error.ts';
+import { NEEDED_FOR, readinessOf } from '../storage/readiness.ts';
+import { ALIVE } from '../storage/version.ts';
+import { getOnly, refuseMethod } from './errors.ts';
 import type { Services } from './services.ts';
 
 export function healthRoutes(services: Services): Router {
   const router = Router();
-  router.all('/health', (request, response, next) => {
-    if (!['GET', 'HEAD', 'POST'].includes(request.method)) return next();
-    response.json({ status: 'ok' });
+  router.all('/health', (request, response) => {
+    if (!['GET', 'HEAD', 'POST'].includes(request.method)) refuseMethod(request, response, ['GET', 'POST']);
+    response.json(ALIVE);
   });
-  router.get('/ready', async (_request, response) => {
-    const { is_ready, parts } = await readinessOf(services);
+  router.get('/ready', async ({ query }, response) => {
+    const work = query.for ?? 'accepting';
+    if (work !== 'accepting' && work !== 'queries') throw invalid('for', 'must be accepting or queries');
+    const { is_ready, answer } = await readinessOf(services, NEEDED_FOR[work]);
     if (!is_ready) response.set('Retry-After', '1');
-    response.status(is_ready ? 200 : 503).json({ status: is_ready ? 'ok' : 'unavailable', parts });
+    response.status(is_ready ? 200 : 503).json(answer);
   });
+  router.all('/ready', getOnly);
   return router;
 }

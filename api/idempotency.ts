@@ -1,7 +1,8 @@
 /**
  * Idempotency-Key on every POST: the first answer is kept for 48 hours and given again to the same request. Which request
  * is the first is decided by the database, so any number of processes may share the work; a process that dies holding a
- * key loses it when its lease ends. Answers of 5xx are not kept: the next attempt is a real one.
+ * key loses it when its lease ends. A refusal has done nothing and is not kept, nor is a failure: the next attempt is a
+ * real one, also with a body that was mended.
  */
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes, randomUUID } from 'node:crypto';
 import type { Request } from 'express';
@@ -39,7 +40,7 @@ export async function onceOnly(
   return verdict.kind === 'ours' ? handle(claim, route, context, produce) : answerKept(verdict, route, context);
 }
 
-/** The key is ours: the answer is kept, unless it failed on our side or was streamed. */
+/** The key is ours: the answer is kept, unless it was refused, failed on our side or was streamed. */
 async function handle(
   claim: Claim,
   route: Route,
@@ -52,10 +53,8 @@ async function handle(
       await settle(context, releaseKey(context.services.postgres, claim));
       throw error;
     });
-    await settle(
-      context,
-      reply === null ? releaseKey(context.services.postgres, claim) : keep(reply, claim, route, context),
-    );
+    const isDone = reply !== null && reply.http_status < 400;
+    await settle(context, isDone ? keep(reply, claim, route, context) : releaseKey(context.services.postgres, claim));
     return reply;
   } finally {
     stopRenewing();

@@ -1,9 +1,9 @@
 /**
- * Lists and searches (api conventions, "Lists and search"): one envelope, one grammar of paging, filters, sorting,
- * metadata and expansion for every resource. GET lists take it from the query string, POST …/search from the body.
+ * Lists and searches: one envelope, one grammar of paging, filters, sorting, metadata and expansion for every resource. GET
+ * lists take it from the query string, POST …/search from the body.
  */
 import { z } from 'zod';
-import { anyCase, STATUSES, timestampText } from '../core/catalogue/record.ts';
+import { anyCase, STATUSES, timestampText, wholeNumberOr } from '../core/catalogue/record.ts';
 import { invalid } from '../core/error.ts';
 import {
   type Condition,
@@ -28,8 +28,10 @@ export type ListGrammar = {
   metadata?: boolean;
 };
 
-const whole = (name: string, range: string) =>
-  z.coerce.number({ error: `${name} must be a whole number ${range}` }).int();
+const whole = (name: string, range: string) => wholeNumberOr(`${name} must be a whole number ${range}`);
+
+/** As many as anybody can mean: each is looked for. */
+export const LIST_MAX = 10_000;
 
 /** `a,b`, `['a','b']` and repeated keys are the same list. */
 export const textList = z.preprocess(
@@ -40,7 +42,7 @@ export const textList = z.preprocess(
           .map((part) => part.trim())
           .filter(Boolean)
       : value,
-  z.array(z.string()),
+  z.array(z.string()).max(LIST_MAX, { error: `must not have more than ${LIST_MAX} entries` }),
 );
 
 const FilterCondition = z.object({
@@ -72,8 +74,8 @@ const jsonOr = <S extends z.ZodType>(shape: S) =>
   }, shape);
 
 const commonShape = {
-  limit: whole('limit', 'from 1 to 1000').min(1).max(1000).default(50),
-  offset: whole('offset', 'not below 0').min(0).default(0),
+  limit: whole('limit', 'from 1 to 1000').pipe(z.int().min(1).max(1000)).default(50),
+  offset: whole('offset', 'not below 0').pipe(z.int().min(0)).default(0),
   status: anyCase(STATUSES).optional(),
   order: anyCase(['asc', 'desc']).default('desc'),
   expand: textList.optional(),
@@ -87,6 +89,29 @@ const commonShape = {
 /** The request shape of a list: the common filter and what the resource adds. */
 export function listShape<S extends z.ZodRawShape>(extra: S) {
   return z.object({ ...commonShape, ...extra });
+}
+
+/** How the same is written in a query string: `filters` as JSON text, `sort` as a column, `metadata[key]=value`. */
+const inQueryString = {
+  filters: z.string().optional().meta({
+    description: 'A JSON array of conditions: field, operator, data_type, value.',
+    example: '[{"field":"id","operator":"in","data_type":"array","value":{"array":["a","b"]}}]',
+  }),
+  sort: z
+    .string()
+    .optional()
+    .meta({ description: 'A column; `order` says in which direction.', example: 'created_at' }),
+  metadata: commonShape.metadata.meta({
+    description: 'Pairs that all must match.',
+    param: { style: 'deepObject', explode: true },
+  }),
+};
+
+/** The shape of a list as a query string is described with it; any other shape as it is. */
+export function describedInQuery(shape: z.ZodType): z.ZodType {
+  return shape instanceof z.ZodObject && shape.shape.filters === commonShape.filters
+    ? shape.extend(inQueryString)
+    : shape;
 }
 export type ListInput = z.infer<z.ZodObject<typeof commonShape>>;
 

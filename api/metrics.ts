@@ -5,6 +5,8 @@
 import { type RequestHandler, Router } from 'express';
 import { collectDefaultMetrics, Histogram, Registry, register } from 'prom-client';
 
+import { getOnly } from './errors.ts';
+
 export type HttpMetrics = { readonly measure: RequestHandler; readonly router: Router };
 
 export function httpMetrics(): HttpMetrics {
@@ -22,6 +24,7 @@ export function httpMetrics(): HttpMetrics {
     const both = Registry.merge([registry, register]);
     response.type(both.contentType).send(await both.metrics());
   });
+  router.all('/metrics', getOnly);
   return { measure: measureInto(duration), router };
 }
 

@@ -4,13 +4,14 @@
  */
 import { type Request, type Response, Router } from 'express';
 import { z } from 'zod';
-import { invalid } from '../core/error.ts';
+import { errorRecord, invalid } from '../core/error.ts';
 import type { Scope } from '../core/scope.ts';
 import { authenticate } from './auth.ts';
-import { BODY_LIMIT, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
+import { BODY_LIMIT, checkJsonBytes, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
 import { completeKeys } from './encode.ts';
-import { asFarthingError, errorBody, fieldPath, fromZod, setErrorHeaders } from './errors.ts';
+import { asFarthingError, fieldPath, fromZod, refuseMethod, setErrorHeaders } from './errors.ts';
 import { onceOnly, type Reply } from './idempotency.ts';
+import { LIST_MAX } from './list.ts';
 import { Answered, type Context, type Principal, type Route } from './route.ts';
 import type { Services } from './services.ts';
 
@@ -25,12 +26,26 @@ export function mountRoutes(routes: readonly Route[], services: Services): Route
       const context = await contextOf(route, request, response, services);
       bytes(request, response, (fault?: unknown) => {
         if (fault) return next(fault);
-        if (route.raw_body) request.body ??= Buffer.alloc(0);
         answer(route, context).catch(next);
       });
     });
   }
+  refuseOtherMethods(router, routes);
   return router;
+}
+
+/** Behind all routes: a path may fit several of them, and what any takes is allowed. */
+function refuseOtherMethods(router: Router, routes: readonly Route[]): void {
+  for (const { method, path } of routes) {
+    router.all(path, (_request, response, next) => {
+      response.locals.allowed = [...(response.locals.allowed ?? []), method.toUpperCase()];
+      next();
+    });
+  }
+  router.use((request, response, next) => {
+    if (response.locals.allowed) refuseMethod(request, response, response.locals.allowed);
+    next();
+  });
 }
 
 /** The key is checked before a byte of the body is read. */
@@ -61,7 +76,6 @@ async function answer(route: Route, context: Context): Promise<void> {
   else response.type('application/json').send(reply.body);
 }
 
-/** What a failing route answers is an answer too: a repeated request gets the same refusal. */
 async function produce(route: Route, context: Context): Promise<Reply | null> {
   const { response } = context;
   try {
@@ -76,24 +90,39 @@ async function produce(route: Route, context: Context): Promise<Reply | null> {
     const known = asFarthingError(error);
     if (known.http_status_code >= 500 || response.headersSent) throw error;
     setErrorHeaders(response, known);
-    return { http_status: known.http_status_code, body: JSON.stringify(errorBody(known)) };
+    return { http_status: known.http_status_code, body: JSON.stringify(errorRecord(known)) };
   }
 }
 
 const ANYTHING = z.unknown();
 
 function decode(route: Route, request: Request) {
+  refuseUnknownParameters(route, request);
   return {
     params: parsed(route.params, request.params, 'path'),
     query: parsed(route.query, request.query, 'query'),
-    body: route.raw_body ? request.body : parsed(route.body, jsonBody(route, request), 'body'),
+    body: route.raw_body ? rawBody(request) : parsed(route.body, jsonBody(route, request), 'body'),
   };
+}
+
+/** One that is misspelt would be a filter that does nothing: all records would look like those that were asked for. */
+function refuseUnknownParameters({ query }: Route, request: Request): void {
+  if (query !== undefined && !(query instanceof z.ZodObject)) return;
+  for (const name of Object.keys(request.query))
+    if (!query || !Object.hasOwn(query.shape, name)) throw invalid(name, 'is no query parameter of this operation');
+}
+
+/** The route reads the bytes itself. */
+function rawBody(request: Request): Buffer {
+  request.body ??= Buffer.alloc(0);
+  checkJsonBytes(request.body, request.get('content-type'));
+  return request.body;
 }
 
 function jsonBody(route: Route, request: Request): unknown {
   if (!route.body) return undefined;
   const body = jsonOf(request.body, request.get('content-type'));
-  // "An empty body object is valid" for searches, and so is none: a shape without required keys takes both.
+  // A search may have an empty body, and so none at all: a shape without required keys takes both.
   if (body !== undefined) return body;
   return route.body.safeParse(undefined).success ? undefined : {};
 }
@@ -106,11 +135,17 @@ function parsed(shape: Route['body'], value: unknown, part: string): unknown {
   return result.data;
 }
 
-/** What cannot be stored as it is, or would be lost on the way, is refused where it stands. */
+const TEXT_MAX = 65_536;
+
+/** What cannot be stored as it is, would be lost on the way, or is of no sensible size, is refused where it stands. */
 function checkTexts(value: unknown, path: (string | number)[]): void {
   if (typeof value === 'string' && UNUSABLE.test(value)) {
     throw invalid(fieldPath(path), 'holds a NUL or half a character, which cannot be stored');
   }
+  if (typeof value === 'string' && value.length > TEXT_MAX)
+    throw invalid(fieldPath(path), `must not be longer than ${TEXT_MAX} characters`);
+  if (Array.isArray(value) && value.length > LIST_MAX)
+    throw invalid(fieldPath(path), `must not have more than ${LIST_MAX} entries, and has ${value.length}`);
   if (typeof value !== 'object' || value === null) return;
   for (const [key, inner] of Object.entries(value)) {
     checkTexts(key, path);

@@ -6,7 +6,9 @@ import {
   type ZodOpenApiOverride,
   type ZodOpenApiPathsObject,
 } from 'zod-openapi';
+import { VERSION } from '../storage/version.ts';
 import { ErrorAnswer } from './errors.ts';
+import { describedInQuery } from './list.ts';
 import type { Route } from './route.ts';
 
 type OpenApiDocument = ReturnType<typeof createDocument>;
@@ -17,7 +19,7 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
       openapi: '3.1.1',
       info: {
         title: 'Farthing',
-        version: '1.0',
+        version: VERSION,
         description: 'Usage metering and billing. Amounts and quantities are decimal numbers as text.',
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
@@ -67,10 +69,10 @@ function operationOf(route: Route): ZodOpenApiOperationObject {
     operationId: route.operation_id,
     summary: route.summary,
     tags: [route.tag],
-    ...(route.access === 'public' ? { security: [] } : {}),
+    ...(route.access === 'public' ? { security: [] } : { description: `Needs the permission \`${route.access}\`.` }),
     requestParams: {
       ...(route.params ? { path: route.params } : {}),
-      ...(route.query ? { query: route.query } : {}),
+      ...(route.query ? { query: describedInQuery(route.query) } : {}),
       ...(route.method === 'post' && route.access !== 'public' ? { header: IdempotencyHeader } : {}),
     } as ZodOpenApiOperationObject['requestParams'],
     ...(route.body ? { requestBody: bodyOf(route.body, route.example?.body) } : {}),
@@ -104,6 +106,7 @@ const ERRORS = {
   403: ['permission_denied', 'this needs the permission meter:write'],
   404: ['not_found', 'meter meter_01 not found'],
   409: ['already_exists', 'a record with this lookup_key exists already'],
+  413: ['validation_error', 'request body too large'],
   422: ['validation_error', 'Idempotency-Key: was used for another request'],
   500: ['internal_error', 'an unexpected error occurred'],
   503: ['service_unavailable', 'the database is not available, try again'],
@@ -113,6 +116,7 @@ function errorsOf(route: Route): Record<string, { $ref: string }> {
   const answered = Object.keys(ERRORS).filter((status) => {
     if (status === '401' || status === '403') return route.access !== 'public';
     if (status === '404') return route.path.includes(':');
+    if (status === '413') return route.body !== undefined;
     if (status === '409' || status === '422') return route.method === 'post';
     return true;
   });

@@ -6,14 +6,15 @@
 import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { z } from 'zod';
+import type { Permission } from '../core/catalogue/role.ts';
 import type { Author } from '../core/catalogue/stamp.ts';
 import type { Scope } from '../core/scope.ts';
 import type { Services } from './services.ts';
 
 export type Method = 'get' | 'post' | 'put' | 'delete';
 
-/** `public`: no key; `tenant`: a key, no environment needed; `read`: any key; `<entity>:write` (or `:read`, or `event:correct`): that permission. */
-export type Access = 'public' | 'tenant' | 'read' | `${string}:${'read' | 'write'}` | 'event:correct';
+/** The permission that the caller needs; `public` asks for no key. docs/permissions.md lists them all. */
+export type Access = 'public' | Permission;
 
 export type Principal = {
   readonly user_id: string;

@@ -4,15 +4,19 @@
  * never taken for new; a new one that is taken for seen costs a look-up and is decided there. `--full` makes it 10^8 ids.
  */
 
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { IdentityHasher } from '../core/event/identity.ts';
 import { compileMeters } from '../core/metering/match.ts';
+import { IdentityMemory, type ReadIdentities } from '../pipeline/identity-memory.ts';
 import { IdentitySet } from '../pipeline/identity-set.ts';
 import { dedupe } from '../pipeline/steps/dedupe.ts';
 import { meterEvents } from '../pipeline/steps/meter-events.ts';
 import { EventReader, type ReadEvent } from '../pipeline/steps/read-events.ts';
 import { connectClickHouse } from '../storage/clickhouse.ts';
 import { nativeBlock } from '../storage/events/native.ts';
-import { EngineClock, writeRows } from '../storage/events/rows.ts';
+import { writeRows } from '../storage/events/rows.ts';
 import { EVENT_IDENTITIES, EVENTS, usageBuckets } from '../storage/events/tables.ts';
 import type { LogRecord } from '../storage/log/log.ts';
 import { startService } from './processes.ts';
@@ -25,8 +29,44 @@ const SCOPE = { tenant_id: 'tenant', environment_id: 'environment' };
 export async function run(): Promise<void> {
   const known = flag('ids', 5_000_000);
   const runs = flag('runs', 7);
+  await openingFiles(flag('files', 5_000_000));
   memoryAndVerdicts(isAsked('full') ? 100_000_000 : flag('verdicts', 10_000_000));
   await throughput({ known, runs });
+}
+
+/** A start reads all of the identity files and compares every byte with its checksum; what stands in them is not asked for. */
+async function openingFiles(count: number): Promise<void> {
+  const dir = mkdtempSync(join(tmpdir(), 'farthing-p6-'));
+  const place = { partition: 0, partition_count: 1, installation: 'bench' };
+  const hasher = new IdentityHasher(SCOPE);
+  const read: ReadIdentities = async ({ from }, visit) => {
+    for (let index = Number(from); index < count; index++) {
+      hasher.hash(`evt_${index}`);
+      const pause = visit(hasher.high, hasher.low);
+      if (pause) await pause;
+    }
+  };
+  try {
+    const open = (filter_bytes: number) =>
+      IdentityMemory.open({ dir, hot_ids: 4_000_000, filter_bytes }, place, { next: BigInt(count), read });
+    (await open(0)).close();
+    for (const filter_bytes of [256 * 1024 * 1024, 0]) {
+      const began = performance.now();
+      const memory = await open(filter_bytes);
+      const ms = performance.now() - began;
+      const { ids, files } = memory.old;
+      memory.close();
+      const bytes = readdirSync(join(dir, 'partition-0'))
+        .map((name) => statSync(join(dir, 'partition-0', name)).size)
+        .reduce((sum, size) => sum + size, 0);
+      const where = filter_bytes === 0 ? 'left on the disk' : 'in memory';
+      say(
+        `  opening ${fixed(ids / 1e6, 0)} M ids in ${files} files, filters ${where}: ${fixed(ms, 0)} ms, ${fixed(bytes / 1000 / ms, 0)} MB/s`,
+      );
+    }
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
 }
 
 /** Ids from a counter, each hundredth sent again at once or much later. */
@@ -58,8 +98,6 @@ async function throughput({ known, runs }: { known: number; runs: number }): Pro
   const service = await startService();
   const clickhouse = connectClickHouse(await service.ask<string>({ what: 'clickhouse_url' }));
   try {
-    const clock = new EngineClock();
-    await clock.synchronise(clickhouse);
     const seen = new IdentitySet();
     const hasher = new IdentityHasher(SCOPE);
     for (let index = 0; index < known; index++) {
@@ -73,14 +111,14 @@ async function throughput({ known, runs }: { known: number; runs: number }): Pro
       const { events } = new EventReader().read(records);
       const accepted = isDeduped ? (await dedupe(clickhouse, seen, events)).accepted : events;
       check(accepted.length === SLICE, `${accepted.length} of ${SLICE} events are new`);
-      const fence = { token: `bench:${number}`, deadline_s: clock.now_s() + 600 };
-      const buckets = meterEvents(accepted as ReadEvent[], () => index).buckets;
-      await writeRows(clickhouse, EVENTS, { rows: accepted, fence });
-      if (isDeduped) await writeRows(clickhouse, EVENT_IDENTITIES, { rows: accepted, fence });
+      const attempt = { writer: 'bench', attempt: BigInt(number) };
+      const { buckets } = await meterEvents(accepted as ReadEvent[], () => index);
+      await writeRows(clickhouse, EVENTS, { rows: accepted, attempt });
+      if (isDeduped) await writeRows(clickhouse, EVENT_IDENTITIES, { rows: accepted, attempt });
       await writeRows(
         clickhouse,
         usageBuckets(() => 1),
-        { rows: buckets, fence },
+        { rows: buckets, attempt },
       );
       await service.settled();
       const { user, system } = process.cpuUsage(before.own);

@@ -1,6 +1,7 @@
 /**
- * One configured decimal for every quantity and amount (decisions §5): precision 60, never an exponent in text,
- * half away from zero. The global `Decimal` class is never used: its default precision of 20 digits truncates silently.
+ * One configured decimal for every quantity and amount (docs/rules/numbers.md, "Exact arithmetic"): precision 60, never an
+ * exponent in text, half away from zero. The global `Decimal` class is never used: its default precision of 20 digits
+ * truncates silently.
  */
 import { Decimal as DecimalLibrary } from 'decimal.js';
 

@@ -1,6 +1,6 @@
 /**
- * The error record of the specification (section Errors): `code`, `http_status_code`, `message`.
- * Everything that goes wrong on purpose is thrown as a `FarthingError`; entrances turn it into an answer.
+ * The error record: `code`, `http_status_code`, `message` (docs/rules/errors.md, "The error record"). Everything that goes
+ * wrong on purpose is thrown as a `FarthingError`; entrances turn it into an answer.
  */
 export const HTTP_STATUS_BY_ERROR_CODE = {
   http_client_error: 500,
@@ -39,6 +39,40 @@ export class FarthingError extends Error {
     this.http_status_code = options.http_status_code ?? HTTP_STATUS_BY_ERROR_CODE[code];
     this.details = options.details;
   }
+}
+
+/** The error record as it is sent: its own keys, and beside them those that the published client reads. */
+export type ErrorRecord = {
+  code: ErrorCode;
+  http_status_code: number;
+  message: string;
+  details: Record<string, unknown> | null;
+  success: false;
+  error: { message: string; internal_error: string | null };
+};
+
+export function errorRecord(error: FarthingError): ErrorRecord {
+  const { code, http_status_code } = error;
+  const message = shortened(error.message) as string;
+  const details = error.details === undefined ? null : (shortened(error.details) as Record<string, unknown>);
+  return { code, http_status_code, message, details, success: false, error: { message, internal_error: null } };
+}
+
+const TEXT_MAX = 500;
+const LIST_MAX = 100;
+
+/** What was sent is repeated as far as it helps to find the fault, not at whatever length it came. */
+function shortened(value: unknown): unknown {
+  if (typeof value === 'string') return value.length > TEXT_MAX ? `${beginningOf(value)}…` : value;
+  if (Array.isArray(value)) return value.slice(0, LIST_MAX).map(shortened);
+  if (typeof value !== 'object' || value === null) return value;
+  const pairs = Object.entries(value).slice(0, LIST_MAX);
+  return Object.fromEntries(pairs.map(([key, inner]) => [shortened(key), shortened(inner)]));
+}
+
+/** Not half of a character. */
+function beginningOf(text: string): string {
+  return text.slice(0, TEXT_MAX).replace(/[\uD800-\uDBFF]$/, '');
 }
 
 /** A field of the request is wrong: 400, and the message names the field. */

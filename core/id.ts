@@ -1,6 +1,6 @@
 /**
- * Ids: type prefix + `_` + a 26-character time-sortable id (decisions §27): 48 bits of milliseconds and 80 bits of
- * entropy in Crockford's base 32. Time and entropy are arguments, so `core` stays pure.
+ * Ids: type prefix + `_` + a 26-character time-sortable id (docs/rules/records.md, "Ids"): 48 bits of milliseconds and 80
+ * bits of entropy in Crockford's base 32. Time and entropy are arguments, so `core` stays pure.
  */
 export const ID_PREFIX = {
   tenant: 'tenant',

@@ -1,20 +1,15 @@
 /**
- * Rounding and showing money: "Round half away from zero to the ISO-4217 minor unit (`currency-codes`, not Intl)"
- * (decisions §6; pricing-and-invoicing §2.1). Each invoice line is rounded first, then the lines are summed.
+ * Rounding money (docs/rules/numbers.md, "Rounding money") and showing it. The digits of a currency are those of ISO 4217
+ * (`currency-codes`; Intl has others for some). Each invoice line is rounded first, then the lines are summed.
  */
 import currencyCodes from 'currency-codes';
-import { Decimal, type DecimalInput, sumOf } from './decimal.ts';
+import { Decimal, type DecimalInput } from './decimal.ts';
 import { invalid } from './error.ts';
 
 /** Half away from zero to the currency's minor unit, for positive and negative amounts alike. */
 export function roundMoney(amount: DecimalInput, currency: string): Decimal {
   const rounded = new Decimal(amount).toDecimalPlaces(minorUnits(currency), Decimal.ROUND_HALF_UP);
   return withoutNegativeZero(rounded);
-}
-
-/** The subtotal of an invoice: every line rounded to the currency first, then summed. */
-export function sumOfRounded(amounts: readonly DecimalInput[], currency: string): Decimal {
-  return sumOf(amounts.map((amount) => roundMoney(amount, currency)));
 }
 
 /** Decimals of the currency's minor unit: 2 for usd, 0 for jpy, 3 for bhd. */

@@ -1,4 +1,4 @@
-/** Every record belongs to one tenant and one environment (specification, "What the service does"). */
+/** Every record belongs to one tenant and one environment (docs/rules/records.md, "Tenant and environment"). */
 export type Scope = { readonly tenant_id: string; readonly environment_id: string };
 
 /** The scope as one key for maps and advisory locks; ids hold no slash. */

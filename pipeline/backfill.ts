@@ -1,25 +1,31 @@
 /**
  * Counts the past for a new version of a meter: the raw events that stand before its barriers, one UTC day at a time, and of
- * it one range of customers at a time, so that memory does not grow with the day. The rows of a part carry one token, and how
- * far the work is stands in the record of the version, so a back-fill that was broken off goes on where it was. A day of which
- * a part was in hand then, longer ago than its token can be trusted, is rebuilt at the end, and so is what corrections touched
- * meanwhile. Events whose value the meter cannot use get their outcome here as well.
+ * it one range of customers at a time, so that memory does not grow with the day. How far the work is stands in the record of
+ * the version, so a back-fill that was broken off goes on where it was: a part is one part of the table, and a look at its
+ * mark tells whether it arrived (storage/events/usage-rows.ts). What corrections touched meanwhile is rebuilt at the end.
+ * Events whose value the meter cannot use get their outcome here as well.
  */
+import { unavailable } from '../core/error.ts';
 import { type BucketRow, withDayRows } from '../core/metering/plan.ts';
 import { isGateOpen } from '../storage/bucket-gate.ts';
 import { requestRebuild } from '../storage/bucket-rebuilds.ts';
 import { correctedSince } from '../storage/corrections.ts';
 import type { CustomerRange } from '../storage/events/customer-ranges.ts';
-import { EngineClock, tooLate, writeRows } from '../storage/events/rows.ts';
-import { EVENT_OUTCOMES, type EventOutcome, usageBuckets } from '../storage/events/tables.ts';
+import { missingRows } from '../storage/events/present.ts';
+import { writeRows } from '../storage/events/rows.ts';
+import { EVENT_OUTCOMES, type EventOutcome } from '../storage/events/tables.ts';
+import { missingUsageRows, writeUsageRows } from '../storage/events/usage-rows.ts';
+import { raiseFence } from '../storage/events/write-fence.ts';
 import {
   type Backfilled,
   barriersOf,
   beginPart,
   finishDay,
+  isSuperseded,
   lockBackfill,
   type MeterVersion,
   noteSettling,
+  type PartBegun,
   type PartInHand,
   partSizeOf,
   readVersion,
@@ -28,9 +34,13 @@ import {
 } from '../storage/meter-versions.ts';
 import { daysBefore, readProgress } from '../storage/slices.ts';
 import type { Database, Stores } from '../storage/stores.ts';
-import { type Counted, countedBy, daysWithEvents, recountDayTelling, recountRanges } from '../storage/usage/recount.ts';
-
-const WRITE_WITHIN_S = 60;
+import {
+  type Counted,
+  countedBy,
+  daysWithEvents,
+  recountDaysTelling,
+  recountRanges,
+} from '../storage/usage/recount.ts';
 
 /** Brings every version that all partitions have met to its state; answers how many it settled. */
 export async function backfillMeters(stores: Stores, { events_max }: { events_max: number }): Promise<number> {
@@ -41,6 +51,8 @@ export async function backfillMeters(stores: Stores, { events_max }: { events_ma
 }
 
 async function settle(stores: Stores, version: MeterVersion, events_max: number): Promise<boolean> {
+  // Nobody will ask for the rows of a version that another one counts in place of.
+  if (await isSuperseded(stores.postgres, version)) return settleSuperseded(stores, version);
   if (version.definition !== null && !(await countThePast(stores, version, events_max))) return false;
   const settled = await locked(stores, version, async (transaction) => {
     // Another process may have done it since we looked.
@@ -48,6 +60,14 @@ async function settle(stores: Stores, version: MeterVersion, events_max: number)
     if (!waiting.some(({ meter_id, version: n }) => meter_id === version.meter_id && n === version.version))
       return false;
     if (version.definition !== null) return makeLive(transaction, version);
+    await settleVersion(transaction, version, 'stopped');
+    return true;
+  });
+  return settled ?? false;
+}
+
+async function settleSuperseded(stores: Stores, version: MeterVersion): Promise<boolean> {
+  const settled = await locked(stores, version, async (transaction) => {
     await settleVersion(transaction, version, 'stopped');
     return true;
   });
@@ -88,22 +108,18 @@ async function makeLive(transaction: Database, version: MeterVersion): Promise<b
   return false;
 }
 
-type Backfill = { readonly counted: Counted; readonly clock: EngineClock };
-
 /** False where another process has the version in hand. */
 async function countThePast(stores: Stores, version: MeterVersion, events_max: number): Promise<boolean> {
-  const { postgres, clickhouse } = stores;
+  const { postgres } = stores;
   const counted = countedBy(version, await barriersOf(postgres, version));
   const days = await daysWithEvents(stores, counted);
-  const clock = new EngineClock();
-  await clock.synchronise(clickhouse);
   const part_events = await partSizeOf(postgres, version, events_max);
-  for (const [done, day] of days.entries()) {
+  for (const [done, { day }] of days.entries()) {
     if (isDayOver(await readVersion(postgres, version), day)) continue;
     for (const [part, range] of (await recountRanges(stores, counted, { day, events_max: part_events })).entries()) {
       if (isPartOver(await readVersion(postgres, version), { day, part })) continue;
-      const progress = { day, part, done, days: days.length, trusted_s: WRITE_WITHIN_S };
-      if (!(await writePart(stores, { counted, clock }, { ...progress, range }))) return false;
+      const progress = { day, part, done, days: days.length };
+      if (!(await writePart(stores, counted, { ...progress, range }))) return false;
     }
     const finish = async (transaction: Database) => {
       await finishDay(transaction, version, { day, done });
@@ -127,33 +143,44 @@ function isPartOver(version: Backfilled, { day, part }: { day: number; part: num
 type Part = PartInHand & { readonly range: CustomerRange };
 
 /** False where another process has the version in hand. */
-async function writePart(stores: Stores, { counted, clock }: Backfill, part: Part): Promise<boolean> {
+async function writePart(stores: Stores, counted: Counted, part: Part): Promise<boolean> {
   const { clickhouse } = stores;
   const { day, range } = part;
-  const { meter_id, version } = counted;
   const found = await locked(stores, counted, () => countPart({ clickhouse }, counted, { day, range }));
   if (found === undefined) return false;
-  const now_s = clock.now_s() - 1;
-  // On record before anything is written: who finds the part in hand for longer knows that nothing of it can still arrive.
-  const left_s = await locked(stores, counted, (transaction) => beginPart(transaction, counted, part));
-  if (left_s === undefined) return false;
-  if (left_s === null) return true;
-  const deadline_s = now_s + Math.floor(left_s);
-  const fence = { token: `backfill:${meter_id}:${version}:${day}:${part.part}`, deadline_s };
+  // On record before anything is written: who finds the part in hand looks whether it arrived.
+  const begun = await locked(stores, counted, (transaction) => beginPart(transaction, counted, part));
+  if (begun === undefined) return false;
+  if (begun === null) return true;
   const written = await locked(stores, counted, async (transaction) => {
-    await writeRows(clickhouse, EVENT_OUTCOMES, { rows: found.outcomes, fence });
     // It stays so: no day rows are made while the past of a meter is being counted (actions/make-day-rows.ts).
     const days_before = daysBefore(await readProgress(transaction));
     const rows = withDayRows(found.rows, days_before);
-    await writeRows(
-      clickhouse,
-      usageBuckets(() => version),
-      { rows, fence },
-    );
-    if (clock.now_s() >= deadline_s) throw tooLate('usage_buckets');
+    await putPart({ clickhouse }, counted, { rows, outcomes: found.outcomes }, begun);
     return true;
   });
   return written ?? false;
+}
+
+/** Outcomes first: a part whose usage rows are there is whole. */
+async function putPart(
+  { clickhouse }: Pick<Stores, 'clickhouse'>,
+  { meter_id, version }: Counted,
+  { rows, outcomes }: Counts,
+  { attempt, since }: PartBegun,
+): Promise<void> {
+  const own = { writer: `backfill:${meter_id}:${version}`, attempt };
+  const again = attempt !== since;
+  if (again) await raiseFence(clickhouse, own);
+  const kind = (outcome: EventOutcome) => `${outcome.outcome}/${outcome.meter_id}`;
+  await writeRows(clickhouse, EVENT_OUTCOMES, {
+    rows: again ? await missingRows(clickhouse, { table: EVENT_OUTCOMES.table, rows: outcomes, kind }) : outcomes,
+    attempt: own,
+  });
+  const missing = again ? await missingUsageRows(clickhouse, rows, { writer: own.writer, since }) : rows;
+  await writeUsageRows(clickhouse, { rows: missing, versionOf: () => version }, own);
+  if ((await missingUsageRows(clickhouse, rows, { writer: own.writer, since })).length > 0)
+    throw unavailable('the usage store (rows of a back-fill that were written are not there)');
 }
 
 type Counts = { readonly rows: readonly BucketRow[]; readonly outcomes: readonly EventOutcome[] };
@@ -162,11 +189,12 @@ type Counts = { readonly rows: readonly BucketRow[]; readonly outcomes: readonly
 async function countPart(
   stores: Pick<Stores, 'clickhouse'>,
   counted: Counted,
-  wanted: { day: number; range: CustomerRange },
+  { day, range }: { day: number; range: CustomerRange },
 ): Promise<Counts> {
   const { tenant_id, environment_id, meter_id } = counted;
   const outcomes: EventOutcome[] = [];
-  const rows = await recountDayTelling(stores, counted, wanted, ({ event_id, place }, reason) => {
+  const wanted = { days: [day, day + 1] as const, range };
+  const rows = await recountDaysTelling(stores, counted, wanted, ({ event_id, place }, reason) => {
     outcomes.push({ tenant_id, environment_id, event_id, ...place, outcome: 'unusable', meter_id, reason, body: '' });
   });
   return { rows, outcomes };

@@ -1,6 +1,6 @@
 /** What the pipeline tells Prometheus: never a label by tenant or customer. */
 import { Counter, Gauge, Histogram, register } from 'prom-client';
-import type { EventOutcome } from '../storage/events/tables.ts';
+import { outcomesByKind, type PreparedSlice } from './slice.ts';
 
 const events = new Counter({
   name: 'farthing_pipeline_events_total',
@@ -25,6 +25,17 @@ const identities = new Gauge({
   labelNames: ['partition'] as const,
   registers: [register],
 });
+const partitionStopped = new Gauge({
+  name: 'farthing_pipeline_partition_stopped',
+  help: '1 while a partition of the log stands still because a record of it is missing, or is not the one it was: the log of the worker has the reason',
+  labelNames: ['partition'] as const,
+  registers: [register],
+});
+const identityFilesRemade = new Counter({
+  name: 'farthing_identity_files_remade_total',
+  help: 'Times that the identity files of a partition were made again from ClickHouse, because they were not what was written or belonged to something else',
+  registers: [register],
+});
 
 const dayRowsBefore = new Gauge({
   name: 'farthing_day_rows_before_timestamp_seconds',
@@ -38,19 +49,10 @@ const dayRowsFailed = new Counter({
 });
 
 export const pipelineMetrics = {
-  count(slice: {
-    read: { dead: readonly EventOutcome[] };
-    accepted: number;
-    repeats: readonly EventOutcome[];
-    metered: { unusable: readonly EventOutcome[]; unmatched: number };
-  }): void {
-    const conflicts = slice.repeats.filter((repeat) => repeat.outcome === 'conflict').length;
-    events.inc({ outcome: 'accepted' }, slice.accepted);
-    events.inc({ outcome: 'conflict' }, conflicts);
-    events.inc({ outcome: 'duplicate' }, slice.repeats.length - conflicts);
-    events.inc({ outcome: 'dead_letter' }, slice.read.dead.length);
-    events.inc({ outcome: 'unusable' }, slice.metered.unusable.length);
-    events.inc({ outcome: 'unmatched' }, slice.metered.unmatched);
+  /** Once, when the slice is done: tries that failed count nothing. */
+  count(slice: PreparedSlice): void {
+    const counts = { accepted: slice.events.length, ...outcomesByKind(slice), unmatched: slice.unmatched };
+    for (const [outcome, count] of Object.entries(counts)) events.inc({ outcome }, count);
   },
   slice(seconds: number): void {
     sliceSeconds.observe(seconds);
@@ -64,6 +66,15 @@ export const pipelineMetrics = {
   },
   identities(partition: number, count: number): void {
     identities.set({ partition: String(partition) }, count);
+  },
+  stopped(partition: number, is_stopped: boolean): void {
+    partitionStopped.set({ partition: String(partition) }, is_stopped ? 1 : 0);
+  },
+  notStopped(partition: number): void {
+    partitionStopped.remove({ partition: String(partition) });
+  },
+  identityFilesRemade(): void {
+    identityFilesRemade.inc();
   },
   /** The partition is another worker's, which tells its own number. */
   noIdentities(partition: number): void {

@@ -1,73 +1,60 @@
 /**
  * One partition in our hands: takes slices of the log in order and gives each its effect exactly once.
  *
- *   plan → read → dedupe → meter → write raw events → write buckets → done
+ *   read → dedupe → meter → plan → write raw events → write buckets → done
  *
- * The plan is recorded first; after a crash the slice is run again with the same bounds and the same tokens, so what was
- * written is not written twice. A worker that lost the partition is fenced by its epoch (storage/slices.ts), and one that
- * was frozen by the deadline of its inserts (storage/events/rows.ts).
+ * The plan is recorded before anything is written; after a crash the slice is run again with the same bounds. Every try has a
+ * number of its own, which fences the statements of the tries before it; a try that is not the first looks what is there and
+ * writes what is missing (docs/decisions/0009). A worker that lost the partition is fenced by its epoch (storage/slices.ts).
  */
-import { unavailable } from '../core/error.ts';
 import { shardsOfPartition } from '../core/event/identity.ts';
 import { type BucketRow, withDayRows } from '../core/metering/plan.ts';
-import { eachIdentityHash } from '../storage/events/identities.ts';
-import { EngineClock, tooLate, writeRows } from '../storage/events/rows.ts';
+import { partitionWriter } from '../storage/attempts.ts';
+import { eachIdentityHash, hashRangeOf } from '../storage/events/identities.ts';
+import { firstRowFrom, missingRows } from '../storage/events/present.ts';
+import { writeRows } from '../storage/events/rows.ts';
 import {
   EVENT_IDENTITIES,
   EVENT_OUTCOMES,
   EVENTS,
   type EventOutcome,
+  monthStart,
   type RowTarget,
-  usageBuckets,
 } from '../storage/events/tables.ts';
+import { missingUsageRows, writeUsageRows } from '../storage/events/usage-rows.ts';
+import { raiseFence, setFence } from '../storage/events/write-fence.ts';
 import { installationId } from '../storage/installation.ts';
+import { PartitionStopped, recordCrc } from '../storage/log/continuity.ts';
 import type { LogRecord } from '../storage/log/log.ts';
 import { type PoisonPlace, poisonFrom } from '../storage/poison.ts';
-import {
-  enterBuckets,
-  finishSlice,
-  planSlice,
-  type SlicePlan,
-  type SliceState,
-  takePartition,
-} from '../storage/slices.ts';
+import { enterBuckets, finishSlice, planSlice, type SliceState, takePartition } from '../storage/slices.ts';
 import type { Stores } from '../storage/stores.ts';
 import { passControl } from './control.ts';
 import { EXACT_ONLY, IdentityMemory, type IdentityOptions, type ReadIdentities } from './identity-memory.ts';
-import { rebuildSlice, writeMissingRows } from './late-slice.ts';
 import { MeterCatalogue } from './meter-catalogue.ts';
 import { pipelineMetrics } from './metrics.ts';
-import { findPoison, poisonOutcome, setAside } from './poison.ts';
+import { findPoison, leaveNothingOf, poisonOutcome, setAside } from './poison.ts';
+import { countsOf, type PreparedSlice } from './slice.ts';
+import { workOf } from './slice-work.ts';
 import { dedupe } from './steps/dedupe.ts';
 import { meterEvents } from './steps/meter-events.ts';
 import { EventReader, type ReadEvent, type ReadResult } from './steps/read-events.ts';
 
-/** Well inside the time that the deduplication windows of the tables cover. */
-const WRITE_WITHIN_S = 60;
-
-/** Counted from the first try of a slice: the tables remember some thousands of blocks, which is minutes at full speed. */
-const TOKENS_TRUSTED_S = 60;
-
-/** What a slice adds up to: everything that is written, in the order in which it is written. */
-export type PreparedSlice = {
-  readonly from: bigint;
-  readonly to: bigint;
-  readonly watermark_us: number;
-  readonly events: readonly ReadEvent[];
-  readonly outcomes: readonly EventOutcome[];
-  /** Dead letters of events that an earlier try found to be refused: they are not in what that try wrote. */
-  readonly poisoned: readonly EventOutcome[];
-  readonly buckets: readonly BucketRow[];
-};
+/** The engine remembers the marks of some thousands of blocks, and a slice may be many: older copies are shut out by then. */
+const SLICES_PER_FENCE = 50;
 
 export class Partition {
   readonly partition: number;
   readonly #stores: Stores;
   readonly #state: SliceState;
+  readonly #writer: string;
   readonly #seen: IdentityMemory;
   #catalogue: MeterCatalogue;
   #next: bigint;
-  readonly #clock: EngineClock;
+  #lastRecord: number | null;
+  /** Of the newest usage rows that were written. */
+  #attempt = 0n;
+  #slicesSinceFence = 0;
   readonly #reader = new EventReader();
   /** Why the stores refuse an event, by its place: it is read as a dead letter. */
   readonly #poison: Map<string, string>;
@@ -79,37 +66,36 @@ export class Partition {
     { owner, identities = EXACT_ONLY }: { owner: string; identities?: IdentityOptions | undefined },
   ): Promise<Partition> {
     const state = await takePartition(stores.postgres, partition, owner);
-    const clock = new EngineClock();
-    await clock.synchronise(stores.clickhouse);
+    await checkStoresAgree(stores, state);
     const seen = await identitiesOf(stores, state, identities);
     const catalogue = await MeterCatalogue.at(stores.postgres, partition, state.next_offset);
     const poison = await poisonFrom(stores.postgres, partition, state.next_offset);
-    return new Partition(stores, { state, seen, catalogue, clock, poison });
+    return new Partition(stores, { state, seen, catalogue, poison });
   }
 
   private constructor(
     stores: Stores,
-    parts: {
-      state: SliceState;
-      seen: IdentityMemory;
-      catalogue: MeterCatalogue;
-      clock: EngineClock;
-      poison: readonly PoisonPlace[];
-    },
+    parts: { state: SliceState; seen: IdentityMemory; catalogue: MeterCatalogue; poison: readonly PoisonPlace[] },
   ) {
     this.#stores = stores;
     this.#state = parts.state;
     this.partition = parts.state.partition;
+    this.#writer = partitionWriter(this.partition);
     this.#seen = parts.seen;
     this.#catalogue = parts.catalogue;
-    this.#clock = parts.clock;
     this.#next = parts.state.next_offset;
+    this.#lastRecord = parts.state.last_record;
     this.#poison = new Map(parts.poison.map((poison) => [placeOf(poison), poison.reason]));
   }
 
   /** Everything before it is in the stores. */
   get next_offset(): bigint {
     return this.#next;
+  }
+
+  /** CRC-32 of the body of the record before `next_offset`; null when it is not known. */
+  get last_record(): number | null {
+    return this.#lastRecord;
   }
 
   /** The bounds of a slice that a crash left half done; it is run again before anything else. */
@@ -124,9 +110,15 @@ export class Partition {
     return { count: this.#seen.size, bytes: this.#seen.bytes };
   }
 
-  /** Between slices: old ids move from memory to the disk. */
+  /** What a record may cost at worst, by the meters of now. */
+  readonly workOf = (record: LogRecord): number => workOf(this.#catalogue, record);
+
+  /** Between slices: old ids move from memory to the disk, and copies that a network made of old statements are shut out. */
   async settle(): Promise<void> {
     await this.#seen.settle(this.#next);
+    if (++this.#slicesSinceFence < SLICES_PER_FENCE) return;
+    await setFence(this.#stores.clickhouse, { writer: this.#writer, attempt: this.#attempt });
+    this.#slicesSinceFence = 0;
   }
 
   /** Nothing is taken in hand any more. */
@@ -134,105 +126,137 @@ export class Partition {
     this.#seen.close();
   }
 
-  /** A control message takes effect alone, at its offset; answers what it could not do. */
-  async passControl(record: LogRecord): Promise<Error | null> {
-    const { to, problem = null } = await passControl(this.#stores, { state: this.#state, clock: this.#clock }, record);
-    this.#next = to;
+  /** Control messages take effect at their offsets; answers what could not be done. */
+  async passControl(records: readonly LogRecord[]): Promise<Error | null> {
+    const { to, problem = null } = await passControl(this.#stores, this.#state, records);
+    this.#passed(to, records.at(-1)!);
     this.#catalogue = await MeterCatalogue.at(this.#stores.postgres, this.partition, to);
     return problem;
   }
 
-  /** The plan, and what the slice comes to. Nothing is written to ClickHouse yet. */
+  /** What the slice comes to. Nothing is written yet. */
   async prepare(records: readonly LogRecord[]): Promise<PreparedSlice> {
-    const from = records[0]!.offset;
-    const to = records.at(-1)!.offset + 1n;
-    await planSlice(this.#stores.postgres, this.#state, { from, to });
-    const { poisoned, ...read } = this.#withoutPoison(this.#reader.read(records));
+    const { poisoned, refused, ...read } = this.#withoutPoison(this.#reader.read(records));
     const { accepted, repeats } = await dedupe(this.#stores.clickhouse, this.#seen, read.events);
-    const metered = meterEvents(accepted, (scope) => this.#catalogue.metersOf(scope));
-    pipelineMetrics.count({ read, accepted: accepted.length, repeats, metered });
+    const metered = await meterEvents(accepted, (scope) => this.#catalogue.metersOf(scope));
     return {
-      from,
-      to,
-      watermark_us: records.reduce((latest, record) => Math.max(latest, record.received_at_us), 0),
+      records,
+      from: records[0]!.offset,
+      to: records.at(-1)!.offset + 1n,
       events: accepted,
-      outcomes: [...read.dead, ...repeats, ...metered.unusable],
-      poisoned,
+      outcomes: [...read.dead, ...repeats, ...metered.unusable, ...poisoned],
+      refused,
+      unmatched: metered.unmatched,
       buckets: metered.buckets,
     };
   }
 
   /** Writes a prepared slice; may be called again after a failure, with the same effect. */
   async write(slice: PreparedSlice): Promise<void> {
-    const deadline_s = this.#clock.now_s() + WRITE_WITHIN_S;
-    const plan = await planSlice(this.#stores.postgres, this.#state, { ...slice, write_until: deadline_s });
-    const letters = [...slice.outcomes, ...slice.poisoned].filter(({ outcome }) => outcome === 'dead_letter');
-    if (letters.length > 0) await this.#stores.log.tellDeadLetters?.(letters);
-    if (plan.age_s < TOKENS_TRUSTED_S) await this.#writeOnce(slice, deadline_s);
-    else await this.#writeLate(slice, plan, deadline_s);
-    this.#next = slice.to;
+    const { postgres, log } = this.#stores;
+    const { from, to, records } = slice;
+    const plan = await planSlice(postgres, this.#state, { from, to });
+    if (plan.done) return this.#finished(slice);
+    const letters = slice.outcomes.filter(({ outcome }) => outcome === 'dead_letter');
+    if (letters.length > 0) await log.tellDeadLetters?.(letters);
+    await this.#writeRaw(slice, plan);
+    await this.#writeBuckets(slice.buckets);
+    const last = records.at(-1)!;
+    await finishSlice(postgres, this.#state, {
+      from,
+      next_offset: to,
+      watermark_us: records.reduce((latest, record) => Math.max(latest, record.received_at_us), 0),
+      last_record: recordCrc(last),
+      counts: countsOf(slice),
+    });
+    this.#finished(slice);
   }
 
-  async #writeOnce(slice: PreparedSlice, deadline_s: number): Promise<void> {
-    const token = `${this.partition}:${slice.from}:${slice.to}`;
-    const put = <Row>(target: RowTarget<Row>, rows: readonly Row[], own = '') =>
-      writeRows(this.#stores.clickhouse, target, { rows, fence: { token: `${token}${own}`, deadline_s } });
+  #finished(slice: PreparedSlice): void {
+    this.#passed(slice.to, slice.records.at(-1)!);
+    pipelineMetrics.count(slice);
+  }
+
+  async #writeRaw(slice: PreparedSlice, { attempt, again }: { attempt: bigint; again: boolean }): Promise<void> {
+    const { clickhouse } = this.#stores;
+    const own = { writer: this.#writer, attempt };
+    if (again) await raiseFence(clickhouse, own);
+    if (slice.refused.length > 0) await leaveNothingOf(this.#stores, slice);
+    const put = async <Row extends ReadEvent | EventOutcome>(
+      target: RowTarget<Row>,
+      rows: readonly Row[],
+      kind?: (row: Row) => string,
+    ) => {
+      const missing = again
+        ? await missingRows(clickhouse, { table: target.table, rows, ...(kind ? { kind } : {}) })
+        : rows;
+      await writeRows(clickhouse, target, { rows: missing, attempt: own });
+    };
     await allOf([
-      put(EVENTS, slice.events),
-      put(EVENT_IDENTITIES, slice.events),
-      put(EVENT_OUTCOMES, slice.outcomes),
-      put(EVENT_OUTCOMES, slice.poisoned, `:poisoned:${slice.poisoned.length}`),
+      put<ReadEvent>(EVENTS, slice.events),
+      put<ReadEvent>(EVENT_IDENTITIES, slice.events),
+      put<EventOutcome>(EVENT_OUTCOMES, slice.outcomes, ({ outcome, meter_id }) => `${outcome}/${meter_id}`),
     ]);
-    this.#checkDeadline(deadline_s, 'events');
-    const { days_before } = await enterBuckets(this.#stores.postgres, this.#state);
-    await put(
-      usageBuckets((meterId) => this.#catalogue.versionOf(meterId)),
-      withDayRows(slice.buckets, days_before),
-    );
-    this.#checkDeadline(deadline_s, 'usage_buckets');
-    await finishSlice(this.#stores.postgres, this.#state, { next_offset: slice.to, watermark_us: slice.watermark_us });
   }
 
-  /** The tables may have forgotten the tokens of the first try. */
-  async #writeLate(slice: PreparedSlice, plan: SlicePlan, deadline_s: number): Promise<void> {
-    const { earlier_until_s } = plan;
-    if (earlier_until_s !== null && this.#clock.now_s() <= earlier_until_s) {
-      // This try has written nothing: the next one waits for the earlier ones alone.
-      await planSlice(this.#stores.postgres, this.#state, { ...slice, write_until: earlier_until_s });
-      throw unavailable(`the usage store (slice ${slice.from} of partition ${this.partition} may still arrive)`);
+  async #writeBuckets(buckets: readonly BucketRow[]): Promise<void> {
+    const { postgres, clickhouse } = this.#stores;
+    const is_wide = new Set(buckets.map((row) => monthStart(row.bucket_start_us))).size > 1;
+    const { attempt, rows_since, days_before } = await enterBuckets(postgres, this.#state, { is_wide });
+    const own = { writer: this.#writer, attempt };
+    let rows = withDayRows(buckets, days_before);
+    if (attempt !== rows_since) {
+      await raiseFence(clickhouse, own);
+      rows = await missingUsageRows(clickhouse, rows, { writer: this.#writer, since: rows_since });
     }
-    const versionOf = (meterId: string) => this.#catalogue.versionOf(meterId);
-    const late = { state: this.#state, clock: this.#clock, slice, versionOf };
-    const check = (table: string) => this.#checkDeadline(deadline_s, table);
-    await writeMissingRows(this.#stores, late, { s: deadline_s, check });
-    if (plan.phase === 'buckets') return rebuildSlice(this.#stores, late);
-    // It never came to its bucket rows: their token was not used.
-    await this.#writeOnce({ ...slice, events: [], outcomes: [], poisoned: [] }, deadline_s);
+    await writeUsageRows(clickhouse, { rows, versionOf: (meterId) => this.#catalogue.versionOf(meterId) }, own);
+    this.#attempt = attempt;
   }
 
-  /** After a refusal of the stores: sets aside the events that are to blame; false when none is. */
+  #passed(to: bigint, last: LogRecord): void {
+    this.#next = to;
+    this.#lastRecord = recordCrc(last);
+  }
+
+  /**
+   * After a refusal of the stores: sets aside the events that are to blame; false when none is. It is a try like others: nothing
+   * of the one before may arrive behind what it looks at.
+   */
   async isolate(records: readonly LogRecord[]): Promise<boolean> {
+    const bounds = { from: records[0]!.offset, to: records.at(-1)!.offset + 1n };
+    const { attempt, done } = await planSlice(this.#stores.postgres, this.#state, bounds);
+    if (done) return true;
+    await raiseFence(this.#stores.clickhouse, { writer: this.#writer, attempt });
     const { events } = this.#withoutPoison(this.#reader.read(records));
     const found = await findPoison(this.#stores, this.#catalogue, events);
     for (const poison of found) {
-      await setAside(this.#stores, this.partition, poison);
+      await setAside(this.#stores, this.#state, poison);
       this.#poison.set(placeOf(poison), poison.reason);
     }
     return found.length > 0;
   }
 
-  #withoutPoison(read: ReadResult): ReadResult & { poisoned: EventOutcome[] } {
-    if (this.#poison.size === 0) return { ...read, poisoned: [] };
+  #withoutPoison(read: ReadResult): ReadResult & { refused: ReadEvent[]; poisoned: EventOutcome[] } {
+    if (this.#poison.size === 0) return { ...read, refused: [], poisoned: [] };
     const reasonOf = (event: ReadEvent) => this.#poison.get(placeOf(event));
     const refused = read.events.filter((event) => reasonOf(event) !== undefined);
     const poisoned = refused.map((event) => poisonOutcome(event, reasonOf(event)!));
-    return { events: read.events.filter((event) => reasonOf(event) === undefined), dead: read.dead, poisoned };
+    return { events: read.events.filter((event) => reasonOf(event) === undefined), dead: read.dead, refused, poisoned };
   }
+}
 
-  /** An insert after the deadline writes nothing and says nothing: only what ended before it is certain. */
-  #checkDeadline(deadline_s: number, table: string): void {
-    if (this.#clock.now_s() >= deadline_s) throw tooLate(table);
-  }
+/**
+ * Postgres and ClickHouse must be of one moment: rows behind what Postgres knows to be stored, or to be on its way, are those
+ * of a Postgres that was put back to an earlier state, and would be counted once more.
+ */
+async function checkStoresAgree(stores: Stores, { partition, next_offset, slice_to }: SliceState): Promise<void> {
+  const from = slice_to ?? next_offset;
+  const found = await firstRowFrom(stores.clickhouse, { partition, from });
+  if (found === null) return;
+  throw new PartitionStopped(
+    partition,
+    `ClickHouse has events at offset ${found}, and Postgres says that they end at ${from}: the two are of different moments`,
+  );
 }
 
 /** Like Promise.all, and nothing is on its way any more when it fails. */
@@ -252,9 +276,8 @@ async function identitiesOf(
 ): Promise<IdentityMemory> {
   const { partition_count } = stores.log;
   const shards = shardsOfPartition(partition, partition_count);
-  const range = { first: BigInt(shards.first) << 52n, last: ((BigInt(shards.last) + 1n) << 52n) - 1n };
-  const read: ReadIdentities = (from, visit) =>
-    eachIdentityHash(stores.clickhouse, from === 0n ? range : { ...range, behind: { partition, offset: from } }, visit);
+  const read: ReadIdentities = (place, visit) =>
+    eachIdentityHash(stores.clickhouse, { ...hashRangeOf(shards), partition, ...place }, visit);
   const installation = await installationId(stores.postgres);
   return IdentityMemory.open(options, { partition, partition_count, installation }, { next, read });
 }

@@ -1,6 +1,7 @@
 /** The pipeline as one thing to start and stop: the processor, the relay of control messages, and the back-fills. */
 import { join } from 'node:path';
 import type { Logger } from 'pino';
+import { keepAttemptsAhead } from '../storage/attempts.ts';
 import type { Stores } from '../storage/stores.ts';
 import { backfillMeters } from './backfill.ts';
 import type { IdentityOptions } from './identity-memory.ts';
@@ -24,14 +25,20 @@ export type RunningPipeline = { stop(): Promise<void> };
 const ROUND_MS = 200;
 
 export async function startPipeline(stores: Stores, options: PipelineOptions): Promise<RunningPipeline> {
-  const processor = await startProcessor(stores, options);
-  const chores = new Rounds(async () => {
-    await relayControlMessages(stores, options.clock().getTime());
-    await backfillMeters(stores, { events_max: options.slice_events_max });
-  }, options.logger);
+  const { identities, logger } = options;
+  const onRemade = (partition: number, why: string) =>
+    logger.warn({ partition, why }, 'identity files were not trusted and are made again from ClickHouse');
+  await keepAttemptsAhead(stores);
+  const processor = await startProcessor(stores, {
+    ...options,
+    identities: identities && { ...identities, onRemade },
+  });
+  // Each by itself: however long the past of meters takes to count, corrections and changes reach the log.
+  const relay = new Rounds(() => relayControlMessages(stores, options.clock().getTime()), options.logger);
+  const backfills = new Rounds(() => backfillMeters(stores, { events_max: options.slice_events_max }), options.logger);
   return {
     async stop() {
-      await chores.stop();
+      await Promise.all([relay.stop(), backfills.stop()]);
       await processor.stop();
     },
   };
@@ -43,11 +50,11 @@ class Rounds {
   #wake: () => void = () => {};
   readonly #running: Promise<void>;
 
-  constructor(work: () => Promise<void>, logger: Logger) {
+  constructor(work: () => Promise<unknown>, logger: Logger) {
     this.#running = this.#run(work, logger);
   }
 
-  async #run(work: () => Promise<void>, logger: Logger): Promise<void> {
+  async #run(work: () => Promise<unknown>, logger: Logger): Promise<void> {
     while (!this.#stopping) {
       try {
         await work();

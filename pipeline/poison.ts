@@ -6,13 +6,16 @@
  */
 import { FarthingError } from '../core/error.ts';
 import { addCorrection, correctionsOf, lockEvent, PIPELINE } from '../storage/corrections.ts';
-import { storedContent } from '../storage/events/corrections.ts';
-import { forgetIdentity } from '../storage/events/identities.ts';
+import { forgetOtherOutcomes } from '../storage/events/forget-outcomes.ts';
+import { forgetIdentities } from '../storage/events/identities.ts';
+import { missingRows } from '../storage/events/present.ts';
 import { EVENT_IDENTITIES, EVENT_OUTCOMES, EVENTS, type EventOutcome, usageBuckets } from '../storage/events/tables.ts';
-import { endTrials, refusalOf } from '../storage/events/trial.ts';
+import { Trial } from '../storage/events/trial.ts';
 import { notePoison, type PoisonPlace } from '../storage/poison.ts';
+import { type HeldPartition, proveOwner } from '../storage/slices.ts';
 import type { Stores } from '../storage/stores.ts';
 import type { MeterCatalogue } from './meter-catalogue.ts';
+import type { PreparedSlice } from './slice.ts';
 import { meterEvents } from './steps/meter-events.ts';
 import type { ReadEvent } from './steps/read-events.ts';
 
@@ -26,9 +29,10 @@ export async function findPoison(
   events: readonly ReadEvent[],
 ): Promise<(PoisonPlace & { event: ReadEvent })[]> {
   const found: (PoisonPlace & { event: ReadEvent })[] = [];
+  const trial = new Trial(stores.clickhouse);
   const search = async (some: readonly ReadEvent[]): Promise<void> => {
     if (some.length === 0 || found.length > POISON_MAX) return;
-    const refusal = await refusalOfEvents(stores, catalogue, some);
+    const refusal = await refusalOfEvents(trial, catalogue, some);
     if (refusal === undefined) return;
     const [event] = some;
     if (some.length === 1) {
@@ -42,29 +46,28 @@ export async function findPoison(
   try {
     await search(events);
   } finally {
-    await endTrials(stores.clickhouse, [EVENTS, EVENT_IDENTITIES, EVENT_OUTCOMES, { table: 'usage_buckets' }]);
+    await trial.end();
   }
   return found.length > POISON_MAX || (found.length > 1 && found.length === events.length) ? [] : found;
 }
 
 async function refusalOfEvents(
-  { clickhouse }: Stores,
+  trial: Trial,
   catalogue: MeterCatalogue,
   events: readonly ReadEvent[],
 ): Promise<string | undefined> {
-  let metered: ReturnType<typeof meterEvents>;
+  let metered: Awaited<ReturnType<typeof meterEvents>>;
   try {
-    metered = meterEvents(events, (scope) => catalogue.metersOf(scope));
+    metered = await meterEvents(events, (scope) => catalogue.metersOf(scope));
   } catch (error) {
     if (error instanceof FarthingError && error.code === 'service_unavailable') throw error;
     return error instanceof Error ? error.message : String(error);
   }
   return (
-    (await refusalOf(clickhouse, EVENTS, events)) ??
-    (await refusalOf(clickhouse, EVENT_IDENTITIES, events)) ??
-    (await refusalOf(clickhouse, EVENT_OUTCOMES, metered.unusable)) ??
-    (await refusalOf(
-      clickhouse,
+    (await trial.refusalOf(EVENTS, events)) ??
+    (await trial.refusalOf(EVENT_IDENTITIES, events)) ??
+    (await trial.refusalOf(EVENT_OUTCOMES, metered.unusable)) ??
+    (await trial.refusalOf(
       usageBuckets((meterId) => catalogue.versionOf(meterId)),
       metered.buckets,
     ))
@@ -72,24 +75,19 @@ async function refusalOfEvents(
 }
 
 /**
- * From here on the event is a dead letter. When its raw row was written before another row was refused, it is voided;
- * otherwise its id is free again.
+ * From here on the event is a dead letter, which the owner of the partition alone decides. When its raw row was written before
+ * another row was refused, it is voided; otherwise its id is free again (`leaveNothingOf`).
  */
 export async function setAside(
-  { postgres, clickhouse }: Stores,
-  partition: number,
+  stores: Stores,
+  held: HeldPartition,
   { event, ...place }: PoisonPlace & { event: ReadEvent },
 ): Promise<void> {
   const { scope, event_id } = event;
-  const stored = await storedContent(clickhouse, scope, event_id);
-  const original = stored?.original;
-  const isWritten =
-    original?.partition === partition &&
-    original.event_offset === event.offset &&
-    original.event_position === event.position;
-  if (!isWritten) await forgetIdentity(clickhouse, event);
-  await postgres.transaction(async (transaction) => {
-    await notePoison(transaction, partition, place);
+  const isWritten = (await notStored(stores, [event])).length === 0;
+  await stores.postgres.transaction(async (transaction) => {
+    await proveOwner(transaction, held);
+    await notePoison(transaction, held.partition, place);
     if (!isWritten) return;
     await lockEvent(transaction, scope, event_id);
     const known = await correctionsOf(transaction, scope, event_id);
@@ -103,6 +101,20 @@ export async function setAside(
       requested_at: new Date(),
     });
   });
+}
+
+function notStored({ clickhouse }: Stores, rows: readonly ReadEvent[]): Promise<ReadEvent[]> {
+  return missingRows(clickhouse, { table: EVENTS.table, rows });
+}
+
+/**
+ * What tries before the refusal have left of such events: their identities, and outcomes that were different then. With the
+ * fence raised nothing of these tries can arrive any more.
+ */
+export async function leaveNothingOf(stores: Stores, slice: PreparedSlice): Promise<void> {
+  await forgetIdentities(stores.clickhouse, await notStored(stores, slice.refused));
+  const { partition } = slice.records[0]!;
+  await forgetOtherOutcomes(stores.clickhouse, { partition, from: slice.from, to: slice.to, outcomes: slice.outcomes });
 }
 
 export function poisonOutcome(event: ReadEvent, reason: string): EventOutcome {

@@ -1,15 +1,26 @@
 /**
  * The one loop of the pipeline: for each partition that the log gives us, cut its records into slices and give each its
- * effect. A store that is away is waited for; a partition that was taken from us is dropped.
+ * effect. A store that is away is waited for; a partition that was taken from us is dropped; one of which a record is missing
+ * stands still (storage/log/continuity.ts).
  */
 import type { Logger } from 'pino';
 import { FarthingError } from '../core/error.ts';
-import type { LogConsumer, LogRecord, PartitionBatch, PartitionHandler } from '../storage/log/log.ts';
-import { FencedError } from '../storage/slices.ts';
+import { checkContinues, PartitionStopped } from '../storage/log/continuity.ts';
+import type {
+  LogConsumer,
+  LogRecord,
+  PartitionBatch,
+  PartitionHandler,
+  Progress,
+  StoredPlace,
+} from '../storage/log/log.ts';
+import { FencedError, SliceOrderError } from '../storage/slices.ts';
 import type { Stores } from '../storage/stores.ts';
+import { isCorrection } from './control.ts';
 import type { IdentityOptions } from './identity-memory.ts';
 import { pipelineMetrics } from './metrics.ts';
 import { Partition } from './partition.ts';
+import { SLICE_WORK_MAX } from './slice-work.ts';
 
 export type ProcessorOptions = {
   owner: string;
@@ -27,27 +38,52 @@ class Processor implements PartitionHandler {
   readonly #stores: Stores;
   readonly #options: ProcessorOptions;
   readonly #partitions = new Map<number, { partition: Partition; held: LogRecord[] }>();
+  /** Why they stand still: each reason is told once. */
+  readonly #stopped = new Map<number, string>();
 
   constructor(stores: Stores, options: ProcessorOptions) {
     this.#stores = stores;
     this.#options = options;
   }
 
-  async assigned(partition: number): Promise<bigint> {
+  async assigned(partition: number): Promise<StoredPlace> {
     const taken = await Partition.take(this.#stores, partition, this.#options);
     this.#drop(partition);
     this.#partitions.set(partition, { partition: taken, held: [] });
     pipelineMetrics.identities(partition, taken.identities.count);
-    return taken.next_offset;
+    pipelineMetrics.stopped(partition, this.#stopped.has(partition));
+    const { next_offset, last_record, unfinished } = taken;
+    return { next_offset, last_record, seen_until: unfinished?.to ?? next_offset };
   }
 
   async revoked(partition: number): Promise<void> {
     this.#drop(partition);
+    this.#stopped.delete(partition);
+    pipelineMetrics.notStopped(partition);
   }
 
   failed(partition: number, error: unknown): void {
     this.#drop(partition);
-    this.#options.logger.error({ err: error, partition }, 'a batch of the event log failed and will be tried again');
+    const { logger } = this.#options;
+    if (!(error instanceof PartitionStopped)) {
+      pipelineMetrics.retry();
+      logger.error({ err: error, partition }, 'a batch of the event log failed and will be tried again');
+      return;
+    }
+    if (this.#stopped.get(partition) === error.message) return;
+    this.#stopped.set(partition, error.message);
+    pipelineMetrics.stopped(partition, true);
+    logger.error({ err: error, partition }, 'a partition of the event log stands still');
+  }
+
+  noticed(partition: number, error: unknown): void {
+    this.#options.logger.warn({ err: error, partition }, 'what the event log does beside a batch failed');
+  }
+
+  caughtUp(partition: number): void {
+    if (!this.#stopped.delete(partition)) return;
+    pipelineMetrics.stopped(partition, false);
+    this.#options.logger.info({ partition }, 'a partition of the event log goes on');
   }
 
   #drop(partition: number): void {
@@ -56,44 +92,42 @@ class Processor implements PartitionHandler {
     pipelineMetrics.noIdentities(partition);
   }
 
-  async process(batch: PartitionBatch): Promise<bigint> {
+  async process(batch: PartitionBatch): Promise<Progress> {
     const entry = this.#partitions.get(batch.partition);
     if (!entry) throw new FencedError(batch.partition);
-    const { partition } = entry;
-    const records = [...entry.held, ...batch.records.filter((record) => record.offset >= partition.next_offset)];
-    entry.held = [];
-    if (records.length === 0) return partition.next_offset;
-    const last = records.at(-1)!.offset;
-    const unfinished = partition.unfinished;
-    if (unfinished && last < unfinished.to - 1n) {
-      // The slice that a crash left is run again whole: wait for the rest of it. The stores know where we really are.
-      entry.held = records;
-      return last + 1n;
-    }
-    for (const slice of cut(records, unfinished, this.#options.slice_events_max))
-      await this.#run(batch, partition, slice);
+    const { partition, held } = entry;
+    const { unfinished, next_offset } = partition;
+    checkContinues(batch.partition, next_offset + BigInt(held.length), batch.records);
+    const records = [...held, ...batch.records];
+    const read_from = next_offset + BigInt(records.length);
+    // The slice that a crash left is run again whole: what is here of it waits for the rest, and nothing of it is stored.
+    entry.held = unfinished && read_from < unfinished.to ? records : [];
+    if (entry.held.length > 0 || records.length === 0) return { stored_until: next_offset, read_from };
+    const bounds = { events_max: this.#options.slice_events_max, workOf: partition.workOf };
+    for (const slice of cut(records, unfinished, bounds)) await this.#run(batch, partition, slice);
     pipelineMetrics.identities(batch.partition, partition.identities.count);
-    return partition.next_offset;
+    this.caughtUp(batch.partition);
+    return { stored_until: partition.next_offset, read_from: partition.next_offset };
   }
 
   async #run(batch: PartitionBatch, partition: Partition, slice: readonly LogRecord[]): Promise<void> {
     const began = performance.now();
     if (slice[0]!.kind === 'control') {
-      const problem = await this.#untilDone(batch, () => partition.passControl(slice[0]!));
+      const problem = await this.#untilDone(batch, () => partition.passControl(slice));
       if (problem) this.#options.logger.error({ err: problem, partition: batch.partition }, 'day rows were not made');
       return;
     }
     try {
       await this.#take(batch, partition, slice);
     } catch (error) {
-      if (error instanceof FencedError || !(await this.#untilDone(batch, () => partition.isolate(slice)))) throw error;
+      if (isNoEvents(error) || !(await this.#untilDone(batch, () => partition.isolate(slice)))) throw error;
       this.#options.logger.error(
         { err: error, partition: batch.partition },
         'events that cannot be written were dead-lettered',
       );
       await this.#take(batch, partition, slice);
     }
-    await partition.settle();
+    await this.#untilDone(batch, () => partition.settle());
     pipelineMetrics.slice((performance.now() - began) / 1000);
   }
 
@@ -122,37 +156,60 @@ class Processor implements PartitionHandler {
 /** A slice is in memory several times over: as bytes, as text, as rows on their way. */
 const SLICE_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Slices in order: first what a crash left, with its own bounds; a control message stands alone. */
-export function cut(
+/** Corrections of one rebuild. */
+const CORRECTIONS_MAX = 200;
+
+export type SliceBounds = {
+  readonly events_max: number;
+  /** What a record may cost at worst; asked when its turn comes, because a control message before it may change it. */
+  readonly workOf: (record: LogRecord) => number;
+};
+
+/**
+ * Slices in order, one by one as they are taken: first what a crash left, with its own bounds; a control message stands
+ * alone, or with its like.
+ */
+export function* cut(
   records: readonly LogRecord[],
   unfinished: { from: bigint; to: bigint } | null,
-  eventsMax: number,
-): LogRecord[][] {
-  const slices: LogRecord[][] = [];
+  { events_max, workOf }: SliceBounds,
+): Generator<LogRecord[]> {
   let rest = records;
   if (unfinished) {
-    slices.push(rest.filter((record) => record.offset < unfinished.to));
+    yield rest.filter((record) => record.offset < unfinished.to);
     rest = rest.filter((record) => record.offset >= unfinished.to);
   }
   let slice: LogRecord[] = [];
-  let events = 0;
-  let bytes = 0;
-  const close = () => {
-    if (slice.length > 0) slices.push(slice);
-    slice = [];
-    events = 0;
-    bytes = 0;
-  };
+  let [events, bytes, work] = [0, 0, 0];
   for (const record of rest) {
-    const isFull = events + record.event_count > eventsMax || bytes + record.body.length > SLICE_BYTES_MAX;
-    if (record.kind === 'control' || isFull) close();
+    let more = workOf(record);
+    const isFull =
+      events + record.event_count > events_max ||
+      bytes + record.body.length > SLICE_BYTES_MAX ||
+      work + more > SLICE_WORK_MAX;
+    if (slice.length > 0 && (isFull || !belongsTo(slice, record))) {
+      yield slice;
+      slice = [];
+      [events, bytes, work] = [0, 0, 0];
+      more = workOf(record);
+    }
     slice.push(record);
     events += record.event_count;
     bytes += record.body.length;
-    if (record.kind === 'control') close();
+    work += more;
   }
-  close();
-  return slices;
+  if (slice.length > 0) yield slice;
+}
+
+function belongsTo(slice: readonly LogRecord[], record: LogRecord): boolean {
+  const [first] = slice;
+  if (first === undefined || (first.kind === 'events' && record.kind === 'events')) return true;
+  return slice.length < CORRECTIONS_MAX && isCorrection(first) && isCorrection(record);
+}
+
+/** No event is to blame for these. */
+function isNoEvents(error: unknown): boolean {
+  return error instanceof FencedError || error instanceof SliceOrderError;
 }
 
 function mayPass(error: unknown): boolean {

@@ -8,6 +8,7 @@ import type { TaskList } from 'graphile-worker';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { Config } from '../config.ts';
+import { measureLedger } from '../storage/audit/ledger-metrics.ts';
 import { isOvertaken } from '../storage/jobs.ts';
 import { runProcess } from '../storage/process.ts';
 import type { Stores } from '../storage/stores.ts';
@@ -64,6 +65,7 @@ export function startScheduler(
   { clock, liveness }: { clock: () => Date; liveness?: Liveness },
 ): Scheduler {
   const jobs = jobsOf(services);
+  measureLedger(services);
   const worker = startWorker(tasksOf(services, { jobs, work: workOf(services, clock), clock }), services, liveness);
   const ticks = startTicks(jobs, services);
   return {

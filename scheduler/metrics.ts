@@ -1,5 +1,6 @@
 /** What the scheduler tells Prometheus: never a label by tenant or record. */
 import { Counter, Gauge, Histogram, register } from 'prom-client';
+import { CHECKS, type CheckName } from '../actions/audit-findings.ts';
 import type { TaskOutcome } from './job.ts';
 
 const jobs = new Counter({
@@ -68,22 +69,38 @@ const auditedDays = new Counter({
   help: 'Days of meters that were audited',
   registers: [register],
 });
-const auditDifferences = new Counter({
-  name: 'farthing_audit_differences_total',
-  help: 'Fields of usage rows that differed from the raw events: anything but 0 is a fault to be looked into',
+const auditedRanges = new Counter({
+  name: 'farthing_audit_ranges_total',
+  help: 'Ranges of the ledger whose rows were compared with it',
   registers: [register],
 });
+const auditDifferences = new Counter({
+  name: 'farthing_audit_differences_total',
+  help: 'What an audit found, by check; of usage rows their fields: anything but 0 is a fault to be looked into',
+  labelNames: ['check'] as const,
+  registers: [register],
+});
+// A series that begins with its first fault would have no increase that an alert could see.
+for (const check of CHECKS) auditDifferences.inc({ check }, 0);
 const auditedAt = new Gauge({
   name: 'farthing_audit_last_sample_seconds',
   help: 'When the last sample was audited, in seconds since 1970',
   registers: [register],
 });
 
+export type Sampled = {
+  readonly days: number;
+  readonly rows: number;
+  readonly ranges: number;
+  readonly differences: ReadonlyMap<CheckName, number>;
+};
+
 export const auditMetrics = {
-  sampled({ days, rows, differences }: { days: number; rows: number; differences: number }): void {
+  sampled({ days, rows, ranges, differences }: Sampled): void {
     auditedDays.inc(days);
     auditedRows.inc(rows);
-    auditDifferences.inc(differences);
+    auditedRanges.inc(ranges);
+    for (const [check, count] of differences) auditDifferences.inc({ check }, count);
     auditedAt.setToCurrentTime();
   },
 };

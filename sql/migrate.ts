@@ -2,8 +2,8 @@
  * Brings both databases to the schema of this version. Files are `sql/postgres/NNNN-name.sql` and
  * `sql/clickhouse/NNNN-name.sql`, applied once, in the order of their names. A file that was applied is never edited.
  *
- * Postgres: all new files are one transaction; a failure leaves the schema as it was. The tables of the job queue are
- * graphile-worker's own affair, in a schema of their own.
+ * Postgres: all new files are one transaction; a failure leaves the schema as it was. Each is recorded with its checksum. The
+ * tables of the job queue are graphile-worker's own affair, in a schema of their own.
  *
  * ClickHouse has no transactions: each statement is recorded with its checksum, and a run that failed half-way goes on with
  * the statement that failed. Statements end with a semicolon. The same files serve one server and a replicated cluster by
@@ -24,6 +24,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Knex } from 'knex';
 import { type ClickHouseClient, clickhouseFailure } from '../storage/clickhouse.ts';
+import { quoted } from '../storage/clickhouse-literals.ts';
 import { splitStatements } from '../storage/clickhouse-tokens.ts';
 import { migrateJobs } from '../storage/jobs.ts';
 
@@ -71,8 +72,10 @@ function locked<Result>(database: Knex, work: (transaction: Knex.Transaction) =>
 }
 
 async function applyTo(transaction: Knex.Transaction, { folder = folderOf('postgres') }: MigrationOptions) {
+  const files = readSqlFiles(folder);
+  const unknown = await checkApplied(transaction, files);
   const migrationSource: Knex.MigrationSource<SqlFile> = {
-    getMigrations: async () => readSqlFiles(folder),
+    getMigrations: async () => files,
     getMigrationName: (file) => file.name,
     getMigration: async ({ sql }) => ({
       // Knex would take a question mark, which is an operator of jsonb, for the place of a value.
@@ -81,7 +84,26 @@ async function applyTo(transaction: Knex.Transaction, { folder = folderOf('postg
     }),
   };
   const [, applied] = await transaction.migrate.latest({ migrationSource, tableName: 'schema_migrations' });
+  await noteChecksums(transaction, unknown);
   return applied as string[];
+}
+
+/** Answers the files without a checksum: new ones, and those of an older version, of which nobody knows how they were then. */
+async function checkApplied(transaction: Knex.Transaction, files: readonly SqlFile[]): Promise<SqlFile[]> {
+  await transaction.raw(
+    'create table if not exists schema_migration_checksums (name text primary key, checksum text not null)',
+  );
+  const { rows } = await transaction.raw('select name, checksum from schema_migration_checksums');
+  const known = new Map<string, string>(rows.map(({ name, checksum }: Record<string, string>) => [name, checksum]));
+  const changed = files.find(({ name, sql }) => known.has(name) && known.get(name) !== checksumOf(sql));
+  if (changed) throw new Error(`sql/postgres/${changed.name} was changed after it was applied; add a file instead`);
+  return files.filter(({ name }) => !known.has(name));
+}
+
+async function noteChecksums(transaction: Knex.Transaction, files: readonly SqlFile[]): Promise<void> {
+  if (files.length === 0) return;
+  const rows = files.map(({ name, sql }) => ({ name, checksum: checksumOf(sql) }));
+  await transaction('schema_migration_checksums').insert(rows);
 }
 
 /** Applies what is new and returns the names of the files it applied statements of. */
@@ -92,12 +114,13 @@ export async function migrateClickHouse(
   await command(client, expandPlaceholders(JOURNAL, cluster));
   const known = await readJournal(client);
   const applied = new Set<string>();
-  for (const { name, sql } of readSqlFiles(folder)) {
-    const statements = splitStatements(sql);
+  for (const { name, sql: text } of readSqlFiles(folder)) {
+    const statements = splitStatements(text);
     checkHistory({ name, statements, known });
     for (const [position, statement] of statements.entries()) {
       if (known.has(`${name}#${position}`)) continue;
-      await command(client, expandPlaceholders(statement, cluster), `${name}, statement ${position + 1}`);
+      const sql = repeatable(expandPlaceholders(statement, cluster), cluster);
+      await command(client, sql, `${name}, statement ${position + 1}`);
       const values = [{ name, position, checksum: checksumOf(statement) }];
       await client.insert({ table: 'schema_migrations', values, format: 'JSONEachRow' });
       applied.add(name);
@@ -147,12 +170,23 @@ function checksumOf(statement: string): string {
 export function expandPlaceholders(sql: string, cluster?: string): string {
   const replicated = cluster !== undefined;
   return sql
-    .replaceAll('{on_cluster}', replicated ? `ON CLUSTER '${cluster.replace(/['\\]/g, '\\$&')}'` : '')
+    .replaceAll('{on_cluster}', replicated ? `ON CLUSTER ${quoted(cluster)}` : '')
     .replace(
       /\{engine:(\w+)(\([^{}]*\))?\}/g,
       (_, engine, args = '()') => `${replicated ? 'Replicated' : ''}${engine}${args}`,
     )
     .replace(/\{deduplication_window(?::(\d+))?\}/g, (_, window = '10000') => deduplication(window));
+}
+
+/**
+ * A run may end between a statement and its record, and the next one carries the statement out again. On a cluster a table
+ * is not made again where it is missing: there it would get another id, and be a table of its own.
+ */
+function repeatable(sql: string, cluster?: string): string {
+  const altered = sql
+    .replace(/\bADD (COLUMN|INDEX) (?!IF )/gi, 'ADD $1 IF NOT EXISTS ')
+    .replace(/\bDROP (COLUMN|INDEX) (?!IF )/gi, 'DROP $1 IF EXISTS ');
+  return cluster === undefined ? altered.replace(/^(CREATE (?:TABLE|VIEW)) (?!IF )/gim, '$1 IF NOT EXISTS ') : altered;
 }
 
 /** Both kinds of table accept the settings of the other kind. A replicated one also forgets by time: after a week. */
@@ -203,7 +237,8 @@ async function migrateFromCommandLine(): Promise<void> {
   if (!DATABASE_URL || !CLICKHOUSE_URL) {
     throw new Error('migrate: set DATABASE_URL and CLICKHOUSE_URL; the embedded stores are migrated at their start');
   }
-  const stores = { postgres: connectPostgres(DATABASE_URL), clickhouse: connectClickHouse(CLICKHOUSE_URL) };
+  const clickhouse = connectClickHouse(CLICKHOUSE_URL, { cluster: CLICKHOUSE_CLUSTER });
+  const stores = { postgres: connectPostgres(DATABASE_URL), clickhouse };
   try {
     const applied = await migrate(stores, { cluster: CLICKHOUSE_CLUSTER });
     process.stdout.write(`postgres: ${applied.postgres.join(', ') || 'up to date'}\n`);

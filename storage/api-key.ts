@@ -3,8 +3,7 @@
  * with 128 bits of entropy a slow hash would buy nothing.
  */
 import { createHash, randomBytes } from 'node:crypto';
-
-export type ApiKeyType = 'private_key' | 'publishable_key';
+import type { ApiKeyType } from '../core/catalogue/role.ts';
 
 const PREFIX: Record<ApiKeyType, string> = { private_key: 'sk', publishable_key: 'pk' };
 const BASE32 = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';

@@ -6,13 +6,12 @@
  * whoever changes more than one row takes `lockGate` first, or two of them could each wait for the other.
  *
  * A rebuild belongs to the partition that met its message in the log and is fenced by its epoch: after a crash the next
- * owner finds the gate closed in its own name and does the work again. A gate for reading only opens by itself.
+ * owner finds the gate closed in its own name and does the work again, under a greater number. A gate for reading only opens
+ * by itself.
  */
 import { unavailable } from '../core/error.ts';
-import { FencedError, lockGate, readProgress, type SliceState } from './slices.ts';
+import { FencedError, type HeldPartition, lockGate, readProgress, type SliceState } from './slices.ts';
 import type { Database } from './stores.ts';
-
-export type HeldPartition = { readonly partition: number; readonly epoch: bigint };
 
 /** Who closes the gate; with `only_adds` the rows that are there stay, and whoever reads them need not wait. */
 export type GateKeeper = HeldPartition & { readonly only_adds?: boolean };
@@ -25,18 +24,9 @@ const QUIET_WITHIN_MS = 5_000;
 const CLOSED_WITHIN_MS = 10_000;
 const PAUSE_MS = 10;
 
-/**
- * Closes the gate for the owner of a partition, and answers the progress at a moment at which nobody writes bucket rows and
- * nothing that an earlier try has written can still arrive.
- */
-export async function closeGateWhenQuiet(
-  database: Database,
-  held: GateKeeper,
-  clock: { now_s(): number },
-): Promise<SliceState[]> {
-  const pending = await closeGate(database, held);
-  if (pending !== null && clock.now_s() <= Number(pending))
-    throw unavailable('the usage rows (what an earlier try wrote may still arrive)');
+/** Closes the gate for the owner of a partition, and answers the progress at a moment at which nobody writes bucket rows. */
+export async function closeGateWhenQuiet(database: Database, held: GateKeeper): Promise<SliceState[]> {
+  await closeGate(database, held);
   try {
     return await untilQuiet(database, held.partition);
   } catch (error) {
@@ -45,38 +35,41 @@ export async function closeGateWhenQuiet(
   }
 }
 
-/** Answers until when an earlier try of the owner may still write, if one may. */
-export async function closeGate(database: Database, held: GateKeeper): Promise<bigint | null> {
+export async function closeGate(database: Database, held: GateKeeper): Promise<void> {
   const until = performance.now() + CLOSED_WITHIN_MS;
-  for (;;) {
-    const closed = await tryToClose(database, held);
-    if (closed !== 'taken') return closed;
+  while (!(await tryToClose(database, held))) {
     if (performance.now() > until) throw unavailable('the gate of the usage rows');
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }
 
-async function tryToClose(database: Database, held: GateKeeper): Promise<bigint | null | 'taken'> {
+/** False while somebody else has it. */
+async function tryToClose(database: Database, held: GateKeeper): Promise<boolean> {
   const mine = nameOf(held);
   return database.transaction(async (transaction) => {
     const rows = await lockAll(transaction);
     const own = rows.find((row) => row.partition === held.partition);
     if (own?.epoch !== String(held.epoch)) throw new FencedError(held.partition);
-    if (rows.some((row) => isTaken(row, mine))) return 'taken';
-    await transaction.raw(`update slices set gate = ? where gate is distinct from ?`, [mine, mine]);
-    return own.gate === mine && own.gate_until !== null ? BigInt(own.gate_until) : null;
+    if (rows.some((row) => isTaken(row, mine))) return false;
+    await transaction.raw(`update slices set gate = ?, gate_until = null where gate is distinct from ?`, [mine, mine]);
+    return true;
   });
 }
 
-/** From here on rows are taken away and written, until this second of ClickHouse's clock. */
-export async function noteRebuildUntil(database: Database, held: GateKeeper, until_s: number): Promise<void> {
-  const answer = await database.raw(`update slices set gate_until = ? where partition = ? and epoch = ? and gate = ?`, [
-    until_s,
-    held.partition,
-    String(held.epoch),
-    nameOf(held),
-  ]);
-  if (answer.rowCount !== 1) throw new FencedError(held.partition);
+/**
+ * From here on rows are taken away and written. Answers the number of the try: it is greater than that of every row that is
+ * there, and smaller than that of every row that is written once the gate is open again, so a delete that says "of earlier
+ * tries" takes nothing else, however late it is carried out.
+ */
+export async function beginRebuild(database: Database, held: GateKeeper): Promise<bigint> {
+  const { rows } = await database.raw(
+    `update slices s set attempt = next.attempt, gate_attempt = coalesce(s.gate_attempt, next.attempt)
+       from (select nextval('write_attempts') as attempt) as next
+      where s.partition = ? and s.epoch = ? and s.gate = ? returning s.attempt::text`,
+    [held.partition, String(held.epoch), nameOf(held)],
+  );
+  if (rows.length !== 1) throw new FencedError(held.partition);
+  return BigInt(rows[0].attempt);
 }
 
 /**
@@ -91,9 +84,10 @@ export async function openGate(
   await database.transaction(async (transaction) => {
     await lockGate(transaction);
     await finish(transaction);
-    await transaction.raw(`update slices set gate = null, gate_until = null, rebuilds = rebuilds + 1 where gate = ?`, [
-      nameOf(held),
-    ]);
+    await transaction.raw(
+      `update slices set gate = null, gate_until = null, gate_attempt = null, rebuilds = rebuilds + 1 where gate = ?`,
+      [nameOf(held)],
+    );
   });
 }
 
@@ -103,8 +97,9 @@ export async function giveGateBack(database: Database, held: GateKeeper): Promis
     await lockGate(transaction);
     await transaction.raw(
       `update slices set gate = null where gate = ?
-          and not exists (select 1 from slices where gate = ? and gate_until is not null)`,
-      [nameOf(held), nameOf(held)],
+          and exists (select 1 from slices where partition = ? and epoch = ?)
+          and not exists (select 1 from slices where gate = ? and (gate_attempt is not null or gate_until is not null))`,
+      [nameOf(held), held.partition, String(held.epoch), nameOf(held)],
     );
   });
 }

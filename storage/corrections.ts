@@ -42,12 +42,16 @@ export async function correctionsOf(database: Database, scope: Scope, eventId: s
   return rows;
 }
 
-export async function findCorrection(database: Database, id: string): Promise<Correction | undefined> {
-  const { rows } = await database.raw(`select * from event_corrections where id = ?`, [id]);
-  return rows[0];
+/** Those that have not taken effect yet, in the order in which they count. */
+export async function requestedCorrections(database: Database, ids: readonly string[]): Promise<Correction[]> {
+  const { rows } = await database.raw(
+    `select * from event_corrections where id = any(?::bigint[]) and state = 'requested' order by id`,
+    [[...ids]],
+  );
+  return rows;
 }
 
-/** The events whose corrections took effect since the version of a meter was announced. */
+/** The events whose corrections took effect since the version of a meter was announced, by numbers that no clock gives. */
 export async function correctedSince(
   database: Database,
   scope: Scope,
@@ -55,8 +59,8 @@ export async function correctedSince(
 ): Promise<string[]> {
   const { rows } = await database.raw(
     `select distinct event_id from event_corrections
-      where tenant_id = ? and environment_id = ?
-        and applied_at >= (select created_at from meter_versions where meter_id = ? and version = ?)`,
+      where tenant_id = ? and environment_id = ? and state = 'applied'
+        and applied_number >= (select announced_number from meter_versions where meter_id = ? and version = ?)`,
     [scope.tenant_id, scope.environment_id, meter_id, version],
   );
   return rows.map((row: { event_id: string }) => row.event_id);
@@ -112,5 +116,8 @@ export async function settleCorrection(
   id: string,
   state: 'applied' | 'unknown_event',
 ): Promise<void> {
-  await transaction.raw(`update event_corrections set state = ?, applied_at = now() where id = ?`, [state, id]);
+  await transaction.raw(
+    `update event_corrections set state = ?, applied_at = now(), applied_number = nextval('write_attempts') where id = ?`,
+    [state, id],
+  );
 }

@@ -5,8 +5,8 @@ import { FarthingError } from '../core/error.ts';
 const FOR_PEOPLE = /^(configuration|((A|The) )?(built-in|data directory|ClickHouse|Postgres|package) )/;
 
 export function explain(error: unknown): string {
-  const { code, message, stack, cause } = error as { code?: string; message?: string; stack?: string; cause?: unknown };
-  if (code === 'EADDRINUSE') return 'the port is taken: set PORT to another one';
+  const { code, port, message, stack, cause } = error as Partial<NodeJS.ErrnoException> & { port?: number };
+  if (code === 'EADDRINUSE') return `port ${port} is taken: set PORT (or INTERNAL_PORT) to another one`;
   if (code === 'EACCES') return `not allowed: ${message}`;
   if (error instanceof FarthingError) return cause instanceof Error ? `${message} (${cause.message})` : message!;
   return FOR_PEOPLE.test(message ?? '') ? message! : (stack ?? String(error));

@@ -45,6 +45,16 @@ export async function versionsAt(database: Database, partition: number, offset: 
   return rows;
 }
 
+/** What the meters of a tenant and environment count by, or will as soon as the change has reached every partition. */
+export async function newestDefinitions(database: Database, scope: Scope): Promise<MeterDefinition[]> {
+  const { rows } = await database.raw(
+    `select distinct on (meter_id) definition from meter_versions where tenant_id = ? and environment_id = ?
+      order by meter_id, version desc`,
+    [scope.tenant_id, scope.environment_id],
+  );
+  return rows.flatMap((row: { definition: MeterDefinition | null }) => row.definition ?? []);
+}
+
 /** The first meeting counts: a message that was appended twice changes nothing. */
 export async function recordBarrier(
   transaction: Database,
@@ -65,6 +75,18 @@ export async function versionsToBackfill(database: Database, partitionCount: num
     [partitionCount],
   );
   return rows;
+}
+
+/** Whether a later version says what to count; one that only stops counting still needs the rows of the one before. */
+export async function isSuperseded(
+  database: Database,
+  { meter_id, version }: { meter_id: string; version: number },
+): Promise<boolean> {
+  const { rows } = await database.raw(
+    `select exists (select from meter_versions where meter_id = ? and version > ? and definition is not null) as found`,
+    [meter_id, version],
+  );
+  return rows[0].found;
 }
 
 /** Whether the past of any meter is still being counted, or about to be. */
@@ -111,57 +133,44 @@ export type PartInHand = {
   /** How many days are done, of how many. */
   readonly done: number;
   readonly days: number;
-  /** How long a write of the part may be tried again under the same token. */
-  readonly trusted_s: number;
 };
 
-/**
- * How many events a part of this back-fill has: what was said when it began. One that began before days were cut into parts
- * wrote the day in hand as one, under a token that is not known any more: that day is left to a rebuild.
- */
+/** The number of a try at a part, and the first number under which the part may have been written. */
+export type PartBegun = { readonly attempt: bigint; readonly since: bigint };
+
+/** How many events a part of this back-fill has: what was said when it began, so that who goes on cuts the day alike. */
 export async function partSizeOf(
   database: Database,
   { meter_id, version }: { meter_id: string; version: number },
   events: number,
 ): Promise<number> {
   const { rows } = await database.raw(
-    `update meter_versions
-        set uncertain_days = case when backfill_part_events is null and backfilling_day > coalesce(backfilled_until, backfilling_day - 1)
-                                   and not backfilling_day = any(uncertain_days)
-                                  then uncertain_days || backfilling_day else uncertain_days end,
-            backfill_part_events = coalesce(backfill_part_events, ?)
+    `update meter_versions set backfill_part_events = coalesce(backfill_part_events, ?)
       where meter_id = ? and version = ? returning backfill_part_events as events`,
     [events, meter_id, version],
   );
   return rows[0].events;
 }
 
-/**
- * Takes a part in hand; answers for how many seconds from now it may still be written, or null when it is done, or the
- * whole day uncertain because an earlier try of it is too long ago.
- */
+/** Takes a part in hand, on record before anything of it is written; null when it is done. */
 export async function beginPart(
   database: Database,
   { meter_id, version }: { meter_id: string; version: number },
-  { day, part, done, days, trusted_s }: PartInHand,
-): Promise<number | null> {
+  { day, part, done, days }: PartInHand,
+): Promise<PartBegun | null> {
   const { rows } = await database.raw(
-    `update meter_versions set state = 'backfilling', backfilled_days = :done, backfill_days = :days,
-            uncertain_days = case when backfilling_day = :day and backfilling_part = :part
-                                   and backfilling_since < now() - make_interval(secs => :trusted_s)
-                                   and not :day = any(uncertain_days)
-                                  then uncertain_days || :day::integer else uncertain_days end,
-            backfilling_since = case when backfilling_day = :day and backfilling_part >= :part
-                                     then backfilling_since else now() end,
-            backfilling_part = case when backfilling_day = :day then greatest(backfilling_part, :part) else :part end,
-            backfilling_day = :day
-      where meter_id = :meter_id and version = :version and :day > coalesce(backfilled_until, :day - 1)
-      returning case when backfilling_part = :part and not :day = any(uncertain_days)
-                     then :trusted_s - extract(epoch from now() - backfilling_since) end as left_s`,
-    { day, part, done, days, trusted_s, meter_id, version },
+    `update meter_versions v set state = 'backfilling', backfilled_days = :done, backfill_days = :days,
+            part_since = case when v.backfilling_day = :day and v.backfilling_part = :part
+                              then coalesce(v.part_since, next.attempt) else next.attempt end,
+            backfilling_part = :part, backfilling_day = :day
+       from (select nextval('write_attempts') as attempt) as next
+      where v.meter_id = :meter_id and v.version = :version
+        and :day > coalesce(v.backfilled_until, :day - 1) and not :day = any(v.uncertain_days)
+        and not (v.backfilling_day = :day and v.backfilling_part > :part)
+      returning next.attempt::text, v.part_since::text as since`,
+    { day, part, done, days, meter_id, version },
   );
-  const left_s = rows[0]?.left_s ?? null;
-  return left_s === null ? null : Number(left_s);
+  return rows[0] ? { attempt: BigInt(rows[0].attempt), since: BigInt(rows[0].since) } : null;
 }
 
 export async function finishDay(
@@ -173,19 +182,6 @@ export async function finishDay(
     `update meter_versions set backfilled_until = greatest(backfilled_until, :day), backfilled_days = :done
       where meter_id = :meter_id and version = :version`,
     { day, done: done + 1, meter_id, version },
-  );
-}
-
-/** Days of a version that is not live yet, of which it is not known whether their rows hold a slice. */
-export async function noteUncertainDays(
-  transaction: Database,
-  { meter_id, version }: { meter_id: string; version: number },
-  days: readonly number[],
-): Promise<void> {
-  await transaction.raw(
-    `update meter_versions set uncertain_days = (select array_agg(distinct day) from unnest(uncertain_days || ?::integer[]) as day)
-      where meter_id = ? and version = ? and state in ('announced', 'backfilling')`,
-    [[...days], meter_id, version],
   );
 }
 
@@ -203,6 +199,7 @@ export async function noteSettling(
 }
 
 export type Backfilled = {
+  /** What a version before this one had in hand, and is left to a rebuild. */
   readonly uncertain_days: readonly number[];
   /** The last day that is counted. */
   readonly backfilled_until: number | null;

@@ -12,16 +12,16 @@ const STEP_MAX = 0xffffff;
 const last = new Map<IdKind, { ms: number; entropy: Uint8Array }>();
 
 export function newId(kind: IdKind, nowMs: number = Date.now()): string {
-  let state = last.get(kind);
-  if (state === undefined) last.set(kind, (state = { ms: -1, entropy: new Uint8Array(ENTROPY_BYTES) }));
-  if (state.ms === nowMs) stepUp(state.entropy);
+  const before = last.get(kind);
+  const entropy = before?.entropy ?? new Uint8Array(ENTROPY_BYTES);
+  if (before?.ms === nowMs) stepUp(entropy);
   else {
-    state.ms = nowMs;
-    randomFillSync(state.entropy);
+    randomFillSync(entropy);
     // Room to count up without running over within an instant.
-    state.entropy[0] = state.entropy[0]! & 0x7f;
+    entropy[0] = entropy[0]! & 0x7f;
+    last.set(kind, { ms: nowMs, entropy });
   }
-  return formatId(kind, nowMs, state.entropy);
+  return formatId(kind, nowMs, entropy);
 }
 
 /** A step that nobody knows, so that an id is not guessed from the one before it. */

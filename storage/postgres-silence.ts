@@ -1,19 +1,12 @@
 /**
- * A Postgres that hangs answers nothing and breaks nothing off, so whoever holds a connection to it would wait for ever. How
- * long a statement may take says little: one may rightly wait for a lock, or change a large table. So after some seconds
- * the server is asked, on a connection made for that, whether it is at work on the statement. If it does not answer, or
- * knows nothing of it, twice in a row, then the connection is broken off: what is on it fails like on one that was lost, and
- * the pool lets it go.
+ * Whoever holds a connection to a Postgres that hangs would wait for ever, and a statement may rightly wait for a lock, or change
+ * a large table. So the server is asked, on a connection made for that, whether it is at work on the statement
+ * (silence.ts). If it does not answer, or knows nothing of it, the connection is broken off: what is on it fails like on one
+ * that was lost, and the pool lets it go.
  */
 import type { Socket } from 'node:net';
 import pg from 'pg';
-
-const LOOK_EVERY_MS = 5_000;
-const LOOK_WITHIN_MS = 3_000;
-const LOOKS = 2;
-
-/** A statement that a hung Postgres does not answer fails within this time. */
-export const SILENT_WITHIN_MS = LOOKS * (LOOK_EVERY_MS + LOOK_WITHIN_MS);
+import { LOOK_WITHIN_MS, SILENT_WITHIN_MS, watchUntilAnswered } from './silence.ts';
 
 export type Watched = {
   readonly connection: pg.Client;
@@ -30,7 +23,10 @@ export function watchForSilence(watched: Watched): void {
   const { connection } = watched;
   const query: Query = connection.query.bind(connection);
   const watchedQuery: Query = (statement, answered) => {
-    const forget = watchStatement(watched);
+    const forget = watchUntilAnswered(
+      () => isAtWork(watched),
+      () => breakOff(connection),
+    );
     if (!answered) return (query(statement) as Promise<unknown>).finally(forget);
     return query(statement, (error, result) => {
       forget();
@@ -38,27 +34,6 @@ export function watchForSilence(watched: Watched): void {
     });
   };
   Object.assign(connection, { query: watchedQuery });
-}
-
-/** Answers how to end the watch, when the statement was answered. */
-function watchStatement(watched: Watched): () => void {
-  let is_over = false;
-  let timer: NodeJS.Timeout;
-  const lookLater = (failures: number) => {
-    timer = setTimeout(() => void look(failures), LOOK_EVERY_MS);
-  };
-  const look = async (failures: number) => {
-    const is_at_work = await isAtWork(watched);
-    if (is_over) return;
-    if (is_at_work) lookLater(0);
-    else if (failures + 1 < LOOKS) lookLater(failures + 1);
-    else breakOff(watched.connection);
-  };
-  lookLater(0);
-  return () => {
-    is_over = true;
-    clearTimeout(timer);
-  };
 }
 
 /** A server that refuses us one more connection lives: what can be told of the statement is then told at a later look. */

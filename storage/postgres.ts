@@ -50,6 +50,11 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
   });
 }
 
+/** For who needs a connection beside the pool. */
+export function urlOf(postgres: Knex): string {
+  return (postgres.client.config.connection as { connectionString: string }).connectionString;
+}
+
 /** Resolves when the database answers. */
 export async function pingPostgres(postgres: Knex): Promise<void> {
   await postgres.raw('select 1');

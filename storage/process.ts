@@ -73,7 +73,7 @@ async function startAll(begin: (services: ProcessServices) => Promise<ProcessPar
     ...PROCESS_POOL,
     log: (message) => logger.warn({ reason: message }, 'Postgres'),
   });
-  const clickhouse = connectClickHouse(CLICKHOUSE_URL);
+  const clickhouse = connectClickHouse(CLICKHOUSE_URL, { cluster: config.CLICKHOUSE_CLUSTER });
   stops.push(async () => Promise.all([postgres.destroy(), clickhouse.close()]));
   stops.push(() => door.close());
   await whenThere(logger, () => migrate({ postgres, clickhouse }, { cluster: config.CLICKHOUSE_CLUSTER }));

@@ -1,16 +1,29 @@
-/** Whether a process can do its work: each store it stands on is asked, with bounded patience. Every `/ready` answers this. */
+/**
+ * Whether a process can do its work: each store is asked, with bounded patience. Every `/ready` answers this. What the work
+ * needs decides: an API that can accept events is ready, whether ClickHouse is there or not, for a balancer that took it
+ * out would lose its callers' events.
+ */
 import { pingPostgres } from './postgres.ts';
 import type { Stores } from './stores.ts';
 
 const PATIENCE_MS = 2_000;
 
 export type PartState = 'ok' | 'away';
+export type Part = 'postgres' | 'clickhouse' | 'log';
 export type Readiness = {
   readonly is_ready: boolean;
-  readonly parts: { readonly postgres: PartState; readonly clickhouse: PartState; readonly log: PartState };
+  /** The body of every `/ready`. */
+  readonly answer: { readonly status: 'ok' | 'unavailable'; readonly parts: Readonly<Record<Part, PartState>> };
 };
 
-export async function readinessOf(stores: Stores): Promise<Readiness> {
+export const NEEDED_FOR = {
+  /** Events, and the records of the catalogue. */
+  accepting: ['postgres', 'log'],
+  /** Questions about usage, and the work of the pipeline and of the scheduler. */
+  queries: ['postgres', 'clickhouse', 'log'],
+} satisfies Record<string, readonly Part[]>;
+
+export async function readinessOf(stores: Stores, needed: readonly Part[]): Promise<Readiness> {
   const [postgres, clickhouse, log] = await Promise.all([
     stateOf(() => pingPostgres(stores.postgres)),
     stateOf(async () => {
@@ -20,7 +33,8 @@ export async function readinessOf(stores: Stores): Promise<Readiness> {
     stateOf(() => stores.log.ping()),
   ]);
   const parts = { postgres, clickhouse, log };
-  return { is_ready: Object.values(parts).every((state) => state === 'ok'), parts };
+  const is_ready = needed.every((part) => parts[part] === 'ok');
+  return { is_ready, answer: { status: is_ready ? 'ok' : 'unavailable', parts } };
 }
 
 async function stateOf(ping: () => Promise<unknown>): Promise<PartState> {

@@ -1,6 +1,7 @@
 /**
  * The pipeline's progress, partition by partition, decided by Postgres: which slice of offsets is in progress, how far the
- * stores are, and the epoch that fences a worker which lost its partition (design: ARCHITECTURE.md, "Exactly once").
+ * stores are, the epoch that fences a worker which lost its partition, and the numbers of its tries to write
+ * (ARCHITECTURE.md, "Exactly once").
  */
 import { unavailable } from '../core/error.ts';
 import type { Database } from './stores.ts';
@@ -17,14 +18,21 @@ export type SliceState = {
   readonly slice_to: bigint | null;
   readonly phase: SlicePhase;
   readonly watermark_us: number;
-  readonly planned_at: string | null;
+  /** CRC-32 of the body of the last record before `next_offset`; null when it is not known. */
+  readonly last_record: number | null;
   /** Who has closed the gate of the usage rows (storage/bucket-gate.ts); null while it is open. */
   readonly gate: string | null;
   /** Grows with each rebuild of usage rows. */
   readonly rebuilds: bigint;
+  /** Grows with each slice whose usage rows are of several months, as it begins to write them. */
+  readonly wide_slices: bigint;
+  /** The usage rows of the slice in progress, or of the last one, are of several months. */
+  readonly is_wide: boolean;
   /** The UTC days (since 1970) before it have day rows, and whoever writes base rows of them writes day rows too. */
   readonly days_before: number;
 };
+
+export type HeldPartition = { readonly partition: number; readonly epoch: bigint };
 
 /** Thrown when another worker has taken the partition over: drop everything, write nothing. */
 export class FencedError extends Error {
@@ -57,64 +65,116 @@ export async function lockGate(transaction: Database): Promise<void> {
   await transaction.raw(`select pg_advisory_xact_lock(?)`, [GATE_LOCK]);
 }
 
-export async function planSlice(
-  database: Database,
-  held: { partition: number; epoch: bigint },
-  slice: { from: bigint; to: bigint; write_until?: number },
-): Promise<SlicePlan> {
-  // A slice that has begun to write its bucket rows stays in that phase when it is planned again: they may be there.
-  const { rows } = await database.raw(
-    `update slices s
-        set slice_from = :from, slice_to = :to, updated_at = now(), write_until = coalesce(:write_until::bigint, s.write_until),
-            phase = case when before.again and s.phase = 'buckets' then 'buckets' else 'raw' end,
-            planned_at = case when before.again then s.planned_at else now() end
-       from (select partition, write_until, coalesce(slice_from = :from and slice_to = :to, false) as again
-               from slices where partition = :partition) as before
-      where s.partition = before.partition and s.epoch = :epoch
-     returning s.phase, extract(epoch from now() - s.planned_at)::float8 as age_s,
-               case when before.again then before.write_until end as write_until`,
-    {
-      from: String(slice.from),
-      to: String(slice.to),
-      write_until: slice.write_until ?? null,
-      partition: held.partition,
-      epoch: String(held.epoch),
-    },
-  );
-  if (rows.length !== 1) throw new FencedError(held.partition);
-  const [{ phase, age_s, write_until }] = rows;
-  return { phase, age_s: Number(age_s), earlier_until_s: write_until === null ? null : Number(write_until) };
+export type SlicePlan = {
+  /** The number of this try: greater than that of every try before, by whomever. */
+  readonly attempt: bigint;
+  /** The slice was planned before: an earlier try may have written some of it. */
+  readonly again: boolean;
+  /** It was finished, and only the answer was lost. */
+  readonly done: boolean;
+};
+
+/** Thrown when a slice does not stand where the stores end: no event is to blame, and nothing may be stepped over. */
+export class SliceOrderError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'SliceOrderError';
+  }
 }
 
-export type SlicePlan = {
-  readonly phase: SlicePhase;
-  /** Since the slice was planned for the first time. */
-  readonly age_s: number;
-  /** Until when writes of an earlier try may arrive, on the clock of ClickHouse; null when there was none. */
-  readonly earlier_until_s: number | null;
-};
+/**
+ * Records the bounds before anything is written. A slice that was planned is planned again with the same bounds, and begins
+ * where the stores end: anything else would leave events out, and is refused here whatever a worker believes.
+ */
+export async function planSlice(
+  database: Database,
+  held: HeldPartition,
+  slice: { from: bigint; to: bigint },
+): Promise<SlicePlan> {
+  const { rows } = await database.raw(
+    `update slices s
+        set slice_from = :from, slice_to = :to, updated_at = now(), attempt = next.attempt,
+            phase = case when before.again then s.phase else 'raw' end
+       from (select partition, slice_from is not null as again from slices where partition = :partition) as before,
+            (select nextval('write_attempts') as attempt) as next
+      where s.partition = before.partition and s.epoch = :epoch and s.next_offset = :from
+        and (s.slice_from is null or (s.slice_from = :from and s.slice_to = :to))
+     returning s.attempt::text, before.again`,
+    { from: String(slice.from), to: String(slice.to), partition: held.partition, epoch: String(held.epoch) },
+  );
+  if (rows.length === 1) return { attempt: BigInt(rows[0].attempt), again: rows[0].again, done: false };
+  if (await isFinished(database, held, slice)) return { attempt: 0n, again: true, done: true };
+  throw await whyNot(database, held, slice);
+}
+
+/** We are the only one who moves it, so what is past was ours. */
+async function isFinished(database: Database, held: HeldPartition, { to }: { to: bigint }): Promise<boolean> {
+  const state = await progressOf(database, held.partition);
+  return state?.epoch === held.epoch && state.slice_from === null && state.next_offset >= to;
+}
+
+async function progressOf(database: Database, partition: number): Promise<SliceState | undefined> {
+  return (await readProgress(database)).find((state) => state.partition === partition);
+}
+
+/** The worker was fenced, or wants what would leave a gap. */
+async function whyNot(
+  database: Database,
+  held: HeldPartition,
+  { from, to }: { from: bigint; to: bigint },
+): Promise<Error> {
+  const state = await progressOf(database, held.partition);
+  if (state?.epoch !== held.epoch) return new FencedError(held.partition);
+  const planned = state.slice_from === null ? '' : `, and [${state.slice_from}, ${state.slice_to}) is in progress`;
+  return new SliceOrderError(
+    `partition ${held.partition}: a slice [${from}, ${to}) was to be written where the stores end at ${state.next_offset}${planned}`,
+  );
+}
+
+/** Inside a transaction: throws when the partition is another's, and keeps it ours until the end. */
+export async function proveOwner(transaction: Database, { partition, epoch }: HeldPartition): Promise<void> {
+  const { rows } = await transaction.raw(`select 1 from slices where partition = ? and epoch = ? for update`, [
+    partition,
+    String(epoch),
+  ]);
+  if (rows.length === 0) throw new FencedError(partition);
+}
 
 const GATE_WITHIN_MS = 5_000;
 const PAUSE_MS = 20;
 
-/**
- * Goes through the gate of the usage rows, and waits for a while where somebody has closed it. Answers the days that have day
- * rows: until the slice is finished it stays so, because who changes it closes the gate and waits.
- */
+export type BucketsEntered = {
+  /** The number under which usage rows are written: greater than that of every rebuild that is done. */
+  readonly attempt: bigint;
+  /** Usage rows of this slice may have been written by tries from this number on. */
+  readonly rows_since: bigint;
+  /** The days that have day rows: until the slice is finished it stays so, because who changes it closes the gate and waits. */
+  readonly days_before: number;
+};
+
+/** Goes through the gate of the usage rows, and waits for a while where somebody has closed it. */
 export async function enterBuckets(
   database: Database,
-  held: { partition: number; epoch: bigint },
-): Promise<{ days_before: number }> {
+  held: HeldPartition,
+  { is_wide }: { is_wide: boolean },
+): Promise<BucketsEntered> {
   const until = performance.now() + GATE_WITHIN_MS;
   for (;;) {
     const answer = await database.raw(
-      `update slices set phase = 'buckets', updated_at = now() where partition = ? and epoch = ?
-          and (phase = 'buckets' or gate is null
-               or (gate like 'reading:%' and gate_until < extract(epoch from now())::bigint))
-        returning days_before`,
-      [held.partition, String(held.epoch)],
+      `update slices s set phase = 'buckets', updated_at = now(), attempt = next.attempt,
+              rows_since = coalesce(s.rows_since, next.attempt), is_wide = ?,
+              wide_slices = s.wide_slices + case when ? then 1 else 0 end
+         from (select nextval('write_attempts') as attempt) as next
+        where s.partition = ? and s.epoch = ?
+          and (s.phase = 'buckets' or s.gate is null
+               or (s.gate like 'reading:%' and s.gate_until < extract(epoch from now())::bigint))
+        returning s.attempt::text, s.rows_since::text, s.days_before`,
+      [is_wide, is_wide, held.partition, String(held.epoch)],
     );
-    if (answer.rowCount === 1) return answer.rows[0];
+    if (answer.rowCount === 1) {
+      const { attempt, rows_since, days_before } = answer.rows[0];
+      return { attempt: BigInt(attempt), rows_since: BigInt(rows_since), days_before };
+    }
     const { rows } = await database.raw(`select 1 from slices where partition = ? and epoch = ?`, [
       held.partition,
       String(held.epoch),
@@ -125,18 +185,75 @@ export async function enterBuckets(
   }
 }
 
-export async function finishSlice(
-  database: Database,
-  held: { partition: number; epoch: bigint },
-  done: { next_offset: bigint; watermark_us: number },
-): Promise<void> {
-  await fenced(
-    database,
-    held,
-    `next_offset = ?, watermark_us = greatest(watermark_us, ?), slice_from = null, slice_to = null, phase = 'idle', planned_at = null, write_until = null`,
-    [String(done.next_offset), done.watermark_us],
-  );
+/** What became of the events of some records, for the ledger: every one of them is somewhere. */
+export type SliceCounts = {
+  readonly events: number;
+  readonly stored: number;
+  readonly duplicates: number;
+  readonly conflicts: number;
+  readonly dead_letters: number;
+  /** Of records that could not be read as a list, which are one dead letter each: what these leave uncounted. */
+  readonly unread: number;
+};
+
+export const NO_EVENTS: SliceCounts = {
+  events: 0,
+  stored: 0,
+  duplicates: 0,
+  conflicts: 0,
+  dead_letters: 0,
+  unread: 0,
+};
+
+export type SliceDone = {
+  readonly from: bigint;
+  readonly next_offset: bigint;
+  readonly watermark_us: number;
+  /** CRC-32 of the body of the last record. */
+  readonly last_record: number;
+  readonly counts: SliceCounts;
+};
+
+/** A range of the ledger is followed by another one when it has so many events. */
+const LEDGER_EVENTS_MAX = 1_000_000;
+
+/** Moves `next_offset` and enters the records into the ledger, in one statement. */
+export async function finishSlice(database: Database, held: HeldPartition, done: SliceDone): Promise<void> {
+  const { rows } = await database.raw(FINISH, {
+    ...done.counts,
+    partition: held.partition,
+    epoch: String(held.epoch),
+    from: String(done.from),
+    to: String(done.next_offset),
+    watermark_us: done.watermark_us,
+    last_record: done.last_record,
+  });
+  if (rows[0].done !== 1) throw await whyNot(database, held, { from: done.from, to: done.next_offset });
 }
+
+const FINISH = `
+  with done as (
+    update slices set next_offset = :to::bigint, watermark_us = greatest(watermark_us, :watermark_us::bigint),
+           last_record = :last_record::bigint,
+           slice_from = null, slice_to = null, phase = 'idle', rows_since = null, updated_at = now()
+     where partition = :partition and epoch = :epoch and next_offset = :from::bigint
+       and coalesce(slice_to, :to::bigint) = :to::bigint
+    returning partition),
+  entered as (
+    update slice_ledger l set to_offset = :to::bigint, records = l.records + :to::bigint - :from::bigint,
+           events = l.events + :events::bigint, stored = l.stored + :stored::bigint,
+           duplicates = l.duplicates + :duplicates::bigint, conflicts = l.conflicts + :conflicts::bigint,
+           dead_letters = l.dead_letters + :dead_letters::bigint, unread = l.unread + :unread::bigint
+      from done where l.partition = done.partition and l.to_offset = :from::bigint and l.events < ${LEDGER_EVENTS_MAX}
+    returning l.partition),
+  begun as (
+    insert into slice_ledger (partition, from_offset, to_offset, records, events, stored, duplicates, conflicts,
+                              dead_letters, unread)
+    select partition, :from::bigint, :to::bigint, :to::bigint - :from::bigint, :events::bigint, :stored::bigint,
+           :duplicates::bigint, :conflicts::bigint, :dead_letters::bigint, :unread::bigint
+      from done where not exists (select from entered)
+    returning partition)
+  select (select count(*) from done)::int as done, (select count(*) from begun)::int as begun`;
 
 /** `days_before` of an installation whose day rows were written with every slice. */
 export const EVERY_DAY = 2_147_483_647;
@@ -157,33 +274,27 @@ export async function readProgress(database: Database): Promise<SliceState[]> {
   return rows.map(stateOf);
 }
 
-async function fenced(
-  database: Database,
-  held: { partition: number; epoch: bigint },
-  change: string,
-  bindings: (string | number)[],
-): Promise<void> {
-  const answer = await database.raw(
-    `update slices set ${change}, updated_at = now() where partition = ? and epoch = ?`,
-    [...bindings, held.partition, String(held.epoch)],
-  );
-  if (answer.rowCount !== 1) throw new FencedError(held.partition);
+/** Everything before them is in the stores, by partition. */
+export function nextOffsets(progress: readonly SliceState[]): Map<number, bigint> {
+  return new Map(progress.map(({ partition, next_offset }) => [partition, next_offset]));
 }
 
-function stateOf(row: Record<string, string | number | null>): SliceState {
-  const offset = (value: string | number | null | undefined) =>
+function stateOf(row: Record<string, string | number | boolean | null>): SliceState {
+  const offset = (value: string | number | boolean | null | undefined) =>
     value === null || value === undefined ? null : BigInt(value);
   return {
     partition: Number(row.partition),
-    epoch: BigInt(row.epoch!),
-    next_offset: BigInt(row.next_offset!),
+    epoch: BigInt(row.epoch as string),
+    next_offset: BigInt(row.next_offset as string),
     slice_from: offset(row.slice_from),
     slice_to: offset(row.slice_to),
     phase: row.phase as SlicePhase,
     watermark_us: Number(row.watermark_us),
-    planned_at: row.planned_at as string | null,
+    last_record: row.last_record === null || row.last_record === undefined ? null : Number(row.last_record),
     gate: row.gate as string | null,
-    rebuilds: BigInt(row.rebuilds ?? 0),
+    rebuilds: BigInt((row.rebuilds as string | null) ?? 0),
+    wide_slices: BigInt((row.wide_slices as string | null) ?? 0),
+    is_wide: row.is_wide === true,
     days_before: Number(row.days_before),
   };
 }

@@ -1,6 +1,6 @@
 // Proves that .oxlintrc.json finds what it is there for: each faulty line below is linted as if it stood in that file.
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';
@@ -98,4 +98,41 @@ describe('the linter', function () {
       );
     });
   }
+});
+
+describe('what the tools of the repository touch', () => {
+  let dir: string;
+  before(() => {
+    dir = mkdtempSync(join(tmpdir(), 'farthing-fix-'));
+    for (const name of ['biome.json', 'package.json']) cpSync(join(ROOT, name), join(dir, name));
+  });
+  after(() => rmSync(dir, { recursive: true, force: true }));
+
+  it('is each folder with sources', () => {
+    const tracked = spawnSync('git', ['ls-files', '*.ts', '*.mjs'], { cwd: ROOT, encoding: 'utf8' }).stdout;
+    const folders = new Set(
+      tracked.split('\n').flatMap((file) => (file.includes('/') ? [file.slice(0, file.indexOf('/'))] : [])),
+    );
+    const [, named] = /"\{([a-z,]+)\}\/\*\*/.exec(readFileSync(join(ROOT, 'biome.json'), 'utf8')) ?? [];
+    expect(named!.split(',')).to.include.members([...folders]);
+  });
+
+  it('is never a data directory, whatever it is called: it is neither rewritten nor shown', () => {
+    const secret = '{"postgres_url":   "postgres://farthing:the-password@localhost"}';
+    const files = ['.farthing/stores.json', 'data/stores.json', 'elsewhere/clickhouse/store/format.json'];
+    for (const file of files) {
+      mkdirSync(dirname(join(dir, file)), { recursive: true });
+      writeFileSync(join(dir, file), secret);
+    }
+    mkdirSync(join(dir, 'core'));
+    writeFileSync(join(dir, 'core/a.ts'), 'export const a   = 1');
+    const biome = join(ROOT, 'node_modules/@biomejs/biome/bin/biome');
+    const checked = spawnSync(process.execPath, [biome, 'check', '.'], { cwd: dir, encoding: 'utf8' });
+    expect(checked.stdout + checked.stderr)
+      .to.include('core/a.ts')
+      .and.not.to.include('the-password');
+    spawnSync(process.execPath, [biome, 'check', '--write', '.'], { cwd: dir });
+    expect(readFileSync(join(dir, 'core/a.ts'), 'utf8')).to.equal('export const a = 1;\n');
+    for (const file of files) expect(readFileSync(join(dir, file), 'utf8')).to.equal(secret);
+  });
 });

@@ -1,4 +1,4 @@
-/** Customers: create, find, change, archive (api/09-customers). */
+/** Customers: create, find, change, archive. */
 import { z } from 'zod';
 import { archiveCustomer } from '../../actions/archive-customer.ts';
 import { changeCustomer } from '../../actions/change-customer.ts';
@@ -53,7 +53,7 @@ export const customerRoutes: Route[] = [
     operation_id: 'listCustomers',
     summary: 'List customers',
     tag,
-    access: 'read',
+    access: 'customer:read',
     query: CustomerFilter,
     success: 200,
     answer: CustomerListAnswer,
@@ -65,7 +65,7 @@ export const customerRoutes: Route[] = [
     operation_id: 'queryCustomer',
     summary: 'Search customers',
     tag,
-    access: 'read',
+    access: 'customer:read',
     body: CustomerFilter,
     success: 200,
     answer: CustomerListAnswer,
@@ -104,7 +104,7 @@ export const customerRoutes: Route[] = [
     operation_id: 'getCustomer',
     summary: 'Get a customer',
     tag,
-    access: 'read',
+    access: 'customer:read',
     params: idParams,
     query: CustomerExpand,
     success: 200,
@@ -126,7 +126,7 @@ export const customerRoutes: Route[] = [
       operation_id,
       summary: 'Get a published customer by its external id',
       tag,
-      access: 'read',
+      access: 'customer:read',
       params: z.object({ [parameter]: z.string().min(1) }),
       query: CustomerExpand,
       success: 200,

@@ -1,4 +1,4 @@
-/** Requests and answers of customers (api/09-customers). */
+/** Requests and answers of customers. */
 import { z } from 'zod';
 import { customerFields, customerShape } from '../../core/catalogue/customer.ts';
 import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';

@@ -1,5 +1,5 @@
 /**
- * Environments of the tenant (api/23-environments). They lie above the environments, so no environment is needed to
+ * Environments of the tenant. They lie above the environments, so no environment is needed to
  * reach them. How many a tenant may have is not limited.
  */
 import { createdBy, updatedBy } from '../../core/catalogue/stamp.ts';

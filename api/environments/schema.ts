@@ -1,10 +1,10 @@
 /** Requests and answers of environments. */
 import { z } from 'zod';
-import { anyCase } from '../../core/catalogue/record.ts';
+import { anyCase, keyText } from '../../core/catalogue/record.ts';
 import { ENVIRONMENT_TYPES } from '../../storage/models/environment.ts';
 import { listShape } from '../list.ts';
 
-const name = z.string().trim().min(1, { error: 'must not be blank' });
+const name = keyText.trim().min(1, { error: 'must not be blank' });
 
 export const CreateEnvironment = z
   .object({ name, type: anyCase(ENVIRONMENT_TYPES) })

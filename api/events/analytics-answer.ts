@@ -1,6 +1,6 @@
 /** Usage analytics as it is answered, with the records that `expand` asks for. */
 import { z } from 'zod';
-import type { AnalyticsRow } from '../../actions/usage-analytics.ts';
+import type { AnalyticsPoint, AnalyticsRow } from '../../actions/usage-analytics.ts';
 import { AGGREGATION_TYPES } from '../../core/catalogue/meter.ts';
 import { decimalText } from '../../core/catalogue/record.ts';
 import { type Decimal, sumOf } from '../../core/decimal.ts';
@@ -9,6 +9,7 @@ import { formatTimestamp } from '../../core/metering/timestamp.ts';
 import { WINDOW_SIZES } from '../../core/time/window.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
+import { inTurns } from '../../storage/turns.ts';
 import { showFeatures } from '../features/expand.ts';
 import { FeatureAnswer } from '../features/schema.ts';
 import { MeterAnswer } from '../meters/schema.ts';
@@ -111,7 +112,7 @@ export async function showAnalytics(
   return {
     ...first,
     totals,
-    items: rows.map((row) => ({ ...itemOf(row), ...parts(row) })),
+    items: await itemsOf(rows, parts, context),
     custom_analytics: [],
     start_time: formatTimestamp(asked.start_us),
     end_time: formatTimestamp(asked.end_us),
@@ -134,7 +135,27 @@ function totalsOf(rows: readonly AnalyticsRow[]) {
   });
 }
 
-function itemOf({ item, meter, feature, group, usage, cost, event_count, points, ...row }: AnalyticsRow) {
+async function itemsOf(rows: readonly AnalyticsRow[], parts: (row: AnalyticsRow) => object, { scope }: Context) {
+  const items = [];
+  for (const row of rows) {
+    const points = row.points && (await inTurns(scope.tenant_id, row.points, showPoint));
+    items.push({ ...itemOf(row), points, ...parts(row) });
+  }
+  return items;
+}
+
+function showPoint(point: AnalyticsPoint) {
+  return {
+    timestamp: formatTimestamp(point.window_us),
+    usage: point.usage,
+    subtotal: point.cost,
+    discount: '0',
+    cost: point.cost,
+    event_count: point.event_count,
+  };
+}
+
+function itemOf({ item, meter, feature, group, usage, cost, event_count, ...row }: AnalyticsRow) {
   return {
     feature_id: feature?.id ?? '',
     price_id: item?.price_record.id,
@@ -158,14 +179,6 @@ function itemOf({ item, meter, feature, group, usage, cost, event_count, points,
     currency: item?.subscription.currency,
     event_count,
     properties: group.properties,
-    points: points?.map((point) => ({
-      timestamp: formatTimestamp(point.window_us),
-      usage: point.usage,
-      subtotal: point.cost,
-      discount: '0',
-      cost: point.cost,
-      event_count: point.event_count,
-    })),
     plan_id: item?.record.entity_type === 'plan' ? item.record.entity_id : null,
     add_on_id: item?.record.entity_type === 'addon' ? item.record.entity_id : null,
     window_size: row.window_size,

@@ -6,7 +6,7 @@ import { orNull } from '../../core/catalogue/record.ts';
 import { US_PER_HOUR } from '../../core/metering/timestamp.ts';
 import { type Context, type Route, route } from '../route.ts';
 import { AnalyticsAnswer, checkedExpand, showAnalytics } from './analytics-answer.ts';
-import { anyWindowSize, checkedRange, checkWindows, instantUs, propertyValues } from './asked.ts';
+import { anyWindowSize, checkedRange, checkWindows, instantUs, propertyValues, withBounds } from './asked.ts';
 
 const texts = z.array(z.string()).nullish();
 
@@ -36,7 +36,7 @@ export const analyticsRoutes: Route[] = [
     operation_id: 'getUsageAnalytics',
     summary: 'Usage and cost per feature and line item',
     tag: 'Events',
-    access: 'read',
+    access: 'event:read',
     body: GetUsageAnalyticsRequest,
     success: 200,
     answer: AnalyticsAnswer,
@@ -54,7 +54,7 @@ export async function answerAnalytics(body: z.output<typeof GetUsageAnalyticsReq
     ...(body.external_customer_ids ?? []),
     ...(body.external_customer_id ? [body.external_customer_id] : []),
   ];
-  const { rows, as_of } = await usageAnalytics(context.services, context.scope, {
+  const asked = {
     external_customer_ids: named.length > 0 ? [...new Set(named)] : null,
     feature_ids: listed(body.feature_ids),
     meter_ids: listed(body.meter_ids),
@@ -65,7 +65,10 @@ export async function answerAnalytics(body: z.output<typeof GetUsageAnalyticsReq
     billing_anchor_ms: body.billing_anchor === null ? null : Math.floor(body.billing_anchor / 1000),
     ...range,
     now: context.now,
-  });
+  };
+  const { rows, as_of } = await withBounds(context, (bounds) =>
+    usageAnalytics(context.services, context.scope, { ...asked, bounds }),
+  );
   return showAnalytics(rows, { expand, as_of, ...range }, context);
 }
 
@@ -74,7 +77,7 @@ function listed(list: readonly string[] | null | undefined): readonly string[] |
   return list && list.length > 0 ? list : null;
 }
 
-/** "Default range when absent: last 6 hours." */
+/** The last six hours when no range is asked for. */
 function analysedRange(asked: { start_time: number | null; end_time: number | null }, now: Date) {
   const end_us = asked.end_time ?? now.getTime() * 1000;
   return checkedRange({ start_us: asked.start_time ?? end_us - 6 * US_PER_HOUR, end_us });

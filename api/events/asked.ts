@@ -2,18 +2,13 @@
 import { z } from 'zod';
 import { windowSize } from '../../core/catalogue/meter.ts';
 import { orNull } from '../../core/catalogue/record.ts';
-import { invalid } from '../../core/error.ts';
+import { FarthingError, invalid } from '../../core/error.ts';
 import { baseSizeOf } from '../../core/metering/bucket-size.ts';
-import {
-  formatTimestamp,
-  parseTimestamp,
-  US_PER_DAY,
-  US_PER_HOUR,
-  US_PER_MINUTE,
-} from '../../core/metering/timestamp.ts';
-import type { WindowSize } from '../../core/time/window.ts';
+import { formatTimestamp, parseTimestamp } from '../../core/metering/timestamp.ts';
+import { type WindowSize, windowCount } from '../../core/time/window.ts';
 import { isTimezone } from '../../core/time/zone.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
+import type { QuestionBounds } from '../../storage/usage/question.ts';
 import type { Context } from '../route.ts';
 
 const instantText = (text: string | null | undefined, context: z.core.$RefinementCtx): number | null => {
@@ -69,23 +64,12 @@ export function checkedRange(range: AskedRange): AskedRange {
   return range;
 }
 
-const SHORTEST_US: Record<WindowSize, number> = {
-  MINUTE: US_PER_MINUTE,
-  '15MIN': 15 * US_PER_MINUTE,
-  '30MIN': 30 * US_PER_MINUTE,
-  HOUR: US_PER_HOUR,
-  '3HOUR': 3 * US_PER_HOUR,
-  '6HOUR': 6 * US_PER_HOUR,
-  '12HOUR': 12 * US_PER_HOUR,
-  DAY: US_PER_DAY,
-  WEEK: 7 * US_PER_DAY,
-  MONTH: 28 * US_PER_DAY,
-};
-export const WINDOWS_MAX = 100_000;
+/** More than a month of minutes. */
+export const WINDOWS_MAX = 50_000;
 
 /** A year has half a million minutes: such an answer is refused, because nobody would get it whole. */
 export function checkWindows(range: AskedRange, size: WindowSize | null | undefined, field = 'window_size'): void {
-  if (!size || (range.end_us - range.start_us) / SHORTEST_US[size] <= WINDOWS_MAX) return;
+  if (windowCount(range, size) <= WINDOWS_MAX) return;
   throw invalid(field, `the range has more than ${WINDOWS_MAX} windows of ${size}: ask for a shorter range`);
 }
 
@@ -105,4 +89,27 @@ export async function customersAsked(
   if (external_customer_id && external_customer_id !== external_id)
     throw invalid('external_customer_id', `is not that of customer ${customer_id}`);
   return [external_id];
+}
+
+const GONE = 499;
+
+/** What works on a question stops when the caller goes away: the statement in the store, and the loop over its rows. */
+export async function withBounds<Answer>(
+  { scope, response }: Context,
+  answer: (bounds: QuestionBounds) => Promise<Answer>,
+): Promise<Answer> {
+  const caller = new AbortController();
+  const leave = () =>
+    caller.abort(new FarthingError('invalid_operation', 'the caller has gone', { http_status_code: GONE }));
+  response.once('close', leave);
+  if (response.destroyed) leave();
+  try {
+    return await answer({ asker: scope.tenant_id, signal: caller.signal, spent: { work: 0 } });
+  } catch (error) {
+    // What the store says of a statement that was broken off is no news.
+    caller.signal.throwIfAborted();
+    throw error;
+  } finally {
+    response.off('close', leave);
+  }
 }

@@ -6,6 +6,7 @@ import { faultOfEvent } from '../../core/event/accept.ts';
 import { properties } from '../../core/metering/event-text.ts';
 import { type Correction, correctionsOf } from '../../storage/corrections.ts';
 import { type Context, idParams, type Route, route } from '../route.ts';
+import { fairShareOf } from './fair-share.ts';
 import { IngestEventRequest } from './schema.ts';
 
 const tag = 'Events';
@@ -81,6 +82,7 @@ type Asked = { id: string; action: Correction['action']; replacement: string | n
 
 async function correct({ services, scope, principal, now }: Context, { id, ...asked }: Asked) {
   const { user_id } = principal;
+  fairShareOf(services).admit(scope, { corrections: 1 }, now.getTime());
   return shown(await requestCorrection(services, scope, { ...asked, event_id: id, user_id, now }));
 }
 
@@ -90,7 +92,7 @@ function shown({ id, event_id, action, reason, requested_by, requested_at, state
 
 /** The event's own bytes, so that its numbers keep their digits. */
 function replacementIn({ request }: Context, id: string): { replacement: string; reason: string } {
-  const text = Buffer.isBuffer(request.body) ? request.body.toString('utf8') : '';
+  const text: string = request.body.toString('utf8');
   let body: { event?: unknown; reason?: unknown };
   try {
     body = JSON.parse(text);

@@ -1,6 +1,7 @@
 /** GET /events/dead-letters and POST /events/dead-letters/replay: an addition of ours to the interface. */
 import { z } from 'zod';
 import { REPLAYED_AT_ONCE_MAX, replayDeadLetters } from '../../actions/replay-dead-letters.ts';
+import { wholeNumber } from '../../core/catalogue/record.ts';
 import { invalid } from '../../core/error.ts';
 import { formatTimestamp } from '../../core/metering/timestamp.ts';
 import { countDeadLetters, findDeadLetters } from '../../storage/events/dead-letters.ts';
@@ -45,8 +46,8 @@ const ReplayAnswer = z
   .meta({ id: 'ReplayDeadLettersResponse' });
 
 const page = {
-  limit: z.coerce.number().int().min(1).max(1000).default(50),
-  offset: z.coerce.number().int().min(0).default(0),
+  limit: wholeNumber.pipe(z.int().min(1).max(1000)).default(50),
+  offset: wholeNumber.pipe(z.int().min(0)).default(0),
 };
 
 export const deadLetterRoutes: Route[] = [

@@ -1,7 +1,7 @@
 /** GET /events/{id} and /events/lookup: an event, what became of it, and why. */
 import { z } from 'zod';
 import { type EventTrace, traceEvent } from '../../actions/trace-event.ts';
-import { notFound } from '../../core/error.ts';
+import { errorRecord, notFound } from '../../core/error.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import { formatTimestamp } from '../../core/metering/timestamp.ts';
 import { correctionsOf } from '../../storage/corrections.ts';
@@ -12,7 +12,7 @@ import { findUnprocessed } from '../../storage/events/unprocessed.ts';
 import { readProgress } from '../../storage/slices.ts';
 import { CustomerAnswer } from '../customers/schema.ts';
 import { completeKeys } from '../encode.ts';
-import { ErrorAnswer, errorBody } from '../errors.ts';
+import { ErrorAnswer } from '../errors.ts';
 import { MeterAnswer } from '../meters/schema.ts';
 import { PriceAnswer } from '../prices/schema.ts';
 import { type Context, idParams, type Route, route } from '../route.ts';
@@ -116,7 +116,7 @@ export const debuggerRoutes: Route[] = [
     operation_id: 'getEvent',
     summary: 'Get an event and what became of it',
     tag: 'Events',
-    access: 'read',
+    access: 'event:read',
     params: idParams,
     success: 200,
     answer: EventByIdAnswer,
@@ -128,7 +128,7 @@ export const debuggerRoutes: Route[] = [
     operation_id: 'lookupEvent',
     summary: 'Get an event by an id that does not fit into a path',
     tag: 'Events',
-    access: 'read',
+    access: 'event:read',
     query: z.object({ id: z.string().min(1) }),
     success: 200,
     answer: EventByIdAnswer,
@@ -257,7 +257,7 @@ function trackerOf(trace: EventTrace, event: FoundEvent) {
 const STEPS = ['customer_lookup', 'meter_lookup', 'price_lookup', 'subscription_line_item_lookup'] as const;
 
 function failuresOf(trace: EventTrace, event: FoundEvent) {
-  const failure = (failed: boolean, what: string, id: string) => (failed ? errorBody(notFound(what, id)) : null);
+  const failure = (failed: boolean, what: string, id: string) => (failed ? errorRecord(notFound(what, id)) : null);
   const { customer, matched, prices, fed } = trace;
   return {
     customer_lookup: failure(customer === null, 'customer with external id', event.external_customer_id),

@@ -10,10 +10,11 @@ import { stringify } from 'csv-stringify';
 import { z } from 'zod';
 import { type ExportedUsage, exportUsage } from '../../actions/export-usage.ts';
 import { formatTimestamp } from '../../core/metering/timestamp.ts';
+import { Turns } from '../../storage/turns.ts';
 import { freshness } from '../../storage/usage/usage.ts';
 import { textList } from '../list.ts';
 import { type Context, type Route, route } from '../route.ts';
-import { anyTimezone, checkedRange, requiredInstantUs } from './asked.ts';
+import { anyTimezone, checkedRange, requiredInstantUs, withBounds } from './asked.ts';
 
 const ExportQuery = z.object({
   start_time: requiredInstantUs,
@@ -34,7 +35,7 @@ export const exportRoutes: Route[] = [
     summary:
       'Usage per customer and meter as CSV, as fresh as its header X-As-Of says; gzip when the request accepts it',
     tag: 'Events',
-    access: 'read',
+    access: 'event:read',
     query: ExportQuery,
     success: 200,
     async handle({ query }, context) {
@@ -43,9 +44,11 @@ export const exportRoutes: Route[] = [
       // An empty list is no list, as in the other questions: a file without a line would look like no usage.
       const meter_ids = query.meter_ids?.length ? query.meter_ids : null;
       const as_of = await freshness(context.services, context.now.getTime());
-      const records = exportUsage(context.services, context.scope, { ...range, meter_ids, timezone, now: context.now });
-      context.response.set('X-As-Of', as_of);
-      await send(records, query, context);
+      await withBounds(context, (bounds) => {
+        const asked = { ...range, meter_ids, timezone, now: context.now, bounds };
+        context.response.set('X-As-Of', as_of);
+        return send(exportUsage(context.services, context.scope, asked), query, context);
+      });
     },
   }),
 ];
@@ -75,8 +78,11 @@ async function send(records: AsyncGenerator<ExportedUsage>, query: ExportQuery, 
   }
 }
 
-/** Where spreadsheets cut at these, what follows one would begin a cell, and could be a formula. */
-const OTHER_DELIMITERS = /[;\t|]/;
+/**
+ * Where spreadsheets cut at these, what follows one would begin a cell, and could be a formula. A line ends at a lone CR or LF as
+ * well: RFC 4180 quotes them.
+ */
+const OTHER_DELIMITERS = /[;\t|\r\n\u0085\u2028\u2029]/;
 
 function columnsOf({ metadata_columns = [] }: ExportQuery): string[] {
   return [
@@ -94,14 +100,19 @@ function columnsOf({ metadata_columns = [] }: ExportQuery): string[] {
   ];
 }
 
+/** Without the turns, lines that the store has given at once would be written at once. */
 async function* linesOf(
   first: IteratorResult<ExportedUsage, void>,
   records: AsyncGenerator<ExportedUsage>,
   query: ExportQuery,
 ): AsyncGenerator<string[]> {
   if (first.done) return;
+  const turns = new Turns(first.value.meter.tenant_id);
   yield lineOf(first.value, query);
-  for await (const record of records) yield lineOf(record, query);
+  for await (const record of records) {
+    yield lineOf(record, query);
+    if (turns.isOver()) await turns.next();
+  }
 }
 
 function lineOf(
@@ -125,7 +136,10 @@ function lineOf(
   ];
 }
 
-/** A text that a spreadsheet would take for a formula is made one that it does not; numbers stay as they are. */
+/**
+ * A text that a spreadsheet would take for a formula is made one that it does not; numbers stay as they are. Blanks and what
+ * nobody sees (controls, byte order marks, joiners) are passed over before the first sign, as spreadsheets do.
+ */
 function asText(text: string): string {
-  return /^[=+\-@\t\r\n＝＋－＠]/.test(text) ? `'${text}` : text;
+  return /^[\s\p{C}\p{Z}\p{M}]*[=+\-@＝＋－＠]|^[\t\r\n]/u.test(text) ? `'${text}` : text;
 }

@@ -1,11 +1,12 @@
 /** POST /events, /events/bulk, /events/raw/bulk: 202 only when the events are durable in the log. */
-import { isAscii, isUtf8 } from 'node:buffer';
+import { isAscii } from 'node:buffer';
 import { appendChecked, appendEvents, type IncomingEvent } from '../../actions/append-events.ts';
 import { FarthingError, invalid } from '../../core/error.ts';
 import { bulkFault, eventsOf, faultOfEvent } from '../../core/event/accept.ts';
 import { checkBulk, type EventRules } from '../../core/event/check-body.ts';
 import { elementSpansUnder } from '../../core/metering/event-text.ts';
 import { type Context, type Route, route } from '../route.ts';
+import { fairShareOf } from './fair-share.ts';
 import {
   BulkIngestEventRequest,
   BulkIngestRawEventRequest,
@@ -92,10 +93,10 @@ const ACCEPTED = { message: 'Events accepted for processing' };
 /** How many events were accepted after the quick look; nothing when it takes the long one to say what becomes of them. */
 async function appendAsItStands(context: Context, rules: EventRules): Promise<number | undefined> {
   const { body } = context.request;
-  if (!Buffer.isBuffer(body) || !isUtf8(body)) return undefined;
   const checked = checkBulk(body, rules);
   if (checked === undefined) return undefined;
   const { services, scope, now } = context;
+  admit(context, checked.count);
   await appendChecked(services.log, scope, { body, checked, now });
   return checked.count;
 }
@@ -104,10 +105,8 @@ async function appendAsItStands(context: Context, rules: EventRules): Promise<nu
 type Body = { bytes: Buffer; characters: string; value: unknown };
 
 function bodyOf(context: Context): Body {
-  const bytes: unknown = context.request.body;
-  if (!Buffer.isBuffer(bytes) || bytes.length === 0) throw invalid('body', 'is required');
-  // Other bytes would be kept as they came, and read as something else.
-  if (!isUtf8(bytes)) throw invalid('body', 'must be valid UTF-8');
+  const bytes: Buffer = context.request.body;
+  if (bytes.length === 0) throw invalid('body', 'is required');
   const characters = bytes.toString('latin1');
   return { bytes, characters, value: parsed(isAscii(bytes) ? characters : bytes.toString('utf8')) };
 }
@@ -146,12 +145,17 @@ async function appendGood(
   return events.map((_event, index) => (refused.has(index) ? null : ids[next++]!));
 }
 
-function append(
+async function append(
   context: Context,
   body: Body,
   incoming: { events: IncomingEvent[]; contiguous: boolean },
 ): Promise<string[]> {
+  admit(context, incoming.events.length);
   return appendEvents(context.services.log, context.scope, { body: body.bytes, ...incoming, now: context.now });
+}
+
+function admit({ request, services, scope, now }: Context, events: number): void {
+  fairShareOf(services).admit(scope, { events, bytes: request.body.length }, now.getTime());
 }
 
 /** The producer's id; blank and absent ask for one of ours. */

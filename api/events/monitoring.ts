@@ -34,7 +34,7 @@ export const monitoringRoutes: Route[] = [
     operation_id: 'getEventsMonitoring',
     summary: 'Count events, and tell how far their processing is behind',
     tag: 'Events',
-    access: 'read',
+    access: 'event:read',
     query: MonitoringQuery,
     success: 200,
     answer: MonitoringAnswer,
@@ -59,7 +59,7 @@ export const monitoringRoutes: Route[] = [
   }),
 ];
 
-/** "window defaults to last 24 h when both times omitted; one-sided range → 400" */
+/** The last 24 hours when no range is asked for; half a range is refused. */
 function monitoredRange({ start_time, end_time }: z.output<typeof MonitoringQuery>, now: Date) {
   if (start_time === null && end_time === null) {
     const end_us = now.getTime() * 1000;

@@ -1,4 +1,4 @@
-/** Events: taken in, listed, looked into, counted (api/01-events). */
+/** Events: taken in, listed, looked into, counted. */
 import type { Route } from '../route.ts';
 import { analyticsRoutes } from './analytics.ts';
 import { correctionRoutes } from './corrections.ts';

@@ -1,4 +1,4 @@
-/** Requests and answers of ingestion and of the questions about events (api/01-events). */
+/** Requests and answers of ingestion and of the questions about events. */
 import { z } from 'zod';
 import { EVENTS_PER_REQUEST_MAX } from '../../core/event/accept.ts';
 

@@ -3,7 +3,7 @@ import type { Aggregation, AggregationType, Meter } from '../../core/catalogue/m
 import { checkMeter } from '../../core/catalogue/meter.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { FarthingError } from '../../core/error.ts';
-import { compileExpression } from '../../core/metering/expression.ts';
+import { compileNewExpression } from '../../core/metering/expression.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Context } from '../route.ts';
@@ -33,7 +33,7 @@ export function transientMeter(asked: Question): MeterDefinition {
   const event_name = asked.event_name.trim();
   const stated = { name: 'a question', event_name, aggregation, filters, reset_usage: 'BILLING_PERIOD' as const };
   try {
-    checkMeter(stated, compileExpression);
+    checkMeter(stated, compileNewExpression);
   } catch (error) {
     throw inWordsOfTheRequest(error);
   }

@@ -11,6 +11,7 @@ import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { formatTimestamp, US_PER_DAY } from '../../core/metering/timestamp.ts';
 import { firstEventAt } from '../../storage/events/event-names.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
+import { inTurns } from '../../storage/turns.ts';
 import { askUsage, type UsageAsked } from '../../storage/usage/usage.ts';
 import { type Context, type Route, route } from '../route.ts';
 import {
@@ -22,6 +23,7 @@ import {
   instantUs,
   propertyValues,
   rangeOf,
+  withBounds,
 } from './asked.ts';
 import { countingAlike, transientMeter } from './transient-meter.ts';
 
@@ -81,7 +83,7 @@ export const usageRoutes: Route[] = [
     operation_id: 'getUsageStatistics',
     summary: 'Aggregate the usage of an event name',
     tag: 'Events',
-    access: 'read',
+    access: 'event:read',
     body: GetUsageRequest,
     success: 200,
     answer: UsageAnswer,
@@ -99,7 +101,7 @@ export const usageRoutes: Route[] = [
     operation_id: 'getUsageByMeter',
     summary: 'Aggregate usage through a meter',
     tag: 'Events',
-    access: 'read',
+    access: 'event:read',
     body: GetUsageByMeterRequest,
     success: 200,
     answer: UsageAnswer,
@@ -143,7 +145,7 @@ async function answerUsage(
   const range = await rangeToCut(body, external_customer_ids, context);
   checkWindows(range, body.window_size);
   checkBuckets(range, aggregation.bucket_size, body.timezone);
-  const report = await askUsage(context.services, context.scope, {
+  const asked: UsageAsked = {
     ...counted,
     ...range,
     external_customer_ids,
@@ -152,11 +154,15 @@ async function answerUsage(
     billing_anchor_ms: body.billing_anchor === null ? undefined : Math.floor(body.billing_anchor / 1000),
     only: body.filters ? { passes: passesAll(body.filters) } : undefined,
     now_ms: context.now.getTime(),
-  });
+  };
+  const report = await withBounds(context, (bounds) => askUsage(context.services, context.scope, { ...asked, bounds }));
   const { total, windows } = report.usage[0]!;
   return {
     results: body.window_size
-      ? windows.map(({ window_us, value }) => ({ window_size: formatTimestamp(window_us), value }))
+      ? await inTurns(context.scope.tenant_id, windows, ({ window_us, value }) => ({
+          window_size: formatTimestamp(window_us),
+          value,
+        }))
       : null,
     value: total.value,
     event_name: event_name.trim(),

@@ -1,4 +1,4 @@
-/** Features: create, find, change, copy, archive (api/03-features). */
+/** Features: create, find, change, copy, archive. */
 import { changeFeature } from '../../actions/change-feature.ts';
 import { cloneFeature } from '../../actions/clone-feature.ts';
 import { createFeature } from '../../actions/create-feature.ts';
@@ -43,7 +43,7 @@ export const featureRoutes: Route[] = [
     operation_id: 'listFeatures',
     summary: 'List features',
     tag,
-    access: 'read',
+    access: 'feature:read',
     query: FeatureFilter,
     success: 200,
     answer: FeatureListAnswer,
@@ -55,7 +55,7 @@ export const featureRoutes: Route[] = [
     operation_id: 'queryFeature',
     summary: 'Search features',
     tag,
-    access: 'read',
+    access: 'feature:read',
     body: FeatureFilter,
     success: 200,
     answer: FeatureListAnswer,
@@ -67,7 +67,7 @@ export const featureRoutes: Route[] = [
     operation_id: 'getFeature',
     summary: 'Get a feature with its meter',
     tag,
-    access: 'read',
+    access: 'feature:read',
     params: idParams,
     success: 200,
     answer: FeatureAnswer,

@@ -1,4 +1,4 @@
-/** Requests and answers of features (api/03-features). */
+/** Requests and answers of features. */
 import { z } from 'zod';
 import { ALERT_CONDITIONS, featureShape } from '../../core/catalogue/feature.ts';
 import { createMeterShape, filterShape, meterShape } from '../../core/catalogue/meter.ts';
@@ -68,7 +68,7 @@ export const featureGrammar: ListGrammar = {
   expand: ['meters'],
 };
 
-// The specification's feature record has JSON numbers here; their texts are short enough to be exact as numbers.
+// JSON numbers on the wire; their texts are short enough to be exact as numbers.
 const ThresholdAnswer = z.object({ threshold: z.number(), condition: z.enum(ALERT_CONDITIONS).nullable() });
 
 export const FeatureAnswer = featureShape

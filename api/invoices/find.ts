@@ -1,4 +1,7 @@
-/** Lists and searches of invoices. "SKIPPED: hidden from search results" unless asked for by status (specification). */
+/**
+ * Lists and searches of invoices. Skipped ones are shown only when asked for by status
+ * (docs/rules/invoices.md, "Nothing to pay").
+ */
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { narrow } from '../../storage/models/page.ts';

@@ -1,4 +1,4 @@
-/** Invoices: what was charged, for which period, and what became of it (api/11-invoices). */
+/** Invoices: what was charged, for which period, and what became of it. */
 import { computeInvoice } from '../../actions/compute-invoice.ts';
 import { computeLater } from '../../actions/compute-later.ts';
 import { createInvoice } from '../../actions/create-invoice.ts';
@@ -53,7 +53,7 @@ export const invoiceRoutes: Route[] = [
     operation_id: 'listInvoices',
     summary: 'List invoices',
     tag,
-    access: 'read',
+    access: 'invoice:read',
     query: InvoiceFilter,
     success: 200,
     answer: InvoiceListAnswer,
@@ -65,7 +65,7 @@ export const invoiceRoutes: Route[] = [
     operation_id: 'queryInvoice',
     summary: 'Search invoices',
     tag,
-    access: 'read',
+    access: 'invoice:read',
     body: InvoiceFilter,
     success: 200,
     answer: InvoiceListAnswer,
@@ -83,7 +83,7 @@ export const invoiceRoutes: Route[] = [
       operation_id,
       summary,
       tag,
-      access: 'read',
+      access: 'invoice:read',
       body: PreviewInvoice,
       success: 200,
       answer: InvoiceAnswer,
@@ -97,7 +97,7 @@ export const invoiceRoutes: Route[] = [
     operation_id: 'getInvoice',
     summary: 'Get an invoice with its line items',
     tag,
-    access: 'read',
+    access: 'invoice:read',
     params: idParams,
     query: InvoiceQuery,
     success: 200,
@@ -204,7 +204,7 @@ export const invoiceRoutes: Route[] = [
     operation_id: 'getCustomerInvoiceSummary',
     summary: 'What a customer was billed and owes, per currency',
     tag,
-    access: 'read',
+    access: 'invoice:read',
     params: idParams,
     success: 200,
     answer: InvoiceSummaryAnswer,

@@ -1,4 +1,4 @@
-/** Requests, answers and lists of invoices (api/11-invoices). */
+/** Requests, answers and lists of invoices. */
 import { z } from 'zod';
 import {
   billingReason,
@@ -9,7 +9,7 @@ import {
   updateInvoiceShape,
   updatePaymentShape,
 } from '../../core/catalogue/invoice.ts';
-import { anyCase, decimalText, orDefault, orNull, timestampText } from '../../core/catalogue/record.ts';
+import { anyCase, decimalText, metadata, orDefault, orNull, timestampText } from '../../core/catalogue/record.ts';
 import { CustomerAnswer } from '../customers/schema.ts';
 import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
 import { SubscriptionAnswer } from '../subscriptions/answer.ts';
@@ -47,10 +47,7 @@ export const ComputeAnswer = z.union([
   WorkflowResult,
 ]);
 
-export const VoidInvoice = z
-  .object({ metadata: orNull(z.record(z.string(), z.string())) })
-  .nullish()
-  .meta({ id: 'InvoiceVoidRequest' });
+export const VoidInvoice = z.object({ metadata }).nullish().meta({ id: 'InvoiceVoidRequest' });
 
 export const InvoiceQuery = z.object({
   expand: textList.optional(),

@@ -1,12 +1,15 @@
-/** What meters measured for one customer (api/01-events, /meter-usage). */
+/** What meters measured for one customer. */
 import { z } from 'zod';
 import { pointSize } from '../../core/analytics/point-size.ts';
 import { AGGREGATION_TYPES, type AggregationType, aggregationType } from '../../core/catalogue/meter.ts';
 import { decimalText } from '../../core/catalogue/record.ts';
 import { notFound } from '../../core/error.ts';
 import { formatTimestamp } from '../../core/metering/timestamp.ts';
+import { windowCount } from '../../core/time/window.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
-import { askUsage } from '../../storage/usage/usage.ts';
+import { inTurns } from '../../storage/turns.ts';
+import { checkCells, type QuestionBounds } from '../../storage/usage/question.ts';
+import { askUsage, type UsageAsked } from '../../storage/usage/usage.ts';
 import { answerAnalytics, GetUsageAnalyticsRequest } from '../events/analytics.ts';
 import { AnalyticsAnswer } from '../events/analytics-answer.ts';
 import {
@@ -16,6 +19,7 @@ import {
   checkWindows,
   instantUs,
   requiredInstantUs,
+  withBounds,
 } from '../events/asked.ts';
 import { asAnotherType } from '../events/transient-meter.ts';
 import { type Context, type Route, route } from '../route.ts';
@@ -63,13 +67,14 @@ export const meterUsageRoutes: Route[] = [
     operation_id: 'queryMeterUsage',
     summary: 'Usage of one meter by one customer',
     tag,
-    access: 'read',
+    access: 'event:read',
     body: MeterUsageQueryRequest,
     success: 200,
     answer: MeterUsageAnswer,
     async handle({ body }, context) {
       const { scope, services } = context;
-      return measured(await MeterModel.fetch(scope, body.meter_id, { database: services.postgres }), body, context);
+      const meter = await MeterModel.fetch(scope, body.meter_id, { database: services.postgres });
+      return withBounds(context, (bounds) => measured(meter, body, { context, bounds }));
     },
   }),
   route({
@@ -78,15 +83,19 @@ export const meterUsageRoutes: Route[] = [
     operation_id: 'getMeterUsageAnalytics',
     summary: 'Usage of several meters by one customer',
     tag,
-    access: 'read',
+    access: 'event:read',
     body: MeterUsageAnalyticsRequest,
     success: 200,
     answer: z.object({ items: z.array(MeterUsageAnswer) }).meta({ id: 'MeterUsageAnalyticsResponse' }),
     async handle({ body }, context) {
       const meters = await metersOf(body.meter_ids, context);
-      const items = [];
-      for (const meter of meters) items.push(await measured(meter, body, context));
-      return { items };
+      // Each is cut into its windows, whether or not there are events in them.
+      checkCells(meters.length * windowCount({ start_us: body.start_time, end_us: body.end_time }, body.window_size));
+      return withBounds(context, async (bounds) => {
+        const items: Measured[] = [];
+        for (const meter of meters) items.push(await measured(meter, body, { context, bounds }));
+        return { items };
+      });
     },
   }),
   route({
@@ -95,7 +104,7 @@ export const meterUsageRoutes: Route[] = [
     operation_id: 'getMeterUsageDetailedAnalytics',
     summary: 'Usage and cost per feature and line item of one customer',
     tag,
-    access: 'read',
+    access: 'event:read',
     body: MeterUsageDetailedAnalyticsRequest,
     success: 200,
     answer: AnalyticsAnswer,
@@ -114,13 +123,19 @@ async function metersOf(ids: readonly string[], { scope, services }: Context): P
   });
 }
 
-async function measured(meter: MeterModel, body: Asked, context: Context) {
+type Measured = Awaited<ReturnType<typeof measured>>;
+
+async function measured(
+  meter: MeterModel,
+  body: Asked,
+  { context, bounds }: { context: Context; bounds: QuestionBounds },
+) {
   const range = checkedRange({ start_us: body.start_time, end_us: body.end_time });
   const definition = definitionFor(meter, body.aggregation_type);
   const { bucket_size } = (definition ?? meter).aggregation;
   checkWindows(range, body.window_size);
   checkBuckets(range, bucket_size, null);
-  const report = await askUsage(context.services, context.scope, {
+  const asked: UsageAsked = {
     meter,
     definition,
     external_customer_ids: [body.external_customer_id],
@@ -128,7 +143,9 @@ async function measured(meter: MeterModel, body: Asked, context: Context) {
     window_size: pointSize(body.window_size, bucket_size) ?? undefined,
     billing_anchor_ms: body.billing_anchor === null ? undefined : Math.floor(body.billing_anchor / 1000),
     now_ms: context.now.getTime(),
-  });
+    bounds,
+  };
+  const report = await askUsage(context.services, context.scope, asked);
   const { total, windows } = report.usage[0]!;
   return {
     meter_id: meter.id,
@@ -136,7 +153,7 @@ async function measured(meter: MeterModel, body: Asked, context: Context) {
     total_value: total.value,
     event_count: total.event_count,
     points: body.window_size
-      ? windows.map(({ window_us, value, event_count }) => ({
+      ? await inTurns(context.scope.tenant_id, windows, ({ window_us, value, event_count }) => ({
           timestamp: formatTimestamp(window_us),
           value,
           event_count,

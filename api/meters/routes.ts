@@ -1,4 +1,4 @@
-/** Meters: what is counted (api/02-meters). The example to follow for a resource. */
+/** Meters: what is counted. The example to follow for a resource. */
 import { archiveMeter, changeMeterFilters } from '../../actions/change-meter.ts';
 import { createMeter } from '../../actions/create-meter.ts';
 import { countingOf } from '../../storage/meter-versions.ts';
@@ -47,7 +47,7 @@ export const meterRoutes: Route[] = [
     operation_id: 'listMeters',
     summary: 'List meters',
     tag,
-    access: 'read',
+    access: 'meter:read',
     query: MeterFilter,
     success: 200,
     answer: MeterListAnswer,
@@ -65,7 +65,7 @@ export const meterRoutes: Route[] = [
     operation_id: 'getMeter',
     summary: 'Get a meter, and how far its counting is',
     tag,
-    access: 'read',
+    access: 'meter:read',
     params: idParams,
     success: 200,
     answer: MeterDetailAnswer,

@@ -1,4 +1,4 @@
-/** Plans: create, find, change, copy, archive (api/04-plans). */
+/** Plans: create, find, change, copy, archive. */
 import { archivePlan } from '../../actions/archive-plan.ts';
 import { clonePlan } from '../../actions/clone-plan.ts';
 import { createdBy, updatedBy } from '../../core/catalogue/stamp.ts';
@@ -40,7 +40,7 @@ export const planRoutes: Route[] = [
     operation_id: 'listPlans',
     summary: 'List plans',
     tag,
-    access: 'read',
+    access: 'plan:read',
     query: PlanFilter,
     success: 200,
     answer: PlanListAnswer,
@@ -52,7 +52,7 @@ export const planRoutes: Route[] = [
     operation_id: 'queryPlan',
     summary: 'Search plans',
     tag,
-    access: 'read',
+    access: 'plan:read',
     body: PlanFilter,
     success: 200,
     answer: PlanListAnswer,
@@ -64,7 +64,7 @@ export const planRoutes: Route[] = [
     operation_id: 'getPlan',
     summary: 'Get a plan with its prices',
     tag,
-    access: 'read',
+    access: 'plan:read',
     params: idParams,
     success: 200,
     answer: PlanAnswer,

@@ -1,4 +1,4 @@
-/** Requests and answers of plans (api/04-plans). */
+/** Requests and answers of plans. */
 import { z } from 'zod';
 import { planFields, planShape } from '../../core/catalogue/plan.ts';
 import { givenKey } from '../../core/catalogue/record.ts';

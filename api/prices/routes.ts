@@ -1,4 +1,4 @@
-/** Prices: create, find, supersede, end (api/05-prices). */
+/** Prices: create, find, supersede, end. */
 import { z } from 'zod';
 import { changePrice } from '../../actions/change-price.ts';
 import { createPrice, createPrices } from '../../actions/create-price.ts';
@@ -60,7 +60,7 @@ export const priceRoutes: Route[] = [
     operation_id: 'listPrices',
     summary: 'List prices',
     tag,
-    access: 'read',
+    access: 'price:read',
     query: PriceFilter,
     success: 200,
     answer: PriceListAnswer,
@@ -72,7 +72,7 @@ export const priceRoutes: Route[] = [
     operation_id: 'queryPrice',
     summary: 'Search prices',
     tag,
-    access: 'read',
+    access: 'price:read',
     body: PriceFilter,
     success: 200,
     answer: PriceListAnswer,
@@ -84,7 +84,7 @@ export const priceRoutes: Route[] = [
     operation_id: 'getPriceByLookupKey',
     summary: 'Get the price that has a lookup key now',
     tag,
-    access: 'read',
+    access: 'price:read',
     params: z.object({ lookup_key: z.string().min(1) }),
     success: 200,
     answer: PriceAnswer,
@@ -99,7 +99,7 @@ export const priceRoutes: Route[] = [
     operation_id: 'getPrice',
     summary: 'Get a price',
     tag,
-    access: 'read',
+    access: 'price:read',
     params: idParams,
     success: 200,
     answer: PriceAnswer,

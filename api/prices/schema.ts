@@ -1,4 +1,4 @@
-/** Requests and answers of prices (api/05-prices). */
+/** Requests and answers of prices. */
 import { z } from 'zod';
 import { meterShape } from '../../core/catalogue/meter.ts';
 import {

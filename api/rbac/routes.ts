@@ -1,4 +1,4 @@
-/** Roles: a list of ours, not of the tenant's (api/24). */
+/** Roles: a list of ours, not of the tenant's. */
 import { z } from 'zod';
 import { anyCase } from '../../core/catalogue/record.ts';
 import { ROLES, roleOf } from '../../core/catalogue/role.ts';
@@ -24,7 +24,7 @@ export const rbacRoutes: Route[] = [
     operation_id: 'listRbacRoles',
     summary: 'List roles',
     tag,
-    access: 'tenant',
+    access: 'user:read',
     query: z.object({ user_type: anyCase(USER_TYPES).optional() }),
     success: 200,
     answer: z.object({ roles: z.array(RoleAnswer) }).meta({ id: 'ListRolesResponse' }),
@@ -39,7 +39,7 @@ export const rbacRoutes: Route[] = [
     operation_id: 'getRbacRole',
     summary: 'Get a role',
     tag,
-    access: 'tenant',
+    access: 'user:read',
     params: idParams,
     success: 200,
     answer: z.object({ role: RoleAnswer }).meta({ id: 'GetRoleResponse' }),

@@ -1,4 +1,4 @@
-/** API keys (api/24): made for a principal and the caller's environment, shown once, revoked for good. */
+/** API keys: made for a principal and the caller's environment, shown once, revoked for good. */
 import { createApiKey, revokeApiKey } from '../../actions/api-keys.ts';
 import { isSuperAdmin } from '../../core/catalogue/role.ts';
 import { narrow } from '../../storage/models/page.ts';

@@ -1,12 +1,12 @@
 /** Requests and answers of API keys. */
 import { z } from 'zod';
-import { anyCase, timestampText } from '../../core/catalogue/record.ts';
+import { anyCase, keyText, timestampText } from '../../core/catalogue/record.ts';
 import { USER_TYPES } from '../../storage/models/user.ts';
 import { type ListGrammar, listAnswer, listShape } from '../list.ts';
 
 export const CreateApiKey = z
   .object({
-    name: z.string().trim().min(1, { error: 'must not be blank' }),
+    name: keyText.trim().min(1, { error: 'must not be blank' }),
     type: anyCase(['private_key', 'publishable_key']),
     expires_at: timestampText.nullish(),
     service_account_id: z.string().nullish(),

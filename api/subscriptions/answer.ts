@@ -43,6 +43,6 @@ export const SubscriptionAnswer = Subscription.extend({
 export const SubscriptionAnswerV2 = Subscription.extend({
   ...keptForTheClient,
   ...parts,
-  /** "true when the subscription's synced_price_sequence is behind the plan's current maximum price sequence" */
+  /** Whether the plan has got prices since that the line items do not know. */
   plan_prices_out_of_sync: z.boolean(),
 }).meta({ id: 'SubscriptionResponseV2' });

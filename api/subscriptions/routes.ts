@@ -1,4 +1,4 @@
-/** Subscriptions: who pays for which prices, in which periods (api/10-subscriptions). */
+/** Subscriptions: who pays for which prices, in which periods. */
 import { activateSubscription } from '../../actions/activate-subscription.ts';
 import { cancelSubscription } from '../../actions/cancel-subscription.ts';
 import { createSubscription } from '../../actions/create-subscription.ts';
@@ -55,7 +55,7 @@ export const subscriptionRoutes: Route[] = [
     operation_id: 'listSubscriptions',
     summary: 'List subscriptions',
     tag,
-    access: 'read',
+    access: 'subscription:read',
     query: SubscriptionFilter,
     success: 200,
     answer: SubscriptionListAnswer,
@@ -67,7 +67,7 @@ export const subscriptionRoutes: Route[] = [
     operation_id: 'querySubscription',
     summary: 'Search subscriptions',
     tag,
-    access: 'read',
+    access: 'subscription:read',
     body: SubscriptionFilter,
     success: 200,
     answer: SubscriptionListAnswer,
@@ -79,7 +79,7 @@ export const subscriptionRoutes: Route[] = [
     operation_id: 'getSubscriptionUsage',
     summary: 'Usage and charges of a subscription for a period',
     tag,
-    access: 'read',
+    access: 'subscription:read',
     body: SubscriptionUsageRequest,
     success: 200,
     answer: SubscriptionUsageAnswer,
@@ -92,7 +92,7 @@ export const subscriptionRoutes: Route[] = [
     operation_id: 'querySubscriptionLineItem',
     summary: 'Search line items across subscriptions',
     tag,
-    access: 'read',
+    access: 'subscription:read',
     body: SubscriptionLineItemFilter,
     success: 200,
     answer: SubscriptionLineItemListAnswer,
@@ -104,7 +104,7 @@ export const subscriptionRoutes: Route[] = [
     operation_id: 'getSubscription',
     summary: 'Get a subscription with its plan, customer and line items',
     tag,
-    access: 'read',
+    access: 'subscription:read',
     params: idParams,
     success: 200,
     answer: SubscriptionAnswer,
@@ -116,7 +116,7 @@ export const subscriptionRoutes: Route[] = [
     operation_id: 'getSubscriptionV2',
     summary: 'Get a subscription with the parts that are asked for',
     tag,
-    access: 'read',
+    access: 'subscription:read',
     params: idParams,
     query: SubscriptionExpand,
     success: 200,

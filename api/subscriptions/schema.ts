@@ -1,4 +1,4 @@
-/** Requests and lists of subscriptions (api/10-subscriptions). */
+/** Requests and lists of subscriptions. */
 import { z } from 'zod';
 import { anyCase, decimalText, orDefault, orNull, timestampText } from '../../core/catalogue/record.ts';
 import {

@@ -1,4 +1,4 @@
-/** The caller's own tenant (api/24). Another tenant's id answers as one that does not exist. */
+/** The caller's own tenant. Another tenant's id answers as one that does not exist. */
 import { updatedBy } from '../../core/catalogue/stamp.ts';
 import { notFound } from '../../core/error.ts';
 import { TenantModel } from '../../storage/models/tenant.ts';
@@ -14,7 +14,7 @@ export const tenantRoutes: Route[] = [
     operation_id: 'getTenantById',
     summary: 'Get the tenant',
     tag,
-    access: 'tenant',
+    access: 'tenant:read',
     params: idParams,
     success: 200,
     answer: TenantAnswer,

@@ -1,5 +1,6 @@
 /** Requests and answers of tenants. */
 import { z } from 'zod';
+import { keyText, metadataMap } from '../../core/catalogue/record.ts';
 
 const text = (longest: number) => z.string().max(longest).nullish();
 
@@ -28,9 +29,9 @@ const BillingDetails = z
 
 export const UpdateTenant = z
   .object({
-    name: z.string().trim().min(1, { error: 'must not be blank' }).nullish(),
+    name: keyText.trim().min(1, { error: 'must not be blank' }).nullish(),
     billing_details: BillingDetails.nullish(),
-    metadata: z.record(z.string(), z.string()).nullish(),
+    metadata: metadataMap.nullish(),
   })
   .meta({ id: 'UpdateTenantRequest' });
 
@@ -42,6 +43,6 @@ export const TenantAnswer = z
     status: z.string(),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
-    metadata: z.record(z.string(), z.string()).nullable(),
+    metadata: metadataMap.nullable(),
   })
   .meta({ id: 'TenantResponse' });

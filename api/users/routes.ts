@@ -1,4 +1,4 @@
-/** Users and service accounts of the tenant: the principals that API keys belong to (api/24). */
+/** Users and service accounts of the tenant: the principals that API keys belong to. */
 
 import { archiveServiceAccount, changeUser, replaceRoles } from '../../actions/change-user.ts';
 import { createUser } from '../../actions/create-user.ts';
@@ -28,7 +28,7 @@ export const userRoutes: Route[] = [
     operation_id: 'getUserInfo',
     summary: 'Get the caller and its tenant',
     tag,
-    access: 'tenant',
+    access: 'self:read',
     success: 200,
     answer: UserAnswer,
     handle: async (_input, context) => {
@@ -43,7 +43,7 @@ export const userRoutes: Route[] = [
     operation_id: 'updateUser',
     summary: 'Update the own profile',
     tag,
-    access: 'tenant',
+    access: 'self:write',
     body: UpdateUser,
     success: 200,
     answer: UserAnswer,

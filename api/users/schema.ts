@@ -1,25 +1,23 @@
 /** Requests and answers of users. */
 import { z } from 'zod';
-import { anyCase } from '../../core/catalogue/record.ts';
+import { anyCase, keyText, metadataMap } from '../../core/catalogue/record.ts';
 import { USER_TYPES } from '../../storage/models/user.ts';
 import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
 import { TenantAnswer } from '../tenants/schema.ts';
 
-const metadata = z.record(z.string(), z.string());
-
 export const CreateUser = z
   .object({
     type: anyCase(USER_TYPES),
-    name: z.string().trim().nullish(),
+    name: keyText.trim().nullish(),
     email: z.email().max(320).nullish(),
     roles: z.array(z.string()).nullish(),
   })
   .meta({ id: 'CreateUserRequest' });
 export const UpdateUser = z
-  .object({ name: z.string().trim().nullish(), metadata: metadata.nullish() })
+  .object({ name: keyText.trim().nullish(), metadata: metadataMap.nullish() })
   .meta({ id: 'UpdateUserRequest' });
 export const RenameServiceAccount = z
-  .object({ name: z.string().trim().min(1, { error: 'must not be blank' }) })
+  .object({ name: keyText.trim().min(1, { error: 'must not be blank' }) })
   .meta({ id: 'UpdateServiceAccountRequest' });
 export const UpdateUserRoles = z.object({ roles: z.array(z.string()) }).meta({ id: 'UpdateUserRolesRequest' });
 
@@ -30,7 +28,7 @@ export const UserAnswer = z
     email: z.string().nullable(),
     type: z.enum(USER_TYPES),
     roles: z.array(z.string()).nullable(),
-    metadata: metadata.nullable(),
+    metadata: metadataMap.nullable(),
     tenant: TenantAnswer.nullable(),
   })
   .meta({ id: 'UserResponse' });

@@ -1,4 +1,4 @@
-/** Workflows: how far the work is that was answered with 202 (api/26-workflows). */
+/** Workflows: how far the work is that was answered with 202. */
 import { notFound } from '../../core/error.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';

@@ -1,4 +1,4 @@
-/** What workflows look like on the wire (api/26-workflows). */
+/** What workflows look like on the wire. */
 import { z } from 'zod';
 import { WorkflowRun, workflowStatus } from '../../core/catalogue/workflow.ts';
 import { type ListGrammar, listAnswer, listShape } from '../list.ts';

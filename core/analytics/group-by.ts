@@ -1,6 +1,7 @@
 /**
- * "group_by entries: source, feature_id, properties.<name>; unknown group_by → 400" (api/01). An item stands for one line
- * item, so feature_id asks for no more than there is; the others divide the events of an item.
+ * What analytics can be grouped by: source, feature_id, properties.<name>, and nothing else
+ * (docs/rules/usage.md, "Analytics"). An item stands for one line item, so feature_id asks for no more than there is; the
+ * others divide the events of an item.
  */
 import { invalid } from '../error.ts';
 import { canonicalNumber } from '../metering/canonical-number.ts';

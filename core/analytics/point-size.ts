@@ -1,6 +1,6 @@
 /**
- * "A point window reported to callers for a bucketed meter is max(requested window, meter bucket size)": a bucketed meter
- * has no value for a part of its bucket (ingestion-and-metering §1.9).
+ * A point is as large as was asked for, or as the meter's own window where that is larger: a bucketed meter has no value
+ * for a part of its bucket (docs/rules/windows.md, "Never finer than the meter").
  */
 import { WINDOW_SIZES, type WindowSize } from '../time/window.ts';
 

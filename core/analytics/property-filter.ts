@@ -1,6 +1,6 @@
 /**
- * "Analytics property filters: exact text match, several values = IN" (ingestion-and-metering §1.5): the filters of a
- * question follow the rules of a meter's own, and all of them must hold.
+ * The filters of a question follow the rules of a meter's own: one of several accepted values, and all filters must hold
+ * (docs/rules/metering.md, "When a value matches a filter").
  */
 import type { PropertySource } from '../metering/event-text.ts';
 import { accepts, compileFilter } from '../metering/filter.ts';

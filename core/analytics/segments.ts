@@ -1,7 +1,9 @@
 /**
- * How a question about usage is cut: "answered from whole days, whole base buckets, and the raw rows of the two ragged
- * ends". A segment is a stretch of time that belongs to one asked window and one bucket_size window of the meter; all
- * instants are microseconds, all ranges half-open (decisions §14).
+ * How a question about usage is cut: whole days, whole base buckets, and the raw rows of the two ragged ends answer it
+ * together. The base buckets of a ragged end answer in place of its raw rows where all of their events lie in the range,
+ * which of "until now" is nearly always so. A segment is a stretch of time that belongs to one asked window and one
+ * bucket_size window of the meter; all instants are microseconds, all ranges half-open
+ * (docs/rules/windows.md, "Half-open ranges").
  */
 import { dayRowsAnswer, US_BY_ROW_SIZE } from '../metering/bucket-size.ts';
 import type { CompiledMeter } from '../metering/compiled-meter.ts';
@@ -26,30 +28,67 @@ export type SegmentPlan = {
   readonly base_ranges: readonly Range[];
   readonly day_ranges: readonly Range[];
   readonly raw_ranges: readonly Range[];
+  /** The base buckets that hold all of `raw_ranges`; empty where one belongs to several segments, or nothing is ragged. */
+  readonly edge_ranges: readonly Range[];
 };
 
 /** More separate ranges than this are read from the raw rows as one. */
 const RANGES_MAX = 200;
 
-export function planSegments(
+/** In steps, one a segment: there may be tens of thousands, and whoever plans lets others have their turn. */
+export function* planSegments(
   meter: CompiledMeter,
   asked: { start_us: number; end_us: number; window_size?: WindowSize | undefined; grid: WindowGrid },
-): SegmentPlan {
+): Generator<undefined, SegmentPlan, undefined> {
   const rowsAreWindows = meter.bucket_size !== undefined && baseRowsAreWindows(meter, asked);
-  const segments = segmentsOf(meter, asked, rowsAreWindows);
-  const base: Range[] = [];
-  const days: Range[] = [];
-  const raw: Range[] = [];
-  for (const segment of segments) divide(meter, segment, { base, days, raw });
+  const segments = yield* segmentsOf(meter, asked, rowsAreWindows);
+  const base: Open[] = [];
+  const days: Open[] = [];
+  const raw: Open[] = [];
+  for (const segment of segments) {
+    divide(meter, segment, { base, days, raw });
+    yield;
+  }
   const plan = {
     segments,
     rows_are_windows: rowsAreWindows,
-    base_ranges: joined(base),
-    day_ranges: joined(days),
-    raw_ranges: joined(raw),
+    base_ranges: base,
+    day_ranges: days,
+    raw_ranges: raw,
+    edge_ranges: raggedBuckets(segments, raw, { ...asked, size: US_BY_ROW_SIZE[meter.base_size] }),
   };
   if (plan.base_ranges.length + plan.day_ranges.length + plan.raw_ranges.length <= RANGES_MAX) return plan;
-  return { ...plan, base_ranges: [], day_ranges: [], raw_ranges: [[asked.start_us, asked.end_us]] };
+  return rawPlan(plan, asked);
+}
+
+/** The same from raw rows alone. */
+export function rawPlan(plan: SegmentPlan, { start_us, end_us }: { start_us: number; end_us: number }): SegmentPlan {
+  return { ...plan, base_ranges: [], day_ranges: [], raw_ranges: [[start_us, end_us]], edge_ranges: [] };
+}
+
+/** The same with the base buckets of the ragged ends in place of their raw rows: right where none reaches beyond the range. */
+export function withEdges(plan: SegmentPlan): SegmentPlan {
+  return { ...plan, base_ranges: joined([...plan.base_ranges, ...plan.edge_ranges]), raw_ranges: [] };
+}
+
+/**
+ * The first and the last base bucket that the range has a part of. A bucket that several segments share, or raw rows elsewhere
+ * than in these two, are left to the raw rows.
+ */
+function raggedBuckets(
+  segments: readonly Segment[],
+  raw: readonly Range[],
+  { start_us, end_us, size }: { start_us: number; end_us: number; size: number },
+): Range[] {
+  const areShared = segments.some(
+    (segment) => segment.start_us !== start_us && floorTo(segment.start_us, size) !== segment.start_us,
+  );
+  if (areShared) return [];
+  const edges = [...new Set([floorTo(start_us, size), floorTo(end_us, size)])]
+    .map((from): Range => [from, from + size])
+    .filter(([from, to]) => raw.some((range) => range[0] < to && range[1] > from));
+  const found = joined(edges);
+  return raw.every((range) => found.some(([from, to]) => range[0] >= from && range[1] <= to)) ? found : [];
 }
 
 /** The same with day rows only of the days before this one (since 1970): there are none of later days. */
@@ -75,16 +114,16 @@ function baseRowsAreWindows(
   return true;
 }
 
-function segmentsOf(
+function* segmentsOf(
   meter: CompiledMeter,
   asked: { start_us: number; end_us: number; window_size?: WindowSize | undefined; grid: WindowGrid },
   rowsAreWindows: boolean,
-): Segment[] {
+): Generator<undefined, Segment[], undefined> {
   const { start_us, end_us, window_size, grid } = asked;
   const askedStarts = window_size === undefined ? [start_us] : startsOf(asked, window_size, grid);
   const ownStarts =
     meter.bucket_size === undefined || rowsAreWindows ? [start_us] : startsOf(asked, meter.bucket_size, grid);
-  const edges = [...new Set([...askedStarts, ...ownStarts].map((at) => Math.max(at, start_us)))].sort((a, b) => a - b);
+  const edges = edgesOf(askedStarts, ownStarts, start_us);
   const segments: Segment[] = [];
   let askedAt = 0;
   let ownAt = 0;
@@ -94,8 +133,20 @@ function segmentsOf(
     const end = edges[index + 1] ?? end_us;
     if (end > edge)
       segments.push({ start_us: edge, end_us: end, asked_us: askedStarts[askedAt]!, own_us: ownStarts[ownAt]! });
+    yield;
   }
   return segments;
+}
+
+/** Both lists, each in order of time, as one without anything twice. */
+function edgesOf(left: readonly number[], right: readonly number[], start_us: number): number[] {
+  const edges: number[] = [];
+  for (let i = 0, j = 0; i < left.length || j < right.length; ) {
+    const isLeft = j >= right.length || (i < left.length && left[i]! <= right[j]!);
+    const at = Math.max(isLeft ? left[i++]! : right[j++]!, start_us);
+    if (edges.at(-1) !== at) edges.push(at);
+  }
+  return edges;
 }
 
 function startsOf(asked: { start_us: number; end_us: number }, size: WindowSize, grid: WindowGrid): number[] {
@@ -104,38 +155,43 @@ function startsOf(asked: { start_us: number; end_us: number }, size: WindowSize,
   return windows.map((window) => window.start * 1000);
 }
 
+type Open = [start_us: number, end_us: number];
+
+/** Segments come in order of time, and what one adds to a list goes on where the one before it has ended, or behind it. */
 function divide(
   meter: CompiledMeter,
   { start_us, end_us }: Segment,
-  into: { base: Range[]; days: Range[]; raw: Range[] },
+  into: { base: Open[]; days: Open[]; raw: Open[] },
 ): void {
   const size = US_BY_ROW_SIZE[meter.base_size];
   const first = ceilTo(start_us, size);
   const last = floorTo(end_us, size);
   if (first >= last) {
-    into.raw.push([start_us, end_us]);
+    extend(into.raw, start_us, end_us);
     return;
   }
-  if (start_us < first) into.raw.push([start_us, first]);
-  if (last < end_us) into.raw.push([last, end_us]);
+  if (start_us < first) extend(into.raw, start_us, first);
+  if (last < end_us) extend(into.raw, last, end_us);
   const firstDay = ceilTo(first, US_PER_DAY);
   const lastDay = floorTo(last, US_PER_DAY);
   if (!dayRowsAnswer(meter.bucket_size) || firstDay >= lastDay) {
-    into.base.push([first, last]);
+    extend(into.base, first, last);
     return;
   }
-  if (first < firstDay) into.base.push([first, firstDay]);
-  into.days.push([firstDay, lastDay]);
-  if (lastDay < last) into.base.push([lastDay, last]);
+  if (first < firstDay) extend(into.base, first, firstDay);
+  extend(into.days, firstDay, lastDay);
+  if (lastDay < last) extend(into.base, lastDay, last);
+}
+
+function extend(ranges: Open[], start_us: number, end_us: number): void {
+  const previous = ranges.at(-1);
+  if (previous && previous[1] === start_us) previous[1] = end_us;
+  else ranges.push([start_us, end_us]);
 }
 
 function joined(ranges: Range[]): Range[] {
-  const result: [number, number][] = [];
-  for (const [start, end] of ranges.toSorted((a, b) => a[0] - b[0])) {
-    const previous = result.at(-1);
-    if (previous && previous[1] === start) previous[1] = end;
-    else result.push([start, end]);
-  }
+  const result: Open[] = [];
+  for (const [start, end] of ranges.toSorted((a, b) => a[0] - b[0])) extend(result, start, end);
   return result;
 }
 

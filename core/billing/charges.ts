@@ -1,15 +1,23 @@
 /**
- * Which charges belong on an invoice. "period_start → advance charges of the period (+ one-time). period_end → arrears of
- * the period (fixed + usage) + advance of the *next* period. cancel → arrears up to the date. preview → arrears so far +
- * next advance." (pricing-and-invoicing §2.9)
+ * Which charges belong on an invoice (docs/rules/invoices.md, "What stands on which invoice"). At the start of a period:
+ * its advance and one-time charges. At its end: its arrears, fixed and measured, and the advance charges of the next. At a
+ * cancellation: the arrears up to the date. A preview: what the end of the period would bring.
  *
- * A line item whose billing period differs from the subscription's has its own periods, anchored at its start: "ADVANCE
- * item is put on the invoice whose window [ps, pe) contains the item period's *start*; ARREAR item on the invoice whose
- * window (ps, pe] contains the item period's *end*" (§2.4 "Multi-cadence"). One rule then serves every item: find its
- * service periods, cut them to where the item and the subscription live, and take those whose start or end lies in the
- * window. An item of the subscription's own period simply has the subscription's periods.
+ * A line item whose billing period differs from the subscription's has its own periods, anchored at its start
+ * (docs/rules/periods.md, "Line items with periods of their own"): an advance item belongs on the invoice whose window
+ * [start, end) holds the start of the item's period, an item in arrears on the invoice whose window (start, end] holds its
+ * end. One rule then serves every item: find its service periods, cut them to where the item and the subscription live, and
+ * take those whose start or end lies in the window. An item of the subscription's own period simply has the subscription's
+ * periods.
  */
-import { nextPeriodEnd, type Period, type PeriodRule, periodsFrom, type RecurringPeriod } from '../time/period.ts';
+import {
+  nextPeriodEnd,
+  type Period,
+  type PeriodRule,
+  periodContaining,
+  periodsFrom,
+  type RecurringPeriod,
+} from '../time/period.ts';
 import { regularPeriod, type Share, shareOf } from './proration.ts';
 
 export const REFERENCE_POINTS = ['period_start', 'period_end', 'cancel', 'preview'] as const;
@@ -65,7 +73,7 @@ export function chargesDue<Item extends BilledItem>(question: ChargeQuestion<Ite
     const isInvoiced = dueTest(item, { period, next, reference });
     return servicePeriods(item, { subscription, subscriptionEnd, period, next })
       .filter(({ service }) => isInvoiced(service))
-      .map(({ service, share }) => ({ item, service, share, usage_window: usageWindow(item, service, subscription) }));
+      .map(({ service, share }) => ({ item, service, share, usage_window: windowOf(item, service, subscription) }));
   });
 }
 
@@ -112,17 +120,25 @@ type Slice = { service: Period; share: Share };
 function servicePeriods(item: BilledItem, stretch: Stretch): Slice[] {
   if (item.billing_period === 'ONETIME') return oneTimeCharge(item, stretch.subscriptionEnd);
   const rule = itemRule(item, stretch.subscription);
-  const lifeEnd = Math.min(item.end_ms ?? Infinity, stretch.subscriptionEnd ?? Infinity);
   const slices: Slice[] = [];
   for (const period of itemPeriods(item, stretch, rule)) {
-    const service = { start: Math.max(period.start, item.start_ms), end: Math.min(period.end, lifeEnd) };
-    if (service.start >= service.end) continue;
-    slices.push({ service, share: shareOf(service, regularPeriod(period, rule)) });
+    const service = serviceIn(period, item, stretch.subscriptionEnd);
+    if (service !== null) slices.push({ service, share: shareOf(service, regularPeriod(period, rule)) });
   }
   return slices;
 }
 
-/** "ADVANCE: start in [ps, pe); ARREAR: in (ps, pe]; full amount, never prorated, line period start = end = charge date." */
+/** The part of a period in which both the item and the subscription live; null where there is none. */
+function serviceIn(period: Period, item: BilledItem, subscriptionEnd: number | null): Period | null {
+  const start = Math.max(period.start, item.start_ms);
+  const end = Math.min(period.end, item.end_ms ?? Infinity, subscriptionEnd ?? Infinity);
+  return start < end ? { start, end } : null;
+}
+
+/**
+ * In full and never prorated, on the invoice in whose window the line item starts
+ * (docs/rules/proration.md, "One-time charges are not prorated").
+ */
 function oneTimeCharge(item: BilledItem, subscriptionEnd: number | null): Slice[] {
   const at = item.start_ms;
   if (subscriptionEnd !== null && at > subscriptionEnd) return [];
@@ -158,13 +174,39 @@ function hasOwnPeriods(item: BilledItem, subscription: BilledSubscription): bool
   );
 }
 
-/**
- * "Usage window of a line = intersection of the line's own start and end with the period"; a meter that never resets
- * counts from the subscription's start, so that what still stands (seats, storage) is paid for in every period.
- */
-function usageWindow(item: BilledItem, service: Period, subscription: BilledSubscription): Period | null {
+function windowOf(item: BilledItem, service: Period, subscription: BilledSubscription): Period | null {
   if (item.price_type !== 'USAGE') return null;
-  return item.reset_usage === 'NEVER'
-    ? { start: Math.min(subscription.start_ms, service.start), end: service.end }
-    : service;
+  return { start: countedSince(item.reset_usage, service.start, subscription.start_ms), end: service.end };
+}
+
+/**
+ * From when on the events of a usage item count for a service that begins at `service_start`. What never resets counts from
+ * the start of the subscription (docs/rules/metering.md, "Meters that never reset"), also before the line itself began:
+ * what still stands (seats, storage) is paid for in every period. Any other meter counts what lies in the service. Both
+ * instants are of one unit, which is that of the answer.
+ */
+export function countedSince(
+  reset_usage: BilledItem['reset_usage'],
+  service_start: number,
+  subscription_start: number,
+): number {
+  return reset_usage === 'NEVER' ? subscription_start : service_start;
+}
+
+/**
+ * Where the usage of an item is counted when somebody asks about a stretch of time: what an invoice for just this stretch would
+ * count. Null for what is not measured, and where the item does not live in it.
+ */
+export function usageWindowIn(asked: Period, item: BilledItem, subscription: BilledSubscription): Period | null {
+  const service = serviceIn(asked, item, subscription.end_ms);
+  return service && windowOf(item, service, subscription);
+}
+
+/** The period in which an item is at this instant: the subscription's `current` one, unless it has periods of its own. */
+export function runningPeriod(
+  item: BilledItem,
+  { subscription, current, now }: { subscription: BilledSubscription; current: Period; now: number },
+): Period | undefined {
+  if (item.billing_period === 'ONETIME' || !hasOwnPeriods(item, subscription)) return current;
+  return periodContaining(Math.max(now, current.start), item.start_ms, itemRule(item, subscription));
 }

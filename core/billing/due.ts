@@ -1,7 +1,6 @@
 /**
- * What is due at an instant: the periods of a subscription that have ended ("drafts an invoice per ended period, advances
- * the current period", operations §3.1), several after a pause of the service; and the day on which an invoice is to be
- * paid: "period_end + payment terms (15/30/45/60/75/90 NET) or + due_date_days (default 1)" (pricing-and-invoicing §2.9).
+ * What is due at an instant: the periods of a subscription that have ended, several after a pause of the service; and the
+ * day on which an invoice is to be paid (docs/rules/invoices.md, "Due date").
  */
 import { invalid } from '../error.ts';
 import type { Period } from '../time/period.ts';

@@ -1,7 +1,7 @@
 /**
- * Events that arrive, or are corrected, after the invoice of their period is final: "the difference becomes an adjustment
- * line on the next invoice, with the reason; never lost, never a silent change of a final invoice" (decisions §13). A
- * difference in the customer's favour lowers the invoice to 0 at most; what does not fit comes off the invoice after.
+ * Events that arrive, or are corrected, after the invoice of their period is final: the difference becomes a line of the
+ * next invoice, with the reason (docs/rules/invoices.md, "Late events"). A difference in the customer's favour lowers the
+ * invoice to 0 at most; what does not fit comes off the invoice after.
  */
 import { Decimal, ZERO } from '../decimal.ts';
 import type { Period } from '../time/period.ts';

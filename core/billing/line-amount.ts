@@ -1,8 +1,8 @@
 /**
- * What one line costs, and what that was computed from: "each line first, then the sum" is rounded here and nowhere
- * earlier (decisions §6); "the *billed* quantity of a period is floored at 0" while the measured one is shown (§10);
- * "lines record what they were computed from, so that they can be re-derived" (§17). Fixed charges are prorated by the
- * computed charge (§22), usage never is.
+ * What one line costs, and what that was computed from (docs/rules/invoices.md, "What a line was computed from"). It is
+ * rounded here and nowhere earlier (docs/rules/numbers.md, "Each line first, then the sum"); what is measured below zero is
+ * recorded, and billed as 0 (docs/rules/pricing.md, "Never below zero"). Fixed charges are prorated by the computed charge,
+ * usage never is (docs/rules/proration.md, "The computed charge is prorated").
  */
 import type { ComputedFrom } from '../catalogue/invoice.ts';
 import { type Decimal, sumOf, ZERO } from '../decimal.ts';

@@ -1,7 +1,6 @@
 /**
- * Invoice numbers: "prefix + sep + date token + sep + zero-padded sequence; tokens YYYYMM (default), YYYYMMDD, YYMMDD, YY,
- * YYYY in a configurable timezone; one counter per tenant, environment and token value, so it restarts when the token
- * changes; start value and width configurable. Assigned at finalize" (pricing-and-invoicing §2.9; decisions §24).
+ * Invoice numbers: prefix, date token and sequence, with one counter per tenant, environment and token, so that it begins
+ * anew when the token changes. Given when an invoice becomes final (docs/rules/invoices.md, "Numbers").
  */
 import { Temporal } from 'temporal-polyfill';
 import { invalid } from '../error.ts';

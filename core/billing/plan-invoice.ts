@@ -1,8 +1,8 @@
 /**
  * What should this period's invoice say? The one function behind preview, draft and recomputation, so that they cannot
- * disagree (decisions §16). "Round half away from zero to the ISO-4217 minor unit: each line first, then the sum" (§6).
- * Charges that stand on a non-void invoice already are "filtered out by line item id + exact service period"
- * (pricing-and-invoicing §2.9). What a line costs is in line-amount.ts.
+ * disagree (docs/rules/invoices.md, "Preview and invoice agree"). Lines are rounded, then added up
+ * (docs/rules/numbers.md, "Each line first, then the sum"). Charges that stand on another invoice that is not void are left
+ * out (docs/rules/invoices.md, "Charged once"). What a line costs is in line-amount.ts.
  */
 import { sumOf } from '../decimal.ts';
 import { FarthingError } from '../error.ts';
@@ -22,7 +22,7 @@ export type InvoiceQuestion<Item extends PricedItem> = ChargeQuestion<Item> & {
   readonly invoiced: ReadonlySet<string>;
   /** By `chargeKey`, one answer for every usage charge of `openCharges`. */
   readonly usage: ReadonlyMap<string, MeasuredUsage>;
-  /** Usage charges of final invoices whose events have grown since (decisions §13). */
+  /** Usage charges of final invoices whose events have grown since (docs/rules/invoices.md, "Late events"). */
   readonly closed: readonly ClosedCharge<Item>[];
 };
 
@@ -61,7 +61,7 @@ function lineOf<Item extends PricedItem>(
   const line = { item, service, display_name: item.display_name, parent_line_item_id: null };
   if (charge.usage_window === null) return { ...line, ...fixedCharge(item, charge.share, currency) };
   const measured = usage.get(chargeKey(item.id, service));
-  // A failed usage read is an error, never a zero (decisions §18).
+  // A failed usage read is an error (docs/rules/usage.md, "Never a quiet zero").
   if (measured === undefined) throw new FarthingError('system_error', `no usage was read for line item ${item.id}`);
   return { ...line, ...usageCharge(item, charge.usage_window, { measured, currency }) };
 }

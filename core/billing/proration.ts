@@ -1,13 +1,11 @@
 /**
- * Shares of a period: "Use exact seconds, end exclusive"; "First period: only calendar billing shortens the first
- * period; ADVANCE fixed charge = full × (period_end − start)/(full calendar period). With anniversary + later anchor the
- * first period is short, and also prorate it" (pricing-and-invoicing §2.5; decisions §22). Usage is never prorated.
+ * Shares of a period: a fixed charge for less than its whole period, at its start or at its end, is multiplied by the part
+ * that is served (docs/rules/proration.md, "A share of the whole period"). Usage is never prorated.
  *
  * A share is kept as a fraction of milliseconds, so that multiplying comes before dividing and nothing is lost.
  */
-import { Temporal } from 'temporal-polyfill';
 import { Decimal } from '../decimal.ts';
-import { nextPeriodEnd, type Period, type PeriodRule } from '../time/period.ts';
+import { type Period, type PeriodRule, wholePeriod } from '../time/period.ts';
 
 /** `part_ms` of `whole_ms`; equal when all of the period is charged. */
 export type Share = { readonly part_ms: number; readonly whole_ms: number };
@@ -33,42 +31,11 @@ export function shareText(share: Share): string | null {
 }
 
 /**
- * The regular period that a period belongs to: what would have been charged in full. A first period that the anchor
- * shortens belongs to the one that would have begun a whole period before its end; a period that was cut at its end
- * belongs to the one that would have run on.
+ * The regular period that a period belongs to: what would have been charged in full. A short first period belongs to the
+ * whole one that ends with it, a period that was cut at its end to the one that would have run on
+ * (docs/rules/proration.md, "A share of the whole period").
  */
 export function regularPeriod(period: Period, rule: PeriodRule): Period {
-  const end = Math.max(nextPeriodEnd({ ...rule, subscription_end: null, period_start: period.start }), period.end);
-  return { start: Math.min(regularStart(end, rule), period.start), end };
-}
-
-/** Where a whole period that ends here begins: the mirror of `nextPeriodEnd` for ends that lie on the anchor's grid. */
-function regularStart(end: number, rule: PeriodRule): number {
-  const last = localTime(end, rule.timezone);
-  const anchor = localTime(rule.billing_anchor, rule.timezone);
-  const date = startDate(last.toPlainDate(), anchor.toPlainDate(), rule);
-  if (date.equals(anchor.toPlainDate())) return rule.billing_anchor;
-  return date.toZonedDateTime({ timeZone: rule.timezone, plainTime: anchor.toPlainTime() }).epochMilliseconds;
-}
-
-const MONTHS: Partial<Record<PeriodRule['billing_period'], number>> = {
-  MONTHLY: 1,
-  QUARTERLY: 3,
-  HALF_YEARLY: 6,
-  ANNUAL: 12,
-};
-
-function startDate(end: Temporal.PlainDate, anchor: Temporal.PlainDate, rule: PeriodRule): Temporal.PlainDate {
-  const count = rule.billing_period_count;
-  const months = MONTHS[rule.billing_period];
-  if (months === undefined) return end.subtract({ days: rule.billing_period === 'WEEKLY' ? 7 * count : count });
-  // The anchor's day is taken anew: the month before a clamped 28 February began on the 31st.
-  return end
-    .toPlainYearMonth()
-    .subtract({ months: months * count })
-    .toPlainDate({ day: anchor.day });
-}
-
-function localTime(instant: number, timezone: string): Temporal.ZonedDateTime {
-  return Temporal.Instant.fromEpochMilliseconds(instant).toZonedDateTimeISO(timezone);
+  const whole = wholePeriod({ ...rule, period_start: period.start });
+  return { start: whole.start, end: Math.max(whole.end, period.end) };
 }

@@ -1,8 +1,7 @@
 /**
- * The sums of an invoice: "subtotal = Σ lines → line coupons → invoice coupons → prepaid credits → tax base → taxes.
- * total = max(0, subtotal − discounts − credits + tax). amount_due = total − adjustments; amount_remaining =
- * max(0, amount_due − amount_paid)" (pricing-and-invoicing §2.9). "Each line first, then the sum" (decisions §6): the
- * amounts that come in are rounded already.
+ * The sums of an invoice (docs/rules/invoices.md, "Totals"): the subtotal of its lines, less discounts and credits, plus
+ * tax, is the total; less adjustments it is due; less what was paid it remains. The amounts that come in are rounded
+ * already (docs/rules/numbers.md, "Each line first, then the sum").
  */
 import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { FarthingError } from '../error.ts';

@@ -1,7 +1,7 @@
 /**
- * A customer: who is billed, known to the client by its own `external_id` (api/09-customers). "`address_country` must be
- * a 2-letter ISO code; `email` must be valid if sent; string maxima: name 255, lines 255, city/state 100, postal code 20,
- * contact 20"; "`timezone` is an IANA name, default UTC; inherited by new subscriptions". Texts that are not set are "".
+ * A customer: who is billed, known to the client by its own `external_id`. The lengths of its texts are limited, the
+ * country is a code of two letters, and the timezone, UTC unless stated, is that of its new subscriptions
+ * (docs/rules/subscriptions.md, "What is taken over from the plan"). Texts that are not set are "".
  */
 import { z } from 'zod';
 import { isTimezone } from '../time/zone.ts';

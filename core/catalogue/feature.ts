@@ -1,10 +1,9 @@
 /**
- * A feature: what a plan entitles to (api/03-features). "`type=metered` needs `meter_id` or an inline `meter`; other
- * types need neither." "`unit_singular` and `unit_plural` go together. `reporting_unit` needs both unit names and
- * `conversion_rate` > 0." Alert thresholds: api/28-alerts. "Feature lookup keys can be generated from the feature name."
+ * A feature: what a plan entitles to. Which fields go together, the order of alert thresholds, and how a lookup key is made
+ * from the name: docs/rules/records.md, "Features".
  *
- * The specification's feature record carries `threshold` and `conversion_rate` as JSON numbers; we keep them as decimal
- * text, and refuse what a JSON number could not say exactly.
+ * On the wire `threshold` and `conversion_rate` are JSON numbers; we keep them as decimal text, and refuse what a JSON
+ * number could not say exactly.
  */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
@@ -73,7 +72,7 @@ export function checkFeature(feature: FeatureRules): void {
   if (feature.alert_settings) checkAlertSettings(feature.alert_settings);
 }
 
-/** "`type=metered` needs a meter, named or inline; other types need neither." */
+/** A metered feature needs a meter, named or inline; others have none (docs/rules/records.md, "Features"). */
 export function checkMeterOfFeature(feature: {
   type: Feature['type'];
   meter_id: string | null;
@@ -88,8 +87,8 @@ export function checkMeterOfFeature(feature: {
 }
 
 /**
- * "When enabled at least one threshold. warning requires critical; conditions must match; for above: info ≤ warning ≤
- * critical; for below: info ≥ warning ≥ critical." Thresholds without a condition have no direction to be ordered in.
+ * How thresholds must be ordered (docs/rules/records.md, "Features"). Those without a condition have no direction to be
+ * ordered in.
  */
 export function checkAlertSettings(settings: AlertSettings, field = 'alert_settings'): void {
   const { critical, warning, info } = settings;

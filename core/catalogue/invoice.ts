@@ -1,19 +1,19 @@
 /**
  * An invoice and its line items: what was charged, for which period, and what each amount was computed from, so that it
- * can be derived again (decisions §17; behaviour/pricing-and-invoicing §2.9; specification, "Invoice attributes").
- *
- * The deeds on invoices are actions/ of the billing engine; routes call them with these signatures:
- *   actions/preview-invoice.ts  previewInvoice(stores, scope, {subscription_id, period_start?, period_end?, hide_zero_charges_line_items?}, now): Promise<InvoiceWithLines>
- *   actions/compute-invoice.ts  computeInvoice(stores, scope, invoice_id, now): Promise<{ invoice: InvoiceWithLines; skipped: boolean }>
- *   actions/finalize-invoice.ts finalizeInvoice(stores, scope, invoice_id, now): Promise<InvoiceWithLines>
- *   actions/draft-invoice.ts    openSubscription(stores, transaction, subscription, now): Promise<InvoiceWithLines | null>
- *     the opening invoice of advance charges; `transaction` is the Knex transaction that inserted the subscription and its
- *     line items (read them through it). Null when nothing is charged in advance. Also called for start dates in the past
- *     (the scheduler bills the periods after it) and in the future. Never for drafts.
- * `now` is a Date; previewed records carry empty ids.
+ * can be derived again (docs/rules/invoices.md, "What a line was computed from"). Its verbs are in actions/.
  */
 import { z } from 'zod';
-import { anyCase, baseFields, decimalText, metadata, orDefault, orNull, timestampText } from './record.ts';
+import {
+  anyCase,
+  baseFields,
+  decimalText,
+  keyText,
+  metadata,
+  metadataMap,
+  orDefault,
+  orNull,
+  timestampText,
+} from './record.ts';
 
 export const INVOICE_TYPES = ['SUBSCRIPTION', 'ONE_OFF', 'CREDIT'] as const;
 export const INVOICE_STATUSES = ['DRAFT', 'FINALIZED', 'VOIDED', 'SKIPPED'] as const;
@@ -45,8 +45,8 @@ export type PaymentStatus = (typeof PAYMENT_STATUSES)[number];
 export type BillingReason = (typeof BILLING_REASONS)[number];
 
 /**
- * What a line's amount was derived from (decisions §17). Decimals are text. A fixed line has only quantity and price;
- * a usage line has all of it.
+ * What a line's amount was derived from (docs/rules/invoices.md, "What a line was computed from"). Decimals are text. A
+ * fixed line has only quantity and price; a usage line has all of it.
  */
 export const ComputedFrom = z.object({
   /** The price as it was: a later edit of the price must not change what this line says. */
@@ -159,19 +159,19 @@ const anything = orNull(z.unknown());
 export const createInvoiceLineShape = z.object({
   amount: decimalText,
   quantity: decimalText,
-  display_name: orNull(z.string()),
-  entity_id: orNull(z.string()),
-  entity_type: orNull(z.string()),
-  plan_id: orNull(z.string()),
-  plan_display_name: orNull(z.string()),
-  price_id: orNull(z.string()),
-  price_type: orNull(z.string()),
-  meter_id: orNull(z.string()),
-  meter_display_name: orNull(z.string()),
-  price_unit: orNull(z.string()),
+  display_name: orNull(keyText),
+  entity_id: orNull(keyText),
+  entity_type: orNull(keyText),
+  plan_id: orNull(keyText),
+  plan_display_name: orNull(keyText),
+  price_id: orNull(keyText),
+  price_type: orNull(keyText),
+  meter_id: orNull(keyText),
+  meter_display_name: orNull(keyText),
+  price_unit: orNull(keyText),
   price_unit_amount: orNull(decimalText),
-  subscription_id: orNull(z.string()),
-  subscription_line_item_id: orNull(z.string()),
+  subscription_id: orNull(keyText),
+  subscription_line_item_id: orNull(keyText),
   period_start: orNull(timestampText),
   period_end: orNull(timestampText),
   metadata,
@@ -195,10 +195,10 @@ export const paymentStatus = z.preprocess(
   anyCase(PAYMENT_STATUSES),
 );
 
-/** What a client states about an invoice that it writes itself (api/11, CreateInvoiceRequest). */
+/** What a client states about an invoice that it writes itself (docs/rules/invoices.md, "Invoices written by hand"). */
 export const createInvoiceShape = z.object({
   customer_id: z.string().min(1),
-  subscription_id: orNull(z.string()),
+  subscription_id: orNull(keyText),
   invoice_number: orNull(z.string()),
   idempotency_key: orNull(z.string().max(255)),
   invoice_type: orDefault(anyCase(INVOICE_TYPES), 'ONE_OFF'),
@@ -209,7 +209,7 @@ export const createInvoiceShape = z.object({
   description: orNull(z.string()),
   due_date: orNull(timestampText),
   issue_date: orNull(timestampText),
-  billing_period: orNull(z.string()),
+  billing_period: orNull(keyText),
   period_start: orNull(timestampText),
   period_end: orNull(timestampText),
   billing_reason: orNull(billingReason),
@@ -234,7 +234,7 @@ export const updateInvoiceShape = z.object({
   due_date: timestampText.nullish(),
   issue_date: timestampText.nullish(),
   invoice_pdf_url: z.url().nullish(),
-  metadata: z.record(z.string(), z.string()).nullish(),
+  metadata: metadataMap.nullish(),
   apply_discount: orNull(z.boolean()),
 });
 export type UpdateInvoice = z.output<typeof updateInvoiceShape>;

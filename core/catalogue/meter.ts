@@ -1,13 +1,14 @@
 /**
- * A meter: which events count, and how they are aggregated (specification, sections Meter, Aggregation and Filter).
- * Rules of a meter alone: ingestion-and-metering §1.6. "field: key in the event properties to aggregate; ignored when
- * expression is set"; "group_by: supported only for MAX aggregation with bucket_size".
+ * A meter: which events count, and how they are aggregated (docs/rules/metering.md, "Which events count",
+ * docs/rules/metering.md, "The value of an event", docs/rules/metering.md, "Aggregations"). An expression stands in for the
+ * field; windows of its own are for SUM and MAX, groups for MAX with windows only
+ * (docs/rules/metering.md, "Meters with windows of their own").
  */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import { WINDOW_SIZES } from '../time/window.ts';
-import { anyCase, baseFields, decimalText, orDefault, orNull } from './record.ts';
+import { anyCase, baseFields, decimalText, keyText, orDefault, orNull } from './record.ts';
 
 export const AGGREGATION_TYPES = [
   'COUNT',
@@ -29,20 +30,20 @@ export const aggregationType = anyCase(AGGREGATION_TYPES);
 
 export const aggregationShape = z.object({
   type: aggregationType,
-  field: orNull(z.string()),
+  field: orNull(keyText),
   expression: orNull(z.string()),
   multiplier: orNull(decimalText),
   bucket_size: orNull(windowSize),
-  group_by: orNull(z.string()),
+  group_by: orNull(keyText),
 });
 export type Aggregation = z.output<typeof aggregationShape>;
 
-export const filterShape = z.object({ key: z.string(), values: z.array(z.string()) });
+export const filterShape = z.object({ key: keyText, values: z.array(z.string()) });
 export type Filter = z.output<typeof filterShape>;
 
 export const meterShape = z.object({
   id: z.string(),
-  name: z.string(),
+  name: keyText,
   // Event names are trimmed of leading and trailing whitespace at ingestion and at query time.
   event_name: z.string().trim().max(255),
   aggregation: aggregationShape,
@@ -81,7 +82,7 @@ export function checkAggregation(aggregation: Aggregation, compileExpression?: C
   checkBuckets(aggregation);
 }
 
-/** "first-level key of the event properties": a dot in a key is part of its name. */
+/** A dot in a key is part of its name (docs/rules/metering.md, "Which events count"). */
 export function checkFilters(filters: readonly Filter[]): void {
   for (const [index, filter] of filters.entries()) {
     if (filter.key.trim() === '') throw invalid(`filters[${index}].key`, 'must not be blank');

@@ -1,7 +1,6 @@
 /**
- * A plan: a name under which prices, entitlements and credit grants are sold (api/04-plans). "Plan creation takes only
- * descriptive fields; prices, entitlements and credit grants are created separately." Its lookup key is unique among
- * published plans.
+ * A plan: a name under which prices are sold. It is created with what describes it alone, and prices are added to it. Its
+ * lookup key is unique among published plans.
  */
 import { z } from 'zod';
 import { baseFields, givenName, int32, metadata, optionalKey } from './record.ts';

@@ -1,7 +1,7 @@
 /**
- * A price: what one unit, package or tier of something costs, how often and when it is billed (specification, sections
- * Price, PriceTier and TransformQuantity). Rules of a price alone: decisions §8, pricing-and-invoicing §2.2 and §2.3,
- * api/05 "Rules and behaviours". How a quantity is priced is in `core/pricing/`.
+ * A price: what one unit, package or tier of something costs, how often and when it is billed. Here are the rules of a
+ * price alone (docs/rules/pricing.md, "What a price must state", docs/rules/pricing.md, "Which tiers are valid"); how a
+ * quantity is priced is in `core/pricing/`.
  */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
@@ -14,6 +14,7 @@ import {
   baseFields,
   decimalText,
   int32,
+  keyText,
   metadata,
   orDefault,
   orNull,
@@ -67,7 +68,7 @@ const statedFields = {
   tiers: orNull(z.array(tierShape)),
   transform_quantity: orNull(transformQuantityShape),
   price_unit_type: orDefault(anyCase(PRICE_UNIT_TYPES), 'FIAT'),
-  display_name: orNull(z.string()),
+  display_name: orNull(keyText),
   description: orNull(z.string()),
   lookup_key: orNull(z.string()),
   group_id: orNull(z.string()),
@@ -90,7 +91,7 @@ export const priceShape = z.object({
   conversion_rate: orNull(decimalText),
   entity_type: orNull(priceEntityType),
   entity_id: orNull(z.string()),
-  // The root price, for lineage: "sent as an empty string, not null, when there is none".
+  // The root price, for lineage; '' and not null when there is none, as the interface has it.
   parent_price_id: z.string().default(''),
   sequence: wholeNumber,
   ...baseFields,
@@ -116,7 +117,10 @@ export const createPriceShape = z.object({
 });
 export type CreatePrice = z.output<typeof createPriceShape>;
 
-/** A change of one of these ends the price and starts a successor; everything else changes in place (§2.2). */
+/**
+ * A change of one of these ends the price and starts a successor; everything else changes in place
+ * (docs/rules/pricing.md, "Changing a price").
+ */
 export const CRITICAL_FIELDS = [
   'amount',
   'billing_model',
@@ -182,7 +186,7 @@ export function inTierOrder<Tier extends { up_to?: number | string | null }>(tie
   });
 }
 
-/** "usage charges must be ARREAR" (specification); a price override never changes that. */
+/** Usage is billed in arrears, because nobody knows it before; a price override never changes that. */
 function checkCharge(price: PriceDefinition): void {
   if (price.type !== 'USAGE') return;
   if (price.invoice_cadence !== 'ARREAR') throw invalid('invoice_cadence', 'must be ARREAR for a USAGE price');
@@ -195,7 +199,7 @@ function checkOnetime(price: PriceDefinition): void {
   if (price.invoice_cadence !== 'ADVANCE') throw invalid('invoice_cadence', 'must be ADVANCE for a ONETIME price');
 }
 
-/** "trial_period_days: applies only to recurring prices", and among them to FIXED ones. */
+/** A trial is for recurring prices, and among them for FIXED ones (docs/rules/pricing.md, "What a price must state"). */
 function checkTrial(price: PriceDefinition): void {
   if (price.trial_period_days < 0) throw invalid('trial_period_days', 'must not be negative');
   if (price.trial_period_days === 0) return;
@@ -221,7 +225,7 @@ function checkModel(price: PriceDefinition): void {
   }
 }
 
-/** "not empty, up_to > 0 and strictly increasing, last open, no negative amounts" (decisions §8). */
+/** docs/rules/pricing.md, "Which tiers are valid". */
 function checkTiers(field: string, tiers: readonly PriceTier[] | null): void {
   if (tiers === null || tiers.length === 0) throw invalid(field, 'needs at least one tier for TIERED');
   let previous = 0;
@@ -238,7 +242,7 @@ function checkTiers(field: string, tiers: readonly PriceTier[] | null): void {
   }
 }
 
-/** "a FIAT price may not carry price-unit fields and a CUSTOM price must" (§2.3). */
+/** The fields of a price unit belong to a CUSTOM price, which must have them, and to no FIAT one. */
 function checkUnitFields(price: PriceDefinition): void {
   const carriesUnit = [price.price_unit, price.price_unit_id, price.price_unit_amount, price.price_unit_tiers];
   if (price.price_unit_type === 'FIAT') {

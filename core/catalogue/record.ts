@@ -1,7 +1,7 @@
 /**
- * The pieces that every record is made of. "Money and quantity values are decimal numbers carried as strings",
- * "Timestamps are ISO 8601 date-time strings" (specification); "Emit the specification's spellings; accept any case in
- * requests and filters" (decisions §26); `metadata` is a string to string map, returned as object or null (api/00).
+ * The pieces that every record is made of: decimals carried as text (docs/rules/numbers.md, "Decimal text"), RFC 3339
+ * timestamps (docs/rules/records.md, "Times"), words accepted in any case and answered in one
+ * (docs/rules/records.md, "Spelling"), and `metadata`, a map from text to text that is answered as an object or null.
  */
 import { z } from 'zod';
 import { MAX_FRACTION_DIGITS, MAX_INTEGER_DIGITS, parseDecimal } from '../money.ts';
@@ -32,7 +32,11 @@ export const timestampText = z
   .meta({ format: 'date-time' });
 
 /** A whole number; clients that send every number as text are understood. */
-export const wholeNumber = z.preprocess(numberOfText, z.number().int());
+export const wholeNumber = wholeNumberOr();
+
+export function wholeNumberOr(error?: string) {
+  return z.preprocess(numberOfText, z.number(error ? { error } : {}).int());
+}
 
 /** A whole number that fits where counts and days are stored. */
 export const int32 = wholeNumber.pipe(z.int32());
@@ -52,7 +56,7 @@ export const givenKey = keyText.refine((text) => text.trim() !== '', { error: 'm
 
 export const givenName = givenKey;
 
-/** One of the values in any case, yielded in the specification's spelling. */
+/** One of the values in any case, yielded as the list spells it (docs/rules/records.md, "Spelling"). */
 export function anyCase<const Values extends readonly [string, ...string[]]>(values: Values) {
   const spelling = new Map(values.map((value) => [value.toLowerCase(), value]));
   return z.preprocess(
@@ -72,9 +76,16 @@ export function orDefault<Shape extends z.ZodType>(shape: Shape, value: z.output
   return z.preprocess((input) => (isUnset(input) ? value : input), shape).default(value as never);
 }
 
-export const metadata = orNull(z.record(z.string(), z.string()));
+const METADATA_PAIRS_MAX = 100;
+const METADATA_VALUE_MAX = 5_000;
+export const metadataMap = z
+  .record(keyText, z.string().max(METADATA_VALUE_MAX))
+  .refine((map) => Object.keys(map).length <= METADATA_PAIRS_MAX, {
+    error: `must not have more than ${METADATA_PAIRS_MAX} keys`,
+  });
+export const metadata = orNull(metadataMap);
 
-/** Values of Status: published, deleted, archived (specification, "Record status"). */
+/** What a record is to those who list it; an archived one frees its key (docs/rules/records.md, "Archiving"). */
 export const STATUSES = ['published', 'deleted', 'archived'] as const;
 export const status = anyCase(STATUSES);
 export type Status = (typeof STATUSES)[number];

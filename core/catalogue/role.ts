@@ -1,7 +1,6 @@
 /**
- * Roles and what they allow (api/24, "Permission entity names"): a permission is an entity and an action; a role is a map
- * from entities to actions. "Users may hold super_admin, all_reader, all_writer; service accounts super_admin,
- * event_ingestor, event_reader."
+ * Roles and what they allow (docs/permissions.md): a permission is an entity and an action; a role is a map from entities
+ * to actions. Some roles are for users, some for service accounts.
  */
 import { FarthingError, invalid } from '../error.ts';
 
@@ -13,9 +12,19 @@ export const ENTITIES = [
   'setting', 'oauth', 'checkoutsession', 'workflow',
 ] as const;
 
+export type Entity = (typeof ENTITIES)[number];
 /** `correct`, of events alone: to void or replace what was accepted. */
 export type Action = 'read' | 'write' | 'correct';
+/** What a route asks of its caller. `self` is the caller's own profile, which no role names. */
+export type Permission = `${Entity | 'self'}:${'read' | 'write'}` | 'event:correct';
 export type UserType = 'user' | 'service_account';
+export type ApiKeyType = 'private_key' | 'publishable_key';
+/** A principal as it calls: with one of its keys. */
+export type Rights = {
+  readonly roles: readonly string[];
+  readonly user_type: UserType;
+  readonly key_type: ApiKeyType;
+};
 
 export type Role = {
   readonly id: string;
@@ -70,7 +79,16 @@ export function roleOf(id: string): Role | undefined {
   return ROLES.find((role) => role.id === id);
 }
 
-export function mayDo(roles: readonly string[], entity: string, action: Action): boolean {
+export function mayDo({ roles, user_type, key_type }: Rights, permission: Permission): boolean {
+  // A publishable key stands in a page or an app, where anybody can read it.
+  if (key_type === 'publishable_key' && permission !== 'event:write') return false;
+  const [entity, action] = permission.split(':') as [Entity | 'self', Action];
+  // A person has a profile whatever the roles; a service account is there for what its roles name.
+  if (entity === 'self') return user_type === 'user' || allows(roles, 'user', action);
+  return allows(roles, entity, action);
+}
+
+function allows(roles: readonly string[], entity: Entity, action: Action): boolean {
   return roles.some((id) => roleOf(id)?.permissions[entity]?.includes(action));
 }
 

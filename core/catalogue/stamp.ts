@@ -1,4 +1,4 @@
-/** Who made a record and when, who changed it last and when (specification: created_at, updated_at, created_by, updated_by). */
+/** Who made a record and when, who changed it last and when: created_at, updated_at, created_by, updated_by. */
 
 /** On whose behalf, and at which instant, a request acts. */
 export type Author = { readonly user_id: string; readonly now: Date };

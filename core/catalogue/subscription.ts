@@ -1,8 +1,8 @@
 /**
  * A subscription and its line items: who pays for which prices, in which periods. The shapes and the rules of one record
- * alone (specification, "Subscription attributes"; api/10-subscriptions, "Create"). Moves between states: core/subscription.
+ * alone. Moves between states: core/subscription.
  *
- * Subscription types are emitted as the specification spells them, statuses in lower case (seed-differences 28, 29).
+ * Of the types one is spelled small, and so are all statuses: the interface has them so.
  */
 import { z } from 'zod';
 import { isTimezone } from '../time/zone.ts';
@@ -14,6 +14,7 @@ import {
   int32,
   keyText,
   metadata,
+  metadataMap,
   orNull,
   timestampText,
   wholeNumber,
@@ -155,7 +156,7 @@ export const extraLineItemShape = z.object({
   quantity: orNull(decimalText),
   start_date: orNull(timestampText),
   end_date: orNull(timestampText),
-  display_name: orNull(z.string()),
+  display_name: orNull(keyText),
   metadata,
   subscription_phase_id: orNull(z.string()),
   commitment_amount: orNull(decimalText),
@@ -170,7 +171,7 @@ export const extraLineItemShape = z.object({
 
 const anything = orNull(z.unknown());
 
-/** What a client states about a new subscription (api/10, CreateSubscriptionRequest). */
+/** What a client states about a new subscription. */
 export const createSubscriptionShape = z.object({
   customer_id: orNull(z.string()),
   external_customer_id: orNull(z.string()),
@@ -183,7 +184,10 @@ export const createSubscriptionShape = z.object({
   billing_period: anyCase(SUBSCRIPTION_PERIODS),
   billing_period_count: orNull(int32.refine((count) => count >= 1, { error: 'must be at least 1' })),
   billing_cycle: orNull(anyCase(BILLING_CYCLES)),
-  billing_anchor: orNull(timestampText),
+  billing_anchor: orNull(timestampText).meta({
+    description:
+      'Periods end at this instant and whole days, weeks, months, quarters or years before and after it, by the clock of the timezone. Only with billing_cycle anniversary; the start when absent. A first period that it shortens is charged for its share.',
+  }),
   timezone: orNull(z.string().refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' })),
   /** The published client's name of `timezone`. */
   customer_timezone: orNull(z.string().refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' })),
@@ -222,7 +226,7 @@ export type CreateSubscription = z.output<typeof createSubscriptionShape>;
 
 /** What may be changed on a subscription as it stands; everything else has a verb of its own. */
 export const updateSubscriptionShape = z.object({
-  metadata: z.record(z.string(), z.string()).nullish(),
+  metadata: metadataMap.nullish(),
   lookup_key: keyText.nullish(),
   /** The version that was read: given, a change in between is a version_conflict. */
   version: wholeNumber.nullish(),

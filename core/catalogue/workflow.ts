@@ -1,8 +1,7 @@
 /**
- * A run of long work: "default runs asynchronously and returns a workflow id for polling" (specification, POST
- * /invoices/{id}/compute); "Statuses: Running, Completed, Failed, Canceled, Terminated, ContinuedAsNew, TimedOut, Unknown"
- * (api/26-workflows). A run is Running from the moment at which it is accepted until it has ended for good: what waits for
- * another try has not ended.
+ * A run of long work, whose id a request answers for the caller to ask after it
+ * (docs/rules/invoices.md, "Invoices computed later"). A run is Running from the moment at which it is accepted until it
+ * has ended for good: what waits for another try has not ended.
  */
 import { z } from 'zod';
 import { FarthingError } from '../error.ts';

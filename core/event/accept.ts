@@ -1,10 +1,10 @@
 /**
- * What an event must be to be accepted (specification, "POST /events"; behaviour §1.1): event_name and
- * external_customer_id present, timestamp RFC 3339 or absent, properties a JSON object. A bulk body is validated whole
- * (decisions §12). The events themselves are not changed: the log gets the bytes that came in.
+ * What an event must be to be accepted (docs/rules/events.md, "What an event must have"). A bulk body is validated whole
+ * (docs/rules/events.md, "A request is checked whole"). The events themselves are not changed: the log gets the bytes that
+ * came in.
  */
 import { FarthingError, invalid } from '../error.ts';
-import { parseTimestamp } from '../metering/timestamp.ts';
+import { LAST_INSTANT_US, parseTimestamp } from '../metering/timestamp.ts';
 
 export const EVENTS_PER_REQUEST_MAX = 1000;
 export const TEXT_MAX = 1024;
@@ -51,6 +51,11 @@ function faultOfTimestamp(value: unknown): { field: string; why: string } | unde
   if (instant === 'malformed')
     return { field: 'timestamp', why: 'must be an RFC 3339 date-time such as 2026-01-31T10:00:00Z' };
   if (instant === 'out of range') return { field: 'timestamp', why: 'must lie between the years 1900 and 2254' };
+  if (instant === LAST_INSTANT_US)
+    return {
+      field: 'timestamp',
+      why: 'must lie before the last microsecond of 2254: no range that ends there holds it',
+    };
   return undefined;
 }
 

@@ -1,16 +1,17 @@
 /**
  * Finds out whether a bulk body can be accepted as it stands, in one walk over its bytes and without building an object:
- * whether it is valid JSON, and each of its events what `faultOfEvent` asks for ("a bulk body is validated whole",
- * decisions §12). It answers where the events and their ids stand, or nothing. Nothing means that the walk does not know: a
- * fault, or something rare such as an escape in a field. Then JSON.parse and `faultOfEvent` decide; so whatever is accepted
- * here must be accepted there with the same ids, and every refusal is worded there alone.
+ * whether it is valid JSON, and each of its events what `faultOfEvent` asks for
+ * (docs/rules/events.md, "A request is checked whole"). It answers where the events and their ids stand, or nothing.
+ * Nothing means that the walk does not know: a fault, or something rare such as an escape in a field. Then JSON.parse and
+ * `faultOfEvent` decide; so whatever is accepted here must be accepted there with the same ids, and every refusal is worded
+ * there alone.
  *
  * The bytes must be valid UTF-8: to the other way what is not would be U+FFFD.
  */
 
 import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json-signs.ts';
 import type { Span } from '../metering/event-text.ts';
-import { parseTimestamp } from '../metering/timestamp.ts';
+import { LAST_INSTANT_US, parseTimestamp } from '../metering/timestamp.ts';
 import { EVENTS_PER_REQUEST_MAX, TEXT_MAX } from './accept.ts';
 import { EventShape } from './event-shape.ts';
 import {
@@ -229,10 +230,10 @@ const BEGIN_BLANKS: readonly number[] = [0xc2, 0xe1, 0xe2, 0xe3, 0xef];
 function isTimestamp(bytes: Uint8Array, start: number, end: number): boolean {
   if (start === end || isCommonInstant(bytes, start, end)) return true;
   const instant = parseTimestamp(String.fromCharCode(...bytes.subarray(start, end)));
-  return typeof instant === 'number' || instant === 'absent';
+  return instant === 'absent' || (typeof instant === 'number' && instant < LAST_INSTANT_US);
 }
 
-/** 2026-01-31T10:00:00.123Z with up to nine digits of a fraction, on any day but 29 February. */
+/** 2026-01-31T10:00:00.123Z with up to nine digits of a fraction, on any day but 29 February, and not in the last year. */
 function isCommonInstant(bytes: Uint8Array, start: number, end: number): boolean {
   const length = end - start;
   if (length < 20 || length > 30 || bytes[end - 1] !== LETTER_Z || bytes[start + 10] !== LETTER_T) return false;
@@ -243,7 +244,7 @@ function isCommonInstant(bytes: Uint8Array, start: number, end: number): boolean
   const year = twoDigits(bytes, start) * 100 + twoDigits(bytes, start + 2);
   const month = twoDigits(bytes, start + 5);
   const day = twoDigits(bytes, start + 8);
-  if (!(year >= 1900 && year <= 2254 && month >= 1 && month <= 12 && day >= 1)) return false;
+  if (!(year >= 1900 && year < 2254 && month >= 1 && month <= 12 && day >= 1)) return false;
   if (day > DAYS_IN_MONTH[month - 1]!) return false;
   const hour = twoDigits(bytes, start + 11);
   const minute = twoDigits(bytes, start + 14);

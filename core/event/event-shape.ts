@@ -1,8 +1,7 @@
 /**
- * What the events of one producer have in common: the bytes between their values. An event of which these bytes are equal to
- * those of a checked one has the same keys in the same order and is valid JSON wherever its values are, so that only the
- * values are left to be checked (decisions §12 asks for the whole body, not for each way through it). Comparing four bytes
- * at once costs half of walking through them.
+ * What the events of one producer have in common: the bytes between their values. An event of which these bytes are equal
+ * to those of a checked one has the same keys in the same order and is valid JSON wherever its values are, so that only the
+ * values are left to be checked. Comparing four bytes at once costs half of walking through them.
  */
 import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json-signs.ts';
 import { behindValue, byteAt, skipBlanks } from './json-bytes.ts';

@@ -1,7 +1,8 @@
 /**
- * The identity of an event is (tenant_id, environment_id, event_id), for the life of the data (decisions §11). It is
- * spread by a 64-bit hash over a fixed number of shards, once and for ever; shards are mapped to partitions of the log in
- * contiguous ranges, so that an id meets its duplicates on one partition and whole ranges move when partitions are added.
+ * The identity of an event is (tenant_id, environment_id, event_id), for the life of the data
+ * (docs/rules/identity.md, "One effect per id"). It is spread by a 64-bit hash over a fixed number of shards, once and for
+ * ever; shards are mapped to partitions of the log in contiguous ranges, so that an id meets its duplicates on one
+ * partition and whole ranges move when partitions are added.
  */
 import type { Scope } from '../scope.ts';
 
@@ -80,4 +81,33 @@ export function shardsOfPartition(partition: number, partitionCount: number): { 
 /** The hash as one number for the store. */
 export function hashToBigInt(high: number, low: number): bigint {
   return (BigInt(high) << 32n) | BigInt(low);
+}
+
+/** How many hashes, and their sum modulo 2^64: the same in whatever order they come. ClickHouse's `sum` of UInt64 is this too. */
+export class SumOfHashes {
+  count = 0;
+  #high = 0;
+  #low = 0;
+
+  add(high: number, low: number): void {
+    this.count++;
+    this.#low += low;
+    this.#high += high;
+    if (this.#low >= 4294967296) {
+      this.#low -= 4294967296;
+      this.#high++;
+    }
+    if (this.#high >= 4294967296) this.#high -= 4294967296;
+  }
+
+  get sum(): bigint {
+    return hashToBigInt(this.#high, this.#low);
+  }
+}
+
+/** Of a single id; whoever has many hashes them with one hasher. */
+export function identityHashOf({ event_id, ...scope }: Scope & { readonly event_id: string }): bigint {
+  const hasher = new IdentityHasher(scope);
+  hasher.hash(event_id);
+  return hashToBigInt(hasher.high, hasher.low);
 }

@@ -1,9 +1,7 @@
 /**
- * An invoice that a client writes itself (api/11, "Create"): "line amounts must sum to amount_due; amounts ≥ 0 unless
- * CREDIT; SUBSCRIPTION needs subscription_id, billing_period, period_start, period_end and price_id per line; all line
- * items share the invoice currency; period_end ≥ period_start". Without lines the whole amount is one line, so that the
- * totals of every invoice are the sum of its lines. Amounts are given, not computed: more decimals than the currency has
- * are refused, never rounded.
+ * An invoice that a client writes itself (docs/rules/invoices.md, "Invoices written by hand"). Without lines the whole
+ * amount is one line, so that the totals of every invoice are the sum of its lines. Amounts are given, not computed: more
+ * decimals than the currency has are refused, never rounded.
  */
 import type { CreateInvoice, CreateInvoiceLine, PaymentStatus } from '../catalogue/invoice.ts';
 import { Decimal, sumOf, ZERO } from '../decimal.ts';

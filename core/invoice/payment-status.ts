@@ -1,7 +1,6 @@
 /**
- * Payment status of an invoice set by hand (api/11): "PENDING → PENDING, SUCCEEDED, OVERPAID, FAILED; FAILED → PENDING,
- * FAILED, SUCCEEDED, OVERPAID; SUCCEEDED → SUCCEEDED, OVERPAID; OVERPAID → OVERPAID". "amount_paid + amount_remaining =
- * amount_due, except OVERPAID where amount_remaining = 0 and overpaid_amount = amount_paid − amount_due".
+ * Payment status of an invoice set by hand: which status may follow which, and how what was paid and what remains go with
+ * it (docs/rules/invoices.md, "Payment").
  */
 import type { Invoice, PaymentStatus } from '../catalogue/invoice.ts';
 import { Decimal, ZERO } from '../decimal.ts';

@@ -1,8 +1,6 @@
 /**
- * "Void: allowed statuses DRAFT, FINALIZED, SKIPPED and payment status PENDING, FAILED, SUCCEEDED, PARTIALLY_REFUNDED,
- * OVERPAID" (api/11). Voiding "refunds amount_paid + prepaid credits − already refunded to a prepaid wallet; then payment
- * REFUNDED" (behaviour/pricing-and-invoicing §2.9). Wallets come later: until then an invoice with money on it is refused,
- * so that no payment disappears.
+ * Which invoices may be voided (docs/rules/invoices.md, "Voiding"). What was paid on one would have to be given back to a
+ * wallet, and there are none yet: until then an invoice with money on it is refused, so that no payment disappears.
  */
 import type { Invoice, InvoiceStatus, PaymentStatus } from '../catalogue/invoice.ts';
 import { Decimal } from '../decimal.ts';

@@ -1,6 +1,7 @@
 /**
- * The sizes of pre-aggregated rows: "the base bucket (an hour, or the meter's own bucket_size where that is finer) and
- * the day". Their starts are aligned to UTC; windows in a subscription's timezone (decisions §14) are made of them.
+ * The sizes of pre-aggregated rows: the base row (an hour, or the meter's own bucket_size where that is finer) and the day.
+ * Their starts are aligned to UTC; windows in a subscription's timezone
+ * (docs/rules/windows.md, "Windows follow the local clock") are made of them.
  */
 import type { BucketSize } from './meter-definition.ts';
 import { US_PER_DAY, US_PER_HOUR, US_PER_MINUTE } from './timestamp.ts';

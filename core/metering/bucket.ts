@@ -1,7 +1,7 @@
 /**
- * The pre-aggregated row: "partial states that combine in any order: count, exact decimal sum, min, max, the latest
- * (timestamp, id, value), exact distinct set, and for the time-weighted sum the pair (Σ v, Σ v·t)". Each aggregation
- * fills the fields that it needs; the others stay neutral and cost nothing.
+ * The pre-aggregated row, of partial states that combine in any order: count, exact decimal sum, min, max, the latest
+ * (timestamp, id, value), exact distinct set, and for the time-weighted sum the pair (Σ v, Σ v·t). Each aggregation fills
+ * the fields that it needs; the others stay neutral and cost nothing.
  */
 import { compare, type Exact, exactOf, mantissaOf } from './exact.ts';
 import { ExactSum, quantityOfScaled, scaledOf } from './quantity.ts';
@@ -26,6 +26,9 @@ type Moment = { readonly timestamp_us: number; readonly event_id: string };
 
 export class UsageBucket {
   count = 0;
+  /** When the first and the last event happened that `see` was told of. */
+  first_us = Number.POSITIVE_INFINITY;
+  last_us = Number.NEGATIVE_INFINITY;
   private total: ExactSum | undefined;
   private weighted: ExactSum | undefined;
   private least: Exact | undefined;
@@ -44,6 +47,11 @@ export class UsageBucket {
     if (fields.latest !== null) bucket.addLatest(fields.latest, quantityOfScaled(fields.latest.value));
     for (const identity of fields.uniques) bucket.addUnique(identity);
     return bucket;
+  }
+
+  see(timestamp_us: number): void {
+    if (timestamp_us < this.first_us) this.first_us = timestamp_us;
+    if (timestamp_us > this.last_us) this.last_us = timestamp_us;
   }
 
   addSum(value: Exact): void {

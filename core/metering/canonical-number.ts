@@ -1,7 +1,8 @@
 /**
  * One text for one number, however it was written: 1e6, 1000000 and 1000000.0 are the same value, so that a filter or a
- * distinct count does not depend on how a producer's library prints numbers (behaviour §1.5: "compare on canonical JSON
- * number text"). Numbers with more than 40 digits before or behind the point are written as digits and a power of ten.
+ * distinct count does not depend on how a producer's library prints numbers
+ * (docs/rules/numbers.md, "One text for one number"). Numbers with more than 40 digits before or behind the point are
+ * written as digits and a power of ten.
  */
 const JSON_NUMBER = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/;
 const PLAIN_DIGITS = 40n;

@@ -1,8 +1,8 @@
 /**
- * What one event contributes to one meter: a number from the field or the expression ("replaces field-based extraction
- * when set", specification, Aggregation), the identity of a value, or nothing but the event itself. "A missing or
- * non-numeric field where a number is needed makes the event unusable for that meter: it is not counted there, it is
- * shown with the reason, and it never becomes a silent 0" (decisions §9). A reason names the property, never its value.
+ * What one event contributes to one meter: a number from the field or the expression
+ * (docs/rules/metering.md, "The value of an event"), the identity of a value, or nothing but the event itself. Where a
+ * number is needed and there is none, the event is unusable for that meter: not counted, shown with the reason, and never a
+ * silent 0 (docs/rules/metering.md, "Unusable events"). A reason names the property, never its value.
  */
 
 import { canonicalNumber } from './canonical-number.ts';
@@ -10,6 +10,9 @@ import type { Property, PropertySource } from './event-text.ts';
 import { type Exact, exactText } from './exact.ts';
 import type { CompiledExpression } from './expression.ts';
 import { parseQuantity } from './quantity.ts';
+
+/** As long as an id or a name of an event may be: what is told apart or grouped by is kept in every row that it is in. */
+const IDENTITY_MAX = 1_024;
 
 export type MeteredEvent = {
   readonly event_id: string;
@@ -70,7 +73,7 @@ export function contributeIdentity(source: ValueSource, event: MeteredEvent): Co
   const property = event.properties.get(field);
   const identity = property === undefined ? undefined : scalarText(property);
   if (identity === undefined) {
-    return { unusable: `property "${field}" ${property === undefined ? 'is missing' : kindText(property)}` };
+    return { unusable: `property "${field}" ${property === undefined ? 'is missing' : notAScalar(property)}` };
   }
   return contribution(source, event, undefined, identity);
 }
@@ -82,8 +85,7 @@ function contribution(
   identity: string | undefined,
 ): Contribution | Unusable {
   const group_key = source.group_by === undefined ? '' : groupOf(source.group_by, event.properties);
-  if (group_key === undefined)
-    return { unusable: `property "${source.group_by}" is no group: it is not a scalar value` };
+  if (group_key === undefined) return { unusable: notAGroup(source.group_by!, event.properties) };
   return { event, group_key, value, identity };
 }
 
@@ -92,10 +94,25 @@ function groupOf(key: string, properties: PropertySource): string | undefined {
   return property === undefined || property.kind === 'null' ? '' : scalarText(property);
 }
 
-/** One text per scalar value; nothing for null, objects and arrays. */
+/** One text per scalar value; nothing for null, objects, arrays and what is too long. */
 function scalarText(property: Property): string | undefined {
+  if (property.text.length > IDENTITY_MAX) return undefined;
   if (property.kind === 'number') return canonicalNumber(property.text);
   return property.kind === 'string' || property.kind === 'boolean' ? property.text : undefined;
+}
+
+function notAGroup(key: string, properties: PropertySource): string {
+  const property = properties.get(key)!;
+  const why = isScalar(property) ? notAScalar(property) : 'is not a scalar value';
+  return `property "${key}" is no group: it ${why}`;
+}
+
+function isScalar({ kind }: Property): boolean {
+  return kind === 'string' || kind === 'number';
+}
+
+function notAScalar(property: Property): string {
+  return isScalar(property) ? `is longer than ${IDENTITY_MAX} characters` : kindText(property);
 }
 
 function kindText(property: Property): string {

@@ -1,7 +1,8 @@
 /**
- * Reads events where they stand, in the JSON text that the producer sent, because "JSON numbers in event properties keep
- * their exact text" (decisions §5) and JSON.parse would round them. The text is known to be valid JSON. One walk finds
- * the fields of an event and where its first-level properties stand; a property is cut out only when somebody asks for it.
+ * Reads events where they stand, in the JSON text that the producer sent, because numbers keep their exact text
+ * (docs/rules/events.md, "The bytes are kept") and JSON.parse would round them. The text is known to be valid JSON. One
+ * walk finds the fields of an event and where its first-level properties stand; a property is cut out only when somebody
+ * asks for it.
  *
  * Spans are positions in the text given. A body decoded as latin1 has one character per byte, and all of JSON's structure
  * is ASCII, so the spans of such a text are the byte offsets of the body (its strings are then not yet decoded as UTF-8).
@@ -28,9 +29,9 @@ import { endOfValue, nextMember, skipBlanks, stringAt } from './json-text.ts';
 export type Span = { readonly start: number; readonly end: number };
 
 export type EventFields = {
-  /** Absent when it was blank: the server makes one (decisions §11). */
+  /** Absent when it was blank: the server makes one (docs/rules/identity.md, "Events without an id"). */
   event_id: string | undefined;
-  /** "Event names are trimmed of leading and trailing whitespace at ingestion" (specification, Meter). */
+  /** Trimmed (docs/rules/events.md, "What an event must have"). */
   event_name: string;
   external_customer_id: string | undefined;
   customer_id: string | undefined;
@@ -95,6 +96,10 @@ export class Properties implements PropertySource {
   private readonly words: Int32Array;
   private readonly first: number;
   private readonly last: number;
+  /** Of an object with many members: its marks by key, made when it is first looked into. */
+  private marks: Map<string, number> | undefined;
+  /** Long strings with escapes, decoded once and not for each meter. */
+  private decoded: Map<number, string> | undefined;
 
   constructor(text: string, span: Span, members: Members) {
     this.text = text;
@@ -107,7 +112,17 @@ export class Properties implements PropertySource {
 
   get(key: string): Property | undefined {
     const mark = this.markOf(key);
-    return mark < 0 ? undefined : propertyAt(this.text, this.words[mark + 2]!, this.words[mark + 3]!);
+    if (mark < 0) return undefined;
+    const start = this.words[mark + 2]!;
+    const end = this.words[mark + 3]!;
+    return end < 0 && ~end - start > LONG_STRING ? this.decodedAt(start, end) : propertyAt(this.text, start, end);
+  }
+
+  private decodedAt(start: number, end: number): Property {
+    this.decoded ??= new Map();
+    let text = this.decoded.get(start);
+    if (text === undefined) this.decoded.set(start, (text = stringAt(this.text, start, end)));
+    return { kind: 'string', text };
   }
 
   /** The first-level keys, as often as they were sent. */
@@ -133,11 +148,24 @@ export class Properties implements PropertySource {
 
   private markOf(key: string): number {
     const words = this.words;
+    if (this.last - this.first > 4 * MANY_MEMBERS) return this.marksByKey().get(key) ?? -1;
     for (let mark = this.last - 4; mark >= this.first; mark -= 4)
       if (isKey(this.text, key, words[mark]!, words[mark + 1]!)) return mark;
     return -1;
   }
+
+  private marksByKey(): Map<string, number> {
+    if (this.marks !== undefined) return this.marks;
+    this.marks = new Map();
+    for (let mark = this.first; mark < this.last; mark += 4)
+      this.marks.set(stringAt(this.text, this.words[mark]!, this.words[mark + 1]!), mark);
+    return this.marks;
+  }
 }
+
+/** A walk over fewer keys is faster than a map of them. */
+const MANY_MEMBERS = 64;
+const LONG_STRING = 256;
 
 /** An event without properties. */
 export const NO_PROPERTIES: Properties = properties('{}');

@@ -1,13 +1,15 @@
 /**
- * An exact decimal number for the hot path: mantissa × 10^-scale. JSON numbers keep their exact text (decisions §5), so
- * nothing here is ever a floating-point result: a mantissa is a safe integer, and where an integer would stop being
- * safe the same arithmetic is done on a bigint. decimal.js would be exact as well, at 50 times the cost per event.
+ * An exact decimal number for the hot path: mantissa × 10^-scale (docs/rules/numbers.md, "Exact arithmetic"). Nothing here
+ * is ever a floating-point result: a mantissa is a safe integer, and where an integer would stop being safe the same
+ * arithmetic is done on a bigint. decimal.js would be exact as well, at 50 times the cost per event.
  */
 const MAX_SAFE = Number.MAX_SAFE_INTEGER;
 
 /** 10^0 … 10^15 as numbers: every one of them is a safe integer. */
 export const POWERS_OF_TEN: readonly number[] = Array.from({ length: 16 }, (_, exponent) => 10 ** exponent);
 const BIG_POWERS_OF_TEN: bigint[] = Array.from({ length: 64 }, (_, exponent) => 10n ** BigInt(exponent));
+/** Those that expressions come to are kept when they have been needed once. */
+const KEPT_POWER_MAX = 1_200;
 
 export class Exact {
   /** The mantissa, unless `big` holds it. Always a safe integer. */
@@ -102,7 +104,12 @@ export function isSafe(value: number): boolean {
 }
 
 export function bigPowerOfTen(exponent: number): bigint {
-  return BIG_POWERS_OF_TEN[exponent] ?? 10n ** BigInt(exponent);
+  const known = BIG_POWERS_OF_TEN[exponent];
+  if (known !== undefined) return known;
+  if (exponent > KEPT_POWER_MAX) return 10n ** BigInt(exponent);
+  for (let next = BIG_POWERS_OF_TEN.length; next <= exponent; next++)
+    BIG_POWERS_OF_TEN.push(BIG_POWERS_OF_TEN[next - 1]! * 10n);
+  return BIG_POWERS_OF_TEN[exponent]!;
 }
 
 /** Integer division rounded half away from zero. */

@@ -1,15 +1,15 @@
 /**
- * "optional CEL expression computing the per-event quantity from event properties; property names are used directly"
- * (specification, Aggregation). The rules of behaviour §1.8, evaluated in exact decimals (docs/decisions/0003): a missing
- * property is 0, numeric strings are numbers, any other present value makes the event unusable; the result is a number
- * that depends on at least one property. Parsing is @bufbuild/cel's; what it parsed is compiled to closures once.
+ * The quantity of an event as a CEL expression of its properties (docs/rules/metering.md, "Expressions"), evaluated in
+ * exact decimals (docs/decisions/0003): a missing property is 0, numeric strings are numbers, any other present value makes
+ * the event unusable; the result is a number that depends on at least one property. Parsing is @bufbuild/cel's; what it
+ * parsed is compiled to closures once.
  */
 import { parse } from '@bufbuild/cel';
 import { invalid } from '../error.ts';
 import type { PropertySource } from './event-text.ts';
 import type { Exact } from './exact.ts';
-import { UnusableEvent } from './expression/arithmetic.ts';
 import { compileNumber, type Evaluate, type Program } from './expression/compile.ts';
+import { beginWork, EXPRESSION_COST_MAX, endWork, UnusableEvent } from './expression/work.ts';
 import { quantityOfResult } from './quantity.ts';
 
 export type ExpressionResult =
@@ -20,6 +20,8 @@ export type CompiledExpression = {
   readonly text: string;
   /** The properties that the expression reads, in order of appearance. */
   readonly identifiers: readonly string[];
+  /** What one evaluation costs with ordinary numbers, in units of work (expression/work.ts). */
+  readonly cost: number;
   /** The quantity: rounded half away from zero to 24 places, less than 10^24. */
   evaluate(properties: PropertySource): ExpressionResult;
 };
@@ -33,17 +35,36 @@ export function compileExpression(text: string): CompiledExpression {
   return {
     text,
     identifiers: program.identifiers,
+    cost: program.cost,
     evaluate: (properties) => resultOf(evaluate, properties),
   };
 }
 
+/** The same for an expression that is new: one of before the cap goes on, and its events fall under the budget of work. */
+export function compileNewExpression(text: string): CompiledExpression {
+  const compiled = compileExpression(text);
+  if (compiled.cost <= EXPRESSION_COST_MAX) return compiled;
+  const cost = Math.ceil(compiled.cost);
+  throw invalid(
+    'aggregation.expression',
+    `costs ${cost} units of work for each event, at most ${EXPRESSION_COST_MAX} are allowed`,
+    {
+      cost,
+      cost_max: EXPRESSION_COST_MAX,
+    },
+  );
+}
+
 function resultOf(evaluate: Evaluate<Exact>, properties: PropertySource): ExpressionResult {
+  beginWork();
   try {
     const value = quantityOfResult(evaluate(properties));
     return typeof value === 'string' ? { unusable: `the result of the expression ${value}` } : { value };
   } catch (error) {
     if (error instanceof UnusableEvent) return { unusable: error.message };
     throw error;
+  } finally {
+    endWork();
   }
 }
 

@@ -1,29 +1,38 @@
 /**
- * One filter of a meter: "accepted values" of a "first-level key of the event properties; nested keys are unsupported"
- * (specification, Filter), so "a.b" is the name of a key and never a path.
+ * One filter of a meter: the accepted values of a key at the first level of the properties, so "a.b" is the name of a key
+ * and never a path (docs/rules/metering.md, "Which events count").
  *
- * A string equals a value when they are the same text. A number equals a value that is a number as JSON writes it and
- * the same number: 1e6 equals "1000000", and the string "1e6" does not. true and false equal "true" and "false".
- * null, objects, arrays and a missing key equal nothing.
+ * A string equals a value when they are the same text. A number equals a value that is a number as JSON writes it and the
+ * same number: 1e6 equals "1000000", and the string "1e6" does not. true and false equal "true" and "false". null, objects,
+ * arrays and a missing key equal nothing (docs/rules/metering.md, "When a value matches a filter").
  */
 import { canonicalIfNumber, canonicalNumber } from './canonical-number.ts';
 import type { Property } from './event-text.ts';
 import type { MeterFilter } from './meter-definition.ts';
+import { NUMBER_TEXT_MAX } from './quantity.ts';
 
 export type CompiledFilter = {
   readonly key: string;
   readonly values: ReadonlySet<string>;
   /** Those values that are numbers, canonical. */
   readonly numbers: ReadonlySet<string>;
+  /** What is longer than all of them is none of them, and is not looked at any further. */
+  readonly longest: number;
+  /** Of all values together. */
+  readonly characters: number;
 };
 
 export function compileFilter(filter: MeterFilter): CompiledFilter {
   const numbers = filter.values.map(canonicalIfNumber).filter((number) => number !== undefined);
-  return { key: filter.key, values: new Set(filter.values), numbers: new Set(numbers) };
+  const longest = filter.values.reduce((length, value) => Math.max(length, value.length), 0);
+  const characters = filter.values.reduce((sum, value) => sum + value.length, 0);
+  return { key: filter.key, values: new Set(filter.values), numbers: new Set(numbers), longest, characters };
 }
 
 export function accepts(filter: CompiledFilter, property: Property | undefined): boolean {
   if (property === undefined) return false;
-  if (property.kind === 'string' || property.kind === 'boolean') return filter.values.has(property.text);
-  return property.kind === 'number' && filter.numbers.size > 0 && filter.numbers.has(canonicalNumber(property.text));
+  const { kind, text } = property;
+  if (kind === 'string' || kind === 'boolean') return text.length <= filter.longest && filter.values.has(text);
+  if (kind !== 'number' || filter.numbers.size === 0 || text.length > NUMBER_TEXT_MAX) return false;
+  return filter.numbers.has(canonicalNumber(text));
 }

@@ -1,8 +1,8 @@
 /**
- * Which meters an event feeds. event_name "is the primary matching field. Several meters may track the same event with
- * different filters and aggregation" (specification, Meter). All filters must hold, and in each any listed value may.
+ * Which meters an event feeds: those of its name whose filters all hold, and in each filter any listed value may
+ * (docs/rules/metering.md, "Which events count"). Several meters may count the same event.
  */
-import { type CompiledMeter, compileMeter } from './compiled-meter.ts';
+import { type CompiledMeter, compiledMeter } from './compiled-meter.ts';
 import type { PropertySource } from './event-text.ts';
 import { accepts } from './filter.ts';
 import type { MeterDefinition } from './meter-definition.ts';
@@ -13,7 +13,7 @@ export type MeterIndex = ReadonlyMap<string, readonly CompiledMeter[]>;
 export function compileMeters(definitions: Iterable<MeterDefinition>): MeterIndex {
   const index = new Map<string, CompiledMeter[]>();
   for (const definition of definitions) {
-    const meter = compileMeter(definition);
+    const meter = compiledMeter(definition);
     const sameEvent = index.get(meter.event_name);
     if (sameEvent === undefined) index.set(meter.event_name, [meter]);
     else sameEvent.push(meter);

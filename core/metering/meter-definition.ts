@@ -1,7 +1,4 @@
-/**
- * What metering needs to know of a meter: the fields of the specification's Meter, Filter and Aggregation
- * (section "Resources and their fields") that decide which events count and for how much.
- */
+/** What metering needs to know of a meter: the fields that decide which events count and for how much. */
 export type AggregationType =
   | 'COUNT'
   | 'SUM'

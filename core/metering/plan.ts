@@ -1,6 +1,6 @@
 /**
- * The hot path of the processor: contributions in, pre-aggregated rows out. "One row per (tenant, environment, meter,
- * customer, bucket start, group) and slice", of the base size; and rows of the UTC day for days that have such rows already
+ * The hot path of the processor: contributions in, pre-aggregated rows out. One row per tenant, environment, meter,
+ * customer, bucket start, group and slice, of the base size; and rows of the UTC day for days that have such rows already
  * (docs/decisions/0008). The same contributions in the same order give the same rows in the same order, so that a replayed
  * slice writes the same block.
  */
@@ -19,6 +19,9 @@ export type BucketRow = BucketFields & {
   readonly size: RowSize;
   readonly bucket_start_us: number;
   readonly group_key: string;
+  /** When the first and the last of its events happened, of a base row; null where nobody knows, and of a day row. */
+  readonly first_us: number | null;
+  readonly last_us: number | null;
 };
 
 /** Buckets by the number of the customer: the innermost map, which most events hit without looking at any other. */
@@ -60,21 +63,23 @@ export class BucketAggregator {
     let bucket = customers.get(customer);
     if (bucket === undefined) customers.set(customer, (bucket = new UsageBucket()));
     meter.aggregation.add(bucket, contribution);
+    bucket.see(contribution.event.timestamp_us);
   }
 
-  /** All base rows since the last drain; the aggregator is empty again. */
-  drain(): BucketRow[] {
-    const rows: BucketRow[] = [];
+  /**
+   * All base rows since the last drain, some at a time, because millions of them take longer than others should wait; the
+   * aggregator is empty behind the last.
+   */
+  *drain(): Generator<BucketRow[]> {
     for (const environments of this.tenants.values()) {
       for (const meters of environments.values())
-        for (const buckets of meters.values()) appendRows(rows, buckets, this.customers);
+        for (const buckets of meters.values()) yield* rowsOf(buckets, this.customers);
     }
     this.tenants.clear();
     this.customerNumbers.clear();
     this.customers.length = 0;
     this.lastScope = undefined;
     this.lastCustomer = '';
-    return rows;
   }
 
   private numberOf(customer: string): number {
@@ -127,14 +132,22 @@ function customersAt(group: Group, start: number): Customers {
   return customers;
 }
 
-function appendRows(rows: BucketRow[], buckets: MeterBuckets, names: readonly string[]): void {
+const ROWS_AT_ONCE = 1_000;
+
+function* rowsOf(buckets: MeterBuckets, names: readonly string[]): Generator<BucketRow[]> {
   const size = buckets.meter.base_size;
+  let rows: BucketRow[] = [];
   for (const { group_key, starts } of buckets.groups.values()) {
     for (const [start, customers] of starts) {
-      for (const [customer, bucket] of customers)
+      for (const [customer, bucket] of customers) {
         rows.push(new Row(buckets, { group_key, customer: names[customer]!, size, start }, bucket));
+        if (rows.length < ROWS_AT_ONCE) continue;
+        yield rows;
+        rows = [];
+      }
     }
   }
+  yield rows;
 }
 
 /** Base rows as they are written: with what they add to the day rows of days that have them. */
@@ -164,6 +177,8 @@ export function dayRows(rows: readonly BucketRow[], days_before: number): Bucket
     group_key: row.group_key,
     size: 'DAY',
     bucket_start_us: start,
+    first_us: null,
+    last_us: null,
     count: bucket.count,
     sum: bucket.sum,
     weighted_sum: bucket.weighted_sum,
@@ -206,6 +221,12 @@ class Row implements BucketRow {
   }
   get meter_id(): string {
     return this.buckets.meter.id;
+  }
+  get first_us(): number {
+    return this.bucket.first_us;
+  }
+  get last_us(): number {
+    return this.bucket.last_us;
   }
   get count(): number {
     return this.bucket.count;

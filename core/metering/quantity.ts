@@ -1,8 +1,9 @@
 /**
- * A quantity is a decimal number as text on the wire and Decimal(76, 24) in the store: "wide enough that a sum cannot
- * overflow silently" (decisions §5). A usable value is less than 10^24 in magnitude; what is finer than 24 decimal places is
- * rounded half away from zero, as results of expressions are: a tenth of a nanounit of a double is a number, and what is a
- * number is counted (decisions §9). Anything else is refused with a reason and never defaulted to 0.
+ * A quantity is a decimal number as text on the wire and Decimal(76, 24) in the store, wide enough that a sum cannot
+ * overflow silently. A usable value is less than 10^24 in magnitude; what is finer than 24 decimal places is rounded half
+ * away from zero, as results of expressions are: a tenth of a nanounit of a double is a number, and what is a number is
+ * counted (docs/rules/metering.md, "The value of an event"). Anything else is refused with a reason and never defaulted to
+ * 0.
  */
 import { Decimal } from '../decimal.ts';
 import {
@@ -22,7 +23,10 @@ export const QUANTITY_PLACES = 24;
 const QUANTITY_DIGITS = 24;
 const QUANTITY_LIMIT = 10n ** BigInt(QUANTITY_DIGITS + QUANTITY_PLACES);
 
-export type NotAQuantity = 'is not a number' | 'is too large';
+/** Nobody means a number with so many signs, and to read a megabyte of them for each meter takes milliseconds. */
+export const NUMBER_TEXT_MAX = 8_192;
+
+export type NotAQuantity = 'is not a number' | 'is too large' | 'is a number of more than 8192 characters';
 
 /**
  * The quantity that a number text of JSON, or a numeric string, stands for, rounded to so many places. Numeric strings may have blanks around them,
@@ -53,6 +57,7 @@ const NUMBER_TEXT = /^([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?$/;
 
 /** The same for every text: long ones, exponents, blanks around. Sizes are judged before any big integer is made. */
 function parseAnyQuantity(text: string, places: number): Exact | NotAQuantity {
+  if (text.length > NUMBER_TEXT_MAX) return 'is a number of more than 8192 characters';
   const parts = NUMBER_TEXT.exec(text.trim());
   if (parts === null) return 'is not a number';
   const [, sign, whole = '', fraction = '', exponent = '0'] = parts;
@@ -108,12 +113,6 @@ export function decimalOf(quantity: Exact): Decimal {
 
 export function decimalOfScaled(scaled: bigint): Decimal {
   return new Decimal(exactText(exactOf(scaled, QUANTITY_PLACES)));
-}
-
-/** The integer of a decimal that came from the store; one with more than 24 places is a mistake of ours and thrown. */
-export function scaledOfDecimal(value: Decimal): bigint {
-  if (!value.isFinite() || value.decimalPlaces() > QUANTITY_PLACES) throw new RangeError('not a stored quantity');
-  return BigInt(value.toFixed(QUANTITY_PLACES).replace('.', ''));
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
- * "Timestamps are ISO 8601 date-time strings" (specification): RFC 3339 text to microseconds since 1970 in UTC. A number
- * holds them exactly until the year 2255. Parts finer than a microsecond are cut off downwards. The zero time
+ * The time of an event (docs/rules/events.md, "The time of an event"): RFC 3339 text to microseconds since 1970 in UTC. A
+ * number holds them exactly until the year 2255. Parts finer than a microsecond are cut off downwards. The zero time
  * 0001-01-01T00:00:00Z, which some producers send for "not set", counts as absent.
  */
 export const US_PER_SECOND = 1_000_000;
@@ -12,6 +12,8 @@ export type NotATimestamp = 'absent' | 'malformed' | 'out of range';
 
 const EARLIEST_US = daysSince1970(1900, 1, 1) * US_PER_DAY;
 const END_US = daysSince1970(2255, 1, 1) * US_PER_DAY;
+/** A range that ends here holds every event: one at this instant itself could be held by none, so it is refused. */
+export const LAST_INSTANT_US = END_US - 1;
 const ZERO_TIME_SECONDS = daysSince1970(1, 1, 1) * 86_400;
 
 /** Strict: no missing seconds, no zone-less times, no 24:00, no leap second, 1 to 9 digits of a fraction. */
@@ -28,8 +30,9 @@ export function parseTimestamp(text: string): number | NotATimestamp {
   if (!(month >= 1 && month <= 12 && day >= 1 && day <= daysInMonth(year, month))) return 'malformed';
 
   const zone = endOfFraction(text);
+  if (zone === undefined) return 'malformed';
   const offset = offsetSeconds(text, zone);
-  if (!(zone > 0) || Number.isNaN(offset)) return 'malformed';
+  if (offset === undefined) return 'malformed';
   const seconds = daysSince1970(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset;
   if (seconds === ZERO_TIME_SECONDS) return 'absent';
   const us = seconds * US_PER_SECOND + microsecondsOfFraction(text, zone);
@@ -71,12 +74,12 @@ function hasSeparators(text: string): boolean {
   );
 }
 
-/** Where the zone begins; -1 when the fraction has no digit or more than nine. */
-function endOfFraction(text: string): number {
+/** Where the zone begins; undefined when the fraction has no digit or more than nine. */
+function endOfFraction(text: string): number | undefined {
   if (text.charCodeAt(19) !== 46) return 19;
   let at = 20;
   while (text.charCodeAt(at) >= 48 && text.charCodeAt(at) <= 57) at++;
-  return at > 20 && at <= 29 ? at : -1;
+  return at > 20 && at <= 29 ? at : undefined;
 }
 
 function microsecondsOfFraction(text: string, end: number): number {
@@ -85,14 +88,14 @@ function microsecondsOfFraction(text: string, end: number): number {
   return value;
 }
 
-/** What the zone adds to UTC, in seconds; NaN when it is not the end of a well-formed timestamp. */
-function offsetSeconds(text: string, at: number): number {
+/** What the zone adds to UTC, in seconds; undefined when it is not the end of a well-formed timestamp. */
+function offsetSeconds(text: string, at: number): number | undefined {
   const sign = text.charCodeAt(at);
-  if (sign === 90 || sign === 122) return text.length === at + 1 ? 0 : Number.NaN;
-  if ((sign !== 43 && sign !== 45) || text.length !== at + 6 || text.charCodeAt(at + 3) !== 58) return Number.NaN;
+  if (sign === 90 || sign === 122) return text.length === at + 1 ? 0 : undefined;
+  if ((sign !== 43 && sign !== 45) || text.length !== at + 6 || text.charCodeAt(at + 3) !== 58) return undefined;
   const hours = digitsAt(text, at + 1, 2);
   const minutes = digitsAt(text, at + 4, 2);
-  if (!(hours <= 23 && minutes <= 59)) return Number.NaN;
+  if (!(hours <= 23 && minutes <= 59)) return undefined;
   return (sign === 45 ? -1 : 1) * (hours * 3600 + minutes * 60);
 }
 

@@ -1,130 +1,177 @@
 /**
- * From buckets to the number of a range. "Usage, preview, real-time balance, threshold, analytics and invoice come from the
- * same aggregate" (decisions §16): the merged rows of the store and the raw events of ragged ends both end here.
- * "Periods and windows are half-open [start, end)" (decisions §14).
+ * From merged partials to numbers: per key the total of a range, and the windows that were asked for. There is one way to
+ * them (docs/rules/usage.md, "One number"): the rows of the store and the raw events of ragged ends both end here.
+ *
+ * There may be tens of thousands of windows. The work yields after each of its steps, so that whoever runs it can let
+ * others have their turn in between; what comes out does not depend on that.
  */
-import { Decimal, sumOf } from '../decimal.ts';
+import type { Segment, SegmentPlan } from '../analytics/segments.ts';
+import { Decimal, ZERO } from '../decimal.ts';
+import { FarthingError } from '../error.ts';
+import { groupBy } from '../group-by.ts';
 import { UsageBucket } from './bucket.ts';
-import { baseSizeOf, rowStart } from './bucket-size.ts';
-import { type CompiledMeter, measure } from './compiled-meter.ts';
-import type { Contribution, MeteredEvent } from './contribution.ts';
-import { matches } from './match.ts';
+import type { CompiledMeter } from './compiled-meter.ts';
 
-/** A partial aggregate, and the meter's own window and group that it belongs to. Several may share them. */
-export type UsageCell = {
-  /** The start of the bucket_size window; not looked at for a meter without bucket_size. */
-  readonly window_start_us: number;
+/** A partial aggregate, and where it belongs; several may share a place. */
+export type PlacedCell = {
+  /** Whose usage it is: the customer, the asked key, or ''. */
+  readonly key: string;
+  readonly segment_us: number;
+  /** The start of the base row where rows are windows; not looked at otherwise. */
+  readonly window_us: number;
   readonly group_key: string;
   readonly bucket: UsageBucket;
+  /** How many distinct values there are, where the store has counted them; null where the bucket holds all that there is. */
+  readonly counted_uniques: number | null;
 };
 
-export type UsageRange = { readonly start_us: number; readonly end_us: number };
-
-export type WindowUsage = { readonly start_us: number; readonly value: Decimal; readonly event_count: number };
-
-export type Usage = {
+export type WindowAnswer = {
+  /** The part of the window that lies in the range. */
+  readonly start_us: number;
+  readonly end_us: number;
+  /** Where the window begins on the clock, which may be before the range. */
+  readonly window_us: number;
   readonly value: Decimal;
   readonly event_count: number;
-  /** The windows of a meter with bucket_size that had events, in order of time; empty for any other meter. */
-  readonly windows: readonly WindowUsage[];
+  /** Values per bucket_size window of the meter, per group in it; null for a meter without bucket_size. */
+  readonly buckets: readonly (readonly Decimal[])[] | null;
 };
 
-/** The usage of a range whose events are exactly those of the cells. */
-export function usageOf(meter: CompiledMeter, cells: Iterable<UsageCell>, range: UsageRange): Usage {
-  const finishRange = { ...range, multiplier: meter.multiplier };
-  if (meter.bucket_size === undefined) {
-    const merged = new UsageBucket();
-    for (const cell of cells) merged.combine(cell.bucket);
-    return { value: meter.aggregation.finish(merged, finishRange), event_count: merged.count, windows: [] };
-  }
-  const windows = [...mergedByWindow(cells)]
-    .map(([start_us, groups]) => ({
-      start_us,
-      value: sumOf([...groups.values()].map((bucket) => meter.aggregation.finish(bucket, finishRange))),
-      event_count: countOf(groups.values()),
-    }))
-    .sort((a, b) => a.start_us - b.start_us);
-  return {
-    value: sumOf(windows.map((window) => window.value)),
-    event_count: windows.reduce((count, window) => count + window.event_count, 0),
-    windows,
-  };
-}
-
-function mergedByWindow(cells: Iterable<UsageCell>): Map<number, Map<string, UsageBucket>> {
-  const windows = new Map<number, Map<string, UsageBucket>>();
-  for (const { window_start_us, group_key, bucket } of cells) {
-    let groups = windows.get(window_start_us);
-    if (groups === undefined) windows.set(window_start_us, (groups = new Map()));
-    let merged = groups.get(group_key);
-    if (merged === undefined) groups.set(group_key, (merged = new UsageBucket()));
-    merged.combine(bucket);
-  }
-  return windows;
-}
-
-function countOf(buckets: Iterable<UsageBucket>): number {
-  let count = 0;
-  for (const bucket of buckets) count += bucket.count;
-  return count;
-}
-
-export type UnusableEvent = { readonly event_id: string; readonly reason: string };
-
-export type WindowAggregate = Usage & { readonly unusable: readonly UnusableEvent[] };
-
-export type AggregateRange = UsageRange & {
-  /** The start of the bucket_size window of an instant, in the timezone that applies; UTC rows when it is left out. */
-  readonly bucketStartOf?: (timestamp_us: number) => number;
+export type UsageQuestion = {
+  readonly meter: CompiledMeter;
+  readonly start_us: number;
+  readonly end_us: number;
+  readonly plan: SegmentPlan;
+  readonly cells: readonly PlacedCell[];
+  /** These are answered also where nothing was counted. */
+  readonly keys: readonly string[];
+  readonly wants: { readonly total: boolean; readonly windows: boolean };
 };
 
-/**
- * The plain fold over raw events, for ragged ends, group-bys and audits. The events are distinct ones of the meter's event
- * name and of one customer set; those outside the range or refused by the filters do not count.
- */
-export function aggregateWindow(
-  meter: CompiledMeter,
-  events: Iterable<MeteredEvent>,
-  range: AggregateRange,
-): WindowAggregate {
-  const bucketStartOf = range.bucketStartOf ?? utcStartsOf(meter);
-  const cells = new Map<number, Map<string, UsageBucket>>();
-  const unusable: UnusableEvent[] = [];
-  for (const event of events) {
-    if (event.timestamp_us < range.start_us || event.timestamp_us >= range.end_us) continue;
-    if (!matches(meter, event.properties)) continue;
-    const measured = measure(meter, event);
-    if (measured.unusable !== undefined) unusable.push({ event_id: event.event_id, reason: measured.unusable });
-    else addToCells(cells, meter, { contribution: measured, start_us: bucketStartOf(event.timestamp_us) });
+/** By key: what was wanted. */
+export type UsageByKey = {
+  readonly totals: ReadonlyMap<string, WindowAnswer>;
+  /** In order of time, only those with events. */
+  readonly windows: ReadonlyMap<string, readonly WindowAnswer[]>;
+};
+
+/** Work that yields after each step. */
+export type Steps<Result> = Generator<void, Result>;
+
+export function* usageByKey(question: UsageQuestion): Steps<UsageByKey> {
+  const { meter, start_us, end_us, wants } = question;
+  const ranges = wants.windows ? yield* windowRanges(question.plan) : new Map<number, Range>();
+  const whole = { start_us, end_us, window_us: start_us };
+  const totals = new Map<string, WindowAnswer>();
+  const windows = new Map<string, WindowAnswer[]>();
+  for (const [key, of] of yield* cellsByKey(question, ranges)) {
+    // The total is computed over all of the range and never added up from windows: an average of averages is none.
+    if (wants.total) totals.set(key, yield* answerOf(meter, of.cells, whole));
+    if (!wants.windows) continue;
+    const answers: WindowAnswer[] = [];
+    for (const [window_us, inside] of of.windows) answers.push(yield* answerOf(meter, inside, ranges.get(window_us)!));
+    windows.set(key, answers);
   }
-  return { ...usageOf(meter, cellsOf(cells), range), unusable };
+  return { totals, windows };
 }
 
-/** Rows of the base size are aligned to UTC; coarser windows depend on a timezone, which only the caller knows. */
-function utcStartsOf(meter: CompiledMeter): (timestamp_us: number) => number {
-  if (meter.bucket_size === undefined) return () => 0;
-  const size = baseSizeOf(meter.bucket_size);
-  if (meter.bucket_size === size || meter.bucket_size === 'DAY') {
-    const rowSize = meter.bucket_size;
-    return (timestamp_us) => rowStart(timestamp_us, rowSize);
+type Range = { readonly start_us: number; readonly end_us: number; readonly window_us: number };
+type OwnedCell = PlacedCell & { readonly own_us: number };
+/** What belongs to one key: all its cells, and those of each asked window, in order of time. */
+type OfKey = { readonly cells: OwnedCell[]; readonly windows: Map<number, OwnedCell[]> };
+
+/** By the start of each asked window, in order of time: the part of it that lies in the range. */
+function* windowRanges({ segments }: SegmentPlan): Steps<Map<number, Range>> {
+  const ranges = new Map<number, Range>();
+  for (const { asked_us, start_us, end_us } of segments) {
+    const known = ranges.get(asked_us);
+    ranges.set(asked_us, { start_us: known?.start_us ?? start_us, end_us, window_us: asked_us });
+    yield;
   }
-  throw new TypeError(`windows of ${meter.bucket_size} need bucketStartOf`);
+  return ranges;
 }
 
-function addToCells(
-  cells: Map<number, Map<string, UsageBucket>>,
-  meter: CompiledMeter,
-  { contribution, start_us }: { contribution: Contribution; start_us: number },
-): void {
-  let groups = cells.get(start_us);
-  if (groups === undefined) cells.set(start_us, (groups = new Map()));
-  let bucket = groups.get(contribution.group_key);
-  if (bucket === undefined) groups.set(contribution.group_key, (bucket = new UsageBucket()));
-  meter.aggregation.add(bucket, contribution);
+function* cellsByKey(question: UsageQuestion, ranges: ReadonlyMap<number, Range>): Steps<Map<string, OfKey>> {
+  const byKey = new Map<string, OfKey>(question.keys.map((key) => [key, { cells: [], windows: new Map() }]));
+  for (const [window_us, cells] of yield* cellsByWindow(question, ranges)) {
+    for (const cell of cells) {
+      let of = byKey.get(cell.key);
+      if (of === undefined) byKey.set(cell.key, (of = { cells: [], windows: new Map() }));
+      of.cells.push(cell);
+      if (ranges.size > 0) pushTo(of.windows, window_us, cell);
+      yield;
+    }
+  }
+  return byKey;
 }
 
-function* cellsOf(cells: Map<number, Map<string, UsageBucket>>): Iterable<UsageCell> {
-  for (const [window_start_us, groups] of cells) {
-    for (const [group_key, bucket] of groups) yield { window_start_us, group_key, bucket };
+/** The store answers in any order. To put cells where they belong is faster than to sort them, and can be interrupted. */
+function* cellsByWindow(
+  { plan, cells }: UsageQuestion,
+  ranges: ReadonlyMap<number, Range>,
+): Steps<Map<number, OwnedCell[]>> {
+  const byWindow = new Map<number, OwnedCell[]>([...ranges.keys()].map((window_us) => [window_us, []]));
+  const bySegment = yield* segmentsByStart(plan.segments);
+  for (const cell of cells) {
+    const segment = bySegment.get(Math.floor(cell.segment_us / 1_000_000))!;
+    const own_us = plan.rows_are_windows ? cell.window_us : segment.own_us;
+    pushTo(byWindow, segment.asked_us, { ...cell, own_us });
+    yield;
   }
+  return byWindow;
+}
+
+/** The store tells the starts of segments in seconds. */
+function* segmentsByStart(segments: readonly Segment[]): Steps<Map<number, Segment>> {
+  const byStart = new Map<number, Segment>();
+  for (const segment of segments) {
+    byStart.set(Math.floor(segment.start_us / 1_000_000), segment);
+    yield;
+  }
+  return byStart;
+}
+
+function* answerOf(meter: CompiledMeter, cells: readonly OwnedCell[], range: Range): Steps<WindowAnswer> {
+  let event_count = 0;
+  for (const cell of cells) event_count += cell.bucket.count;
+  if (meter.bucket_size === undefined)
+    return { ...range, value: yield* valueOf(meter, cells, range), event_count, buckets: null };
+  const byBucket = groupBy(cells, (cell) => cell.own_us);
+  const buckets: Decimal[][] = [];
+  let value = ZERO;
+  for (const own_us of [...byBucket.keys()].sort((a, b) => a - b)) {
+    const groups: Decimal[] = [];
+    for (const inside of groupBy(byBucket.get(own_us)!, (cell) => cell.group_key).values()) {
+      const one = yield* valueOf(meter, inside, range);
+      value = value.plus(one);
+      groups.push(one);
+    }
+    buckets.push(groups);
+  }
+  return { ...range, value, event_count, buckets };
+}
+
+function* valueOf(meter: CompiledMeter, cells: readonly OwnedCell[], range: Range): Steps<Decimal> {
+  const counted = cells.flatMap(({ counted_uniques }) => counted_uniques ?? []);
+  if (counted.length > 0) return countedOnce(counted);
+  const merged = new UsageBucket();
+  for (const cell of cells) {
+    merged.combine(cell.bucket);
+    yield;
+  }
+  return meter.aggregation.finish(merged, { ...range, multiplier: meter.multiplier });
+}
+
+/** Numbers of distinct values cannot be added up: the same value may be in several of them. */
+function countedOnce(counts: readonly number[]): Decimal {
+  const [count = 0, ...others] = counts.filter((count) => count > 0);
+  if (others.length > 0)
+    throw new FarthingError('system_error', 'distinct values of one range were counted in several pieces');
+  return new Decimal(count);
+}
+
+function pushTo<K, T>(groups: Map<K, T[]>, key: K, item: T): void {
+  const group = groups.get(key);
+  if (group) group.push(item);
+  else groups.set(key, [item]);
 }

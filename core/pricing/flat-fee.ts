@@ -1,4 +1,4 @@
-/** FLAT_FEE: amount × quantity (pricing-and-invoicing §2.2). */
+/** FLAT_FEE: amount × quantity (docs/rules/pricing.md, "Flat fee"). */
 import type { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import { type ChargePart, chargePart, type PriceTerms } from './terms.ts';

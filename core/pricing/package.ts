@@ -1,6 +1,6 @@
 /**
  * PACKAGE: packages = quantity / divide_by rounded `up` (default) or `down`; packages × amount. It rounds the number of
- * packages, not the quantity (pricing-and-invoicing §2.2).
+ * packages, not the quantity (docs/rules/pricing.md, "Packages").
  */
 import type { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';

@@ -1,7 +1,6 @@
 /**
- * TIERED / SLAB: fill tiers in order; each tier: units in tier × unit_amount, plus its flat_amount once if at least
- * part of a unit falls in it. A quantity exactly at a boundary does not enter the next tier
- * (specification, PriceTier; pricing-and-invoicing §2.2).
+ * TIERED / SLAB: fill tiers in order; each tier: units in tier × unit_amount, plus its flat_amount once if at least part of
+ * a unit falls in it. A quantity exactly at a boundary does not enter the next tier (docs/rules/pricing.md, "Slab tiers").
  */
 import { inTierOrder } from '../catalogue/price.ts';
 import { Decimal, ZERO } from '../decimal.ts';

@@ -1,6 +1,6 @@
 /**
  * TIERED / VOLUME: find the first tier with quantity ≤ up_to (else the last); quantity × unit_amount + flat_amount of
- * *that* tier only. "boundaries are inclusive" (specification, PriceTier; pricing-and-invoicing §2.2).
+ * *that* tier only. Boundaries are inclusive (docs/rules/pricing.md, "Volume tiers").
  */
 import { inTierOrder } from '../catalogue/price.ts';
 import type { Decimal } from '../decimal.ts';

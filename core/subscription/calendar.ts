@@ -1,12 +1,10 @@
 /**
- * When a subscription starts, what its periods are anchored to and what its first period is: "billing_anchor: accepted
- * only when billing_cycle is anniversary, otherwise a validation error; the first period end is computed from it"
- * (specification). "Anniversary default anchor = start_date; calendar anchor = the next local midnight, Monday, first of
- * month, … strictly after the start; start_date is kept to the millisecond" (behaviour/pricing-and-invoicing §2.4).
+ * When a subscription starts, what its periods are anchored to and what its first period is
+ * (docs/rules/periods.md, "Anniversary and calendar"). The start is kept to the millisecond.
  */
 import type { Subscription } from '../catalogue/subscription.ts';
 import { invalid } from '../error.ts';
-import { calendarAnchor, nextPeriodEnd, type PeriodRule } from '../time/period.ts';
+import { calendarAnchor, nextPeriodEnd } from '../time/period.ts';
 import { formatTimestamp } from '../time/timestamp.ts';
 import { wallTime } from '../time/zone.ts';
 
@@ -36,17 +34,6 @@ export function firstPeriod(terms: CalendarTerms, now: number): Calendar {
   };
 }
 
-/** The rule by which the periods of a stored subscription follow one another. */
-export function periodRuleOf(subscription: Subscription): PeriodRule {
-  return {
-    billing_anchor: instantOf(subscription.billing_anchor),
-    billing_period: subscription.billing_period,
-    billing_period_count: subscription.billing_period_count,
-    timezone: subscription.timezone,
-    subscription_end: subscription.end_date ? instantOf(subscription.end_date) : null,
-  };
-}
-
 /** Timestamps of records and requests are text; those that come straight from the database may be dates. */
 export function instantOf(timestamp: string | Date): number {
   return new Date(timestamp).getTime();
@@ -60,7 +47,7 @@ function anchorOf(start: number, terms: CalendarTerms): number {
   return terms.billing_anchor ? instantOf(terms.billing_anchor) : start;
 }
 
-/** "create_prorations rejects past start dates (date granularity)" (api/10, "Create"). */
+/** With create_prorations a start on an earlier local day is refused (docs/rules/proration.md, "A share of the whole period"). */
 function checkStart(start: number, terms: CalendarTerms, now: number): void {
   if (terms.proration_behavior !== 'create_prorations') return;
   if (localDay(start, terms.timezone) < localDay(now, terms.timezone)) {

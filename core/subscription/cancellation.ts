@@ -1,10 +1,7 @@
 /**
- * Cancellation rules of the specification. "immediate with a past cancel_at records a backdated effective date;
- * immediate with a future cancel_at returns a validation error that points to scheduled_date; scheduled_date requires
- * cancel_at strictly in the future, the subscription stays active until that time, then terminates; trialing
- * subscriptions can be cancelled with a backdated cancel_at." A backdated date must lie after the start of the running
- * period: what was invoiced already is not taken back here (api/10, "Cancel"). Draft, cancelled, scheduled and inherited
- * subscriptions are refused (behaviour/pricing-and-invoicing §2.6).
+ * When a cancellation takes effect and what it changes on the record (docs/rules/subscriptions.md, "Cancellation"). A
+ * backdated date must lie after the start of the running period: what was invoiced already is not taken back here. Draft,
+ * cancelled, scheduled and inherited subscriptions are refused.
  */
 import type { CANCELLATION_TYPES, Subscription } from '../catalogue/subscription.ts';
 import { invalid } from '../error.ts';

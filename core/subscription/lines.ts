@@ -1,9 +1,9 @@
 /**
- * From prices to line items: which prices of a plan a new subscription takes over, and with which quantity. "quantity:
- * min_quantity is the default quantity of a fixed line item when quantity is omitted or 0 (otherwise 1; usage items 0);
- * also reject an explicit quantity below it" (behaviour/pricing-and-invoicing §2.2). An override is "a price with
- * entity_type SUBSCRIPTION, parent_price_id = root; inherits period, cadence, currency, meter, display name and price-unit
- * type; may change amount, quantity, billing_model, tier_mode, tiers, transform_quantity" (§2.2 "Other price rules").
+ * From prices to line items: which prices of a plan a new subscription takes over
+ * (docs/rules/subscriptions.md, "What is taken over from the plan"), and with which quantity
+ * (docs/rules/subscriptions.md, "Quantities"). An override is a price of the subscription's own, whose root is the price of
+ * the plan: it changes what something costs, and neither when it is billed nor what is counted
+ * (docs/rules/subscriptions.md, "Overrides").
  */
 import { CRITICAL_FIELDS, checkPrice, inTierOrder, type Price, type PriceDefinition } from '../catalogue/price.ts';
 import type { Subscription, SubscriptionLineItem } from '../catalogue/subscription.ts';

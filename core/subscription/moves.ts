@@ -1,7 +1,6 @@
 /**
- * The states of a subscription and the moves between them (behaviour/pricing-and-invoicing §2.6 "State machine";
- * specification, "Subscription", rules 1 and 4). `cancelled` is the end. A renewal whose payment fails leaves the
- * subscription active (decisions §21), so there is no move for it.
+ * The states of a subscription and the moves between them (docs/rules/subscriptions.md, "States"). `cancelled` is the end.
+ * A renewal whose payment fails leaves the subscription active, so there is no move for it.
  */
 import type { SubscriptionStatus } from '../catalogue/subscription.ts';
 import { notAllowed } from '../error.ts';

@@ -1,7 +1,6 @@
 /**
- * "send_invoice allows default_active, default_incomplete; charge_automatically allows allow_incomplete,
- * error_if_incomplete, default_active. Other combinations → invalid_operation" (behaviour/pricing-and-invoicing §2.6).
- * "Initial status: default_active → active; others → incomplete until paid. Zero due counts as paid" (api/10, "Create").
+ * Which payment behaviours go with which way to collect, and whether a subscription is active once its opening invoice is
+ * known (docs/rules/subscriptions.md, "The opening"). Nothing due counts as paid.
  */
 import type { CollectionMethod, PaymentBehavior, SubscriptionStatus } from '../catalogue/subscription.ts';
 import { Decimal } from '../decimal.ts';

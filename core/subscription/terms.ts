@@ -1,8 +1,7 @@
 /**
- * Rules of a new subscription that its plan's prices decide (specification, "Subscription attributes"; api/10 "Create").
- * "trial_period_days: if omitted, taken from the plan's recurring fixed prices, which must agree; mutually exclusive with
- * explicit trial_start and trial_end." "auto_invoice_threshold: zero or greater; valid only for standalone subscriptions
- * on usage-based plans."
+ * Rules of a new subscription that its plan's prices decide. The days of a trial, where the request does not state them,
+ * are those of the plan's recurring fixed prices, which must agree; they do not go with stated dates of a trial. A
+ * threshold for invoices before the end of a period is zero or greater, and for plans of usage prices only.
  */
 import type { Price } from '../catalogue/price.ts';
 import type { CreateSubscription } from '../catalogue/subscription.ts';

@@ -1,10 +1,10 @@
 /**
- * Billing periods and anchors (pricing-and-invoicing §2.4; decisions §14): all date arithmetic is done in the
- * subscription's IANA timezone, periods are half-open [start, end), and the original anchor day is kept: after a clamp
- * to 28, 29 or 30 the next month returns to 31. Instants are milliseconds since 1970.
+ * Billing periods and anchors (docs/rules/periods.md, "The anchor's grid"). Every instant of the grid is counted from the
+ * anchor itself, so after a clamp to 28, 29 or 30 the next month returns to 31 (docs/rules/periods.md, "Short months").
+ * Periods are half-open [start, end). Instants are milliseconds since 1970.
  */
 import { Temporal } from 'temporal-polyfill';
-import { FarthingError, invalid } from '../error.ts';
+import { invalid } from '../error.ts';
 import { LAST_INSTANT } from './timestamp.ts';
 import { checkTimezone, firstInstantAt } from './zone.ts';
 
@@ -23,35 +23,86 @@ export type Period = { readonly start: number; readonly end: number };
 
 /** The end of the period that starts at `period_start`. */
 export function nextPeriodEnd(rule: PeriodRule & { readonly period_start: number }): number {
-  const { period_start, billing_anchor, billing_period_count, subscription_end } = rule;
-  if (!Number.isInteger(billing_period_count) || billing_period_count < 1)
-    throw invalid('billing_period_count', 'must be a whole number of at least 1');
-  const endDate = END_DATE[rule.billing_period];
-  if (endDate === undefined) throw invalid('billing_period', `${rule.billing_period} does not recur`);
-  checkTimezone(rule.timezone);
-  const shortest = (billing_period_count - 1) * DAYS_AT_LEAST[rule.billing_period] * 86_400_000;
-  if (period_start + shortest > LAST_INSTANT) throw invalid('billing_period_count', PAST_THE_CALENDAR);
-
-  const start = localTime(period_start, rule.timezone);
-  const anchor = localTime(billing_anchor, rule.timezone);
-  const end = atAnchorClock(endDate(start, anchor, billing_period_count), anchor);
-  if (end <= period_start) throw new FarthingError('system_error', 'a billing period would not end after its start');
-  const cut = cutAt(subscription_end, period_start, end);
+  const { period_start, subscription_end } = rule;
+  const cut = cutAt(subscription_end, period_start, wholePeriod(rule).end);
   if (cut > LAST_INSTANT) throw invalid('billing_period', PAST_THE_CALENDAR);
   return cut;
 }
 
+/**
+ * The period of full length, count × unit of the grid, that ends where the period that starts at `period_start` would end if
+ * nothing cut it. They are the same unless this one is a first period that the anchor shortens.
+ */
+export function wholePeriod(rule: PeriodRule & { readonly period_start: number }): Period {
+  const { period_start, billing_anchor, billing_period, billing_period_count: count, timezone } = rule;
+  if (!Number.isInteger(count) || count < 1)
+    throw invalid('billing_period_count', 'must be a whole number of at least 1');
+  const unit = UNITS[billing_period];
+  if (unit === undefined) throw invalid('billing_period', `${billing_period} does not recur`);
+  checkTimezone(timezone);
+  const shortest = (count - 1) * unit.days_at_least * 86_400_000;
+  if (period_start + shortest > LAST_INSTANT) throw invalid('billing_period_count', PAST_THE_CALENDAR);
+
+  const start = localTime(period_start, timezone);
+  const grid = new Grid(localTime(billing_anchor, timezone), unit);
+  const before = grid.lastUpTo(start);
+  const beginsToday = localTime(grid.at(before), timezone).toPlainDate().equals(start.toPlainDate());
+  const last = beginsToday ? before + count : before + 1;
+  return { start: grid.at(last - count), end: grid.at(last) };
+}
+
 const PAST_THE_CALENDAR = 'a period would end after the year 9999';
 
-/** No period is shorter, the first one aside: counts that leave the calendar are told before dates are made of them. */
-const DAYS_AT_LEAST: Record<RecurringPeriod, number> = {
-  DAILY: 1,
-  WEEKLY: 7,
-  MONTHLY: 28,
-  QUARTERLY: 89,
-  HALF_YEARLY: 181,
-  ANNUAL: 365,
+/** Days or months. */
+type Unit = {
+  readonly days?: number;
+  readonly months?: number;
+  /** Counts that leave the calendar are told before dates are made of them. */
+  readonly days_at_least: number;
 };
+
+const UNITS: Record<RecurringPeriod, Unit> = {
+  DAILY: { days: 1, days_at_least: 1 },
+  WEEKLY: { days: 7, days_at_least: 7 },
+  MONTHLY: { months: 1, days_at_least: 28 },
+  QUARTERLY: { months: 3, days_at_least: 89 },
+  HALF_YEARLY: { months: 6, days_at_least: 181 },
+  ANNUAL: { months: 12, days_at_least: 365 },
+};
+
+/** The instants k units away from the anchor, for every whole k. */
+class Grid {
+  readonly #anchor: Temporal.ZonedDateTime;
+  readonly #unit: Unit;
+
+  constructor(anchor: Temporal.ZonedDateTime, unit: Unit) {
+    this.#anchor = anchor;
+    this.#unit = unit;
+  }
+
+  /** A clock time that a clock change skips moves on with the clock; of a repeated one the first is meant. */
+  at(k: number): number {
+    if (k === 0) return this.#anchor.epochMilliseconds;
+    const { days = 0, months = 0 } = this.#unit;
+    return this.#anchor.add({ days: days * k, months: months * k }).epochMilliseconds;
+  }
+
+  /** The k of the last instant that is not after the start. */
+  lastUpTo(start: Temporal.ZonedDateTime): number {
+    let k = this.#near(start.toPlainDate());
+    while (this.at(k) > start.epochMilliseconds) k--;
+    while (this.at(k + 1) <= start.epochMilliseconds) k++;
+    return k;
+  }
+
+  /** By the calendar alone; the clock, the day of the month and a clock change may make it one less. */
+  #near(date: Temporal.PlainDate): number {
+    const anchor = this.#anchor.toPlainDate();
+    if (this.#unit.days) return Math.floor(anchor.until(date, { largestUnit: 'day' }).days / this.#unit.days);
+    const months = (date.year - anchor.year) * 12 + date.month - anchor.month;
+    return Math.floor(months / this.#unit.months!);
+  }
+}
 
 /**
  * The anchor of calendar billing: the next local midnight, Monday, or first of month, quarter, half-year or year
@@ -90,45 +141,6 @@ export function calendarDays(start: number, end: number, timezone: string): numb
   return from.until(localTime(end, timezone).toPlainDate(), { largestUnit: 'day' }).days;
 }
 
-type EndDate = (start: Temporal.ZonedDateTime, anchor: Temporal.ZonedDateTime, count: number) => Temporal.PlainDate;
-
-/** The date on which a period ends; its clock time is the anchor's. */
-const END_DATE: Record<RecurringPeriod, EndDate> = {
-  DAILY: (start, _anchor, count) => start.toPlainDate().add({ days: count }),
-
-  // On the anchor's weekday: whole weeks. Else to the next such weekday, plus the weeks that are left.
-  WEEKLY: (start, anchor, count) => {
-    const toAnchorDay = (anchor.dayOfWeek - start.dayOfWeek + 7) % 7;
-    return start.toPlainDate().add({ days: toAnchorDay === 0 ? 7 * count : toAnchorDay + 7 * (count - 1) });
-  },
-
-  // Before the anchor's day in this month: a short first period up to it, whatever the count.
-  MONTHLY: (start, anchor, count) => {
-    const thisMonth = monthsOn(start, 0, anchor);
-    return start.day < thisMonth.day ? thisMonth : monthsOn(start, count, anchor);
-  },
-
-  QUARTERLY: (start, anchor, count) => monthsUnlessBefore(start, anchor, 3 * count),
-  HALF_YEARLY: (start, anchor, count) => monthsUnlessBefore(start, anchor, 6 * count),
-
-  // Before the anchor's day in this year: the first period ends there; adding years would make it up to two years long.
-  ANNUAL: (start, anchor, count) => {
-    const thisYear = anchor.toPlainDate().with({ year: start.year }, { overflow: 'constrain' });
-    const isAhead = atAnchorClock(thisYear, anchor) > start.epochMilliseconds;
-    return isAhead ? thisYear : anchor.toPlainDate().with({ year: start.year + count }, { overflow: 'constrain' });
-  },
-};
-
-function monthsUnlessBefore(start: Temporal.ZonedDateTime, anchor: Temporal.ZonedDateTime, months: number) {
-  const isBefore = start.epochMilliseconds < anchor.epochMilliseconds;
-  return isBefore ? anchor.toPlainDate() : monthsOn(start, months, anchor);
-}
-
-/** Months are counted from the start's month and the anchor's day is taken anew: a clamped day is never passed on. */
-function monthsOn(start: Temporal.ZonedDateTime, months: number, anchor: Temporal.ZonedDateTime): Temporal.PlainDate {
-  return start.toPlainDate().toPlainYearMonth().add({ months }).toPlainDate({ day: anchor.day });
-}
-
 type CalendarDate = (date: Temporal.PlainDate) => Temporal.PlainDate;
 
 const CALENDAR_DATE: Record<RecurringPeriod, CalendarDate> = {
@@ -144,12 +156,6 @@ const CALENDAR_DATE: Record<RecurringPeriod, CalendarDate> = {
 function firstOfNext(date: Temporal.PlainDate, months: number): Temporal.PlainDate {
   const monthsIntoBlock = (date.month - 1) % months;
   return date.with({ day: 1 }).add({ months: months - monthsIntoBlock });
-}
-
-/** A clock time that a clock change skips moves on with the clock; of a repeated one the first is meant. */
-function atAnchorClock(date: Temporal.PlainDate, anchor: Temporal.ZonedDateTime): number {
-  if (date.equals(anchor.toPlainDate())) return anchor.epochMilliseconds;
-  return date.toZonedDateTime({ timeZone: anchor.timeZoneId, plainTime: anchor.toPlainTime() }).epochMilliseconds;
 }
 
 function cutAt(subscription_end: number | null | undefined, period_start: number, end: number): number {

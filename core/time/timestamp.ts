@@ -1,8 +1,7 @@
 /**
- * Timestamps on the wire are RFC 3339 (specification, "Timestamps are ISO 8601 date-time strings"; api/00 "Formats").
- * Inside, an instant is a number: milliseconds since 1970-01-01T00:00:00Z. Finer digits are cut off (start dates
- * are kept to the millisecond, pricing-and-invoicing §2.4). An instant lies in the years 1 to 9999 of UTC, which is what
- * such a text can say; `+010000-01-01` is none.
+ * Timestamps on the wire are RFC 3339 (docs/rules/records.md, "Times"). Inside, an instant is a number: milliseconds since
+ * 1970-01-01T00:00:00Z. Finer digits are cut off. An instant lies in the years 1 to 9999 of UTC, which is what such a text
+ * can say; `+010000-01-01` is none.
  */
 const FIRST_INSTANT = Date.parse('0001-01-01T00:00:00Z');
 export const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z');

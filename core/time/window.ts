@@ -1,11 +1,11 @@
 /**
- * Usage windows: "Periods and windows are half-open [start, end). Window starts are aligned to the clock in the
- * subscription's IANA timezone (default UTC). ISO weeks start on Monday. Month windows on anchors 29–31 clamp."
- * (decisions §14; ingestion-and-metering §1.9). Instants are milliseconds since 1970.
+ * Usage windows: half-open, and aligned to the clock of an IANA timezone, UTC unless stated
+ * (docs/rules/windows.md, "Windows follow the local clock"); weeks begin on Monday, months on the day of the billing anchor
+ * (docs/rules/windows.md, "Months from the billing anchor"). Instants are milliseconds since 1970.
  *
- * Over a clock change: windows of an hour and less are stretches of real time (a day has 23 or 25 hours), cut where
- * the clock jumps by a part of a window; longer ones start when the clock shows 00:00, 03:00, 06:00 … and so
- * hold an hour more or less that day.
+ * Over a clock change: windows of an hour and less are stretches of real time (a day has 23 or 25 hours), cut where the
+ * clock jumps by a part of a window; longer ones start when the clock shows 00:00, 03:00, 06:00 … and so hold an hour more
+ * or less that day (docs/rules/windows.md, "Days of 23 and 25 hours").
  */
 import { invalid } from '../error.ts';
 import { firstInstantAt, stretchAt } from './zone.ts';
@@ -24,6 +24,27 @@ export const WINDOW_SIZES = [
 ] as const;
 export type WindowSize = (typeof WINDOW_SIZES)[number];
 
+const MINUTE_US = 60_000_000;
+
+/** The least time that a window takes, clock changes aside: of how many windows a range can be. */
+const SHORTEST_US: Readonly<Record<WindowSize, number>> = {
+  MINUTE: MINUTE_US,
+  '15MIN': 15 * MINUTE_US,
+  '30MIN': 30 * MINUTE_US,
+  HOUR: 60 * MINUTE_US,
+  '3HOUR': 180 * MINUTE_US,
+  '6HOUR': 360 * MINUTE_US,
+  '12HOUR': 720 * MINUTE_US,
+  DAY: 1440 * MINUTE_US,
+  WEEK: 7 * 1440 * MINUTE_US,
+  MONTH: 28 * 1440 * MINUTE_US,
+};
+
+/** At most so many windows a range is cut into, clock changes and the ends aside. */
+export function windowCount(range: { start_us: number; end_us: number }, size: WindowSize | null | undefined): number {
+  return size ? (range.end_us - range.start_us) / SHORTEST_US[size] : 1;
+}
+
 /** `billing_anchor` matters to MONTH only: windows start on its day of the month at local 00:00. */
 export type WindowGrid = { readonly timezone: string; readonly billing_anchor?: number | null };
 export type Window = { readonly start: number; readonly end: number };
@@ -38,14 +59,11 @@ export function windowStart(instant: number, size: WindowSize, grid: WindowGrid)
   return windowAt(instant, size, grid).start;
 }
 
-/** The first window start after the instant. */
-export function nextWindowStart(instant: number, size: WindowSize, grid: WindowGrid): number {
-  return windowAt(instant, size, grid).end;
-}
-
 /** All windows that share an instant with [rangeStart, rangeEnd); the first may begin before it and the last end after. */
 export function windowsOf(rangeStart: number, rangeEnd: number, size: WindowSize, grid: WindowGrid): Window[] {
   if (!(rangeStart <= rangeEnd)) throw invalid('range_end', 'lies before range_start');
+  const short = SHORT_SIZES[size];
+  if (short !== undefined) return shortWindowsOf(rangeStart, rangeEnd, short, grid.timezone);
   const windows: Window[] = [];
   for (let at = rangeStart; at < rangeEnd; ) {
     const window = windowAt(at, size, grid);
@@ -74,6 +92,19 @@ function shortWindowAt(instant: number, length: number, timezone: string): Windo
   const { from, to, offset } = stretchAt(timezone, instant);
   const start = floorTo(instant + offset, length) - offset;
   return { start: Math.max(start, from), end: Math.min(start + length, to) };
+}
+
+/** There may be tens of thousands of them: the clock is asked once for each stretch of it. */
+function shortWindowsOf(rangeStart: number, rangeEnd: number, length: number, timezone: string): Window[] {
+  const windows: Window[] = [];
+  for (let at = rangeStart; at < rangeEnd; ) {
+    const { from, to, offset } = stretchAt(timezone, at);
+    for (let start = floorTo(at + offset, length) - offset; start < to && at < rangeEnd; start = at) {
+      at = Math.min(start + length, to);
+      windows.push({ start: Math.max(start, from), end: at });
+    }
+  }
+  return windows;
 }
 
 /** How a long size divides the wall clock: the boundary at or before a wall time, and the one after a boundary. */

@@ -1,7 +1,7 @@
 /**
- * The clock of an IANA timezone as a list of stretches with one offset each, found once and kept. Windows are
- * "aligned to the clock in the subscription's IANA timezone" (decisions §14), so this is asked for every event.
- * A wall time here is a number too: the milliseconds that a UTC clock would need to show the same digits.
+ * The clock of an IANA timezone as a list of stretches with one offset each, found once and kept. Windows follow it
+ * (docs/rules/windows.md, "Windows follow the local clock"), so this is asked for every event. A wall time here is a number
+ * too: the milliseconds that a UTC clock would need to show the same digits.
  */
 import { Temporal } from 'temporal-polyfill';
 import { invalid } from '../error.ts';

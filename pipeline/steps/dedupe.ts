@@ -1,7 +1,8 @@
 /**
- * Second step: an id takes effect once, for the life of the data; the first accepted wins (decisions §11). A hash that is
- * new to the partition's set is a new id. For the others the exact rows decide: an event is a repeat if an event with its
- * id stands at a smaller place of the log, so that running a slice again is not mistaken for repeats.
+ * Second step: an id takes effect once, for the life of the data; the first accepted wins
+ * (docs/rules/identity.md, "One effect per id"). A hash that is new to the partition's set is a new id. For the others the
+ * exact rows decide: an event is a repeat if an event with its id stands at a smaller place of the log, so that running a
+ * slice again is not mistaken for repeats.
  */
 import { hashToBigInt } from '../../core/event/identity.ts';
 import type { ClickHouseClient } from '../../storage/clickhouse.ts';
@@ -10,7 +11,8 @@ import type { EventOutcome } from '../../storage/events/tables.ts';
 import type { ReadEvent } from './read-events.ts';
 
 type Place = { readonly partition: number; readonly offset: number; readonly position: number };
-type Owner = Place & { readonly content_crc: number };
+type Content = { readonly content_crc: number; readonly content_hash: number };
+type Owner = Place & Content;
 
 /** True when the hash was never seen and is remembered now; false when it may have been. */
 export type SeenIdentities = { add(high: number, low: number): boolean };
@@ -78,8 +80,14 @@ function isBefore(a: Place, b: Place): boolean {
   return a.offset !== b.offset ? a.offset < b.offset : a.position < b.position;
 }
 
+/** An event that was stored before there was a second hash is compared by its CRC alone. */
+function saysTheSame(owner: Content, event: Content): boolean {
+  if (owner.content_crc !== event.content_crc) return false;
+  return owner.content_hash === event.content_hash || owner.content_hash === 0;
+}
+
 function repeatOf(event: ReadEvent, owner: Owner): EventOutcome {
-  const same = owner.content_crc === event.content_crc;
+  const same = saysTheSame(owner, event);
   return {
     tenant_id: event.tenant_id,
     environment_id: event.environment_id,

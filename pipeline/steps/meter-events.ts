@@ -8,12 +8,17 @@ import { matches } from '../../core/metering/match.ts';
 import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { EventOutcome } from '../../storage/events/tables.ts';
+import { Turns } from '../../storage/turns.ts';
 import type { ReadEvent } from './read-events.ts';
 
 export type Metered = { buckets: BucketRow[]; unusable: EventOutcome[]; matched: number; unmatched: number };
 
-/** `metersOf` answers the meters that apply in this slice, ready for use. */
-export function meterEvents(events: readonly ReadEvent[], metersOf: (scope: Scope) => MeterIndex): Metered {
+/** `metersOf` answers the meters that apply in this slice, ready for use. Others have their turn between the events. */
+export async function meterEvents(
+  events: readonly ReadEvent[],
+  metersOf: (scope: Scope) => MeterIndex,
+): Promise<Metered> {
+  const turns = new Turns();
   const aggregator = new BucketAggregator();
   const unusable: EventOutcome[] = [];
   let matched = 0;
@@ -41,8 +46,14 @@ export function meterEvents(events: readonly ReadEvent[], metersOf: (scope: Scop
     }
     if (fed) matched++;
     else unmatched++;
+    if (turns.isOver(meters.length)) await turns.next();
   }
-  return { buckets: aggregator.drain(), unusable, matched, unmatched };
+  const buckets: BucketRow[] = [];
+  for (const rows of aggregator.drain()) {
+    for (const row of rows) buckets.push(row);
+    if (turns.isOver(rows.length)) await turns.next();
+  }
+  return { buckets, unusable, matched, unmatched };
 }
 
 /** An event as the meters see it: its properties are looked into by all of them. */

@@ -3,9 +3,8 @@
  * with its bytes and the reason, and takes nobody with it.
  */
 import { isAscii } from 'node:buffer';
-import { crc32 } from 'node:zlib';
 import { FarthingError, invalid } from '../../core/error.ts';
-import { ContentCrc } from '../../core/event/content-crc.ts';
+import { ContentHash } from '../../core/event/content-hash.ts';
 import { IdentityHasher } from '../../core/event/identity.ts';
 import {
   ABSENT,
@@ -72,13 +71,16 @@ export class ReadEvent implements StoredEvent {
     return this.batch.timestamps_us[this.index]!;
   }
   get id_high(): number {
-    return this.batch.words[this.index * 3]!;
+    return this.batch.words[this.index * WORDS]!;
   }
   get id_low(): number {
-    return this.batch.words[this.index * 3 + 1]!;
+    return this.batch.words[this.index * WORDS + 1]!;
   }
   get content_crc(): number {
-    return this.batch.words[this.index * 3 + 2]!;
+    return this.batch.words[this.index * WORDS + 2]!;
+  }
+  get content_hash(): number {
+    return this.batch.words[this.index * WORDS + 3]!;
   }
   /** Its number in the array that it came in. */
   get position(): number {
@@ -145,7 +147,7 @@ class Batch {
   readonly timestamps_us: number[] = [];
   /** Ids that do not stand in the text; the others are cut out of it. */
   readonly event_ids: (string | undefined)[] = [];
-  /** The two halves of the id's hash, and the CRC of the content. */
+  /** The two halves of the id's hash, and the two of the content. */
   words: Uint32Array;
 
   constructor(record: LogRecord, scope: Scope) {
@@ -156,21 +158,22 @@ class Batch {
     this.text = record.body.toString(this.ascii ? 'latin1' : 'utf8');
     this.offset = Number(record.offset);
     this.marks = new Marks(record.event_count * MARKS_PER_EVENT);
-    this.words = new Uint32Array(record.event_count * 3);
+    this.words = new Uint32Array(record.event_count * WORDS);
   }
 
   add(event: NewEvent): void {
-    const at = this.firsts.push(event.first) * 3 - 3;
+    const at = (this.firsts.push(event.first) - 1) * WORDS;
     this.positions.push(event.position);
     this.event_ids.push(event.made);
     this.names.push(event.name);
     this.customers.push(event.customer);
     this.sources.push(event.source);
     this.timestamps_us.push(event.given ?? this.record.received_at_us);
-    if (at + 3 > this.words.length) this.words = grown(this.words);
+    if (at + WORDS > this.words.length) this.words = grown(this.words);
     this.words[at] = event.high;
     this.words[at + 1] = event.low;
     this.words[at + 2] = event.crc;
+    this.words[at + 3] = event.hash;
   }
 }
 
@@ -185,7 +188,11 @@ type NewEvent = {
   high: number;
   low: number;
   crc: number;
+  hash: number;
 };
+
+/** Numbers of each event in `words`. */
+const WORDS = 4;
 
 /** Enough for some seven properties; the marks grow where there are more. */
 const MARKS_PER_EVENT = MEMBERS_START + 4 * 7;
@@ -198,7 +205,7 @@ type Reader = { readonly scope: Scope; readonly hasher: IdentityHasher };
 export class EventReader {
   readonly #readers = new Map<string, Reader>();
   readonly #texts = new KnownTexts();
-  readonly #crc = new ContentCrc();
+  readonly #hash = new ContentHash();
 
   read(records: readonly LogRecord[]): ReadResult {
     const result: ReadResult = { events: [], dead: [] };
@@ -254,9 +261,9 @@ export class EventReader {
     const name = this.#texts.known(markedString(text, words, first + EVENT_NAME)!.trim());
     const customer = this.#texts.known(markedString(text, words, first + CUSTOMER)!);
     const source = this.#texts.known(markedString(text, words, first + SOURCE) ?? '');
-    const crc = this.#contentOf(batch, first, { name, customer, source, given });
+    const { crc, hash } = this.#contentOf(batch, first, { name, customer, source, given });
     hashIdentity(hasher, { text, words, mark: first + EVENT_ID, made });
-    batch.add({ first, position, made, given, name, customer, source, high: hasher.high, low: hasher.low, crc });
+    batch.add({ first, position, made, given, name, customer, source, high: hasher.high, low: hasher.low, crc, hash });
   }
 
   /** What makes two events with one id the same or a conflict; the time of receipt is no part of it. */
@@ -264,24 +271,26 @@ export class EventReader {
     { text, ascii, marks: { words } }: Batch,
     first: number,
     { name, customer, source, given }: { name: string; customer: string; source: string; given: number | undefined },
-  ): number {
+  ): ContentHash {
     const properties = words[first + PROPERTIES_START]!;
+    const time = given === undefined ? '' : String(given);
+    const hash = this.#hash;
+    hash.begin();
     if (!ascii || hasEscapes(words, first)) {
       const customer_id = markedString(text, words, first + CUSTOMER_ID) ?? '';
-      const json = properties === ABSENT ? '{}' : text.slice(properties, words[first + PROPERTIES_END]!);
-      return crc32(`${name}\0${customer}\0${customer_id}\0${source}\0${given ?? ''}\0${json}`);
+      for (const part of [name, customer, customer_id, source, time]) hash.field(bytesOf(part));
+      hash.last(properties === ABSENT ? '{}' : bytesOf(text.slice(properties, words[first + PROPERTIES_END]!)));
+      return hash;
     }
-    const crc = this.#crc;
-    crc.begin();
-    crc.field(name);
-    crc.field(customer);
-    crc.range(text, words[first + CUSTOMER_ID]! + 1, words[first + CUSTOMER_ID + 1]! - 1);
-    crc.field('');
-    crc.field(source);
-    crc.field(given === undefined ? '' : String(given));
-    if (properties === ABSENT) crc.range('{}', 0, 2);
-    else crc.range(text, properties, words[first + PROPERTIES_END]!);
-    return crc.value;
+    hash.field(name);
+    hash.field(customer);
+    if (words[first + CUSTOMER_ID]! === ABSENT) hash.field('');
+    else hash.field(text, words[first + CUSTOMER_ID]! + 1, words[first + CUSTOMER_ID + 1]! - 1);
+    hash.field(source);
+    hash.field(time);
+    if (properties === ABSENT) hash.last('{}');
+    else hash.last(text, properties, words[first + PROPERTIES_END]!);
+    return hash;
   }
 
   #readerOf(record: Scope): Reader {
@@ -329,6 +338,11 @@ function hasEscapes(words: Int32Array, first: number): boolean {
   );
 }
 
+/** One character for each byte of the text. */
+function bytesOf(text: string): string {
+  return Buffer.from(text).toString('latin1');
+}
+
 function hashIdentity(
   hasher: IdentityHasher,
   { text, words, mark, made }: { text: string; words: Int32Array; mark: number; made: string | undefined },
@@ -340,7 +354,7 @@ function hashIdentity(
 }
 
 function grown(words: Uint32Array): Uint32Array {
-  const more = new Uint32Array(Math.max(3, words.length * 2));
+  const more = new Uint32Array(Math.max(WORDS, words.length * 2));
   more.set(words);
   return more;
 }

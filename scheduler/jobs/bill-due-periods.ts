@@ -1,4 +1,4 @@
-/** Invoices every period that is over and moves its subscription on (specification, Limits: every 2 minutes). */
+/** Invoices every period that is over and moves its subscription on. */
 import { billDuePeriods } from '../../actions/bill-period.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Job } from '../job.ts';

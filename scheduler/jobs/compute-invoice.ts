@@ -1,4 +1,7 @@
-/** Computes an invoice that a request has asked for, within ten minutes per try (specification, Limits). */
+/**
+ * Computes an invoice that a request has asked for, within ten minutes per try
+ * (docs/rules/invoices.md, "Invoices computed later").
+ */
 import { z } from 'zod';
 import { COMPUTE_TASK, tryComputation } from '../../actions/compute-later.ts';
 import type { Stores } from '../../storage/stores.ts';

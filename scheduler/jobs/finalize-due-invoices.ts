@@ -1,4 +1,7 @@
-/** Finalizes drafts that have rested for the finalization delay since they were computed (specification, Limits). */
+/**
+ * Finalizes drafts that have rested for the finalization delay since they were computed
+ * (docs/rules/invoices.md, "From draft to final").
+ */
 import { finalizeDueInvoices } from '../../actions/finalize-due-invoices.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Job } from '../job.ts';

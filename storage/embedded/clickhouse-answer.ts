@@ -24,10 +24,28 @@ export async function answer(request: Request, response: ServerResponse, served:
   if (statement.kind === 'insert') return answerInsert(request, response, served);
   if (statement.kind === 'other') return answerSmall(request, response, served);
   const format = statement.format ?? request.default_format;
-  const in_pieces = statement.streams && CUTTABLE.has(format);
+  const in_pieces = statement.streams && (CUTTABLE.has(format) || isCuttableCustom(request, format));
   if (!in_pieces) return answerFromFile(request, response, { ...served, format });
-  if (request.waits_for_end) return answerHeld(request, response, { ...served, format });
-  return answerStream(request, response, { ...served, format });
+  const { ending, ...cut } = withoutEnding(request, format);
+  if (request.waits_for_end) return answerHeld(cut.request, response, { ...served, format, ending });
+  return answerStream(cut.request, response, { ...served, format, ending });
+}
+
+/** What this format writes at the end of an answer: each piece would end with it, so we write it, and once. */
+const CUSTOM = 'CustomSeparated';
+const ENDING = 'format_custom_result_after_delimiter';
+const BETWEEN_PIECES = ['format_custom_result_before_delimiter', 'format_custom_row_between_delimiter'];
+
+function isCuttableCustom({ surroundings: { settings } }: Request, format: string): boolean {
+  return format === CUSTOM && !settings.some(([name, value]) => BETWEEN_PIECES.includes(name) && value !== '');
+}
+
+function withoutEnding(request: Request, format: string): { request: Request; ending: string } {
+  const { settings } = request.surroundings;
+  const ending = format === CUSTOM ? settings.find(([name]) => name === ENDING)?.[1] : undefined;
+  if (ending === undefined) return { request, ending: '' };
+  const others = settings.filter(([name]) => name !== ENDING);
+  return { request: { ...request, surroundings: { ...request.surroundings, settings: others } }, ending };
 }
 
 /** The engine writes these formats piece by piece without a beginning or an end, so pieces make up one answer. */
@@ -91,6 +109,11 @@ interface ReadOptions extends Served {
   format: string;
 }
 
+interface PiecesOptions extends ReadOptions {
+  /** What stands behind the last row. */
+  ending: string;
+}
+
 /** The whole result is on the disk before the first byte goes out, so a failure is still told by the status. */
 async function answerFromFile(request: Request, response: ServerResponse, options: ReadOptions): Promise<void> {
   const { engine, spool, format } = options;
@@ -114,8 +137,8 @@ async function answerFromFile(request: Request, response: ServerResponse, option
 /** As much of an answer as is kept in memory until the statement has ended; what is longer goes to the disk. */
 const HELD_BYTES_MAX = 4 * 1024 * 1024;
 
-async function answerHeld(request: Request, response: ServerResponse, options: ReadOptions): Promise<void> {
-  const { engine, spool, format } = options;
+async function answerHeld(request: Request, response: ServerResponse, options: PiecesOptions): Promise<void> {
+  const { engine, spool, format, ending } = options;
   let [held, bytes]: [Uint8Array[], number] = [[], 0];
   let file: FileHandle | undefined;
   try {
@@ -129,6 +152,7 @@ async function answerHeld(request: Request, response: ServerResponse, options: R
         [held, bytes] = [[], 0];
       }
     });
+    held.push(Buffer.from(ending));
     beginAnswer(response, { format, summary: {} });
     if (!file) return void gzipped(request, response).end(Buffer.concat(held));
     await file.appendFile(Buffer.concat(held));
@@ -148,8 +172,8 @@ async function openUnnamed(path: string): Promise<FileHandle> {
 }
 
 /** The answer goes out while the statement runs, as fast as the reader takes it. */
-async function answerStream(request: Request, response: ServerResponse, options: ReadOptions): Promise<void> {
-  const { engine, format } = options;
+async function answerStream(request: Request, response: ServerResponse, options: PiecesOptions): Promise<void> {
+  const { engine, format, ending } = options;
   const tag = randomBytes(8).toString('hex');
   let out: Writable | undefined;
   const begin = (): Writable => {
@@ -165,7 +189,7 @@ async function answerStream(request: Request, response: ServerResponse, options:
         if (!out.write(piece)) await roomIn(out, response);
       }
     });
-    (out ?? begin()).end();
+    (out ?? begin()).end(ending);
   } catch (error) {
     // Nothing is out yet: the status tells. Else the end of the body does, in the form that clients look for.
     if (!out) throw error;

@@ -88,7 +88,9 @@ function surroundingsOf(parameters: URLSearchParams, incoming: IncomingMessage):
     name.startsWith('param_') ? [[name.slice('param_'.length), value]] : [],
   );
   const database = parameters.get('database') ?? header(incoming, 'x-clickhouse-database');
-  return { id: randomUUID(), settings, params, ...(database ? { database } : {}) };
+  // A mark of the client's own stays on the statement; it is different for each, as ours are.
+  const id = parameters.get('log_comment') || randomUUID();
+  return { id, settings, params, ...(database ? { database } : {}) };
 }
 
 function refuse(parameters: URLSearchParams): void {

@@ -1,3 +1,4 @@
+import { quoted } from '../clickhouse-literals.ts';
 import { StatementError, type Token, tokenise } from '../clickhouse-tokens.ts';
 
 /**
@@ -55,10 +56,6 @@ export function readIntoFile(statement: Statement, { path, format }: { path: str
 /** The same read without FORMAT. */
 export function withoutFormat({ text, format_span }: Statement): string {
   return format_span ? `${text.slice(0, format_span.start)} ${text.slice(format_span.end)}` : text;
-}
-
-export function quoted(value: string): string {
-  return `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\0', '\\0')}'`;
 }
 
 function parseOther(sql: string, { kind, tokens }: { kind: 'read' | 'other'; tokens: Token[] }): Statement {

@@ -3,6 +3,7 @@ import { mkdirSync, realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { ServerOptions } from './clickhouse-server.ts';
+import { endLeftOver, isRunning, markOf, ownArguments, serversOf } from './left-over.ts';
 import { type Child, type Log, type Part, startChild } from './part.ts';
 
 export interface ClickHouseServerOptions {
@@ -18,7 +19,7 @@ export interface ClickHouseServerOptions {
 
 const READY_MS = 60_000;
 const STOP_MS = 15_000;
-/** A predecessor whose parent was killed lets its last statements end before it gives the directory free. */
+/** Who holds the directory without our seeing the process, as from another container, may be about to give it free. */
 const TAKEOVER_MS = 8_000;
 
 /**
@@ -49,8 +50,10 @@ export async function startClickHouse(options: ClickHouseServerOptions): Promise
 
 async function startServer(options: ServerOptions, log: Log): Promise<{ child: Child; port: number }> {
   const until = Date.now() + TAKEOVER_MS;
+  const args = [...SERVER, ...ownArguments(options.dir, markOf(process.pid))];
   for (;;) {
-    const child = startChild({ name: 'ClickHouse', command: process.execPath, args: SERVER, env: SERVER_ENV, log });
+    await endPredecessors(options.dir, log);
+    const child = startChild({ name: 'ClickHouse', command: process.execPath, args, env: SERVER_ENV, log });
     child.process.stdin?.write(`${JSON.stringify(options)}\n`);
     const line = await child.waitForLine(/^(ready|failed) /, READY_MS).catch(async (error: Error) => {
       await endProcess(child);
@@ -60,19 +63,35 @@ async function startServer(options: ServerOptions, log: Log): Promise<{ child: C
     await endProcess(child);
     const locked = child.lastLines().some((said) => said.includes('Cannot lock file'));
     if (locked && Date.now() < until) continue;
-    throw new Error(
-      locked
-        ? `The ClickHouse directory ${options.dir} is in use by another process: stop it, or choose another data directory.`
-        : `ClickHouse could not be started in ${options.dir}: ${child.lastLines().join('; ')}`,
-    );
+    if (locked) throw inUse(options.dir);
+    throw new Error(`ClickHouse could not be started in ${options.dir}: ${child.lastLines().join('; ')}`);
   }
 }
 
-const SERVER = [
-  '--import',
-  pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href,
-  fileURLToPath(new URL('./clickhouse-server.ts', import.meta.url)),
-];
+function inUse(dir: string): Error {
+  return new Error(
+    `The ClickHouse directory ${dir} is in use by another process: stop it, or choose another data directory.`,
+  );
+}
+
+/**
+ * A server whose parent was killed goes by itself when its last statements have ended, and under load it takes its time. What
+ * it still does nobody waits for: it is told once more, killed when that is not enough, and waited for as long as it is there.
+ */
+async function endPredecessors(dir: string, log: Log): Promise<void> {
+  for (const { server, owner } of serversOf(SERVER_FILE, dir)) {
+    if (isRunning(owner)) throw inUse(dir);
+    await endLeftOver(server, { name: 'ClickHouse', signals: ENDING, log });
+  }
+}
+
+const ENDING = [
+  ['SIGTERM', 5_000],
+  ['SIGKILL', 5_000],
+] as const;
+
+const SERVER_FILE = fileURLToPath(new URL('./clickhouse-server.ts', import.meta.url));
+const SERVER = ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href, SERVER_FILE];
 
 /** Statements occupy threads of Node's pool: with the default of 4 the server could not read a file meanwhile. */
 const SERVER_ENV = { PATH: '/usr/bin:/bin', TZ: 'UTC', LANG: 'C.UTF-8', UV_THREADPOOL_SIZE: '16' };

@@ -97,7 +97,11 @@ export function startChild({ name, command, args, env, log, ...user }: ChildOpti
 
   return {
     process: child,
-    pid: child.pid ?? -1,
+    // A process that could not be started has none, and every number would be somebody else's.
+    get pid(): number {
+      if (child.pid === undefined) throw new Error(`${name} could not be started`);
+      return child.pid;
+    },
     hasExited: () => exit !== undefined,
     lastLines: () => lines,
     expectExit: () => {

@@ -1,6 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {
+  chmodSync,
   chownSync,
   existsSync,
   mkdirSync,
@@ -15,6 +16,8 @@ import { createServer, type Socket } from 'node:net';
 import { platform } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import { syncDirectory } from '../sync-directory.ts';
+import { endLeftOver, markOf } from './left-over.ts';
 import { type Child, type Log, type Part, startChild } from './part.ts';
 import { findPostgresBinaries, type PostgresBinaries } from './postgres-binaries.ts';
 import { chooseUser, commandAs, type RunAs } from './postgres-user.ts';
@@ -55,14 +58,20 @@ export async function startPostgres({ dir, log }: { dir: string; log: Log }): Pr
   return { url, pid: child.pid, stop, onExit: child.onExit, unref: child.unref };
 }
 
-/** A random password in a file that only the server's user may read; the server listens on loopback, but so may others. */
+/**
+ * A random password in a file that only the server's user may read; the server listens on loopback, but so may others. On the
+ * disk before the server knows it: without it nobody gets in after a power loss.
+ */
 function passwordOf(home: string, run_as: RunAs): string {
   const file = join(home, 'password');
   if (!existsSync(file)) {
-    writeFileSync(`${file}.new`, randomBytes(24).toString('hex'), { mode: 0o600 });
+    writeFileSync(`${file}.new`, randomBytes(24).toString('hex'), { mode: 0o600, flush: true });
     giveTo(`${file}.new`, run_as);
     renameSync(`${file}.new`, file);
+    syncDirectory(home);
   }
+  // A copy, or a restored back-up, may have come with other rights.
+  chmodSync(file, 0o600);
   return readFileSync(file, 'utf8').trim();
 }
 
@@ -99,6 +108,7 @@ function initialise(home: string, { binaries, run_as }: { binaries: PostgresBina
     throw new Error(`Postgres could not be initialised in ${home}: ${said}${hint}`, { cause: error });
   }
   renameSync(draft, join(home, 'data'));
+  syncDirectory(home);
 }
 
 /** Root makes the file, the server's user must own it. */
@@ -116,8 +126,12 @@ interface ServerOptions {
   log: Log;
 }
 
-/** Between choosing the free port and binding it somebody else may take it: then another one is tried. */
+/**
+ * Between choosing the free port and binding it somebody else may take it: then another one is tried. Backends whose server
+ * was killed go when they notice, which may take them a while: then it is tried again.
+ */
 async function startServer(options: ServerOptions): Promise<{ child: Child; port: number }> {
+  const until = performance.now() + READY_MS;
   for (let attempt = 1; ; attempt += 1) {
     const port = await freePort();
     const child = spawnServer(port, options);
@@ -126,8 +140,11 @@ async function startServer(options: ServerOptions): Promise<{ child: Child; port
       return { child, port };
     } catch (error) {
       if (!child.hasExited()) await endProcess(child);
-      const again = /could not bind|could not create any TCP\/IP sockets|still in use/.test((error as Error).message);
-      if (!again || attempt === 5) throw error;
+      const { message } = error as Error;
+      const hasBackends = /still in use/.test(message) && performance.now() < until;
+      const isPortTaken = /could not bind|could not create any TCP\/IP sockets/.test(message) && attempt < 5;
+      if (!hasBackends && !isPortTaken) throw error;
+      if (hasBackends) await new Promise((resolveSoon) => setTimeout(resolveSoon, 200));
     }
   }
 }
@@ -203,21 +220,18 @@ async function endProcess(child: Child): Promise<void> {
  */
 async function stopLeftOver(data: string, log: Log): Promise<void> {
   const file = join(data, 'postmaster.pid');
-  const pid = existsSync(file) ? Number.parseInt(readFileSync(file, 'utf8'), 10) : Number.NaN;
+  if (!existsSync(file)) return;
+  const pid = Number.parseInt(readFileSync(file, 'utf8'), 10);
   if (!(pid > 0) || !isAlive(pid)) return;
   if (!isServerOf(pid, data)) return rmSync(file, { force: true });
-  log(`stopping the Postgres that an earlier run left behind (process ${pid})`);
-  for (const [signal, patience_ms] of [
-    ['SIGINT', 10_000],
-    ['SIGQUIT', 10_000],
-  ] as const) {
-    process.kill(pid, signal);
-    if (await hasEnded(pid, patience_ms)) return;
-  }
-  throw new Error(
-    `A Postgres of an earlier run (process ${pid}) still holds ${data} and does not stop: end it by hand.`,
-  );
+  await endLeftOver(markOf(pid), { name: 'Postgres', signals: ENDING, log });
 }
+
+/** A fast shutdown writes out what is dirty, which takes long under load; after an immediate one the next start recovers. */
+const ENDING = [
+  ['SIGINT', 10_000],
+  ['SIGQUIT', 10_000],
+] as const;
 
 function isAlive(pid: number): boolean {
   try {
@@ -237,16 +251,6 @@ function isServerOf(pid: number, data: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** It is not our child, so the system tells us of its end only when asked. */
-async function hasEnded(pid: number, patience_ms: number): Promise<boolean> {
-  const until = Date.now() + patience_ms;
-  while (isAlive(pid)) {
-    if (Date.now() > until) return false;
-    await new Promise((resolveSoon) => setTimeout(resolveSoon, 20));
-  }
-  return true;
 }
 
 /** A shell that waits on a pipe from us: when we die without a word the pipe closes and it asks the server to stop. */

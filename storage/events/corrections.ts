@@ -4,11 +4,13 @@
  */
 
 import { hashToBigInt, IdentityHasher } from '../../core/event/identity.ts';
-import type { Scope } from '../../core/scope.ts';
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
+import { groupBy } from '../../core/group-by.ts';
+import { type Scope, scopeKey } from '../../core/scope.ts';
+import { askRows, type ClickHouseClient } from '../clickhouse.ts';
 import { instant, label, text, uint16, uint32, uint64 } from './native.ts';
-import { type Fence, writeRows } from './rows.ts';
+import { writeRows } from './rows.ts';
 import type { RowTarget } from './tables.ts';
+import type { WriteAttempt } from './write-fence.ts';
 
 /** What an event says. */
 export type EventContent = {
@@ -39,59 +41,91 @@ export type AppliedCorrection = StoredContent &
     readonly offset: number;
   };
 
+/** What an event has said: as it was accepted, and by each correction that is stored of it, oldest first. */
+export type EventHistory = {
+  readonly original: OriginalContent;
+  readonly corrections: readonly (StoredContent & { readonly sequence: bigint; readonly action: string })[];
+};
+
+/** The histories of those events that were accepted, by their ids. */
+export async function historiesOf(
+  clickhouse: ClickHouseClient,
+  scope: Scope,
+  event_ids: readonly string[],
+): Promise<Map<string, EventHistory>> {
+  const hasher = new IdentityHasher(scope);
+  const hashes = event_ids.map((event_id) => {
+    hasher.hash(event_id);
+    return hashToBigInt(hasher.high, hasher.low);
+  });
+  const { tenant_id, environment_id } = scope;
+  const params = { tenant_id, environment_id, event_ids: [...event_ids] };
+  const [originals, corrections] = await Promise.all([
+    askRows<ContentRow>(clickhouse, 'corrected events', {
+      query: `
+        select event_id, ${CONTENT}, toString(offset) as event_place, position as event_position, partition from events
+         where ${EVENTS_ASKED} and timestamp in
+               (select timestamp from event_identities where id_hash in {hashes:Array(UInt64)} and ${EVENTS_ASKED})
+         order by event_id, offset, position limit 1 by event_id`,
+      params: { ...params, hashes },
+    }),
+    askRows<ContentRow>(clickhouse, 'corrections', {
+      query: `
+        select event_id, ${CONTENT}, toString(event_offset) as event_place, event_position, action, toString(sequence) as nth
+          from event_corrections where ${EVENTS_ASKED} order by event_id, sequence limit 1 by event_id, sequence`,
+      params,
+    }),
+  ]);
+  const byEvent = groupBy(corrections, (row) => row.event_id);
+  return new Map(
+    originals.map((row) => [
+      row.event_id,
+      {
+        original: { ...contentOf(row), partition: row.partition! },
+        corrections: (byEvent.get(row.event_id) ?? []).map((correction) => ({
+          ...contentOf(correction),
+          action: correction.action!,
+          sequence: BigInt(correction.nth!),
+        })),
+      },
+    ]),
+  );
+}
+
 /** The event as it was accepted, and the last correction that is stored of it. */
 export async function storedContent(
   clickhouse: ClickHouseClient,
   scope: Scope,
   event_id: string,
 ): Promise<{ original: OriginalContent; last: (StoredContent & { action: string }) | undefined } | undefined> {
-  const hasher = new IdentityHasher(scope);
-  hasher.hash(event_id);
-  const { tenant_id, environment_id } = scope;
-  const params = { tenant_id, environment_id, event_id, hash: hashToBigInt(hasher.high, hasher.low) };
-  const original = await first(
-    clickhouse,
-    `select ${CONTENT}, toString(offset) as event_place, position as event_position, partition from events
-      where ${EVENT} and timestamp in (select timestamp from event_identities where id_hash = {hash:UInt64} and ${EVENT})
-      order by offset, position limit 1`,
-    params,
-  );
-  if (!original) return undefined;
-  const last = await first(
-    clickhouse,
-    `select ${CONTENT}, toString(event_offset) as event_place, event_position, action from event_corrections
-      where ${EVENT} order by sequence desc limit 1`,
-    params,
-  );
-  return {
-    original: { ...contentOf(original), partition: original.partition! },
-    last: last && { ...contentOf(last), action: last.action! },
-  };
+  const history = (await historiesOf(clickhouse, scope, [event_id])).get(event_id);
+  return history && { original: history.original, last: history.corrections.at(-1) };
 }
 
-/** Everything that an event has said so far. */
-export async function contentsOf(
+export async function writeCorrections(
   clickhouse: ClickHouseClient,
-  scope: Scope,
-  event_id: string,
-): Promise<StoredContent[]> {
-  const stored = await storedContent(clickhouse, scope, event_id);
-  if (!stored) return [];
-  const rows = await rowsOf(
-    clickhouse,
-    `select ${CONTENT}, toString(event_offset) as event_place, event_position from event_corrections where ${EVENT}`,
-    { tenant_id: scope.tenant_id, environment_id: scope.environment_id, event_id },
-  );
-  return [stored.original, ...rows.map(contentOf)];
-}
-
-/** May be written again: readers take one of equal rows. */
-export async function writeCorrection(
-  clickhouse: ClickHouseClient,
-  row: AppliedCorrection,
-  fence: Fence,
+  rows: readonly AppliedCorrection[],
+  attempt: WriteAttempt,
 ): Promise<void> {
-  await writeRows(clickhouse, EVENT_CORRECTIONS, { rows: [row], fence });
+  await writeRows(clickhouse, EVENT_CORRECTIONS, { rows, attempt });
+}
+
+/** Those of the corrections that are not there. */
+export async function missingCorrections(
+  clickhouse: ClickHouseClient,
+  rows: readonly AppliedCorrection[],
+): Promise<AppliedCorrection[]> {
+  const there = new Set<string>();
+  for (const some of groupBy(rows, scopeKey).values()) {
+    const { tenant_id, environment_id } = some[0];
+    const event_ids = some.map(({ event_id }) => event_id);
+    const stored = await askRows<{ nth: string; action: string }>(clickhouse, 'corrections', {
+      query: `select toString(sequence) as nth, action from event_corrections where ${EVENTS_ASKED}`,
+      params: { tenant_id, environment_id, event_ids },
+    });
+    for (const { nth, action } of stored) there.add(`${nth}.${action}`);
+  }
+  return rows.filter(({ sequence, action }) => !there.has(`${sequence}.${action}`));
 }
 
 const EVENT_CORRECTIONS: RowTarget<AppliedCorrection> = {
@@ -116,17 +150,19 @@ const EVENT_CORRECTIONS: RowTarget<AppliedCorrection> = {
   ],
 };
 
-const EVENT =
-  'tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and event_id = {event_id:String}';
+const EVENTS_ASKED =
+  'tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and event_id in {event_ids:Array(String)}';
 const CONTENT = `external_customer_id, event_name, customer_id, source, properties,
   toString(toUnixTimestamp64Micro(timestamp)) as at_us, toString(toUnixTimestamp64Micro(received_at)) as got_us`;
 
 type ContentRow = Omit<EventContent, 'timestamp_us'> & {
+  event_id: string;
   at_us: string;
   got_us: string;
   event_place: string;
   event_position: number;
   action?: string;
+  nth?: string;
   partition?: number;
 };
 
@@ -143,26 +179,4 @@ function contentOf(row: ContentRow): StoredContent {
     event_offset: Number(row.event_place),
     event_position,
   };
-}
-
-async function first(
-  clickhouse: ClickHouseClient,
-  query: string,
-  params: Record<string, unknown>,
-): Promise<ContentRow | undefined> {
-  const [row] = await rowsOf(clickhouse, query, params);
-  return row;
-}
-
-async function rowsOf(
-  clickhouse: ClickHouseClient,
-  query: string,
-  query_params: Record<string, unknown>,
-): Promise<ContentRow[]> {
-  try {
-    const answer = await clickhouse.query({ query, query_params, format: 'JSONEachRow' });
-    return await answer.json<ContentRow>();
-  } catch (error) {
-    throw clickhouseFailure('corrections', error);
-  }
 }

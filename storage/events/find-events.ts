@@ -1,10 +1,13 @@
 /** Stored events one by one: pages of a list as they count now, and the event of an id. The JSON text of properties stays as it was sent. */
 
 import { type PropertyFilters, passesAll } from '../../core/analytics/property-filter.ts';
-import { hashToBigInt, IdentityHasher } from '../../core/event/identity.ts';
+import { invalid } from '../../core/error.ts';
+import { identityHashOf } from '../../core/event/identity.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
+import { askRows, type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse.ts';
+import { Turns } from '../turns.ts';
+import { asLarge, asSmall, type QuestionBounds } from '../usage/question.ts';
 
 export type FoundEvent = {
   readonly event_id: string;
@@ -34,31 +37,55 @@ export type EventsWanted = Scope & {
   /** Only events strictly earlier or later than these. */
   readonly earlier_than?: EventPlace | undefined;
   readonly later_than?: EventPlace | undefined;
+  readonly bounds?: QuestionBounds | undefined;
 };
 
 export type EventOrder = { readonly by: 'timestamp' | 'event_name'; readonly direction: 'asc' | 'desc' };
+
+/** `is_cut`: there are more, but their properties would not all fit. */
+export type FoundPage = { readonly events: FoundEvent[]; readonly is_cut: boolean };
+
+/** What the properties of a page may be long together; the event that goes beyond it is the last one. */
+export const PAGE_BYTES = 8 * 1024 * 1024;
 
 /** So many events from an offset on, in order. */
 export async function findEvents(
   clickhouse: ClickHouseClient,
   wanted: EventsWanted,
   { order, offset, limit }: { order: EventOrder; offset: number; limit: number },
-): Promise<FoundEvent[]> {
+): Promise<FoundPage> {
   const passes = passesOf(wanted);
-  if (!passes) return readPage(clickhouse, wanted, { order, offset, limit });
+  if (!passes) return asSmall(wanted.bounds, () => readPage(clickhouse, wanted, { order, offset, limit }));
+  return asLarge(wanted.bounds, () => findPassing(clickhouse, { ...wanted, passes }, { order, offset, limit }));
+}
+
+type Page = { order: EventOrder; offset: number; limit: number };
+type Passes = (event: { properties: string }) => boolean;
+
+async function findPassing(
+  clickhouse: ClickHouseClient,
+  { passes, ...wanted }: EventsWanted & { passes: Passes },
+  { order, offset, limit }: Page,
+): Promise<FoundPage> {
   // The store narrows down to events that may pass, and we decide: nearly always they all do and one page is enough.
   const found: FoundEvent[] = [];
   let skip = offset;
+  let bytes = 0;
   for (let from = 0; found.length < limit; ) {
+    if (wanted.bounds && from > PASSED_OVER_MAX) throw tooManyPassedOver();
     const asked = skip + limit - found.length;
-    const page = await readPage(clickhouse, wanted, { order, offset: from, limit: asked });
-    const passing = page.filter(passes);
-    found.push(...passing.slice(skip));
+    const { events, is_cut } = await readPage(clickhouse, wanted, { order, offset: from, limit: asked });
+    const passing = events.filter(passes);
+    for (const event of passing.slice(skip)) {
+      found.push(event);
+      bytes += event.properties.length;
+    }
+    if (bytes >= PAGE_BYTES) return { events: found, is_cut: true };
     skip = Math.max(0, skip - passing.length);
-    if (page.length < asked) break;
-    from += page.length;
+    if (events.length < asked && !is_cut) break;
+    from += events.length;
   }
-  return found;
+  return { events: found, is_cut: false };
 }
 
 export async function countFoundEvents(clickhouse: ClickHouseClient, wanted: EventsWanted): Promise<number> {
@@ -66,20 +93,43 @@ export async function countFoundEvents(clickhouse: ClickHouseClient, wanted: Eve
   const passes = passesOf(wanted);
   if (!passes) {
     const query = `select toString(count()) as n from current_events where ${conditions}`;
-    const [row] = await rowsOf<{ n: string }>(clickhouse, query, params);
+    const [row] = await askRows<{ n: string }>(clickhouse, 'events', { query, params, signal: wanted.bounds?.signal });
     return Number(row!.n);
   }
+  return asLarge(wanted.bounds, () => countPassing(clickhouse, { conditions, params, passes, bounds: wanted.bounds }));
+}
+
+async function countPassing(
+  clickhouse: ClickHouseClient,
+  {
+    conditions,
+    params,
+    passes,
+    bounds,
+  }: { conditions: string; params: Record<string, unknown>; passes: Passes; bounds: QuestionBounds | undefined },
+): Promise<number> {
+  const turns = new Turns(bounds?.asker);
   let count = 0;
   try {
     const query = `select properties from current_events where ${conditions}`;
-    const answer = await clickhouse.query({ query, query_params: params, format: 'JSONEachRow', ...STREAMED });
-    for await (const rows of answer.stream<{ properties: string }>()) {
-      for (const row of rows) if (passes(row.json())) count++;
+    const asked = { query, query_params: params, ...(bounds ? { abort_signal: bounds.signal } : {}) };
+    for await (const rows of streamedRows<[string]>(clickhouse, asked)) {
+      for (const [properties] of rows) {
+        if (passes({ properties })) count++;
+        if (turns.isOver()) await turns.next(bounds?.signal);
+      }
     }
   } catch (error) {
     throw clickhouseFailure('count of events', error);
   }
   return count;
+}
+
+/** Of events that the store lets pass and we do not, nobody would want more before the first page. */
+const PASSED_OVER_MAX = 100_000;
+
+function tooManyPassedOver(): Error {
+  return invalid('property_filters', 'too few of the events pass that have to be looked at: ask for a shorter range');
 }
 
 /** The event with this id as it was accepted, corrections aside. Its identity says when it happened, and that narrows the search down. */
@@ -88,32 +138,30 @@ export async function findEvent(
   scope: Scope,
   event_id: string,
 ): Promise<FoundEvent | undefined> {
-  const hasher = new IdentityHasher(scope);
-  hasher.hash(event_id);
-  const params = { ...scope, event_id, hash: String(hashToBigInt(hasher.high, hasher.low)) };
-  const rows = await rowsOf<EventRow>(
-    clickhouse,
-    `select ${COLUMNS} from events
-      where tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and event_id = {event_id:String}
-        and timestamp in (select timestamp from event_identities
-                           where id_hash = {hash:UInt64} and tenant_id = {tenant_id:String}
-                             and environment_id = {environment_id:String} and event_id = {event_id:String})
-      order by offset, position limit 1`,
+  const params = { ...scope, event_id, hash: identityHashOf({ ...scope, event_id }) };
+  const rows = await askRows<EventRow>(clickhouse, 'events', {
+    query: `
+      select ${COLUMNS} from events
+       where tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and event_id = {event_id:String}
+         and timestamp in (select timestamp from event_identities
+                            where id_hash = {hash:UInt64} and tenant_id = {tenant_id:String}
+                              and environment_id = {environment_id:String} and event_id = {event_id:String})
+       order by offset, position limit 1`,
     params,
-  );
+  });
   return rows[0] && eventOf(rows[0]);
 }
 
 const COLUMNS = `event_id, external_customer_id, customer_id, event_name, source, properties,
        toString(toUnixTimestamp64Micro(timestamp)) as timestamp_us,
        toString(toUnixTimestamp64Micro(received_at)) as received_at_us, partition, toString(offset) as place`;
-const STREAMED = { clickhouse_settings: { wait_end_of_query: 0 as const } };
 
 type EventRow = Omit<FoundEvent, 'timestamp_us' | 'received_at_us' | 'offset'> & {
   timestamp_us: string;
   received_at_us: string;
   place: string;
 };
+type PageRow = EventRow & { of_page: string };
 
 function eventOf({ place, ...row }: EventRow): FoundEvent {
   const { timestamp_us, received_at_us } = row;
@@ -130,19 +178,25 @@ async function readPage(
   clickhouse: ClickHouseClient,
   wanted: EventsWanted,
   { order, offset, limit }: { order: EventOrder; offset: number; limit: number },
-): Promise<FoundEvent[]> {
+): Promise<FoundPage> {
   const { conditions, params } = conditionsOf(wanted);
   const columns = order.by === 'event_name' ? ['event_name', 'timestamp', 'event_id'] : ['timestamp', 'event_id'];
   const sorted = columns.map((column) => `${column} ${order.direction}`).join(', ');
-  const rows = await rowsOf<EventRow>(
-    clickhouse,
-    `select ${COLUMNS} from current_events
-      where ${conditions} and (timestamp, event_id) in
-            (select timestamp, event_id from current_events where ${conditions} order by ${sorted} limit {limit:UInt32} offset {offset:UInt64})
-      order by ${sorted}`,
-    { ...params, limit, offset },
-  );
-  return rows.map(eventOf);
+  const rows = await askRows<PageRow>(clickhouse, 'events', {
+    query: `
+      select ${COLUMNS}, toString(of_page) as of_page from (
+        select *, count() over () as of_page,
+               sum(length(properties)) over (order by ${sorted} rows between unbounded preceding and current row) as bytes
+          from current_events
+         where ${conditions} and (timestamp, event_id) in
+               (select timestamp, event_id from current_events where ${conditions} order by ${sorted} limit {limit:UInt32} offset {offset:UInt64}))
+       where bytes - length(properties) < {page_bytes:UInt64}
+       order by ${sorted}`,
+    params: { ...params, limit, offset, page_bytes: PAGE_BYTES },
+    signal: wanted.bounds?.signal,
+  });
+  const events = rows.map(({ of_page: _all, ...row }) => eventOf(row));
+  return { events, is_cut: events.length < Number(rows[0]?.of_page ?? 0) };
 }
 
 function conditionsOf(wanted: EventsWanted): { conditions: string; params: Record<string, unknown> } {
@@ -190,21 +244,8 @@ function mayPass(index: number): string {
     not isValidJSON(properties))`;
 }
 
-function passesOf({ property_filters }: EventsWanted): ((event: { properties: string }) => boolean) | undefined {
+function passesOf({ property_filters }: EventsWanted): Passes | undefined {
   if (!property_filters || Object.keys(property_filters).length === 0) return undefined;
   const passes = passesAll(property_filters);
   return ({ properties }) => passes(propertiesIn(properties));
-}
-
-async function rowsOf<Row>(
-  clickhouse: ClickHouseClient,
-  query: string,
-  params: Record<string, unknown>,
-): Promise<Row[]> {
-  try {
-    const answer = await clickhouse.query({ query, query_params: params, format: 'JSONEachRow' });
-    return await answer.json<Row>();
-  } catch (error) {
-    throw clickhouseFailure('events', error);
-  }
 }

@@ -1,8 +1,10 @@
 /** The exact look-up behind the pipeline's hash sets, and what they are rebuilt from at start. */
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
-import { hashToBigInt } from '../../core/event/identity.ts';
+import { unavailable } from '../../core/error.ts';
+import { hashToBigInt, SumOfHashes } from '../../core/event/identity.ts';
 import { type ClickHouseClient, clickhouseFailure, question } from '../clickhouse.ts';
+import { deleteWhere } from '../clickhouse-delete.ts';
 
 /** The row of the accepted event that owns an id. */
 export const IdentityRow = z.object({
@@ -13,12 +15,14 @@ export const IdentityRow = z.object({
   offset: z.coerce.number(),
   position: z.coerce.number(),
   content_crc: z.coerce.number(),
+  /** 0 where the event was stored before there was one. */
+  content_hash: z.coerce.number(),
 });
 export type IdentityRow = z.infer<typeof IdentityRow>;
 
 const identitiesByHash = question({
   name: 'identities by hash',
-  sql: `select tenant_id, environment_id, event_id, partition, offset, position, content_crc
+  sql: `select tenant_id, environment_id, event_id, partition, offset, position, content_crc, content_hash
           from event_identities where id_hash in {hashes:Array(UInt64)}`,
   params: z.object({ hashes: z.array(z.bigint()) }),
   row: IdentityRow,
@@ -36,63 +40,148 @@ export async function findIdentities(clickhouse: ClickHouseClient, hashes: reado
   return found;
 }
 
-/** Takes back the identity of an event that was refused, at its place: the id is free again. */
-export async function forgetIdentity(
+/** Takes back the identities of events that were refused, at their places: the ids are free again. */
+export async function forgetIdentities(
   clickhouse: ClickHouseClient,
-  event: { id_high: number; id_low: number; partition: number; offset: number; position: number },
+  events: readonly { id_high: number; id_low: number; partition: number; offset: number; position: number }[],
 ): Promise<void> {
-  try {
-    await clickhouse.command({
-      query: `delete from event_identities where id_hash = {hash:UInt64}
-                 and partition = {partition:UInt16} and offset = {offset:UInt64} and position = {position:UInt32}`,
-      query_params: {
-        hash: hashToBigInt(event.id_high, event.id_low),
-        partition: event.partition,
-        offset: event.offset,
-        position: event.position,
-      },
-      clickhouse_settings: { lightweight_deletes_sync: '2', mutations_sync: '2' },
-    });
-  } catch (error) {
-    throw clickhouseFailure('identity of a refused event', error);
-  }
+  const conditions = events.map(({ id_high, id_low, partition, offset, position }) => {
+    const hash = hashToBigInt(id_high, id_low);
+    return `(id_hash = ${hash} and partition = ${partition} and offset = ${offset} and position = ${position})`;
+  });
+  await deleteWhere(clickhouse, { table: 'event_identities', conditions });
 }
 
+/** The ids of a range of shards that stand at `from` or behind and before `before` in the log of their partition. */
+export type IdentityRange = {
+  readonly first: bigint;
+  readonly last: bigint;
+  readonly partition: number;
+  /** With 0 also those of shards that came from other partitions, which were drained before. */
+  readonly from: bigint;
+  readonly before: bigint;
+};
+
 /**
- * Every stored hash of a range of shards, as two 32-bit halves, without a row object per id; with `behind` only those that
- * stand there or behind in the log.
+ * Every stored hash of the range, as two 32-bit halves, without a row object per id. What stands before the partition's next
+ * offset does not change any more, so it is counted and added up first: an answer that ends early, or is another, is an error
+ * and never fewer ids.
  */
 export async function eachIdentityHash(
   clickhouse: ClickHouseClient,
-  range: { first: bigint; last: bigint; behind?: { partition: number; offset: bigint } },
+  range: IdentityRange,
   visit: (high: number, low: number) => Promise<void> | void,
 ): Promise<void> {
-  const { first, last, behind } = range;
-  const place = behind ? `and partition = ${behind.partition} and offset >= ${behind.offset}` : '';
+  const { sql, params } = rangeOf(range);
   try {
+    const expected = await sumsOf(clickhouse, sql, params);
     const { stream } = await clickhouse.exec({
-      query: `select id_hash from event_identities where id_hash between ${first} and ${last} ${place} format RowBinary`,
+      query: `select id_hash ${sql} format RowBinary`,
+      query_params: params,
       clickhouse_settings: { wait_end_of_query: 0 },
     });
-    await visitHashes(stream as Readable, visit);
+    const came = await visitHashes(stream as Readable, visit);
+    if (came.count === expected.count && came.sum === expected.sum) return;
+    throw unavailable(`the usage store (${came.count} of ${expected.count} identities arrived)`);
   } catch (error) {
     throw clickhouseFailure('identity hashes', error);
   }
 }
 
+function rangeOf({ first, last, partition, from, before }: IdentityRange) {
+  const ours =
+    from === 0n
+      ? 'partition != {partition:UInt16} or'
+      : 'partition = {partition:UInt16} and offset >= {from:UInt64} and';
+  return {
+    sql: `from event_identities where id_hash between {first:UInt64} and {last:UInt64} and (${ours} offset < {before:UInt64})`,
+    params: { first, last, partition, before, ...(from === 0n ? {} : { from }) },
+  };
+}
+
+/** The hashes of a range of shards. */
+export function hashRangeOf(shards: { first: number; last: number }): { first: bigint; last: bigint } {
+  return { first: BigInt(shards.first) << 52n, last: ((BigInt(shards.last) + 1n) << 52n) - 1n };
+}
+
+/**
+ * What identity files are compared with (`pipeline/identity-files.ts`): the distinct hashes of the range, by part. 0 is kept
+ * as 1 in memory and in files.
+ */
+export async function storedSumsByPart(
+  clickhouse: ClickHouseClient,
+  range: IdentityRange,
+  parts: number,
+): Promise<HashSums[]> {
+  const { sql, params } = rangeOf(range);
+  const query = `select ${partOf(parts)} as part, toUInt64(count()) as n, sum(greatest(id_hash, 1)) as s
+    from (select id_hash ${sql} group by id_hash) group by part`;
+  const clickhouse_settings = { optimize_aggregation_in_order: 1 } as const;
+  const sums = Array.from({ length: parts }, () => ({ count: 0, sum: 0n }));
+  try {
+    const answer = await clickhouse.query({
+      query,
+      query_params: params,
+      format: 'JSONCompactEachRow',
+      clickhouse_settings,
+    });
+    for (const [part, count, sum] of await answer.json<[number, string, string]>())
+      sums[part] = { count: Number(count), sum: BigInt(sum) };
+    return sums;
+  } catch (error) {
+    throw clickhouseFailure('sums of identities', error);
+  }
+}
+
+/** Each distinct hash of a part, as its halves. */
+export async function storedHashesOfPart(
+  clickhouse: ClickHouseClient,
+  { part, parts, ...range }: IdentityRange & { part: number; parts: number },
+  visit: (hash: string) => void,
+): Promise<void> {
+  const { sql, params } = rangeOf(range);
+  const query = `select distinct bitShiftRight(greatest(id_hash, 1), 32) as high, bitAnd(greatest(id_hash, 1), 4294967295) as low
+    ${sql} and ${partOf(parts)} = {part:UInt64}`;
+  try {
+    const answer = await clickhouse.query({ query, query_params: { ...params, part }, format: 'JSONCompactEachRow' });
+    for (const halves of await answer.json<[string, string]>()) visit(halves.join('.'));
+  } catch (error) {
+    throw clickhouseFailure('hashes of a part', error);
+  }
+}
+
+/** As `IdentitySet` and the files choose the part: by the lowest bits of the upper half. */
+function partOf(parts: number): string {
+  return `toUInt32(bitAnd(bitShiftRight(id_hash, 32), ${parts - 1}))`;
+}
+
+/** How many, and their sum modulo 2^64 (which is how the engine adds UInt64). */
+async function sumsOf(clickhouse: ClickHouseClient, sql: string, params: Record<string, unknown>): Promise<HashSums> {
+  const query = `select toUInt64(count()) as n, sum(id_hash) as s ${sql}`;
+  const answer = await clickhouse.query({ query, query_params: params, format: 'JSONCompactEachRow' });
+  const [[count, sum]] = (await answer.json<[string, string]>()) as [[string, string]];
+  return { count: Number(count), sum: BigInt(sum) };
+}
+
+export type HashSums = { readonly count: number; readonly sum: bigint };
+
 async function visitHashes(
   stream: Readable,
   visit: (high: number, low: number) => Promise<void> | void,
-): Promise<void> {
+): Promise<HashSums> {
+  const sums = new SumOfHashes();
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
     const whole = bytes.length - (bytes.length % 8);
     for (let at = 0; at < whole; at += 8) {
-      const pause = visit(bytes.readUInt32LE(at + 4), bytes.readUInt32LE(at));
+      const [high, low] = [bytes.readUInt32LE(at + 4), bytes.readUInt32LE(at)];
+      sums.add(high, low);
+      const pause = visit(high, low);
       if (pause) await pause;
     }
     rest = bytes.subarray(whole);
   }
-  if (rest.length > 0) throw new Error('the answer ended inside a hash');
+  if (rest.length > 0) throw unavailable('the usage store (an answer ended inside a hash)');
+  return sums;
 }

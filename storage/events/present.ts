@@ -1,4 +1,5 @@
-/** Which rows of a slice are in a table already: for a slice whose tokens may be forgotten. */
+/** Which rows of a slice are in a table already: for a slice of which an earlier try may have written some. */
+import { groupBy } from '../../core/group-by.ts';
 import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
 
 export type Placed = { readonly partition: number; readonly offset: number; readonly position: number };
@@ -8,22 +9,57 @@ export async function missingRows<Row extends Placed>(
   clickhouse: ClickHouseClient,
   { table, rows, kind }: { table: string; rows: readonly Row[]; kind?: (row: Row) => string },
 ): Promise<Row[]> {
-  if (rows.length === 0) return [];
-  const [{ partition }] = rows as [Row];
-  const offsets = rows.map((row) => row.offset);
-  const from = offsets.reduce((least, offset) => Math.min(least, offset));
-  const to = offsets.reduce((most, offset) => Math.max(most, offset));
-  const what = kind ? `concat(outcome, '/', meter_id)` : `''`;
+  const missing: Row[] = [];
+  for (const [partition, some] of groupBy(rows, (row) => row.partition)) {
+    const present = await placesPresent(clickhouse, { table, partition, rows: some, isKindAsked: kind !== undefined });
+    for (const row of some) if (!present.has(placeOf(row, kind))) missing.push(row);
+  }
+  return missing;
+}
+
+async function placesPresent(
+  clickhouse: ClickHouseClient,
+  asked: { table: string; partition: number; rows: readonly Placed[]; isKindAsked: boolean },
+): Promise<Set<string>> {
+  const { table, partition, rows, isKindAsked } = asked;
+  let from = Number.POSITIVE_INFINITY;
+  let to = 0;
+  for (const { offset } of rows) {
+    from = Math.min(from, offset);
+    to = Math.max(to, offset);
+  }
   try {
     const answer = await clickhouse.query({
-      query: `select toString(offset), position, ${what} from ${table}
+      query: `select toString(offset), position, ${isKindAsked ? `concat(outcome, '/', meter_id)` : `''`} from ${table}
                where partition = {partition:UInt16} and offset >= {from:UInt64} and offset <= {to:UInt64}`,
       query_params: { partition, from, to },
       format: 'JSONCompactEachRow',
     });
-    const present = new Set((await answer.json<[string, number, string]>()).map((place) => place.join('.')));
-    return rows.filter((row) => !present.has(`${row.offset}.${row.position}.${kind ? kind(row) : ''}`));
+    return new Set((await answer.json<[string, number, string]>()).map((place) => place.join('.')));
   } catch (error) {
     throw clickhouseFailure(`rows present in ${table}`, error);
+  }
+}
+
+function placeOf<Row extends Placed>(row: Row, kind: ((row: Row) => string) | undefined): string {
+  return `${row.offset}.${row.position}.${kind ? kind(row) : ''}`;
+}
+
+/** Rows of a partition at or behind an offset: where nobody should have written yet. */
+export async function firstRowFrom(
+  clickhouse: ClickHouseClient,
+  { partition, from }: { partition: number; from: bigint },
+): Promise<bigint | null> {
+  try {
+    const answer = await clickhouse.query({
+      query: `select toString(min(offset)) as first, toString(count()) as found from events
+               where partition = {partition:UInt16} and offset >= {from:UInt64}`,
+      query_params: { partition, from },
+      format: 'JSONEachRow',
+    });
+    const [row] = await answer.json<{ first: string; found: string }>();
+    return row!.found === '0' ? null : BigInt(row!.first);
+  } catch (error) {
+    throw clickhouseFailure('rows behind a partition', error);
   }
 }

@@ -1,12 +1,17 @@
 /** Raw events read back in bulk, one by one: for back-fills, ragged ends, questions on free properties, and audits. */
-import type { Readable } from 'node:stream';
 import type { MeteredEvent } from '../../core/metering/contribution.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
+import { type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse.ts';
 import { type CustomerRange, rangeConditions } from './customer-ranges.ts';
+import { monthOfDay } from './tables.ts';
 
-export type RawEvent = MeteredEvent & { readonly source: string; readonly event_name: string };
+export type RawEvent = MeteredEvent & {
+  readonly source: string;
+  readonly event_name: string;
+  /** Of its properties as text. */
+  readonly length: number;
+};
 
 /** Where an event stands in the log, and when it came. */
 export type EventPlace = {
@@ -18,22 +23,32 @@ export type EventPlace = {
 
 export type PlacedEvent = RawEvent & { readonly place: EventPlace };
 
+/** A customer's events of a UTC day, as days since 1970. */
+export type CustomerDay = { readonly external_customer_id: string; readonly day: number };
+
 export type RawEventsWanted = Scope & {
   readonly event_name: string;
   readonly external_customer_ids?: readonly string[];
   /** Half-open ranges of microseconds; all times when absent. */
   readonly ranges?: readonly (readonly [number, number])[];
+  /** Of these alone; all of them when absent. */
+  readonly customer_days?: readonly CustomerDay[];
   readonly sources?: readonly string[];
   /** All customers when absent. */
   readonly range?: CustomerRange;
   /** Only what stands before these offsets, by partition; nothing of a partition that is not listed. */
   readonly before: ReadonlyMap<number, bigint>;
+  /** Called off: the statement is broken off with it. */
+  readonly signal?: AbortSignal | undefined;
 };
 
 /** Streams the events in the order of the table; what fails on the way is thrown. */
 export async function* rawEvents(clickhouse: ClickHouseClient, wanted: RawEventsWanted): AsyncGenerator<RawEvent> {
   const { sql, params } = statementOf(wanted);
-  for await (const rows of streamed<ContentRow>(clickhouse, `select ${CONTENT} ${sql}`, params))
+  for await (const rows of streamed<ContentRow>(clickhouse, `select ${CONTENT} ${sql}`, {
+    params,
+    signal: wanted.signal,
+  }))
     for (const row of rows) yield eventOf(wanted.event_name, row);
 }
 
@@ -44,7 +59,7 @@ export async function* placedEvents(
 ): AsyncGenerator<PlacedEvent> {
   const { sql, params } = statementOf(wanted);
   const places = 'toUnixTimestamp64Micro(received_at), partition, place, event_position';
-  for await (const rows of streamed<PlacedRow>(clickhouse, `select ${CONTENT}, ${places} ${sql}`, params)) {
+  for await (const rows of streamed<PlacedRow>(clickhouse, `select ${CONTENT}, ${places} ${sql}`, { params })) {
     for (const row of rows) {
       const [, , , , , received_at_us, partition, offset, position] = row;
       yield { ...eventOf(wanted.event_name, row), place: { received_at_us, partition, offset, position } };
@@ -58,40 +73,37 @@ type PlacedRow = [...ContentRow, received_at_us: number, partition: number, offs
 
 function eventOf(event_name: string, row: ContentRow | PlacedRow): RawEvent {
   const [external_customer_id, event_id, timestamp_us, source, text] = row;
-  return { event_id, event_name, external_customer_id, timestamp_us, source, properties: propertiesIn(text) };
+  const { length } = text;
+  return { event_id, event_name, external_customer_id, timestamp_us, source, properties: propertiesIn(text), length };
 }
 
 /** Some rows at a time. */
 async function* streamed<Row>(
   clickhouse: ClickHouseClient,
   query: string,
-  params: Record<string, unknown>,
+  { params, signal }: { params: Record<string, unknown>; signal?: AbortSignal | undefined },
 ): AsyncGenerator<Row[]> {
   try {
-    const answer = await clickhouse.query({
-      query,
-      query_params: params,
-      format: 'JSONCompactEachRow',
-      clickhouse_settings: { output_format_json_quote_64bit_integers: 0, wait_end_of_query: 0 },
-    });
-    const stream = answer.stream() as unknown as Readable;
-    for await (const rows of stream as AsyncIterable<{ text: string }[]>)
-      yield rows.map(({ text }) => JSON.parse(text) as Row);
+    const asked = { query, query_params: params, ...(signal ? { abort_signal: signal } : {}) };
+    yield* streamedRows<Row>(clickhouse, asked);
   } catch (error) {
     throw clickhouseFailure('raw events', error);
   }
 }
 
-/** The UTC days that hold such events, as days since 1970, in order. */
-export async function daysOfRawEvents(clickhouse: ClickHouseClient, wanted: RawEventsWanted): Promise<number[]> {
+/** A UTC day, as days since 1970, and how many events it holds. */
+export type DayOfEvents = { readonly day: number; readonly events: number };
+
+/** The UTC days that hold such events, in order. */
+export async function daysOfRawEvents(clickhouse: ClickHouseClient, wanted: RawEventsWanted): Promise<DayOfEvents[]> {
   const { sql, params } = statementOf(wanted);
   try {
     const answer = await clickhouse.query({
-      query: `select distinct toInt32(toDate32(timestamp)) as day ${sql} order by day`,
+      query: `select toInt32(toDate32(timestamp)) as day, toString(count()) ${sql} group by day order by day`,
       query_params: params,
       format: 'JSONCompactEachRow',
     });
-    return (await answer.json<[number]>()).map(([day]) => day);
+    return (await answer.json<[number, string]>()).map(([day, events]) => ({ day, events: Number(events) }));
   } catch (error) {
     throw clickhouseFailure('days of raw events', error);
   }
@@ -115,8 +127,8 @@ export async function countRawEvents(
       query_params: params,
       format: 'JSONCompactEachRow',
     });
-    const [[count] = ['0']] = await answer.json<[string]>();
-    return Number(count);
+    const [row] = await answer.json<[string]>();
+    return Number(row![0]);
   } catch (error) {
     throw clickhouseFailure('raw events in doubt', error);
   }
@@ -144,6 +156,7 @@ function statementOf(wanted: RawEventsWanted): { sql: string; params: Record<str
   }
   if (wanted.range) conditions.push(...rangeConditions(wanted.range, params));
   if (wanted.ranges) conditions.push(rangesCondition(wanted.ranges, params));
+  if (wanted.customer_days) conditions.push(...customerDaysConditions(wanted.customer_days, params));
   const partitions = [...wanted.before.keys()];
   params['partitions'] = partitions;
   params['before'] = partitions.map((partition) => wanted.before.get(partition)!);
@@ -162,6 +175,19 @@ function statementOf(wanted: RawEventsWanted): { sql: string; params: Record<str
          and (event_id, sequence) in (select event_id, max(sequence) from event_corrections where ${scope} group by event_id)
        limit 1 by event_id)`,
   };
+}
+
+/** The pairs, and before them what the order of the table can use: the customers, and the months that are read at all. */
+function customerDaysConditions(pairs: readonly CustomerDay[], params: Record<string, unknown>): string[] {
+  params['pair_customers'] = pairs.map(({ external_customer_id }) => external_customer_id);
+  params['pair_days'] = pairs.map(({ day }) => day);
+  params['pair_months'] = [...new Set(pairs.map(({ day }) => monthOfDay(day)))];
+  return [
+    'toYYYYMM(timestamp) in {pair_months:Array(UInt32)}',
+    'external_customer_id in {pair_customers:Array(String)}',
+    `(external_customer_id, toInt32(toDate32(timestamp))) in
+       (select x.1, x.2 from (select arrayJoin(arrayZip({pair_customers:Array(String)}, {pair_days:Array(Int32)})) as x))`,
+  ];
 }
 
 /** Few ranges become comparisons, which the index of the table can use. */

@@ -1,80 +1,69 @@
 /**
- * How the pipeline's results are written to ClickHouse: one insert of one block per table and slice. The statement carries
- * the token of the slice, so that writing it again is a no-op, and a deadline that the engine's own clock decides: a worker
- * that was frozen and wakes up too late writes nothing (ARCHITECTURE.md, "Exactly once").
+ * How the pipeline's results are written to ClickHouse: one insert of one block per table and try. The statement carries the
+ * number of its try and fails when a later one has begun (`write-fence.ts`), so that what was held up on its way, or by a
+ * disk, never comes on top of what was written instead.
  */
 import { Readable } from 'node:stream';
-import { FarthingError } from '../../core/error.ts';
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
+import { unavailable } from '../../core/error.ts';
+import { groupBy } from '../../core/group-by.ts';
+import { type ClickHouseClient, clickhouseFailure, clusterOf } from '../clickhouse.ts';
+import { inTurn, whenReplicasAgree } from '../clickhouse-replicas.ts';
+import { ONE_BLOCK } from '../clickhouse-settings.ts';
 import { type Column, nativeBlock } from './native.ts';
-import type { RowTarget } from './tables.ts';
+import { monthStart, type RowTarget } from './tables.ts';
+import { failedAtFence, fenceCondition, markedStatement, type WriteAttempt } from './write-fence.ts';
 
-export type Fence = {
-  /** The same for every try of the same content. */
-  readonly token: string;
-  /** Seconds since 1970 on the engine's clock. */
-  readonly deadline_s: number;
-};
-
-/** Writes all rows as one block, or nothing; resolves only when they are certain to be there. */
+/**
+ * Writes all rows as one block. Resolves when they are there; after an error it is not known which of them are: who writes
+ * them again raises the fence before, and looks.
+ */
 export async function writeRows<Row>(
   clickhouse: ClickHouseClient,
   target: RowTarget<Row>,
-  { rows, fence }: { rows: readonly Row[]; fence: Fence },
+  { rows, attempt }: { rows: readonly Row[]; attempt: WriteAttempt },
 ): Promise<void> {
   if (rows.length === 0) return;
-  const columns = target.columns.filter(({ rare }) => rare === undefined || rows.some(rare.has));
   try {
-    const { stream } = await clickhouse.exec({
-      query: `${insertOf(target, columns)} WHERE toUnixTimestamp(nowInBlock()) < ${fence.deadline_s} FORMAT Native`,
-      values: Readable.from(nativeBlock(columns, rows), { objectMode: false }),
-      clickhouse_settings: { ...ONE_BLOCK, insert_deduplication_token: `${target.table}:${fence.token}` },
-    });
-    for await (const _chunk of stream) {
-      // The answer of an insert is empty; reading it to its end frees the connection.
-    }
+    if (clusterOf(clickhouse) === undefined) return await writeBlock(clickhouse, target, { rows, attempt });
+    for (const part of partsOf(target, rows)) await writePart(clickhouse, target, { rows: part, attempt });
   } catch (error) {
-    throw clickhouseFailure(`insert into ${target.table}`, error);
+    throw writeFailure(target.table, error);
   }
 }
 
-/** The engine's clock against ours: the deadline of an insert is decided there. */
-export class EngineClock {
-  #offset_ms = 0;
+type Block<Row> = { readonly rows: readonly Row[]; readonly attempt: WriteAttempt };
 
-  async synchronise(clickhouse: ClickHouseClient): Promise<void> {
-    const before = performance.now();
-    const answer = await clickhouse.query({
-      query: 'select toString(toUnixTimestamp64Milli(now64(3))) as ms',
-      format: 'JSONEachRow',
-    });
-    const [row] = await answer.json<{ ms: string }>();
-    // The engine read its clock after we asked: what we take for its time is never behind it, so an insert that we believe
-    // to have come in time has.
-    this.#offset_ms = Number(row!.ms) - before;
-  }
-
-  /** Seconds since 1970 that the engine's clock shows now, rounded up. */
-  now_s(): number {
-    return Math.ceil((performance.now() + this.#offset_ms) / 1000);
+async function writeBlock<Row>(
+  clickhouse: ClickHouseClient,
+  target: RowTarget<Row>,
+  { rows, attempt }: Block<Row>,
+): Promise<void> {
+  const columns = target.columns.filter(({ rare }) => rare === undefined || rows.some(rare.has));
+  const { stream } = await clickhouse.exec({
+    query: `${insertOf(target, columns)} WHERE ${fenceCondition(attempt)} FORMAT Native`,
+    values: Readable.from(nativeBlock(columns, rows), { objectMode: false }),
+    clickhouse_settings: { ...ONE_BLOCK, ...markedStatement(attempt) },
+  });
+  for await (const _chunk of stream) {
+    // The answer of an insert is empty; reading it to its end frees the connection.
   }
 }
 
-/** Thrown when an insert may have come too late: nothing is lost, the slice is planned and written again. */
-export function tooLate(table: string): FarthingError {
-  return new FarthingError('service_unavailable', `an insert into ${table} missed its deadline, it is tried again`);
+/** On a cluster each part is a statement, so that one that is refused for the moment has left nothing, and is sent again. */
+function writePart<Row>(clickhouse: ClickHouseClient, target: RowTarget<Row>, block: Block<Row>): Promise<void> {
+  return inTurn(clickhouse, target.table, () => whenReplicasAgree(() => writeBlock(clickhouse, target, block)));
 }
 
-const ONE_BLOCK = {
-  input_format_parallel_parsing: 0 as const,
-  max_insert_threads: '1',
-  max_threads: 1,
-  async_insert: 0 as const,
-  // Events may be of any time: a block of a hundred months is written like any other.
-  max_partitions_per_insert_block: '0',
-  // The rows of a block are distinct already; the merges combine them with those of others.
-  optimize_on_insert: 0 as const,
-};
+function partsOf<Row>({ instant_us }: RowTarget<Row>, rows: readonly Row[]): Iterable<Row[]> {
+  return groupBy(rows, (row) => (instant_us === undefined ? 0 : monthStart(instant_us(row)))).values();
+}
+
+/** Whoever was overtaken comes again with a new number, or learns from Postgres that the work is another's. */
+export function writeFailure(table: string, error: unknown): Error {
+  return failedAtFence(error)
+    ? unavailable('the usage store', error)
+    : clickhouseFailure(`insert into ${table}`, error);
+}
 
 /** What the block has, and the neutral values of what it goes without. */
 function insertOf<Row>(target: RowTarget<Row>, present: readonly Column<Row>[]): string {
@@ -84,7 +73,8 @@ function insertOf<Row>(target: RowTarget<Row>, present: readonly Column<Row>[]):
     const neutral = column.rare?.neutral;
     return neutral === undefined ? [] : [{ name: column.name, value: neutral }];
   });
-  const names = filled.map(({ name }) => name).join(', ');
-  const values = filled.map(({ value }) => value).join(', ');
+  const constants = Object.entries(target.constants ?? {}).map(([name, value]) => ({ name, value }));
+  const names = [...filled, ...constants].map(({ name }) => name).join(', ');
+  const values = [...filled, ...constants].map(({ value }) => value).join(', ');
   return `INSERT INTO ${target.table} (${names}) SELECT ${values} FROM input('${structure.replaceAll("'", "\\'")}')`;
 }

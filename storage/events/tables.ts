@@ -1,6 +1,8 @@
 /** The tables that the pipeline fills, and where each column comes from in a record. */
+
 import type { BucketRow } from '../../core/metering/plan.ts';
 import { QUANTITY_PLACES } from '../../core/metering/quantity.ts';
+import { US_PER_DAY } from '../../core/metering/timestamp.ts';
 import {
   bits64,
   type Column,
@@ -18,7 +20,26 @@ import {
 } from './native.ts';
 
 /** One table as the pipeline fills it. */
-export type RowTarget<Row> = { readonly table: string; readonly columns: readonly Column<Row>[] };
+export type RowTarget<Row> = {
+  readonly table: string;
+  readonly columns: readonly Column<Row>[];
+  /** Columns that are the same in all rows of a statement, as SQL. */
+  readonly constants?: Readonly<Record<string, string>>;
+  /** What a table is partitioned by, by the month in UTC. */
+  readonly instant_us?: (row: Row) => number;
+};
+
+/** In microseconds, as the table's partitions are cut. */
+export function monthStart(instant_us: number): number {
+  const date = new Date(Math.floor(instant_us / 1000));
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1) * 1000;
+}
+
+/** The month of a UTC day as ClickHouse's toYYYYMM says it: the partition of the tables that are partitioned by month. */
+export function monthOfDay(day: number): number {
+  const date = new Date((day * US_PER_DAY) / 1000);
+  return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;
+}
 
 /** An event that takes effect: accepted, new, with its place in the log. */
 export type StoredEvent = {
@@ -39,10 +60,12 @@ export type StoredEvent = {
   readonly id_high: number;
   readonly id_low: number;
   readonly content_crc: number;
+  readonly content_hash: number;
 };
 
 export const EVENTS: RowTarget<StoredEvent> = {
   table: 'events',
+  instant_us: (event) => event.timestamp_us,
   columns: [
     label('tenant_id', (event) => event.tenant_id),
     label('environment_id', (event) => event.environment_id),
@@ -76,6 +99,7 @@ export const EVENT_IDENTITIES: RowTarget<StoredEvent> = {
     uint64('offset', (event) => event.offset),
     uint32('position', (event) => event.position),
     uint32('content_crc', (event) => event.content_crc),
+    uint32('content_hash', (event) => event.content_hash),
   ],
 };
 
@@ -97,6 +121,7 @@ export type EventOutcome = {
 
 export const EVENT_OUTCOMES: RowTarget<EventOutcome> = {
   table: 'event_outcomes',
+  instant_us: (outcome) => outcome.received_at_us,
   columns: [
     label('tenant_id', (outcome) => outcome.tenant_id),
     label('environment_id', (outcome) => outcome.environment_id),
@@ -113,14 +138,19 @@ export const EVENT_OUTCOMES: RowTarget<EventOutcome> = {
 };
 
 /** Older than any event: the greatest of it and another is the other. */
-const NO_LATEST = `(toInt64(-9223372036854775808), '', toDecimal256(0, ${QUANTITY_PLACES}))`;
+export const NO_LATEST = `(toInt64(-9223372036854775808), '', toDecimal256(0, ${QUANTITY_PLACES}))`;
 
 const places = QUANTITY_PLACES;
 
-/** The pre-aggregated rows, each counted by the version of its meter. */
-export function usageBuckets(versionOf: (meterId: string) => number): RowTarget<BucketRow> {
+/** Before (with a minus) and behind any range, where it is not known when a row's events happened. A number holds it exactly. */
+export const UNKNOWN_US = 9_000_000_000_000_000_000;
+
+/** The pre-aggregated rows, each counted by the version of its meter; written by `usage-rows.ts`, with the number of the try. */
+export function usageBuckets(versionOf: (meterId: string) => number, attempt = 0n): RowTarget<BucketRow> {
   return {
     table: 'usage_buckets',
+    instant_us: (row) => row.bucket_start_us,
+    constants: { attempt: String(attempt) },
     columns: [
       label('tenant_id', (row) => row.tenant_id),
       label('environment_id', (row) => row.environment_id),
@@ -131,6 +161,8 @@ export function usageBuckets(versionOf: (meterId: string) => number): RowTarget<
       instant('bucket_start', 0, (row) => row.bucket_start_us / 1_000_000),
       text('group_key', (row) => row.group_key),
       uint64('event_count', (row) => row.count),
+      int64('first_us', (row) => row.first_us ?? -UNKNOWN_US),
+      int64('last_us', (row) => row.last_us ?? UNKNOWN_US),
       { ...decimal('sum', places, (row: BucketRow) => row.sum), rare: { has: (row) => row.sum !== 0n } },
       {
         ...decimal('weighted_sum', places, (row: BucketRow) => row.weighted_sum),

@@ -105,9 +105,10 @@ const INSERT = `
                          $9::bigint[], $10::bigint[], $11::int[], $12::bigint[])
       as e (partition, ordinal, kind, tenant_id, environment_id, received_at_us, made_ids, event_count,
             segment, position, length, crc32)),
-  wanted as (select partition, count(*) as amount from given group by partition),
+  wanted as (select partition, count(*) as amount, sum(event_count) as events from given group by partition),
   locked as (select p.partition from log_partitions p join wanted using (partition) order by p.partition for update of p),
-  slots as (update log_partitions p set next_offset = p.next_offset + w.amount from wanted w, locked l
+  slots as (update log_partitions p set next_offset = p.next_offset + w.amount, accepted_events = p.accepted_events + w.events
+              from wanted w, locked l
              where p.partition = w.partition and l.partition = w.partition
          returning p.partition, p.next_offset - w.amount as first),
   written as (

@@ -26,6 +26,8 @@ export type EmbeddedLogOptions = {
   /** We are alone on this database: what an earlier process leased is free at once. */
   sole_owner?: boolean;
   lease_ms?: number;
+  /** A consumer whose event loop has shown no life for so long loses its leases. */
+  alive_ms?: number;
   batch_events_max?: number;
   /** Appends that wait hold so much at most; what comes then is refused at once. */
   queued_bytes_max?: number;
@@ -100,6 +102,8 @@ export class EmbeddedLog implements EventLog {
     const consumer = new EmbeddedConsumer({ postgres: this.#postgres, segments: this.#segments }, handler, {
       id: `${process.pid}-${randomUUID()}`,
       lease_ms: this.#options.lease_ms ?? 10_000,
+      ...(this.#options.alive_ms === undefined ? {} : { alive_ms: this.#options.alive_ms }),
+      partition_count: this.partition_count,
       batch_events_max: this.#options.batch_events_max ?? 50_000,
       linger_ms: this.#options.linger_ms ?? 250,
     });

@@ -55,8 +55,10 @@ export class KafkaAdmin {
     const committed = new Map(group!.partitions.map(({ partition, offset }) => [partition, BigInt(offset)]));
     const bounds = (await this.bounds(topic)).filter(({ partition }) => partition < partition_count);
     const distances = bounds.map(({ partition, low, end }) => {
-      const offset = committed.get(partition) ?? -1n;
-      return { partition, end_offset: end, committed_offset: offset < 0n ? low : offset };
+      const offset = committed.get(partition);
+      // Kafka tells a negative one of a partition without a commit.
+      const isCommitted = offset !== undefined && offset >= 0n;
+      return { partition, end_offset: end, committed_offset: isCommitted ? offset : low };
     });
     const late = distances.filter(({ end_offset, committed_offset }) => end_offset > committed_offset);
     const since = await this.#oldest(topic, late);

@@ -2,16 +2,21 @@
  * The consuming side of the log on Kafka. kafkajs fetches and keeps us in the group; each partition has a loop of its own,
  * which takes one batch at a time: while it works the partition is paused, so neither the heartbeats nor the other
  * partitions wait for it. Where to read is decided by the handler, that is by the stores; commits only tell others how far
- * we are.
+ * we are. Whenever the topic may have been made anew since the last fetch (we joined, a fetch failed, there was none for long),
+ * the next one begins a record earlier: that must be the one which was processed last (continuity.ts).
  *
  * A partition is lost when the group gives it to another, when the group has forgotten us (a new member id: somebody may
  * have had it meanwhile), or when our heartbeats have not been answered for as long as the group waits for them. What is
  * written after that is refused by the epoch in Postgres.
  */
-import type { Consumer, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
+import type { Consumer, EachBatchPayload, Kafka } from 'kafkajs';
 import type { Logger } from 'pino';
+import { checkBounds, checkSameLog, PartitionStopped, pauseAfter, recordCrc } from './continuity.ts';
 import type { PartitionBounds } from './kafka-admin.ts';
 import { keepingAssigner } from './kafka-assigner.ts';
+import { KafkaCommits } from './kafka-commits.ts';
+import { KafkaEnds } from './kafka-ends.ts';
+import { recordsFrom } from './kafka-records.ts';
 import type { LogRecord, PartitionHandler } from './log.ts';
 
 export type KafkaConsumerOptions = {
@@ -33,7 +38,14 @@ export type KafkaConsumerOptions = {
 
 type Held = {
   readonly partition: number;
-  next_offset: bigint;
+  stored_until: bigint;
+  read_from: bigint;
+  /** `recordCrc` of the record before `read_from`, where we know it. */
+  before: number | null;
+  /** The next fetch begins with that record, to be compared. */
+  check: boolean;
+  /** Fetches in a row that brought nothing from `read_from` on. */
+  stale: number;
   lost: boolean;
   /** Set while the loop waits for records. */
   take: ((records: LogRecord[] | null) => void) | null;
@@ -43,6 +55,10 @@ type Held = {
 /** A fetch is answered when so much is there, or when the linger is over. */
 const FETCH_BYTES_MIN = 8 * 1024 * 1024;
 const CRASHES_BEFORE_EXIT = 8;
+/** One may have been on its way when we asked for another place; more of them, and the topic is not what it was. */
+const STALE_FETCHES_MAX = 5;
+/** Nobody can delete a topic, make it again and fill it in less; checked after every batch it would be fetched twice. */
+const UNWATCHED_MS_MAX = 2_000;
 
 export class KafkaConsumer {
   readonly #handler: PartitionHandler;
@@ -50,10 +66,12 @@ export class KafkaConsumer {
   readonly #held = new Map<number, Held>();
   /** The loop of each partition: a new one begins when the old one has ended. */
   readonly #loops = new Map<number, Promise<void>>();
-  readonly #uncommitted = new Map<number, bigint>();
+  readonly #commits: KafkaCommits;
+  readonly #ends: KafkaEnds;
   readonly #sleepers = new Set<() => void>();
+  /** The brokers that were asked and have not answered. */
+  readonly #fetching = new Set<number>();
   #consumer: Consumer | null = null;
-  #committing: Promise<void> | null = null;
   #memberId = '';
   #aliveUntil = 0;
   #crashes = 0;
@@ -62,6 +80,17 @@ export class KafkaConsumer {
   constructor(handler: PartitionHandler, options: KafkaConsumerOptions) {
     this.#handler = handler;
     this.#options = options;
+    const isStopping = () => this.#stopping;
+    this.#commits = new KafkaCommits({
+      ...options,
+      isStopping,
+      consumer: () => this.#consumer,
+      pause: (ms) => this.#sleep(ms),
+    });
+    this.#ends = new KafkaEnds({
+      bounds: options.bounds,
+      waiting: () => (isStopping() ? null : [...this.#held.values()].filter(({ take }) => take !== null)),
+    });
   }
 
   async start(): Promise<void> {
@@ -103,14 +132,14 @@ export class KafkaConsumer {
     this.#stopping = true;
     this.#wake();
     await Promise.all(this.#loops.values());
-    await this.#committing;
+    await this.#commits.settled();
     const consumer = this.#consumer;
     this.#consumer = null;
     await consumer?.disconnect().catch(() => {});
   }
 
   #listen(consumer: Consumer): void {
-    const { GROUP_JOIN, HEARTBEAT, CRASH } = consumer.events;
+    const { GROUP_JOIN, HEARTBEAT, CRASH, FETCH_START, FETCH } = consumer.events;
     consumer.on(GROUP_JOIN, ({ payload }) => {
       if (consumer === this.#consumer)
         this.#joined(payload.memberId, payload.memberAssignment[this.#options.topic] ?? []);
@@ -118,6 +147,11 @@ export class KafkaConsumer {
     consumer.on(HEARTBEAT, () => {
       if (consumer === this.#consumer) this.#alive();
     });
+    consumer.on(FETCH_START, ({ payload }) => {
+      if (this.#fetching.has(payload.nodeId)) this.#doubt();
+      this.#fetching.add(payload.nodeId);
+    });
+    consumer.on(FETCH, ({ payload }) => void this.#fetching.delete(payload.nodeId));
     consumer.on(CRASH, ({ payload }) => {
       this.#crashed(consumer, payload.error, payload.restart);
     });
@@ -136,14 +170,24 @@ export class KafkaConsumer {
     for (const held of [...this.#held.values()]) if (!assigned.includes(held.partition)) this.#lose(held);
     for (const partition of assigned) {
       const held = this.#held.get(partition);
-      if (held?.take) this.#fetchFrom(held);
-      else this.#pause(partition);
+      if (!held?.take) this.#pause(partition);
       if (!held && !this.#stopping) this.#begin(partition);
     }
+    this.#doubt();
+  }
+
+  /** What we read next may be of another topic, or of one that ends before it, and never says so. */
+  #doubt(): void {
+    for (const held of this.#held.values()) {
+      held.check = held.before !== null;
+      if (held.take) this.#fetchFrom(held);
+    }
+    this.#ends.look();
   }
 
   #begin(partition: number): void {
-    const held: Held = { partition, next_offset: 0n, lost: false, take: null, fail: null };
+    const place = { stored_until: 0n, read_from: 0n, before: null, check: false, stale: 0 };
+    const held: Held = { partition, ...place, lost: false, take: null, fail: null };
     this.#held.set(partition, held);
     const before = this.#loops.get(partition) ?? Promise.resolve();
     const loop: Promise<void> = before
@@ -157,7 +201,7 @@ export class KafkaConsumer {
   #lose(held: Held): void {
     held.lost = true;
     this.#held.delete(held.partition);
-    this.#uncommitted.delete(held.partition);
+    this.#commits.forget(held.partition);
     held.take?.(null);
     this.#wake();
   }
@@ -208,11 +252,7 @@ export class KafkaConsumer {
             await this.#sleep(200); // Not heard of for too long: taking over now would throw out the true owner.
             continue;
           }
-          held.next_offset = await this.#handler.assigned(held.partition);
-          // Behind it: who adds partitions keeps others from taking one before it looks whether somebody has (grow.ts).
-          await this.#options.checkLayout();
-          await this.#checkBounds(held);
-          this.#commitLater(held);
+          await this.#startWhereTheStoresAre(held);
           assigned = true;
         }
         const records = await this.#nextRecords(held);
@@ -224,26 +264,26 @@ export class KafkaConsumer {
         assigned = false;
         failures++;
         this.#handler.failed?.(held.partition, error);
-        await this.#sleep(Math.min(5_000, 100 * 2 ** Math.min(failures, 6)));
+        await this.#sleep(pauseAfter(error, failures));
       }
     }
     if (!held.lost) this.#held.delete(held.partition);
     await this.#handler.revoked(held.partition);
   }
 
-  /** Records that retention has taken, or that a broken cluster has lost, are said and never stepped over. */
-  async #checkBounds({ partition, next_offset }: Held): Promise<void> {
+  async #startWhereTheStoresAre(held: Held): Promise<void> {
+    const { partition } = held;
+    const place = await this.#handler.assigned(partition);
+    // Behind it: who adds partitions keeps others from taking one before it looks whether somebody has (grow.ts).
+    await this.#options.checkLayout();
     const bounds = (await this.#options.bounds()).find((each) => each.partition === partition);
-    if (!bounds) throw new Error(`the event log has no partition ${partition} any more`);
-    const why =
-      next_offset < bounds.low
-        ? `the log begins at offset ${bounds.low}: what stands between was deleted before it was processed`
-        : `the log ends at offset ${bounds.end}: it has lost records, or is another log`;
-    if (next_offset < bounds.low || next_offset > bounds.end) {
-      throw new Error(
-        `partition ${partition}: the stores are at offset ${next_offset}, but ${why} (docs/operations.md)`,
-      );
-    }
+    if (!bounds) throw new PartitionStopped(partition, 'the event log does not have it any more');
+    checkBounds(partition, place, bounds);
+    Object.assign(held, { stored_until: place.next_offset, read_from: place.next_offset, stale: 0 });
+    held.before = place.next_offset > bounds.low ? place.last_record : null;
+    held.check = held.before !== null;
+    if (!held.lost) this.#commits.later(partition, place.next_offset);
+    if (place.next_offset === bounds.end && !held.check) this.#handler.caughtUp?.(partition);
   }
 
   #nextRecords(held: Held): Promise<LogRecord[] | null> {
@@ -265,10 +305,10 @@ export class KafkaConsumer {
     });
   }
 
-  #fetchFrom({ partition, next_offset }: Held): void {
+  #fetchFrom({ partition, read_from, check }: Held): void {
     const { topic } = this.#options;
     this.#tell((consumer) => {
-      consumer.seek({ topic, partition, offset: String(next_offset) });
+      consumer.seek({ topic, partition, offset: String(check ? read_from - 1n : read_from) });
       consumer.resume([{ topic, partitions: [partition] }]);
     });
   }
@@ -290,66 +330,54 @@ export class KafkaConsumer {
   #arrived({ batch, isRunning }: EachBatchPayload): void {
     const held = this.#held.get(batch.partition);
     if (!held?.take || !isRunning()) return;
-    const messages = batch.messages.filter(({ offset }) => BigInt(offset) >= held.next_offset);
-    if (messages.length === 0) return this.#fetchFrom(held);
-    this.#pause(batch.partition);
-    const stray = messages.find((message) => !this.#isSpreadAsOurs(message));
-    if (stray) return held.fail!(this.#strayError(batch.partition, stray));
-    const next = messages.map((message) => recordOf(batch.partition, message));
-    if (next[0]!.offset === held.next_offset) return held.take(next);
-    held.fail!(new Error(`partition ${batch.partition}: asked for offset ${held.next_offset}, got ${next[0]!.offset}`));
+    try {
+      const records = this.#recordsFor(held, batch);
+      if (records.length === 0) return this.#fetchFrom(held);
+      this.#pause(batch.partition);
+      held.take(records);
+    } catch (error) {
+      this.#pause(batch.partition);
+      held.fail!(error as Error);
+    }
   }
 
-  /** Spread over another number of partitions, an id would be looked for on the wrong one, and could count twice. */
-  #isSpreadAsOurs({ headers }: KafkaMessage): boolean {
-    const count = headers?.partitions?.toString();
-    return count === undefined || Number(count) === this.#options.partition_count;
-  }
-
-  #strayError(partition: number, { offset, headers }: KafkaMessage): Error {
-    return new Error(
-      `partition ${partition}: the record at offset ${offset} was spread over ${String(headers!.partitions)} partitions, but ${this.#options.partition_count} are in use (docs/operations.md)`,
-    );
+  /** What the loop waits for of a fetch; nothing of one that was on its way to another place. */
+  #recordsFor(held: Held, { partition, messages, highWatermark }: EachBatchPayload['batch']): LogRecord[] {
+    const { read_from, before, check } = held;
+    const from = check ? read_from - 1n : read_from;
+    // Fetched before we wanted to see the record before.
+    const isStale = check && !messages.some(({ offset }) => BigInt(offset) === from);
+    const { partition_count } = this.#options;
+    const found = isStale ? [] : recordsFrom(messages, { partition, partition_count, from, processed_from: read_from });
+    if (found.length === 0) {
+      if (++held.stale <= STALE_FETCHES_MAX) return [];
+      throw new Error(
+        `partition ${partition}: asked for offset ${from}, got ${messages.at(-1)?.offset} again and again`,
+      );
+    }
+    held.stale = 0;
+    if (!check) return found;
+    checkSameLog(partition, { next_offset: read_from, last_record: before }, recordCrc(found[0]!));
+    held.check = false;
+    if (read_from === BigInt(highWatermark)) this.#handler.caughtUp?.(partition);
+    return found.slice(1);
   }
 
   async #handOver(held: Held, records: LogRecord[]): Promise<void> {
-    const next = await this.#handler.process({
+    const began = performance.now();
+    const { stored_until, read_from } = await this.#handler.process({
       partition: held.partition,
       records,
       isOwner: () => this.#owns(held),
       heartbeat: async () => {}, // kafkajs goes on fetching other partitions, or waiting, and with that its heartbeats.
     });
-    held.next_offset = next;
-    this.#commitLater(held);
-  }
-
-  #commitLater(held: Held): void {
-    if (held.lost) return;
-    this.#uncommitted.set(held.partition, held.next_offset);
-    this.#committing ??= this.#commit().finally(() => {
-      this.#committing = null;
-    });
-  }
-
-  /** Several partitions in one request. The stores know better, but others see by the commits how far we are. */
-  async #commit(): Promise<void> {
-    const { topic, logger } = this.#options;
-    await Promise.resolve(); // What the other loops have done in the same moment goes along.
-    while (this.#uncommitted.size > 0) {
-      const taken = [...this.#uncommitted];
-      this.#uncommitted.clear();
-      try {
-        await this.#consumer!.commitOffsets(
-          taken.map(([partition, next]) => ({ topic, partition, offset: String(next) })),
-        );
-      } catch (error) {
-        logger?.info({ err: error }, 'a commit to the event log failed');
-        if (this.#stopping) return;
-        await this.#sleep(500);
-        for (const [partition, next] of taken)
-          if (this.#held.has(partition) && !this.#uncommitted.has(partition)) this.#uncommitted.set(partition, next);
-      }
-    }
+    const last = records.at(-1)!;
+    held.before = last.offset + 1n === read_from ? recordCrc(last) : null;
+    held.check = held.before !== null && (held.check || performance.now() - began > UNWATCHED_MS_MAX);
+    held.read_from = read_from;
+    if (stored_until === held.stored_until) return;
+    held.stored_until = stored_until;
+    if (!held.lost) this.#commits.later(held.partition, stored_until);
   }
 
   #wake(): void {
@@ -368,20 +396,4 @@ export class KafkaConsumer {
       this.#sleepers.add(done);
     });
   }
-}
-
-function recordOf(partition: number, { offset, value, headers }: KafkaMessage): LogRecord {
-  const header = (name: string) => headers?.[name]?.toString() ?? '';
-  const made = header('made_ids');
-  return {
-    partition,
-    offset: BigInt(offset),
-    kind: header('kind') as LogRecord['kind'],
-    tenant_id: header('tenant_id'),
-    environment_id: header('environment_id'),
-    received_at_us: Number(header('received_at_us')),
-    made_ids: made === '' ? null : JSON.parse(made),
-    event_count: Number(header('event_count')),
-    body: value ?? Buffer.alloc(0),
-  };
 }

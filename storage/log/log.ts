@@ -1,9 +1,11 @@
 /**
  * The event log: one narrow interface; `embedded.ts` (a table in Postgres) and `kafka.ts` behind it, one set of contract
- * tests for both (design: ARCHITECTURE.md, "The log").
+ * tests for both (ARCHITECTURE.md, "The log").
  *
- * A record carries a batch of events of one tenant and environment, as the bytes that came in; or a control message
- * (a barrier), which is appended to every partition. Order holds within a partition; offsets grow, with gaps allowed.
+ * A record carries a batch of events of one tenant and environment, as the bytes that came in; or a control message (a
+ * barrier), which is appended to every partition. Order holds within a partition, and its offsets are without a gap: in
+ * Postgres by the lock of a row, in Kafka because nothing in our topic takes an offset but a record (no transactions, no
+ * compaction). Where one is missing all the same, a record is lost, and the partition stops (continuity.ts).
  */
 import type { Scope } from '../../core/scope.ts';
 import type { EventOutcome } from '../events/tables.ts';
@@ -70,15 +72,37 @@ export interface EventLog {
 
 /** Called by the log; a partition is never handled twice at once within a consumer. */
 export interface PartitionHandler {
-  /** The partition is ours from now on; answers the offset to start from (what the stores hold wins over what the log has committed). */
-  assigned(partition: number): Promise<bigint>;
-  /** Records in order. Resolves with the next offset when the stores have all before it; then the log commits it. */
-  process(batch: PartitionBatch): Promise<bigint>;
+  /** The partition is ours from now on; answers where the stores are, which wins over what the log has committed. */
+  assigned(partition: number): Promise<StoredPlace>;
+  /** Records in order and without a gap: the first is the one at `read_from` of the answer before, or at `next_offset`. */
+  process(batch: PartitionBatch): Promise<Progress>;
   /** The partition belongs to somebody else now; drop what was held for it. */
   revoked(partition: number): Promise<void>;
-  /** A batch failed and will be tried again: for logs and metrics. */
+  /** A batch failed: what was held is dropped, and `assigned` is asked again. */
   failed?(partition: number, error: unknown): void;
+  /** Something beside the batch failed: nothing is done again for it. */
+  noticed?(partition: number, error: unknown): void;
+  /** Nothing is in the log that is not in the stores. */
+  caughtUp?(partition: number): void;
 }
+
+/** Where the stores are in a partition. */
+export type StoredPlace = {
+  /** Everything before it is in the stores. */
+  readonly next_offset: bigint;
+  /** `recordCrc` of the record before it, by which this log is told from another; null where that is not known. */
+  readonly last_record: number | null;
+  /** So far the log has been read at least, by the end of the slice that a crash left: it cannot end before. */
+  readonly seen_until: bigint;
+};
+
+/** Two different things: what is read is not yet stored, and only what is stored may be committed, or leave the log. */
+export type Progress = {
+  /** Everything before it is in the stores. */
+  readonly stored_until: bigint;
+  /** The next record that the handler wants. What stands between the two is held by it, and is read again after a failure. */
+  readonly read_from: bigint;
+};
 
 export type PartitionBatch = {
   readonly partition: number;

@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import { openEmbeddedLog } from './embedded.ts';
 import { openKafkaLog } from './kafka.ts';
+import type { KafkaConnection } from './kafka-client.ts';
 import { layoutIn } from './kafka-layout.ts';
 import type { EventLog } from './log.ts';
 
@@ -32,9 +33,7 @@ export function openLog(config: Config, { postgres, logger }: LogParts): Promise
     });
   }
   return openKafkaLog({
-    brokers: config.KAFKA_BROKERS.split(',').map((broker) => broker.trim()),
-    ssl: config.KAFKA_SSL,
-    sasl: saslOf(config),
+    ...connectionOf(config, config.KAFKA_BROKERS),
     logger: logger.child({ part: 'kafka' }),
     topic_prefix: config.KAFKA_TOPIC_PREFIX,
     partition_count: partitions ?? KAFKA_PARTITIONS,
@@ -46,6 +45,15 @@ export function openLog(config: Config, { postgres, logger }: LogParts): Promise
     linger_ms: config.SLICE_WAIT_MS ?? KAFKA_WAIT_MS,
     layout: layoutIn(postgres),
   });
+}
+
+/** How the settings say that Kafka is spoken to. */
+export function connectionOf(config: Config, brokers: string): KafkaConnection {
+  return {
+    brokers: brokers.split(',').map((broker) => broker.trim()),
+    ssl: config.KAFKA_SSL,
+    sasl: saslOf(config),
+  };
 }
 
 function saslOf(config: Config) {

@@ -3,10 +3,10 @@
  * would cost more than writing them did. They are handed on only where they continue what was consumed without a gap
  * (offsets of a partition have none), so the log's order is never guessed; everything else is read from the table.
  */
+import { BATCH_BYTES_MAX, BATCH_RECORDS_MAX } from './batch-limits.ts';
 import type { LogRecord } from './log.ts';
 
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
-const TAKEN_BYTES_MAX = 64 * 1024 * 1024;
 
 export class RecentRecords {
   #records: LogRecord[] = [];
@@ -27,11 +27,8 @@ export class RecentRecords {
     while (from < this.#records.length && this.#records[from]!.offset < offset) from++;
     let to = from;
     if (this.#records[from]?.offset === offset) {
-      for (
-        let events = 0, bytes = 0;
-        to < this.#records.length && events < eventsMax && bytes < TAKEN_BYTES_MAX;
-        to++
-      ) {
+      const end = Math.min(this.#records.length, from + BATCH_RECORDS_MAX);
+      for (let events = 0, bytes = 0; to < end && events < eventsMax && bytes < BATCH_BYTES_MAX; to++) {
         events += this.#records[to]!.event_count;
         bytes += this.#records[to]!.body.length;
       }

@@ -6,10 +6,12 @@
  * disk: it is left as it is, and another one is begun. The table `log_segments` says which files there are. A file is made
  * after its row, and removed after its row, which Postgres lets go only when no record refers to it.
  */
+
 import { constants, type FileHandle, mkdir, open, readdir, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { Knex } from 'knex';
+import { syncDirectory } from '../sync-directory.ts';
 
 /** Where the bytes of a record stand, and their checksum. */
 export type Place = {
@@ -30,11 +32,14 @@ const SEGMENT_BYTES_MAX = 64 * 1024 * 1024;
 const REMOVED_EVERY_MS = 5_000;
 const SUFFIX = '.segment';
 
+/** Bytes of the log that are not as they were written, or not there: only a person can bring them back. */
+export class SegmentDamaged extends Error {}
+
 type Current = { segment: string; file: FileHandle; position: number };
 
 export async function openSegmentFiles(postgres: Knex, options: SegmentOptions): Promise<SegmentFiles> {
   await mkdir(options.directory, { recursive: true, mode: 0o700 });
-  await syncDirectory(dirname(options.directory));
+  syncDirectory(dirname(options.directory));
   const files = new SegmentFiles(postgres, options);
   if (options.sole_owner) await files.takeOver();
   return files;
@@ -130,7 +135,7 @@ export class SegmentFiles {
     try {
       const file = await open(this.#pathOf(segment), 'wx', 0o600);
       this.#current = { segment, file, position: 0 };
-      await syncDirectory(this.#directory);
+      syncDirectory(this.#directory);
       return this.#current;
     } catch (error) {
       this.#closed.add(segment);
@@ -148,7 +153,7 @@ export class SegmentFiles {
 
   #openToRead(segment: string): Promise<FileHandle> {
     return open(this.#pathOf(segment), constants.O_RDONLY).catch((cause) => {
-      throw new Error(`segment ${segment} of the event log cannot be read: ${cause.message}`, { cause });
+      throw new SegmentDamaged(`segment ${segment} of the event log cannot be read: ${cause.message}`, { cause });
     });
   }
 
@@ -185,21 +190,11 @@ async function readAt(file: FileHandle, { segment, position, length, crc32: expe
   const body = Buffer.allocUnsafe(length);
   const { bytesRead } = length === 0 ? { bytesRead: 0 } : await file.read(body, 0, length, position);
   if (bytesRead !== length || crc32(body) !== expected) {
-    throw new Error(
+    throw new SegmentDamaged(
       `segment ${segment} of the event log is damaged: ${length} bytes at ${position} are not as written`,
     );
   }
   return body;
-}
-
-/** A new file is found after a power loss when its directory is on the disk. */
-async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, constants.O_RDONLY);
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
-  }
 }
 
 function ignoreMissing(error: NodeJS.ErrnoException): void {

@@ -1,6 +1,7 @@
 /**
  * Table `invoice_numbers`: one counter per tenant, environment and token. Taken inside the finalizing transaction, which
- * holds the counter's row until it ends: numbers have no gaps, because a rollback gives the number back (decisions §24).
+ * holds the counter's row until it ends: numbers have no gaps, because a rollback gives the number back
+ * (docs/rules/invoices.md, "Numbers").
  */
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';

@@ -2,7 +2,7 @@
  * The base of every table of a tenant and environment. A query starts with `in(scope)`, so that it is scoped by
  * construction and not by memory; `test/tidy.test.ts` refuses `.query(` outside this file.
  */
-import { Model, type QueryBuilderType } from 'objection';
+import { Model, QueryBuilder, type QueryBuilderType, raw } from 'objection';
 import { alreadyExists, FarthingError, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
@@ -15,7 +15,20 @@ type Class<M extends Model> = {
   query: typeof Model.query;
 };
 
+/** As much of a query as is changed below: the whole of its type is too deep to be inherited from. */
+type Builder = { where(condition: unknown): unknown; whereIn(column: unknown, values: unknown): unknown };
+const AnyBuilder = QueryBuilder as unknown as new (model: unknown) => Builder;
+
+/** A list is one parameter of the statement, however long it is: Postgres takes at most 65,535 of them. */
+class ListInOne extends AnyBuilder {
+  override whereIn(column: unknown, values: unknown): unknown {
+    if (typeof column !== 'string' || !Array.isArray(values)) return super.whereIn(column, values);
+    return this.where(raw('?? = any(?)', [column, values] as never));
+  }
+}
+
 export abstract class ScopedModel extends Model {
+  static override QueryBuilder = ListInOne as unknown as typeof QueryBuilder;
   declare id: string;
   declare tenant_id: string;
   declare environment_id: string;
@@ -50,6 +63,7 @@ export abstract class ScopedModel extends Model {
 
 /** The base of the few tables that lie above the environments: tenants, environments, users. */
 export abstract class TenantWideModel extends Model {
+  static override QueryBuilder = ListInOne as unknown as typeof QueryBuilder;
   declare id: string;
   declare status: string;
   declare created_at: string;

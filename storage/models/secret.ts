@@ -1,5 +1,5 @@
 /** Table `secrets`: API keys, by their hash. */
-import type { ApiKeyType } from '../api-key.ts';
+import type { ApiKeyType, Rights } from '../../core/catalogue/role.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 
@@ -20,12 +20,11 @@ export class SecretModel extends ScopedModel {
 }
 
 /** Everything that a request needs to know about the key it came with. */
-export type KeyHolder = {
+export type KeyHolder = Rights & {
   readonly secret_id: string;
   readonly tenant_id: string;
   readonly environment_id: string | null;
   readonly user_id: string;
-  readonly roles: readonly string[];
   readonly suspended: boolean;
   readonly expires_at: string | null;
   readonly last_used_at: string | null;
@@ -34,7 +33,8 @@ export type KeyHolder = {
 /** The one question that no tenant asks: whose key is this? Revoked keys and archived users have no answer. */
 export async function findKeyHolder(database: Database, key_hash: string): Promise<KeyHolder | undefined> {
   const { rows } = await database.raw(
-    `select s.id as secret_id, s.tenant_id, s.environment_id, s.user_id, u.roles, t.suspended, s.expires_at, s.last_used_at
+    `select s.id as secret_id, s.tenant_id, s.environment_id, s.user_id, s.type as key_type, u.type as user_type, u.roles,
+            t.suspended, s.expires_at, s.last_used_at
        from secrets s
        join users u on u.id = s.user_id and u.tenant_id = s.tenant_id and u.status = 'published'
        join tenants t on t.id = s.tenant_id and t.status = 'published'

@@ -3,13 +3,17 @@
  * the columns that the meter's aggregation fills are read, and nothing is grouped by a key that all rows share: of a
  * customer-month the statement costs more than the rows.
  */
+
 import type { Range, SegmentPlan } from '../../core/analytics/segments.ts';
-import { Decimal } from '../../core/decimal.ts';
 import { type BucketField, type BucketFields, UsageBucket } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
-import { scaledOfDecimal } from '../../core/metering/quantity.ts';
+import type { PlacedCell } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
+import { type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse.ts';
+import { NO_LATEST } from '../events/tables.ts';
+import { Turns } from '../turns.ts';
+import { checkCells, type QuestionBounds } from './question.ts';
+import { latestOf, scaled, scaledOrNull } from './stored-values.ts';
 
 export type BucketQuestion = Scope & {
   readonly meter: CompiledMeter;
@@ -20,7 +24,11 @@ export type BucketQuestion = Scope & {
   readonly plan: SegmentPlan;
   /** Distinct values found in raw rows, to be united with the stored sets. */
   readonly extra_uniques: readonly ExtraUniques[];
+  readonly bounds?: QuestionBounds | undefined;
 };
+
+/** Half-open, in microseconds: where the events of the rows of `edge_ranges` must lie. */
+export type Inside = Range;
 
 export type ExtraUniques = {
   segment_us: number;
@@ -30,39 +38,62 @@ export type ExtraUniques = {
   values: readonly string[];
 };
 
-/** A merged partial: where it belongs, and what it holds. `unique_count` where the type counts distinct values. */
-export type Cell = {
-  readonly segment_us: number;
-  /** The start of the base row where rows are windows; the segment's start otherwise. */
-  readonly window_us: number;
-  readonly group_key: string;
-  readonly customer: string;
-  readonly bucket: UsageBucket;
-  readonly unique_count: number;
-};
+/** A merged partial of the rows, of a customer or of all that were asked for. */
+export type Cell = Omit<PlacedCell, 'key'> & { readonly customer: string };
 
 /** What the row stands for, then what the fields of the aggregation hold, in their order. */
 type CellRow = [segment_s: string, window_s: string, group_key: string, customer: string, ...held: unknown[]];
 
 export async function bucketCells(clickhouse: ClickHouseClient, asked: BucketQuestion): Promise<Cell[]> {
+  return (await gathered(clickhouse, asked))!;
+}
+
+/** Null where a row of the edges has events that are not inside, or does not know it. */
+export function bucketCellsInside(
+  clickhouse: ClickHouseClient,
+  asked: BucketQuestion,
+  inside: Inside,
+): Promise<Cell[] | null> {
+  return gathered(clickhouse, asked, inside);
+}
+
+async function gathered(clickhouse: ClickHouseClient, asked: BucketQuestion, inside?: Inside): Promise<Cell[] | null> {
   const { plan } = asked;
   if (plan.base_ranges.length + plan.day_ranges.length === 0 && asked.extra_uniques.length === 0) return [];
-  const { sql, params } = statementOf(asked);
+  const { sql, params } = statementOf(asked, inside);
   try {
-    const answer = await clickhouse.query({
+    const rows = streamedRows<CellRow>(clickhouse, {
       query: sql,
       query_params: params,
-      format: 'JSONCompactEachRow',
-      clickhouse_settings: isSmall(asked) ? FEW_ROWS : {},
+      settings: { output_format_json_quote_64bit_integers: 1, ...(isSmall(asked) ? FEW_ROWS : {}) },
+      ...(asked.bounds ? { abort_signal: asked.bounds.signal } : {}),
     });
-    const { fills } = asked.meter.aggregation;
-    // A question without groups is answered with one row where there is none, too.
-    return (await answer.json<CellRow>())
-      .map((row) => cellOf(fills, row))
-      .filter((cell) => cell.bucket.count > 0 || cell.unique_count > 0);
+    return await cellsOf(asked, rows, inside !== undefined);
   } catch (error) {
     throw clickhouseFailure('usage buckets', error);
   }
+}
+
+/** Row by row, because of very many others should not have to wait for all of them. */
+async function cellsOf(
+  { meter, bounds }: BucketQuestion,
+  rows: AsyncIterable<CellRow[]>,
+  isInside: boolean,
+): Promise<Cell[] | null> {
+  const { fills } = meter.aggregation;
+  const turns = new Turns(bounds?.asker);
+  const cells: Cell[] = [];
+  for await (const some of rows) {
+    for (const row of some) {
+      if (isInside && row.at(-1) === BEYOND) return null;
+      const cell = cellOf(fills, row);
+      // A question without groups is answered with one row where there is none, too.
+      if (cell.bucket.count > 0 || (cell.counted_uniques ?? 0) > 0) cells.push(cell);
+      if (turns.isOver()) await turns.next(bounds?.signal);
+    }
+    if (bounds) checkCells(cells.length);
+  }
+  return cells;
 }
 
 /**
@@ -83,7 +114,10 @@ function isSmall({ external_customer_ids: customers }: BucketQuestion): boolean 
 
 type Statement = { sql: string; params: Record<string, unknown> };
 
-function statementOf(asked: BucketQuestion): Statement {
+/** What `max` of a condition answers. */
+const BEYOND = 1;
+
+function statementOf(asked: BucketQuestion, inside: Inside | undefined): Statement {
   const params: Record<string, unknown> = {};
   const from = `from usage_buckets where ${rowsCondition(asked, params)}`;
   const keys = keysOf(asked);
@@ -97,7 +131,13 @@ function statementOf(asked: BucketQuestion): Statement {
   }
   const groups = keys.filter((key) => !key.is_constant).map(({ name }) => name);
   const grouping = groups.length === 0 ? '' : `group by ${groups.join(', ')}`;
-  return { params, sql: `select ${[...named, ...merged].join(', ')} ${from} ${grouping}` };
+  const beyond = inside === undefined ? [] : [`max(${beyondCondition(asked, inside)})`];
+  return { params, sql: `select ${[...named, ...merged, ...beyond].join(', ')} ${from} ${grouping}` };
+}
+
+function beyondCondition({ plan, meter }: BucketQuestion, [start_us, end_us]: Inside): string {
+  const edges = plan.edge_ranges.map((range) => rangeCondition(meter.base_size, range));
+  return `(${edges.join(' or ')}) and (first_us < ${start_us} or last_us >= ${end_us})`;
 }
 
 type Key = { sql: string; name: string; is_constant: boolean };
@@ -188,7 +228,7 @@ const HELD: Readonly<Record<BucketField, Held>> = {
   latest: {
     column: 'latest',
     merged: 'max(latest)',
-    extra: "(toInt64(-9223372036854775808), '', toDecimal256(0, 24))",
+    extra: NO_LATEST,
     read: (value) => ({ latest: latestOf(value as [string, string, string]) }),
   },
   // The values themselves stay in the store: what is read is how many of them there are.
@@ -209,23 +249,9 @@ function cellOf(fills: readonly BucketField[], row: CellRow): Cell {
     window_us: Number(window_s) * 1_000_000,
     group_key,
     customer,
-    unique_count: uniques_at < 0 ? 0 : Number(held[uniques_at]),
+    counted_uniques: uniques_at < 0 ? null : Number(held[uniques_at]),
     bucket: UsageBucket.of(Object.assign({}, NOTHING, ...read) as BucketFields),
   };
 }
 
 const NOTHING: BucketFields = { count: 0, sum: 0n, weighted_sum: 0n, min: null, max: null, latest: null, uniques: [] };
-
-const NEVER = '-9223372036854775808';
-
-function latestOf([timestamp_us, event_id, value]: [string, string, string]): BucketFields['latest'] {
-  return timestamp_us === NEVER ? null : { timestamp_us: Number(timestamp_us), event_id, value: scaled(value) };
-}
-
-function scaledOrNull(value: unknown): bigint | null {
-  return value === null ? null : scaled(value);
-}
-
-function scaled(text: unknown): bigint {
-  return scaledOfDecimal(new Decimal(text as string));
-}

@@ -2,64 +2,55 @@
  * Day rows made of base rows, by the engine alone: one insert for each UTC day, over all meters. What is summed up must not
  * change meanwhile (actions/make-day-rows.ts closes the gate of the rows).
  */
+import { unavailable } from '../../core/error.ts';
 import { US_PER_DAY } from '../../core/metering/timestamp.ts';
 import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
-import { type Fence, tooLate } from '../events/rows.ts';
+import { deleteWhere } from '../clickhouse-delete.ts';
+import { writeFailure } from '../events/rows.ts';
+import { MARK } from '../events/usage-rows.ts';
+import { fenceCondition, markedStatement, type WriteAttempt } from '../events/write-fence.ts';
 
 /** The UTC days of [from, until) with base rows, in order. */
 export async function daysWithBaseRows(
   clickhouse: ClickHouseClient,
   { from, until }: { from: number; until: number },
-): Promise<number[]> {
+): Promise<{ day: number; base_rows: number }[]> {
   try {
     const answer = await clickhouse.query({
-      query: `select distinct toInt32(toDate32(bucket_start)) as day from usage_buckets
-               where size != 'DAY' and ${between(from, until)} order by day`,
+      query: `select toInt32(toDate32(bucket_start)) as day, toString(count()) from usage_buckets
+               where ${BASE} and ${between(from, until)} group by day order by day`,
       format: 'JSONCompactEachRow',
     });
-    return (await answer.json<[number]>()).map(([day]) => Number(day));
+    return (await answer.json<[number, string]>()).map(([day, rows]) => ({
+      day: Number(day),
+      base_rows: Number(rows),
+    }));
   } catch (error) {
     throw clickhouseFailure('days with usage rows', error);
   }
 }
 
-/** Takes away the day rows of this day and later ones: what a try left that was broken off. */
-export async function deleteDayRows(clickhouse: ClickHouseClient, from: number, deadline_s: number): Promise<void> {
-  const left = `size = 'DAY' and bucket_start >= ${startOf(from)}`;
-  const count = async () => {
-    const answer = await clickhouse.query({
-      query: `select toString(count()) as n from usage_buckets where ${left}`,
-      format: 'JSONEachRow',
-    });
-    return Number((await answer.json<{ n: string }>())[0]!.n);
-  };
-  try {
-    if ((await count()) === 0) return;
-    await clickhouse.command({
-      query: `delete from usage_buckets where ${left} and toUnixTimestamp(now()) < ${deadline_s}`,
-      clickhouse_settings: { lightweight_deletes_sync: '2', mutations_sync: '2' },
-    });
-    if ((await count()) > 0) throw tooLate('usage_buckets');
-  } catch (error) {
-    throw clickhouseFailure('delete of day rows', error);
-  }
+/** Takes away the day rows of this day and later ones that tries with smaller numbers have left. */
+export async function deleteDayRows(clickhouse: ClickHouseClient, from: number, attempt: bigint): Promise<void> {
+  const condition = `size = 'DAY' and bucket_start >= ${startOf(from)} and attempt < ${attempt}`;
+  await deleteWhere(clickhouse, { table: 'usage_buckets', conditions: [condition] });
 }
 
-/** Sums up the base rows of a day. All of them are in when this resolves before the deadline. */
-export async function insertDayRows(clickhouse: ClickHouseClient, day: number, fence: Fence): Promise<void> {
+/** Sums up the base rows of a day, and looks whether all of them are in. */
+export async function insertDayRows(clickhouse: ClickHouseClient, day: number, own: WriteAttempt): Promise<void> {
   try {
     await clickhouse.command({
       query: `
         insert into usage_buckets (tenant_id, environment_id, meter_id, meter_version, size, external_customer_id, bucket_start,
-                                   group_key, event_count, sum, weighted_sum, min, max, latest, unique_values)
+                                   group_key, event_count, sum, weighted_sum, min, max, latest, unique_values, attempt)
         select tenant_id, environment_id, meter_id, meter_version, 'DAY', external_customer_id, ${startOf(day)},
                group_key, sum(event_count), sum(sum), sum(weighted_sum), min(min), max(max), max(latest),
-               groupUniqArrayArray(unique_values)
+               groupUniqArrayArray(unique_values), ${own.attempt}
           from usage_buckets
-         where size != 'DAY' and ${between(day, day + 1)} and toUnixTimestamp(nowInBlock()) < ${fence.deadline_s}
+         where ${BASE} and ${between(day, day + 1)} and ${fenceCondition(own)}
          group by tenant_id, environment_id, meter_id, meter_version, external_customer_id, group_key`,
       clickhouse_settings: {
-        insert_deduplication_token: `usage_buckets:${fence.token}:${day}`,
+        ...markedStatement(own),
         max_threads: 1,
         max_insert_threads: '1',
         max_bytes_before_external_group_by: '1000000000',
@@ -67,9 +58,27 @@ export async function insertDayRows(clickhouse: ClickHouseClient, day: number, f
       },
     });
   } catch (error) {
-    throw clickhouseFailure('insert of day rows', error);
+    throw writeFailure('usage_buckets', error);
+  }
+  if (!(await isWhole(clickhouse, day)))
+    throw unavailable('the usage store (day rows that were written are not there)');
+}
+
+/** The day rows hold as many events as the base rows that they were made of. */
+async function isWhole(clickhouse: ClickHouseClient, day: number): Promise<boolean> {
+  try {
+    const answer = await clickhouse.query({
+      query: `select sumIf(event_count, size = 'DAY') = sumIf(event_count, ${BASE}) as whole from usage_buckets
+               where ${between(day, day + 1)}`,
+      format: 'JSONEachRow',
+    });
+    return Boolean((await answer.json<{ whole: 0 | 1 }>())[0]!.whole);
+  } catch (error) {
+    throw clickhouseFailure('count of day rows', error);
   }
 }
+
+const BASE = `size not in ('DAY', '${MARK}')`;
 
 function between(from: number, until: number): string {
   return `bucket_start >= ${startOf(from)} and bucket_start < ${startOf(until)}`;

@@ -1,8 +1,8 @@
 /**
- * What the bucket rows of a meter must be, computed from the raw events alone: for back-fills, rebuilds and audits. One UTC
- * day at a time, because no row is longer than that.
+ * What the bucket rows of a meter must be, computed from the raw events alone: for back-fills, rebuilds and audits. By UTC
+ * days, because no row is longer than that.
  */
-import { type CompiledMeter, compileMeter, measure } from '../../core/metering/compiled-meter.ts';
+import { type CompiledMeter, compiledMeter, measure } from '../../core/metering/compiled-meter.ts';
 import { matches } from '../../core/metering/match.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
@@ -10,6 +10,8 @@ import { US_PER_DAY } from '../../core/metering/timestamp.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type CustomerRange, customerRanges } from '../events/customer-ranges.ts';
 import {
+  type CustomerDay,
+  type DayOfEvents,
   daysOfRawEvents,
   type PlacedEvent,
   placedEvents,
@@ -19,6 +21,7 @@ import {
 } from '../events/raw-events.ts';
 import { barriersOf, currentVersions } from '../meter-versions.ts';
 import type { Stores } from '../stores.ts';
+import { Turns } from '../turns.ts';
 
 /** A meter as it is counted into rows: its version, and before which offsets its events stand. */
 export type Counted = Scope & {
@@ -28,9 +31,9 @@ export type Counted = Scope & {
   readonly before: ReadonlyMap<number, bigint>;
 };
 
-export type DayWanted = {
-  /** Days since 1970, in UTC. */
-  readonly day: number;
+export type DaysWanted = {
+  /** Half-open: days since 1970, in UTC. */
+  readonly days: readonly [number, number];
   /** All customers when absent. */
   readonly external_customer_ids?: readonly string[] | undefined;
   readonly range?: CustomerRange | undefined;
@@ -47,7 +50,7 @@ export function countedBy(
     environment_id,
     meter_id,
     version: version.version,
-    meter: compileMeter(version.definition),
+    meter: compiledMeter(version.definition),
     before,
   };
 }
@@ -73,32 +76,54 @@ export async function countedNow(
   return countedBy(counting, new Map(until));
 }
 
-/** The rows of a day; events whose value the meter cannot use are in none of them. */
-export function recountDay(
+/** The rows of some days; events whose value the meter cannot use are in none of them. */
+export function recountDays(
   stores: Pick<Stores, 'clickhouse'>,
   counted: Counted,
-  wanted: DayWanted,
+  wanted: DaysWanted,
 ): Promise<BucketRow[]> {
-  return recountDayTogether(stores, [counted], wanted);
+  return recountDaysTogether(stores, [counted], wanted);
 }
 
 /** The same, and tells which those events are, and why. */
-export function recountDayTelling(
+export function recountDaysTelling(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   counted: Counted,
-  wanted: DayWanted,
+  wanted: DaysWanted,
   unusable: (event: PlacedEvent, reason: string) => void,
 ): Promise<BucketRow[]> {
   return recounted([counted], placedEvents(clickhouse, rawWanted(counted, wanted)), unusable);
 }
 
 /** The rows of several meters that count the same events (`eventsKey`), in one reading of them. */
-export function recountDayTogether(
+export function recountDaysTogether(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   counted: readonly [Counted, ...Counted[]],
-  wanted: DayWanted,
+  wanted: DaysWanted,
 ): Promise<BucketRow[]> {
   return recounted(counted, rawEvents(clickhouse, rawWanted(counted[0], wanted)));
+}
+
+/** So many days of customers are one question. */
+const PLACES_MAX = 500;
+
+/** The rows of several days, of all customers where none are named, for meters that count the same events. */
+export async function* recountPlacesTogether(
+  stores: Pick<Stores, 'clickhouse'>,
+  counted: readonly [Counted, ...Counted[]],
+  days: ReadonlyMap<number, ReadonlySet<string> | null>,
+): AsyncGenerator<BucketRow> {
+  const places: CustomerDay[] = [];
+  for (const [day, customers] of days) {
+    if (customers === null) yield* await recountDaysTogether(stores, counted, { days: [day, day + 1] });
+    else for (const external_customer_id of customers) places.push({ external_customer_id, day });
+  }
+  const [{ meter, before, ...scope }] = counted;
+  for (let from = 0; from < places.length; from += PLACES_MAX) {
+    const customer_days = places.slice(from, from + PLACES_MAX);
+    const wanted = { ...scopeOf(scope), event_name: meter.event_name, before, customer_days };
+    yield* await recounted(counted, rawEvents(stores.clickhouse, wanted));
+  }
 }
 
 /** The same for meters that are counted from the same events, whatever they make of them. */
@@ -113,6 +138,7 @@ async function recounted<Event extends RawEvent>(
   unusable?: (event: Event, reason: string) => void,
 ): Promise<BucketRow[]> {
   const [scope] = counted;
+  const turns = new Turns();
   const aggregator = new BucketAggregator();
   for await (const event of events) {
     for (const { meter } of counted) {
@@ -121,12 +147,21 @@ async function recounted<Event extends RawEvent>(
       if (contribution.unusable === undefined) aggregator.add(scope, meter, contribution);
       else unusable?.(event, contribution.unusable);
     }
+    if (turns.isOver(counted.length)) await turns.next();
   }
-  return aggregator.drain();
+  const rows: BucketRow[] = [];
+  for (const some of aggregator.drain()) {
+    for (const row of some) rows.push(row);
+    if (turns.isOver(some.length)) await turns.next();
+  }
+  return rows;
 }
 
-/** The UTC days with events, in order. */
-export async function daysWithEvents({ clickhouse }: Pick<Stores, 'clickhouse'>, counted: Counted): Promise<number[]> {
+/** The UTC days with events, in order, and how many. */
+export async function daysWithEvents(
+  { clickhouse }: Pick<Stores, 'clickhouse'>,
+  counted: Counted,
+): Promise<DayOfEvents[]> {
   const { event_name } = counted.meter;
   return daysOfRawEvents(clickhouse, { ...scopeOf(counted), event_name, before: counted.before });
 }
@@ -142,12 +177,15 @@ export function recountRanges(
   return customerRanges(clickhouse, { ...scopeOf(counted), event_name, ...bounds, before: counted.before }, events_max);
 }
 
-function rawWanted(counted: Counted, { day, external_customer_ids, range }: DayWanted): RawEventsWanted {
+function rawWanted(
+  counted: Counted,
+  { days: [from, until], external_customer_ids, range }: DaysWanted,
+): RawEventsWanted {
   return {
     ...scopeOf(counted),
     event_name: counted.meter.event_name,
     before: counted.before,
-    ranges: [[day * US_PER_DAY, (day + 1) * US_PER_DAY]],
+    ranges: [[from * US_PER_DAY, until * US_PER_DAY]],
     ...(external_customer_ids ? { external_customer_ids } : {}),
     ...(range ? { range } : {}),
   };

@@ -1,11 +1,12 @@
 /**
- * A read that is exact while data arrive. The rows of a slice reach `usage_buckets` in one block, so any moment shows each
- * slice there whole or not at all. Raw rows are read up to the offset that the stores had finished; only for a partition
- * that was between the two during the read it is not known on which side its slice fell. Then it is asked whether that
- * slice has an event in the ragged ends at all, which it mostly has not; and if it has, the read is made again. While rows
- * are rebuilt after a correction, the raw rows answer.
+ * A read that is exact while data arrive. The rows of a slice reach `usage_buckets` in one part for each month, so any moment
+ * shows each month of a slice there whole or not at all. Raw rows are read up to the offset that the stores had finished; only
+ * for a partition that was between the two during the read it is not known on which side its slice fell. Then it is asked
+ * whether that slice has an event in the ragged ends at all, which it mostly has not; and if it has, the read is made again.
+ * While rows are rebuilt after a correction, the raw rows answer. Whose meter was changed meanwhile asks anew: half of the
+ * rows may be of one version, and half of the next.
  */
-import { daysBefore, readProgress, type SliceState } from '../slices.ts';
+import { daysBefore, nextOffsets, readProgress, type SliceState } from '../slices.ts';
 import type { Stores } from '../stores.ts';
 
 export type Snapshot = {
@@ -15,37 +16,48 @@ export type Snapshot = {
 };
 
 /** Offsets of a partition that the read may have seen in one place and not in the other. */
-export type Doubt = { readonly partition: number; readonly from: bigint; readonly to: bigint };
+export type Doubt = {
+  readonly partition: number;
+  readonly from: bigint;
+  readonly to: bigint;
+  /** Usage rows of several months are among it, which do not arrive in one moment. */
+  readonly is_wide: boolean;
+};
 
 export type SnapshotRead<T> = {
   /** Reads buckets, and raw rows before the snapshot's offsets. */
   read(snapshot: Snapshot): Promise<T>;
-  /** Whether any raw row in doubt would matter to the answer. */
-  matters(doubts: readonly Doubt[]): Promise<boolean>;
+  /** Whether any raw row in doubt would matter to what was read. */
+  matters(doubts: readonly Doubt[], value: T): Promise<boolean>;
   /** Reads everything from raw rows: slower, and never in doubt. */
   readRaw(snapshot: Snapshot): Promise<T>;
+  /** Whether what is counted by is still the same. */
+  isCurrent(): Promise<boolean>;
 };
 
 const TRIES_MAX = 20;
 const PAUSE_MS = 25;
 
+/** Null when what is counted by has changed during the read. */
 export async function consistently<T>(
   stores: Stores,
   reading: SnapshotRead<T>,
-): Promise<{ value: T; snapshot: Snapshot }> {
+): Promise<{ value: T; snapshot: Snapshot } | null> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     if (tries > 0) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     const before = await readProgress(stores.postgres);
     if (isRebuilding(before)) continue;
     const snapshot = snapshotOf(before);
     const value = await reading.read(snapshot);
-    const after = await readProgress(stores.postgres);
+    const [after, isCurrent] = await Promise.all([readProgress(stores.postgres), reading.isCurrent()]);
+    if (!isCurrent) return null;
     if (isRebuilding(after) || rebuildsOf(after) !== rebuildsOf(before)) continue;
     const doubts = doubtsBetween(before, after);
-    if (doubts.length === 0 || !(await reading.matters(doubts))) return { value, snapshot };
+    if (doubts.length === 0 || !(await reading.matters(doubts, value))) return { value, snapshot };
   }
   const snapshot = snapshotOf(await readProgress(stores.postgres));
-  return { value: await reading.readRaw(snapshot), snapshot };
+  const value = await reading.readRaw(snapshot);
+  return (await reading.isCurrent()) ? { value, snapshot } : null;
 }
 
 /** Rows are being taken away and written anew (storage/bucket-gate.ts): they say nothing now. */
@@ -59,7 +71,7 @@ function rebuildsOf(progress: readonly SliceState[]): bigint {
 
 export function snapshotOf(progress: readonly SliceState[]): Snapshot {
   return {
-    before: new Map(progress.map((state) => [state.partition, state.next_offset])),
+    before: nextOffsets(progress),
     days_before: daysBefore(progress),
   };
 }
@@ -73,7 +85,9 @@ function doubtsBetween(before: readonly SliceState[], after: readonly SliceState
     const moved = state.next_offset !== from;
     if (!moved && then?.phase !== 'buckets' && state.phase !== 'buckets') continue;
     const to = [state.next_offset, state.slice_to ?? 0n, then?.slice_to ?? 0n].reduce((a, b) => (a > b ? a : b));
-    if (to > from) doubts.push({ partition: state.partition, from, to });
+    const wide_before = then?.wide_slices ?? 0n;
+    const is_wide = state.wide_slices !== wide_before || (state.phase === 'buckets' && state.is_wide);
+    if (to > from) doubts.push({ partition: state.partition, from, to, is_wide });
   }
   return doubts;
 }

@@ -1,23 +1,36 @@
 /** The bucket rows as they are stored, merged by key: read for audits, taken away for rebuilds. */
-import { Decimal } from '../../core/decimal.ts';
+
+import { groupBy } from '../../core/group-by.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
-import { scaledOfDecimal } from '../../core/metering/quantity.ts';
-import { US_PER_DAY } from '../../core/metering/timestamp.ts';
+import { scopeKey } from '../../core/scope.ts';
 import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
+import { deleteWhere } from '../clickhouse-delete.ts';
+import { quoted } from '../clickhouse-literals.ts';
 import { rangeConditions } from '../events/customer-ranges.ts';
-import type { Counted, DayWanted } from './recount.ts';
+import { monthOfDay, NO_LATEST, UNKNOWN_US } from '../events/tables.ts';
+import type { Counted, DaysWanted } from './recount.ts';
+import { latestOf, scaled, scaledOrNull } from './stored-values.ts';
 
 /** A stored row: `unique_count` of its set, and of the set united with `united`, in place of the values themselves. */
 export type StoredRow = Omit<BucketRow, 'uniques'> & { readonly unique_count: number; readonly united_count: number };
 
-/** The merged rows of one UTC day. `expected`: rows whose distinct values are united with the stored ones, to compare the sets. */
+/** The merged rows of some UTC days. `expected`: rows whose distinct values are united with the stored ones, to compare the sets. */
 export async function storedRows(
   clickhouse: ClickHouseClient,
   counted: Counted,
-  { day, external_customer_ids, range, expected = [] }: DayWanted & { expected?: readonly BucketRow[] },
+  {
+    days: [from, until],
+    external_customer_ids,
+    range,
+    expected = [],
+  }: DaysWanted & { expected?: readonly BucketRow[] },
 ): Promise<StoredRow[]> {
-  const conditions = [...KEY, 'toInt32(toDate32(bucket_start)) = {day:Int32}'];
-  const params: Record<string, unknown> = { ...keyOf(counted), day };
+  const conditions = [
+    ...KEY,
+    `bucket_start >= ${startOf('{from:Int64}')}`,
+    `bucket_start < ${startOf('{until:Int64}')}`,
+  ];
+  const params: Record<string, unknown> = { ...keyOf(counted), from, until };
   if (external_customer_ids) {
     conditions.push('external_customer_id in {customers:Array(String)}');
     params['customers'] = external_customer_ids;
@@ -27,11 +40,12 @@ export async function storedRows(
   if (sets.length > 0) params['sets'] = JSON.stringify(sets.map(setOf));
   const query = `
     select size, external_customer_id as customer, start_s, group_key, sum(n) as event_total, sum(s) as value_sum, sum(w) as weight_sum,
+           min(first_value) as first_seen, max(last_value) as last_seen,
            min(least_value) as value_min, max(greatest_value) as value_max, max(newest_value) as newest,
            uniqExactArrayIf(u, stored) as distinct_values, uniqExactArray(u) as united_values, max(stored) as is_stored
       from (select size, external_customer_id, toInt64(toUnixTimestamp64Second(toDateTime64(bucket_start, 0, 'UTC'))) as start_s, group_key,
-                   event_count as n, sum as s, weighted_sum as w, min as least_value, max as greatest_value, latest as newest_value,
-                   unique_values as u, true as stored
+                   event_count as n, sum as s, weighted_sum as w, first_us as first_value, last_us as last_value,
+                   min as least_value, max as greatest_value, latest as newest_value, unique_values as u, true as stored
               from usage_buckets where ${conditions.join(' and ')} ${sets.length > 0 ? UNITED : ''})
      group by size, customer, start_s, group_key`;
   try {
@@ -42,21 +56,24 @@ export async function storedRows(
   }
 }
 
-/** The UTC days with rows of the meter's version. */
-export async function daysWithRows(clickhouse: ClickHouseClient, counted: Counted): Promise<number[]> {
+/** The UTC days with rows of the meter's version, and how many. */
+export async function daysWithRows(
+  clickhouse: ClickHouseClient,
+  counted: Counted,
+): Promise<{ day: number; rows: number }[]> {
   try {
     const answer = await clickhouse.query({
-      query: `select distinct toInt32(toDate32(bucket_start)) as day from usage_buckets where ${KEY.join(' and ')} order by day`,
+      query: `select ${DAY} as day, toString(count()) from usage_buckets where ${KEY.join(' and ')} group by day order by day`,
       query_params: keyOf(counted),
       format: 'JSONCompactEachRow',
     });
-    return (await answer.json<[number]>()).map(([day]) => Number(day));
+    return (await answer.json<[number, string]>()).map(([day, rows]) => ({ day: Number(day), rows: Number(rows) }));
   } catch (error) {
     throw clickhouseFailure('days of usage rows', error);
   }
 }
 
-/** The rows of these customers and days; `deadline_s` is decided by the engine's clock, as for inserts (storage/events/rows.ts). */
+/** The rows of these customers and days. */
 export type RowsToDelete = {
   readonly counted: Counted;
   readonly day: number;
@@ -65,69 +82,60 @@ export type RowsToDelete = {
 };
 
 /**
- * One mutation for each month that they are of, because a mutation makes every part of what it looks at anew; resolves when
- * all are through. Rows that are inserted after one began are never touched by it.
+ * Takes away what tries with smaller numbers have written; resolves when nothing of it is left. What is written under this
+ * number or a greater one is never touched, also when the delete is carried out late. It says what it means in constants
+ * alone, as replicated tables want it. Of one month it says so, for that spares replicas the rest.
  */
 export async function deleteRows(
   clickhouse: ClickHouseClient,
   rows: readonly RowsToDelete[],
-  deadline_s: number,
+  attempt: bigint,
 ): Promise<void> {
-  if (rows.length === 0) return;
-  try {
-    for (const month of new Set(rows.map(({ day }) => monthOf(day)))) {
-      const some = rows.filter(({ day }) => monthOf(day) === month);
-      await clickhouse.command({
-        query: `delete from usage_buckets in partition ${month} where ${deletedCondition} and toUnixTimestamp(now()) < ${deadline_s}`,
-        query_params: deletedParams(some),
-        clickhouse_settings: { lightweight_deletes_sync: '2', mutations_sync: '2' },
-      });
-    }
-  } catch (error) {
-    throw clickhouseFailure('delete of usage rows', error);
+  const [month, ...more] = new Set(rows.map(({ day }) => monthOfDay(day)));
+  await deleteWhere(clickhouse, {
+    table: 'usage_buckets',
+    ...(month !== undefined && more.length === 0 ? { month } : {}),
+    conditions: conditionsOf(rows),
+    only: `attempt < ${attempt}`,
+  });
+}
+
+/** Of the longest names they still fit into a statement. */
+const PLACES_PER_CONDITION = 250;
+
+/** Of each version of a meter, the days and customers. */
+function conditionsOf(rows: readonly RowsToDelete[]): string[] {
+  const byVersion = groupBy(rows, ({ counted: { meter_id, version, ...scope } }) =>
+    [scopeKey(scope), meter_id, version].join('/'),
+  );
+  const conditions: string[] = [];
+  for (const some of byVersion.values()) {
+    const { tenant_id, environment_id, meter_id, version } = some[0].counted;
+    const scope = `tenant_id = ${quoted(tenant_id)} and environment_id = ${quoted(environment_id)}`;
+    const key = `${scope} and meter_id = ${quoted(meter_id)} and meter_version = ${version}`;
+    const days = some.filter((row) => row.external_customer_ids === undefined).map(({ day }) => day);
+    for (const part of pieces(days)) conditions.push(`(${key} and ${DAY} in (${part.join(', ')}))`);
+    const places = some.flatMap(({ day, external_customer_ids: customers = [] }) =>
+      customers.map((customer) => `(${quoted(customer)}, ${day})`),
+    );
+    for (const part of pieces(places))
+      conditions.push(`(${key} and (external_customer_id, ${DAY}) in (${part.join(', ')}))`);
   }
+  return conditions;
 }
 
-/** How many such rows there are. */
-export async function countRows(clickhouse: ClickHouseClient, rows: readonly RowsToDelete[]): Promise<number> {
-  try {
-    const answer = await clickhouse.query({
-      query: `select toString(count()) as n from usage_buckets where ${deletedCondition}`,
-      query_params: deletedParams(rows),
-      format: 'JSONEachRow',
-    });
-    const [row] = await answer.json<{ n: string }>();
-    return Number(row!.n);
-  } catch (error) {
-    throw clickhouseFailure('count of usage rows', error);
-  }
+const DAY = 'toInt32(toDate32(bucket_start))';
+
+/** The first second of a day, as the order of the table can use it. */
+function startOf(day: string): string {
+  return `toDateTime64(${day} * 86400, 0, 'UTC')`;
 }
 
-/** The partition of the table: toYYYYMM. */
-function monthOf(day: number): number {
-  const date = new Date((day * US_PER_DAY) / 1000);
-  return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;
-}
-
-const deletedCondition = `
-  (tenant_id, environment_id, meter_id) in
-    (select x.1, x.2, x.3 from (select arrayJoin(JSONExtract({meters:String}, 'Array(Tuple(String, String, String))')) as x))
-  and ((meter_id, meter_version, external_customer_id, toInt32(toDate32(bucket_start))) in
-    (select x.1, x.2, x.3, x.4 from (select arrayJoin(JSONExtract({rows:String}, 'Array(Tuple(String, UInt32, String, Int32))')) as x))
-    or (meter_id, meter_version, toInt32(toDate32(bucket_start))) in
-    (select x.1, x.2, x.3 from (select arrayJoin(JSONExtract({days:String}, 'Array(Tuple(String, UInt32, Int32))')) as x)))`;
-
-function deletedParams(rows: readonly RowsToDelete[]): Record<string, string> {
-  const meters = new Map(
-    rows.map(({ counted }) => [counted.meter_id, [counted.tenant_id, counted.environment_id, counted.meter_id]]),
-  );
-  const keys = rows.flatMap(({ counted, day, external_customer_ids }) =>
-    (external_customer_ids ?? []).map((customer) => [counted.meter_id, counted.version, customer, day]),
-  );
-  const days = rows.flatMap(({ counted, day, external_customer_ids }) =>
-    external_customer_ids === undefined ? [[counted.meter_id, counted.version, day]] : [],
-  );
-  return { meters: JSON.stringify([...meters.values()]), rows: JSON.stringify(keys), days: JSON.stringify(days) };
+function pieces<T>(all: readonly T[]): T[][] {
+  const found: T[][] = [];
+  for (let from = 0; from < all.length; from += PLACES_PER_CONDITION)
+    found.push(all.slice(from, from + PLACES_PER_CONDITION));
+  return found;
 }
 
 const KEY = [
@@ -144,7 +152,7 @@ function keyOf({ tenant_id, environment_id, meter_id, version }: Counted): Recor
 /** Rows of nothing but a set. */
 const UNITED = `
     union all
-    select x.1, x.2, x.3, x.4, 0, 0, 0, null, null, (toInt64(-9223372036854775808), '', toDecimal256(0, 24)),
+    select x.1, x.2, x.3, x.4, 0, 0, 0, ${UNKNOWN_US}, -${UNKNOWN_US}, null, null, ${NO_LATEST},
            x.5, false
       from (select arrayJoin(JSONExtract({sets:String}, 'Array(Tuple(String, String, Int64, String, Array(String)))')) as x)`;
 
@@ -160,6 +168,8 @@ type AnswerRow = {
   event_total: string;
   value_sum: string;
   weight_sum: string;
+  first_seen: string;
+  last_seen: string;
   value_min: string | null;
   value_max: string | null;
   newest: [string, string, string];
@@ -168,10 +178,11 @@ type AnswerRow = {
   is_stored: boolean;
 };
 
-const NEVER = '-9223372036854775808';
+function knownOrNull(us: string): number | null {
+  return Math.abs(Number(us)) === UNKNOWN_US ? null : Number(us);
+}
 
 function rowOf({ tenant_id, environment_id, meter_id }: Counted, row: AnswerRow): StoredRow {
-  const [timestamp_us, event_id, value] = row.newest;
   return {
     tenant_id,
     environment_id,
@@ -180,17 +191,15 @@ function rowOf({ tenant_id, environment_id, meter_id }: Counted, row: AnswerRow)
     external_customer_id: row.customer,
     bucket_start_us: Number(row.start_s) * 1_000_000,
     group_key: row.group_key,
+    first_us: knownOrNull(row.first_seen),
+    last_us: knownOrNull(row.last_seen),
     count: Number(row.event_total),
     sum: scaled(row.value_sum),
     weighted_sum: scaled(row.weight_sum),
-    min: row.value_min === null ? null : scaled(row.value_min),
-    max: row.value_max === null ? null : scaled(row.value_max),
-    latest: timestamp_us === NEVER ? null : { timestamp_us: Number(timestamp_us), event_id, value: scaled(value) },
+    min: scaledOrNull(row.value_min),
+    max: scaledOrNull(row.value_max),
+    latest: latestOf(row.newest),
     unique_count: Number(row.distinct_values),
     united_count: Number(row.united_values),
   };
-}
-
-function scaled(text: string): bigint {
-  return scaledOfDecimal(new Decimal(text));
 }

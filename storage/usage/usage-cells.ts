@@ -1,13 +1,14 @@
 /** Gathers what a question is answered from: merged partials of the pre-aggregated rows, and of the raw rows beside them. */
-import type { Segment, SegmentPlan } from '../../core/analytics/segments.ts';
-import { UsageBucket } from '../../core/metering/bucket.ts';
-import { type CompiledMeter, measure } from '../../core/metering/compiled-meter.ts';
-import { matches } from '../../core/metering/match.ts';
+import { type SegmentPlan, withEdges } from '../../core/analytics/segments.ts';
+import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
+import { EventCells } from '../../core/metering/event-cells.ts';
+import type { PlacedCell } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
-import { windowStart } from '../../core/time/window.ts';
-import { type RawEventsWanted, rawEvents } from '../events/raw-events.ts';
+import { type RawEvent, type RawEventsWanted, rawEvents } from '../events/raw-events.ts';
 import type { Stores } from '../stores.ts';
-import { bucketCells, type Cell, type ExtraUniques } from './bucket-cells.ts';
+import { Turns } from '../turns.ts';
+import { type BucketQuestion, bucketCells, bucketCellsInside, type Cell, type ExtraUniques } from './bucket-cells.ts';
+import { asSmall, checkCells, readWithin } from './question.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { UsageAsked } from './usage.ts';
 
@@ -23,29 +24,58 @@ export type Reading = {
   snapshot: Snapshot;
 };
 
-/** Merged partials by place; `key` is the customer, the asked key, or ''. */
-export type PlacedCell = Omit<Cell, 'customer'> & { readonly key: string };
+export type CellsRead = {
+  readonly cells: readonly PlacedCell[];
+  /** Whether raw rows were read for them. */
+  readonly has_raw: boolean;
+};
 
-export async function cellsOf(reading: Reading): Promise<PlacedCell[]> {
-  const { meter, asked, plan, scope } = reading;
+export async function cellsOf(reading: Reading): Promise<CellsRead> {
+  const cells = await cellsOfRows(reading);
+  if (cells !== null) return { cells, has_raw: false };
+  return { cells: await cellsWithRaw(reading), has_raw: reading.plan.raw_ranges.length > 0 };
+}
+
+/**
+ * All of a ragged range from pre-aggregated rows, in one statement. Null where nothing is ragged, and where the base rows of a
+ * ragged end hold events beyond the range, or might: then the raw rows tell.
+ */
+async function cellsOfRows(reading: Reading): Promise<PlacedCell[] | null> {
+  const { plan, asked, stores } = reading;
+  if (plan.edge_ranges.length === 0) return null;
+  const question = { ...questionOf(reading), plan: withEdges(plan) };
+  const cells = await asSmall(asked.bounds, () =>
+    bucketCellsInside(stores.clickhouse, question, [asked.start_us, asked.end_us]),
+  );
+  return cells?.map(placed) ?? null;
+}
+
+async function cellsWithRaw(reading: Reading): Promise<PlacedCell[]> {
+  const { meter, asked, plan } = reading;
   const fromRaw = plan.raw_ranges.length === 0 ? [] : await rawCells(reading);
   const countsUniques = meter.aggregation.fills.includes('uniques');
   const usesBuckets = plan.base_ranges.length + plan.day_ranges.length > 0;
   const unite = countsUniques && usesBuckets;
   const stored = usesBuckets
-    ? await bucketCells(reading.stores.clickhouse, {
-        ...scope,
-        meter,
-        meter_version: reading.meter_version,
-        external_customer_ids: asked.external_customer_ids,
-        by_customer: asked.by_customer ?? false,
-        plan,
-        extra_uniques: unite ? fromRaw.map(extraOf) : [],
-      })
+    ? await asSmall(asked.bounds, () =>
+        bucketCells(reading.stores.clickhouse, {
+          ...questionOf(reading),
+          extra_uniques: unite ? fromRaw.map(extraOf) : [],
+        }),
+      )
     : [];
-  const placed = stored.map(({ customer, ...cell }) => ({ ...cell, key: customer }));
+  const cells = stored.map(placed);
   // Where the engine has united the distinct values, the raw cells still carry their count of events.
-  return unite ? [...placed, ...fromRaw.map((cell) => ({ ...cell, unique_count: 0 }))] : [...placed, ...fromRaw];
+  return unite ? [...cells, ...fromRaw.map((cell) => ({ ...cell, counted_uniques: 0 }))] : [...cells, ...fromRaw];
+}
+
+function questionOf({ scope, meter, meter_version, asked, plan }: Reading): BucketQuestion {
+  const { external_customer_ids, by_customer = false, bounds } = asked;
+  return { ...scope, meter, meter_version, external_customer_ids, by_customer, plan, extra_uniques: [], bounds };
+}
+
+function placed({ customer, ...cell }: Cell): PlacedCell {
+  return { ...cell, key: customer };
 }
 
 /** The raw rows that the plan leaves to be read one by one. */
@@ -81,44 +111,25 @@ function earlierOf(before: ReadonlyMap<number, bigint>, stop: ReadonlyMap<number
 }
 
 async function rawCells(reading: Reading): Promise<PlacedCell[]> {
-  const { meter, asked, plan, grid } = reading;
-  const cells = new Map<string, PlacedCell>();
-  const segmentAt = finder(plan.segments);
-  for await (const event of rawEvents(reading.stores.clickhouse, rawWanted(reading))) {
-    if (!matches(meter, event.properties)) continue;
-    if (asked.only?.passes && !asked.only.passes(event.properties)) continue;
-    const contribution = measure(meter, event);
-    if (contribution.unusable !== undefined) continue;
-    const segment = segmentAt(event.timestamp_us);
-    const window_us = plan.rows_are_windows
-      ? windowStart(Math.floor(event.timestamp_us / 1000), meter.bucket_size!, grid) * 1000
-      : 0;
-    const key = asked.key_of ? asked.key_of(event) : asked.by_customer ? event.external_customer_id : '';
-    const place = JSON.stringify([segment.start_us, window_us, contribution.group_key, key]);
-    let cell = cells.get(place);
-    if (!cell) {
-      const at = { segment_us: segment.start_us, window_us, group_key: contribution.group_key, key };
-      cell = { ...at, bucket: new UsageBucket(), unique_count: -1 };
-      cells.set(place, cell);
+  const { asked, meter, plan, grid } = reading;
+  const { bounds, only } = asked;
+  const passes = only?.passes;
+  return readWithin(bounds, meter, async (work) => {
+    const turns = new Turns(bounds?.asker);
+    const gathering = new EventCells<RawEvent>({
+      meter,
+      plan,
+      grid,
+      passes: passes && ((event) => passes(event.properties)),
+      key_of: asked.key_of ?? ((event) => (asked.by_customer ? event.external_customer_id : '')),
+    });
+    const wanted = { ...rawWanted(reading), signal: bounds?.signal };
+    for await (const event of rawEvents(reading.stores.clickhouse, wanted)) {
+      if (!work.maySpend(event.length)) return undefined;
+      gathering.add(event);
+      if (bounds) checkCells(gathering.size);
+      if (turns.isOver()) await turns.next(bounds?.signal);
     }
-    meter.aggregation.add(cell.bucket, contribution);
-  }
-  return [...cells.values()];
-}
-
-/** Events come in order of time within a customer, so the last segment is mostly the right one. */
-function finder(segments: readonly Segment[]): (at: number) => Segment {
-  let last = segments[0]!;
-  return (at) => {
-    if (at >= last.start_us && at < last.end_us) return last;
-    let low = 0;
-    let high = segments.length - 1;
-    while (low < high) {
-      const middle = (low + high + 1) >>> 1;
-      if (segments[middle]!.start_us <= at) low = middle;
-      else high = middle - 1;
-    }
-    last = segments[low]!;
-    return last;
-  };
+    return gathering.all();
+  });
 }

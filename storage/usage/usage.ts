@@ -1,25 +1,29 @@
 /**
  * The one door to usage: preview, invoice, usage endpoints, analytics and audits ask here, so that they cannot disagree
- * (decisions §16). The answer comes from days, base buckets and the raw rows of ragged ends; while a meter's past is still
- * being counted, from raw rows alone. What fails is thrown and never a zero (decisions §18).
+ * (docs/rules/usage.md, "One number"). The answer comes from days, base buckets and the raw rows of ragged ends; while a
+ * meter's past is still being counted, from raw rows alone. What fails is thrown
+ * (docs/rules/usage.md, "Never a quiet zero").
  */
 
-import { planSegments, type SegmentPlan, withDaysBefore } from '../../core/analytics/segments.ts';
+import { planSegments, rawPlan, type SegmentPlan, withDaysBefore } from '../../core/analytics/segments.ts';
 import type { Meter } from '../../core/catalogue/meter.ts';
 import type { Decimal } from '../../core/decimal.ts';
-import { FarthingError } from '../../core/error.ts';
+import { FarthingError, unavailable } from '../../core/error.ts';
 import { type CompiledMeter, compileMeter } from '../../core/metering/compiled-meter.ts';
 import type { PropertySource } from '../../core/metering/event-text.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { formatTimestamp } from '../../core/metering/timestamp.ts';
+import { type PlacedCell, type UsageByKey, usageByKey, type WindowAnswer } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { WindowSize } from '../../core/time/window.ts';
 import { countRawEvents } from '../events/raw-events.ts';
+import { monthStart } from '../events/tables.ts';
 import { barriersOf, currentVersions } from '../meter-versions.ts';
 import type { Stores } from '../stores.ts';
+import { finished } from '../turns.ts';
+import type { QuestionBounds } from './question.ts';
 import { consistently, type Snapshot } from './snapshot.ts';
 import { cellsOf, rawWanted } from './usage-cells.ts';
-import { answersOf } from './window-answers.ts';
 
 /** What a meter measured in the half-open range [start_us, end_us), cut into windows when asked. */
 export type UsageAsked = {
@@ -45,21 +49,11 @@ export type UsageAsked = {
   /** One answer per key that an event belongs to; such a question is answered from raw rows. */
   readonly key_of?: ((event: KeyedEvent) => string) | undefined;
   readonly now_ms?: number;
+  /** A tenant's own question, which may be too much, or called off; none where billing asks. */
+  readonly bounds?: QuestionBounds | undefined;
 };
 
 export type KeyedEvent = { source: string; external_customer_id: string; properties: PropertySource };
-
-export type WindowAnswer = {
-  /** The part of the window that lies in the range. */
-  readonly start_us: number;
-  readonly end_us: number;
-  /** Where the window begins on the clock, which may be before the range. */
-  readonly window_us: number;
-  readonly value: Decimal;
-  readonly event_count: number;
-  /** Values per bucket_size window of the meter, per group in it; null for a meter without bucket_size. */
-  readonly buckets: readonly (readonly Decimal[])[] | null;
-};
 
 export type UsageOfKey = {
   /** The customer with by_customer, the key with key_of, '' otherwise. */
@@ -82,67 +76,111 @@ export type UsageReport = {
 export async function askUsage(stores: Stores, scope: Scope, asked: UsageAsked): Promise<UsageReport> {
   if (asked.start_us > asked.end_us)
     throw new FarthingError('internal_error', 'usage was asked for a range turned round');
-  // Both before the progress is read: the answer is then at least as fresh as it says.
-  const [as_of, counter] = await Promise.all([
-    freshness(stores, asked.now_ms ?? Date.now()),
-    counterOf(stores, scope, asked),
-  ]);
+  for (let tries = 0; tries < CHANGES_MAX; tries++) {
+    // Both before the progress is read: the answer is then at least as fresh as it says.
+    const [as_of, counter] = await Promise.all([
+      freshness(stores, asked.now_ms ?? Date.now()),
+      counterOf(stores, scope, asked),
+    ]);
+    const report = await countedBy({ stores, scope, asked, counter });
+    if (report) return { ...report, as_of };
+  }
+  throw unavailable(`usage of meter ${asked.meter.id} (it is being changed again and again)`);
+}
+
+/** A meter that changes during the question is asked for anew so many times. */
+const CHANGES_MAX = 20;
+
+type Asking = { stores: Stores; scope: Scope; asked: UsageAsked; counter: Counter };
+
+/** Null when the meter was changed meanwhile. */
+async function countedBy({ stores, scope, asked, counter }: Asking): Promise<Omit<UsageReport, 'as_of'> | null> {
   const meter = compiled(counter.definition);
-  const parts = partsOf(meter, asked);
+  const parts = await partsOf(meter, asked);
   const wantsRaw = !counter.has_buckets || asked.only !== undefined || asked.key_of !== undefined;
   const question = { stores, scope, meter, meter_version: counter.version, grid: gridOf(asked), stop: counter.stop };
   const read = (isRaw: boolean) => (snapshot: Snapshot) =>
     Promise.all(
       parts.map((part) => {
-        const plan = isRaw ? rawOnly(part, asked) : withDaysBefore(part.plan, snapshot.days_before);
+        const plan = isRaw ? rawPlan(part.plan, asked) : withDaysBefore(part.plan, snapshot.days_before);
         return cellsOf({ ...question, ...part, plan, snapshot });
       }),
     );
-  const { value: cells, snapshot } = await consistently(stores, {
+  const answer = await consistently(stores, {
     read: read(wantsRaw),
     readRaw: read(true),
-    matters: async (doubts) => {
+    matters: async (doubts, found) => {
       // What is read by one statement is of one moment; a second one must not see more than the first.
-      const plan = parts.length > 1 ? rawOnly(parts[0]!, asked) : parts[0]!.plan;
-      if (wantsRaw || plan.raw_ranges.length === 0) return false;
+      const plan = parts.length > 1 ? rawPlan(parts[0]!.plan, asked) : parts[0]!.plan;
+      if (wantsRaw) return false;
+      if (doubts.some(({ is_wide }) => is_wide) && isOfSeveralMonths(asked)) return true;
+      if (parts.length === 1 && !found[0]!.has_raw) return false;
       const nothing = { before: new Map(), days_before: 0 };
       const wanted = { ...rawWanted({ ...question, asked, plan, snapshot: nothing }), doubts };
       return (await countRawEvents(stores.clickhouse, wanted)) > 0;
     },
+    isCurrent: async () => isSameCounter(counter, await counterOf(stores, scope, asked)),
   });
-  const [usage, totals] = parts.map((part, index) => answersOf({ meter, ...part, cells: cells[index]! }));
+  if (answer === null) return null;
+  const { value: found, snapshot } = answer;
+  const answers = await Promise.all(parts.map((part, index) => answerOf(meter, part, found[index]!.cells)));
   return {
-    usage: totals ? withWindowsOf(totals, usage!) : usage!,
-    as_of,
+    usage: usageOf(answers),
     high_water: Object.fromEntries([...snapshot.before].map(([partition, offset]) => [partition, String(offset)])),
     meter_version: counter.version,
     from: wantsRaw ? 'raw' : 'buckets',
   };
 }
 
-type Part = { readonly asked: UsageAsked; readonly plan: SegmentPlan };
+function isOfSeveralMonths({ start_us, end_us }: UsageAsked): boolean {
+  return monthStart(start_us) !== monthStart(end_us - 1);
+}
+
+/** Versions only follow one another, so what is the same before and after was so in between. */
+function isSameCounter(a: Counter, b: Counter): boolean {
+  return (
+    a.version === b.version && a.has_buckets === b.has_buckets && (a.stop === undefined) === (b.stop === undefined)
+  );
+}
+
+type Part = {
+  readonly asked: UsageAsked;
+  readonly plan: SegmentPlan;
+  readonly wants: { readonly total: boolean; readonly windows: boolean };
+};
 
 /** Distinct values of windows cannot be added up: their total is a second part of the question. */
-function partsOf(meter: CompiledMeter, asked: UsageAsked): Part[] {
-  const part = (of: UsageAsked): Part => {
-    const { start_us, end_us, window_size } = of;
-    return { asked: of, plan: planSegments(meter, { start_us, end_us, window_size, grid: gridOf(of) }) };
+async function partsOf(meter: CompiledMeter, asked: UsageAsked): Promise<Part[]> {
+  const part = async (of: UsageAsked, wantsTotal: boolean): Promise<Part> => {
+    const { start_us, end_us, window_size, bounds } = of;
+    const planning = planSegments(meter, { start_us, end_us, window_size, grid: gridOf(of) });
+    const plan = await finished(planning, bounds);
+    return { asked: of, plan, wants: { total: wantsTotal, windows: window_size !== undefined } };
   };
-  if (asked.window_size === undefined || !meter.aggregation.fills.includes('uniques')) return [part(asked)];
-  return [part(asked), part({ ...asked, window_size: undefined })];
+  if (asked.window_size === undefined || !meter.aggregation.fills.includes('uniques')) return [await part(asked, true)];
+  return [await part(asked, false), await part({ ...asked, window_size: undefined }, true)];
+}
+
+function answerOf(
+  meter: CompiledMeter,
+  { asked, plan, wants }: Part,
+  cells: readonly PlacedCell[],
+): Promise<UsageByKey> {
+  const { start_us, end_us, bounds } = asked;
+  // One answer is there also where nothing was counted.
+  const keys = asked.by_customer || asked.key_of ? [] : [''];
+  return finished(usageByKey({ meter, start_us, end_us, plan, cells, keys, wants }), bounds);
+}
+
+function usageOf(answers: readonly UsageByKey[]): UsageOfKey[] {
+  const windows = new Map(answers.flatMap((answer) => [...answer.windows]));
+  return answers.flatMap(({ totals }) =>
+    [...totals].map(([key, total]) => ({ key, total, windows: windows.get(key) ?? [] })),
+  );
 }
 
 function gridOf({ timezone, billing_anchor_ms }: UsageAsked) {
   return { timezone: timezone ?? 'UTC', billing_anchor: billing_anchor_ms ?? null };
-}
-
-function rawOnly({ plan }: Part, { start_us, end_us }: UsageAsked): SegmentPlan {
-  return { ...plan, base_ranges: [], day_ranges: [], raw_ranges: [[start_us, end_us]] };
-}
-
-function withWindowsOf(totals: readonly UsageOfKey[], usage: readonly UsageOfKey[]): UsageOfKey[] {
-  const windows = new Map(usage.map((one) => [one.key, one.windows]));
-  return totals.map((total) => ({ ...total, windows: windows.get(total.key) ?? [] }));
 }
 
 const COMPILED_MAX = 1_000;

@@ -61,6 +61,16 @@ describe('audit of the usage rows', () => {
     expect((await audit()).differences).to.deep.equal([]);
   });
 
+  it('tells a row that says wrongly when its events happened: a question about a part of the hour would trust it', async () => {
+    const some = `meter_id = 'm_sum' and external_customer_id = 'c1' and size != 'DAY'`;
+    await change(`alter table usage_buckets update last_us = last_us - 1000000 where ${some}`);
+    const { differences } = await audit({ meter_id: 'm_sum' });
+    expect(differences.length).to.be.greaterThan(0);
+    for (const { field, external_customer_id } of differences)
+      expect([field, external_customer_id]).to.deep.equal(['last_us', 'c1']);
+    await change(`alter table usage_buckets update last_us = last_us + 1000000 where ${some}`);
+  });
+
   it('tells a missing row, a wrong sum and a wrong set, and a repair mends exactly them', async () => {
     const truth = await metering.usage('m_sum', 'c1', MARCH);
     await change(

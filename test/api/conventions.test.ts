@@ -8,11 +8,13 @@ import { buildApp } from '../../api/app.ts';
 import { routes as ownRoutes } from '../../api/resources.ts';
 import { answered, idParams, type Route, route } from '../../api/route.ts';
 import { invalid, unavailable } from '../../core/error.ts';
+import { connectClickHouse } from '../../storage/clickhouse.ts';
 import { connectPostgres } from '../../storage/postgres.ts';
+import { VERSION } from '../../storage/version.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 
 const MIB = 1024 * 1024;
-const base = { summary: 'for this test', tag: 'Test', access: 'read', success: 200 } as const;
+const base = { summary: 'for this test', tag: 'Test', access: 'meter:read', success: 200 } as const;
 
 /** Routes that do what no route of the product should. */
 const probes: Route[] = [
@@ -94,6 +96,8 @@ const probes: Route[] = [
       if (params.id === 'unique')
         await postgres('tenants').insert({ id: (await postgres('tenants').first('id')).id, name: 'x' });
       if (params.id === 'timeout') await postgres.raw(`set local statement_timeout = 1; select pg_sleep(1)`);
+      if (params.id === 'parameters')
+        await postgres.raw(`select 1 where 1 in (${Array(65_600).fill('?').join()})`, Array(65_600).fill(1));
       if (params.id === 'nan') return { value: Number.NaN };
       throw invalid('field', 'is wrong', { allowed: ['a'] });
     },
@@ -139,6 +143,12 @@ describe('conventions', () => {
       for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS'])
         expect(headers.get('access-control-allow-methods')).to.contain(method);
     });
+  });
+
+  it('what a key has asked for is kept by no cache', async () => {
+    for (const path of ['/meters', '/meters/none', '/nowhere'])
+      expect((await api.request('GET', path)).headers.get('cache-control'), path).to.equal('no-store');
+    expect((await api.request('GET', `${api.url}/docs/`)).headers.get('cache-control')).to.not.equal('no-store');
   });
 
   describe('the log', () => {
@@ -193,15 +203,31 @@ describe('conventions', () => {
       expect((await api.request('GET', '/v1/v1/meters')).status).to.equal(404);
     });
 
-    it('404 with the error record for an unknown path and for an unknown method', async () => {
-      for (const [method, path] of [
-        ['GET', '/nowhere'],
-        ['PUT', '/meters'],
-        ['PATCH', '/meters/meter_1'],
-      ] as const) {
-        const { status, body } = await api.request(method, path);
-        expect(status).to.equal(404);
-        expect(body).to.deep.include({ code: 'not_found', http_status_code: 404, success: false });
+    it('404 with the error record for an unknown path', async () => {
+      const { status, body } = await api.request('GET', '/nowhere');
+      expect(status).to.equal(404);
+      expect(body).to.deep.include({ code: 'not_found', http_status_code: 404, success: false });
+    });
+
+    const wrongMethods: [method: string, path: string, allow: string][] = [
+      ['PUT', '/meters', 'GET, HEAD, OPTIONS, POST'],
+      ['PATCH', '/meters/meter_1', 'DELETE, GET, HEAD, OPTIONS, PUT'],
+      ['POST', '/probe/static', 'GET, HEAD, OPTIONS'],
+      ['DELETE', '/probe/raw', 'GET, HEAD, OPTIONS, POST'],
+      ['POST', '/openapi.json', 'GET, HEAD, OPTIONS'],
+    ];
+    for (const [method, path, allow] of wrongMethods) {
+      it(`405 for ${method} ${path}, with what is allowed`, async () => {
+        const { status, body, headers } = await api.request(method, path, { key: null });
+        expect([status, headers.get('allow')]).to.deep.equal([405, allow]);
+        expect(body).to.deep.include({ code: 'invalid_operation', http_status_code: 405, success: false });
+      });
+    }
+
+    it('405 outside /v1 as well', async () => {
+      for (const path of ['/ready', '/metrics', '/docs/']) {
+        const { status, headers } = await api.request('PUT', api.url + path, { key: null });
+        expect([status, headers.get('allow')], path).to.deep.equal([405, 'GET, HEAD, OPTIONS']);
       }
     });
 
@@ -245,6 +271,23 @@ describe('conventions', () => {
       });
     }
 
+    it('400 for a parameter that the operation has not, by its name', async () => {
+      for (const [path, name] of [
+        ['/meters?event_nmae=call', 'event_nmae'],
+        ['/meters?limit=1&constructor=1', 'constructor'],
+        ['/probe/static?limit=1', 'limit'],
+      ]) {
+        const { status, body } = await api.request('GET', path!);
+        expect([status, body.code, body.details], path).to.deep.equal([400, 'validation_error', { field: name }]);
+      }
+    });
+
+    it('400 for bytes that are not UTF-8, where a per cent sign of its own is one', async () => {
+      expect((await api.request('GET', '/probe/query?a=100%')).body).to.deep.equal({ a: '100%' });
+      const { status, body } = await api.request('GET', '/probe/query?a=%C3%28');
+      expect([status, body.code]).to.deep.equal([400, 'validation_error']);
+    });
+
     it('keeps every one of many repeated keys', async () => {
       const query = Array.from({ length: 500 }, (_, i) => `a=${i}`).join('&');
       expect((await api.request('GET', `/probe/query?${query}`)).body.a).to.have.length(500);
@@ -281,15 +324,18 @@ describe('conventions', () => {
       ['a wrong type in a list', '{"name":"x","items":[{"n":"1"}]}', {}, /^items\[0\]\.n: /],
       ['a compression that we do not know', '{}', { 'content-encoding': 'zstd' }, /encoding is not supported/],
       ['a broken compression', 'not gzip', { 'content-encoding': 'gzip' }, /cannot be read/],
-      ['more than 1 MiB', JSON.stringify({ name: 'x'.repeat(MIB) }), {}, /^request body too large$/],
-      [
-        'more than 1 MiB inflated',
-        gzipSync(JSON.stringify({ name: 'x'.repeat(20 * MIB) })),
-        { 'content-encoding': 'gzip' },
-        /^request body too large$/,
-      ],
       ['100 levels', `${'{"a":'.repeat(100)}1${'}'.repeat(100)}`, {}, /nested deeper/],
     ];
+    it('a route that reads the bytes itself refuses the same bytes', async () => {
+      const refusedRaw = refused.filter(([what]) => /type|UTF-8|compression/.test(what) && !/list/.test(what));
+      expect(refusedRaw).to.have.length(4);
+      for (const [what, sent, headers, message] of refusedRaw) {
+        const { status, body } = await api.request('POST', '/probe/raw', { body: sent, headers });
+        expect(status, what).to.equal(400);
+        expect(body.message, what).to.match(message);
+      }
+    });
+
     for (const [what, sent, headers, message] of refused) {
       it(`400 for ${what}`, async () => {
         const answer = await api.request('POST', '/probe/echo', { body: sent, headers });
@@ -300,9 +346,30 @@ describe('conventions', () => {
       });
     }
 
+    const large: [what: string, body: Buffer | string, headers: Record<string, string>][] = [
+      ['more than 1 MiB', JSON.stringify({ name: 'x'.repeat(MIB) }), {}],
+      [
+        'more than 1 MiB inflated',
+        gzipSync(JSON.stringify({ name: 'x'.repeat(20 * MIB) })),
+        { 'content-encoding': 'gzip' },
+      ],
+    ];
+    for (const [what, sent, headers] of large) {
+      it(`413 for ${what}`, async () => {
+        const { status, body } = await api.request('POST', '/probe/echo', { body: sent, headers });
+        expect(status).to.equal(413);
+        expect(body).to.deep.include({
+          code: 'validation_error',
+          http_status_code: 413,
+          message: 'request body too large',
+        });
+      });
+    }
+
     it('takes up to 1 MiB', async () => {
-      const name = 'x'.repeat(MIB - '{"name":""}'.length);
-      expect((await api.request('POST', '/probe/echo', { body: { name } })).status).to.equal(200);
+      const items = Array(17).fill('x'.repeat(60_000));
+      const name = 'x'.repeat(MIB - JSON.stringify({ name: '', items }).length);
+      expect((await api.request('POST', '/probe/echo', { body: { name, items } })).status).to.equal(200);
     });
 
     it('gives a raw route the inflated bytes, up to 32 MiB of them', async () => {
@@ -313,7 +380,7 @@ describe('conventions', () => {
         body: gzipSync(Buffer.alloc(32 * MIB + 1)),
         headers: gzip,
       });
-      expect(over.status).to.equal(400);
+      expect(over.status).to.equal(413);
       expect(over.body.message).to.equal('request body too large');
       expect((await api.request('POST', '/probe/raw')).body).to.deep.equal({ buffer: true, length: 0 });
     });
@@ -351,6 +418,7 @@ describe('conventions', () => {
       ['bug', 500, 'internal_error', /^an unexpected error occurred$/],
       ['nan', 500, 'internal_error', /^an unexpected error occurred$/],
       ['sql', 500, 'database_error', /^the database could not answer$/],
+      ['parameters', 500, 'database_error', /^the database could not answer$/],
       ['unique', 409, 'already_exists', /exists already/],
       ['away', 503, 'service_unavailable', /^the log is not available/],
       ['refused', 503, 'service_unavailable', /^the database is not available/],
@@ -368,6 +436,12 @@ describe('conventions', () => {
         expect(headers.get('retry-after')).to.equal(http_status === 503 ? '1' : null);
       });
     }
+
+    it('does not repeat what was sent at any length', async () => {
+      const { status, text } = await api.request('GET', `/meters/${'m'.repeat(10_000)}`);
+      expect(status).to.be.oneOf([400, 404]);
+      expect(text.length).to.be.below(2_500);
+    });
 
     it('tells the details', async () => {
       const { body } = await api.request('POST', '/probe/fail/validation');
@@ -387,9 +461,9 @@ describe('health', () => {
   it('GET and POST /health', async () => {
     for (const method of ['GET', 'POST']) {
       const { status, body } = await get('/health', method);
-      expect([status, body]).to.deep.equal([200, { status: 'ok' }]);
+      expect([status, body]).to.deep.equal([200, { status: 'ok', version: VERSION }]);
     }
-    expect((await get('/health', 'PUT')).status).to.equal(404);
+    expect((await get('/health', 'PUT')).status).to.equal(405);
   });
 
   it('/ready tells which part is away', async () => {
@@ -419,6 +493,30 @@ describe('health', () => {
       server.closeAllConnections();
       server.close();
       await postgres.destroy();
+    }
+  });
+
+  it('/ready is about accepting events, and for=queries about answering questions', async () => {
+    // Nothing listens there.
+    const clickhouse = connectClickHouse('http://127.0.0.1:1');
+    const server = createServer(buildApp({ ...api.services, clickhouse }));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const parts = { postgres: 'ok', clickhouse: 'away', log: 'ok' };
+    try {
+      const ready = await api.request('GET', `${url}/ready`, { key: null });
+      expect([ready.status, ready.body]).to.deep.equal([200, { status: 'ok', parts }]);
+      const event = { event_name: 'call', event_id: 'while-away', external_customer_id: 'acme' };
+      expect((await api.request('POST', `${url}/v1/events`, { body: event })).status).to.equal(202);
+      const queries = await api.request('GET', `${url}/ready?for=queries`, { key: null });
+      expect([queries.status, queries.body]).to.deep.equal([503, { status: 'unavailable', parts }]);
+      const other = await api.request('GET', `${url}/ready?for=lunch`, { key: null });
+      expect([other.status, other.body.code]).to.deep.equal([400, 'validation_error']);
+    } finally {
+      server.closeAllConnections();
+      server.close();
+      await clickhouse.close();
     }
   });
 

@@ -56,6 +56,23 @@ describe('events: the usage export', () => {
       ]);
     });
 
+    it('no cell begins a formula, whatever stands before its sign and wherever a line breaks', async () => {
+      const ids = ['zz\n=WEBSERVICE(1)', 'zz\r=1', ' =1', '\ufeff=1', '\u200b@x', '\u00a0+1', '\u0001-1', '\t=1'];
+      await world.send(ids.map((id) => world.event(id, 'tokens', { n: 1, at: '2026-01-10T10:00:00Z' })));
+      await world.settle();
+      const january = 'start_time=2026-01-01T00:00:00Z&end_time=2026-02-01T00:00:00Z';
+      const { text } = await get(`${january}&meter_ids=${world.id('meter tokens')}`);
+      const cells = text
+        .slice(text.indexOf('\r\n') + 2)
+        .split(/,,[^"]*?(?:\r\n|$)/)
+        .filter((cell) => cell !== '');
+      const expected = ids.map((id) => {
+        const shown = /^zz/.test(id) ? id : `'${id}`;
+        return /[\r\n\t]/.test(shown) ? `"${shown}"` : shown;
+      });
+      expect(cells.sort()).to.deep.equal(expected.sort());
+    });
+
     it('one meter', async () => {
       const { text } = await get(`${MARCH}&meter_ids=${world.id('meter tokens')}`);
       expect(lines(text)).to.have.length(4);
@@ -126,7 +143,9 @@ describe('events: an export that fails on the way', () => {
       // More customers than one batch holds; the last one's event cannot be read any more.
       const at = '2026-03-10T10:10:00Z';
       const customers = Array.from({ length: 2001 }, (_, index) => `c${String(index).padStart(5, '0')}`);
-      await world.send(customers.map((customer) => world.event(customer, 'tokens', { n: 1, at })));
+      // And one behind the end: its hour is read from raw events.
+      const later = world.event('zz', 'tokens', { n: 1, at: '2026-03-10T10:45:00Z' });
+      await world.send([...customers.map((customer) => world.event(customer, 'tokens', { n: 1, at })), later]);
       await world.settle();
       const path = '/events/usage/export?start_time=2026-03-01T00:00:00Z&end_time=2026-03-10T10:30:00Z';
       const whole = await raw(world, path, {});

@@ -117,6 +117,26 @@ describe('/invoices', () => {
       expect(invoice.invoice_number).to.match(/^INV-202603-\d{5}$/);
     });
 
+    it('not at all when it cannot be finalized', async () => {
+      // Computed before the period that it names is over.
+      const subscription = await subscribe();
+      const early = {
+        invoice_type: 'SUBSCRIPTION',
+        billing_reason: 'SUBSCRIPTION_CYCLE',
+        subscription_id: subscription.id,
+        billing_period: 'MONTHLY',
+        line_items: [
+          { display_name: 'Pro', price_id: subscription.line_items[0].price_id, amount: '30', quantity: '1' },
+        ],
+        period_start: '2026-03-02T00:00:00Z',
+        period_end: '2026-04-02T00:00:00Z',
+        idempotency_key: 'too-early',
+      };
+      const refused = await post({ ...early, invoice_status: 'FINALIZED' });
+      expect([refused.status, refused.body.code], refused.text).to.deep.equal([400, 'invalid_operation']);
+      await create({ ...early, invoice_status: 'DRAFT' });
+    });
+
     it('with what was paid already', async () => {
       const paid = await create({ payment_status: 'SUCCEEDED' });
       expect(paid).to.include({ amount_paid: '30', amount_remaining: '0', payment_status: 'SUCCEEDED' });
@@ -158,6 +178,37 @@ describe('/invoices', () => {
         expect(answer.body.message).to.match(message);
       });
     }
+
+    const noneOf: [field: string, of: Record<string, unknown>][] = [
+      ['price_id', {}],
+      ['meter_id', {}],
+      ['plan_id', {}],
+      ['subscription_id', {}],
+      ['subscription_line_item_id', {}],
+      ['entity_id', { entity_type: 'PLAN' }],
+      ['entity_id', { entity_type: 'subscription' }],
+    ];
+    for (const [field, of_what] of noneOf) {
+      it(`a line with the ${field} of nothing, ${JSON.stringify(of_what)}`, async () => {
+        const good = { amount: '10', quantity: '1' };
+        const answer = await post({
+          line_items: [good, { amount: '20', quantity: '1', ...of_what, [field]: 'nobody' }],
+        });
+        expect([answer.status, answer.body.details?.field]).to.deep.equal([400, `line_items[1].${field}`]);
+      });
+    }
+
+    it("a line with a plan of another tenant, or a subscription of somebody else's", async () => {
+      const theirs = await api.otherTenant();
+      const { body: plan } = await api.request('POST', '/plans', { key: theirs.key, body: { name: 'Theirs' } });
+      const line = (fields: Record<string, unknown>) => ({ line_items: [{ amount: '30', quantity: '1', ...fields }] });
+      expect((await post(line({ plan_id: plan.id }))).body.details).to.deep.equal({ field: 'line_items[0].plan_id' });
+      const other = await make('/customers', { external_id: 'outsider' });
+      const { id } = await subscribe();
+      const refused = await post({ customer_id: other.id, ...line({ subscription_id: id }) });
+      expect(refused.body.details).to.deep.equal({ field: 'line_items[0].subscription_id' });
+      expect((await post(line({ subscription_id: id }))).status).to.equal(201);
+    });
 
     it("a subscription of somebody else's", async () => {
       const other = await make('/customers', { external_id: 'stranger' });

@@ -1,11 +1,13 @@
 // What no column can hold is refused by name before it reaches one: 400 with the field, never 500.
 import { expect } from 'chai';
+import { PlanModel } from '../../storage/models/plan.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 
 type Fields = Record<string, unknown>;
 
 const BEYOND_INT32 = 2_147_483_648;
 const LONG = 'k'.repeat(3_000);
+const MANY = Array.from({ length: 65_600 }, (_, i) => `${i}`);
 const NUL = 'a\0b';
 const HALF = 'a\ud800b';
 const NINES = '9'.repeat(21);
@@ -69,6 +71,21 @@ describe('limits of what is stored', () => {
   type Kind = keyof typeof bodies;
 
   const rows: [path: string, of: Kind, change: Fields, field: string][] = [
+    ['/meters', 'meter', { name: LONG }, 'name'],
+    ['/meters', 'meter', { filters: [{ key: LONG, values: ['v'] }] }, 'filters[0].key'],
+    ['/meters', 'meter', { filters: [{ key: 'k', values: MANY }] }, 'filters[0].values'],
+    ['/plans', 'plan', { description: 'd'.repeat(70_000) }, 'description'],
+    ['/plans', 'plan', { metadata: Object.fromEntries(Array.from({ length: 101 }, (_, i) => [i, ''])) }, 'metadata'],
+    ['/customers', 'customer', { metadata: { note: 'n'.repeat(5_001) } }, 'metadata.note'],
+    [
+      '/invoices',
+      'invoice',
+      { line_items: [{ amount: '1', quantity: '1', entity_id: LONG }] },
+      'line_items[0].entity_id',
+    ],
+    ['/users', 'user', { name: LONG }, 'name'],
+    ['/secrets/api/keys', 'key', { name: LONG }, 'name'],
+    ['/environments', 'environment', { name: LONG }, 'name'],
     ['/meters', 'meter', { name: NUL }, 'name'],
     ['/meters', 'meter', { event_name: LONG }, 'event_name'],
     ['/meters', 'meter', { filters: [{ key: 'k', values: ['v', HALF] }] }, 'filters[0].values[1]'],
@@ -176,5 +193,29 @@ describe('limits of what is stored', () => {
     expect(subscription.body.end_date, subscription.text).to.equal('9999-12-31T23:59:59.999Z');
     const plan = await api.request('POST', '/plans', { body: { name: 'Last', display_order: BEYOND_INT32 - 1 } });
     expect(plan.body.display_order).to.equal(BEYOND_INT32 - 1);
+  });
+
+  it('a list of ids is one parameter of its statement, and a longer one is refused by name', async () => {
+    const ask = (path: string, body: Fields) => api.request('POST', path, { body });
+    const most = [ids.customer, ...MANY.slice(0, 9_999)];
+    const found = await ask('/customers/search', { customer_ids: most });
+    expect([found.status, found.body.items.length]).to.deep.equal([200, 1]);
+    for (const [path, field] of [
+      ['/customers/search', 'customer_ids'],
+      ['/plans/search', 'plan_ids'],
+      ['/prices/search', 'price_ids'],
+      ['/invoices/search', 'invoice_ids'],
+    ] as const) {
+      const { status, body } = await ask(path, { [field]: MANY });
+      expect([status, body.details.field], path).to.deep.equal([400, field]);
+      const joined = await ask(path, { [field]: MANY.slice(0, 10_001).join() });
+      expect([joined.status, joined.body.details.field], path).to.deep.equal([400, field]);
+    }
+  });
+
+  it('a question of our own with more ids than a statement has parameters is answered', async () => {
+    const plans = await PlanModel.in(api.scope, api.services.postgres).whereIn('id', [ids.plan, ...MANY]);
+    expect(plans.map(({ id }) => id)).to.deep.equal([ids.plan]);
+    expect(await PlanModel.in(api.scope, api.services.postgres).whereIn('id', [])).to.deep.equal([]);
   });
 });

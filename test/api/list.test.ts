@@ -90,6 +90,12 @@ describe('lists and searches', () => {
       { start_time: '2026-01-02T00:00:00Z', end_time: '2026-01-02T01:00:00+05:30' },
       'end_time',
     ],
+    ...['0x10', '1e2', 'true', '', ' 7', '2.5', '0', '1001'].map((limit): [string, Record<string, unknown>, string] => [
+      `a limit of "${limit}"`,
+      { limit },
+      'limit',
+    ]),
+    ['an offset of 0x1', { offset: '0x1' }, 'offset'],
     ['metadata where there is none', { 'metadata[a]': '1' }, 'metadata'],
   ];
   for (const [what, query, field] of refused) {
@@ -98,4 +104,9 @@ describe('lists and searches', () => {
       expect([status, body.code, body.details.field]).to.deep.equal([400, 'validation_error', field]);
     });
   }
+
+  it('400 for a limit that is no number in a body', async () => {
+    const { status, body } = await api.request('POST', '/plans/search', { body: { limit: true } });
+    expect([status, body.details.field]).to.deep.equal([400, 'limit']);
+  });
 });

@@ -18,7 +18,7 @@ describe('meters', () => {
   const countMeters = async () => Number((await api.services.postgres('meters').count())[0]!.count);
 
   describe('201', () => {
-    it('answers the whole record, in the spelling of the specification', async () => {
+    it('answers the whole record, in the spelling of the interface', async () => {
       const { status, body } = await api.request('POST', '/meters', { body: wanted });
       expect(status).to.equal(201);
       expect(body.id).to.match(/^meter_[0-9A-HJKMNP-TV-Z]{26}$/);

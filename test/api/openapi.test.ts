@@ -38,10 +38,35 @@ describe('the OpenAPI document', () => {
       const operation = document.paths[route.path.replace(/:(\w+)/g, '{$1}')][route.method];
       expect(operation.operationId).to.equal(route.operation_id);
       expect(operation.responses, route.operation_id).to.include.keys(String(route.success), '400', '500', '503');
-      if (route.access !== 'public') expect(operation.responses, route.operation_id).to.include.keys('401', '403');
+      if (route.access !== 'public') {
+        expect(operation.responses, route.operation_id).to.include.keys('401', '403');
+        expect(operation.description, route.operation_id).to.contain(`\`${route.access}\``);
+      }
       if (route.body) expect(operation.requestBody.content, route.operation_id).to.have.keys('application/json');
       if (route.answer)
         expect(operation.responses[route.success].content, route.operation_id).to.have.keys('application/json');
+    }
+  });
+
+  it('says of a list in a query string what the server takes there', async () => {
+    const lists = operations().filter(({ method, operation }) => {
+      const names = (operation.parameters ?? []).map((one: Json) => one.name);
+      return method === 'get' && names.includes('filters');
+    });
+    expect(lists.map(({ path }) => path)).to.include.members([
+      '/customers',
+      '/meters',
+      '/plans',
+      '/prices',
+      '/invoices',
+    ]);
+    for (const { path, operation } of lists) {
+      const of = (name: string) => operation.parameters.find((one: Json) => one.name === name);
+      expect([of('filters').schema.type, of('sort').schema.type], path).to.deep.equal(['string', 'string']);
+      expect(of('metadata'), path).to.include({ style: 'deepObject', explode: true });
+      const filters = encodeURIComponent(of('filters').schema.example ?? of('filters').example);
+      const { status, text } = await api.request('GET', `${path}?filters=${filters}&sort=created_at`);
+      expect(status, `${path} ${text}`).to.equal(200);
     }
   });
 
@@ -112,6 +137,11 @@ describe('the documentation page', () => {
   });
   after(() => api.stop());
   const get = (path: string) => api.request('GET', api.url + path, { key: null });
+
+  it('is where the root of the service leads', async () => {
+    const root = await fetch(`${api.url}/`, { redirect: 'manual' });
+    expect([root.status, root.headers.get('location')]).to.deep.equal([302, '/docs/']);
+  });
 
   it('loads from this host only', async () => {
     const page = await get('/docs/');

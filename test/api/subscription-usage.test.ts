@@ -1,4 +1,7 @@
-/** Usage and charges of a subscription, measured through the real pipeline: the same numbers as the preview (decisions §16). */
+/**
+ * Usage and charges of a subscription, measured through the real pipeline: the same numbers as the preview
+ * (docs/rules/usage.md, "One number").
+ */
 import { expect } from 'chai';
 import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
 

@@ -113,7 +113,9 @@ describe('events: windows of usage', () => {
     const spring = { start_time: '2026-03-01T00:00:00Z', end_time: '2026-05-01T00:00:00Z' };
     for (const [window_size, count, first] of WINDOWS) {
       it(`by ${window_size}`, async () => {
-        const windows = await results('steps', { ...spring, window_size });
+        // Two months have more minutes than are answered at once.
+        const end_time = window_size === 'MINUTE' ? '2026-04-04T00:00:00Z' : spring.end_time;
+        const windows = await results('steps', { ...spring, end_time, window_size });
         expect([windows.length, windows[0]]).to.deep.equal([count, first]);
       });
     }

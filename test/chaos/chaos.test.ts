@@ -1,4 +1,6 @@
 import { chaosSeeds } from '../support/chaos-seeds.ts';
-import { embeddedStage } from './stage.ts';
+import { embeddedStage } from './embedded-stage.ts';
+import { waysStage } from './ways-stage.ts';
 
-chaosSeeds('chaos', embeddedStage, { seeds: [1, 2, 3, 4, 5], minutes: 0.08, timeout_ms: 240_000 });
+chaosSeeds('chaos', embeddedStage, { seeds: [1, 2, 3, 4], minutes: 0.08, timeout_ms: 240_000 });
+chaosSeeds('chaos on the ways to the stores', waysStage, { seeds: [5, 6], minutes: 0.08, timeout_ms: 240_000 });

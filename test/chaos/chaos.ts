@@ -1,10 +1,12 @@
 /**
- * Chaos: the traffic of a seed goes on while processes are killed and stopped; at the end every usage answer and every
- * invoice equals the reference model, and every usage row equals the raw events.
+ * Chaos: the traffic of a seed goes on while processes are killed and stopped, disks hang and clocks step; at the end every
+ * usage answer and every invoice equals the reference model, every usage row equals the raw events, these are what was
+ * accepted and nothing else, and the audit says so.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { auditUsage, type Difference } from '../../actions/audit-usage.ts';
 import { requestDayRows } from '../../storage/day-rows-message.ts';
+import { RECORD_CHECKS, storeDifferences, withAudit } from '../faults/compare.ts';
 import { type Chance, chanceOf } from '../support/seeds.ts';
 import { isSettled, untilDayRows } from '../support/settled.ts';
 import { until } from '../support/until.ts';
@@ -26,7 +28,7 @@ export type ChaosReport = {
   readonly difference: string | undefined;
 };
 
-const SETTLED_WITHIN_MS = 180_000;
+const SETTLED_WITHIN_MS = 300_000;
 
 /** On a stage that may have seen other seeds. */
 export async function chaosOn(
@@ -88,7 +90,7 @@ async function askForDayRows(stage: Stage, chance: Chance, isOver: () => boolean
 }
 
 /** Everything that was acknowledged has had its effect. */
-export async function settle(stage: Stage): Promise<void> {
+export async function settle(stage: Pick<Stage, 'ask' | 'withStores'>): Promise<void> {
   const isProcessed = async () => {
     const answer = await stage.ask('GET', '/events/monitoring').catch(() => undefined);
     return answer?.status === 200 && answer.body.consumption_lag === 0;
@@ -106,7 +108,9 @@ async function check(stage: Stage, traffic: Traffic, billing: Billing): Promise<
   const invoices = billing.firstDifference(traffic.accepted);
   const stored = stage.withStores((stores) => checkStores(stores, traffic));
   const [answer, invoice, { difference, ...counts }] = await Promise.all([answers, invoices, stored]);
-  return { ...counts, difference: answer ?? invoice ?? difference ?? (await stage.withStores(numberDifference)) };
+  const own = answer ?? invoice ?? difference ?? (await stage.withStores(numberDifference));
+  const [told] = withAudit(own === undefined ? [] : [own], await stage.audit(RECORD_CHECKS)).slice(-1);
+  return { ...counts, difference: own === undefined ? told : `${own}; ${told}` };
 }
 
 type LookedAt = Parameters<Parameters<Stage['withStores']>[0]>[0];
@@ -116,13 +120,11 @@ async function checkStores(stores: LookedAt, traffic: Traffic): Promise<Checked>
   let rows = 0;
   for (const { id: meter_id } of traffic.meters)
     rows += (await auditUsage(stores, { meter_id }, (each) => found.push(each))).rows;
-  const query =
-    'select event_id, count() as copies from events group by tenant_id, environment_id, event_id having copies > 1 limit 1';
-  const twice = await (await stores.clickhouse.query({ query, format: 'JSONEachRow' })).json();
+  const stored = await storeDifferences(stores, { accepted: traffic.accepted, prefix: `${traffic.name}-` });
   const row =
     found[0] && `a usage row differs from the raw events: ${JSON.stringify(found[0])} (${found.length} in all)`;
-  const copy = twice.length > 0 ? `an event is stored twice: ${JSON.stringify(twice[0])}` : undefined;
-  return { rows, day_rows: await countDayRows(stores, traffic.meters), difference: row ?? copy };
+  const difference = row ?? (stored.length > 0 ? stored.join('; ') : undefined);
+  return { rows, day_rows: await countDayRows(stores, traffic.meters), difference };
 }
 
 export async function countDayRows({ clickhouse }: LookedAt, meters: readonly { id: string }[]): Promise<number> {
@@ -134,7 +136,10 @@ export async function countDayRows({ clickhouse }: LookedAt, meters: readonly { 
   return Number((await answer.json<{ n: string }>())[0]!.n);
 }
 
-/** Numbers of final invoices are distinct and without a gap, whatever was killed while they were given (decisions §24). */
+/**
+ * Numbers of final invoices are distinct and without a gap, whatever was killed while they were given
+ * (docs/rules/invoices.md, "Numbers").
+ */
 async function numberDifference({ postgres }: LookedAt): Promise<string | undefined> {
   const { rows } = await postgres.raw(
     `select tenant_id, environment_id, left(invoice_number, -6) as token, count(distinct invoice_number) as numbers,
@@ -142,6 +147,11 @@ async function numberDifference({ postgres }: LookedAt): Promise<string | undefi
       group by tenant_id, environment_id, token having count(distinct invoice_number) <> max(right(invoice_number, 5)::int)`,
   );
   return rows[0] && `numbers of invoices have a gap: ${JSON.stringify(rows[0])}`;
+}
+
+/** What a disturbance was, without its details. */
+export function kindOf(disturbance: string): string {
+  return disturbance.split(/ for | of |, |: /)[0]!;
 }
 
 export function lineOf({
@@ -156,11 +166,11 @@ export function lineOf({
 }: ChaosReport): string {
   const kinds = new Map<string, number>();
   for (const text of disturbances) {
-    const kind = text.replace(/ for \d+ ms$/, '');
+    const kind = kindOf(text);
     kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
   }
   const troubles = [...kinds].map(([kind, times]) => `${times} × ${kind}`).join(', ');
-  const sent = `${counts.events} events, ${counts.again} sent again, ${counts.late} late, ${counts.failed} requests failed`;
+  const sent = `${counts.events} events, ${counts.singly} singly, ${counts.again} sent again, ${counts.late} late, ${counts.old} old, ${counts.failed} requests failed`;
   const bills = `${counts.invoices} invoices of ${counts.lines} lines, computed ${counts.computed} times on the way`;
   const changes = `${meters} meters, ${counts.changed} changes, ${counts.voided} voided, ${counts.replaced} replaced`;
   const time = `${seconds.chaos} s, settled in ${seconds.settling} s, checked in ${seconds.checking} s`;

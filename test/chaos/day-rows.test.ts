@@ -11,7 +11,8 @@ import { type Chance, chanceOf, seedsToRun } from '../support/seeds.ts';
 import { untilDayRows } from '../support/settled.ts';
 import { countDayRows, settle, withoutDayRows } from './chaos.ts';
 import { Client } from './client.ts';
-import { embeddedStage, type Stage } from './stage.ts';
+import { embeddedStage } from './embedded-stage.ts';
+import type { Stage } from './stage.ts';
 
 const DAY_MS = 86_400_000;
 const FIRST_DAY = Date.parse('2026-03-01T00:00:00Z') / DAY_MS;

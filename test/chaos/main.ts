@@ -6,8 +6,10 @@ import { constants } from 'node:os';
 import { argumentsOf, leave } from '../../storage/command-line.ts';
 import { stopTestStores } from '../support/stores.ts';
 import { lineOf } from './chaos.ts';
+import { embeddedStage } from './embedded-stage.ts';
 import { runSeeds, type SeedDone, SIZES, tableOf } from './run-seeds.ts';
-import { embeddedStage, type Stage } from './stage.ts';
+import type { Stage } from './stage.ts';
+import { waysStage } from './ways-stage.ts';
 
 const values = argumentsOf('chaos', {
   'from-seed': { type: 'string' },
@@ -25,10 +27,12 @@ if (![asked.first, asked.count, ...sizes].every((number) => Number.isSafeInteger
 if (!(minutes > 0) || sizes.includes(0)) leave('chaos', '--minutes and --per-installation are more than 0');
 
 const began = performance.now();
-const openOne = values.kafka ? (await import('./kafka-stage.ts')).kafkaStage : embeddedStage;
+const openOne = values.kafka
+  ? (await import('./kafka-stage.ts')).kafkaStage
+  : (installation: number) => (installation % 2 === 1 ? embeddedStage() : waysStage());
 let open: Stage | undefined;
-const openStage = async () => {
-  open = await openOne();
+const openStage = async (installation: number) => {
+  open = await openOne(installation);
   return open;
 };
 // Nothing of it is left behind when it is broken off.

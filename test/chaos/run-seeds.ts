@@ -30,14 +30,14 @@ const REST_WITHIN_MS = 420_000;
 /** Those that were run; all of them, or up to and with the first that differs. */
 export async function runSeeds(
   asked: SeedsAsked,
-  { openStage, done }: { openStage(): Promise<Stage>; done(seed: SeedDone): void },
+  { openStage, done }: { openStage(installation: number): Promise<Stage>; done(seed: SeedDone): void },
 ): Promise<SeedDone[]> {
   const all: SeedDone[] = [];
   for (let installation = 1; all.length < asked.count; installation++) {
     const size = asked.sizes[(installation - 1) % asked.sizes.length]!;
     const first = asked.first + all.length;
     const seeds = Array.from({ length: Math.min(size, asked.count - all.length) }, (_none, index) => first + index);
-    const stage = await openStage();
+    const stage = await openStage(installation);
     try {
       for (const seed of seeds) {
         const one = { installation, seed, ...(await runSeed(stage, { seed, minutes: asked.minutes })) };
@@ -74,14 +74,25 @@ type Column = readonly [name: string, of: (seed: SeedDone) => number];
 
 const COLUMNS: readonly Column[] = [
   ['events', ({ report }) => report?.counts.events ?? 0],
+  ['sent singly', ({ report }) => report?.counts.singly ?? 0],
   ['sent again', ({ report }) => report?.counts.again ?? 0],
   ['late by days', ({ report }) => report?.counts.late ?? 0],
+  ['of old months', ({ report }) => report?.counts.old ?? 0],
   ['corrections', ({ report }) => (report ? report.counts.voided + report.counts.replaced : 0)],
   ['meters', ({ report }) => report?.meters ?? 0],
   ['changes of meters', ({ report }) => report?.counts.changed ?? 0],
   ['kills', (seed) => disturbancesOf(seed, /^kill/)],
+  ['two kills in a row', (seed) => disturbancesOf(seed, /^two kills/)],
+  ['engine killed at a call', (seed) => disturbancesOf(seed, /^engine killed/)],
+  ['service killed at a statement', (seed) => disturbancesOf(seed, /^service killed/)],
   ['stops', (seed) => disturbancesOf(seed, /^SIGSTOP/)],
   ['outages', (seed) => disturbancesOf(seed, /^(cut|hang)/)],
+  ['statements lost, late, twice', (seed) => disturbancesOf(seed, /^statements/)],
+  ['clock steps', (seed) => disturbancesOf(seed, /^clock/)],
+  ['disk hangs', (seed) => disturbancesOf(seed, /^disk hangs/)],
+  ['disk full', (seed) => disturbancesOf(seed, /^disk full/)],
+  ['power lost', (seed) => disturbancesOf(seed, /^power/)],
+  ['files damaged', (seed) => disturbancesOf(seed, /^file/)],
   ['rows audited', ({ report }) => report?.rows ?? 0],
   ['invoices compared', ({ report }) => report?.counts.invoices ?? 0],
   ['lines', ({ report }) => report?.counts.lines ?? 0],

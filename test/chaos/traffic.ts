@@ -1,6 +1,6 @@
 /**
- * What producers and operators do, from a seed: batches of events over several connections, a fifth of them sent again (also
- * with another timestamp or content), one in twenty late by days, meters created and changed on the way, events voided and
+ * What producers and operators do, from a seed: batches of events and single ones over several connections, a fifth of them sent again (also
+ * with another timestamp or content), one in twenty late by days, some of old months, meters created and changed on the way, events voided and
  * replaced. It knows nothing of kills: what has no acknowledgement is sent again.
  */
 import { setTimeout as pause } from 'node:timers/promises';
@@ -24,6 +24,10 @@ const DAY_MS = 86_400_000;
 const FIRST = Date.parse('2026-03-10T00:00:00Z');
 const LAST = Date.parse('2026-03-14T00:00:00Z');
 const WHOLE: ModelQuestion = { start: '2026-02-28T00:00:00Z', end: '2026-03-15T00:00:00Z', window_size: 'DAY' };
+/** What comes for months that were over long ago. */
+const OLD: ModelQuestion = { start: '2021-01-01T00:00:00Z', end: '2026-02-01T00:00:00Z', window_size: 'MONTH' };
+/** How many of the requests are of one event. */
+const SINGLY = 0.25;
 const TIMEZONES = ['UTC', 'Europe/Berlin', 'America/New_York', 'Asia/Kolkata'];
 const WINDOWS: ModelWindow[] = ['HOUR', '6HOUR', 'DAY', 'WEEK', 'MONTH'];
 export const CUSTOMERS = ['acme', 'böhm', 'c', '日本'];
@@ -40,8 +44,8 @@ export class Traffic {
   readonly meters: ChaosMeter[] = [];
   /** What was acknowledged, in the order of the acknowledgements. */
   readonly accepted: ModelEntry[] = [];
-  readonly counts = { events: 0, again: 0, late: 0, changed: 0, voided: 0, replaced: 0 };
-  readonly #name: string;
+  readonly counts = { events: 0, singly: 0, again: 0, late: 0, old: 0, changed: 0, voided: 0, replaced: 0 };
+  readonly name: string;
   readonly #client: Client;
   readonly #chance: Chance;
   /** Acknowledged, by id; what a correction has made of it. */
@@ -52,7 +56,7 @@ export class Traffic {
 
   /** `name` keeps this traffic apart from any other on the same stage. */
   constructor(name: string, client: Client, chance: Chance) {
-    this.#name = name;
+    this.name = name;
     this.#client = client;
     this.#chance = chance;
   }
@@ -63,7 +67,7 @@ export class Traffic {
       while (!isOver() || this.#unsent.length > 0) await this.#sendSome(isOver());
     });
     const meters = async () => {
-      const planned = this.#chance.shuffled(plans(this.#name));
+      const planned = this.#chance.shuffled(plans(this.name));
       for (const plan of planned.slice(0, 3)) await this.#create(plan);
       const rest = planned.slice(3);
       while (!isOver()) {
@@ -85,7 +89,7 @@ export class Traffic {
   async firstDifference(): Promise<string | undefined> {
     const events = eventsInEffect(this.accepted);
     for (const meter of this.meters) {
-      const questions = [WHOLE, ...this.#raggedQuestions()];
+      const questions = [WHOLE, OLD, ...this.#raggedQuestions()];
       const differences = await Promise.all(questions.map((question) => this.#difference(meter, events, question)));
       const difference = differences.find((found) => found !== undefined);
       if (difference) return difference;
@@ -122,22 +126,52 @@ export class Traffic {
     const fresh = [...this.#unsent.splice(0, 60), ...Array.from({ length: missing }, () => this.#newEvent())];
     if (fresh.length === 0) return pause(20);
     const again = this.#again(Math.ceil(fresh.length / 5));
-    const events = this.#chance.shuffled([...fresh, ...again]);
-    if ((await this.#client.try('POST', '/events/bulk', { events }))?.status === 202) {
-      for (const event of fresh) {
-        this.accepted.push(event);
-        this.#known.set(event.event_id, event);
-        this.#ids.push(event.event_id);
-      }
-      this.counts.events += fresh.length;
-      this.counts.again += again.length;
-    } else this.#unsent.push(...fresh);
+    // Small records make long slices of another kind: one request and one record for each event.
+    if (this.#chance.next() < SINGLY) await this.#sendSingly(fresh, again);
+    else await this.#sendTogether(fresh, again);
     await pause(this.#chance.whole(5, 60));
   }
 
+  async #sendTogether(fresh: readonly ModelEvent[], again: readonly ModelEvent[]): Promise<void> {
+    const events = this.#chance.shuffled([...fresh, ...again]);
+    const answer = await this.#client.try('POST', '/events/bulk', { events });
+    if (answer?.status !== 202) return void this.#unsent.push(...fresh);
+    for (const event of fresh) this.#acknowledged(event);
+    this.counts.again += again.length;
+  }
+
+  async #sendSingly(fresh: readonly ModelEvent[], again: readonly ModelEvent[]): Promise<void> {
+    const send = async (event: ModelEvent) => (await this.#client.try('POST', '/events', event))?.status === 202;
+    await Promise.all([
+      ...fresh.map(async (event) => {
+        if (!(await send(event))) return void this.#unsent.push(event);
+        this.#acknowledged(event);
+        this.counts.singly++;
+      }),
+      ...again.map(async (event) => {
+        if (await send(event)) this.counts.again++;
+      }),
+    ]);
+  }
+
+  #acknowledged(event: ModelEvent): void {
+    this.accepted.push(event);
+    this.#known.set(event.event_id, event);
+    this.#ids.push(event.event_id);
+    this.counts.events++;
+  }
+
   #newEvent(): ModelEvent {
-    const event = this.#event(`${this.#name}-${this.#made++}`);
-    if (this.#chance.next() >= 0.05) return event;
+    const event = this.#event(`${this.name}-${this.#made++}`);
+    const kind = this.#chance.next();
+    if (kind < 0.02) {
+      // Of a month of the last five years.
+      this.counts.old++;
+      const old =
+        Date.parse(OLD.start) + Math.floor(this.#chance.next() * (Date.parse(OLD.end) - Date.parse(OLD.start)));
+      return { ...event, timestamp: new Date(old).toISOString() };
+    }
+    if (kind >= 0.07) return event;
     this.counts.late++;
     const late = Date.parse(event.timestamp) - this.#chance.whole(1, 9) * DAY_MS;
     return { ...event, timestamp: new Date(late).toISOString() };
@@ -158,7 +192,7 @@ export class Traffic {
 
   #event(id: string): ModelEvent {
     const event = randomEvent(this.#chance, id);
-    return { ...event, event_name: `${event.event_name} ${this.#name}` };
+    return { ...event, event_name: `${event.event_name} ${this.name}` };
   }
 
   async #create(plan: Omit<ChaosMeter, 'id'>): Promise<void> {

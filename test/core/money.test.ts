@@ -1,15 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Decimal } from '../../core/decimal.ts';
-import {
-  checkCurrency,
-  displayAmount,
-  minorUnits,
-  parseDecimal,
-  roundMoney,
-  sumOfRounded,
-  withSymbol,
-} from '../../core/money.ts';
+import { checkCurrency, displayAmount, minorUnits, parseDecimal, roundMoney, withSymbol } from '../../core/money.ts';
 
 const amounts = fc
   .tuple(fc.bigInt({ min: -(10n ** 30n), max: 10n ** 30n }), fc.integer({ min: 0, max: 18 }))
@@ -47,11 +39,6 @@ describe('roundMoney: half away from zero to the ISO 4217 minor unit', () => {
         expect(rounded.minus(amount).abs().lte(half)).to.equal(true);
       }),
     );
-  });
-
-  it('rounds each line before the sum', () => {
-    expect(sumOfRounded(['0.005', '0.005', '-0.004'], 'usd').toFixed()).to.equal('0.02');
-    expect(sumOfRounded([], 'usd').toFixed()).to.equal('0');
   });
 });
 

@@ -9,8 +9,7 @@ import { matches } from '../../core/metering/match.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { decimalOf } from '../../core/metering/quantity.ts';
 import { parseTimestamp } from '../../core/metering/timestamp.ts';
-import { aggregateWindow } from '../../core/metering/usage.ts';
-import { windowStart } from '../../core/time/window.ts';
+import { usageOfEvents } from '../support/usage-of-events.ts';
 import type { Result } from './compare.ts';
 
 export function createMeter(given: unknown) {
@@ -53,7 +52,7 @@ export function extractQuantity(given: Result): Result {
     properties: object;
   };
   const event = { id: 'e', timestamp: '2026-01-01T00:00:00Z', ...values };
-  const usage = usageOfEvents({
+  const usage = usageOf({
     aggregation,
     events: [event],
     start: '2026-01-01T00:00:00Z',
@@ -63,7 +62,7 @@ export function extractQuantity(given: Result): Result {
 }
 
 export function aggregateUsage(given: Result): Result {
-  return { value: usageOfEvents(given as AggregateGiven).value.toString() };
+  return { value: usageOf(given as AggregateGiven).value.toString() };
 }
 
 type AggregateGiven = {
@@ -74,23 +73,19 @@ type AggregateGiven = {
   timezone?: string;
 };
 
-function usageOfEvents({ aggregation, events, start, end, timezone = 'UTC' }: AggregateGiven) {
+function usageOf({ aggregation, events, start, end, timezone }: AggregateGiven) {
   const meter = compileMeter({ ...METER, aggregation });
-  const size = aggregation.bucket_size;
-  return aggregateWindow(
-    meter,
-    events.map(({ id, timestamp, ...values }) => ({
-      event_id: id,
-      external_customer_id: 'customer',
-      timestamp_us: micros(timestamp),
-      properties: properties(JSON.stringify(values)),
-    })),
-    {
-      start_us: micros(start),
-      end_us: micros(end),
-      bucketStartOf: (at) => (size ? windowStart(Math.floor(at / 1000), size, { timezone }) * 1000 : 0),
-    },
-  );
+  const metered = events.map(({ id, timestamp, ...values }) => ({
+    event_id: id,
+    external_customer_id: 'customer',
+    timestamp_us: micros(timestamp),
+    properties: properties(JSON.stringify(values)),
+  }));
+  return usageOfEvents(meter, metered, {
+    start_us: micros(start),
+    end_us: micros(end),
+    ...(timezone ? { timezone } : {}),
+  });
 }
 
 const METER: Omit<MeterDefinition, 'aggregation'> = {

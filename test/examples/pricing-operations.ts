@@ -1,42 +1,93 @@
 /** The operations of the areas pricing.*, rounding*, price_unit and price.validation on core/. */
 import { z } from 'zod';
+import { fixedCharge, type LineAmount, type PricedItem, usageCharge } from '../../core/billing/line-amount.ts';
+import { totalsOf } from '../../core/billing/totals.ts';
 import { createPriceShape, definePrice } from '../../core/catalogue/price.ts';
-import type { Decimal } from '../../core/decimal.ts';
-import { minorUnits, roundMoney, sumOfRounded } from '../../core/money.ts';
-import {
-  billedQuantity,
-  effectiveUnitPrice,
-  priceBuckets,
-  priceGroupedBuckets,
-  priceQuantity,
-} from '../../core/pricing/index.ts';
+import { Decimal, sumOf } from '../../core/decimal.ts';
+import { minorUnits, roundMoney } from '../../core/money.ts';
 import { checkPriceUnit, priceUnitFromFiat, priceUnitToFiat } from '../../core/pricing/price-unit.ts';
 import type { PriceTerms } from '../../core/pricing/terms.ts';
 
 const decimal = z.union([z.string(), z.number()]).transform(String);
-const price = z.custom<PriceTerms & { price_unit_type?: string; price_unit_amount?: string; conversion_rate?: string }>(
-  (input) => input !== null && typeof input === 'object',
-);
+type Stated = PriceTerms & {
+  type?: string;
+  price_unit_type?: string;
+  price_unit_amount?: string;
+  conversion_rate?: string;
+};
+const price = z.custom<Stated>((input) => input !== null && typeof input === 'object');
 
+/** As the line of an invoice: what is fixed by its quantity, what is measured by what the meter said. */
 export function calculatePrice(given: unknown) {
   const stated = z.object({ price, quantity: decimal }).parse(given);
   const terms = inFiat(stated.price);
-  const quantity = billedQuantity(stated.quantity);
-  const amount = priceQuantity(terms, quantity);
-  const unit_amount = terms.amount ?? effectiveUnitPrice(amount, quantity);
-  return { ...charge(amount, terms.currency), unit_amount: String(unit_amount) };
+  const quantity = new Decimal(stated.quantity);
+  const line = terms.type === 'FIXED' ? fixedLine(terms, quantity) : usageLine(terms, quantity, null);
+  const unit_amount = terms.amount ?? (quantity.isZero() ? '0' : exactAmount(line).dividedBy(quantity));
+  return { ...amounts(line, terms.currency), unit_amount: String(unit_amount) };
 }
 
 export function calculateBuckets(given: unknown) {
   const { price: terms, bucket_values } = z.object({ price, bucket_values: z.array(decimal) }).parse(given);
-  return charge(priceBuckets(inFiat(terms), bucket_values), terms.currency);
+  return bucketedLine(
+    terms,
+    bucket_values.map((value) => [value]),
+  );
 }
 
 export function calculateGroupedBuckets(given: unknown) {
   const bucket = z.object({ group_values: z.array(decimal) });
   const { price: terms, buckets } = z.object({ price, buckets: z.array(bucket) }).parse(given);
-  const values = buckets.map(({ group_values }) => group_values);
-  return charge(priceGroupedBuckets(inFiat(terms), values), terms.currency);
+  return bucketedLine(
+    terms,
+    buckets.map(({ group_values }) => group_values),
+  );
+}
+
+function bucketedLine(stated: Stated, values: readonly (readonly string[])[]) {
+  const buckets = values.map((groups) => groups.map((value) => new Decimal(value)));
+  const terms = inFiat(stated);
+  return amounts(usageLine(terms, sumOf(buckets.flat()), buckets), terms.currency);
+}
+
+const JANUARY = { start: Date.UTC(2026, 0), end: Date.UTC(2026, 1) };
+const WHOLE = { part_ms: 1, whole_ms: 1 };
+
+function fixedLine(terms: PriceTerms, quantity: Decimal): LineAmount {
+  return fixedCharge(item(terms, quantity), WHOLE, terms.currency);
+}
+
+function usageLine(terms: PriceTerms, quantity: Decimal, buckets: readonly (readonly Decimal[])[] | null): LineAmount {
+  const measured = { quantity, buckets, event_count: 1, as_of: '', high_water: {}, meter_version: 1 };
+  return usageCharge(item(terms, quantity), JANUARY, { measured, currency: terms.currency });
+}
+
+function item(terms: PriceTerms, quantity: Decimal): PricedItem {
+  return {
+    id: 'line',
+    price_type: 'USAGE',
+    invoice_cadence: 'ARREAR',
+    billing_period: 'MONTHLY',
+    billing_period_count: 1,
+    start_ms: JANUARY.start,
+    end_ms: null,
+    reset_usage: null,
+    price: terms,
+    quantity,
+    display_name: '',
+    meter_id: null,
+  };
+}
+
+/** A line is rounded; before that it is the sum of what its breakdown says. */
+function exactAmount({ computed_from }: LineAmount): Decimal {
+  return sumOf((computed_from.breakdown ?? []).map(({ amount }) => new Decimal(String(amount))));
+}
+
+/** With the digits of the currency, and never fewer than it has: to round here would hide a line that was not rounded. */
+function amounts(line: LineAmount, currency: string) {
+  const digits = Math.max(minorUnits(currency), line.amount.decimalPlaces());
+  return { amount: line.amount.toFixed(digits), amount_exact: exactAmount(line).toFixed() };
 }
 
 export function roundAmount(given: unknown) {
@@ -44,11 +95,20 @@ export function roundAmount(given: unknown) {
   return { amount: roundMoney(amount, currency).toFixed() };
 }
 
+/** Each line for one unit at its raw amount. */
 export function subtotal(given: unknown) {
   const { raw_line_amounts, currency } = z
     .object({ raw_line_amounts: z.array(decimal), currency: z.string() })
     .parse(given);
-  return { subtotal: sumOfRounded(raw_line_amounts, currency).toFixed() };
+  const lines = raw_line_amounts.map((amount) =>
+    fixedLine({ billing_model: 'FLAT_FEE', currency, amount }, new Decimal(1)),
+  );
+  return {
+    subtotal: totalsOf(
+      lines.map(({ amount }) => amount),
+      currency,
+    ).subtotal.toFixed(),
+  };
 }
 
 /** What the row leaves out is filled with what is valid, so that only what it states can be at fault. */
@@ -82,14 +142,12 @@ export function fromFiat(given: unknown) {
 
 export function toFiat(given: unknown) {
   const stated = unit.extend({ price_unit_amount: decimal }).parse(given);
-  return charge(priceUnitToFiat(stated.price_unit_amount, stated.conversion_rate), stated.base_currency);
+  const exact = priceUnitToFiat(stated.price_unit_amount, stated.conversion_rate);
+  const amount = roundMoney(exact, stated.base_currency).toFixed(minorUnits(stated.base_currency));
+  return { amount, amount_exact: exact.toFixed() };
 }
 
-function charge(exact: Decimal, currency: string) {
-  return { amount: roundMoney(exact, currency).toFixed(minorUnits(currency)), amount_exact: exact.toFixed() };
-}
-
-function inFiat(terms: z.output<typeof price>): PriceTerms {
+function inFiat(terms: Stated): Stated {
   if (terms.price_unit_type !== 'CUSTOM' || terms.amount !== undefined) return terms;
   return { ...terms, amount: priceUnitToFiat(terms.price_unit_amount ?? '', terms.conversion_rate ?? '') };
 }

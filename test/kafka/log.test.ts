@@ -3,11 +3,12 @@ import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { type AddressInfo, createServer } from 'node:net';
 import { expect } from 'chai';
+import { recordCrc } from '../../storage/log/continuity.ts';
 import { type KafkaLogOptions, openKafkaLog, shared } from '../../storage/log/kafka.ts';
 import { KafkaAdmin } from '../../storage/log/kafka-admin.ts';
 import { shares } from '../../storage/log/kafka-assigner.ts';
 import { guardIdleConnections, kafkaClient, openSocket } from '../../storage/log/kafka-client.ts';
-import type { EventLog } from '../../storage/log/log.ts';
+import type { EventLog, PartitionBatch, Progress } from '../../storage/log/log.ts';
 import {
   entry,
   eventually,
@@ -36,6 +37,44 @@ function optionsFor(kafka: TestKafka, more: Partial<KafkaLogOptions> = {}): Kafk
   };
 }
 
+/** As retention does. */
+async function deleteBefore({ topic_prefix, ...options }: KafkaLogOptions, partition: number, offset: bigint) {
+  const topic = `${topic_prefix}.events`;
+  const admin = kafkaClient(options).admin();
+  await admin.connect();
+  await admin.fetchTopicOffsets(topic); // kafkajs must have heard of the topic.
+  await admin.deleteTopicRecords({ topic, partitions: [{ partition, offset: String(offset) }] });
+  await admin.disconnect();
+}
+
+async function deleteTopic({ topic_prefix, ...options }: KafkaLogOptions): Promise<void> {
+  const admin = kafkaClient(options).admin();
+  await admin.connect();
+  await admin.deleteTopics({ topics: [`${topic_prefix}.events`] });
+  await eventually(async () => expect(await admin.listTopics()).to.not.include(`${topic_prefix}.events`));
+  await admin.disconnect();
+}
+
+/** Works in stretches of a tenth of a second, and lets the event loop go round once between two of them. */
+class BusyReader extends Reader {
+  readonly #work_ms: number;
+
+  constructor(work_ms: number) {
+    super();
+    this.#work_ms = work_ms;
+  }
+
+  override async process(batch: PartitionBatch): Promise<Progress> {
+    const end = performance.now() + this.#work_ms;
+    while (performance.now() < end) {
+      const stretch = performance.now() + 100;
+      while (performance.now() < stretch);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    return super.process(batch);
+  }
+}
+
 describe('the log on one broker', function () {
   this.timeout(90_000);
   let kafka: TestKafka;
@@ -54,6 +93,7 @@ describe('the log on one broker', function () {
       comeBack: () => kafka.restart(),
       hang: async () => kafka.pause(),
       goOn: async () => kafka.resume(),
+      loseBefore: (partition, offset) => deleteBefore(options, partition, offset),
       close: async () => {},
     };
   };
@@ -84,14 +124,7 @@ describe('the log on one broker', function () {
     const options = optionsFor(kafka, { partition_count: 1 });
     const log = await openKafkaLog(options);
     await log.append(['a', 'b', 'c', 'd'].map((text) => entry(0, text)));
-    const admin = kafkaClient(options).admin();
-    await admin.connect();
-    await admin.fetchTopicOffsets(`${options.topic_prefix}.events`); // kafkajs must have heard of the topic.
-    await admin.deleteTopicRecords({
-      topic: `${options.topic_prefix}.events`,
-      partitions: [{ partition: 0, offset: '3' }],
-    });
-    await admin.disconnect();
+    await deleteBefore(options, 0, 3n);
     const reader = new Reader({ from: new Map([[0, 1n]]) });
     const consumer = await log.consume(reader);
     await reader.until(() => reader.errors.length >= 2);
@@ -104,6 +137,75 @@ describe('the log on one broker', function () {
     expect(String(ahead.errors[0])).to.include('the stores are at offset 9, but the log ends at offset 4');
     await another.stop();
     await log.close();
+  });
+
+  it('is told from another topic of the same name that has more records', async () => {
+    const options = optionsFor(kafka, { partition_count: 1 });
+    const first = await openKafkaLog(options);
+    await first.append(['a', 'b', 'c'].map((text) => entry(0, text)));
+    const reader = new Reader();
+    const consumer = await first.consume(reader);
+    await reader.until(() => reader.records.length === 3);
+    const last = reader.of(0)[2]!;
+    await consumer.stop();
+    await first.close();
+    await deleteTopic(options);
+    const second = await eventually(async () => {
+      const opened = await openKafkaLog(options);
+      await opened.append(['v', 'w', 'x', 'y', 'z'].map((text) => entry(0, text)));
+      return opened;
+    });
+    const stores = { from: new Map([[0, 3n]]), last_record: new Map([[0, recordCrc(last)]]) };
+    const again = new Reader(stores);
+    const another = await second.consume(again);
+    await again.until(() => again.errors.length >= 2);
+    expect(String(again.errors[0])).to.include(
+      'partition 0 stands still: the record at offset 2 is not the one that was processed',
+    );
+    expect(again.records).to.deep.equal([]);
+    await another.stop();
+    await second.close();
+  });
+
+  for (const [what, texts] of [
+    ['shorter', ['v', 'w']],
+    ['longer', ['v', 'w', 'x', 'y', 'z']],
+  ] as const) {
+    it(`is told from a ${what} one also while it is read`, async () => {
+      const options = optionsFor(kafka, { partition_count: 1 });
+      const log = await openKafkaLog(options);
+      const reader = new Reader();
+      const consumer = await log.consume(reader);
+      await log.append(['a', 'b', 'c'].map((text) => entry(0, text)));
+      await reader.until(() => reader.records.length === 3);
+      reader.last_record.set(0, recordCrc(reader.of(0)[2]!));
+      await deleteTopic(options);
+      const writer = await eventually(async () => {
+        const opened = await openKafkaLog(options);
+        await opened.append(texts.map((text) => entry(0, text)));
+        return opened;
+      });
+      await reader.until(() => reader.errors.some((error) => String(error).includes('stands still')));
+      expect(reader.given.map(textOf)).to.deep.equal(['a', 'b', 'c']);
+      await consumer.stop();
+      await Promise.all([log.close(), writer.close()]);
+    });
+  }
+
+  it('keeps its partition during work that takes longer than the session, if the work lets others run', async () => {
+    const options = optionsFor(kafka, { partition_count: 1, session_timeout_ms: 6_000 });
+    const [log, rival] = [await openKafkaLog(options), await openKafkaLog(options)];
+    const reader = new BusyReader(9_000);
+    const consumer = await log.consume(reader);
+    await reader.until(() => reader.owns(0));
+    const other = new Reader();
+    const second = await rival.consume(other);
+    await log.append([entry(0, 'long work')]);
+    await reader.until(() => reader.records.length === 1);
+    expect(reader.lastBatch!.isOwner()).to.equal(true);
+    expect(reader.assignments(0) + other.assignments(0)).to.equal(1);
+    await Promise.all([consumer.stop(), second.stop()]);
+    await Promise.all([log.close(), rival.close()]);
   });
 
   it('gets more partitions when nobody reads, and keeps what was in it', async () => {

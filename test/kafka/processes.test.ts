@@ -1,5 +1,6 @@
 /** API, pipeline and scheduler as processes of their own, on Kafka: how they start, end, die, and what happens when a part is away. */
 import { expect } from 'chai';
+import { VERSION } from '../../storage/version.ts';
 import { type Cluster, type ClusterProcess, startCluster } from '../support/cluster.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
 import { until } from '../support/until.ts';
@@ -52,7 +53,7 @@ describe('processes on Kafka', function () {
   it('each answers for its health, its readiness and its metrics', async () => {
     for (const role of ['api', 'pipeline', 'scheduler'] as const) {
       for (const each of cluster.processes(role)) {
-        expect((await each.get('/health')).body).to.deep.equal({ status: 'ok' });
+        expect((await each.get('/health')).body).to.deep.equal({ status: 'ok', version: VERSION });
         const ready = await each.get('/ready');
         expect(ready.status, JSON.stringify(ready.body)).to.equal(200);
         expect(ready.body.parts).to.deep.equal({ postgres: 'ok', clickhouse: 'ok', log: 'ok' });

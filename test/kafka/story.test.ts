@@ -237,7 +237,7 @@ async function storedRows({ database }: Cluster): Promise<{ stored: number; rows
     `select concat(meter_id, ' ', upper(size), ' ', external_customer_id, ' ', toString(toUnixTimestamp(bucket_start))) as key,
             sum(event_count) as events, toString(sum(usage_buckets.sum)) as total,
             toString(max(usage_buckets.max)) as greatest, uniqExactArray(unique_values) as hosts
-       from usage_buckets group by meter_id, size, external_customer_id, bucket_start`,
+       from usage_buckets where meter_id <> '' group by meter_id, size, external_customer_id, bucket_start`,
   );
   const { rows } = await database.postgres.raw(`select id, aggregation->>'type' as type from meters`);
   const types = new Map<string, string>(rows.map((row: { id: string; type: string }) => [row.id, row.type]));

@@ -21,6 +21,22 @@ describe('npm run audit', function () {
   });
   after(() => metering.stop());
 
+  const HEALTHY = `ledger: 3 ranges, 10 events: 0 differences
+log: 3 partitions, 0 waiting: 0 differences
+raw_rows: 3 ranges, 10 rows: 0 differences
+outcomes: 3 ranges, 0 rows: 0 differences
+identities: 10 identities, 10 hashes: 0 differences
+corrections: 0 corrections: 0 differences
+identity_files: 0 partitions, 0 ids: 0 differences
+usage: 1 meters, 1 days, 1 rows: 0 differences
+`;
+
+  const change = (query: string) =>
+    metering.stores.clickhouse.command({
+      query,
+      clickhouse_settings: { mutations_sync: '2', insert_deduplicate: 0 },
+    });
+
   const audit = async (...args: string[]) => {
     const settings = { DATABASE_URL: metering.postgres_url, CLICKHOUSE_URL: metering.clickhouse_url };
     const command = runScript('audit', args, settings);
@@ -29,11 +45,9 @@ describe('npm run audit', function () {
   };
 
   it('ends with 0 where the rows equal the events, with 1 where they do not, and mends them when asked to', async () => {
-    expect(await audit()).to.deep.include({ code: 0, said: 'audited 1 meters, 1 days, 1 rows: 0 differences\n' });
-    await metering.stores.clickhouse.command({
-      query: `alter table usage_buckets delete where size = 'HOUR'`,
-      clickhouse_settings: { mutations_sync: '2' },
-    });
+    const { code: green, said: all } = await audit();
+    expect({ green, all }).to.deep.equal({ green: 0, all: HEALTHY });
+    await change(`alter table usage_buckets delete where size = 'HOUR'`);
     const { code, said } = await audit('--meter', 'm_sum', '--from', '2026-03-10', '--to', '2026-03-11');
     expect(code).to.equal(1);
     expect(said).to.include(
@@ -42,7 +56,46 @@ describe('npm run audit', function () {
     expect((await audit('--from', '2026-03-11')).code).to.equal(0);
     const repaired = await audit('--repair');
     expect(repaired.code).to.equal(0);
-    expect(repaired.said).to.include('rebuilt; audited again: 0 differences');
+    expect(repaired.said).to.include('rebuilt; audited again\nusage: 1 meters, 1 days, 1 rows: 0 differences\n');
+  });
+
+  it('repairs no usage rows from raw rows that are wrong, and does when these are mended', async () => {
+    await change(`insert into events select * from events where event_id = 'e4'`);
+    const { code, said } = await audit('--repair');
+    expect(code).to.equal(1);
+    expect(said).to.match(/^raw_rows_doubled partition \d offsets 0 to \d+: 1 rows of events too many/);
+    expect(said).to.include(`tenant_a env_a "e4"\n`);
+    expect(said).to.include('m_sum v1 HOUR 2026-03-10T10:00:00Z customer "acme": count is 10, should be 11');
+    expect(said).to.include('nothing is repaired');
+    expect(said).to.include('(raw_rows_doubled)');
+    expect(await metering.usage('m_sum', 'acme', ['2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z'])).to.equal('15');
+    await change(`create table once as events engine = Memory`);
+    await change(`insert into once select distinct * from events where event_id = 'e4'`);
+    await change(`alter table events delete where event_id = 'e4'`);
+    await change(`insert into events select * from once`);
+    expect(await audit('--repair')).to.deep.include({ code: 0, said: HEALTHY });
+  });
+
+  it('tells the same as objects, one a line, of the checks that are asked for', async () => {
+    await change(`create table taken as event_identities engine = Memory`);
+    await change(`insert into taken select * from event_identities where event_id = 'e3'`);
+    await change(`alter table event_identities delete where event_id = 'e3'`);
+    const { code, said } = await audit('--json', '--check', 'identities', '--check', 'log');
+    await change(`insert into event_identities select * from taken`);
+    expect(code).to.equal(1);
+    const [finding, ...reports] = said
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(finding).to.deep.include({ check: 'identities', kind: 'raw_rows_without_identity', count: 1 });
+    expect(finding.first[0]).to.deep.include({ tenant_id: 'tenant_a', environment_id: 'env_a', event_id: 'e3' });
+    expect(reports.map(({ report, differences }) => [report, differences])).to.deep.equal([
+      ['log', 0],
+      ['identities', 1],
+    ]);
+    expect((await audit('--check', 'everything')).faults).to.match(
+      /^audit: --check: everything is none of ledger, log/,
+    );
   });
 
   for (const filter of ['--meter', '--tenant', '--environment']) {
@@ -87,7 +140,8 @@ describe('npm run audit', function () {
       await service.stop();
       const command = runScript('audit', [], { DATA_DIR: dir });
       expect((await command.ended).code, command.stderr()).to.equal(0);
-      expect(command.stdout()).to.equal('audited 0 meters, 0 days, 0 rows: 0 differences\n');
+      expect(command.stdout()).to.include('ledger: 0 ranges, 0 events: 0 differences\n');
+      expect(command.stdout()).to.include('usage: 0 meters, 0 days, 0 rows: 0 differences\n');
     } finally {
       rmSync(dir, { recursive: true, force: true });
     }

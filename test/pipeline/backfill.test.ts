@@ -41,12 +41,12 @@ describe('back-fill', () => {
     expect(later).to.deep.equal(await outcomes('first'));
   });
 
-  it('a day that is written again under its token adds none', async () => {
+  it('a day that arrived, and was not noted, is not written again', async () => {
     const before = await outcomes('later');
     await metering.pause();
     // As after a crash between the write of a day and the note that it is done.
     await metering.stores.postgres.raw(
-      `update meter_versions set state = 'backfilling', backfilled_until = null, backfilled_days = 0
+      `update meter_versions set state = 'backfilling', backfilled_until = backfilled_until - 1, backfilled_days = 1
         where meter_id = 'later'`,
     );
     await metering.resume();

@@ -1,5 +1,7 @@
 import { expect } from 'chai';
 import { register } from 'prom-client';
+import { connectClickHouse } from '../../storage/clickhouse.ts';
+import { type Fate, type StatementWay, statementsTo } from '../faults/statements.ts';
 import { type Metering, startMetering } from '../support/metering.ts';
 import { until } from '../support/until.ts';
 
@@ -26,3 +28,43 @@ describe('what the pipeline tells Prometheus', () => {
     await until('all are taken again', areAll);
   });
 });
+
+describe('what the pipeline counts while a store fails', () => {
+  let metering: Metering;
+  let way: StatementWay;
+  before(async () => {
+    metering = await startMetering({
+      partitions: 1,
+      clickhouse: async (url) => {
+        way = await statementsTo(url);
+        return connectClickHouse(way.url);
+      },
+    });
+  });
+  after(async () => {
+    await metering.stop();
+    await way.close();
+  });
+
+  it('each event once, and every try that failed', async () => {
+    await metering.announce('m', { event_name: 'call', aggregation: { type: 'COUNT' }, filters: [] });
+    await metering.settled();
+    const [accepted, retries] = [await counted('farthing_pipeline_events_total', 'accepted'), await counted(RETRIES)];
+    const fates: Fate[] = ['lost', 'lost', 'answer lost'];
+    way.meet(({ kind }) => (kind === 'insert into events' ? fates.shift() : undefined));
+    const by = { external_customer_id: 'acme', timestamp: '2026-03-01T12:00:00Z' };
+    const events = Array.from({ length: 10 }, (_, n) => ({ event_id: `e${n}`, event_name: 'call', ...by }));
+    await metering.send([...events, { event_id: 'other', event_name: 'none', ...by }, events[0]!]);
+    await metering.settled();
+    expect(fates).to.deep.equal([]);
+    expect(await counted('farthing_pipeline_events_total', 'accepted')).to.equal(accepted + 11);
+    expect(await counted(RETRIES)).to.equal(retries + 3);
+  });
+});
+
+const RETRIES = 'farthing_pipeline_slice_retries_total';
+
+async function counted(name: string, outcome?: string): Promise<number> {
+  const { values } = await register.getSingleMetric(name)!.get();
+  return values.reduce((sum, { value, labels }) => sum + (labels.outcome === outcome ? value : 0), 0);
+}

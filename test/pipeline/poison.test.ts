@@ -69,6 +69,31 @@ describe('what can never be written', () => {
     expect((await auditUsage(metering.stores, {}, () => {})).differences).to.equal(0);
   });
 
+  it('is set aside by two partitions at once, each with tables of its own to try', async () => {
+    await metering.stop();
+    metering = await startMetering({ partitions: 2 });
+    await metering.announce('m', { event_name: 'call', filters: [], aggregation: { type: 'SUM', field: 'n' } });
+    await metering.settled();
+    await metering.pause();
+    await refuse('events', `source != 'bad'`);
+    const bad = (_none: unknown, i: number) => event(`bad${i}`, { source: 'bad' });
+    await metering.send([...many('a', 60), ...Array.from({ length: 6 }, bad), ...many('b', 60)]);
+    const { rows } = await metering.stores.postgres.raw(
+      `select distinct partition from log_records where kind = 'events'`,
+    );
+    expect(rows.length).to.equal(2);
+    await metering.resume();
+    await metering.settled();
+    expect(await metering.usage('m', 'acme', MARCH)).to.equal('120');
+    expect((await letters()).map(({ event_id }) => event_id).sort()).to.deep.equal(
+      Array.from({ length: 6 }, (_none, i) => `bad${i}`),
+    );
+    const tables = await metering.rows(
+      `select name from system.tables where database = currentDatabase() and name like '%trial%'`,
+    );
+    expect(tables).to.deep.equal([]);
+  });
+
   it('takes events of hundreds of months in one batch', async () => {
     const months = Array.from({ length: 300 }, (_, i) =>
       event(`m${i}`, { timestamp: new Date(Date.UTC(2000, i, 5)).toISOString() }),

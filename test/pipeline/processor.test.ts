@@ -1,5 +1,7 @@
 import { expect } from 'chai';
+import { MeterCatalogue } from '../../pipeline/meter-catalogue.ts';
 import { cut } from '../../pipeline/processor.ts';
+import { SLICE_WORK_MAX, workOf } from '../../pipeline/slice-work.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
 
 describe('cutting records into slices', () => {
@@ -34,10 +36,41 @@ describe('cutting records into slices', () => {
   ];
   for (const [name, records, unfinished, slices] of cases) {
     it(name, () => {
-      const found = cut(records, unfinished, 100).map((slice) => slice.map(({ offset }) => Number(offset)));
-      expect(found).to.deep.equal(slices);
+      const found = [...cut(records, unfinished, { events_max: 100, workOf: () => 0 })];
+      expect(found.map((slice) => slice.map(({ offset }) => Number(offset)))).to.deep.equal(slices);
     });
   }
+
+  it('as much work as the meters of its tenants make of it, by the meters of its time', () => {
+    let per_event = SLICE_WORK_MAX / 100;
+    const found: number[][] = [];
+    const records = [0, 1, 2, 3, 4, 5].map((offset) => (offset === 3 ? control(offset) : events(offset, 50)));
+    const workOf = (record: LogRecord) => record.event_count * per_event;
+    for (const slice of cut(records, null, { events_max: 1_000_000, workOf })) {
+      found.push(slice.map(({ offset }) => Number(offset)));
+      // The control message takes the meters away.
+      if (slice[0]!.kind === 'control') per_event = 0;
+    }
+    expect(found).to.deep.equal([[0, 1], [2], [3], [4, 5]]);
+  });
+
+  it('twenty heavy meters of a tenant make its records heavy, and those of another tenant stay light', () => {
+    const aggregation = { type: 'SUM' as const, expression: 'pow(a, b)' };
+    const meter = { event_name: 'call', filters: [], aggregation, reset_usage: 'BILLING_PERIOD' as const };
+    const versions = Array.from({ length: 20 }, (_, index) => ({
+      tenant_id: 'acme',
+      environment_id: 'live',
+      meter_id: `m${index}`,
+      version: 1,
+      state: 'live' as const,
+      definition: { ...meter, id: `m${index}` },
+    }));
+    const catalogue = new MeterCatalogue(versions);
+    const heavy = events(0, 1_000);
+    expect(workOf(catalogue, heavy)).to.be.greaterThan(SLICE_WORK_MAX / 2);
+    expect(workOf(catalogue, { ...heavy, tenant_id: 'other' })).to.be.lessThan(SLICE_WORK_MAX / 100);
+    expect(workOf(catalogue, control(1))).to.equal(0);
+  });
 });
 
 function events(offset: number, event_count = 10, bytes = 100): LogRecord {

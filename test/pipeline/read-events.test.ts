@@ -57,6 +57,37 @@ describe('reading events', () => {
   });
 });
 
+describe('the hash of what an event says', () => {
+  const plain = '{"event_id":"a","event_name":"call","external_customer_id":"c","source":"s","properties":{"n":1}}';
+  const foreign = plain.replace('"c"', '"Zoë 7"');
+  const hashOf = (text: string, ...others: string[]) => read([text, ...others]).events[0]!.content_hash;
+
+  it('is the same for ever: it is stored', () => {
+    expect(hashOf(plain)).to.equal(2_006_277_638);
+    expect(hashOf(foreign)).to.equal(3_171_423_619);
+  });
+
+  it('is the same whatever comes along with it and however its signs are written', () => {
+    expect(hashOf(plain, foreign)).to.equal(hashOf(plain));
+    expect(hashOf(plain.replace('"s"', '"\\u0073"'))).to.equal(hashOf(plain));
+    expect(hashOf(escaped(foreign))).to.equal(hashOf(foreign));
+  });
+
+  it('is another for anything that differs, and for a border between two fields', () => {
+    const others = [
+      plain.replace('call', 'calls'),
+      plain.replace('"c"', '"d"'),
+      plain.replace('"s"', '""'),
+      plain.replace('1}', '1.0}'),
+      plain.replace('1}', '2}'),
+      plain.replace('"source":"s"', '"customer_id":"s"'),
+      plain.replace('"properties"', '"timestamp":"2026-01-31T10:00:00Z","properties"'),
+      plain.replace('"call"', '"call\\u0000c"').replace(':"c"', ':"\\u0000s"').replace('"source":"s"', '"source":""'),
+    ];
+    expect(new Set([plain, ...others].map((text) => hashOf(text))).size).to.equal(others.length + 1);
+  });
+});
+
 const anyText = fc.oneof(
   fc.string({ minLength: 1, maxLength: 12 }),
   fc.string({ unit: 'binary', minLength: 1, maxLength: 8 }),

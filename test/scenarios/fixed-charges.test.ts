@@ -10,6 +10,9 @@ describe('scenario: fixed charges', () => {
       fixed('31', { invoice_cadence: 'ADVANCE', display_name: 'seat' }),
       fixed('5', { display_name: 'support' }),
     ]);
+    await world.plan('Quarterly', [
+      fixed('90', { invoice_cadence: 'ADVANCE', billing_period: 'QUARTERLY', display_name: 'quarter' }),
+    ]);
     await world.plan('Yearly', [
       fixed('1200', { invoice_cadence: 'ADVANCE', billing_period: 'ANNUAL', display_name: 'year' }),
       fixed('10', { display_name: 'monthly' }),
@@ -46,6 +49,17 @@ describe('scenario: fixed charges', () => {
         '  seat 2026-06-01..2026-07-01: 1 = 31\n  support 2026-05-15..2026-06-01: 1 = 2.74', // 5 × 17/31
     );
     expect(second).to.contain('2026-06-01..2026-07-01 = 36');
+  });
+
+  it('an anchor that lies 17 months ahead: quarters on its grid, and the first part of one for its share', async () => {
+    const terms = { billing_period: 'QUARTERLY', billing_anchor: '2027-06-01T00:00:00Z' };
+    await world.on('2026-01-01', () => world.subscribe('far', 'Quarterly', terms));
+    await world.on('2026-06-01');
+    expect(await world.statements('far')).to.deep.equal([
+      'SUBSCRIPTION_CREATE FINALIZED 2026-01-01..2026-03-01 = 59\n  quarter 2026-01-01..2026-03-01: 1 = 59', // 59 of 90 days
+      'SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-03-01 = 90\n  quarter 2026-03-01..2026-06-01: 1 = 90',
+      'SUBSCRIPTION_CYCLE DRAFT 2026-03-01..2026-06-01 = 90\n  quarter 2026-06-01..2026-09-01: 1 = 90',
+    ]);
   });
 
   it('midnight is the local one, through a clock change', async () => {

@@ -212,6 +212,31 @@ describe('scenario: usage billing', () => {
       });
     }
 
+    // The window of a meter that never resets begins with the subscription, in every period.
+    for (const [plan, feature, totals] of [
+      ['Calls', 'calls', ['2', '7']],
+      ['Seats', 'seats', ['4', '14']],
+    ] as const) {
+      it(`what came late for a skipped invoice is no line on one of an earlier period that is computed again: ${plan}`, async () => {
+        const name = newName();
+        await world.on('2026-01-01', () => world.subscribe(name, plan));
+        await world.use(name, feature, 2);
+        await world.on('2026-02-01');
+        if (plan === 'Seats') await world.send([world.event(name, feature, { n: -2, at: '2026-02-10T00:00:00Z' })]);
+        await world.settle();
+        await world.on('2026-03-01');
+        await world.send([world.event(name, feature, { n: 7, at: '2026-02-20T00:00:00Z' })]);
+        await world.settle();
+        const [january, february] = await world.invoices(name);
+        expect([january.total, february.invoice_status]).to.deep.equal([totals[0], 'SKIPPED']);
+        await world.post(`/invoices/${january.id}/compute?sync=true`, {});
+        expect((await world.invoices(name))[0].total).to.equal(totals[0]);
+        await world.finalize();
+        await world.post(`/invoices/${february.id}/compute?sync=true`, {});
+        expect((await world.invoices(name)).map(({ total }) => total)).to.deep.equal(totals);
+      });
+    }
+
     it('what they take back lowers the next invoice to nothing at most, and the rest follows', async () => {
       const name = newName();
       await finalJanuary(name);

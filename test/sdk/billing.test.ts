@@ -1,4 +1,4 @@
-/** The published client, unmodified, drives its operations of subscriptions and invoices (decisions §1). */
+/** The published client, unmodified, drives its operations of subscriptions and invoices. */
 import { Flexprice } from '@flexprice/sdk';
 import { expect } from 'chai';
 import { startTestApi, type TestApi } from '../support/api.ts';

@@ -1,6 +1,6 @@
 /**
- * The published client, unmodified, drives its operations of customers, features, plans and prices (decisions §1). An
- * answer that lacks a declared key or has another status makes a call of it fail.
+ * The published client, unmodified, drives its operations of customers, features, plans and prices. An answer that lacks a
+ * declared key or has another status makes a call of it fail.
  */
 import { Flexprice } from '@flexprice/sdk';
 import { expect } from 'chai';

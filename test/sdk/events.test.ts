@@ -1,4 +1,4 @@
-/** The published client, unmodified, drives its operations of events (decisions §1). */
+/** The published client, unmodified, drives its operations of events. */
 import { Flexprice } from '@flexprice/sdk';
 import { expect } from 'chai';
 import { startWorld, usage, type World } from '../support/world.ts';

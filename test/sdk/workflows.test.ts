@@ -1,4 +1,4 @@
-/** The published client, unmodified, asks how far asynchronous work is (decisions §1). */
+/** The published client, unmodified, asks how far asynchronous work is. */
 import { Flexprice } from '@flexprice/sdk';
 import { expect } from 'chai';
 import { startScheduler } from '../../scheduler/main.ts';

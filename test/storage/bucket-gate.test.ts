@@ -23,9 +23,9 @@ describe('the gate of the usage rows', () => {
   it('says which days have day rows to whoever goes through it', async () => {
     const held = await take(0);
     await planSlice(database.postgres, held, { from: 0n, to: 5n });
-    expect(await enterBuckets(database.postgres, held)).to.deep.equal({ days_before: 0 });
+    expect(await enterBuckets(database.postgres, held, { is_wide: false })).to.include({ days_before: 0 });
     await setDaysBefore(database.postgres, 20_000);
-    expect(await enterBuckets(database.postgres, held)).to.deep.equal({ days_before: 20_000 });
+    expect(await enterBuckets(database.postgres, held, { is_wide: false })).to.include({ days_before: 20_000 });
   });
 
   it('is closed for a partition that is added, which has the days of the others', async () => {

@@ -6,8 +6,8 @@ describe('the last words of a process', () => {
   const cases: [what: string, error: unknown, said: RegExp | string][] = [
     [
       'a port that is taken',
-      Object.assign(new Error('listen'), { code: 'EADDRINUSE' }),
-      'the port is taken: set PORT to another one',
+      Object.assign(new Error('listen'), { code: 'EADDRINUSE', port: 8080 }),
+      'port 8080 is taken: set PORT (or INTERNAL_PORT) to another one',
     ],
     [
       'a directory that is not ours',

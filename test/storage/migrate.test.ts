@@ -39,7 +39,7 @@ describe('migrate', () => {
 
   it('lets two first starts race: the files are applied once', async () => {
     file('0001-race.sql', 'create table race (id text primary key);');
-    await database.postgres.raw('drop table schema_migrations, schema_migrations_lock');
+    await database.postgres.raw('drop table schema_migrations, schema_migrations_lock, schema_migration_checksums');
     const other = connectPostgres(database.postgres_url, { idle_timeout_ms: 500 });
     const both = await Promise.allSettled([
       migratePostgres(database.postgres, { folder }),
@@ -52,7 +52,7 @@ describe('migrate', () => {
   });
 
   it('keeps question marks, several statements and a failed file out of Postgres', async () => {
-    await database.postgres.raw('drop table schema_migrations, schema_migrations_lock');
+    await database.postgres.raw('drop table schema_migrations, schema_migrations_lock, schema_migration_checksums');
     file(
       '0001-a.sql',
       `create table a (j jsonb, has_x boolean generated always as (j ? 'x') stored); insert into a values ('{"x":1}');`,
@@ -64,6 +64,17 @@ describe('migrate', () => {
     file('0003-c.sql', 'create table c (id text); select nonsense;');
     const failure = await migratePostgres(database.postgres, { folder }).catch((error: Error) => error);
     expect(String(failure)).to.contain('nonsense');
+    expect(await database.postgres.schema.hasTable('b')).to.equal(false);
+  });
+
+  it('refuses a file of Postgres that was edited after it was applied, and changes nothing', async () => {
+    await database.postgres.raw('drop table schema_migrations, schema_migrations_lock, schema_migration_checksums');
+    file('0001-a.sql', 'create table a (id text);');
+    await migratePostgres(database.postgres, { folder });
+    file('0001-a.sql', 'create table a (id text, name text);');
+    file('0002-b.sql', 'create table b (id text);');
+    const failure = await migratePostgres(database.postgres, { folder }).catch((error: Error) => error);
+    expect(String(failure)).to.contain('sql/postgres/0001-a.sql was changed after it was applied');
     expect(await database.postgres.schema.hasTable('b')).to.equal(false);
   });
 
@@ -79,6 +90,19 @@ describe('migrate', () => {
     await clickhouse.command({ query: 'CREATE TABLE nope (b String) ENGINE = MergeTree ORDER BY b' });
     expect(await migrateClickHouse(clickhouse, { folder })).to.deep.equal(['0001-x.sql']);
     expect(await migrateClickHouse(clickhouse, { folder })).to.deep.equal([]);
+  });
+
+  it('goes on where it was ended between a statement and its record', async () => {
+    const { clickhouse } = database;
+    const columns = async () => {
+      const query = `select table, name, type from system.columns where database = currentDatabase() order by table, name`;
+      return (await clickhouse.query({ query, format: 'JSONEachRow' })).json();
+    };
+    const before = await columns();
+    await clickhouse.command({ query: 'TRUNCATE TABLE schema_migrations' });
+    const names = readSqlFiles(join(import.meta.dirname, '../../sql/clickhouse')).map(({ name }) => name);
+    expect(await migrateClickHouse(clickhouse)).to.deep.equal(names);
+    expect(await columns()).to.deep.equal(before);
   });
 
   it('refuses a statement that was changed after it was applied', async () => {

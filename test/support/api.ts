@@ -3,7 +3,6 @@
  * `await api.request('POST', '/meters', { body })`. The clock stands still until `setNow` moves it.
  */
 import { once } from 'node:events';
-import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { buildApp } from '../../api/app.ts';
@@ -12,9 +11,11 @@ import { routes as allRoutes } from '../../api/resources.ts';
 import type { Route } from '../../api/route.ts';
 import type { Services } from '../../api/services.ts';
 import { readConfig } from '../../config.ts';
+import type { ApiKeyType, UserType } from '../../core/catalogue/role.ts';
 import type { Scope } from '../../core/scope.ts';
 import { hashApiKey, makeApiKey } from '../../storage/api-key.ts';
 import { bootstrap } from '../../storage/bootstrap.ts';
+import { makeHttpServer } from '../../storage/http-server.ts';
 import { openEmbeddedLog } from '../../storage/log/embedded.ts';
 import { newId } from '../../storage/new-id.ts';
 import { freshDatabase } from './stores.ts';
@@ -48,8 +49,8 @@ export type TestApi = {
   setNow(now: Date | string): void;
   /** Another tenant with an environment and a user of these roles (super_admin when none are named). */
   otherTenant(roles?: string[]): Promise<{ key: string; scope: Scope; user_id: string }>;
-  /** A key of a new user with these roles in the first tenant and environment. */
-  keyWithRoles(roles: string[]): Promise<string>;
+  /** A key of a new principal with these roles in the first tenant and environment: a private one of a user unless said otherwise. */
+  keyWithRoles(roles: string[], kind?: { key_type?: ApiKeyType; user_type?: UserType }): Promise<string>;
   /** Everything that was logged so far. */
   logged(): string;
   stop(): Promise<void>;
@@ -73,7 +74,7 @@ export async function startTestApi(
   const key = api_key!;
   const scope = { tenant_id: tenant.id, environment_id: environment.id };
 
-  const server = createServer(buildApp(services, options.routes ?? allRoutes));
+  const server = makeHttpServer(buildApp(services, options.routes ?? allRoutes));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -88,7 +89,7 @@ export async function startTestApi(
       now = new Date(instant);
     },
     otherTenant: (roles = ['super_admin']) => makeTenant(services, roles),
-    keyWithRoles: async (roles) => (await makeKey(services, scope, roles)).key,
+    keyWithRoles: async (roles, kind) => (await makeKey(services, scope, roles, kind)).key,
     logged: () => lines.join(''),
     stop: async () => {
       server.closeAllConnections();
@@ -137,16 +138,30 @@ async function makeTenant(services: Services, roles: string[]) {
   return { scope, ...(await makeKey(services, scope, roles)) };
 }
 
-async function makeKey({ postgres }: Services, scope: Scope, roles: string[]) {
+async function makeKey(
+  { postgres }: Services,
+  scope: Scope,
+  roles: string[],
+  {
+    key_type = 'private_key',
+    user_type = 'user',
+  }: { key_type?: ApiKeyType | undefined; user_type?: UserType | undefined } = {},
+) {
   const user_id = newId('user');
-  const key = makeApiKey('private_key');
-  await postgres('users').insert({ id: user_id, tenant_id: scope.tenant_id, name: 'Somebody', type: 'user', roles });
+  const key = makeApiKey(key_type);
+  await postgres('users').insert({
+    id: user_id,
+    tenant_id: scope.tenant_id,
+    name: 'Somebody',
+    type: user_type,
+    roles,
+  });
   await postgres('secrets').insert({
     id: newId('secret'),
     ...scope,
     user_id,
     name: 'A key',
-    type: 'private_key',
+    type: key_type,
     key_hash: hashApiKey(key),
     display_id: 'sk_00***00',
   });

@@ -1,6 +1,7 @@
 /**
  * Farthing as several processes on real stores: API, pipeline and scheduler as child processes, Kafka of one broker or
- * three, a Postgres and a ClickHouse database of their own, each behind a way that can be cut.
+ * three (the log in Postgres without one), a Postgres and a ClickHouse database of their own, each behind a way that can be
+ * cut, and on which statements can meet a fate.
  *
  *   const cluster = await startCluster({ kafka, apis: 2, pipelines: 3 });
  *   await cluster.request('POST', '/events', { … });
@@ -11,8 +12,10 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { openEmbeddedLog } from '../../storage/log/embedded.ts';
 import { openKafkaLog } from '../../storage/log/kafka.ts';
 import type { EventLog } from '../../storage/log/log.ts';
+import { type StatementWay, statementsTo } from '../faults/statements.ts';
 import { type Cut, cutTo } from './cut.ts';
 import type { TestKafka } from './kafka/broker.ts';
 import { type Leash, newLeash } from './kafka/leash.ts';
@@ -27,7 +30,7 @@ const ENTRANCES = { api: 'api/main.ts', pipeline: 'pipeline/main.ts', scheduler:
 
 export type Role = keyof typeof ENTRANCES;
 export type ClusterOptions = {
-  kafka: TestKafka;
+  kafka?: TestKafka;
   replication?: number;
   partitions?: number;
   apis?: number;
@@ -60,6 +63,8 @@ export type Cluster = {
   readonly log: EventLog;
   readonly postgresWay: Cut;
   readonly clickhouseWay: Cut;
+  /** Behind it. */
+  readonly statements: StatementWay;
   process(role: Role, index: number): ClusterProcess;
   processes(role: Role): ClusterProcess[];
   /** Starts one more; resolves when it is ready. */
@@ -87,7 +92,8 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const { kafka, partitions = 12, replication = 1 } = options;
   const database = await freshDatabase();
   const postgresWay = await cutTo(addressOf(database.postgres_url));
-  const clickhouseWay = await cutTo(addressOf(database.clickhouse_url));
+  const statements = await statementsTo(database.clickhouse_url);
+  const clickhouseWay = await cutTo(addressOf(statements.url));
   const topic_prefix = `cluster${process.pid}x${++prefixes}`;
   const settings = {
     HOST: '127.0.0.1',
@@ -95,9 +101,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     LOG_LEVEL: 'warn',
     DATABASE_URL: through(database.postgres_url, postgresWay.port),
     CLICKHOUSE_URL: through(database.clickhouse_url, clickhouseWay.port),
-    KAFKA_BROKERS: kafka.brokers,
-    KAFKA_TOPIC_PREFIX: topic_prefix,
-    KAFKA_REPLICATION: String(replication),
+    ...(kafka ? kafkaSettings(kafka, { topic_prefix, replication }) : {}),
     LOG_PARTITIONS: String(partitions),
     BOOTSTRAP_API_KEY: KEY,
     ...options.settings,
@@ -116,15 +120,17 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     return started;
   };
   // The log's own handle of the test: it makes the topic, and asks how far the workers are.
-  const openLog = () =>
-    openKafkaLog({
+  const openLog = () => {
+    const common = { partition_count: partitions, append_timeout_ms: 5_000, linger_ms: 20 };
+    if (!kafka) return openEmbeddedLog(database.postgres, common);
+    return openKafkaLog({
+      ...common,
       brokers: kafka.brokers.split(','),
       topic_prefix,
-      partition_count: partitions,
       replication,
       retention_hours: 24,
-      append_timeout_ms: 5_000,
     });
+  };
   let log = await openLog();
   const roles: [Role, number][] = [
     ['api', options.apis ?? 1],
@@ -138,6 +144,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     },
     postgresWay,
     clickhouseWay,
+    statements,
     processes: (role) => running.filter((each) => each.role === role),
     process: (role, index) => running.filter((each) => each.role === role)[index]!,
     add,
@@ -176,6 +183,13 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   return cluster;
 }
 
+function kafkaSettings(
+  { brokers }: TestKafka,
+  { topic_prefix, replication }: { topic_prefix: string; replication: number },
+): Record<string, string> {
+  return { KAFKA_BROKERS: brokers, KAFKA_TOPIC_PREFIX: topic_prefix, KAFKA_REPLICATION: String(replication) };
+}
+
 async function stopAll(cluster: Cluster, running: ClusterProcess[], leash: Leash): Promise<void> {
   await Promise.all(
     running.filter(lives).map(async (each) => {
@@ -189,6 +203,7 @@ async function stopAll(cluster: Cluster, running: ClusterProcess[], leash: Leash
   await leash.release();
   await cluster.log.close();
   await Promise.all([cluster.postgresWay.close(), cluster.clickhouseWay.close()]);
+  await cluster.statements.close();
   await cluster.database.close();
 }
 

@@ -3,6 +3,7 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Socket } from 'node:net';
+import { Transform } from 'node:stream';
 
 export type Cut = {
   port: number;
@@ -12,12 +13,17 @@ export type Cut = {
   /** Connections stay, new ones are taken, and nothing goes through. */
   hang(): void;
   goOn(): void;
+  /** Sees what goes through, as latin1: what is sent before the server has it, what is answered before the client has it. */
+  watch(watcher: Watcher | undefined): void;
   close(): Promise<void>;
 };
+
+export type Watcher = { sent?(text: string): void; answered?(text: string): void };
 
 export async function cutTo(target: { host: string; port: number }): Promise<Cut> {
   const sockets = new Set<Socket>();
   let hangs = false;
+  let watcher: Watcher | undefined;
   const server = createServer((client) => {
     const upstream = connect(target.port, target.host);
     for (const socket of [client, upstream]) {
@@ -29,7 +35,8 @@ export async function cutTo(target: { host: string; port: number }): Promise<Cut
         upstream.destroy();
       });
     }
-    client.pipe(upstream).pipe(client);
+    client.pipe(watched((text) => watcher?.sent?.(text))).pipe(upstream);
+    upstream.pipe(watched((text) => watcher?.answered?.(text))).pipe(client);
     if (hangs) for (const socket of [client, upstream]) socket.pause();
   });
   const listen = async (port: number) => {
@@ -57,6 +64,18 @@ export async function cutTo(target: { host: string; port: number }): Promise<Cut
       hangs = false;
       for (const socket of sockets) socket.resume();
     },
+    watch: (other) => {
+      watcher = other;
+    },
     close: breakOff,
   };
+}
+
+function watched(see: (text: string) => void): Transform {
+  return new Transform({
+    transform: (chunk: Buffer, _encoding, done) => {
+      see(chunk.toString('latin1'));
+      done(null, chunk);
+    },
+  });
 }

@@ -46,7 +46,10 @@ export function invoicesByModel(subscription: ModelSubscription, accepted: reado
   return periodsOf(subscription).map((period) => invoiceOf(subscription, accepted, period));
 }
 
-/** Each line is rounded to cents, half away from zero, and then they are added up (decisions §6). */
+/**
+ * Each line is rounded to cents, half away from zero, and then they are added up
+ * (docs/rules/numbers.md, "Each line first, then the sum").
+ */
 function invoiceOf(
   subscription: ModelSubscription,
   accepted: readonly ModelEntry[],
@@ -74,12 +77,12 @@ function invoiceOf(
   return { start, end, lines: shown, total: total.toFixed() };
 }
 
-/** What is measured below nothing is billed as nothing (decisions §10). */
+/** What is measured below nothing is billed as nothing (docs/rules/pricing.md, "Never below zero"). */
 function notNegative(quantity: Decimal): Decimal {
   return quantity.lt(0) ? new Decimal(0) : quantity;
 }
 
-/** The price models (pricing-and-invoicing §2.2); nothing costs nothing in each of them. */
+/** The price models (docs/rules/pricing.md); nothing costs nothing in each of them. */
 function costOf(terms: ModelTerms, quantity: Decimal): Decimal {
   if (quantity.isZero()) return new Decimal(0);
   switch (terms.model) {

@@ -4,13 +4,14 @@ import { appendEvents } from '../../actions/append-events.ts';
 import { elementSpans } from '../../core/metering/event-text.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { type RunningPipeline, startPipeline } from '../../pipeline/pipeline.ts';
+import type { ClickHouseClient } from '../../storage/clickhouse.ts';
 import { requestDayRows } from '../../storage/day-rows-message.ts';
 import { openEmbeddedLog } from '../../storage/log/embedded.ts';
 import { announceMeterVersion } from '../../storage/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
 import { isLogProcessed, isSettled } from './settled.ts';
-import { freshDatabase } from './stores.ts';
+import { type FreshDatabase, freshDatabase } from './stores.ts';
 import { until } from './until.ts';
 
 export const SCOPE = { tenant_id: 'tenant_a', environment_id: 'env_a' };
@@ -45,15 +46,21 @@ export type MeteringOptions = {
   /** Every record of the log in a file below this directory. */
   log_directory?: string;
   logger?: Logger;
+  /** Another client of the store than its own: one on whose way something happens. */
+  clickhouse?: (url: string) => Promise<ClickHouseClient>;
+  /** Migrated; a fresh one when absent. Closed at the end. */
+  database?: FreshDatabase;
 };
 
 export async function startMetering({
   partitions = 3,
   slice_events_max = 500,
   log_directory,
+  clickhouse: connect,
   logger = pino({ level: process.env.TEST_LOG_LEVEL ?? 'fatal' }),
+  ...given
 }: MeteringOptions = {}): Promise<Metering> {
-  const database = await freshDatabase();
+  const database = given.database ?? (await freshDatabase());
   const log = await openEmbeddedLog(database.postgres, {
     partition_count: partitions,
     append_timeout_ms: 5000,
@@ -61,7 +68,8 @@ export async function startMetering({
     lease_ms: 2_000,
     ...(log_directory ? { directory: log_directory, inline_bytes_max: 0 } : {}),
   });
-  const stores: Stores = { postgres: database.postgres, clickhouse: database.clickhouse, log };
+  const clickhouse = connect ? await connect(database.clickhouse_url) : database.clickhouse;
+  const stores: Stores = { postgres: database.postgres, clickhouse, log };
   const versions = new Map<string, number>();
   let pipeline: RunningPipeline | null = null;
   const resume = async () => {
@@ -120,6 +128,7 @@ export async function startMetering({
     stop: async () => {
       await pause();
       await log.close();
+      if (clickhouse !== database.clickhouse) await clickhouse.close();
       await database.close();
     },
   };

@@ -100,7 +100,10 @@ export function usageByModel(meter: ModelMeter, accepted: Iterable<ModelEntry>, 
   };
 }
 
-/** An id takes effect once, whatever its timestamp: the first accepted wins (decisions §11), until it is corrected. */
+/**
+ * An id takes effect once, whatever its timestamp: the first accepted wins (docs/rules/identity.md, "One effect per id"),
+ * until it is corrected.
+ */
 export function eventsInEffect(accepted: Iterable<ModelEntry>): ModelEvent[] {
   const inEffect = new Map<string, ModelEvent | null>();
   for (const entry of accepted) {
@@ -111,7 +114,7 @@ export function eventsInEffect(accepted: Iterable<ModelEntry>): ModelEvent[] {
   return [...inEffect.values()].filter((event) => event !== null);
 }
 
-/** All filters must hold; in each of them any value may (behaviour §1.5). */
+/** All filters must hold; in each of them any value may (docs/rules/metering.md, "Which events count"). */
 function passes({ filters }: ModelMeter, properties: Record<string, unknown>): boolean {
   return (filters ?? []).every(({ key, values }) => values.some((value) => isSame(own(properties, key), value)));
 }
@@ -128,7 +131,7 @@ function isSame(property: unknown, value: string): boolean {
   return isJsonNumber && new Decimal(value).eq(new Decimal(property));
 }
 
-/** Nothing when the event is unusable for this meter (decisions §9). */
+/** Nothing when the event is unusable for this meter (docs/rules/metering.md, "Unusable events"). */
 function contributionOf(meter: ModelMeter, event: ModelEvent, at_us: bigint): Counted | undefined {
   const { type, field, expression, group_by } = meter.aggregation;
   const properties = event.properties ?? {};
@@ -184,7 +187,7 @@ function bucketsOf(meter: ModelMeter, counted: readonly Counted[], range: Range)
   return [...groups.values()].map((group) => aggregate(meter, group, range));
 }
 
-/** A window is never finer than the meter's own (behaviour §1.9). */
+/** docs/rules/windows.md, "Never finer than the meter". */
 function windowsOf(meter: ModelMeter, counted: readonly Counted[], { from, to, question }: Range) {
   const { bucket_size } = meter.aggregation;
   const asked = question.window_size!;
@@ -195,7 +198,7 @@ function windowsOf(meter: ModelMeter, counted: readonly Counted[], { from, to, q
   });
 }
 
-/** What each aggregation computes (behaviour §1.7); over nothing it is 0. */
+/** docs/rules/metering.md, "Aggregations"; over nothing it is 0. */
 function aggregate({ aggregation }: ModelMeter, counted: readonly Counted[], { from, to }: Range): Decimal {
   if (counted.length === 0) return new Decimal(0);
   const values = counted.map(({ value }) => value!);
@@ -247,7 +250,7 @@ function inWindows(counted: readonly Counted[], size: ModelWindow, question: Mod
 
 /**
  * Windows of an hour and less are stretches of real time, cut where the clock is changed; longer ones begin when the clock
- * of the timezone shows 00:00, 03:00, 06:00 …, weeks on Monday (decisions §14).
+ * of the timezone shows 00:00, 03:00, 06:00 …, weeks on Monday (docs/rules/windows.md, "Days of 23 and 25 hours").
  */
 function windowAt(at_us: bigint, size: ModelWindow, { timezone = 'UTC', billing_anchor }: ModelQuestion): Window {
   const at = zoned(at_us, timezone);

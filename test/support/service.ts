@@ -58,8 +58,10 @@ export function runScript(
 
 /** Whatever a failed test left running goes with us. */
 const running = new Set<ChildProcess>();
+const directories = new Set<string>();
 process.once('exit', () => {
   for (const child of running) child.kill('SIGTERM');
+  for (const path of directories) removeDirectory(path);
 });
 
 /** An empty text counts as not set, and keeps a value of the developer's .env from being taken. */
@@ -215,7 +217,14 @@ export async function stillAlive(processes: readonly Process[], patience_ms = 10
 export function temporaryDirectory(user?: RunAs): { path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), 'farthing-start-'));
   if (user) chownSync(path, user.uid, user.gid);
-  const remove = () => rmSync(path, { recursive: true, force: true });
-  process.once('exit', remove);
+  directories.add(path);
+  const remove = () => {
+    removeDirectory(path);
+    directories.delete(path);
+  };
   return { path, remove };
+}
+
+function removeDirectory(path: string): void {
+  rmSync(path, { recursive: true, force: true });
 }

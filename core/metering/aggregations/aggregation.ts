@@ -20,6 +20,6 @@ export type Aggregation = {
   /** What one event contributes. */
   measure(source: ValueSource, event: MeteredEvent): Contribution | Unusable;
   add(bucket: UsageBucket, contribution: Contribution): void;
-  /** How a merged bucket becomes a number; an empty bucket gives 0 for every type (decisions §9). */
+  /** How a merged bucket becomes a number; an empty bucket gives 0 for every type (docs/rules/metering.md, "Aggregations"). */
   finish(bucket: UsageBucket, range: FinishRange): Decimal;
 };

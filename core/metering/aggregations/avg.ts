@@ -1,4 +1,7 @@
-/** AVG: Σ v / n, half away from zero at 24 places. "AVG over nothing is 0 with event_count 0" (decisions §9). */
+/**
+ * AVG: Σ v / n, half away from zero at 24 places; over nothing 0, with an event count of 0
+ * (docs/rules/metering.md, "Aggregations").
+ */
 import { ZERO } from '../../decimal.ts';
 import { contributeNumber } from '../contribution.ts';
 import { divideRounded, type Exact } from '../exact.ts';

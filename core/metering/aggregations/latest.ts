@@ -1,4 +1,7 @@
-/** LATEST "takes the newest usable event, ties by event id" (decisions §9): of two at one instant, the greater id. */
+/**
+ * LATEST: the value of the newest usable event; of two at one instant, of the greater id
+ * (docs/rules/metering.md, "Aggregations").
+ */
 import { ZERO } from '../../decimal.ts';
 import { contributeNumber } from '../contribution.ts';
 import type { Exact } from '../exact.ts';

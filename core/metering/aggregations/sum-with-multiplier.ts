@@ -1,4 +1,4 @@
-/** SUM_WITH_MULTIPLIER: "result is sum(value) * multiplier" (specification, Aggregation), exact: the sum is multiplied once. */
+/** SUM_WITH_MULTIPLIER: Σ v × multiplier, exact: the sum is multiplied once (docs/rules/metering.md, "Aggregations"). */
 import { Decimal } from '../../decimal.ts';
 import { contributeNumber } from '../contribution.ts';
 import { type Exact, exactOf, exactText, times } from '../exact.ts';

@@ -3,7 +3,7 @@
  * exact; a quotient, root, logarithm or fractional power has 60 significant digits, half away from zero. A result that is
  * no finite number (x/0, sqrt(-1), log(0), beyond 10^309) makes the event unusable, as it does where numbers are doubles.
  */
-import { Decimal } from '../../decimal.ts';
+import type { Decimal } from '../../decimal.ts';
 import {
   bigPowerOfTen,
   compare,
@@ -12,7 +12,6 @@ import {
   EXACT_ZERO,
   Exact,
   exactOf,
-  exactText,
   isNegative,
   isSafe,
   isZero,
@@ -24,9 +23,8 @@ import {
   plus,
   times,
 } from '../exact.ts';
-
-/** Thrown while one event is evaluated. The message may name a property and never holds a value. */
-export class UnusableEvent extends Error {}
+import { decimalDigits, logarithmOf, powerOf, type Rounded, rootOf } from './transcendental.ts';
+import { spend, UnusableEvent } from './work.ts';
 
 const SIGNIFICANT_DIGITS = 60;
 /** Where doubles would overflow; and the finest decimal place that an intermediate result keeps. */
@@ -34,15 +32,48 @@ const MAX_WHOLE_DIGITS = 309;
 export const MAX_SCALE = 400;
 const MAX_EXACT_POWER_DIGITS = 600;
 
+/** What an operation costs by the longer of its numbers: up to 80 digits, up to 320, and up to the 709 that are kept. */
+type WorkByLength = readonly [up_to_80: number, up_to_320: number, longer: number];
+const ADD_WORK: WorkByLength = [4, 6, 10];
+const COMPARE_WORK: WorkByLength = [3, 5, 8];
+const MULTIPLY_WORK: WorkByLength = [6, 14, 40];
+const DIVIDE_WORK: WorkByLength = [20, 30, 60];
+const ROUND_WORK: WorkByLength = [8, 20, 50];
+
+/** Safe integers of a usual scale cost what their operator weighs; what is longer is charged before it is done. */
+function charge(a: Exact, b: Exact, work: WorkByLength): void {
+  if (a.big === undefined && b.big === undefined && a.scale <= SHORT_SCALE && b.scale <= SHORT_SCALE) return;
+  spend(work[Math.max(lengthClass(a), lengthClass(b))]!);
+}
+
+const SHORT_SCALE = 15;
+const LENGTHS = [bigPowerOfTen(80), bigPowerOfTen(320)] as const;
+
+/** Also a short number counts as long where it stands far behind the point: it is brought to the scale of another one. */
+function lengthClass({ big, scale }: Exact): 0 | 1 | 2 {
+  const magnitude = big === undefined ? 0n : big < 0n ? -big : big;
+  if (scale > 320 || magnitude >= LENGTHS[1]) return 2;
+  return scale > 80 || magnitude >= LENGTHS[0] ? 1 : 0;
+}
+
 export function add(a: Exact, b: Exact): Exact {
+  charge(a, b, ADD_WORK);
   return plus(a, b);
 }
 
 export function subtract(a: Exact, b: Exact): Exact {
+  charge(a, b, ADD_WORK);
   return minus(a, b);
 }
 
+/** Which of two is greater, as `compare`. */
+export function order(a: Exact, b: Exact): number {
+  charge(a, b, COMPARE_WORK);
+  return compare(a, b);
+}
+
 export function multiply(a: Exact, b: Exact): Exact {
+  charge(a, b, MULTIPLY_WORK);
   const product = times(a, b);
   return product.big === undefined && product.scale <= MAX_SCALE
     ? product
@@ -52,6 +83,7 @@ export function multiply(a: Exact, b: Exact): Exact {
 export function divide(a: Exact, b: Exact): Exact {
   if (isZero(b)) throw new UnusableEvent('the expression divides by zero');
   if (isZero(a)) return EXACT_ZERO;
+  charge(a, b, DIVIDE_WORK);
   return divideSmall(a, b) ?? divideEndless(a, b) ?? divideBig(a, b);
 }
 
@@ -103,21 +135,23 @@ const TWICE_POWERS_OF_TEN: readonly bigint[] = Array.from({ length: 80 }, (_, pl
 function divideBig(a: Exact, b: Exact): Exact {
   const numerator = mantissaOf(a);
   const divisor = mantissaOf(b);
-  const places = SIGNIFICANT_DIGITS + digitCount(divisor) - digitCount(numerator);
+  const places = SIGNIFICANT_DIGITS + decimalDigits(divisor) - decimalDigits(numerator);
   const scaledUp = places >= 0 ? numerator * bigPowerOfTen(places) : numerator;
   const scaledDivisor = places >= 0 ? divisor : divisor * bigPowerOfTen(-places);
-  const spare = digitCount(scaledUp / scaledDivisor) - SIGNIFICANT_DIGITS;
-  const quotient = divideRounded(scaledUp, scaledDivisor * bigPowerOfTen(spare));
+  // The quotient has 60 digits or 61, and the comparison tells which, without dividing twice.
+  const spare = absolutely(scaledUp) >= absolutely(scaledDivisor) * bigPowerOfTen(SIGNIFICANT_DIGITS) ? 1 : 0;
+  const quotient = divideRounded(scaledUp, spare === 0 ? scaledDivisor : scaledDivisor * 10n);
   return shortened(quotient, a.scale - b.scale + places - spare);
 }
 
-function digitCount(value: bigint): number {
-  return value < 0n ? value.toString().length - 1 : value.toString().length;
+function absolutely(value: bigint): bigint {
+  return value < 0n ? -value : value;
 }
 
 /** The same number without trailing zeros behind the point, and within bounds. */
 function shortened(mantissa: bigint, scale: number): Exact {
   if (scale <= 0) return bounded(mantissa * bigPowerOfTen(-scale), 0);
+  if (mantissa % 10n !== 0n) return bounded(mantissa, scale);
   const text = mantissa.toString();
   let zeros = 0;
   while (zeros < scale && text.charCodeAt(text.length - 1 - zeros) === 48) zeros++;
@@ -126,8 +160,8 @@ function shortened(mantissa: bigint, scale: number): Exact {
 
 function bounded(mantissa: bigint, scale: number): Exact {
   if (scale > MAX_SCALE) return bounded(divideRounded(mantissa, bigPowerOfTen(scale - MAX_SCALE)), MAX_SCALE);
-  // Only a mantissa of more than 200 hexadecimal digits can be too long, so that the others need not be measured.
-  if (mantissa.toString(16).length > 200 && digitCount(mantissa) - scale > MAX_WHOLE_DIGITS) throw tooLarge();
+  const limit = bigPowerOfTen(MAX_WHOLE_DIGITS + scale);
+  if (mantissa >= limit || mantissa <= -limit) throw tooLarge();
   return exactOf(mantissa, scale);
 }
 
@@ -144,8 +178,9 @@ const TRUSTED_DIGITS = 50;
  */
 export function settled(value: Exact): Exact {
   if (value.big === undefined || value.scale === 0) return value;
-  const spare = Math.min(digitCount(value.big) - TRUSTED_DIGITS, value.scale);
+  const spare = Math.min(decimalDigits(value.big) - TRUSTED_DIGITS, value.scale);
   if (spare <= 0) return value;
+  charge(value, value, ROUND_WORK);
   return shortened(divideRounded(value.big, bigPowerOfTen(spare)), value.scale - spare);
 }
 
@@ -155,6 +190,7 @@ export function toWhole(value: Exact, direction: RoundingDirection): Exact {
   if (value.scale === 0) return value;
   const divisor = value.scale < POWERS_OF_TEN.length ? POWERS_OF_TEN[value.scale] : undefined;
   if (value.big === undefined && divisor !== undefined) return smallQuotient(value.small, divisor, direction);
+  charge(value, value, ROUND_WORK);
   return bigQuotient(mantissaOf(value), bigPowerOfTen(value.scale), direction);
 }
 
@@ -163,6 +199,7 @@ export function divideToWhole(a: Exact, b: Exact, direction: RoundingDirection):
   if (isZero(b)) throw new UnusableEvent('the expression divides by zero');
   if (a.big === undefined && b.big === undefined && a.scale === b.scale)
     return smallQuotient(a.small, b.small, direction);
+  charge(a, b, DIVIDE_WORK);
   const scale = Math.max(a.scale, b.scale);
   return bigQuotient(mantissaAt(a, scale), mantissaAt(b, scale), direction);
 }
@@ -195,48 +232,64 @@ export function absolute(value: Exact): Exact {
 }
 
 export function greater(a: Exact, b: Exact): Exact {
-  return compare(a, b) >= 0 ? a : b;
+  return order(a, b) >= 0 ? a : b;
 }
 
 export function lesser(a: Exact, b: Exact): Exact {
-  return compare(a, b) <= 0 ? a : b;
+  return order(a, b) <= 0 ? a : b;
 }
 
 export function power(base: Exact, exponent: Exact): Exact {
-  const whole = wholeExponent(exponent);
-  if (whole === undefined) return exactOfDecimal(decimal(base).pow(decimal(exponent)));
-  if (whole < 0) return divide(EXACT_ONE, power(base, negated(exponent)));
-  if (whole === 0) return EXACT_ONE;
-  if (isZero(base)) return EXACT_ZERO;
-  if (digitCount(mantissaOf(base)) * whole > MAX_EXACT_POWER_DIGITS || base.scale * whole > MAX_SCALE) {
-    return exactOfDecimal(decimal(base).pow(whole));
+  const whole = toWhole(exponent, 'floor');
+  const isWhole = compare(whole, exponent) === 0;
+  if (isWhole && whole.big === undefined) {
+    if (whole.small < 0) return divide(EXACT_ONE, power(base, negated(whole)));
+    if (whole.small === 0) return EXACT_ONE;
   }
-  return bounded(mantissaOf(base) ** BigInt(whole), base.scale * whole);
+  if (isZero(base)) {
+    if (isNegative(exponent)) throw tooLarge();
+    return EXACT_ZERO;
+  }
+  if (isWhole && whole.big === undefined) {
+    const digits = decimalDigits(mantissaOf(base)) * whole.small;
+    if (digits <= MAX_EXACT_POWER_DIGITS && base.scale * whole.small <= MAX_SCALE) {
+      spend(POWER_WORK + digits / 8);
+      return bounded(mantissaOf(base) ** BigInt(whole.small), base.scale * whole.small);
+    }
+  }
+  if (!isNegative(base)) return approximatePower(base, exponent);
+  if (!isWhole) throw new UnusableEvent('the result of the expression is not a number');
+  const magnitude = approximatePower(negated(base), exponent);
+  return (mantissaOf(whole) & 1n) === 0n ? magnitude : negated(magnitude);
 }
 
-/** The exponent as an integer, if it is one of a size that can be counted with. */
-function wholeExponent(exponent: Exact): number | undefined {
-  const whole = toWhole(exponent, 'floor');
-  return whole.big === undefined && compare(whole, exponent) === 0 ? whole.small : undefined;
+const POWER_WORK = 5;
+
+/** Of a base greater than 0. */
+function approximatePower(base: Exact, exponent: Exact): Exact {
+  if (compare(base, EXACT_ONE) === 0) return EXACT_ONE;
+  const found = powerOf(base, exponent);
+  if (found === 'too large') throw tooLarge();
+  return found === 'zero' ? EXACT_ZERO : exactOfRounded(found);
 }
 
 export function squareRoot(value: Exact): Exact {
   if (isNegative(value)) throw new UnusableEvent('the expression takes the square root of a negative number');
-  return exactOfDecimal(decimal(value).sqrt());
+  return isZero(value) ? EXACT_ZERO : exactOfRounded(rootOf(value));
 }
 
 export function naturalLogarithm(value: Exact): Exact {
   if (isZero(value) || isNegative(value)) {
     throw new UnusableEvent('the expression takes the logarithm of a number that is not positive');
   }
-  return exactOfDecimal(decimal(value).ln());
+  return compare(value, EXACT_ONE) === 0 ? EXACT_ZERO : exactOfRounded(logarithmOf(value));
 }
 
-function decimal(value: Exact): Decimal {
-  return new Decimal(exactText(value));
+function exactOfRounded({ mantissa, scale }: Rounded): Exact {
+  return shortened(mantissa, scale);
 }
 
-/** What decimal.js answers, within bounds. */
+/** A literal, within bounds. */
 export function exactOfDecimal(value: Decimal): Exact {
   if (value.isNaN()) throw new UnusableEvent('the result of the expression is not a number');
   if (!value.isFinite() || value.e > MAX_WHOLE_DIGITS) throw tooLarge();

@@ -5,14 +5,29 @@
  */
 import type { parse } from '@bufbuild/cel';
 import { Decimal } from '../../decimal.ts';
-import type { Property, PropertySource } from '../event-text.ts';
-import { compare, EXACT_ZERO, type Exact, exactOf, negated } from '../exact.ts';
-import { parseQuantity } from '../quantity.ts';
+import type { PropertySource } from '../event-text.ts';
+import { type Exact, exactOf } from '../exact.ts';
 import * as arithmetic from './arithmetic.ts';
-import { UnusableEvent } from './arithmetic.ts';
+import {
+  BINARY,
+  BINARY_WEIGHTS,
+  isRounding,
+  ORDERS,
+  operatorText,
+  UNARY,
+  UNARY_WEIGHTS,
+  type Unary,
+} from './operators.ts';
+import { isSame, numberOf, textOf } from './read-properties.ts';
+import { FAILURE, spend, TooMuchWork, UnusableEvent, WEIGHTS, type Weighed } from './work.ts';
 
 export type Evaluate<T> = (properties: PropertySource) => T;
-export type Program = { readonly identifiers: readonly string[]; readonly evaluate: Evaluate<Exact> };
+export type Program = {
+  readonly identifiers: readonly string[];
+  readonly evaluate: Evaluate<Exact>;
+  /** What one evaluation costs with ordinary numbers, in units of work (work.ts). */
+  readonly cost: number;
+};
 
 type Parsed = ReturnType<typeof parse>;
 type Expr = NonNullable<Parsed['expr']>;
@@ -40,6 +55,7 @@ export function compileNumber(parsed: Parsed, text: string, refuse: Refuse): Pro
   return {
     identifiers: [...new Set(nodes.map(identifierName).filter((name) => name !== undefined))],
     evaluate: compiled.run,
+    cost: compiler.cost,
   };
 }
 
@@ -113,6 +129,8 @@ type CompilerInput = {
 };
 
 class Compiler {
+  /** Of what has been compiled so far. */
+  cost = 0;
   private readonly input: CompilerInput;
 
   constructor(input: CompilerInput) {
@@ -127,7 +145,12 @@ class Compiler {
     throw this.input.refuse('has no such construct');
   }
 
+  private weigh(what: Weighed): void {
+    this.cost += WEIGHTS[what];
+  }
+
   private constant(node: Expr): Compiled {
+    this.weigh('constant');
     const constant = node.exprKind.case === 'constExpr' ? node.exprKind.value.constantKind : undefined;
     switch (constant?.case) {
       case 'int64Value':
@@ -158,7 +181,11 @@ class Compiler {
   }
 
   private property(name: string): Compiled {
-    if (this.input.textProperties.has(name)) return { type: 'text', run: (properties) => textOf(name, properties) };
+    if (this.input.textProperties.has(name)) {
+      this.weigh('text');
+      return { type: 'text', run: (properties) => textOf(name, properties) };
+    }
+    this.weigh('number');
     return { type: 'number', run: (properties) => numberOf(name, properties), isApproximate: false };
   }
 
@@ -166,6 +193,7 @@ class Compiler {
     if (name === '_?_:_') return this.conditional(args);
     if (name === '_&&_' || name === '_||_') return this.logical(name === '_||_', args);
     if (name === '!_') {
+      this.weigh('logic');
       const operand = this.expectBoolean(args[0]!, '!');
       return { type: 'boolean', run: (properties) => !operand(properties) };
     }
@@ -176,6 +204,7 @@ class Compiler {
   }
 
   private conditional(args: readonly Expr[]): Compiled {
+    this.weigh('logic');
     const condition = this.expectBoolean(args[0]!, '? :');
     const yes = this.compile(args[1]!);
     const no = this.compile(args[2]!);
@@ -187,6 +216,7 @@ class Compiler {
 
   /** As CEL has it: an operand that cannot be evaluated does not matter where the other one decides. */
   private logical(deciding: boolean, args: readonly Expr[]): Compiled {
+    this.weigh('logic');
     const operator = deciding ? '||' : '&&';
     const left = this.expectBoolean(args[0]!, operator);
     const right = this.expectBoolean(args[1]!, operator);
@@ -195,7 +225,9 @@ class Compiler {
       try {
         first = left(properties);
       } catch (error) {
-        if (error instanceof UnusableEvent && right(properties) === deciding) return deciding;
+        if (!(error instanceof UnusableEvent) || error instanceof TooMuchWork) throw error;
+        spend(FAILURE);
+        if (right(properties) === deciding) return deciding;
         throw error;
       }
       return first === deciding ? deciding : right(properties);
@@ -207,20 +239,24 @@ class Compiler {
     const left = this.compile(args[0]!);
     const right = this.compile(args[1]!);
     if (left.type === 'number' && right.type === 'number') {
-      const a = decisive(left);
-      const b = decisive(right);
-      return { type: 'boolean', run: (properties) => (compare(a(properties), b(properties)) === 0) === expected };
+      const a = this.decisive(left);
+      const b = this.decisive(right);
+      this.weigh('compare');
+      const run = (properties: PropertySource) => (arithmetic.order(a(properties), b(properties)) === 0) === expected;
+      return { type: 'boolean', run };
     }
     if (left.type !== right.type) throw this.input.refuse('compares values of different types');
+    this.weigh('logic');
     const a = left.run as Evaluate<string | boolean>;
     const b = right.run as Evaluate<string | boolean>;
-    return { type: 'boolean', run: (properties) => (a(properties) === b(properties)) === expected };
+    return { type: 'boolean', run: (properties) => isSame(a(properties), b(properties)) === expected };
   }
 
   private ordering(name: string, order: (sign: number) => boolean, args: readonly Expr[]): Compiled {
-    const left = decisive(this.expectNumber(args[0]!, operatorText(name)));
-    const right = decisive(this.expectNumber(args[1]!, operatorText(name)));
-    return { type: 'boolean', run: (properties) => order(compare(left(properties), right(properties))) };
+    const left = this.decisive(this.expectNumber(args[0]!, operatorText(name)));
+    const right = this.decisive(this.expectNumber(args[1]!, operatorText(name)));
+    this.weigh('compare');
+    return { type: 'boolean', run: (properties) => order(arithmetic.order(left(properties), right(properties))) };
   }
 
   private numeric(name: string, args: readonly Expr[]): NumberCompiled {
@@ -235,7 +271,9 @@ class Compiler {
     const right = this.expectNumber(args[1]!, operatorText(name));
     const isApproximate = left.isApproximate || right.isApproximate || APPROXIMATE.has(name);
     // Which of two is greater is a decision as well.
-    const [a, b] = name === 'max' || name === 'min' ? [decisive(left), decisive(right)] : [left.run, right.run];
+    const [a, b] =
+      name === 'max' || name === 'min' ? [this.decisive(left), this.decisive(right)] : [left.run, right.run];
+    this.weighBinary(name, args[1]!);
     return { type: 'number', run: (properties) => binary(a(properties), b(properties)), isApproximate };
   }
 
@@ -247,14 +285,33 @@ class Compiler {
       const divisor = this.expectNumber(kind.value.args[1]!, '/');
       if (!dividend.isApproximate && !divisor.isApproximate) {
         const [a, b] = [dividend.run, divisor.run];
+        this.weigh('divide');
         const run = (properties: PropertySource) => arithmetic.divideToWhole(a(properties), b(properties), name);
         return { type: 'number', run, isApproximate: false };
       }
     }
     const compiled = this.expectNumber(arg, operatorText(name));
-    const operand = isRounding(name) ? decisive(compiled) : compiled.run;
+    const operand = isRounding(name) ? this.decisive(compiled) : compiled.run;
+    this.weigh(UNARY_WEIGHTS[name]!);
     const isApproximate = !isRounding(name) && (compiled.isApproximate || APPROXIMATE.has(name));
     return { type: 'number', run: (properties) => apply(operand(properties)), isApproximate };
+  }
+
+  private weighBinary(name: string, second: Expr): void {
+    const exponent = name === 'pow' ? wholeConstant(second) : undefined;
+    if (exponent === undefined || exponent > SQUARE_MAX || exponent < -SQUARE_MAX) {
+      this.weigh(BINARY_WEIGHTS[name]!);
+      return;
+    }
+    this.weigh('square');
+    if (exponent < 0n) this.weigh('divide');
+  }
+
+  /** A number by which something is decided: only with digits that can be trusted. */
+  private decisive({ run, isApproximate }: NumberCompiled): Evaluate<Exact> {
+    if (!isApproximate) return run;
+    this.weigh('settle');
+    return (properties) => arithmetic.settled(run(properties));
   }
 
   private expectNumber(node: Expr, user: string): NumberCompiled {
@@ -277,75 +334,14 @@ type NumberCompiled = Extract<Compiled, { type: 'number' }>;
 /** What may have more digits than are kept; a power is one where its exponent is no whole number, which only the event tells. */
 const APPROXIMATE = new Set(['_/_', 'pow', 'sqrt', 'log']);
 
-/** A number by which something is decided: only with digits that can be trusted. */
-function decisive({ run, isApproximate }: NumberCompiled): Evaluate<Exact> {
-  return isApproximate ? (properties) => arithmetic.settled(run(properties)) : run;
-}
+/** Such powers of ordinary numbers are exact. */
+const SQUARE_MAX = 10n;
 
-type Unary = (value: Exact) => Exact;
-type Binary = (a: Exact, b: Exact) => Exact;
-
-const BINARY = new Map<string, Binary>([
-  ['_+_', arithmetic.add],
-  ['_-_', arithmetic.subtract],
-  ['_*_', arithmetic.multiply],
-  ['_/_', arithmetic.divide],
-  ['max', arithmetic.greater],
-  ['min', arithmetic.lesser],
-  ['pow', arithmetic.power],
-]);
-
-const UNARY = new Map<string, Unary>([
-  ['-_', negated],
-  ['double', (value) => value],
-  ['abs', arithmetic.absolute],
-  ['floor', (value) => arithmetic.toWhole(value, 'floor')],
-  ['ceil', (value) => arithmetic.toWhole(value, 'ceil')],
-  ['round', (value) => arithmetic.toWhole(value, 'round')],
-  ['sqrt', arithmetic.squareRoot],
-  ['log', arithmetic.naturalLogarithm],
-]);
-
-const ORDERS = new Map<string, (sign: number) => boolean>([
-  ['_<_', (sign) => sign < 0],
-  ['_<=_', (sign) => sign <= 0],
-  ['_>_', (sign) => sign > 0],
-  ['_>=_', (sign) => sign >= 0],
-]);
-
-function isRounding(name: string): name is arithmetic.RoundingDirection {
-  return name === 'floor' || name === 'ceil' || name === 'round';
-}
-
-/** The tree writes operators as "_+_" and functions as "max". */
-function operatorText(name: string): string {
-  if (name === '_[_]') return '[ ]';
-  return /^[A-Za-z]/.test(name) ? `${name}()` : name.replaceAll('_', '').replace('@', '');
+function wholeConstant(node: Expr): bigint | undefined {
+  const constant = node.exprKind.case === 'constExpr' ? node.exprKind.value.constantKind : undefined;
+  return constant?.case === 'int64Value' ? BigInt(constant.value) : undefined;
 }
 
 function always(value: Exact): Compiled {
   return { type: 'number', run: () => value, isApproximate: false };
-}
-
-function numberOf(name: string, properties: PropertySource): Exact {
-  const property = properties.get(name);
-  if (property === undefined) return EXACT_ZERO;
-  if (property.kind !== 'number' && property.kind !== 'string') throw notA('number', name, property);
-  // What is calculated with is exact; it is the result that is rounded.
-  const value = parseQuantity(property.text, arithmetic.MAX_SCALE);
-  if (typeof value === 'string') throw new UnusableEvent(`property "${name}" ${value}`);
-  return value;
-}
-
-/** A missing text is empty, as a missing number is 0. */
-function textOf(name: string, properties: PropertySource): string {
-  const property = properties.get(name);
-  if (property === undefined) return '';
-  if (property.kind !== 'string') throw notA('text', name, property);
-  return property.text;
-}
-
-function notA(wanted: 'number' | 'text', name: string, property: Property): UnusableEvent {
-  if (property.kind === 'null') return new UnusableEvent(`property "${name}" is null`);
-  return new UnusableEvent(`property "${name}" is not ${wanted === 'number' ? 'a number' : 'text'}`);
 }

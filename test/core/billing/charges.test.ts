@@ -106,17 +106,21 @@ describe('charges due', () => {
       ]);
     });
 
-    it('a meter that never resets counts from the start of the subscription', () => {
-      const seats = { ...usage, reset_usage: 'NEVER' as const };
-      const [charge] = chargesDue({
-        subscription: monthly,
-        items: [seats],
-        period: period('2026-03-01', '2026-04-01'),
-        reference: 'period_end',
+    for (const [name, start] of [
+      ['the subscription', '2026-01-01'],
+      ['an earlier period', '2026-02-01'],
+      ['the middle of the period', '2026-03-10'],
+    ] as const)
+      it(`of a line that began with ${name} a meter that never resets counts from the start of the subscription`, () => {
+        const [charge] = chargesDue({
+          subscription: monthly,
+          items: [{ ...usage, reset_usage: 'NEVER' as const, start_ms: at(start) }],
+          period: period('2026-03-01', '2026-04-01'),
+          reference: 'period_end',
+        });
+        expect(charge?.usage_window).to.deep.equal(period('2026-01-01', '2026-04-01'));
+        expect(charge?.service).to.deep.equal(period(start < '2026-03-01' ? '2026-03-01' : start, '2026-04-01'));
       });
-      expect(charge?.usage_window).to.deep.equal(period('2026-01-01', '2026-04-01'));
-      expect(charge?.service).to.deep.equal(period('2026-03-01', '2026-04-01'));
-    });
   });
 
   describe('ONETIME', () => {
@@ -241,10 +245,47 @@ describe('charges due', () => {
         period('2026-01-01', '2026-01-05'),
         '4/7',
       ],
+      [
+        'two weeks, from a day that is not the anchor’s: a share of both',
+        { ...monthly, billing_period: 'WEEKLY', billing_period_count: 2, billing_anchor_ms: at('2025-01-06') },
+        period('2026-01-01', '2026-01-05'),
+        '4/14',
+      ],
+      [
+        'a quarter whose anchor lies 17 months ahead',
+        { ...monthly, billing_period: 'QUARTERLY', billing_anchor_ms: at('2027-06-01') },
+        period('2026-01-01', '2026-03-01'),
+        '59/90',
+      ],
+      [
+        'half a year on the grid of an anchor of years ago',
+        { ...monthly, billing_period: 'HALF_YEARLY', billing_anchor_ms: at('2019-05-01') },
+        period('2026-01-01', '2026-05-01'),
+        '120/181',
+      ],
+      [
+        'a day that began at the anchor’s clock',
+        { ...monthly, billing_period: 'DAILY', billing_anchor_ms: at('2026-01-09T12:00:00Z') },
+        period('2026-01-01', '2026-01-01T12:00:00Z'),
+        '0.5/1',
+      ],
+      [
+        'a month that begins hours after the anchor’s clock',
+        { ...monthly, start_ms: at('2026-01-01T18:00:00Z') },
+        period('2026-01-01T18:00:00Z', '2026-02-01'),
+        '30.25/31',
+      ],
+      [
+        'what the end of the subscription cuts as well: from the 15th to the 25th of January',
+        { ...calendarShort, end_ms: at('2026-01-25') },
+        period('2026-01-15', '2026-01-25'),
+        '10/31',
+      ],
     ];
     for (const [name, subscription, first, expected] of cases) {
       it(name, () => {
-        const line = { ...advance, billing_period: subscription.billing_period, start_ms: subscription.start_ms };
+        const { billing_period, billing_period_count, start_ms } = subscription;
+        const line = { ...advance, billing_period, billing_period_count, start_ms };
         const [charge] = chargesDue({ subscription, items: [line], period: first, reference: 'period_start' });
         const share = charge!.share;
         const text = isWhole(share) ? 'whole' : `${share.part_ms / 86_400_000}/${share.whole_ms / 86_400_000}`;

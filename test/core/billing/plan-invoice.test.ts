@@ -143,6 +143,39 @@ describe('plan an invoice', () => {
       ]);
     });
 
+    const packs = {
+      billing_model: 'PACKAGE',
+      currency: 'usd',
+      amount: '2',
+      transform_quantity: { divide_by: 3 },
+    } as const;
+    const slabs: PriceTerms = {
+      ...tiered,
+      tiers: [
+        { up_to: 10, unit_amount: '2', flat_amount: '5' },
+        { up_to: null, unit_amount: '1', flat_amount: '7' },
+      ],
+    };
+    const bucketed: [string, PriceTerms, string[][], string][] = [
+      ['nothing costs nothing, also its flat amount', slabs, [['0'], [], ['1']], '7'], // 2 + 5
+      ['each bucket enters the tiers anew', slabs, [['1'], ['11']], '40'], // 7 + (20 + 5 + 1 + 7)
+      ['a bucket below nothing takes nothing from the others', slabs, [['1'], ['-4']], '7'],
+      ['each group in each bucket begins its own package', packs, [['1', '4'], [], ['0', '3']], '8'], // 1 + 2 + 0 + 1 packages
+      ['no bucket at all', packs, [], '0'],
+      ['the sum is rounded, not the buckets', flat('0.004'), [['1'], ['1']], '0.01'],
+    ];
+    for (const [name, price, values, amount] of bucketed)
+      it(`of buckets: ${name}`, () => {
+        const buckets = values.map((groups) => groups.map((value) => new Decimal(value)));
+        const [line] = plan([usageItem(price)], { usage: usageOf(measured('1', { buckets })) }).lines;
+        expect(line!.amount.toFixed()).to.equal(amount);
+      });
+
+    it('each line is rounded before the sum', () => {
+      const items = ['0.005', '0.005', '0.004'].map((amount, index) => item(`${index}`, flat(amount)));
+      expect(plan(items).subtotal.toFixed()).to.equal('0.02');
+    });
+
     it('the first period that calendar billing shortens costs its share', () => {
       const short = { start: at('2026-01-15'), end: at('2026-02-01') };
       const calendar = { ...subscription, start_ms: short.start, billing_anchor_ms: short.end };

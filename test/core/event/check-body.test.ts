@@ -145,6 +145,7 @@ describe('the quick look at a bulk body', () => {
         `{${GOOD},"timestamp":"2026-01-31T10:00:00"}`,
         `{${GOOD},"timestamp":"1899-12-31T23:59:59Z"}`,
         `{${GOOD},"timestamp":"2255-01-01T00:00:00Z"}`,
+        `{${GOOD},"timestamp":"2254-12-31T23:59:59.999999Z"}`,
         ...[
           '01',
           '1.',

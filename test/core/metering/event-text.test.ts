@@ -12,6 +12,22 @@ import {
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
 describe('event text: an event where it stands in the text of the producer', () => {
+  it('finds each of very many properties, of two equal keys the last, and long texts with escapes', () => {
+    const members = Array.from({ length: 20_000 }, (_, index) => `"k${index}":${index}`);
+    const long = `"t\\u0065xt":"${'\\n'.repeat(1_000)}"`;
+    const found = properties(`{${members.join(',')},"k7":"last",${long}}`);
+    const began = performance.now();
+    for (let index = 0; index < 20_000; index++) {
+      const expected = index === 7 ? { kind: 'string', text: 'last' } : { kind: 'number', text: String(index) };
+      expect(found.get(`k${index}`)).to.deep.equal(expected);
+    }
+    // A walk over all keys for each would be a hundred times as long.
+    expect(performance.now() - began).to.be.lessThan(3_000);
+    expect(found.get('none')).to.equal(undefined);
+    for (let time = 0; time < 2; time++)
+      expect(found.get('text')).to.deep.equal({ kind: 'string', text: '\n'.repeat(1_000) });
+  });
+
   it('reads the fields, trims the name and leaves ids as they are', () => {
     const text =
       ' { "event_name" : " api.call\\n" , "event_id":" e1", "external_customer_id":"acme","customer_id":null,' +

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { Temporal } from 'temporal-polyfill';
 import {
   calendarAnchor,
   calendarDays,
@@ -10,6 +11,7 @@ import {
   periodsFrom,
   RECURRING_PERIODS,
   type RecurringPeriod,
+  wholePeriod,
 } from '../../../core/time/period.ts';
 import { formatTimestamp } from '../../../core/time/timestamp.ts';
 import { wallTime } from '../../../core/time/zone.ts';
@@ -21,10 +23,15 @@ describe('nextPeriodEnd', () => {
   // period, count, start, anchor, end, timezone
   const rows: [RecurringPeriod, number, string, string, string, string][] = [
     ['DAILY', 1, '2024-01-31T00:00Z', '2024-01-01T00:00Z', '2024-02-01T00:00Z', 'UTC'],
-    ['DAILY', 1, '2024-01-01T00:00Z', '2023-12-01T09:00Z', '2024-01-02T09:00Z', 'UTC'],
+    ['DAILY', 1, '2024-01-01T00:00Z', '2023-12-01T09:00Z', '2024-01-01T09:00Z', 'UTC'],
+    ['DAILY', 1, '2024-01-01T10:00Z', '2024-01-01T09:00Z', '2024-01-02T09:00Z', 'UTC'],
+    ['DAILY', 3, '2024-01-01T10:00Z', '2024-02-01T09:00Z', '2024-01-04T09:00Z', 'UTC'],
+    ['DAILY', 3, '2024-01-01T08:59Z', '2024-02-01T09:00Z', '2024-01-01T09:00Z', 'UTC'],
     ['DAILY', 1, '2024-03-09T15:00Z', '2024-03-01T15:00Z', '2024-03-10T14:00Z', NEW_YORK],
     ['WEEKLY', 1, '2024-01-01T00:00Z', '2024-01-01T00:00Z', '2024-01-08T00:00Z', 'UTC'],
-    ['WEEKLY', 3, '2024-01-02T00:00Z', '2024-01-01T00:00Z', '2024-01-22T00:00Z', 'UTC'],
+    ['WEEKLY', 3, '2024-01-02T00:00Z', '2024-01-01T00:00Z', '2024-01-08T00:00Z', 'UTC'],
+    ['WEEKLY', 3, '2024-01-08T06:00Z', '2024-01-01T00:00Z', '2024-01-29T00:00Z', 'UTC'],
+    ['WEEKLY', 1, '2024-01-01T06:00Z', '2024-03-04T23:59Z', '2024-01-01T23:59Z', 'UTC'],
     ['WEEKLY', 1, '2024-11-02T04:00Z', '2024-11-02T04:00Z', '2024-11-09T05:00Z', NEW_YORK],
     ['MONTHLY', 1, '2023-01-31T00:00Z', '2023-01-31T00:00Z', '2023-02-28T00:00Z', 'UTC'],
     ['MONTHLY', 1, '2023-02-28T00:00Z', '2023-01-31T00:00Z', '2023-03-31T00:00Z', 'UTC'],
@@ -33,16 +40,25 @@ describe('nextPeriodEnd', () => {
     ['MONTHLY', 1, '2024-03-01T05:00Z', '2024-03-01T05:00Z', '2024-04-01T04:00Z', NEW_YORK],
     ['MONTHLY', 1, '2024-02-10T07:30Z', '2024-02-10T07:30Z', '2024-03-10T07:30Z', NEW_YORK],
     ['MONTHLY', 1, '2024-03-10T07:30Z', '2024-02-10T07:30Z', '2024-04-10T06:30Z', NEW_YORK],
+    ['MONTHLY', 2, '2024-03-10T00:00Z', '2030-03-10T12:00Z', '2024-03-10T12:00Z', 'UTC'],
+    ['MONTHLY', 1, '2024-02-29T18:00Z', '2030-03-31T12:00Z', '2024-03-31T12:00Z', 'UTC'],
+    ['MONTHLY', 1, '2024-03-10T06:30Z', '2024-02-10T07:30Z', '2024-03-10T07:30Z', NEW_YORK],
+    ['MONTHLY', 1, '2024-11-03T05:45Z', '2024-09-03T05:30Z', '2024-12-03T06:30Z', NEW_YORK],
+    ['QUARTERLY', 1, '2026-01-01T00:00Z', '2027-06-01T00:00Z', '2026-03-01T00:00Z', 'UTC'],
+    ['QUARTERLY', 1, '2026-05-15T00:00Z', '2021-04-01T00:00Z', '2026-07-01T00:00Z', 'UTC'],
+    ['QUARTERLY', 3, '2026-05-15T00:00Z', '2021-04-01T00:00Z', '2026-07-01T00:00Z', 'UTC'],
     ['QUARTERLY', 1, '2024-01-31T00:00Z', '2023-10-31T00:00Z', '2024-04-30T00:00Z', 'UTC'],
     ['QUARTERLY', 2, '2024-02-29T00:00Z', '2023-11-30T00:00Z', '2024-08-30T00:00Z', 'UTC'],
     ['QUARTERLY', 1, '2024-01-01T00:00Z', '2024-01-01T12:00Z', '2024-01-01T12:00Z', 'UTC'],
     ['HALF_YEARLY', 1, '2024-02-29T00:00Z', '2023-08-31T00:00Z', '2024-08-31T00:00Z', 'UTC'],
+    ['HALF_YEARLY', 1, '2026-01-01T00:00Z', '2030-03-31T00:00Z', '2026-03-31T00:00Z', 'UTC'],
     ['HALF_YEARLY', 3, '2024-01-01T00:00Z', '2024-01-01T00:00Z', '2025-07-01T00:00Z', 'UTC'],
     ['ANNUAL', 1, '2025-02-28T00:00Z', '2024-02-29T00:00Z', '2026-02-28T00:00Z', 'UTC'],
     ['ANNUAL', 1, '2027-02-28T00:00Z', '2024-02-29T00:00Z', '2028-02-29T00:00Z', 'UTC'],
     ['ANNUAL', 2, '2024-09-01T00:00Z', '2024-12-25T00:00Z', '2024-12-25T00:00Z', 'UTC'],
     ['ANNUAL', 1, '2024-09-01T00:00Z', '2025-03-01T00:00Z', '2025-03-01T00:00Z', 'UTC'],
     ['ANNUAL', 1, '2024-01-15T00:00Z', '2020-06-15T00:00Z', '2024-06-15T00:00Z', 'UTC'],
+    ['ANNUAL', 3, '2024-02-29T13:00Z', '2040-02-29T12:00Z', '2027-02-28T12:00Z', 'UTC'],
   ];
   for (const [billing_period, count, start, anchor, end, timezone] of rows)
     it(`${count} ${billing_period} from ${start}, anchor ${anchor}, ${timezone}: ${end}`, () => {
@@ -131,7 +147,39 @@ const rules = fc.record({
   timezone: zones,
 });
 
-describe('periods tile time for any anchor, timezone and count', () => {
+function localDay(at: number, { timezone }: PeriodRule): Temporal.PlainDate {
+  return Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO(timezone).toPlainDate();
+}
+
+const UNITS = {
+  DAILY: ['days', 1],
+  WEEKLY: ['days', 7],
+  MONTHLY: ['months', 1],
+  QUARTERLY: ['months', 3],
+  HALF_YEARLY: ['months', 6],
+  ANNUAL: ['months', 12],
+} as const;
+
+/** So many units after (or before) the anchor: the instant on the grid. */
+function onGrid(units: number, rule: PeriodRule): number {
+  const [unit, length] = UNITS[rule.billing_period];
+  const anchor = Temporal.Instant.fromEpochMilliseconds(rule.billing_anchor).toZonedDateTimeISO(rule.timezone);
+  // Added to the anchor itself, a clamped day is never passed on; the clock is the anchor's, moved only where it is skipped.
+  return units === 0 ? rule.billing_anchor : anchor.add({ [unit]: units * length }).epochMilliseconds;
+}
+
+/** How many units from the anchor an instant lies, when it is on the grid. */
+function unitsOf(at: number, rule: PeriodRule): number | undefined {
+  const [unit, length] = UNITS[rule.billing_period];
+  const from = localDay(rule.billing_anchor, rule);
+  const to = localDay(at, rule);
+  const apart =
+    unit === 'days' ? from.until(to, { largestUnit: 'day' }).days : (to.year - from.year) * 12 + to.month - from.month;
+  const units = Math.round(apart / length);
+  return onGrid(units, rule) === at ? units : undefined;
+}
+
+describe('periods tile time on the anchor’s grid, for any anchor, timezone and count', () => {
   it('without gap or overlap, each longer than nothing', () => {
     fc.assert(
       fc.property(instants, rules, (start, rule) => {
@@ -146,21 +194,36 @@ describe('periods tile time for any anchor, timezone and count', () => {
     );
   });
 
-  it('and from the second on they start on the anchor’s day of the month, or on the last of a shorter month', () => {
-    const anchorDay = (rule: PeriodRule) => new Date(wallTime(rule.timezone, rule.billing_anchor)).getUTCDate();
+  it('end on the grid, and no period is longer than count × unit; from the second on each is just that', () => {
     fc.assert(
-      fc.property(instants, rules, (start, drawn) => {
-        // At noon no clock change moves a date.
-        const noon = drawn.billing_anchor - (wallTime(drawn.timezone, drawn.billing_anchor) % DAY) + DAY / 2;
-        const rule = { ...drawn, billing_anchor: noon };
-        if (rule.billing_period === 'DAILY' || rule.billing_period === 'WEEKLY') return;
-        for (const { end } of take(8, periodsFrom(start, rule))) {
-          const local = new Date(wallTime(rule.timezone, end));
-          const lastDay = new Date(Date.UTC(local.getUTCFullYear(), local.getUTCMonth() + 1, 0)).getUTCDate();
-          expect(local.getUTCDate()).to.equal(Math.min(anchorDay(rule), lastDay));
+      fc.property(instants, rules, (start, rule) => {
+        for (const [index, period] of take(6, periodsFrom(start, rule)).entries()) {
+          const end = unitsOf(period.end, rule);
+          expect(end, `${formatTimestamp(period.end)} is on the grid`).to.not.equal(undefined);
+          const whole = { start: onGrid(end! - rule.billing_period_count, rule), end: period.end };
+          expect(period.start).to.be.at.least(whole.start);
+          if (index > 0) expect(period).to.deep.equal(whole);
+          expect(wholePeriod({ ...rule, period_start: period.start })).to.deep.equal(whole);
         }
       }),
       { numRuns: 400 },
+    );
+  });
+
+  it('the first is whole only where a grid instant lies on the start’s own day, at or before it; else the next one ends it', () => {
+    const near = fc.record({ day: fc.integer({ min: -400, max: 400 }), ms: fc.integer({ min: -3, max: 3 }) });
+    fc.assert(
+      fc.property(instants, rules, fc.option(near), (drawn, rule, close) => {
+        // Half of the starts lie about a grid instant.
+        const start = close ? onGrid(close.day, { ...rule, billing_period: 'DAILY' }) + close.ms * 3_600_000 : drawn;
+        const [first] = take(1, periodsFrom(start, rule));
+        const end = unitsOf(first!.end, rule)!;
+        const before = onGrid(end - rule.billing_period_count, rule);
+        if (before <= start && localDay(before, rule).equals(localDay(start, rule))) return;
+        expect(onGrid(end - 1, rule)).to.be.at.most(start);
+        expect(localDay(onGrid(end - 1, rule), rule).equals(localDay(start, rule))).to.equal(false);
+      }),
+      { numRuns: 1000 },
     );
   });
 

@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { formatTimestamp } from '../../../core/time/timestamp.ts';
 import {
-  nextWindowStart,
   WINDOW_SIZES,
   type WindowSize,
   windowAt,
@@ -130,7 +129,6 @@ describe('windows tile time', () => {
         const inside = Math.min(window.end - 1, window.start + Math.floor((window.end - window.start) * share));
         for (const at of [window.start, inside, window.end - 1]) expect(windowAt(at, size, grid)).to.deep.equal(window);
         expect(windowStart(window.end, size, grid)).to.equal(window.end);
-        expect(nextWindowStart(instant, size, grid)).to.equal(window.end);
       }),
       { numRuns: 2000 },
     );

@@ -90,7 +90,10 @@ describe('the Postgres process', () => {
     await first.pool.destroy();
     await first.part.stop();
 
+    // As a copy or a restored back-up may be.
+    chmodSync(join(dir, 'password'), 0o644);
     const second = await open();
+    expect(statSync(join(dir, 'password')).mode & 0o777).to.equal(0o600);
     expect(await kept(second.pool)).to.deep.equal([1]);
     expect(second.start_ms).to.be.below(2000);
     console.log(`      first start ${first.start_ms.toFixed(0)} ms, second ${second.start_ms.toFixed(0)} ms`);

@@ -77,9 +77,9 @@ describe('native blocks', () => {
   after(() => database.close());
   beforeEach(() => database.clickhouse.command({ query: 'TRUNCATE TABLE native_test' }));
 
-  const write = (rows: Row[], token: string) => {
-    const fence = { token, deadline_s: Date.now() / 1000 + 3600 };
-    return writeRows(database.clickhouse, { table: 'native_test', columns: COLUMNS }, { rows, fence });
+  const write = (rows: Row[], writer: string) => {
+    const attempt = { writer, attempt: 1n };
+    return writeRows(database.clickhouse, { table: 'native_test', columns: COLUMNS }, { rows, attempt });
   };
   const read = async (what: string) => {
     const answer = await database.clickhouse.query({

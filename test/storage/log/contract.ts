@@ -4,6 +4,7 @@
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect } from 'chai';
+import { PartitionStopped, recordCrc } from '../../../storage/log/continuity.ts';
 import type {
   EventLog,
   LogConsumer,
@@ -11,6 +12,8 @@ import type {
   LogRecord,
   PartitionBatch,
   PartitionHandler,
+  Progress,
+  StoredPlace,
 } from '../../../storage/log/log.ts';
 
 export type LogUnderTest = {
@@ -21,6 +24,8 @@ export type LogUnderTest = {
   /** What the log stands on answers nothing, as a machine that hangs; and goes on again. */
   hang(): Promise<void>;
   goOn(): Promise<void>;
+  /** The records of a partition before this offset are gone, whether somebody has read them or not. */
+  loseBefore(partition: number, offset: bigint): Promise<void>;
   close(): Promise<void>;
 };
 export type OpenOptions = { append_timeout_ms?: number; queued_bytes_max?: number };
@@ -134,6 +139,114 @@ export function logContract(newLog: (partitions: number) => Promise<LogUnderTest
     expect(reader.of(0).map(textOf)).to.deep.equal(['a', 'b']);
     expect(reader.assignments(0)).to.equal(5);
     expect(reader.errors.map(String)).to.deep.equal(Array(4).fill('Error: this try fails'));
+  });
+
+  it('reads on behind what is held back, and commits only what is stored', async () => {
+    const handle = await open();
+    const reader = new Reader({ hold_back: 5 });
+    const consumer = await consume(handle, reader);
+    for (const text of ['a', 'b', 'c', 'd']) {
+      await handle.append([entry(0, text)]);
+      await reader.until(() => reader.given.some((record) => textOf(record) === text));
+    }
+    expect((await handle.lag())[0]!.unprocessed_records).to.equal(4);
+    await consumer.stop();
+    expect((await handle.lag())[0]!.unprocessed_records).to.equal(4);
+    const again = new Reader({ hold_back: 5 });
+    await consume(await open(), again);
+    await again.until(() => again.given.length === 4);
+    expect(again.records).to.deep.equal([]);
+    await handle.append([entry(0, 'e')]);
+    await settled(handle);
+    expect(again.of(0).map(textOf)).to.deep.equal(['a', 'b', 'c', 'd', 'e']);
+    expect(again.assignments(0)).to.equal(1);
+  });
+
+  it('gives what was held back once more after a failure', async () => {
+    const handle = await open();
+    const reader = new Reader({ hold_back: 3 });
+    await consume(handle, reader);
+    await handle.append([entry(0, 'a'), entry(0, 'b')]);
+    await reader.until(() => reader.given.length === 2);
+    reader.failNext();
+    await handle.append([entry(0, 'c')]);
+    await settled(handle);
+    expect(reader.errors.map(String)).to.deep.equal(['Error: this try fails']);
+    expect(reader.of(0).map(textOf)).to.deep.equal(['a', 'b', 'c']);
+  });
+
+  it('stops where a record is missing, hands nothing over, and goes on from where the stores are put', async () => {
+    const handle = await open();
+    await handle.append(['a', 'b', 'c', 'd'].map((text) => entry(1, text)));
+    await log.loseBefore(1, 3n);
+    const stores = new Map([[1, 1n]]);
+    const reader = new Reader({ stores });
+    await consume(handle, reader);
+    await reader.until(() => reader.errors.length >= 2);
+    for (const error of reader.errors) {
+      expect(error).to.be.instanceOf(PartitionStopped);
+      expect(String(error)).to.match(/partition 1 stands still: .*offset 1\b.*offset 3\b.*\(docs\/operations\.md, /);
+    }
+    expect(reader.records).to.deep.equal([]);
+    expect((await handle.lag())[1]!.unprocessed_records).to.be.at.least(1);
+    await handle.append([entry(2, 'the others go on')]);
+    await reader.until(() => reader.of(2).length === 1);
+    stores.set(1, 3n);
+    await reader.until(() => reader.of(1).length === 1);
+    expect(reader.of(1).map(textOf)).to.deep.equal(['d']);
+  });
+
+  it('stops when it ends before what the stores have, or have begun', async () => {
+    const handle = await open();
+    await handle.append([entry(0, 'a'), entry(1, 'b')]);
+    const reader = new Reader({
+      from: new Map([
+        [0, 9n],
+        [1, 0n],
+      ]),
+      seen_until: new Map([[1, 4n]]),
+    });
+    await consume(handle, reader);
+    const saying = (text: string) => reader.errors.some((error) => String(error).includes(text));
+    await reader.until(() => saying('partition 0 stands still') && saying('partition 1 stands still'));
+    expect(saying('the stores are at offset 9, but the log ends at offset 1')).to.equal(true);
+    expect(saying('offset 0, with a slice up to 4 begun, but the log ends at offset 1')).to.equal(true);
+    expect(reader.records).to.deep.equal([]);
+  });
+
+  it('stops when the record before is not the one that was processed', async () => {
+    const handle = await open();
+    await handle.append(['a', 'b', 'c'].flatMap((text) => [entry(0, text), entry(1, text), entry(2, text)]));
+    const crc = (text: string) => recordCrc(entry(0, text));
+    const reader = new Reader({
+      from: new Map([
+        [0, 2n],
+        [1, 2n],
+        [2, 3n],
+      ]),
+      last_record: new Map([
+        [0, crc('another')],
+        [1, crc('b')],
+        [2, crc('another')],
+      ]),
+    });
+    await consume(handle, reader);
+    const stopped = () => new Set(reader.errors.map((error) => (error as PartitionStopped).partition));
+    await reader.until(() => reader.of(1).length === 1 && stopped().size === 2);
+    expect(reader.of(1).map(textOf)).to.deep.equal(['c']);
+    expect([...stopped()].sort()).to.deep.equal([0, 2]);
+    expect(String(reader.errors[0])).to.include('this is another log than the stores were filled from');
+    await handle.append([entry(2, 'd'), entry(1, 'd')]);
+    await reader.until(() => reader.of(1).length === 2);
+    expect(reader.records.length).to.equal(2);
+  });
+
+  it('says when everything is in the stores', async () => {
+    const handle = await open();
+    await handle.append([entry(0, 'a')]);
+    const reader = new Reader({ from: new Map([[0, 1n]]), last_record: new Map([[0, recordCrc(entry(0, 'a'))]]) });
+    await consume(handle, reader);
+    await reader.until(() => reader.caughtUpWith.has(0) && reader.caughtUpWith.has(1));
   });
 
   it('wakes a waiting reader soon', async () => {
@@ -266,6 +379,11 @@ type ReaderOptions = {
   from?: Map<number, bigint>;
   /** Shared between readers that write to the same stores. */
   stores?: Map<number, bigint>;
+  /** What the stores know of the record before, and of a slice that was begun. */
+  last_record?: Map<number, number>;
+  seen_until?: Map<number, bigint>;
+  /** Nothing is stored before so many records of a partition are there. */
+  hold_back?: number;
   /** So many tries fail first. */
   failures?: number;
   /** A batch waits for `release`. */
@@ -274,32 +392,46 @@ type ReaderOptions = {
 
 /** A handler that keeps what it gets, and knows how far its stores are. */
 export class Reader implements PartitionHandler {
+  /** What is in its stores, and what it was given. */
   readonly records: LogRecord[] = [];
+  readonly given: LogRecord[] = [];
   readonly errors: unknown[] = [];
   readonly owned = new Set<number>();
+  readonly caughtUpWith = new Set<number>();
   working = 0;
   overlaps = 0;
   lastBatch: PartitionBatch | null = null;
+  /** What its stores know of the last record, by partition. */
+  readonly last_record: Map<number, number>;
+  readonly #options: ReaderOptions;
   readonly #stores: Map<number, bigint>;
   readonly #assigned = new Map<number, number>();
+  readonly #heldBack = new Map<number, LogRecord[]>();
   readonly #busy = new Set<number>();
   #failuresLeft: number;
   #held: Promise<void> | null = null;
   release: () => void = () => {};
+  /** Called with each batch that is taken. */
+  seen: (batch: PartitionBatch) => void = () => {};
 
   constructor(options: ReaderOptions = {}) {
+    this.#options = options;
+    this.last_record = new Map(options.last_record);
     this.#stores = options.stores ?? new Map(options.from);
     this.#failuresLeft = options.failures ?? 0;
     if (options.hold) this.#held = new Promise((resolve) => (this.release = resolve));
   }
 
-  async assigned(partition: number): Promise<bigint> {
+  async assigned(partition: number): Promise<StoredPlace> {
     this.#assigned.set(partition, this.assignments(partition) + 1);
     this.owned.add(partition);
-    return this.#stores.get(partition) ?? 0n;
+    this.#heldBack.delete(partition);
+    const next_offset = this.#stores.get(partition) ?? 0n;
+    const last_record = this.last_record.get(partition) ?? null;
+    return { next_offset, last_record, seen_until: this.#options.seen_until?.get(partition) ?? next_offset };
   }
 
-  async process(batch: PartitionBatch): Promise<bigint> {
+  async process(batch: PartitionBatch): Promise<Progress> {
     if (this.#busy.has(batch.partition)) this.overlaps++;
     this.#busy.add(batch.partition);
     this.working++;
@@ -307,13 +439,31 @@ export class Reader implements PartitionHandler {
     try {
       await this.#held;
       if (this.#failuresLeft-- > 0) throw new Error('this try fails');
-      const next = batch.records.at(-1)!.offset + 1n;
-      this.records.push(...batch.records);
-      this.#stores.set(batch.partition, next);
-      return next;
+      this.seen(batch);
+      this.given.push(...batch.records);
+      return this.#store(batch);
     } finally {
       this.#busy.delete(batch.partition);
     }
+  }
+
+  #store({ partition, records }: PartitionBatch): Progress {
+    const all = [...(this.#heldBack.get(partition) ?? []), ...records];
+    const next = all.at(-1)!.offset + 1n;
+    const isHeldBack = all.length < (this.#options.hold_back ?? 0);
+    this.#heldBack.set(partition, isHeldBack ? all : []);
+    if (isHeldBack) return { stored_until: this.#stores.get(partition) ?? 0n, read_from: next };
+    this.records.push(...all);
+    this.#stores.set(partition, next);
+    return { stored_until: next, read_from: next };
+  }
+
+  failNext(): void {
+    this.#failuresLeft = 1;
+  }
+
+  caughtUp(partition: number): void {
+    this.caughtUpWith.add(partition);
   }
 
   async revoked(partition: number): Promise<void> {

@@ -12,10 +12,16 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs, promisify } from 'node:util';
-import { brokerJars } from './jars.ts';
+import { type JavaServer, jarsOf } from '../jars.ts';
 import { type Leash, newLeash } from './leash.ts';
 import { brokerAddress, brokerIds, freePorts, type Layout, serverProperties } from './settings.ts';
 
+const BROKER: JavaServer = {
+  name: 'kafka',
+  pom: join(import.meta.dirname, 'pom.xml'),
+  what: 'A Kafka broker',
+  instead: 'or set KAFKA_BROKERS to the address of a Kafka that already runs',
+};
 const READY = 'Kafka Server started';
 const READY_WITHIN_MS = 90_000;
 const STOPPED_WITHIN_MS = 20_000;
@@ -47,7 +53,7 @@ type Cluster = { dir: string; jars: string; layout: Layout; brokers: Broker[]; l
 export async function startKafka(options: KafkaOptions = {}): Promise<TestKafka> {
   const { brokers: size = 1 } = options;
   if (size !== 1 && size !== 3) throw new Error(`A test cluster has one broker or three, not ${size}.`);
-  const jars = brokerJars();
+  const jars = jarsOf(BROKER);
   const dir = resolve(options.dir ?? mkdtempSync(join(tmpdir(), 'farthing-kafka-')));
   const layout = knownLayout(dir, options) ?? (await formatCluster(dir, jars, options));
   const brokers = brokerIds(layout).map((id) => ({ id, dir: brokerDir(dir, id) }));

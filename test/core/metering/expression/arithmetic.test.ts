@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Decimal } from '../../../../core/decimal.ts';
-import { Exact, exactText } from '../../../../core/metering/exact.ts';
-import { divide } from '../../../../core/metering/expression/arithmetic.ts';
+import { Exact, exactOf, exactText } from '../../../../core/metering/exact.ts';
+import { divide, naturalLogarithm, power, squareRoot } from '../../../../core/metering/expression/arithmetic.ts';
 
 describe('a quotient in an expression', () => {
   const integer = fc.oneof(
@@ -51,6 +51,84 @@ describe('a quotient in an expression', () => {
     });
   }
 });
+
+describe('a root, a logarithm and a power in an expression', () => {
+  // decimal.js is now and then wrong in the last digit: it is asked for many more than are compared.
+  const Long = Decimal.clone({ precision: 160 });
+  const longOf = (value: Exact) => new Long(exactText(value));
+  const rounded = (value: Decimal) => value.toSignificantDigits(60).toDecimalPlaces(400).toFixed();
+  const mantissa = fc.oneof(fc.bigInt({ min: 1n, max: 10n ** 15n }), fc.bigInt({ min: 1n, max: 10n ** 60n }));
+  const positive = fc.oneof(
+    fc.tuple(mantissa, fc.nat(60)).map(([value, scale]) => exactOf(value, scale)),
+    // Close to 1, where the logarithm has few of the digits.
+    fc
+      .tuple(fc.integer({ min: 1, max: 40 }), fc.integer({ min: -999, max: 999 }))
+      .map(([scale, by]) => exactOf(10n ** BigInt(scale) + BigInt(Math.max(by, -9)), scale)),
+  );
+
+  it('a root has the first 60 significant digits, rounded', () => {
+    fc.assert(
+      fc.property(positive, (value) => {
+        expect(exactText(squareRoot(value))).to.equal(rounded(longOf(value).sqrt()));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('a logarithm has them', () => {
+    fc.assert(
+      fc.property(positive, (value) => {
+        expect(exactText(naturalLogarithm(value))).to.equal(rounded(longOf(value).ln()));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('a power has them, of an exponent that is not whole', () => {
+    const fraction = fc
+      .tuple(fc.integer({ min: -99_999, max: 99_999 }), fc.integer({ min: 1, max: 20 }))
+      .map(([value, scale]) => exactOf(BigInt(value * 10 + 1), scale));
+    fc.assert(
+      fc.property(positive, fraction, (base, exponent) => {
+        const size = longOf(base).ln().times(longOf(exponent));
+        fc.pre(size.abs().lt(600));
+        expect(exactText(power(base, exponent))).to.equal(rounded(longOf(base).pow(longOf(exponent))));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  const written: [base: string, exponent: string, text: string][] = [
+    ['9', '0.5', '3'],
+    ['8', '-0.5', '0.35355339059327376220042218105242451964241796884423701829417'],
+    ['0.25', '1.5', '0.125'],
+    ['10', '308', `1${'0'.repeat(308)}`],
+    ['2', '-1e3', '0'],
+    ['-2', '3', '-8'],
+    ['-1.5', '701', 'a negative number of 124 digits'],
+    ['0', '0.5', '0'],
+    ['1', '123456789.5', '1'],
+    ['1.000000000000000000000001', '1000000000000000000000000', '2.718281828459045235360286'],
+  ];
+  for (const [base, exponent, text] of written) {
+    it(`pow(${base}, ${exponent}) is ${text.slice(0, 30)}`, () => {
+      const found = exactText(power(exactOfText(base), exactOfText(exponent)));
+      if (text.startsWith('a negative')) expect(found).to.match(/^-\d{124}(\.\d+)?$/);
+      else expect(found.slice(0, text.length)).to.equal(text);
+    });
+  }
+
+  it('no power and no number as its result is told', () => {
+    expect(() => power(exactOfText('-2'), exactOfText('0.5'))).to.throw('is not a number');
+    expect(() => power(exactOfText('2'), exactOfText('1e20'))).to.throw('is too large');
+    expect(() => power(exactOfText('0'), exactOfText('-0.5'))).to.throw('is too large');
+  });
+});
+
+function exactOfText(text: string): Exact {
+  const value = new Decimal(text);
+  return exactOf(BigInt(value.toFixed().replace('.', '')), value.decimalPlaces());
+}
 
 function quotient(a: Exact, b: Exact): Decimal {
   return decimal(a).div(decimal(b));

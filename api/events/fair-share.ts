@@ -1,0 +1,164 @@
+/**
+ * Events are processed in the order in which they were accepted, so that whoever sends more than can be processed makes the
+ * events of all others wait. As long as little waits, or nobody else sends, anybody may send as fast as he is answered. When
+ * a second of work waits, or an event has waited for most of one, and several tenants send, the one to whom most of what
+ * waits belongs is told to come again (429): the bytes that are accepted keep the order and the promise that they have.
+ *
+ * Work is judged before it is done, by what the meters of the events may cost at worst: a thousand events that fill a hundred
+ * meters are accepted in milliseconds, and nobody would see how long they take before it is too late.
+ */
+import { FarthingError } from '../../core/error.ts';
+import { NO_COST, type WorstCost, worstCostOf, worstWork } from '../../core/metering/meter-cost.ts';
+import { type Scope, scopeKey } from '../../core/scope.ts';
+import type { EventLog } from '../../storage/log/log.ts';
+import { newestDefinitions } from '../../storage/meter-versions.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+/** A second, in the unit of core/metering/expression/work.ts. */
+const WORK_MAX = 10_000_000;
+/** Nobody is sent away for a little. */
+const LITTLE = WORK_MAX / 20;
+/** Who comes again after a second, as he is told, finds the pipeline not idle for long. */
+const WAITING_MAX_MS = 750;
+/** Who has sent nothing for so long is not there. */
+const AWAY_MS = 10_000;
+const LOOK_EVERY_MS = 150;
+/** A partition that has not moved for so long waits for a store or a worker, and not for anybody's turn. */
+const STILL_MS = 10_000;
+const COST_FOR_MS = 5_000;
+/** What is sent so soon after another is noted with it. */
+const TOGETHER_MS = 20;
+
+/** A rebuild of a few rows; many that come together are one. */
+const CORRECTION_WORK = WORK_MAX / 20;
+
+/** What is sent to the log. */
+export type Sending = { readonly events?: number; readonly bytes?: number; readonly corrections?: number };
+
+type Sent = { readonly at_ms: number; events: number; bytes: number; corrections: number };
+
+/** What one environment has sent and is not known to be processed, oldest first. */
+type Sender = { readonly scope: Scope; sent: Sent[]; last_ms: number; worst: WorstCost; asked_ms: number };
+
+export class FairShare {
+  readonly #log: Pick<EventLog, 'lag'>;
+  readonly #worstCost: (scope: Scope) => Promise<WorstCost>;
+  readonly #senders = new Map<string, Sender>();
+  /** What waits, by tenant, of those who are there. */
+  #waiting = new Map<string, number>();
+  #total = 0;
+  #waiting_ms = 0;
+  #looked_ms = Number.NEGATIVE_INFINITY;
+  #isLooking = false;
+  /** How far each partition was when it last moved, and when that was. */
+  readonly #places = new Map<number, { offset: bigint; at_ms: number }>();
+
+  constructor(log: Pick<EventLog, 'lag'>, worstCost: (scope: Scope) => Promise<WorstCost>) {
+    this.#log = log;
+    this.#worstCost = worstCost;
+  }
+
+  /** Throws when it is others' turn; otherwise notes what is sent now. */
+  admit(scope: Scope, { events = 0, bytes = 0, corrections = 0 }: Sending, now_ms: number): void {
+    this.#look(now_ms);
+    const sender = this.#senderOf(scope, now_ms);
+    const own = this.#waiting.get(scope.tenant_id) ?? 0;
+    const isMuch = this.#total > WORK_MAX || this.#waiting_ms > WAITING_MAX_MS;
+    if (isMuch && own > LITTLE && this.#waiting.size > 1 && own > this.#total / this.#waiting.size) {
+      throw new FarthingError(
+        'too_many_requests',
+        'what this tenant has sent is still being processed, and others wait for theirs: send again in a second',
+      );
+    }
+    sender.last_ms = now_ms;
+    const last = sender.sent.at(-1);
+    if (last && now_ms - last.at_ms < TOGETHER_MS) {
+      last.events += events;
+      last.bytes += bytes;
+      last.corrections += corrections;
+    } else sender.sent.push({ at_ms: now_ms, events, bytes, corrections });
+    const work = workOf(sender.worst, { events, bytes, corrections });
+    this.#waiting.set(scope.tenant_id, own + work);
+    this.#total += work;
+  }
+
+  #senderOf(scope: Scope, now_ms: number): Sender {
+    const key = scopeKey(scope);
+    let sender = this.#senders.get(key);
+    if (sender === undefined) {
+      sender = { scope, sent: [], last_ms: now_ms, worst: NO_COST, asked_ms: Number.NEGATIVE_INFINITY };
+      this.#senders.set(key, sender);
+    }
+    if (now_ms - sender.asked_ms > COST_FOR_MS) {
+      sender.asked_ms = now_ms;
+      const asking = sender;
+      this.#worstCost(scope).then(
+        (worst) => {
+          asking.worst = worst;
+          this.#count(now_ms);
+        },
+        // What was known stays: an accept fails by itself when Postgres is not there.
+        () => {},
+      );
+    }
+    return sender;
+  }
+
+  /** Nobody waits for the look: what it finds decides about the next. */
+  #look(now_ms: number): void {
+    const since_ms = now_ms - this.#looked_ms;
+    // A clock that was set back must not keep us from looking.
+    if (this.#isLooking || (since_ms >= 0 && since_ms < LOOK_EVERY_MS)) return;
+    this.#looked_ms = now_ms;
+    this.#isLooking = true;
+    this.#log.lag().then(
+      (partitions) => {
+        for (const { partition, committed_offset } of partitions)
+          if (this.#places.get(partition)?.offset !== committed_offset)
+            this.#places.set(partition, { offset: committed_offset, at_ms: now_ms });
+        const moving = partitions.filter(({ partition }) => now_ms - this.#places.get(partition)!.at_ms < STILL_MS);
+        const oldest_us = Math.min(...moving.map(({ oldest_unprocessed_at_us: at }) => at ?? Infinity));
+        this.#found(oldest_us === Infinity ? now_ms : oldest_us / 1000, now_ms);
+      },
+      // Who cannot tell that events wait sends nobody away: an accept fails by itself when the log is not there.
+      () => this.#found(now_ms, now_ms),
+    );
+  }
+
+  /** What came before `oldest_ms` is processed. */
+  #found(oldest_ms: number, now_ms: number): void {
+    this.#isLooking = false;
+    this.#waiting_ms = Math.max(0, now_ms - oldest_ms);
+    for (const [key, sender] of this.#senders) {
+      sender.sent = sender.sent.filter(({ at_ms }) => at_ms >= oldest_ms);
+      if (sender.sent.length === 0 && now_ms - sender.last_ms > AWAY_MS) this.#senders.delete(key);
+    }
+    this.#count(now_ms);
+  }
+
+  #count(now_ms: number): void {
+    this.#waiting = new Map();
+    this.#total = 0;
+    for (const { scope, sent, last_ms, worst } of this.#senders.values()) {
+      if (now_ms - last_ms > AWAY_MS) continue;
+      const work = sent.reduce((sum, some) => sum + workOf(worst, some), 0);
+      this.#waiting.set(scope.tenant_id, (this.#waiting.get(scope.tenant_id) ?? 0) + work);
+      this.#total += work;
+    }
+  }
+}
+
+function workOf(worst: WorstCost, { corrections, ...sent }: Required<Sending>): number {
+  return worstWork(worst, sent) + corrections * CORRECTION_WORK;
+}
+
+const shares = new WeakMap<EventLog, FairShare>();
+
+export function fairShareOf({ log, postgres }: Pick<Stores, 'log' | 'postgres'>): FairShare {
+  let share = shares.get(log);
+  if (share === undefined) {
+    const worstCost = async (scope: Scope) => worstCostOf(await newestDefinitions(postgres, scope));
+    shares.set(log, (share = new FairShare(log, worstCost)));
+  }
+  return share;
+}

@@ -1,0 +1,85 @@
+/**
+ * What an event says, as two numbers of 32 bits: the CRC-32 of its own fields and its properties, and a second hash that
+ * has nothing in common with it. Together they tell a duplicate from a conflict
+ * (docs/rules/identity.md, "The same id with other content"): two contents that differ have both alike once in 2^64, and
+ * none of what a sender could gain by looking for such a pair is worth anything (docs/decisions/0005).
+ *
+ * Both are taken where the parts stand in the text of a batch, in one walk, without a string or a buffer per event. The CRC
+ * is zlib's over all parts with a zero byte between them; the second hash takes in four characters at a time, the length of
+ * each part behind it, and is never 0, which stands for events that were stored before there was one.
+ */
+
+/** Four tables of 256: four bytes are taken at a time. */
+const TABLES = tables();
+
+export class ContentHash {
+  #crc = 0;
+  #hash = 0;
+
+  begin(): void {
+    this.#crc = -1;
+    this.#hash = 0x243f6a88;
+  }
+
+  /** A part and what ends it. Text of single bytes: ASCII, or a body that was decoded as latin1. */
+  field(text: string, start = 0, end = text.length): void {
+    this.last(text, start, end);
+    this.#crc = (this.#crc >>> 8) ^ TABLES[this.#crc & 255]!;
+  }
+
+  /** The last part. */
+  last(text: string, start = 0, end = text.length): void {
+    let crc = this.#crc;
+    let hash = this.#hash;
+    let at = start;
+    for (const last = end - 3; at < last; at += 4) {
+      const word =
+        text.charCodeAt(at) |
+        (text.charCodeAt(at + 1) << 8) |
+        (text.charCodeAt(at + 2) << 16) |
+        (text.charCodeAt(at + 3) << 24);
+      crc ^= word;
+      crc =
+        TABLES[768 + (crc & 255)]! ^
+        TABLES[512 + ((crc >>> 8) & 255)]! ^
+        TABLES[256 + ((crc >>> 16) & 255)]! ^
+        TABLES[crc >>> 24]!;
+      hash = Math.imul(hash ^ word, 0x9e3779b1);
+      hash ^= hash >>> 15;
+    }
+    for (; at < end; at++) {
+      const byte = text.charCodeAt(at);
+      crc = (crc >>> 8) ^ TABLES[(crc ^ byte) & 255]!;
+      hash = Math.imul(hash ^ byte, 0x85ebca6b);
+      hash ^= hash >>> 13;
+    }
+    this.#crc = crc;
+    this.#hash = Math.imul(hash ^ (end - start), 0xc2b2ae35);
+  }
+
+  get crc(): number {
+    return ~this.#crc >>> 0;
+  }
+
+  get hash(): number {
+    let hash = Math.imul(this.#hash ^ (this.#hash >>> 16), 0x85ebca6b);
+    hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+    return (hash ^ (hash >>> 16)) >>> 0 || 1;
+  }
+}
+
+function tables(): Int32Array {
+  const found = new Int32Array(1024);
+  for (let index = 0; index < 256; index++) {
+    let crc = index;
+    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
+    found[index] = crc;
+  }
+  for (let index = 0; index < 256; index++) {
+    for (let table = 256; table < 1024; table += 256) {
+      const before = found[index + table - 256]!;
+      found[index + table] = (before >>> 8) ^ found[before & 255]!;
+    }
+  }
+  return found;
+}

@@ -1,0 +1,75 @@
+/** Raw events added up to the cells of a question: the ragged ends of a range, and whatever has no pre-aggregated rows. */
+import type { Segment, SegmentPlan } from '../analytics/segments.ts';
+import { type WindowGrid, windowStart } from '../time/window.ts';
+import { UsageBucket } from './bucket.ts';
+import { type CompiledMeter, measure } from './compiled-meter.ts';
+import type { MeteredEvent } from './contribution.ts';
+import { matches } from './match.ts';
+import type { PlacedCell } from './usage.ts';
+
+export type EventQuestion<Event extends MeteredEvent> = {
+  readonly meter: CompiledMeter;
+  readonly plan: SegmentPlan;
+  readonly grid: WindowGrid;
+  /** Besides the meter's own filters. */
+  readonly passes?: ((event: Event) => boolean) | undefined;
+  readonly key_of: (event: Event) => string;
+};
+
+/** Of distinct events of the meter's event name that lie in the range. Those that the meter does not use are passed over. */
+export class EventCells<Event extends MeteredEvent> {
+  readonly #cells = new Map<string, PlacedCell>();
+  readonly #question: EventQuestion<Event>;
+  readonly #segmentAt: (at: number) => Segment;
+
+  constructor(question: EventQuestion<Event>) {
+    this.#question = question;
+    this.#segmentAt = finder(question.plan.segments);
+  }
+
+  get size(): number {
+    return this.#cells.size;
+  }
+
+  all(): PlacedCell[] {
+    return [...this.#cells.values()];
+  }
+
+  add(event: Event): void {
+    const { meter, plan, grid, passes, key_of } = this.#question;
+    if (!matches(meter, event.properties)) return;
+    if (passes && !passes(event)) return;
+    const contribution = measure(meter, event);
+    if (contribution.unusable !== undefined) return;
+    const segment_us = this.#segmentAt(event.timestamp_us).start_us;
+    const window_us = plan.rows_are_windows
+      ? windowStart(Math.floor(event.timestamp_us / 1000), meter.bucket_size!, grid) * 1000
+      : 0;
+    const { group_key } = contribution;
+    const key = key_of(event);
+    const place = JSON.stringify([segment_us, window_us, group_key, key]);
+    let cell = this.#cells.get(place);
+    if (!cell) {
+      cell = { key, segment_us, window_us, group_key, bucket: new UsageBucket(), counted_uniques: null };
+      this.#cells.set(place, cell);
+    }
+    meter.aggregation.add(cell.bucket, contribution);
+  }
+}
+
+/** Events come in order of time within a customer, so the last segment is mostly the right one. */
+function finder(segments: readonly Segment[]): (at: number) => Segment {
+  let last = segments[0]!;
+  return (at) => {
+    if (at >= last.start_us && at < last.end_us) return last;
+    let low = 0;
+    let high = segments.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >>> 1;
+      if (segments[middle]!.start_us <= at) low = middle;
+      else high = middle - 1;
+    }
+    last = segments[low]!;
+    return last;
+  };
+}

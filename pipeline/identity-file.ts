@@ -1,0 +1,209 @@
+/**
+ * The file of a closed stretch of the log (`identity-filter.ts` reads it): the hashes themselves, from which larger files are
+ * made, and a filter over them. It is cut into parts by the lowest bits of the hash's upper half, so that making one never
+ * takes more memory than one part.
+ *
+ *   header · filter and hashes of part 0 … n · directory
+ *
+ * Every byte is under a checksum: the filter and the hashes of each part under two in the directory, the directory under one
+ * in the header, the header under its own, which the manifest repeats together with the length of the file. Nothing is used
+ * before its checksum was compared.
+ */
+import { closeSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { crc32 } from 'node:zlib';
+import { type FuseFilter, makeFuseFilter } from './fuse-filter.ts';
+
+export type IdentityPart = Omit<FuseFilter, 'fingerprints'> & {
+  readonly keys: number;
+  /** Where its fingerprints stand in the file; its hashes stand right behind them. */
+  readonly at: number;
+  readonly filter_bytes: number;
+  readonly filter_crc: number;
+  readonly keys_crc: number;
+};
+
+/** What tells one file from every other: the manifest names it, so that an older or a strange file is noticed. */
+export type FileSeal = { readonly bytes: number; readonly header_crc: number };
+
+/** Not what was written there. Whatever is the matter, the answer is the same: the files are made again. */
+export class DamagedFile extends Error {}
+
+/** Where the ids of a new file come from: one part after the other. `parts` is a power of two. */
+export type IdentitySource = { readonly parts: number; pairsOf(part: number): Uint32Array | Promise<Uint32Array> };
+
+const MAGIC = 'farthing identities 2\n';
+const HEADER_BYTES = MAGIC.length + 16;
+const DIRECTORY_AT_MOST = 16 * 1024 * 1024;
+
+/** Writes the file whole or not at all; lets others have their turn between the parts. */
+export async function writeIdentityFile(path: string, source: IdentitySource): Promise<FileSeal> {
+  const draft = `${path}.draft`;
+  const file = openSync(draft, 'w', 0o600);
+  try {
+    const parts: IdentityPart[] = [];
+    let at = HEADER_BYTES;
+    for (let index = 0; index < source.parts; index++) {
+      const { part, bytes } = partOf(distinct(await source.pairsOf(index)), at);
+      for (const some of bytes) at += writeAll(file, some, at);
+      parts.push(part);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const seal = writeDirectory(file, at, parts);
+    fsyncSync(file);
+    renameSync(draft, path);
+    return seal;
+  } finally {
+    closeSync(file);
+  }
+}
+
+function partOf(pairs: Uint32Array, at: number): { part: IdentityPart; bytes: Uint8Array[] } {
+  const { fingerprints, ...filter } = makeFuseFilter(pairs);
+  const hashes = new Uint8Array(pairs.buffer, pairs.byteOffset, pairs.byteLength);
+  const checks = { filter_crc: crc32(fingerprints), keys_crc: crc32(hashes) };
+  const part = { ...filter, keys: pairs.length / 2, at, filter_bytes: fingerprints.length, ...checks };
+  return { part, bytes: [fingerprints, hashes] };
+}
+
+function writeDirectory(file: number, at: number, parts: readonly IdentityPart[]): FileSeal {
+  const directory = Buffer.from(JSON.stringify(parts));
+  if (directory.length > DIRECTORY_AT_MOST) throw new Error('an identity file has too many parts');
+  const header = Buffer.alloc(HEADER_BYTES);
+  header.write(MAGIC);
+  header.writeDoubleLE(at, MAGIC.length);
+  header.writeUInt32LE(crc32(directory), MAGIC.length + 8);
+  const header_crc = crc32(header.subarray(0, HEADER_BYTES - 4));
+  header.writeUInt32LE(header_crc, HEADER_BYTES - 4);
+  writeAll(file, directory, at);
+  writeAll(file, header, 0);
+  return { bytes: at + directory.length, header_crc };
+}
+
+function writeAll(file: number, bytes: Uint8Array, at: number): number {
+  for (let done = 0; done < bytes.length; ) done += writeSync(file, bytes, done, bytes.length - done, at + done);
+  return bytes.length;
+}
+
+/** Sorted and each once: a filter cannot be made of keys that repeat. */
+export function distinct(pairs: Uint32Array): Uint32Array {
+  const keys = new BigUint64Array(pairs.length / 2);
+  for (let key = 0; key < keys.length; key++)
+    keys[key] = (BigInt(pairs[key * 2]!) << 32n) | BigInt(pairs[key * 2 + 1]!);
+  keys.sort();
+  const result = new Uint32Array(pairs.length);
+  let next = 0;
+  for (let key = 0; key < keys.length; key++) {
+    if (key > 0 && keys[key] === keys[key - 1]) continue;
+    result[next++] = Number(keys[key]! >> 32n);
+    result[next++] = Number(keys[key]! & 0xffffffffn);
+  }
+  return result.slice(0, next);
+}
+
+export function joined(some: readonly Uint32Array[]): Uint32Array {
+  const all = new Uint32Array(some.reduce((length, pairs) => length + pairs.length, 0));
+  let at = 0;
+  for (const pairs of some) {
+    all.set(pairs, at);
+    at += pairs.length;
+  }
+  return all;
+}
+
+type Handle = Awaited<ReturnType<typeof open>>;
+
+/** An open file, whose header and directory are right; what else is read from it is compared with its checksum. */
+export class IdentityFile {
+  readonly path: string;
+  readonly parts: readonly IdentityPart[];
+  readonly seal: FileSeal;
+  readonly #handle: Handle;
+
+  static async open(path: string, seal: FileSeal): Promise<IdentityFile> {
+    const handle = await open(path, 'r');
+    try {
+      return new IdentityFile(path, { handle, seal, parts: await readDirectory(path, handle, seal) });
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  private constructor(path: string, of: { handle: Handle; seal: FileSeal; parts: IdentityPart[] }) {
+    this.path = path;
+    this.parts = of.parts;
+    this.seal = of.seal;
+    this.#handle = of.handle;
+  }
+
+  /** For reads that cannot wait. */
+  get descriptor(): number {
+    return this.#handle.fd;
+  }
+
+  async filterOf(index: number): Promise<FuseFilter> {
+    const { seed, segment_length, segment_count, at, filter_bytes, filter_crc } = this.parts[index]!;
+    const fingerprints = await this.#checked({ at, length: filter_bytes, crc: filter_crc });
+    return { seed, segment_length, segment_count, fingerprints };
+  }
+
+  async pairsOf(index: number): Promise<Uint32Array> {
+    const { at, filter_bytes, keys, keys_crc } = this.parts[index]!;
+    const bytes = await this.#checked({ at: at + filter_bytes, length: keys * 8, crc: keys_crc });
+    return new Uint32Array(bytes.buffer, bytes.byteOffset, keys * 2);
+  }
+
+  /** Compares the hashes of a part with their checksum, some of them at a time. */
+  async checkPairsOf(index: number): Promise<void> {
+    const { at, filter_bytes, keys, keys_crc } = this.parts[index]!;
+    const end = at + filter_bytes + keys * 8;
+    const some = new Uint8Array(Math.min(CHUNK_BYTES, keys * 8));
+    let crc = 0;
+    for (let from = at + filter_bytes; from < end; from += some.length) {
+      const bytes = some.subarray(0, Math.min(some.length, end - from));
+      await readAll(this.path, this.#handle, { bytes, at: from });
+      crc = crc32(bytes, crc);
+    }
+    if (crc !== keys_crc) throw new DamagedFile(`${this.path} is damaged: hashes of part ${index}`);
+  }
+
+  /** Waits for no one: what is being read from it is read to its end first. */
+  close(): void {
+    this.#handle.close().catch(() => {}); // It was read only, so nothing can be lost.
+  }
+
+  async #checked({ at, length, crc }: { at: number; length: number; crc: number }): Promise<Uint8Array> {
+    const bytes = new Uint8Array(length);
+    await readAll(this.path, this.#handle, { bytes, at });
+    if (crc32(bytes) !== crc) throw new DamagedFile(`${this.path} is damaged between ${at} and ${at + length}`);
+    return bytes;
+  }
+}
+
+/** Large enough for the speed of the disk, small enough that nobody waits for its checksum. */
+const CHUNK_BYTES = 1024 * 1024;
+
+async function readDirectory(path: string, handle: Handle, seal: FileSeal): Promise<IdentityPart[]> {
+  const { size } = await handle.stat();
+  if (size !== seal.bytes) throw new DamagedFile(`${path} has ${size} bytes and not ${seal.bytes}`);
+  const header = Buffer.alloc(HEADER_BYTES);
+  await readAll(path, handle, { bytes: header, at: 0 });
+  const crc = header.readUInt32LE(HEADER_BYTES - 4);
+  if (crc !== seal.header_crc) throw new DamagedFile(`${path} is another file than the manifest names`);
+  if (crc !== crc32(header.subarray(0, HEADER_BYTES - 4))) throw new DamagedFile(`${path}: its header is damaged`);
+  const at = header.readDoubleLE(MAGIC.length);
+  const directory = Buffer.alloc(size - at);
+  await readAll(path, handle, { bytes: directory, at });
+  if (crc32(directory) !== header.readUInt32LE(MAGIC.length + 8))
+    throw new DamagedFile(`${path}: its directory is damaged`);
+  return JSON.parse(directory.toString('utf8')) as IdentityPart[];
+}
+
+async function readAll(path: string, handle: Handle, { bytes, at }: { bytes: Uint8Array; at: number }): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesRead } = await handle.read(bytes, done, bytes.length - done, at + done);
+    if (bytesRead === 0) throw new DamagedFile(`${path} is shorter than it says`);
+    done += bytesRead;
+  }
+}

@@ -1,0 +1,61 @@
+/** The corrections as Postgres and ClickHouse know them, page by page in the order of their numbers. */
+import type { Scope } from '../../core/scope.ts';
+import { askRows, type ClickHouseClient } from '../clickhouse.ts';
+import type { Database } from '../stores.ts';
+
+export type CorrectionRow = Scope & { readonly id: string; readonly event_id: string; readonly action: string };
+export type RequestedCorrection = CorrectionRow & { readonly state: 'requested' | 'applied' | 'unknown_event' };
+export type StoredCorrection = CorrectionRow & {
+  /** Where the correction stands in the log. */
+  readonly partition: number;
+  readonly offset: string;
+  /** Where its event does. */
+  readonly event_offset: string;
+  readonly event_position: number;
+};
+
+export type CorrectionPage = { readonly after: bigint; readonly limit: number };
+
+/** All states, in order, of all tenants. */
+export async function correctionsPage(
+  database: Database,
+  { after, limit }: CorrectionPage,
+): Promise<RequestedCorrection[]> {
+  const { rows } = await database.raw(
+    `select id, tenant_id, environment_id, event_id, action, state from event_corrections where id > ? order by id limit ?`,
+    [String(after), limit],
+  );
+  return rows;
+}
+
+/** As they are now. */
+export async function statesOf(
+  database: Database,
+  ids: readonly string[],
+): Promise<Map<string, RequestedCorrection['state']>> {
+  const { rows } = await database.raw(`select id, state from event_corrections where id = any(?)`, [[...ids]]);
+  return new Map(rows.map((row: Pick<RequestedCorrection, 'id' | 'state'>) => [row.id, row.state]));
+}
+
+/** The number before the newest so many. */
+export async function newestCorrections(database: Database, count: number): Promise<bigint> {
+  const { rows } = await database.raw(
+    `select coalesce(min(id) - 1, 0) as after from (select id from event_corrections order by id desc limit ?) as newest`,
+    [count],
+  );
+  return BigInt(rows[0].after);
+}
+
+/** In `(after, until]`; equal rows are one, as readers take them. */
+export async function storedCorrections(
+  clickhouse: ClickHouseClient,
+  { after, until, limit }: CorrectionPage & { until: bigint },
+): Promise<StoredCorrection[]> {
+  return askRows<StoredCorrection>(clickhouse, 'corrections by number', {
+    query: `select distinct toString(sequence) as id, tenant_id, environment_id, event_id, action, partition,
+                   toString(offset) as offset, toString(event_offset) as event_offset, event_position
+              from event_corrections where sequence > {after:UInt64} and sequence <= {until:UInt64}
+             order by sequence limit ${limit}`,
+    params: { after, until },
+  });
+}

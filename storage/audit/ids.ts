@@ -1,0 +1,69 @@
+/** Ids of `event_identities`, in the order of their hashes: that of the table, so that no question needs more memory than an answer. */
+import type { Scope } from '../../core/scope.ts';
+import { askRows, type ClickHouseClient } from '../clickhouse.ts';
+
+export type DoubledId = Scope & { readonly event_id: string; readonly places: readonly string[] };
+
+const HASHES_MAX = 1_000;
+
+/** Hashes from the first to the last, both among them. */
+export type HashRange = { readonly first: bigint; readonly last: bigint };
+
+export const ALL_HASHES: HashRange = { first: 0n, last: (1n << 64n) - 1n };
+
+/** Ids that have more than one row before these offsets, and how many identities were looked at. */
+export async function doubledIds(
+  clickhouse: ClickHouseClient,
+  { first, last }: HashRange,
+  before: ReadonlyMap<number, bigint>,
+): Promise<{ identities: number; doubled: number; first: DoubledId[] }> {
+  const [row] = await askRows<{ identities: string; doubled: string; hashes: string[] }>(clickhouse, 'doubled ids', {
+    query: `select sum(n) as identities, countIf(n > 1) as doubled, groupArrayIf(${HASHES_MAX})(h, n > 1) as hashes
+              from (select id_hash as h, count() as n from event_identities
+                     where id_hash between {first:UInt64} and {last:UInt64} group by h)`,
+    params: { first, last },
+    settings: { optimize_aggregation_in_order: 1 },
+  });
+  const { identities, doubled, hashes } = row!;
+  const named = hashes.length === 0 ? [] : await doubledAmong(clickhouse, hashes.map(BigInt), before);
+  // Two ids may have one hash: where each double is named they are counted exactly.
+  const exact = hashes.length < HASHES_MAX || named.length === 0;
+  return { identities: Number(identities), doubled: exact ? named.length : Number(doubled), first: named };
+}
+
+async function doubledAmong(
+  clickhouse: ClickHouseClient,
+  hashes: readonly bigint[],
+  before: ReadonlyMap<number, bigint>,
+): Promise<DoubledId[]> {
+  const partitions = [...before.keys()];
+  return askRows<DoubledId>(clickhouse, 'doubled ids', {
+    query: `select tenant_id, environment_id, event_id,
+                   arrayMap(place -> concat(toString(place.1), '/', toString(place.2), '.', toString(place.3)),
+                            arraySort(groupArray((partition, offset, position)))) as places
+              from event_identities
+             where id_hash in {hashes:Array(UInt64)}
+               and offset < transform(partition, {partitions:Array(UInt16)}, {before:Array(UInt64)}, toUInt64(0))
+             group by tenant_id, environment_id, event_id having count() > 1
+             order by tenant_id, environment_id, event_id`,
+    params: { hashes, partitions, before: partitions.map((partition) => before.get(partition)!) },
+  });
+}
+
+export type HashedId = Scope & { readonly event_id: string; readonly id_hash: bigint };
+
+/** The next ids from a hash on. */
+export async function idsFrom(clickhouse: ClickHouseClient, hash: bigint, limit: number): Promise<HashedId[]> {
+  const rows = await askRows<Omit<HashedId, 'id_hash'> & { h: string }>(clickhouse, 'ids from a hash on', {
+    query: `select toString(id_hash) as h, tenant_id, environment_id, event_id from event_identities
+             where id_hash >= {hash:UInt64} order by id_hash limit ${limit}`,
+    params: { hash },
+  });
+  return rows.map(({ h, ...id }) => ({ ...id, id_hash: BigInt(h) }));
+}
+
+export async function countIdentities(clickhouse: ClickHouseClient): Promise<number> {
+  const query = 'select count() as n from event_identities';
+  const [row] = await askRows<{ n: string }>(clickhouse, 'count of identities', { query });
+  return Number(row!.n);
+}

@@ -1,0 +1,40 @@
+/**
+ * What Prometheus hears of the ledger, by partition: each number is one statement of Postgres, so of one moment, and anything
+ * but 0 is a fault to be looked into (docs/operations.md).
+ */
+import { Gauge, register } from 'prom-client';
+import { EmbeddedLog } from '../log/embedded.ts';
+import type { Stores } from '../stores.ts';
+import { unsettledRecords } from './ledger.ts';
+import { logAccounts, unaccountedEvents } from './log-accounts.ts';
+
+const NAMES = ['farthing_events_unaccounted', 'farthing_ledger_unsettled_records'] as const;
+const [UNACCOUNTED, UNSETTLED] = NAMES;
+
+export function measureLedger({ postgres, log }: Pick<Stores, 'postgres' | 'log'>): void {
+  for (const name of NAMES) register.removeSingleMetric(name);
+  const labelNames = ['partition'] as const;
+  if (log instanceof EmbeddedLog) {
+    new Gauge({
+      name: UNACCOUNTED,
+      help: 'Accepted events that have neither become something nor wait in the log, by partition: lost where above 0',
+      labelNames,
+      async collect() {
+        // While Postgres is away there is no number, and no 0 in its place.
+        const accounts = await logAccounts(postgres).catch(() => []);
+        this.reset();
+        for (const account of accounts) this.set({ partition: account.partition }, unaccountedEvents(account));
+      },
+    });
+  }
+  new Gauge({
+    name: UNSETTLED,
+    help: 'Records of the log that the stores are said to hold and that the ledger does not know, by partition',
+    labelNames,
+    async collect() {
+      const partitions = await unsettledRecords(postgres).catch(() => []);
+      this.reset();
+      for (const { partition, records } of partitions) this.set({ partition }, records);
+    },
+  });
+}

@@ -1,0 +1,156 @@
+/**
+ * Table `slice_ledger` as the audit reads it: what became of the records of each partition, in ranges of offsets that follow
+ * each other without a gap. A range is immutable but for the newest of a partition, which grows in the statement that moves
+ * next_offset: a range that was read is whole, so rows that stand in it can be compared while others arrive.
+ */
+import type { Database } from '../stores.ts';
+
+/** Offsets of one partition, half-open. */
+export type Stretch = { readonly partition: number; readonly from: bigint; readonly to: bigint };
+
+/** What became of the events in it; unknown where a version before this one wrote them. */
+export type Settled = {
+  readonly events: number;
+  readonly stored: number;
+  readonly duplicates: number;
+  readonly conflicts: number;
+  readonly dead_letters: number;
+};
+
+export type LedgerRange = Stretch & { readonly settled: Settled };
+
+/** In order; those behind `after`. */
+export async function ledgerRanges(
+  database: Database,
+  { after, limit }: { after: Stretch | null; limit: number },
+): Promise<LedgerRange[]> {
+  const behind = after ? 'where (partition, from_offset) > (:partition, :from)' : '';
+  const { rows } = await database.raw(
+    `select * from slice_ledger ${behind} order by partition, from_offset limit :limit`,
+    { ...(after ? { partition: after.partition, from: String(after.from) } : {}), limit },
+  );
+  return rows.map(rangeOf);
+}
+
+/** As it is now: the newest of a partition has grown since, or has not. */
+export async function ledgerRange(database: Database, { partition, from }: Stretch): Promise<LedgerRange | undefined> {
+  const { rows } = await database.raw(`select * from slice_ledger where partition = ? and from_offset = ?`, [
+    partition,
+    String(from),
+  ]);
+  return rows.map(rangeOf)[0];
+}
+
+/** The newest of every partition. */
+export async function newestRanges(database: Database): Promise<LedgerRange[]> {
+  const { rows } = await database.raw(
+    `select distinct on (partition) * from slice_ledger order by partition, from_offset desc`,
+  );
+  return rows.map(rangeOf);
+}
+
+/** One range of a partition: the last of those that end at an offset or before. */
+export async function rangeUpTo(
+  database: Database,
+  { partition, offset }: { partition: number; offset: bigint },
+): Promise<LedgerRange | undefined> {
+  const { rows } = await database.raw(
+    `select * from slice_ledger where partition = ? and to_offset <= ? order by to_offset desc limit 1`,
+    [partition, String(offset)],
+  );
+  return rows.map(rangeOf)[0];
+}
+
+export type LedgerSums = { readonly ranges: number; readonly events: number };
+
+export async function ledgerSums(database: Database): Promise<LedgerSums> {
+  const { rows } = await database.raw(
+    `select count(*) as ranges, coalesce(sum(events), 0) as events from slice_ledger`,
+  );
+  return { ranges: Number(rows[0].ranges), events: Number(rows[0].events) };
+}
+
+/** What stands before the first range: records of a version that did not count them. */
+export async function uncounted(database: Database): Promise<Stretch[]> {
+  const { rows } = await database.raw(
+    `select s.partition, 0 as from_offset, coalesce(l.first, s.next_offset) as to_offset
+       from slices s left join (select partition, min(from_offset) as first from slice_ledger group by partition) l using (partition)
+      where coalesce(l.first, s.next_offset) > 0 order by s.partition`,
+  );
+  return rows.map(stretchOf);
+}
+
+export type LedgerFault = Stretch & { readonly kind: 'ledger_gap' | 'ledger_overlap' | 'ledger_end' };
+
+/** One statement, so of one moment: where a range does not begin where the one before ended, or the last not end at next_offset. */
+export async function ledgerFaults(database: Database, limit: number): Promise<LedgerFault[]> {
+  const { rows } = await database.raw(
+    `with ranges as (
+       select partition, from_offset, to_offset, lag(to_offset) over (partition by partition order by from_offset) as before
+         from slice_ledger),
+     ends as (select partition, max(to_offset) as ends from slice_ledger group by partition)
+     select partition, 'ledger_gap' as kind, before as from_offset, from_offset as to_offset from ranges where before < from_offset
+     union all
+     select partition, 'ledger_overlap', from_offset, before from ranges where before > from_offset
+     union all
+     select partition, 'ledger_end', ends.ends, coalesce(s.next_offset, 0)
+       from ends left join slices s using (partition) where ends.ends is distinct from s.next_offset
+     order by 1, 3 limit ?`,
+    [limit],
+  );
+  return rows.map((row: LedgerRow & { kind: LedgerFault['kind'] }) => ({ ...stretchOf(row), kind: row.kind }));
+}
+
+/** Records before next_offset of which the ledger does not say what became of them, by partition: 0 when all is well. */
+export async function unsettledRecords(database: Database): Promise<{ partition: number; records: number }[]> {
+  const { rows } = await database.raw(
+    `select s.partition, s.next_offset - min(l.from_offset) - sum(l.records) as records
+       from slices s join slice_ledger l using (partition) group by s.partition order by s.partition`,
+  );
+  return rows.map((row: { partition: number; records: string }) => ({
+    partition: row.partition,
+    records: Number(row.records),
+  }));
+}
+
+/** Events that were set aside after their raw row was written keep it, voided: the ledger counts them as dead letters. */
+export async function setAsideIn(database: Database, stretches: readonly Stretch[]): Promise<Place[]> {
+  const { rows } = await database.raw(
+    `select p.partition, p."offset", p.position from poison_events p
+       join unnest(?::int[], ?::bigint[], ?::bigint[]) as r (partition, from_offset, to_offset)
+         on r.partition = p.partition and p."offset" >= r.from_offset and p."offset" < r.to_offset`,
+    [
+      stretches.map(({ partition }) => partition),
+      stretches.map(({ from }) => String(from)),
+      stretches.map(({ to }) => String(to)),
+    ],
+  );
+  return rows.map((row: { partition: number; offset: string; position: number }) => ({
+    partition: row.partition,
+    offset: BigInt(row.offset),
+    position: row.position,
+  }));
+}
+
+/** Where an event stands in the log. */
+export type Place = { readonly partition: number; readonly offset: bigint; readonly position: number };
+
+type LedgerRow = { partition: number; from_offset: string; to_offset: string } & Record<keyof Settled, string>;
+
+function stretchOf({ partition, from_offset, to_offset }: LedgerRow): Stretch {
+  return { partition, from: BigInt(from_offset), to: BigInt(to_offset) };
+}
+
+function rangeOf(row: LedgerRow): LedgerRange {
+  const { events, stored, duplicates, conflicts, dead_letters } = row;
+  return {
+    ...stretchOf(row),
+    settled: {
+      events: Number(events),
+      stored: Number(stored),
+      duplicates: Number(duplicates),
+      conflicts: Number(conflicts),
+      dead_letters: Number(dead_letters),
+    },
+  };
+}

@@ -1,0 +1,111 @@
+/** Which rows it is, where the sums of a stretch of the log do not agree: a million places at a time, the first of them named. */
+
+import { askRows, type ClickHouseClient } from '../clickhouse.ts';
+import type { Place, Stretch } from './ledger.ts';
+import { PLACED_ID_HASH } from './stretches.ts';
+
+/** An event where it stands. */
+export type NamedPlace = {
+  readonly offset: string;
+  readonly position: number;
+  readonly tenant_id: string;
+  readonly environment_id: string;
+  readonly event_id: string;
+};
+
+export type Places = { readonly total: number; readonly first: readonly NamedPlace[] };
+
+const NAMED_MAX = 5;
+
+/** Places with more than one row of this table; `outcome` is a condition on the table of outcomes. */
+export async function doubledPlaces(
+  clickhouse: ClickHouseClient,
+  table: 'events' | 'event_outcomes',
+  { stretch, outcome }: { stretch: Stretch; outcome?: string },
+): Promise<Places> {
+  const where = outcome === undefined ? stretchOf(stretch) : `${stretchOf(stretch)} and outcome = '${outcome}'`;
+  const doubled = `select offset as o, position as p from ${table} where ${where} group by o, p having count() > 1`;
+  const [row] = await askRows<{ n: string; places: [string, number][] }>(clickhouse, `doubled rows of ${table}`, {
+    query: `select count() as n, groupArraySorted(${NAMED_MAX})((o, p)) as places from (${doubled})`,
+  });
+  return named(clickhouse, { total: row!.n, places: row!.places }, { table, where });
+}
+
+/** Raw rows that have no identity of the same id, instant and place, and identities that have no such raw row. */
+export async function unmatchedRows(
+  clickhouse: ClickHouseClient,
+  stretch: Stretch,
+  except: readonly Place[],
+): Promise<{ without_identity: Places; without_raw_row: Places }> {
+  const where = stretchOf(stretch);
+  const row = (table: string, is_raw: number) =>
+    `select ${PLACED_ID_HASH} as h, offset as o, position as p, ${is_raw} as is_raw from ${table} where ${where}`;
+  const unmatched = `
+    select any(o) as off, any(p) as pos, max(is_raw) as has_raw, min(is_raw) as has_no_identity
+      from (${row('events', 1)} union all ${row('event_identities', 0)})
+     where (o, p) not in arrayZip({offsets:Array(UInt64)}, {positions:Array(UInt32)})
+     group by h having has_raw = has_no_identity`;
+  const first = (condition: string) => `groupArraySortedIf(${NAMED_MAX})((off, pos), ${condition})`;
+  const [found] = await askRows<{
+    raw: string;
+    raw_places: [string, number][];
+    ids: string;
+    id_places: [string, number][];
+  }>(clickhouse, 'raw rows against identities', {
+    query: `select countIf(has_raw = 1) as raw, ${first('has_raw = 1')} as raw_places,
+                     countIf(has_raw = 0) as ids, ${first('has_raw = 0')} as id_places from (${unmatched})`,
+    params: {
+      offsets: except.map(({ offset }) => offset),
+      positions: except.map(({ position }) => position),
+    },
+  });
+  const { raw, raw_places, ids, id_places } = found!;
+  return {
+    without_identity: await named(clickhouse, { total: raw, places: raw_places }, { table: 'events', where }),
+    without_raw_row: await named(clickhouse, { total: ids, places: id_places }, { table: 'event_identities', where }),
+  };
+}
+
+/** Rows that stand at `offset` or behind, by partition: in progress, or of a log that was processed further than Postgres knows. */
+export async function rowsFrom(
+  clickhouse: ClickHouseClient,
+  table: 'events' | 'event_identities',
+  from: ReadonlyMap<number, bigint>,
+): Promise<{ partition: number; rows: number; last: bigint }[]> {
+  const partitions = [...from.keys()];
+  const known = 'transform(partition, {partitions:Array(UInt16)}, {from:Array(UInt64)}, toUInt64(0))';
+  const rows = await askRows<{ partition: number; n: string; last: string }>(clickhouse, `rows ahead of the progress`, {
+    query: `select partition, count() as n, max(offset) as last from ${table}
+             where ${partitions.length === 0 ? 'true' : `offset >= ${known}`}
+             group by partition order by partition`,
+    params: { partitions, from: partitions.map((partition) => from.get(partition)!) },
+  });
+  return rows.map(({ partition, n, last }) => ({ partition, rows: Number(n), last: BigInt(last) }));
+}
+
+function stretchOf({ partition, from, to }: Stretch): string {
+  return `partition = ${partition} and offset >= ${from} and offset < ${to}`;
+}
+
+/** Whose events they are. */
+async function named(
+  clickhouse: ClickHouseClient,
+  { total, places }: { total: string; places: readonly [string, number][] },
+  { table, where }: { table: string; where: string },
+): Promise<Places> {
+  if (places.length === 0) return { total: Number(total), first: [] };
+  const rows = await askRows<NamedPlace & { o: string; p: number }>(clickhouse, `events at places of ${table}`, {
+    query: `select distinct toString(offset) as o, position as p, tenant_id, environment_id, event_id from ${table}
+             where ${where} and (offset, position) in arrayZip({offsets:Array(UInt64)}, {positions:Array(UInt32)})
+             order by offset, position, event_id limit ${NAMED_MAX * 2}`,
+    params: { offsets: places.map(([offset]) => BigInt(offset)), positions: places.map(([, position]) => position) },
+  });
+  const first = rows.map(({ o, p, tenant_id, environment_id, event_id }) => ({
+    offset: o,
+    position: p,
+    tenant_id,
+    environment_id,
+    event_id,
+  }));
+  return { total: Number(total), first };
+}

@@ -1,0 +1,82 @@
+/**
+ * Usage rows merge with those of other slices, so nobody can tell later whether a slice is in them. Therefore every part
+ * that a try writes holds a *mark*: a row with the writer's name and the number of the try. A part is there whole or not at
+ * all, marks of a writer merge to the greatest number, and so a look at them tells what arrived, whenever it is asked
+ * (docs/decisions/0009).
+ */
+import type { BucketRow } from '../../core/metering/plan.ts';
+import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
+import { writeRows } from './rows.ts';
+import { monthStart, usageBuckets } from './tables.ts';
+import type { WriteAttempt } from './write-fence.ts';
+
+/** The size of a mark: no size of a usage row. */
+export const MARK = 'MARK';
+
+export type UsageRows = { readonly rows: readonly BucketRow[]; readonly versionOf: (meterId: string) => number };
+
+/** Writes all rows, a part for each of their months. */
+export async function writeUsageRows(
+  clickhouse: ClickHouseClient,
+  { rows, versionOf }: UsageRows,
+  attempt: WriteAttempt,
+): Promise<void> {
+  if (rows.length === 0) return;
+  const months = new Set(rows.map((row) => monthStart(row.bucket_start_us)));
+  // Behind the others: should the engine ever cut a block, the mark is in the last piece.
+  const marked = [...rows, ...[...months].map((start_us) => markOf(attempt.writer, start_us))];
+  const target = usageBuckets((meterId) => (meterId === '' ? 0 : versionOf(meterId)), attempt.attempt);
+  await writeRows(clickhouse, target, { rows: marked, attempt });
+}
+
+/** Those of the rows whose part has not arrived with any try of the writer from number `since` on. */
+export async function missingUsageRows(
+  clickhouse: ClickHouseClient,
+  rows: readonly BucketRow[],
+  { writer, since }: { writer: string; since: bigint },
+): Promise<BucketRow[]> {
+  const landed = await monthsLanded(clickhouse, { writer, since });
+  return rows.filter((row) => !landed.has(monthStart(row.bucket_start_us)));
+}
+
+/** The starts of the months, in microseconds, of which a part has arrived with a try from number `since` on. */
+export async function monthsLanded(
+  clickhouse: ClickHouseClient,
+  { writer, since }: { writer: string; since: bigint },
+): Promise<Set<number>> {
+  try {
+    const answer = await clickhouse.query({
+      query: `select toString(toUnixTimestamp64Second(bucket_start)) as start_s from usage_buckets
+               where tenant_id = '' and environment_id = '' and meter_id = '' and meter_version = 0
+                 and size = '${MARK}' and external_customer_id = '' and group_key = {writer:String}
+               group by bucket_start having max(attempt) >= {since:UInt64}`,
+      query_params: { writer, since },
+      format: 'JSONEachRow',
+    });
+    return new Set((await answer.json<{ start_s: string }>()).map(({ start_s }) => Number(start_s) * 1_000_000));
+  } catch (error) {
+    throw clickhouseFailure('marks of usage rows', error);
+  }
+}
+
+function markOf(writer: string, start_us: number): BucketRow {
+  return {
+    tenant_id: '',
+    environment_id: '',
+    meter_id: '',
+    external_customer_id: '',
+    // The store knows it as a label; nobody else meets a mark.
+    size: MARK as BucketRow['size'],
+    bucket_start_us: start_us,
+    group_key: writer,
+    first_us: null,
+    last_us: null,
+    count: 0,
+    sum: 0n,
+    weighted_sum: 0n,
+    min: null,
+    max: null,
+    latest: null,
+    uniques: [],
+  };
+}

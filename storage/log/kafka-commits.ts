@@ -1,0 +1,63 @@
+/** Tells the group how far the stores are. They know better themselves; others see by it how far we are. */
+import type { Consumer } from 'kafkajs';
+import type { Logger } from 'pino';
+
+type Options = {
+  readonly topic: string;
+  readonly logger: Logger | undefined;
+  /** The one of this moment. */
+  consumer(): Consumer | null;
+  isStopping(): boolean;
+  pause(ms: number): Promise<void>;
+};
+
+export class KafkaCommits {
+  readonly #options: Options;
+  readonly #uncommitted = new Map<number, bigint>();
+  /** Whose commits count no more are not in it. */
+  readonly #ours = new Set<number>();
+  #committing: Promise<void> | null = null;
+
+  constructor(options: Options) {
+    this.#options = options;
+  }
+
+  later(partition: number, stored_until: bigint): void {
+    this.#ours.add(partition);
+    this.#uncommitted.set(partition, stored_until);
+    this.#committing ??= this.#commit().finally(() => {
+      this.#committing = null;
+    });
+  }
+
+  forget(partition: number): void {
+    this.#ours.delete(partition);
+    this.#uncommitted.delete(partition);
+  }
+
+  /** Resolves when nothing is on its way. */
+  async settled(): Promise<void> {
+    await this.#committing;
+  }
+
+  /** Several partitions in one request. */
+  async #commit(): Promise<void> {
+    const { topic, logger } = this.#options;
+    await Promise.resolve(); // What the other loops have done in the same moment goes along.
+    while (this.#uncommitted.size > 0) {
+      const taken = [...this.#uncommitted];
+      this.#uncommitted.clear();
+      try {
+        await this.#options
+          .consumer()!
+          .commitOffsets(taken.map(([partition, next]) => ({ topic, partition, offset: String(next) })));
+      } catch (error) {
+        logger?.info({ err: error }, 'a commit to the event log failed');
+        if (this.#options.isStopping()) return;
+        await this.#options.pause(500);
+        for (const [partition, next] of taken)
+          if (this.#ours.has(partition) && !this.#uncommitted.has(partition)) this.#uncommitted.set(partition, next);
+      }
+    }
+  }
+}

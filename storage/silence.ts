@@ -1,0 +1,33 @@
+/**
+ * A server that hangs answers nothing and breaks nothing off, and how long a statement may take says little about it. So after
+ * some seconds, and again and again, it is asked whether it lives. If it does not say so twice in a row, what waits for it
+ * is broken off.
+ */
+const LOOK_EVERY_MS = 5_000;
+/** How long a look may take: whoever looks keeps to it. */
+export const LOOK_WITHIN_MS = 3_000;
+const LOOKS = 2;
+
+/** What a hung server does not answer is broken off within this time. */
+export const SILENT_WITHIN_MS = LOOKS * (LOOK_EVERY_MS + LOOK_WITHIN_MS);
+
+/** Answers how to end the watch, when the statement was answered. */
+export function watchUntilAnswered(lives: () => Promise<boolean>, breakOff: () => void): () => void {
+  let is_over = false;
+  let timer: NodeJS.Timeout;
+  const lookLater = (failures: number) => {
+    timer = setTimeout(() => void look(failures), LOOK_EVERY_MS);
+  };
+  const look = async (failures: number) => {
+    const is_alive = await lives();
+    if (is_over) return;
+    if (is_alive) lookLater(0);
+    else if (failures + 1 < LOOKS) lookLater(failures + 1);
+    else breakOff();
+  };
+  lookLater(0);
+  return () => {
+    is_over = true;
+    clearTimeout(timer);
+  };
+}

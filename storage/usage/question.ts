@@ -1,0 +1,202 @@
+/**
+ * Questions of tenants have bounds that the reader of usage has not where billing asks: how much work one may be, how many
+ * of those that read many raw events are worked on at once, and that nobody works for a caller who has gone.
+ */
+import { FarthingError, invalid } from '../../core/error.ts';
+import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
+import { costOfMeter } from '../../core/metering/meter-cost.ts';
+import type { Asker } from '../turns.ts';
+
+export type QuestionBounds = {
+  /** Whose questions wait for each other. */
+  readonly asker: Asker;
+  /** Called off: who asked has gone. */
+  readonly signal: AbortSignal;
+  /** What the questions of one request have cost so far, all together. */
+  readonly spent: { work: number };
+};
+
+/** In units of core/metering/expression/work.ts: some 20 seconds of one core, four million raw events of a plain meter. */
+export const QUESTION_WORK_MAX = 200_000_000;
+/** Of all questions of one request. More than of one, so that one which has to be read twice is answered. */
+const REQUEST_WORK_MAX = 2 * QUESTION_WORK_MAX;
+/** What an answer may be made of: windows × customers × groups. */
+export const QUESTION_CELLS_MAX = 500_000;
+
+/** To read an event from the store, and a character of its properties. */
+const EVENT_WORK = 40;
+const CHARACTER_WORK = 0.05;
+
+/** Up to here a question is small: ragged ends of an hour, or some thousand events. */
+const SMALL_WORK = 500_000;
+
+/** What one reading of raw events has cost so far. Without bounds nothing is counted. */
+export class QuestionWork {
+  readonly #limit: number;
+  readonly #per_event: number;
+  readonly #spent: { work: number };
+  #work = 0;
+
+  constructor(limit: number, meter: CompiledMeter, spent: { work: number } = { work: 0 }) {
+    this.#limit = limit;
+    this.#spent = spent;
+    this.#per_event = EVENT_WORK + costOfMeter(meter);
+  }
+
+  /** One more event was read. Whether the reading may go on. */
+  maySpend(characters: number): boolean {
+    const work = this.#per_event + characters * CHARACTER_WORK;
+    this.#work += work;
+    this.#spent.work += work;
+    return this.#work <= this.#limit;
+  }
+}
+
+/**
+ * Reads raw events for a question, first as a small one. One that turns out not to be is broken off, and begins again among
+ * the large ones: so a small question never waits for a large one, and none keeps a connection to the store while it waits.
+ * `read` answers undefined when it was broken off.
+ */
+export async function readWithin<Answer>(
+  bounds: QuestionBounds | undefined,
+  meter: CompiledMeter,
+  read: (work: QuestionWork) => Promise<Answer | undefined>,
+): Promise<Answer> {
+  if (bounds === undefined) return (await read(new QuestionWork(Number.POSITIVE_INFINITY, meter)))!;
+  const small = await asSmall(bounds, () => read(new QuestionWork(limited(SMALL_WORK, bounds), meter, bounds.spent)));
+  if (small !== undefined) return small;
+  const large = await asLarge(bounds, () =>
+    read(new QuestionWork(limited(QUESTION_WORK_MAX, bounds), meter, bounds.spent)),
+  );
+  if (large !== undefined) return large;
+  throw invalid(
+    'start_time',
+    'the question reads too many raw events: ask for a shorter range, fewer customers, fewer meters, or a meter as it counts, without filters and groups of its own',
+    { work_max: QUESTION_WORK_MAX },
+  );
+}
+
+function limited(work: number, { spent }: QuestionBounds): number {
+  return Math.min(work, REQUEST_WORK_MAX - spent.work);
+}
+
+export function checkCells(count: number): void {
+  if (count <= QUESTION_CELLS_MAX) return;
+  throw invalid(
+    'window_size',
+    `the answer is made of more than ${QUESTION_CELLS_MAX} windows, customers and groups: ask for a shorter range, longer windows, fewer customers or fewer groups`,
+    { cells_max: QUESTION_CELLS_MAX },
+  );
+}
+
+/** Gives the place back. */
+type Place = () => void;
+type Waiting = { readonly give: (place: Place) => void };
+
+/** Together fewer than the connections that the embedded engine has, and the pipeline needs some of them. */
+const SMALL_AT_ONCE = 2;
+const LARGE_AT_ONCE = 1;
+const WAITING_MAX_PER_ASKER = 16;
+const WAITING_MAX = 64;
+const WAIT_MS = 15_000;
+
+/** Few places for many askers: the next one goes to the asker whose turn is the longest ago. */
+export class QuestionPlaces {
+  #taken = 0;
+  readonly #waiting = new Map<Asker, Waiting[]>();
+  readonly #at_once: number;
+
+  constructor(at_once: number) {
+    this.#at_once = at_once;
+  }
+
+  async take({ asker, signal }: QuestionBounds): Promise<Place> {
+    signal.throwIfAborted();
+    if (this.#taken < this.#at_once) return this.#given();
+    const own = this.#waiting.get(asker) ?? [];
+    if (own.length >= WAITING_MAX_PER_ASKER) throw busy('too_many_requests', 'of this tenant ');
+    if (this.#count() >= WAITING_MAX) throw busy('service_unavailable', '');
+    return this.#wait(asker, signal);
+  }
+
+  #wait(asker: Asker, signal: AbortSignal): Promise<Place> {
+    return new Promise((resolve, reject) => {
+      const end = () => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', giveUp);
+      };
+      const waiting: Waiting = {
+        give: (place) => {
+          end();
+          resolve(place);
+        },
+      };
+      const giveUp = () => {
+        end();
+        this.#forget(asker, waiting);
+        reject(signal.aborted ? signal.reason : busy('service_unavailable', ''));
+      };
+      const timer = setTimeout(giveUp, WAIT_MS);
+      signal.addEventListener('abort', giveUp, { once: true });
+      const own = this.#waiting.get(asker);
+      if (own) own.push(waiting);
+      else this.#waiting.set(asker, [waiting]);
+    });
+  }
+
+  #given(): Place {
+    this.#taken++;
+    let isTaken = true;
+    return () => {
+      if (!isTaken) return;
+      isTaken = false;
+      this.#taken--;
+      for (const [asker, waiting] of this.#waiting) {
+        this.#waiting.delete(asker);
+        const next = waiting.shift()!;
+        if (waiting.length > 0) this.#waiting.set(asker, waiting);
+        next.give(this.#given());
+        return;
+      }
+    };
+  }
+
+  #forget(asker: Asker, one: Waiting): void {
+    const left = this.#waiting.get(asker)?.filter((waiting) => waiting !== one) ?? [];
+    if (left.length > 0) this.#waiting.set(asker, left);
+    else this.#waiting.delete(asker);
+  }
+
+  #count(): number {
+    return [...this.#waiting.values()].reduce((sum, waiting) => sum + waiting.length, 0);
+  }
+}
+
+const SMALL_PLACES = new QuestionPlaces(SMALL_AT_ONCE);
+const LARGE_PLACES = new QuestionPlaces(LARGE_AT_ONCE);
+
+/** A statement that answers from pre-aggregated rows or from few raw ones. */
+export const asSmall = <Answer>(bounds: QuestionBounds | undefined, work: () => Promise<Answer>): Promise<Answer> =>
+  inPlace(SMALL_PLACES, bounds, work);
+
+/** One that looks at raw events without knowing how many. */
+export const asLarge = <Answer>(bounds: QuestionBounds | undefined, work: () => Promise<Answer>): Promise<Answer> =>
+  inPlace(LARGE_PLACES, bounds, work);
+
+async function inPlace<Answer>(
+  places: QuestionPlaces,
+  bounds: QuestionBounds | undefined,
+  work: () => Promise<Answer>,
+): Promise<Answer> {
+  if (bounds === undefined) return work();
+  const leave = await places.take(bounds);
+  try {
+    return await work();
+  } finally {
+    leave();
+  }
+}
+
+function busy(code: 'too_many_requests' | 'service_unavailable', whose: string): FarthingError {
+  return new FarthingError(code, `too many questions ${whose}are waiting: try again later, or ask for less`);
+}

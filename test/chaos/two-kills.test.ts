@@ -1,0 +1,124 @@
+/**
+ * Two kills in a row with small records: the slice that the first leaves is read in several batches after it, and the second
+ * comes while they are in hand. Every event that was accepted is counted.
+ */
+import { join } from 'node:path';
+import { expect } from 'chai';
+import type { Knex } from 'knex';
+import { readAddresses } from '../../storage/embedded/addresses.ts';
+import { connectPostgres } from '../../storage/postgres.ts';
+import { type ServiceProcess, startServiceProcess, temporaryDirectory } from '../support/service.ts';
+import { until } from '../support/until.ts';
+
+const SENDERS = 40;
+/** More than are kept in the log behind what was committed. */
+const EVENTS = 1_700;
+/** Of the advisory lock that holds the end of a long slice. */
+const HELD = 20_260_301;
+
+describe('kill -9, and once more while the unfinished slice is in hand', function () {
+  this.timeout(180_000);
+  const directory = temporaryDirectory();
+  const DATA_DIR = join(directory.path, 'data');
+  const settings = { DATA_DIR, BOOTSTRAP_API_KEY: 'sk_test_two_kills', LOG_PARTITIONS: '1', SLICE_WAIT_MS: '500' };
+  let service: ServiceProcess;
+
+  after(async () => {
+    await service.stop();
+    directory.remove();
+  });
+
+  it('loses nothing of single events', async () => {
+    service = await startServiceProcess(settings);
+    const meter = { name: 'calls', event_name: 'call', aggregation: { type: 'COUNT' }, reset_usage: 'BILLING_PERIOD' };
+    const { body } = await service.request('POST', '/meters', { body: meter });
+    await settled(service);
+    await killInALongSlice(service, DATA_DIR);
+    // What is read at once is now less than the slice.
+    service = await startServiceProcess({ ...settings, SLICE_EVENTS_MAX: '300' });
+    await killWhenItIsInHand(service, DATA_DIR);
+    service = await startServiceProcess({ ...settings, SLICE_EVENTS_MAX: '300' });
+    await settled(service);
+    const question = { meter_id: body.id, start_time: '2026-03-01T00:00:00Z', end_time: '2026-03-02T00:00:00Z' };
+    const usage = await service.request('POST', '/events/usage/meter', { body: question });
+    expect(usage.status, usage.text).to.equal(200);
+    expect(usage.body.event_count).to.equal(EVENTS + 1);
+  });
+});
+
+/** The store of events stands still under one event; what comes meanwhile is the next slice, and that is not finished. */
+async function killInALongSlice(service: ServiceProcess, dataDir: string): Promise<void> {
+  const postgres = connectPostgres(readAddresses(dataDir)!.postgres_url);
+  const clickhouse = service.store('clickhouse');
+  const letGo = await holdFinishOfLongSlices(postgres);
+  process.kill(clickhouse, 'SIGSTOP');
+  await sendOne(service, 0);
+  await until('a slice of one', () => hasSliceOf(postgres, 1));
+  let sent = 0;
+  const sender = async () => {
+    while (sent < EVENTS) await sendOne(service, ++sent);
+  };
+  await Promise.all(Array.from({ length: SENDERS }, sender));
+  process.kill(clickhouse, 'SIGCONT');
+  await until('a long slice', () => hasSliceOf(postgres, EVENTS - 100), 60_000);
+  service.child.kill('SIGKILL');
+  await service.ended;
+  await letGo();
+  await postgres.destroy();
+}
+
+/** Otherwise a fast machine is done with the slice between two looks at it. */
+async function holdFinishOfLongSlices(postgres: Knex): Promise<() => Promise<void>> {
+  await postgres.raw(`create function wait_to_finish() returns trigger language plpgsql as
+    'begin perform pg_advisory_xact_lock_shared(${HELD}); return new; end'`);
+  await postgres.raw(`create trigger wait_to_finish before update on slices for each row
+    when (new.slice_to is null and old.slice_to - old.slice_from > ${EVENTS / 2}) execute function wait_to_finish()`);
+  const transaction = await postgres.transaction();
+  await transaction.raw(`select pg_advisory_xact_lock(${HELD})`);
+  return async () => {
+    await transaction.rollback().catch(() => {}); // Its Postgres has ended, too.
+  };
+}
+
+/** The worker has the partition, and waits to plan what it has read of the slice: all of it. */
+async function killWhenItIsInHand(service: ServiceProcess, dataDir: string): Promise<void> {
+  const postgres = connectPostgres(readAddresses(dataDir)!.postgres_url);
+  const transaction = await postgres.transaction();
+  const { rows } = await transaction.raw(`select phase from slices where partition = 0 for update`);
+  expect(rows[0].phase, 'the slice is not finished yet').to.not.equal('idle');
+  await until('it waits to plan the slice', async () => {
+    const waiting = await postgres.raw(
+      `select from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and query like '%update slices%'`,
+    );
+    return waiting.rows.length > 0;
+  });
+  service.child.kill('SIGKILL');
+  await service.ended;
+  await transaction.rollback().catch(() => {}); // Its Postgres has ended, too.
+  await postgres.destroy();
+}
+
+async function hasSliceOf(postgres: Knex, records: number): Promise<boolean> {
+  const { rows } = await postgres.raw(`select from slices where slice_to - slice_from >= ?`, [records]);
+  return rows.length === 1;
+}
+
+async function sendOne(service: ServiceProcess, number: number): Promise<void> {
+  const event = {
+    event_id: `e${number}`,
+    event_name: 'call',
+    external_customer_id: 'acme',
+    timestamp: '2026-03-01T12:00:00Z',
+  };
+  const answer = await service.request('POST', '/events', { body: event });
+  expect(answer.status, answer.text).to.equal(202);
+}
+
+/** Everything that was accepted has had its effect, and every meter has seen its past. */
+async function settled(service: ServiceProcess): Promise<void> {
+  await until('the pipeline has caught up', async () => {
+    const { status, body } = await service.request('GET', '/events/monitoring');
+    return status === 200 && body.consumption_lag === 0 && body.post_processing_lag === 0;
+  });
+}

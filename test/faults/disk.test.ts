@@ -1,0 +1,59 @@
+/** That a disk of its own forgets what was not synced when the power is lost, and that it can be full; and files that break. */
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { temporaryDirectory } from '../support/service.ts';
+import { mountDisk } from './disk.ts';
+import { flip, tear, zero } from './files.ts';
+
+describe('a disk of its own', () => {
+  it('keeps what was synced and forgets the rest when the power is lost', async () => {
+    const disk = await mountDisk({ megabytes: 64 });
+    const file = openSync(join(disk.path, 'synced'), 'w');
+    writeSync(file, 'first');
+    fsyncSync(file);
+    writeSync(file, ' second');
+    closeSync(file);
+    writeFileSync(join(disk.path, 'never'), 'never synced');
+    const after = await disk.losePower();
+    try {
+      expect(readFileSync(join(after.path, 'synced'), 'utf8')).to.equal('first');
+      expect(existsSync(join(after.path, 'never')) && readFileSync(join(after.path, 'never'), 'utf8')).to.be.oneOf([
+        false,
+        '',
+      ]);
+    } finally {
+      await after.unmount();
+    }
+  });
+
+  it('can be full for a while', async () => {
+    const disk = await mountDisk({ megabytes: 64 });
+    try {
+      const free = await disk.fill();
+      const write = () => writeFileSync(join(disk.path, 'more'), Buffer.alloc(2_000_000));
+      expect(write).to.throw(/ENOSPC/);
+      await free();
+      expect(write).not.to.throw();
+    } finally {
+      await disk.unmount();
+    }
+  });
+});
+
+describe('a file', () => {
+  it('can be torn, zeroed, and have a bit flipped', () => {
+    const directory = temporaryDirectory();
+    const path = join(directory.path, 'file');
+    const after = (change: () => void) => {
+      writeFileSync(path, 'abcdef');
+      change();
+      return readFileSync(path, 'latin1');
+    };
+    expect(after(() => tear(path, { keep: 2 }))).to.equal('ab');
+    expect(after(() => zero(path, { from: 2, length: 2 }))).to.equal('ab\0\0ef');
+    expect(after(() => zero(path, { from: 4 }))).to.equal('abcd\0\0');
+    expect(after(() => flip(path, { at: 0 }))).to.equal('`bcdef');
+    directory.remove();
+  });
+});

@@ -1,0 +1,144 @@
+/** kill -9 of the process that holds the stores, again and again and under load: the next start begins at once. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { createClient } from '@clickhouse/client';
+import { expect } from 'chai';
+import { startClickHouse } from '../../../storage/embedded/clickhouse.ts';
+import { startEmbedded } from '../../../storage/embedded/stack.ts';
+import { connectPostgres } from '../../../storage/postgres.ts';
+import { until } from '../../support/until.ts';
+
+const file = (name: string) =>
+  JSON.stringify(fileURLToPath(new URL(`../../../storage/embedded/${name}`, import.meta.url)));
+const quietly = () => {};
+
+/** What a process of its own runs; it tells in a line of JSON what it has started. */
+const CLICKHOUSE_ELSEWHERE = `
+  import { startClickHouse } from ${file('clickhouse.ts')};
+  const part = await startClickHouse({ dir: process.argv[1], log: () => {} });
+  console.log(JSON.stringify({ pid: part.pid, url: part.url }));`;
+const BOTH_ELSEWHERE = `
+  import { startEmbedded } from ${file('stack.ts')};
+  const { postgres_url, clickhouse_url } = await startEmbedded({ dir: process.argv[1], log: () => {} });
+  console.log(JSON.stringify({ postgres_url, clickhouse_url }));`;
+
+describe('what a killed process leaves behind', () => {
+  let dir: string;
+  const elsewhere = new Set<ChildProcess>();
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'farthing-left-'));
+  });
+  afterEach(() => {
+    for (const process of elsewhere) process.kill('SIGKILL');
+    elsewhere.clear();
+    rmSync(dir, { recursive: true, force: true });
+  });
+
+  const startElsewhere = async (script: string) => {
+    const args = ['--import', 'tsx', '--input-type=module', '-e', script, dir];
+    const parent = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    elsewhere.add(parent);
+    const [line] = await once(createInterface({ input: parent.stdout }), 'line');
+    const kill = async () => {
+      parent.kill('SIGKILL');
+      await once(parent, 'exit');
+      elsewhere.delete(parent);
+    };
+    return { told: JSON.parse(line), kill };
+  };
+
+  it('a ClickHouse that does not end by itself is ended, and nothing that was acknowledged is lost', async () => {
+    const { told, kill } = await startElsewhere(CLICKHOUSE_ELSEWHERE);
+    const before = createClient({ url: told.url });
+    await before.command({ query: 'create table kept (a UInt32) engine = MergeTree order by a' });
+    await before.insert({ table: 'kept', values: [{ a: 7 }], format: 'JSONEachRow' });
+    await before.close();
+    process.kill(told.pid, 'SIGSTOP');
+    await kill();
+    const next = await startClickHouse({ dir, log: quietly });
+    const client = createClient({ url: next.url });
+    const answer = await client.query({ query: 'select a from kept', format: 'JSONEachRow' });
+    expect(await answer.json()).to.deep.equal([{ a: 7 }]);
+    await client.close();
+    await next.stop();
+  });
+
+  it('a directory that a living process holds is refused at once, and its server left alone', async () => {
+    const { told } = await startElsewhere(CLICKHOUSE_ELSEWHERE);
+    const began = performance.now();
+    const error = await startClickHouse({ dir, log: quietly }).catch((reason: Error) => reason);
+    expect(String(error)).to.contain(
+      `The ClickHouse directory ${dir} is in use by another process: stop it, or choose`,
+    );
+    expect(performance.now() - began).to.be.below(5_000);
+    const client = createClient({ url: told.url });
+    expect((await client.ping({ select: true })).success).to.equal(true);
+    await client.close();
+  });
+
+  it('again and again under load: both stores start each time, with everything that was acknowledged', async () => {
+    let acknowledged = 0;
+    for (let round = 0; round < ROUNDS; round++) {
+      const { told, kill } = await startElsewhere(BOTH_ELSEWHERE);
+      const load = startLoad(told);
+      await until('there is load', async () => load.acknowledged() > 20);
+      await kill();
+      acknowledged += await load.ended();
+      const embedded = await startEmbedded({ dir, log: quietly });
+      const client = createClient({ url: embedded.clickhouse_url });
+      const answer = await client.query({ query: 'select count() as n from heavy', format: 'JSONEachRow' });
+      const [row] = await answer.json<{ n: string }>();
+      expect(Number(row!.n) / ROWS_PER_INSERT).to.be.at.least(acknowledged);
+      await client.close();
+      await embedded.stop();
+    }
+  }).timeout(600_000);
+});
+
+const ROUNDS = 3;
+const ROWS_PER_INSERT = 20_000;
+
+/** More inserts at once than the engine runs, long questions, and rows for Postgres, until the stores are gone. */
+function startLoad(urls: { clickhouse_url: string; postgres_url: string }) {
+  let acknowledged = 0;
+  const client = createClient({ url: urls.clickhouse_url, log: { level: 127 }, max_open_connections: 20 });
+  const pool = connectPostgres(urls.postgres_url, { pool_max: 4 });
+  const columns = 'a UInt64, b String, c String';
+  const made = client.command({
+    query: `create table if not exists heavy (${columns}) engine = MergeTree order by (b, a)`,
+  });
+  const table = pool.raw('create table if not exists heavy (a text)');
+  const untilGone = async (ready: Promise<unknown>, work: () => Promise<unknown>) => {
+    try {
+      await ready;
+      for (;;) await work();
+    } catch {
+      // The stores are gone, as they should be.
+    }
+  };
+  const insert = async () => {
+    await client.command({
+      query: `insert into heavy select number, toString(cityHash64(number, rand())), repeat('x', 200) from numbers(${ROWS_PER_INSERT})`,
+    });
+    acknowledged++;
+  };
+  const ask = () => client.command({ query: `select sleepEachRow(0.1) from numbers(30) format Null` });
+  const write = () =>
+    pool.raw('insert into heavy select repeat(md5(random()::text), 20) from generate_series(1, 2000)');
+  const all = [
+    ...Array.from({ length: 8 }, () => untilGone(made, insert)),
+    ...Array.from({ length: 2 }, () => untilGone(made, ask)),
+    ...Array.from({ length: 3 }, () => untilGone(table, write)),
+  ];
+  const ended = async () => {
+    await Promise.all(all);
+    await Promise.all([client.close(), pool.destroy()]);
+    return acknowledged;
+  };
+  return { acknowledged: () => acknowledged, ended };
+}

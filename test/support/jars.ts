@@ -1,0 +1,58 @@
+// Finds Java and Maven, and fetches the jars of a server once per version and machine: what a pom.xml in this folder lists.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+const JAVA_AT_LEAST = 17;
+
+/** `what` runs on Java; `instead` is what can be done where there is none. */
+export type JavaServer = { name: string; pom: string; what: string; instead?: string };
+
+/** The directory of the server's jars; asks Maven for them when they are not there yet. */
+export function jarsOf(server: JavaServer): string {
+  requireJava(server);
+  const jars = join(homedir(), '.cache', 'farthing', `${server.name}-${pinnedVersion(server)}`);
+  if (!existsSync(jars)) fetchJars(server, jars);
+  return jars;
+}
+
+function requireJava({ what, instead }: JavaServer): void {
+  const asked = spawnSync('java', ['-version'], { encoding: 'utf8' });
+  const how = `install one (Debian: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk)${orElse(instead)}`;
+  if (asked.error) throw new Error(`${what} needs Java ${JAVA_AT_LEAST} or newer, and "java" was not found: ${how}.`);
+  const answer = asked.stderr + asked.stdout;
+  const major = Number(/version "(\d+)/.exec(answer)?.[1]);
+  if (major >= JAVA_AT_LEAST) return;
+  throw new Error(
+    `${what} needs Java ${JAVA_AT_LEAST} or newer; "java -version" says: ${answer.trim()}\nPlease ${how}.`,
+  );
+}
+
+function pinnedVersion({ name, pom }: JavaServer): string {
+  const version = new RegExp(`<${name}\\.version>([^<]+)<`).exec(readFileSync(pom, 'utf8'))?.[1];
+  if (version === undefined) throw new Error(`${pom} names no ${name}.version.`);
+  return version;
+}
+
+// Copies next to the final place and renames, so that an interrupted fetch, or two at once, never leave half a set.
+function fetchJars({ pom, what, instead }: JavaServer, jars: string): void {
+  const fresh = `${jars}.${process.pid}`;
+  mkdirSync(dirname(jars), { recursive: true });
+  const goal = ['dependency:copy-dependencies', `-DoutputDirectory=${fresh}`];
+  const mvn = spawnSync('mvn', ['-q', '-B', '-f', pom, ...goal], { encoding: 'utf8' });
+  if (mvn.error) {
+    const how = `install it (Debian: apt-get install maven; macOS: brew install maven)${orElse(instead)}`;
+    throw new Error(`Maven fetches what ${what} runs from, and "mvn" was not found: ${how}.`);
+  }
+  try {
+    if (mvn.status !== 0) throw new Error(`Maven could not fetch what ${what} runs from:\n${mvn.stdout}${mvn.stderr}`);
+    if (!existsSync(jars)) renameSync(fresh, jars);
+  } finally {
+    rmSync(fresh, { recursive: true, force: true });
+  }
+}
+
+function orElse(instead: string | undefined): string {
+  return instead === undefined ? '' : `, ${instead}`;
+}

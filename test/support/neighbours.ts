@@ -1,0 +1,330 @@
+/**
+ * Two tenants on one service: one does its worst in many ways, the other sends single events and asks its usage, and notes
+ * how long that takes. For the test of noisy neighbours and for the benchmark that tells the ratios.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { hashApiKey, makeApiKey } from '../../storage/api-key.ts';
+import { readAddresses } from '../../storage/embedded/addresses.ts';
+import { newId } from '../../storage/new-id.ts';
+import { connectPostgres } from '../../storage/postgres.ts';
+
+export type Caller = { readonly url: string; readonly api_key: string; readonly signal?: AbortSignal };
+
+export async function call(
+  caller: Caller,
+  path: string,
+  options: { method?: string; body?: unknown; signal?: AbortSignal } = {},
+) {
+  const { method = 'POST', body } = options;
+  const signals = [caller.signal, options.signal].filter((signal) => signal !== undefined);
+  const isRaw = Buffer.isBuffer(body);
+  const response = await fetch(`${caller.url}/v1${path}`, {
+    method,
+    headers: { 'x-api-key': caller.api_key, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+    body: body === undefined ? undefined : isRaw ? (body as unknown as Uint8Array<ArrayBuffer>) : JSON.stringify(body),
+    ...(signals.length > 0 ? { signal: AbortSignal.any(signals) } : {}),
+  });
+  const text = await response.text();
+  const isJson = response.headers.get('content-type')?.includes('json');
+  // biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
+  return { status: response.status, body: (isJson ? JSON.parse(text) : text) as any };
+}
+
+/** Another tenant of the installation in this directory. */
+export async function makeTenant(data_dir: string, url: string): Promise<Caller> {
+  const postgres = connectPostgres(readAddresses(data_dir)!.postgres_url);
+  try {
+    const api_key = makeApiKey('private_key');
+    const [tenant_id, environment_id, user_id] = [newId('tenant'), newId('environment'), newId('user')];
+    await postgres('tenants').insert({ id: tenant_id, name: 'The neighbour' });
+    await postgres('environments').insert({ id: environment_id, tenant_id, name: 'Live', type: 'production' });
+    await postgres('users').insert({ id: user_id, tenant_id, name: 'Somebody', type: 'user', roles: ['super_admin'] });
+    await postgres('secrets').insert({
+      id: newId('secret'),
+      tenant_id,
+      environment_id,
+      user_id,
+      name: 'A key',
+      type: 'private_key',
+      key_hash: hashApiKey(api_key),
+      display_id: 'sk_00***00',
+    });
+    return { url, api_key };
+  } finally {
+    await postgres.destroy();
+  }
+}
+
+export type Felt = { readonly accepts_ms: number[]; readonly freshness_ms: number[] };
+
+/** Sends an event, asks until it is counted, and again: what a tenant feels of the service. */
+export class Neighbour {
+  readonly #caller: Caller;
+  #meter_id = '';
+  #sent = 0;
+
+  constructor(caller: Caller) {
+    this.#caller = caller;
+  }
+
+  async begin(): Promise<void> {
+    const meter = { name: 'Calls', event_name: 'neighbour', aggregation: { type: 'COUNT' } };
+    this.#meter_id = (await call(this.#caller, '/meters', { body: meter })).body.id;
+    await this.feel(2_000);
+  }
+
+  /** Until what came before has been processed, of whomever it was. */
+  async recover(ms: number): Promise<void> {
+    const felt: Felt = { accepts_ms: [], freshness_ms: [] };
+    do await this.#once(felt);
+    while (felt.freshness_ms.at(-1)! > ms && felt.freshness_ms.length < 100);
+  }
+
+  async feel(for_ms: number): Promise<Felt> {
+    const felt: Felt = { accepts_ms: [], freshness_ms: [] };
+    const until = performance.now() + for_ms;
+    while (performance.now() < until) await this.#once(felt);
+    return felt;
+  }
+
+  async #once(felt: Felt): Promise<void> {
+    const began = performance.now();
+    const event = { event_id: newId('event'), event_name: 'neighbour', external_customer_id: 'quiet', properties: {} };
+    const { status } = await call(this.#caller, '/events', { body: event });
+    if (status !== 202) throw new Error(`the neighbour's event was answered with ${status}`);
+    const accepted = performance.now();
+    felt.accepts_ms.push(accepted - began);
+    this.#sent++;
+    while ((await this.#counted()) < this.#sent) await new Promise((resolve) => setTimeout(resolve, 20));
+    felt.freshness_ms.push(performance.now() - accepted);
+  }
+
+  async #counted(): Promise<number> {
+    const asked = { meter_id: this.#meter_id, external_customer_id: 'quiet', start_time: '2020-01-01T00:00:00Z' };
+    const { status, body } = await call(this.#caller, '/events/usage/meter', {
+      body: { ...asked, end_time: '2100-01-01T00:00:00Z' },
+    });
+    if (status !== 200) throw new Error(`the neighbour's question was answered with ${status}: ${body.message}`);
+    return body.event_count;
+  }
+}
+
+export type Way = {
+  readonly name: string;
+  /** What has to be there before. */
+  prepare?(caller: Caller): Promise<void>;
+  /** Once more, as fast as the answers come, so many at a time. */
+  readonly at_once: number;
+  again(caller: Caller, turn: number): Promise<unknown>;
+};
+
+/** Does its worst until it is called off; answers how often, and which statuses that had. */
+export async function disturb(caller: Caller, way: Way, signal: AbortSignal): Promise<Record<string, number>> {
+  const statuses: Record<string, number> = {};
+  let turn = 0;
+  const one = async () => {
+    while (!signal.aborted) {
+      const answer = await way.again({ ...caller, signal }, turn++).catch(() => undefined);
+      if (signal.aborted) return;
+      const status = String((answer as { status?: number } | undefined)?.status ?? 'none');
+      statuses[status] = (statuses[status] ?? 0) + 1;
+      // A refusal comes at once: who does his worst comes again, but not from within our own process's last millisecond.
+      if (status !== '200' && status !== '202') await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  };
+  await Promise.all(Array.from({ length: way.at_once }, one));
+  return statuses;
+}
+
+const NOW_MS = Date.now();
+
+/** A body of events, each with properties of its own; made once where they may be the same, for only ids make them new. */
+function bulk(event_name: string, count: number, propertiesOf: (index: number) => string): Buffer {
+  const events = Array.from({ length: count }, (_, index) => {
+    const timestamp = new Date(NOW_MS - (index % 600) * 60_000).toISOString();
+    return `{"event_id":"${newId('event')}","event_name":"${event_name}","external_customer_id":"c${index % 50}","timestamp":"${timestamp}","properties":${propertiesOf(index)}}`;
+  });
+  return Buffer.from(`{"events":[${events.join(',')}]}`);
+}
+
+const meter = (caller: Caller, event_name: string, aggregation: object) =>
+  call(caller, '/meters', { body: { name: event_name, event_name, aggregation } });
+
+const send = (caller: Caller, body: Buffer) => call(caller, '/events/bulk', { body });
+const ask = (caller: Caller, body: object) => call(caller, '/events/usage', { body });
+const MINUTES = { window_size: 'MINUTE', aggregation_type: 'SUM', property_name: 'a' };
+const daysAgo = (days: number) => new Date(NOW_MS - days * 86_400_000).toISOString();
+const numbers = (index: number) => `{"a":1.${index}37,"b":0.${index}51,"c":12345678901234567890.123456789}`;
+
+/** Of each: what a tenant could do to the others. */
+export const WAYS: readonly Way[] = [
+  {
+    name: 'an expression as heavy as is allowed',
+    prepare: async (caller) => void (await meter(caller, 'heavy', { type: 'SUM', expression: 'pow(a,b)+log(c)*a/b' })),
+    at_once: 4,
+    again: (caller) => send(caller, bulk('heavy', 1_000, numbers)),
+  },
+  {
+    name: 'ad-hoc questions with such an expression',
+    at_once: 16,
+    again: (caller, turn) =>
+      ask(caller, { event_name: 'heavy', aggregation_type: 'SUM', expression: `pow(a,b)+log(c)*a+${turn}` }),
+  },
+  {
+    name: 'an expression beyond the cap',
+    at_once: 8,
+    again: (caller) =>
+      ask(caller, {
+        event_name: 'heavy',
+        aggregation_type: 'SUM',
+        expression: Array.from({ length: 50 }, () => 'pow(a,b)').join('+'),
+      }),
+  },
+  {
+    name: 'as many meters on one event name as there may be',
+    prepare: async (caller) => {
+      while ((await meter(caller, 'crowded', { type: 'SUM', field: 'a' })).status === 201);
+    },
+    at_once: 2,
+    again: (caller) => send(caller, bulk('crowded', 1_000, numbers)),
+  },
+  {
+    name: 'COUNT_UNIQUE of long values',
+    prepare: async (caller) => void (await meter(caller, 'unique', { type: 'COUNT_UNIQUE', field: 'id' })),
+    at_once: 2,
+    again: (caller, turn) =>
+      send(
+        caller,
+        bulk('unique', 1_000, (index) => `{"id":"${`${turn}.${index}`.padEnd(1_000, 'x')}"}`),
+      ),
+  },
+  {
+    name: 'groups without end',
+    prepare: async (caller) =>
+      void (await meter(caller, 'groups', { type: 'MAX', field: 'a', bucket_size: 'MINUTE', group_by: 'id' })),
+    at_once: 2,
+    again: (caller, turn) =>
+      send(
+        caller,
+        bulk('groups', 1_000, (index) => `{"a":1,"id":"${turn}.${index}"}`),
+      ),
+  },
+  {
+    name: 'questions of tens of thousands of windows',
+    at_once: 8,
+    again: (caller) => ask(caller, { event_name: 'heavy', ...MINUTES, start_time: daysAgo(34) }),
+  },
+  {
+    name: 'questions of more windows than are answered',
+    at_once: 8,
+    again: (caller) => ask(caller, { event_name: 'heavy', ...MINUTES, start_time: daysAgo(340) }),
+  },
+  {
+    name: 'exports',
+    at_once: 8,
+    again: (caller) =>
+      call(caller, `/events/usage/export?start_time=${daysAgo(30)}&end_time=${daysAgo(-1)}`, { method: 'GET' }),
+  },
+  {
+    name: 'bodies at the limit of their size',
+    at_once: 1,
+    again: (caller) =>
+      send(
+        caller,
+        bulk('large', 1_000, () => `{"text":"${'x'.repeat(30_000)}"}`),
+      ),
+  },
+  {
+    name: 'deep and escaped JSON',
+    at_once: 2,
+    again: (caller, turn) =>
+      send(
+        caller,
+        bulk('heavy', 100, (index) =>
+          index % 2 === 0
+            ? `{"a":${'['.repeat(5_000)}${']'.repeat(5_000)}}`
+            : `{"a":"${'\\u0031'.repeat(5_000)}${turn}","\\u0062":1}`,
+        ),
+      ),
+  },
+  {
+    name: 'single events, as many as go',
+    at_once: 64,
+    again: (caller) =>
+      call(caller, '/events', { body: { event_name: 'single', external_customer_id: 'c', properties: { a: 1 } } }),
+  },
+  {
+    name: 'questions that are given up',
+    at_once: 16,
+    again: (caller, turn) =>
+      call(caller, '/events/usage', {
+        body: { event_name: 'heavy', aggregation_type: 'SUM', expression: `pow(a,b)+${turn}` },
+        signal: AbortSignal.timeout(30),
+      }),
+  },
+  {
+    name: 'searches of properties',
+    at_once: 8,
+    again: (caller, turn) =>
+      call(caller, '/events/query', { body: { property_filters: { a: [`${turn}`] }, count_total: true } }),
+  },
+];
+
+/** Each correction is a rebuild with the gate of the rows closed: told by itself. */
+export const CORRECTIONS: Way = {
+  name: 'corrections, as many as go',
+  at_once: 4,
+  again: async (caller) => {
+    const event_id = newId('event');
+    const event = { event_id, event_name: 'heavy', external_customer_id: 'c0', properties: { a: 1, b: 2, c: 3 } };
+    const sent = await call(caller, '/events', { body: event });
+    return sent.status !== 202 ? sent : call(caller, `/events/${event_id}/void`, { body: { reason: 'noise' } });
+  },
+};
+
+/** A process that disturbs the service of a caller. */
+export class Disturber {
+  readonly #child: ChildProcess;
+  readonly #caller: Caller;
+
+  constructor(caller: Caller) {
+    this.#caller = caller;
+    const file = fileURLToPath(new URL('./disturber.ts', import.meta.url));
+    this.#child = fork(file, { execArgv: ['--import', 'tsx'] });
+  }
+
+  /** Disturbs while `work` goes on; answers what it answered, and how the disturber's requests were. */
+  async during<Answer>(
+    way: Way,
+    work: () => Promise<Answer>,
+  ): Promise<{ answer: Answer; statuses: Record<string, number> }> {
+    const begun = this.#told<{ begun: true }>();
+    this.#child.send({ caller: this.#caller, way: way.name });
+    await begun;
+    const ended = this.#told<{ statuses: Record<string, number> }>();
+    ended.catch(() => {}); // When the work fails, that is what is told.
+    try {
+      const answer = await work();
+      this.#child.send('stop');
+      return { answer, ...(await ended) };
+    } finally {
+      this.#child.send('stop');
+    }
+  }
+
+  stop(): void {
+    this.#child.disconnect();
+  }
+
+  #told<Message>(): Promise<Message> {
+    return new Promise((resolve, reject) => {
+      const onExit = () => reject(new Error('the disturber has ended'));
+      this.#child.once('exit', onExit);
+      this.#child.once('message', (message) => {
+        this.#child.off('exit', onExit);
+        resolve(message as Message);
+      });
+    });
+  }
+}
