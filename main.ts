@@ -1,7 +1,7 @@
 /** `npm start`: the whole service in one process tree, on the embedded stores unless URLs are configured. */
 import { readConfig } from './config.ts';
+import { explain } from './process/explain.ts';
 import { type RunningService, startService } from './service.ts';
-import { explain } from './storage/explain.ts';
 
 async function main(): Promise<void> {
   const config = readConfig();
@@ -46,7 +46,7 @@ async function main(): Promise<void> {
 
 /** A start is let come to its end, which is orderly, but some of what it waits for may never come. */
 const START_AFTER_SIGNAL_MS = 5_000;
-/** As for a process of several (storage/process.ts). */
+/** As for a process of several (process/process.ts). */
 const STOP_WITHIN_MS = 25_000;
 
 function giveUp(): never {

@@ -25,8 +25,8 @@ const SCRIPTS = {
   pipeline: { file: 'pipeline/main.ts', settings: true },
   scheduler: { file: 'scheduler/main.ts', settings: true },
   migrate: { file: 'sql/migrate.ts', settings: true },
-  audit: { file: 'pipeline/audit.ts', stores: true, settings: true },
-  partitions: { file: 'pipeline/partitions.ts', stores: true, settings: true },
+  audit: { file: 'commands/audit.ts', stores: true, settings: true },
+  partitions: { file: 'commands/partitions.ts', stores: true, settings: true },
   check: { run: check, dev: true },
   fix: { run: fix, dev: true },
   test: { run: (args) => mocha(args.length ? args : TESTS), stores: true, dev: true },
@@ -43,7 +43,7 @@ const TESTS = ['test', ...APART.flatMap((pattern) => ['--ignore', pattern])];
 // What `npm run check` asks at once: none of them changes a file, and all of them end within seconds.
 const CHECKS = [
   ['format', 'node_modules/@biomejs/biome/bin/biome', ['check', '.']],
-  ['lint', 'node_modules/oxlint/bin/oxlint', ['--type-aware', '.']],
+  ['lint', 'node_modules/oxlint/bin/oxlint', ['-c', 'oxlint.config.mjs', '--type-aware', '.']],
   ['types', 'node_modules/typescript/bin/tsc', ['--noEmit', '-p', '.']],
   [
     'core tests',
@@ -107,7 +107,7 @@ async function check() {
 async function fix() {
   const [, biome] = CHECKS[0];
   const [, oxlint] = CHECKS[1];
-  const linted = await quietly('lint', [oxlint, '--fix', '.']);
+  const linted = await quietly('lint', [oxlint, '-c', 'oxlint.config.mjs', '--fix', '.']);
   const formatted = await quietly('format', [biome, 'check', '--write', '.']);
   for (const { ok, output } of [linted, formatted]) if (!ok) process.stdout.write(output);
   if (!linted.ok || !formatted.ok) process.exitCode = 1;

@@ -8,15 +8,15 @@ import { buildApp } from './api/app.ts';
 import type { Services } from './api/services.ts';
 import type { Config } from './config.ts';
 import { identityOptions, startPipeline } from './pipeline/pipeline.ts';
+import { openDoor } from './process/process-door.ts';
 import { startScheduler } from './scheduler/main.ts';
 import { migrate } from './sql/migrate.ts';
 import { bootstrap } from './storage/bootstrap.ts';
-import { connectClickHouse } from './storage/clickhouse.ts';
+import { connectClickHouse } from './storage/clickhouse/clickhouse.ts';
 import { startEmbedded } from './storage/embedded/stack.ts';
 import { measureLog } from './storage/log/log-metrics.ts';
 import { openLog } from './storage/log/open-log.ts';
-import { connectPostgres, PROCESS_POOL } from './storage/postgres.ts';
-import { openDoor } from './storage/process-door.ts';
+import { connectPostgres, PROCESS_POOL } from './storage/postgres/postgres.ts';
 
 export type RunningService = {
   /** `http://host:port`; the base URL of the interface is this and `/v1`. */

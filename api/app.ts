@@ -3,17 +3,17 @@ import cors from 'cors';
 import express, { type Express, type RequestHandler } from 'express';
 import helmet from 'helmet';
 import type { Config } from '../config.ts';
-import { isShown } from '../storage/process-door.ts';
-import { docsRoutes } from './docs.ts';
-import { getOnly, refuseUnknownPath, sendError } from './errors.ts';
+import { isShown } from '../process/process-door.ts';
 import { healthRoutes } from './health.ts';
+import { docsRoutes } from './http/docs.ts';
+import { getOnly, refuseUnknownPath, sendError } from './http/errors.ts';
+import { mountRoutes } from './http/mount.ts';
+import { openApiDocument } from './http/openapi.ts';
+import { parseQuery } from './http/query-string.ts';
+import { logRequests } from './http/request-log.ts';
+import type { Route } from './http/route.ts';
 import { httpMetrics } from './metrics.ts';
-import { mountRoutes } from './mount.ts';
-import { openApiDocument } from './openapi.ts';
-import { parseQuery } from './query-string.ts';
-import { logRequests } from './request-log.ts';
 import { routes as allRoutes } from './resources.ts';
-import type { Route } from './route.ts';
 import type { Services } from './services.ts';
 
 export function buildApp(services: Services, routes: readonly Route[] = allRoutes): Express {

@@ -4,9 +4,9 @@
  */
 import { Router } from 'express';
 import { invalid } from '../core/error.ts';
-import { NEEDED_FOR, readinessOf } from '../storage/readiness.ts';
-import { ALIVE } from '../storage/version.ts';
-import { getOnly, refuseMethod } from './errors.ts';
+import { NEEDED_FOR, readinessOf } from '../process/readiness.ts';
+import { ALIVE } from '../process/version.ts';
+import { getOnly, refuseMethod } from './http/errors.ts';
 import type { Services } from './services.ts';
 
 export function healthRoutes(services: Services): Router {

@@ -1,6 +1,7 @@
 /** `npm run api`: the HTTP interface as a process of its own, any number of times. */
+
+import { runProcess } from '../process/process.ts';
 import { bootstrap } from '../storage/bootstrap.ts';
-import { runProcess } from '../storage/process.ts';
 import { buildApp } from './app.ts';
 
 runProcess('api', async (services) => {

@@ -5,7 +5,7 @@
 import { type RequestHandler, Router } from 'express';
 import { collectDefaultMetrics, Histogram, Registry, register } from 'prom-client';
 
-import { getOnly } from './errors.ts';
+import { getOnly } from './http/errors.ts';
 
 export type HttpMetrics = { readonly measure: RequestHandler; readonly router: Router };
 

@@ -7,7 +7,7 @@ import { rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
-import { auditUsage, type Difference } from '../actions/audit-usage.ts';
+import { auditUsage, type Difference } from '../actions/audit/usage.ts';
 import { buildApp } from '../api/app.ts';
 import type { Services } from '../api/services.ts';
 import { readConfig } from '../config.ts';
@@ -15,11 +15,11 @@ import { startPipeline } from '../pipeline/pipeline.ts';
 import { startService } from '../service.ts';
 import { migrate } from '../sql/migrate.ts';
 import { bootstrap } from '../storage/bootstrap.ts';
-import { connectClickHouse } from '../storage/clickhouse.ts';
-import { requestDayRows } from '../storage/day-rows-message.ts';
+import { connectClickHouse } from '../storage/clickhouse/clickhouse.ts';
 import { startEmbedded } from '../storage/embedded/stack.ts';
 import { openLog } from '../storage/log/open-log.ts';
-import { connectPostgres } from '../storage/postgres.ts';
+import { connectPostgres } from '../storage/postgres/postgres.ts';
+import { requestDayRows } from '../storage/progress/day-rows-message.ts';
 import { askUsage } from '../storage/usage/usage.ts';
 
 type Asked =

@@ -1,5 +1,5 @@
 /** `npm run pipeline`: one worker of the pipeline as a process of its own; more of them share the partitions of the log. */
-import { runProcess } from '../storage/process.ts';
+import { runProcess } from '../process/process.ts';
 import { identityOptions, startPipeline } from './pipeline.ts';
 
 runProcess('pipeline', async (services) => {

@@ -1,6 +1,6 @@
 /** What the pipeline tells Prometheus: never a label by tenant or customer. */
 import { Counter, Gauge, Histogram, register } from 'prom-client';
-import { outcomesByKind, type PreparedSlice } from './slice.ts';
+import { outcomesByKind, type PreparedSlice } from './slices/slice.ts';
 
 const events = new Counter({
   name: 'farthing_pipeline_events_total',

@@ -1,12 +1,12 @@
 /** The pipeline as one thing to start and stop: the processor, the relay of control messages, and the back-fills. */
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { keepAttemptsAhead } from '../storage/attempts.ts';
+import { keepAttemptsAhead } from '../storage/progress/attempts.ts';
 import type { Stores } from '../storage/stores.ts';
-import { backfillMeters } from './backfill.ts';
-import type { IdentityOptions } from './identity-memory.ts';
+import { backfillMeters } from './control/backfill.ts';
+import { relayControlMessages } from './control/relay.ts';
+import type { IdentityOptions } from './identity/identity-memory.ts';
 import { type ProcessorOptions, startProcessor } from './processor.ts';
-import { relayControlMessages } from './relay.ts';
 
 /** Where the settings say that ids of events are kept. */
 export function identityOptions(config: {

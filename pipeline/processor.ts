@@ -14,13 +14,13 @@ import type {
   Progress,
   StoredPlace,
 } from '../storage/log/log.ts';
-import { FencedError, SliceOrderError } from '../storage/slices.ts';
+import { FencedError, SliceOrderError } from '../storage/progress/slices.ts';
 import type { Stores } from '../storage/stores.ts';
-import { isCorrection } from './control.ts';
-import type { IdentityOptions } from './identity-memory.ts';
+import { isCorrection } from './control/control.ts';
+import type { IdentityOptions } from './identity/identity-memory.ts';
 import { pipelineMetrics } from './metrics.ts';
-import { Partition } from './partition.ts';
-import { SLICE_WORK_MAX } from './slice-work.ts';
+import { Partition } from './slices/partition.ts';
+import { SLICE_WORK_MAX } from './slices/slice-work.ts';
 
 export type ProcessorOptions = {
   owner: string;

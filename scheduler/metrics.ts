@@ -1,6 +1,6 @@
 /** What the scheduler tells Prometheus: never a label by tenant or record. */
 import { Counter, Gauge, Histogram, register } from 'prom-client';
-import { CHECKS, type CheckName } from '../actions/audit-findings.ts';
+import { CHECKS, type CheckName } from '../actions/audit/findings.ts';
 import type { TaskOutcome } from './job.ts';
 
 const jobs = new Counter({

@@ -23,9 +23,9 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Knex } from 'knex';
-import { type ClickHouseClient, clickhouseFailure } from '../storage/clickhouse.ts';
-import { quoted } from '../storage/clickhouse-literals.ts';
-import { splitStatements } from '../storage/clickhouse-tokens.ts';
+import { type ClickHouseClient, clickhouseFailure } from '../storage/clickhouse/clickhouse.ts';
+import { quoted } from '../storage/clickhouse/literals.ts';
+import { splitStatements } from '../storage/clickhouse/tokens.ts';
 import { migrateJobs } from '../storage/jobs.ts';
 
 export interface MigrationOptions {
@@ -231,8 +231,8 @@ export function readSqlFiles(folder: string): SqlFile[] {
 /** `npm run migrate`, for stores that run by themselves. */
 async function migrateFromCommandLine(): Promise<void> {
   const { readConfig } = await import('../config.ts');
-  const { connectClickHouse } = await import('../storage/clickhouse.ts');
-  const { connectPostgres } = await import('../storage/postgres.ts');
+  const { connectClickHouse } = await import('../storage/clickhouse/clickhouse.ts');
+  const { connectPostgres } = await import('../storage/postgres/postgres.ts');
   const { DATABASE_URL, CLICKHOUSE_URL, CLICKHOUSE_CLUSTER } = readConfig();
   if (!DATABASE_URL || !CLICKHOUSE_URL) {
     throw new Error('migrate: set DATABASE_URL and CLICKHOUSE_URL; the embedded stores are migrated at their start');

@@ -3,7 +3,7 @@
  * with 128 bits of entropy a slow hash would buy nothing.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import type { ApiKeyType } from '../core/catalogue/role.ts';
+import type { ApiKeyType } from '../core/access/role.ts';
 
 const PREFIX: Record<ApiKeyType, string> = { private_key: 'sk', publishable_key: 'pk' };
 const BASE32 = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';

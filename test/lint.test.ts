@@ -1,4 +1,4 @@
-// Proves that .oxlintrc.json finds what it is there for: each faulty line below is linted as if it stood in that file.
+// Proves that oxlint.config.mjs finds what it is there for: each faulty line below is linted as if it stood in that file.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -63,6 +63,13 @@ const CASES: [file: string, text: string, rule: string | null][] = [
   ['scheduler/clean.ts', "import { g } from '../actions/clean.ts';\nexport const f = g;", null],
   ['scheduler/serves.ts', "import { f } from '../api/loose.ts';\nexport const g = f;", RESTRICTED],
   ['integrations/stores.ts', "import { f } from '../storage/awaited.ts';\nexport const g = f;", RESTRICTED],
+  ['process/works.ts', "import { g } from '../actions/clean.ts';\nexport const f = g;", RESTRICTED],
+  ['actions/starts.ts', "import { f } from '../process/clean.ts';\nexport const g = f;", RESTRICTED],
+  ['process/clean.ts', "import { f } from '../storage/awaited.ts';\nexport const g = f;", null],
+  ['commands/clean.ts', "import { f } from '../pipeline/clean.ts';\nexport const g = f;", null],
+  ['pipeline/types.ts', "import { f } from '../commands/clean.ts';\nexport const g = f;", RESTRICTED],
+  ['core/shape.ts', "import type { B } from './shape-b.ts';\nexport type A = B | 1;", 'import(no-cycle)'],
+  ['core/shape-b.ts', "import type { A } from './shape.ts';\nexport type B = A[];", 'import(no-cycle)'],
   ['core/round.ts', "import { b } from './about.ts';\nexport const a = () => b;", 'import(no-cycle)'],
   ['core/about.ts', "import { a } from './round.ts';\nexport const b = () => a;", 'import(no-cycle)'],
 ];
@@ -74,7 +81,8 @@ describe('the linter', function () {
 
   before(() => {
     dir = mkdtempSync(join(tmpdir(), 'farthing-lint-'));
-    for (const name of ['.oxlintrc.json', 'tsconfig.json', 'package.json']) cpSync(join(ROOT, name), join(dir, name));
+    for (const name of ['oxlint.config.mjs', 'tsconfig.json', 'package.json'])
+      cpSync(join(ROOT, name), join(dir, name));
     symlinkSync(join(ROOT, 'node_modules'), join(dir, 'node_modules'));
     for (const [file, text] of CASES) {
       mkdirSync(dirname(join(dir, file)), { recursive: true });
@@ -82,10 +90,14 @@ describe('the linter', function () {
     }
     const folders = [...new Set(CASES.map(([file]) => file.split('/')[0] ?? ''))];
     const oxlint = join(ROOT, 'node_modules/oxlint/bin/oxlint');
-    const run = spawnSync(process.execPath, [oxlint, '--type-aware', '-f', 'json', ...folders], {
-      cwd: dir,
-      encoding: 'utf8',
-    });
+    const run = spawnSync(
+      process.execPath,
+      [oxlint, '-c', 'oxlint.config.mjs', '--type-aware', '-f', 'json', ...folders],
+      {
+        cwd: dir,
+        encoding: 'utf8',
+      },
+    );
     findings = JSON.parse(run.stdout).diagnostics;
   });
   after(() => rmSync(dir, { recursive: true, force: true }));

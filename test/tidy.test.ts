@@ -29,12 +29,12 @@ const LINE_RULES: LineRule[] = [
   {
     name: 'a statement of SQL stands in storage or sql',
     why: 'storage is the only code that speaks SQL: give the statement a name there',
-    in: inFolders('core', 'actions', 'integrations', 'api', 'pipeline', 'scheduler'),
+    in: inFolders('core', 'actions', 'integrations', 'api', 'pipeline', 'scheduler', 'process', 'commands'),
     never: /\b(?:transaction|trx|database|postgres|knex)\.raw\(/,
   },
   {
     name: 'rows of ClickHouse are taken away in one place',
-    why: 'replicas carry a delete out each by itself: it must name constants only, wait for all of them and look (storage/clickhouse-delete.ts)',
+    why: 'replicas carry a delete out each by itself: it must name constants only, wait for all of them and look (storage/clickhouse/delete.ts)',
     in: production.filter((file) => !file.startsWith('sql/')),
     never: /\b(?:delete from|truncate table|alter table)\s+(?:events|event_\w+|usage_buckets|write_fences)\b/i,
   },
@@ -43,7 +43,7 @@ const LINE_RULES: LineRule[] = [
     why: 'without the settings of a cluster a write is on one replica alone, and out of sight for those who read with them',
     in: production,
     never: /\bconnectClickHouse\((?!.*\bcluster\b)/,
-    except: { 'storage/clickhouse.ts': 'makes it' },
+    except: { 'storage/clickhouse/clickhouse.ts': 'makes it' },
   },
   {
     name: 'settings are read by config.ts',
@@ -58,7 +58,7 @@ const LINE_RULES: LineRule[] = [
       'bench/serve.ts': 'is that child process',
       'test/examples/examples.test.ts': 'another file of examples can be named',
       'test/kafka/compose.test.ts': 'hands its environment to a child process',
-      'test/storage/embedded/postgres.test.ts': 'hands its path to a child process',
+      'test/storage/embedded/postgres/postgres.test.ts': 'hands its path to a child process',
       ...Object.fromEntries(
         code.filter((file) => file.startsWith('test/support/')).map((file) => [file, 'test support']),
       ),

@@ -1,15 +1,15 @@
 /** Customers: create, find, change, archive. */
 import { z } from 'zod';
-import { archiveCustomer } from '../../actions/archive-customer.ts';
-import { changeCustomer } from '../../actions/change-customer.ts';
-import { newCustomer } from '../../core/catalogue/customer.ts';
-import { createdBy } from '../../core/catalogue/stamp.ts';
+import { archiveCustomer } from '../../actions/customers/archive-customer.ts';
+import { changeCustomer } from '../../actions/customers/change-customer.ts';
+import { newCustomer } from '../../core/customer/record.ts';
 import { invalid } from '../../core/error.ts';
+import { createdBy } from '../../core/stamp.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { newId } from '../../storage/new-id.ts';
-import { checkExpand, fetchPage } from '../list.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../route.ts';
+import { checkExpand, fetchPage } from '../http/list.ts';
+import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import {
   CreateCustomer,
   CustomerAnswer,

@@ -1,7 +1,7 @@
 /** Requests and answers of customers. */
 import { z } from 'zod';
-import { customerFields, customerShape } from '../../core/catalogue/customer.ts';
-import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
+import { customerFields, customerShape } from '../../core/customer/record.ts';
+import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
 
 /** Parts of a request whose resource does not exist here: refused when they say something, never quietly dropped. */
 const notYet = (what: string) =>

@@ -2,12 +2,13 @@
  * Environments of the tenant. They lie above the environments, so no environment is needed to
  * reach them. How many a tenant may have is not limited.
  */
-import { createdBy, updatedBy } from '../../core/catalogue/stamp.ts';
+
 import { invalid } from '../../core/error.ts';
+import { createdBy, updatedBy } from '../../core/stamp.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { newId } from '../../storage/new-id.ts';
-import { fetchPage } from '../list.ts';
-import { authorOf, idParams, type Route, route } from '../route.ts';
+import { fetchPage } from '../http/list.ts';
+import { authorOf, idParams, type Route, route } from '../http/route.ts';
 import {
   CreateEnvironment,
   EnvironmentAnswer,

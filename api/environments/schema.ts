@@ -1,8 +1,8 @@
 /** Requests and answers of environments. */
 import { z } from 'zod';
-import { anyCase, keyText } from '../../core/catalogue/record.ts';
+import { anyCase, keyText } from '../../core/record.ts';
 import { ENVIRONMENT_TYPES } from '../../storage/models/environment.ts';
-import { listShape } from '../list.ts';
+import { listShape } from '../http/list.ts';
 
 const name = keyText.trim().min(1, { error: 'must not be blank' });
 

@@ -1,22 +1,22 @@
 /** Usage analytics as it is answered, with the records that `expand` asks for. */
 import { z } from 'zod';
-import type { AnalyticsPoint, AnalyticsRow } from '../../actions/usage-analytics.ts';
-import { AGGREGATION_TYPES } from '../../core/catalogue/meter.ts';
-import { decimalText } from '../../core/catalogue/record.ts';
+import type { AnalyticsPoint, AnalyticsRow } from '../../actions/usage/usage-analytics.ts';
 import { type Decimal, sumOf } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
+import { AGGREGATION_TYPES } from '../../core/meter/record.ts';
 import { formatTimestamp } from '../../core/metering/timestamp.ts';
+import { decimalText } from '../../core/record.ts';
 import { WINDOW_SIZES } from '../../core/time/window.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { inTurns } from '../../storage/turns.ts';
 import { showFeatures } from '../features/expand.ts';
 import { FeatureAnswer } from '../features/schema.ts';
+import type { Context } from '../http/route.ts';
 import { MeterAnswer } from '../meters/schema.ts';
 import { PlanWithoutParts } from '../plans/answer.ts';
 import { showPrices } from '../prices/expand.ts';
 import { PriceAnswer } from '../prices/schema.ts';
-import type { Context } from '../route.ts';
 import { SubscriptionLineItemAnswer } from '../subscriptions/answer.ts';
 import { showLineItems } from '../subscriptions/expand.ts';
 

@@ -1,10 +1,10 @@
 /** POST /events/analytics: usage and cost of every line item in a range; /meter-usage/detailed-analytics asks the same. */
 import { z } from 'zod';
-import { usageAnalytics } from '../../actions/usage-analytics.ts';
+import { usageAnalytics } from '../../actions/usage/usage-analytics.ts';
 import { parseGroupBy } from '../../core/analytics/group-by.ts';
-import { orNull } from '../../core/catalogue/record.ts';
 import { US_PER_HOUR } from '../../core/metering/timestamp.ts';
-import { type Context, type Route, route } from '../route.ts';
+import { orNull } from '../../core/record.ts';
+import { type Context, type Route, route } from '../http/route.ts';
 import { AnalyticsAnswer, checkedExpand, showAnalytics } from './analytics-answer.ts';
 import { anyWindowSize, checkedRange, checkWindows, instantUs, propertyValues, withBounds } from './asked.ts';
 

@@ -1,15 +1,15 @@
 /** What the questions about events and usage have in common: times, windows, whose usage, which properties. */
 import { z } from 'zod';
-import { windowSize } from '../../core/catalogue/meter.ts';
-import { orNull } from '../../core/catalogue/record.ts';
 import { FarthingError, invalid } from '../../core/error.ts';
+import { windowSize } from '../../core/meter/record.ts';
 import { baseSizeOf } from '../../core/metering/bucket-size.ts';
 import { formatTimestamp, parseTimestamp } from '../../core/metering/timestamp.ts';
+import { orNull } from '../../core/record.ts';
 import { type WindowSize, windowCount } from '../../core/time/window.ts';
 import { isTimezone } from '../../core/time/zone.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import type { QuestionBounds } from '../../storage/usage/question.ts';
-import type { Context } from '../route.ts';
+import type { Context } from '../http/route.ts';
 
 const instantText = (text: string | null | undefined, context: z.core.$RefinementCtx): number | null => {
   if (text === null || text === undefined || text === '') return null;

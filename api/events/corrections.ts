@@ -1,11 +1,11 @@
 /** POST /events/{id}/void and /events/{id}/replace, and what was corrected: an addition of ours to the interface. */
 import { z } from 'zod';
-import { requestCorrection } from '../../actions/request-correction.ts';
+import { requestCorrection } from '../../actions/events/request-correction.ts';
 import { invalid } from '../../core/error.ts';
 import { faultOfEvent } from '../../core/event/accept.ts';
 import { properties } from '../../core/metering/event-text.ts';
-import { type Correction, correctionsOf } from '../../storage/corrections.ts';
-import { type Context, idParams, type Route, route } from '../route.ts';
+import { type Correction, correctionsOf } from '../../storage/progress/corrections.ts';
+import { type Context, idParams, type Route, route } from '../http/route.ts';
 import { fairShareOf } from './fair-share.ts';
 import { IngestEventRequest } from './schema.ts';
 

@@ -1,12 +1,12 @@
 /** GET /events/dead-letters and POST /events/dead-letters/replay: an addition of ours to the interface. */
 import { z } from 'zod';
-import { REPLAYED_AT_ONCE_MAX, replayDeadLetters } from '../../actions/replay-dead-letters.ts';
-import { wholeNumber } from '../../core/catalogue/record.ts';
+import { REPLAYED_AT_ONCE_MAX, replayDeadLetters } from '../../actions/events/replay-dead-letters.ts';
 import { invalid } from '../../core/error.ts';
 import { formatTimestamp } from '../../core/metering/timestamp.ts';
+import { wholeNumber } from '../../core/record.ts';
 import { countDeadLetters, findDeadLetters } from '../../storage/events/dead-letters.ts';
-import { Pagination } from '../list.ts';
-import { type Route, route } from '../route.ts';
+import { Pagination } from '../http/list.ts';
+import { type Route, route } from '../http/route.ts';
 import { eventMetrics } from './metrics.ts';
 
 const tag = 'Events';

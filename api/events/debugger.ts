@@ -1,21 +1,21 @@
 /** GET /events/{id} and /events/lookup: an event, what became of it, and why. */
 import { z } from 'zod';
-import { type EventTrace, traceEvent } from '../../actions/trace-event.ts';
+import { type EventTrace, traceEvent } from '../../actions/events/trace-event.ts';
 import { errorRecord, notFound } from '../../core/error.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import { formatTimestamp } from '../../core/metering/timestamp.ts';
-import { correctionsOf } from '../../storage/corrections.ts';
 import { storedContent } from '../../storage/events/corrections.ts';
 import { type FoundEvent, findEvent } from '../../storage/events/find-events.ts';
 import { type OutcomeRow, outcomesOfEvent } from '../../storage/events/outcomes.ts';
 import { findUnprocessed } from '../../storage/events/unprocessed.ts';
-import { readProgress } from '../../storage/slices.ts';
+import { correctionsOf } from '../../storage/progress/corrections.ts';
+import { readProgress } from '../../storage/progress/slices.ts';
 import { CustomerAnswer } from '../customers/schema.ts';
-import { completeKeys } from '../encode.ts';
-import { ErrorAnswer } from '../errors.ts';
+import { completeKeys } from '../http/encode.ts';
+import { ErrorAnswer } from '../http/errors.ts';
+import { type Context, idParams, type Route, route } from '../http/route.ts';
 import { MeterAnswer } from '../meters/schema.ts';
 import { PriceAnswer } from '../prices/schema.ts';
-import { type Context, idParams, type Route, route } from '../route.ts';
 import { SubscriptionLineItemAnswer } from '../subscriptions/answer.ts';
 import { EventAnswer, eventJson } from './event-json.ts';
 

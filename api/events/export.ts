@@ -8,12 +8,12 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { stringify } from 'csv-stringify';
 import { z } from 'zod';
-import { type ExportedUsage, exportUsage } from '../../actions/export-usage.ts';
+import { type ExportedUsage, exportUsage } from '../../actions/usage/export-usage.ts';
 import { formatTimestamp } from '../../core/metering/timestamp.ts';
 import { Turns } from '../../storage/turns.ts';
 import { freshness } from '../../storage/usage/usage.ts';
-import { textList } from '../list.ts';
-import { type Context, type Route, route } from '../route.ts';
+import { textList } from '../http/list.ts';
+import { type Context, type Route, route } from '../http/route.ts';
 import { anyTimezone, checkedRange, requiredInstantUs, withBounds } from './asked.ts';
 
 const ExportQuery = z.object({

@@ -11,7 +11,7 @@ import { FarthingError } from '../../core/error.ts';
 import { NO_COST, type WorstCost, worstCostOf, worstWork } from '../../core/metering/meter-cost.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
 import type { EventLog } from '../../storage/log/log.ts';
-import { newestDefinitions } from '../../storage/meter-versions.ts';
+import { newestDefinitions } from '../../storage/progress/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
 
 /** A second, in the unit of core/metering/expression/work.ts. */

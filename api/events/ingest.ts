@@ -1,11 +1,11 @@
 /** POST /events, /events/bulk, /events/raw/bulk: 202 only when the events are durable in the log. */
 import { isAscii } from 'node:buffer';
-import { appendChecked, appendEvents, type IncomingEvent } from '../../actions/append-events.ts';
+import { appendChecked, appendEvents, type IncomingEvent } from '../../actions/events/append-events.ts';
 import { FarthingError, invalid } from '../../core/error.ts';
 import { bulkFault, eventsOf, faultOfEvent } from '../../core/event/accept.ts';
 import { checkBulk, type EventRules } from '../../core/event/check-body.ts';
 import { elementSpansUnder } from '../../core/metering/event-text.ts';
-import { type Context, type Route, route } from '../route.ts';
+import { type Context, type Route, route } from '../http/route.ts';
 import { fairShareOf } from './fair-share.ts';
 import {
   BulkIngestEventRequest,

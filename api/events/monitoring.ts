@@ -4,7 +4,7 @@ import { invalid } from '../../core/error.ts';
 import { formatTimestamp, US_PER_DAY } from '../../core/metering/timestamp.ts';
 import { windowStarts } from '../../core/time/window.ts';
 import { consumptionLag, countEvents, postProcessingLag } from '../../storage/events/monitoring.ts';
-import { type Route, route } from '../route.ts';
+import { type Route, route } from '../http/route.ts';
 import { anyTimezone, anyWindowSize, checkedRange, checkWindows, instantUs } from './asked.ts';
 
 const MonitoringQuery = z.object({

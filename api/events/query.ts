@@ -1,7 +1,7 @@
 /** GET /events and POST /events/query: events as they were sent, page by page, by offset or by cursor. */
 import { z } from 'zod';
-import { anyCase, orDefault, orNull, wholeNumber } from '../../core/catalogue/record.ts';
 import { invalid } from '../../core/error.ts';
+import { anyCase, orDefault, orNull, wholeNumber } from '../../core/record.ts';
 import {
   countFoundEvents,
   type EventPlace,
@@ -9,7 +9,7 @@ import {
   type FoundEvent,
   findEvents,
 } from '../../storage/events/find-events.ts';
-import { type Context, type Route, route } from '../route.ts';
+import { type Context, type Route, route } from '../http/route.ts';
 import { checkedRange, instantUs, propertyValues, withBounds } from './asked.ts';
 import { EventAnswer, eventJson } from './event-json.ts';
 

@@ -1,5 +1,5 @@
 /** Events: taken in, listed, looked into, counted. */
-import type { Route } from '../route.ts';
+import type { Route } from '../http/route.ts';
 import { analyticsRoutes } from './analytics.ts';
 import { correctionRoutes } from './corrections.ts';
 import { deadLetterRoutes } from './dead-letters.ts';

@@ -1,12 +1,13 @@
 /** A question that names no meter becomes one that nobody keeps; where a meter counts just so, its rows can answer. */
-import type { Aggregation, AggregationType, Meter } from '../../core/catalogue/meter.ts';
-import { checkMeter } from '../../core/catalogue/meter.ts';
+
 import { Decimal } from '../../core/decimal.ts';
 import { FarthingError } from '../../core/error.ts';
+import type { Aggregation, AggregationType, Meter } from '../../core/meter/record.ts';
+import { checkMeter } from '../../core/meter/record.ts';
 import { compileNewExpression } from '../../core/metering/expression.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
-import type { Context } from '../route.ts';
+import type { Context } from '../http/route.ts';
 
 type Question = {
   event_name: string;

@@ -2,18 +2,19 @@
 import { z } from 'zod';
 import { pointSize } from '../../core/analytics/point-size.ts';
 import { passesAll } from '../../core/analytics/property-filter.ts';
-import type { Meter } from '../../core/catalogue/meter.ts';
-import { AGGREGATION_TYPES, aggregationType, windowSize } from '../../core/catalogue/meter.ts';
-import { decimalText, orNull } from '../../core/catalogue/record.ts';
 import { invalid } from '../../core/error.ts';
+import type { Meter } from '../../core/meter/record.ts';
+import { AGGREGATION_TYPES, aggregationType, windowSize } from '../../core/meter/record.ts';
 import { rowStart } from '../../core/metering/bucket-size.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { formatTimestamp, US_PER_DAY } from '../../core/metering/timestamp.ts';
+import { decimalText, orNull } from '../../core/record.ts';
 import { firstEventAt } from '../../storage/events/event-names.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { inTurns } from '../../storage/turns.ts';
-import { askUsage, type UsageAsked } from '../../storage/usage/usage.ts';
-import { type Context, type Route, route } from '../route.ts';
+import { askUsage } from '../../storage/usage/usage.ts';
+import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
+import { type Context, type Route, route } from '../http/route.ts';
 import {
   anyTimezone,
   anyWindowSize,

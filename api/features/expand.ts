@@ -1,8 +1,8 @@
 /** Features as they are answered, with their meters where `expand` asks for them. */
-import type { AlertSettings } from '../../core/catalogue/feature.ts';
+import type { AlertSettings } from '../../core/feature/record.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
-import type { Context } from '../route.ts';
+import type { Context } from '../http/route.ts';
 
 export async function showFeatures(features: readonly FeatureModel[], expand: readonly string[], context: Context) {
   const ids = expand.includes('meters') ? features.flatMap(({ meter_id }) => meter_id ?? []) : [];

@@ -1,13 +1,13 @@
 /** Features: create, find, change, copy, archive. */
-import { changeFeature } from '../../actions/change-feature.ts';
-import { cloneFeature } from '../../actions/clone-feature.ts';
-import { createFeature } from '../../actions/create-feature.ts';
-import { updatedBy } from '../../core/catalogue/stamp.ts';
+import { changeFeature } from '../../actions/catalogue/change-feature.ts';
+import { cloneFeature } from '../../actions/catalogue/clone-feature.ts';
+import { createFeature } from '../../actions/catalogue/create-feature.ts';
 import { notFound } from '../../core/error.ts';
+import { updatedBy } from '../../core/stamp.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { narrow } from '../../storage/models/page.ts';
-import { fetchPage } from '../list.ts';
-import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../route.ts';
+import { fetchPage } from '../http/list.ts';
+import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
 import { showFeature, showFeatures } from './expand.ts';
 import {
   CloneFeature,

@@ -1,9 +1,9 @@
 /** Requests and answers of features. */
 import { z } from 'zod';
-import { ALERT_CONDITIONS, featureShape } from '../../core/catalogue/feature.ts';
-import { createMeterShape, filterShape, meterShape } from '../../core/catalogue/meter.ts';
-import { givenKey, optionalKey } from '../../core/catalogue/record.ts';
-import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
+import { ALERT_CONDITIONS, featureShape } from '../../core/feature/record.ts';
+import { createMeterShape, filterShape, meterShape } from '../../core/meter/record.ts';
+import { givenKey, optionalKey } from '../../core/record.ts';
+import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
 
 const stated = featureShape
   .pick({

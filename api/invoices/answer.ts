@@ -1,6 +1,6 @@
 /** An invoice as it is answered; its customer and subscription only where they are asked for. */
 import { z } from 'zod';
-import { Invoice, InvoiceLineItem } from '../../core/catalogue/invoice.ts';
+import { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
 
 /** Usage breakdowns are not kept yet: their keys are there for the published client. */
 export const InvoiceLineAnswer = InvoiceLineItem.extend({

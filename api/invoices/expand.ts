@@ -1,9 +1,9 @@
 /** Invoices with the parts that are asked for: one query per part, however many invoices. */
-import type { Invoice, InvoiceLineItem } from '../../core/catalogue/invoice.ts';
+import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Context } from '../route.ts';
+import type { Context } from '../http/route.ts';
 import { showSubscriptions } from '../subscriptions/expand.ts';
 
 /** What one invoice shows. */

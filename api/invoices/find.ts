@@ -5,8 +5,8 @@
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { narrow } from '../../storage/models/page.ts';
-import { fetchPage } from '../list.ts';
-import type { Context } from '../route.ts';
+import { fetchPage } from '../http/list.ts';
+import type { Context } from '../http/route.ts';
 import { showInvoices } from './expand.ts';
 import { type InvoiceFilter, invoiceGrammar } from './schema.ts';
 

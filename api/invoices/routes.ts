@@ -1,17 +1,17 @@
 /** Invoices: what was charged, for which period, and what became of it. */
-import { computeInvoice } from '../../actions/compute-invoice.ts';
-import { computeLater } from '../../actions/compute-later.ts';
-import { createInvoice } from '../../actions/create-invoice.ts';
-import { finalizeInvoice } from '../../actions/finalize-invoice.ts';
-import { previewInvoice } from '../../actions/preview-invoice.ts';
-import { updateInvoice, updateInvoicePayment } from '../../actions/update-invoice.ts';
-import { voidInvoice } from '../../actions/void-invoice.ts';
+import { computeInvoice } from '../../actions/invoices/compute-invoice.ts';
+import { computeLater } from '../../actions/invoices/compute-later.ts';
+import { createInvoice } from '../../actions/invoices/create-invoice.ts';
+import { finalizeInvoice } from '../../actions/invoices/finalize-invoice.ts';
+import { previewInvoice } from '../../actions/invoices/preview-invoice.ts';
+import { updateInvoice, updateInvoicePayment } from '../../actions/invoices/update-invoice.ts';
+import { voidInvoice } from '../../actions/invoices/void-invoice.ts';
 import { refuseUsed } from '../../core/subscription/not-yet.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { summarizeInvoices } from '../../storage/models/invoice-summary.ts';
-import { checkExpand } from '../list.ts';
-import { answered, authorOf, idParams, MessageAnswer, type Route, route } from '../route.ts';
+import { checkExpand } from '../http/list.ts';
+import { answered, authorOf, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
 import { EVERY_PART, showInvoice, showInvoices } from './expand.ts';
 import { findInvoices } from './find.ts';
 import {

@@ -8,10 +8,10 @@ import {
   paymentStatus,
   updateInvoiceShape,
   updatePaymentShape,
-} from '../../core/catalogue/invoice.ts';
-import { anyCase, decimalText, metadata, orDefault, orNull, timestampText } from '../../core/catalogue/record.ts';
+} from '../../core/invoice/record.ts';
+import { anyCase, decimalText, metadata, orDefault, orNull, timestampText } from '../../core/record.ts';
 import { CustomerAnswer } from '../customers/schema.ts';
-import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
+import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
 import { SubscriptionAnswer } from '../subscriptions/answer.ts';
 import { WorkflowResult } from '../workflows/schema.ts';
 import { InvoiceWithoutParts } from './answer.ts';

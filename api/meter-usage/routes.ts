@@ -1,15 +1,16 @@
 /** What meters measured for one customer. */
 import { z } from 'zod';
 import { pointSize } from '../../core/analytics/point-size.ts';
-import { AGGREGATION_TYPES, type AggregationType, aggregationType } from '../../core/catalogue/meter.ts';
-import { decimalText } from '../../core/catalogue/record.ts';
 import { notFound } from '../../core/error.ts';
+import { AGGREGATION_TYPES, type AggregationType, aggregationType } from '../../core/meter/record.ts';
 import { formatTimestamp } from '../../core/metering/timestamp.ts';
+import { decimalText } from '../../core/record.ts';
 import { windowCount } from '../../core/time/window.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { inTurns } from '../../storage/turns.ts';
 import { checkCells, type QuestionBounds } from '../../storage/usage/question.ts';
-import { askUsage, type UsageAsked } from '../../storage/usage/usage.ts';
+import { askUsage } from '../../storage/usage/usage.ts';
+import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
 import { answerAnalytics, GetUsageAnalyticsRequest } from '../events/analytics.ts';
 import { AnalyticsAnswer } from '../events/analytics-answer.ts';
 import {
@@ -22,7 +23,7 @@ import {
   withBounds,
 } from '../events/asked.ts';
 import { asAnotherType } from '../events/transient-meter.ts';
-import { type Context, type Route, route } from '../route.ts';
+import { type Context, type Route, route } from '../http/route.ts';
 
 const tag = 'Meter usage';
 

@@ -1,11 +1,11 @@
 /** Meters: what is counted. The example to follow for a resource. */
-import { archiveMeter, changeMeterFilters } from '../../actions/change-meter.ts';
-import { createMeter } from '../../actions/create-meter.ts';
-import { countingOf } from '../../storage/meter-versions.ts';
+import { archiveMeter, changeMeterFilters } from '../../actions/meters/change-meter.ts';
+import { createMeter } from '../../actions/meters/create-meter.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { narrow } from '../../storage/models/page.ts';
-import { fetchPage } from '../list.ts';
-import { authorOf, idParams, MessageAnswer, type Route, route } from '../route.ts';
+import { countingOf } from '../../storage/progress/meter-versions.ts';
+import { fetchPage } from '../http/list.ts';
+import { authorOf, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
 import {
   CreateMeter,
   MeterAnswer,

@@ -1,7 +1,7 @@
 /** Requests and answers of meters. */
 import { z } from 'zod';
-import { createMeterShape, meterShape } from '../../core/catalogue/meter.ts';
-import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
+import { createMeterShape, meterShape } from '../../core/meter/record.ts';
+import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
 
 export const CreateMeter = createMeterShape.meta({ id: 'CreateMeterRequest' });
 export const UpdateMeter = meterShape.pick({ filters: true }).meta({ id: 'UpdateMeterRequest' });

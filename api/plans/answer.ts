@@ -1,6 +1,6 @@
 /** A plan as it is shown inside of another record: without its own parts, whose keys the published client needs. */
 import { z } from 'zod';
-import { planShape } from '../../core/catalogue/plan.ts';
+import { planShape } from '../../core/plan/record.ts';
 
 export const PlanWithoutParts = planShape.extend({
   prices: z.null(),

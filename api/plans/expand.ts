@@ -1,8 +1,8 @@
 /** Plans as they are answered, with the parts that `expand` asks for. */
 import type { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
+import type { Context } from '../http/route.ts';
 import { showPrices } from '../prices/expand.ts';
-import type { Context } from '../route.ts';
 
 /** Everything that is sold under a plan: what GET of one plan shows. */
 export const EVERY_PART = ['prices', 'prices.meters', 'entitlements', 'credit_grant'];

@@ -1,14 +1,14 @@
 /** Plans: create, find, change, copy, archive. */
-import { archivePlan } from '../../actions/archive-plan.ts';
-import { clonePlan } from '../../actions/clone-plan.ts';
-import { createdBy, updatedBy } from '../../core/catalogue/stamp.ts';
+import { archivePlan } from '../../actions/catalogue/archive-plan.ts';
+import { clonePlan } from '../../actions/catalogue/clone-plan.ts';
 import { notFound } from '../../core/error.ts';
+import { createdBy, updatedBy } from '../../core/stamp.ts';
 import { named } from '../../storage/models/model.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { newId } from '../../storage/new-id.ts';
-import { fetchPage } from '../list.ts';
-import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../route.ts';
+import { fetchPage } from '../http/list.ts';
+import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
 import { showPlan, showPlans } from './expand.ts';
 import { ClonePlan, CreatePlan, PlanAnswer, PlanFilter, PlanListAnswer, planGrammar, UpdatePlan } from './schema.ts';
 

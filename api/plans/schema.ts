@@ -1,8 +1,8 @@
 /** Requests and answers of plans. */
 import { z } from 'zod';
-import { planFields, planShape } from '../../core/catalogue/plan.ts';
-import { givenKey } from '../../core/catalogue/record.ts';
-import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
+import { planFields, planShape } from '../../core/plan/record.ts';
+import { givenKey } from '../../core/record.ts';
+import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
 import { PriceAnswer } from '../prices/schema.ts';
 
 export const CreatePlan = planFields

@@ -3,7 +3,7 @@ import { MeterModel } from '../../storage/models/meter.ts';
 import type { ScopedModel } from '../../storage/models/model.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import type { PriceModel } from '../../storage/models/price.ts';
-import type { Context } from '../route.ts';
+import type { Context } from '../http/route.ts';
 
 export async function showPrices(prices: readonly PriceModel[], expand: readonly string[], context: Context) {
   const { scope, services } = context;

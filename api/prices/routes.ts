@@ -1,12 +1,12 @@
 /** Prices: create, find, supersede, end. */
 import { z } from 'zod';
-import { changePrice } from '../../actions/change-price.ts';
-import { createPrice, createPrices } from '../../actions/create-price.ts';
-import { endPrice } from '../../actions/end-price.ts';
+import { changePrice } from '../../actions/catalogue/change-price.ts';
+import { createPrice, createPrices } from '../../actions/catalogue/create-price.ts';
+import { endPrice } from '../../actions/catalogue/end-price.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PriceModel } from '../../storage/models/price.ts';
-import { fetchPage } from '../list.ts';
-import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../route.ts';
+import { fetchPage } from '../http/list.ts';
+import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
 import { showPrice, showPrices } from './expand.ts';
 import {
   BulkPriceAnswer,

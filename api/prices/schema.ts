@@ -1,6 +1,6 @@
 /** Requests and answers of prices. */
 import { z } from 'zod';
-import { meterShape } from '../../core/catalogue/meter.ts';
+import { meterShape } from '../../core/meter/record.ts';
 import {
   billingModel,
   billingPeriod,
@@ -11,9 +11,9 @@ import {
   priceShape,
   tierShape,
   transformQuantityShape,
-} from '../../core/catalogue/price.ts';
-import { decimalText, metadata, optionalKey, timestampText } from '../../core/catalogue/record.ts';
-import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
+} from '../../core/price/record.ts';
+import { decimalText, metadata, optionalKey, timestampText } from '../../core/record.ts';
+import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
 import { PlanWithoutParts } from '../plans/answer.ts';
 
 export const CreatePriceRequest = createPriceShape

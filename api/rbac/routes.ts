@@ -1,10 +1,10 @@
 /** Roles: a list of ours, not of the tenant's. */
 import { z } from 'zod';
-import { anyCase } from '../../core/catalogue/record.ts';
-import { ROLES, roleOf } from '../../core/catalogue/role.ts';
+import { ROLES, roleOf } from '../../core/access/role.ts';
 import { notFound } from '../../core/error.ts';
+import { anyCase } from '../../core/record.ts';
 import { USER_TYPES } from '../../storage/models/user.ts';
-import { idParams, type Route, route } from '../route.ts';
+import { idParams, type Route, route } from '../http/route.ts';
 
 const tag = 'Roles';
 

@@ -1,12 +1,12 @@
 /** API keys: made for a principal and the caller's environment, shown once, revoked for good. */
-import { createApiKey, revokeApiKey } from '../../actions/api-keys.ts';
-import { isSuperAdmin } from '../../core/catalogue/role.ts';
+import { createApiKey, revokeApiKey } from '../../actions/access/api-keys.ts';
+import { isSuperAdmin } from '../../core/access/role.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { SecretModel } from '../../storage/models/secret.ts';
 import { UserModel } from '../../storage/models/user.ts';
-import { forgetKeys } from '../auth.ts';
-import { fetchPage } from '../list.ts';
-import { type Context, idParams, type Route, route } from '../route.ts';
+import { forgetKeys } from '../http/auth.ts';
+import { fetchPage } from '../http/list.ts';
+import { type Context, idParams, type Route, route } from '../http/route.ts';
 import { CreateApiKey, CreateApiKeyAnswer, SecretFilter, SecretListAnswer, secretGrammar } from './schema.ts';
 
 const tag = 'API keys';

@@ -1,8 +1,8 @@
 /** Requests and answers of API keys. */
 import { z } from 'zod';
-import { anyCase, keyText, timestampText } from '../../core/catalogue/record.ts';
+import { anyCase, keyText, timestampText } from '../../core/record.ts';
 import { USER_TYPES } from '../../storage/models/user.ts';
-import { type ListGrammar, listAnswer, listShape } from '../list.ts';
+import { type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 
 export const CreateApiKey = z
   .object({

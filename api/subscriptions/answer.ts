@@ -1,6 +1,6 @@
 /** Subscriptions and their line items as they are answered. */
 import { z } from 'zod';
-import { Subscription, SubscriptionLineItem } from '../../core/catalogue/subscription.ts';
+import { Subscription, SubscriptionLineItem } from '../../core/subscription/record.ts';
 import { CustomerAnswer } from '../customers/schema.ts';
 import { InvoiceWithoutParts } from '../invoices/answer.ts';
 import { MeterAnswer } from '../meters/schema.ts';

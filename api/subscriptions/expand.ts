@@ -1,5 +1,5 @@
 /** Subscriptions with the parts that are asked for: one query per part, however many subscriptions. */
-import type { InvoiceWithLines } from '../../core/catalogue/invoice.ts';
+import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { ScopedModel } from '../../storage/models/model.ts';
@@ -7,9 +7,9 @@ import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import type { Context } from '../http/route.ts';
 import { showPlans } from '../plans/expand.ts';
 import { showPrices } from '../prices/expand.ts';
-import type { Context } from '../route.ts';
 
 /** What one subscription shows: plan, customer and line items with their prices. */
 export const EVERY_PART = ['plan', 'customer', 'subscription_line_items', 'prices'];

@@ -3,8 +3,8 @@ import { CustomerModel } from '../../storage/models/customer.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { activeAt, changingBy, SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
-import { fetchPage } from '../list.ts';
-import type { Context } from '../route.ts';
+import { fetchPage } from '../http/list.ts';
+import type { Context } from '../http/route.ts';
 import { partsOfLines, showLineItems, showSubscriptions } from './expand.ts';
 import {
   lineItemGrammar,

@@ -1,17 +1,17 @@
 /** Subscriptions: who pays for which prices, in which periods. */
-import { activateSubscription } from '../../actions/activate-subscription.ts';
-import { cancelSubscription } from '../../actions/cancel-subscription.ts';
-import { createSubscription } from '../../actions/create-subscription.ts';
-import { type SubscriptionUsage, subscriptionUsage, type UsageCharge } from '../../actions/subscription-usage.ts';
-import { updateSubscription } from '../../actions/update-subscription.ts';
+import { activateSubscription } from '../../actions/subscriptions/activate-subscription.ts';
+import { cancelSubscription } from '../../actions/subscriptions/cancel-subscription.ts';
+import { createSubscription } from '../../actions/subscriptions/create-subscription.ts';
+import { updateSubscription } from '../../actions/subscriptions/update-subscription.ts';
+import { type SubscriptionUsage, subscriptionUsage, type UsageCharge } from '../../actions/usage/subscription-usage.ts';
 import { displayAmount } from '../../core/money.ts';
 import { refuseUsed } from '../../core/subscription/not-yet.ts';
 import { formatTimestamp } from '../../core/time/timestamp.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { checkExpand } from '../list.ts';
+import { checkExpand } from '../http/list.ts';
+import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import { showPrices } from '../prices/expand.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../route.ts';
 import { SubscriptionAnswer, SubscriptionAnswerV2 } from './answer.ts';
 import { showSubscription, showSubscriptions } from './expand.ts';
 import { findLineItems, findSubscriptions } from './find.ts';

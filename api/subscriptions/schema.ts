@@ -1,6 +1,6 @@
 /** Requests and lists of subscriptions. */
 import { z } from 'zod';
-import { anyCase, decimalText, orDefault, orNull, timestampText } from '../../core/catalogue/record.ts';
+import { anyCase, decimalText, orDefault, orNull, timestampText } from '../../core/record.ts';
 import {
   CANCEL_INVOICE_POLICIES,
   CANCELLATION_TYPES,
@@ -12,8 +12,8 @@ import {
   SUBSCRIPTION_STATUSES,
   SUBSCRIPTION_TYPES,
   updateSubscriptionShape,
-} from '../../core/catalogue/subscription.ts';
-import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
+} from '../../core/subscription/record.ts';
+import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
 import { PriceAnswer } from '../prices/schema.ts';
 import { SubscriptionAnswer, SubscriptionLineItemAnswer } from './answer.ts';
 import { subscriptionExpand } from './expand.ts';

@@ -1,8 +1,9 @@
 /** The caller's own tenant. Another tenant's id answers as one that does not exist. */
-import { updatedBy } from '../../core/catalogue/stamp.ts';
+
 import { notFound } from '../../core/error.ts';
+import { updatedBy } from '../../core/stamp.ts';
 import { TenantModel } from '../../storage/models/tenant.ts';
-import { authorOf, idParams, type Route, route } from '../route.ts';
+import { authorOf, idParams, type Route, route } from '../http/route.ts';
 import { TenantAnswer, UpdateTenant } from './schema.ts';
 
 const tag = 'Tenants';

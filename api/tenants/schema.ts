@@ -1,6 +1,6 @@
 /** Requests and answers of tenants. */
 import { z } from 'zod';
-import { keyText, metadataMap } from '../../core/catalogue/record.ts';
+import { keyText, metadataMap } from '../../core/record.ts';
 
 const text = (longest: number) => z.string().max(longest).nullish();
 

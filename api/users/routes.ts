@@ -1,13 +1,13 @@
 /** Users and service accounts of the tenant: the principals that API keys belong to. */
 
-import { archiveServiceAccount, changeUser, replaceRoles } from '../../actions/change-user.ts';
-import { createUser } from '../../actions/create-user.ts';
+import { archiveServiceAccount, changeUser, replaceRoles } from '../../actions/access/change-user.ts';
+import { createUser } from '../../actions/access/create-user.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { TenantModel } from '../../storage/models/tenant.ts';
 import { UserModel } from '../../storage/models/user.ts';
-import { forgetKeys } from '../auth.ts';
-import { fetchPage } from '../list.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../route.ts';
+import { forgetKeys } from '../http/auth.ts';
+import { fetchPage } from '../http/list.ts';
+import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import {
   CreateUser,
   RenameServiceAccount,

@@ -1,8 +1,8 @@
 /** Requests and answers of users. */
 import { z } from 'zod';
-import { anyCase, keyText, metadataMap } from '../../core/catalogue/record.ts';
+import { anyCase, keyText, metadataMap } from '../../core/record.ts';
 import { USER_TYPES } from '../../storage/models/user.ts';
-import { type ListGrammar, listAnswer, listShape, textList } from '../list.ts';
+import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
 import { TenantAnswer } from '../tenants/schema.ts';
 
 export const CreateUser = z

@@ -2,8 +2,8 @@
 import { notFound } from '../../core/error.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
-import { fetchPage } from '../list.ts';
-import { type Context, type Route, route } from '../route.ts';
+import { fetchPage } from '../http/list.ts';
+import { type Context, type Route, route } from '../http/route.ts';
 import {
   ResultQuery,
   runParams,

@@ -1,7 +1,7 @@
 /** What workflows look like on the wire. */
 import { z } from 'zod';
-import { WorkflowRun, workflowStatus } from '../../core/catalogue/workflow.ts';
-import { type ListGrammar, listAnswer, listShape } from '../list.ts';
+import { WorkflowRun, workflowStatus } from '../../core/workflow/record.ts';
+import { type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 
 /** Keys that the execution and the summary share. */
 const times = {

@@ -4,8 +4,9 @@
  * recorded, and billed as 0 (docs/rules/pricing.md, "Never below zero"). Fixed charges are prorated by the computed charge,
  * usage never is (docs/rules/proration.md, "The computed charge is prorated").
  */
-import type { ComputedFrom } from '../catalogue/invoice.ts';
+
 import { type Decimal, sumOf, ZERO } from '../decimal.ts';
+import type { ComputedFrom } from '../invoice/record.ts';
 import { MAX_FRACTION_DIGITS, roundMoney } from '../money.ts';
 import { billedQuantity, chargeParts } from '../pricing/index.ts';
 import type { ChargePart, PriceTerms } from '../pricing/terms.ts';

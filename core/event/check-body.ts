@@ -9,11 +9,6 @@
  * The bytes must be valid UTF-8: to the other way what is not would be U+FFFD.
  */
 
-import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json-signs.ts';
-import type { Span } from '../metering/event-text.ts';
-import { LAST_INSTANT_US, parseTimestamp } from '../metering/timestamp.ts';
-import { EVENTS_PER_REQUEST_MAX, TEXT_MAX } from './accept.ts';
-import { EventShape } from './event-shape.ts';
 import {
   behindObject,
   behindPlainString,
@@ -25,7 +20,12 @@ import {
   NULL,
   skipBlanks,
   UNKNOWN,
-} from './json-bytes.ts';
+} from '../json/bytes.ts';
+import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json/signs.ts';
+import type { Span } from '../metering/event-text.ts';
+import { LAST_INSTANT_US, parseTimestamp } from '../metering/timestamp.ts';
+import { EVENTS_PER_REQUEST_MAX, TEXT_MAX } from './accept.ts';
+import { EventShape } from './event-shape.ts';
 
 /** Events that may be accepted; positions are offsets of the body's bytes. */
 export type CheckedEvents = {

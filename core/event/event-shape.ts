@@ -3,8 +3,9 @@
  * to those of a checked one has the same keys in the same order and is valid JSON wherever its values are, so that only the
  * values are left to be checked. Comparing four bytes at once costs half of walking through them.
  */
-import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json-signs.ts';
-import { behindValue, byteAt, skipBlanks } from './json-bytes.ts';
+
+import { behindValue, byteAt, skipBlanks } from '../json/bytes.ts';
+import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json/signs.ts';
 
 const VALUES_MAX = 64;
 

@@ -3,12 +3,13 @@
  * amount is one line, so that the totals of every invoice are the sum of its lines. Amounts are given, not computed: more
  * decimals than the currency has are refused, never rounded.
  */
-import type { CreateInvoice, CreateInvoiceLine, PaymentStatus } from '../catalogue/invoice.ts';
+
 import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { invalid, notAllowed } from '../error.ts';
 import { checkCurrency, minorUnits } from '../money.ts';
 import { refuseUsed } from '../subscription/not-yet.ts';
 import { paymentOf } from './payment-status.ts';
+import type { CreateInvoice, CreateInvoiceLine, PaymentStatus } from './record.ts';
 
 /** Coupons, credits, taxes and commitments are applied by rules that come later; their results cannot be dictated. */
 const INVOICE_NOT_YET = [

@@ -2,10 +2,11 @@
  * Payment status of an invoice set by hand: which status may follow which, and how what was paid and what remains go with
  * it (docs/rules/invoices.md, "Payment").
  */
-import type { Invoice, PaymentStatus } from '../catalogue/invoice.ts';
+
 import { Decimal, ZERO } from '../decimal.ts';
 import { invalid, notAllowed } from '../error.ts';
 import { minorUnits } from '../money.ts';
+import type { Invoice, PaymentStatus } from './record.ts';
 
 const TRANSITIONS: Partial<Record<PaymentStatus, readonly PaymentStatus[]>> = {
   PENDING: ['PENDING', 'SUCCEEDED', 'OVERPAID', 'FAILED'],

@@ -2,9 +2,10 @@
  * Which invoices may be voided (docs/rules/invoices.md, "Voiding"). What was paid on one would have to be given back to a
  * wallet, and there are none yet: until then an invoice with money on it is refused, so that no payment disappears.
  */
-import type { Invoice, InvoiceStatus, PaymentStatus } from '../catalogue/invoice.ts';
+
 import { Decimal } from '../decimal.ts';
 import { invalid, notAllowed } from '../error.ts';
+import type { Invoice, InvoiceStatus, PaymentStatus } from './record.ts';
 
 const STATUSES: readonly InvoiceStatus[] = ['DRAFT', 'FINALIZED', 'SKIPPED'];
 const PAYMENT_STATUSES: readonly PaymentStatus[] = ['PENDING', 'FAILED', 'SUCCEEDED', 'PARTIALLY_REFUNDED', 'OVERPAID'];

@@ -4,8 +4,8 @@
  * slice of fifty thousand events would otherwise keep half a million of them alive for the garbage collector to move about.
  */
 import { invalid } from '../error.ts';
-import { CLOSE_BRACE, LETTER_N, OPEN_BRACE, QUOTE } from '../json-signs.ts';
-import { endOfString, endOfValue, nextMember, skipBlanks, startOfValue, stringAt } from './json-text.ts';
+import { CLOSE_BRACE, LETTER_N, OPEN_BRACE, QUOTE } from '../json/signs.ts';
+import { endOfString, endOfValue, nextMember, skipBlanks, startOfValue, stringAt } from '../json/text.ts';
 
 /** Our fields, in the order in which their positions are kept. */
 export const STRING_FIELDS = [

@@ -10,7 +10,8 @@
  * A slice keeps the text it was cut from in memory: what outlives a batch should keep a copy or a hash.
  */
 import { invalid } from '../error.ts';
-import { CLOSE_BRACKET, LETTER_F, LETTER_N, LETTER_T, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json-signs.ts';
+import { CLOSE_BRACKET, LETTER_F, LETTER_N, LETTER_T, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json/signs.ts';
+import { endOfValue, nextMember, skipBlanks, stringAt } from '../json/text.ts';
 import {
   EVENT_END,
   fieldMark,
@@ -24,7 +25,6 @@ import {
   PROPERTIES_START,
   type StringField,
 } from './event-marks.ts';
-import { endOfValue, nextMember, skipBlanks, stringAt } from './json-text.ts';
 
 export type Span = { readonly start: number; readonly end: number };
 

@@ -2,7 +2,7 @@
  * What all meters of one event name in one environment cost together has a cap, their filters and their mere number
  * included, so that no tenant can make the events of others wait: at most 100 µs of an event. In the unit of
  * expression/work.ts, a tenth of a microsecond. Meters of before the cap go on; what the meters make of a slice is judged
- * by their worst, and the slice is cut shorter (pipeline/slice-work.ts).
+ * by their worst, and the slice is cut shorter (pipeline/slices/slice-work.ts).
  */
 import { invalid } from '../error.ts';
 import { type CompiledMeter, compiledMeter } from './compiled-meter.ts';

@@ -2,9 +2,10 @@
  * TIERED / SLAB: fill tiers in order; each tier: units in tier × unit_amount, plus its flat_amount once if at least part of
  * a unit falls in it. A quantity exactly at a boundary does not enter the next tier (docs/rules/pricing.md, "Slab tiers").
  */
-import { inTierOrder } from '../catalogue/price.ts';
+
 import { Decimal, ZERO } from '../decimal.ts';
 import { invalid } from '../error.ts';
+import { inTierOrder } from '../price/record.ts';
 import { type ChargePart, chargePart, type PriceTerms } from './terms.ts';
 
 export function tieredSlab(price: PriceTerms, quantity: Decimal): ChargePart[] {

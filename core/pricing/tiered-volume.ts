@@ -2,9 +2,10 @@
  * TIERED / VOLUME: find the first tier with quantity ≤ up_to (else the last); quantity × unit_amount + flat_amount of
  * *that* tier only. Boundaries are inclusive (docs/rules/pricing.md, "Volume tiers").
  */
-import { inTierOrder } from '../catalogue/price.ts';
+
 import type { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
+import { inTierOrder } from '../price/record.ts';
 import { type ChargePart, chargePart, type PriceTerms } from './terms.ts';
 
 export function tieredVolume(price: PriceTerms, quantity: Decimal): ChargePart[] {

@@ -2,11 +2,12 @@
  * When a subscription starts, what its periods are anchored to and what its first period is
  * (docs/rules/periods.md, "Anniversary and calendar"). The start is kept to the millisecond.
  */
-import type { Subscription } from '../catalogue/subscription.ts';
+
 import { invalid } from '../error.ts';
 import { calendarAnchor, nextPeriodEnd } from '../time/period.ts';
 import { formatTimestamp } from '../time/timestamp.ts';
 import { wallTime } from '../time/zone.ts';
+import type { Subscription } from './record.ts';
 
 export type CalendarTerms = Pick<
   Subscription,

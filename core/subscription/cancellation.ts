@@ -3,11 +3,12 @@
  * backdated date must lie after the start of the running period: what was invoiced already is not taken back here. Draft,
  * cancelled, scheduled and inherited subscriptions are refused.
  */
-import type { CANCELLATION_TYPES, Subscription } from '../catalogue/subscription.ts';
+
 import { invalid } from '../error.ts';
 import { formatTimestamp } from '../time/timestamp.ts';
 import { instantOf } from './calendar.ts';
 import { stateAfter } from './moves.ts';
+import type { CANCELLATION_TYPES, Subscription } from './record.ts';
 
 export type CancellationRequest = {
   cancellation_type: (typeof CANCELLATION_TYPES)[number];

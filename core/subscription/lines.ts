@@ -5,13 +5,14 @@
  * the plan: it changes what something costs, and neither when it is billed nor what is counted
  * (docs/rules/subscriptions.md, "Overrides").
  */
-import { CRITICAL_FIELDS, checkPrice, inTierOrder, type Price, type PriceDefinition } from '../catalogue/price.ts';
-import type { Subscription, SubscriptionLineItem } from '../catalogue/subscription.ts';
+
 import { Decimal } from '../decimal.ts';
 import { FarthingError, invalid } from '../error.ts';
 import { displayAmount } from '../money.ts';
+import { CRITICAL_FIELDS, checkPrice, inTierOrder, type Price, type PriceDefinition } from '../price/record.ts';
 import { formatTimestamp } from '../time/timestamp.ts';
 import { instantOf } from './calendar.ts';
+import type { Subscription, SubscriptionLineItem } from './record.ts';
 
 /** A line item before it has ids, a scope and an author. */
 export type LineItemTerms = Omit<

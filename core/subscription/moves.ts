@@ -2,8 +2,9 @@
  * The states of a subscription and the moves between them (docs/rules/subscriptions.md, "States"). `cancelled` is the end.
  * A renewal whose payment fails leaves the subscription active, so there is no move for it.
  */
-import type { SubscriptionStatus } from '../catalogue/subscription.ts';
+
 import { notAllowed } from '../error.ts';
+import type { SubscriptionStatus } from './record.ts';
 
 export type SubscriptionMove = 'activate' | 'pay' | 'end_trial' | 'cancel';
 

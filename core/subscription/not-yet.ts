@@ -2,11 +2,12 @@
  * What requests may name and this version does not do yet. A field that is used is refused by name, never accepted and
  * ignored: a commitment or a coupon that is not applied is a wrong invoice. Empty and zero values ask for nothing.
  */
-import type { CreateSubscription } from '../catalogue/subscription.ts';
-import { extraLineItemShape, overrideLineItemShape } from '../catalogue/subscription.ts';
+
 import { Decimal } from '../decimal.ts';
 import { notAllowed } from '../error.ts';
 import { parseDecimal } from '../money.ts';
+import type { CreateSubscription } from './record.ts';
+import { extraLineItemShape, overrideLineItemShape } from './record.ts';
 
 const OF_A_SUBSCRIPTION: readonly (keyof CreateSubscription)[] = [
   'trial_period_days',

@@ -2,9 +2,10 @@
  * Which payment behaviours go with which way to collect, and whether a subscription is active once its opening invoice is
  * known (docs/rules/subscriptions.md, "The opening"). Nothing due counts as paid.
  */
-import type { CollectionMethod, PaymentBehavior, SubscriptionStatus } from '../catalogue/subscription.ts';
+
 import { Decimal } from '../decimal.ts';
 import { notAllowed } from '../error.ts';
+import type { CollectionMethod, PaymentBehavior, SubscriptionStatus } from './record.ts';
 
 export type PaymentSettings = { collection_method: CollectionMethod; payment_behavior: PaymentBehavior };
 

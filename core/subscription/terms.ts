@@ -3,11 +3,12 @@
  * are those of the plan's recurring fixed prices, which must agree; they do not go with stated dates of a trial. A
  * threshold for invoices before the end of a period is zero or greater, and for plans of usage prices only.
  */
-import type { Price } from '../catalogue/price.ts';
-import type { CreateSubscription } from '../catalogue/subscription.ts';
+
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
+import type { Price } from '../price/record.ts';
 import { instantOf } from './calendar.ts';
+import type { CreateSubscription } from './record.ts';
 
 /** What can be said before the plan is known. */
 export function checkTrialTerms(request: CreateSubscription): void {

@@ -5,7 +5,7 @@
  * slice again is not mistaken for repeats.
  */
 import { hashToBigInt } from '../../core/event/identity.ts';
-import type { ClickHouseClient } from '../../storage/clickhouse.ts';
+import type { ClickHouseClient } from '../../storage/clickhouse/clickhouse.ts';
 import { findIdentities, type IdentityRow } from '../../storage/events/identities.ts';
 import type { EventOutcome } from '../../storage/events/tables.ts';
 import type { ReadEvent } from './read-events.ts';

@@ -2,9 +2,9 @@
  * Audits some of everything, taken by chance, all the time: that usage rows equal the raw events, and that these are all that
  * was accepted, each once, is checked and not believed.
  */
-import { type CheckName, checkOf, type Finding } from '../../actions/audit-findings.ts';
-import { sampleRecords } from '../../actions/audit-sample-records.ts';
-import { auditSample, type Difference } from '../../actions/audit-usage.ts';
+import { type CheckName, checkOf, type Finding } from '../../actions/audit/findings.ts';
+import { sampleRecords } from '../../actions/audit/sample-records.ts';
+import { auditSample, type Difference } from '../../actions/audit/usage.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Job } from '../job.ts';
 import { auditMetrics } from '../metrics.ts';

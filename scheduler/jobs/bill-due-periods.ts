@@ -1,5 +1,5 @@
 /** Invoices every period that is over and moves its subscription on. */
-import { billDuePeriods } from '../../actions/bill-period.ts';
+import { billDuePeriods } from '../../actions/billing/bill-period.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Job } from '../job.ts';
 

@@ -3,7 +3,7 @@
  * (docs/rules/invoices.md, "Invoices computed later").
  */
 import { z } from 'zod';
-import { COMPUTE_TASK, tryComputation } from '../../actions/compute-later.ts';
+import { COMPUTE_TASK, tryComputation } from '../../actions/invoices/compute-later.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Work } from '../job.ts';
 

@@ -2,7 +2,7 @@
  * Finalizes drafts that have rested for the finalization delay since they were computed
  * (docs/rules/invoices.md, "From draft to final").
  */
-import { finalizeDueInvoices } from '../../actions/finalize-due-invoices.ts';
+import { finalizeDueInvoices } from '../../actions/invoices/finalize-due-invoices.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Job } from '../job.ts';
 

@@ -1,5 +1,5 @@
 /** Day rows for the days that are over, asked for until they are there: the pipeline makes them (docs/decisions/0008). */
-import { requestDayRows } from '../../storage/day-rows-message.ts';
+import { requestDayRows } from '../../storage/progress/day-rows-message.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Job } from '../job.ts';
 

@@ -1,6 +1,6 @@
 /** The corrections as Postgres and ClickHouse know them, page by page in the order of their numbers. */
 import type { Scope } from '../../core/scope.ts';
-import { askRows, type ClickHouseClient } from '../clickhouse.ts';
+import { askRows, type ClickHouseClient } from '../clickhouse/clickhouse.ts';
 import type { Database } from '../stores.ts';
 
 export type CorrectionRow = Scope & { readonly id: string; readonly event_id: string; readonly action: string };

@@ -1,6 +1,6 @@
 /** Ids of `event_identities`, in the order of their hashes: that of the table, so that no question needs more memory than an answer. */
 import type { Scope } from '../../core/scope.ts';
-import { askRows, type ClickHouseClient } from '../clickhouse.ts';
+import { askRows, type ClickHouseClient } from '../clickhouse/clickhouse.ts';
 
 export type DoubledId = Scope & { readonly event_id: string; readonly places: readonly string[] };
 

@@ -1,6 +1,6 @@
 /** Where the partitions of the log on Kafka begin and end, asked without opening the log: nothing is made, nobody is kept out. */
-import { KafkaAdmin, type PartitionBounds } from '../log/kafka-admin.ts';
-import { type KafkaConnection, kafkaClient } from '../log/kafka-client.ts';
+import { KafkaAdmin, type PartitionBounds } from '../log/kafka/admin.ts';
+import { type KafkaConnection, kafkaClient } from '../log/kafka/client.ts';
 
 const ASK_TIMEOUT_MS = 10_000;
 

@@ -3,7 +3,7 @@
  * but 0 is a fault to be looked into (docs/operations.md).
  */
 import { Gauge, register } from 'prom-client';
-import { EmbeddedLog } from '../log/embedded.ts';
+import { EmbeddedLog } from '../log/embedded/embedded.ts';
 import type { Stores } from '../stores.ts';
 import { unsettledRecords } from './ledger.ts';
 import { logAccounts, unaccountedEvents } from './log-accounts.ts';

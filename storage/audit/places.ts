@@ -1,6 +1,6 @@
 /** Which rows it is, where the sums of a stretch of the log do not agree: a million places at a time, the first of them named. */
 
-import { askRows, type ClickHouseClient } from '../clickhouse.ts';
+import { askRows, type ClickHouseClient } from '../clickhouse/clickhouse.ts';
 import type { Place, Stretch } from './ledger.ts';
 import { PLACED_ID_HASH } from './stretches.ts';
 

@@ -2,7 +2,7 @@
  * What ClickHouse holds of stretches of the log, added up in one reading of a table however many stretches there are, so
  * that neither memory nor time grows with their number. Rows are compared by a sum of hashes, which knows no order.
  */
-import { askRows, type ClickHouseClient } from '../clickhouse.ts';
+import { askRows, type ClickHouseClient } from '../clickhouse/clickhouse.ts';
 import type { Place, Stretch } from './ledger.ts';
 
 export type Rows = { readonly rows: number; readonly sum: bigint };

@@ -2,8 +2,8 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { platform } from 'node:os';
+import type { Log } from './clickhouse/part.ts';
 import { processStart } from './data-dir.ts';
-import type { Log } from './part.ts';
 
 /** A process, and when it started in the system's own words: a number alone may be another's by now. */
 export type ProcessMark = { readonly pid: number; readonly started: string };
@@ -12,7 +12,7 @@ export function markOf(pid: number): ProcessMark {
   return { pid, started: processStart(pid) };
 }
 
-export function isRunning({ pid, started }: ProcessMark): boolean {
+function isRunning({ pid, started }: ProcessMark): boolean {
   return started !== '' && processStart(pid) === started;
 }
 
@@ -94,7 +94,7 @@ function tell(server: ProcessMark, signal: NodeJS.Signals): void {
 }
 
 /** It is not our child, so the system tells us of its end only when asked. */
-async function hasEnded(server: ProcessMark, patience_ms: number): Promise<boolean> {
+export async function hasEnded(server: ProcessMark, patience_ms: number): Promise<boolean> {
   const until = performance.now() + patience_ms;
   while (isRunning(server)) {
     if (performance.now() > until) return false;

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { removeAddresses, writeAddresses } from './addresses.ts';
-import { startClickHouse } from './clickhouse.ts';
+import { startClickHouse } from './clickhouse/clickhouse.ts';
+import type { Log, Part } from './clickhouse/part.ts';
 import { openDataDirectory } from './data-dir.ts';
-import type { Log, Part } from './part.ts';
-import { startPostgres } from './postgres.ts';
+import { startPostgres } from './postgres/postgres.ts';
 
 export type PartName = 'postgres' | 'clickhouse';
 

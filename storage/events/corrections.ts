@@ -6,7 +6,7 @@
 import { hashToBigInt, IdentityHasher } from '../../core/event/identity.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
-import { askRows, type ClickHouseClient } from '../clickhouse.ts';
+import { askRows, type ClickHouseClient } from '../clickhouse/clickhouse.ts';
 import { instant, label, text, uint16, uint32, uint64 } from './native.ts';
 import { writeRows } from './rows.ts';
 import type { RowTarget } from './tables.ts';

@@ -1,6 +1,6 @@
 /** Cuts the customers of a day into ranges of their names, for work that must not hold all of them in memory. */
 import type { Scope } from '../../core/scope.ts';
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
+import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
 
 /** Customers in the order of their names' bytes: behind `after`, up to and with `until`; open where one is absent. */
 export type CustomerRange = { readonly after?: string | undefined; readonly until?: string | undefined };

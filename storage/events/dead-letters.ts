@@ -1,7 +1,7 @@
 /** What could not become an event, with its bytes as they came and the reason; and which of them were sent again. */
 import { z } from 'zod';
 import type { Scope } from '../../core/scope.ts';
-import { question } from '../clickhouse.ts';
+import { question } from '../clickhouse/clickhouse.ts';
 import type { Database, Stores } from '../stores.ts';
 
 export type DeadLetter = {

@@ -1,7 +1,7 @@
 /** Which events there are at all, before anything is measured. */
 import { z } from 'zod';
 import type { Scope } from '../../core/scope.ts';
-import { type ClickHouseClient, question } from '../clickhouse.ts';
+import { type ClickHouseClient, question } from '../clickhouse/clickhouse.ts';
 
 /** The names of the events that these customers sent in a range. */
 export const eventNamesOf = question({

@@ -5,7 +5,7 @@ import { invalid } from '../../core/error.ts';
 import { identityHashOf } from '../../core/event/identity.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
-import { askRows, type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse.ts';
+import { askRows, type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse/clickhouse.ts';
 import { Turns } from '../turns.ts';
 import { asLarge, asSmall, type QuestionBounds } from '../usage/question.ts';
 

@@ -1,7 +1,7 @@
 /** Takes back outcomes of a slice that is written otherwise than a try before it wanted. */
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
-import { deleteWhere } from '../clickhouse-delete.ts';
-import { quoted } from '../clickhouse-literals.ts';
+import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
+import { deleteWhere } from '../clickhouse/delete.ts';
+import { quoted } from '../clickhouse/literals.ts';
 import type { EventOutcome } from './tables.ts';
 
 type Kept = {

@@ -3,8 +3,8 @@ import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import { unavailable } from '../../core/error.ts';
 import { hashToBigInt, SumOfHashes } from '../../core/event/identity.ts';
-import { type ClickHouseClient, clickhouseFailure, question } from '../clickhouse.ts';
-import { deleteWhere } from '../clickhouse-delete.ts';
+import { type ClickHouseClient, clickhouseFailure, question } from '../clickhouse/clickhouse.ts';
+import { deleteWhere } from '../clickhouse/delete.ts';
 
 /** The row of the accepted event that owns an id. */
 export const IdentityRow = z.object({
@@ -105,7 +105,7 @@ export function hashRangeOf(shards: { first: number; last: number }): { first: b
 }
 
 /**
- * What identity files are compared with (`pipeline/identity-files.ts`): the distinct hashes of the range, by part. 0 is kept
+ * What identity files are compared with (`pipeline/identity/identity-files.ts`): the distinct hashes of the range, by part. 0 is kept
  * as 1 in memory and in files.
  */
 export async function storedSumsByPart(

@@ -1,8 +1,8 @@
 /** How many events came when, and how far the processing is behind. */
 
 import type { Scope } from '../../core/scope.ts';
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
-import { EmbeddedLog } from '../log/embedded.ts';
+import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
+import { EmbeddedLog } from '../log/embedded/embedded.ts';
 import type { Stores } from '../stores.ts';
 
 export type EventCount = { readonly start_us: number; readonly event_count: number };

@@ -1,6 +1,6 @@
 /** What became of events that were not stored or not counted: duplicates, conflicts, dead letters, unusable values. */
 import { z } from 'zod';
-import { question } from '../clickhouse.ts';
+import { question } from '../clickhouse/clickhouse.ts';
 
 export const OutcomeRow = z.object({
   event_id: z.string(),

@@ -1,6 +1,6 @@
 /** Which rows of a slice are in a table already: for a slice of which an earlier try may have written some. */
 import { groupBy } from '../../core/group-by.ts';
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
+import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
 
 export type Placed = { readonly partition: number; readonly offset: number; readonly position: number };
 

@@ -2,7 +2,7 @@
 import type { MeteredEvent } from '../../core/metering/contribution.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse.ts';
+import { type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse/clickhouse.ts';
 import { type CustomerRange, rangeConditions } from './customer-ranges.ts';
 import { monthOfDay } from './tables.ts';
 

@@ -6,9 +6,9 @@
 import { Readable } from 'node:stream';
 import { unavailable } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { type ClickHouseClient, clickhouseFailure, clusterOf } from '../clickhouse.ts';
-import { inTurn, whenReplicasAgree } from '../clickhouse-replicas.ts';
-import { ONE_BLOCK } from '../clickhouse-settings.ts';
+import { type ClickHouseClient, clickhouseFailure, clusterOf } from '../clickhouse/clickhouse.ts';
+import { inTurn, whenReplicasAgree } from '../clickhouse/replicas.ts';
+import { ONE_BLOCK } from '../clickhouse/settings.ts';
 import { type Column, nativeBlock } from './native.ts';
 import { monthStart, type RowTarget } from './tables.ts';
 import { failedAtFence, fenceCondition, markedStatement, type WriteAttempt } from './write-fence.ts';

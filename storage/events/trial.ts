@@ -3,7 +3,7 @@
  * engine forgets everything.
  */
 import { randomUUID } from 'node:crypto';
-import { type ClickHouseClient, clickhouseFailure, onCluster } from '../clickhouse.ts';
+import { type ClickHouseClient, clickhouseFailure, onCluster } from '../clickhouse/clickhouse.ts';
 import { writeRows } from './rows.ts';
 import type { RowTarget } from './tables.ts';
 

@@ -6,7 +6,7 @@ import { IdentityHasher, partitionOfShard, shardOf } from '../../core/event/iden
 import { elementSpans, NO_PROPERTIES, readEvent } from '../../core/metering/event-text.ts';
 import { parseTimestamp } from '../../core/metering/timestamp.ts';
 import type { Scope } from '../../core/scope.ts';
-import { EmbeddedLog } from '../log/embedded.ts';
+import { EmbeddedLog } from '../log/embedded/embedded.ts';
 import type { LogRecord } from '../log/log.ts';
 import type { Stores } from '../stores.ts';
 import type { FoundEvent } from './find-events.ts';

@@ -5,7 +5,7 @@
  * (docs/decisions/0009).
  */
 import type { BucketRow } from '../../core/metering/plan.ts';
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
+import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
 import { writeRows } from './rows.ts';
 import { monthStart, usageBuckets } from './tables.ts';
 import type { WriteAttempt } from './write-fence.ts';

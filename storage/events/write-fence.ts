@@ -1,6 +1,6 @@
 /**
  * Who may write to ClickHouse, decided there and by nobody's clock (docs/decisions/0009). Every try to write has a number
- * (storage/attempts.ts), which its statements carry; they fail once the fence of their writer stands at a greater one. Who
+ * (storage/progress/attempts.ts), which its statements carry; they fail once the fence of their writer stands at a greater one. Who
  * does not know what an earlier try has written raises the fence, waits until none of its statements runs any more, and then
  * looks what is there: from then on nothing of it can arrive, however late.
  */
@@ -8,8 +8,8 @@
 import { randomUUID } from 'node:crypto';
 import type { ClickHouseSettings } from '@clickhouse/client';
 import { unavailable } from '../../core/error.ts';
-import { type ClickHouseClient, clickhouseFailure, clusterOf, onCluster } from '../clickhouse.ts';
-import { quoted, quotedName } from '../clickhouse-literals.ts';
+import { type ClickHouseClient, clickhouseFailure, clusterOf, onCluster } from '../clickhouse/clickhouse.ts';
+import { quoted, quotedName } from '../clickhouse/literals.ts';
 
 /** One try of one writer: `partition:3`, `backfill:<meter>:<version>`. A writer has one try at a time in progress. */
 export type WriteAttempt = { readonly writer: string; readonly attempt: bigint };

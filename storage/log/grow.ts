@@ -9,8 +9,8 @@
  */
 import { notAllowed } from '../../core/error.ts';
 import type { Database, Stores } from '../stores.ts';
-import { KafkaLog } from './kafka.ts';
-import { changeLayout } from './kafka-layout.ts';
+import { KafkaLog } from './kafka/kafka.ts';
+import { changeLayout } from './kafka/layout.ts';
 import type { EventLog } from './log.ts';
 
 /** What differs between the logs. */

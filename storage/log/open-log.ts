@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
-import { openEmbeddedLog } from './embedded.ts';
-import { openKafkaLog } from './kafka.ts';
-import type { KafkaConnection } from './kafka-client.ts';
-import { layoutIn } from './kafka-layout.ts';
+import { openEmbeddedLog } from './embedded/embedded.ts';
+import type { KafkaConnection } from './kafka/client.ts';
+import { openKafkaLog } from './kafka/kafka.ts';
+import { layoutIn } from './kafka/layout.ts';
 import type { EventLog } from './log.ts';
 
 /** Of a topic that is made without a wish: enough for a dozen workers, and no burden for one. */

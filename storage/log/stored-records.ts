@@ -1,7 +1,7 @@
 /** Rows of `log_records` as records: the bytes are in the row, or where the row says. */
 import type { Knex } from 'knex';
+import type { Place, SegmentFiles } from './embedded/segment-files.ts';
 import type { LogRecord } from './log.ts';
-import type { Place, SegmentFiles } from './segment-files.ts';
 
 /** What `recordsOf` wants of each row, in this order. */
 export const RECORD_COLUMNS = `"offset", kind, tenant_id, environment_id, received_at_us, made_ids, event_count, body,

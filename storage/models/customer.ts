@@ -1,5 +1,5 @@
 /** Table `customers`. */
-import type { Customer } from '../../core/catalogue/customer.ts';
+import type { Customer } from '../../core/customer/record.ts';
 import { notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';

@@ -1,5 +1,5 @@
 /** Table `features`. */
-import type { Feature } from '../../core/catalogue/feature.ts';
+import type { Feature } from '../../core/feature/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface FeatureModel extends Feature {}

@@ -1,5 +1,5 @@
 /** Table `invoice_line_items`. */
-import type { InvoiceLineItem } from '../../core/catalogue/invoice.ts';
+import type { InvoiceLineItem } from '../../core/invoice/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface InvoiceLineItemModel extends InvoiceLineItem {}

@@ -1,5 +1,5 @@
 /** Table `invoices`. */
-import type { Invoice } from '../../core/catalogue/invoice.ts';
+import type { Invoice } from '../../core/invoice/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface InvoiceModel extends Invoice {}

@@ -1,5 +1,5 @@
 /** Table `meters`. */
-import type { Meter } from '../../core/catalogue/meter.ts';
+import type { Meter } from '../../core/meter/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface MeterModel extends Meter {}

@@ -1,5 +1,5 @@
 /** Table `plans`. */
-import type { Plan } from '../../core/catalogue/plan.ts';
+import type { Plan } from '../../core/plan/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface PlanModel extends Plan {}

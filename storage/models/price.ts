@@ -1,6 +1,7 @@
 /** Table `prices`. `sequence` is written by the database (sql/postgres/0010-catalogue.sql). */
-import type { Price } from '../../core/catalogue/price.ts';
+
 import { notFound } from '../../core/error.ts';
+import type { Price } from '../../core/price/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';

@@ -1,7 +1,7 @@
 /** Table `subscription_line_items`. */
 import { raw } from 'objection';
-import type { SubscriptionLineItem } from '../../core/catalogue/subscription.ts';
 import type { Scope } from '../../core/scope.ts';
+import type { SubscriptionLineItem } from '../../core/subscription/record.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 import { narrow } from './page.ts';

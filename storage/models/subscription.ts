@@ -1,5 +1,5 @@
 /** Table `subscriptions`. */
-import type { Subscription } from '../../core/catalogue/subscription.ts';
+import type { Subscription } from '../../core/subscription/record.ts';
 import { ScopedModel } from './model.ts';
 import { narrow, type Query } from './page.ts';
 

@@ -1,5 +1,5 @@
 /** Table `workflow_runs`. */
-import type { WorkflowRun } from '../../core/catalogue/workflow.ts';
+import type { WorkflowRun } from '../../core/workflow/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface WorkflowRunModel extends WorkflowRun {}

@@ -9,7 +9,7 @@ import { type BucketField, type BucketFields, UsageBucket } from '../../core/met
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { PlacedCell } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse.ts';
+import { type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse/clickhouse.ts';
 import { NO_LATEST } from '../events/tables.ts';
 import { Turns } from '../turns.ts';
 import { checkCells, type QuestionBounds } from './question.ts';

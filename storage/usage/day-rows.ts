@@ -1,11 +1,11 @@
 /**
  * Day rows made of base rows, by the engine alone: one insert for each UTC day, over all meters. What is summed up must not
- * change meanwhile (actions/make-day-rows.ts closes the gate of the rows).
+ * change meanwhile (actions/usage/make-day-rows.ts closes the gate of the rows).
  */
 import { unavailable } from '../../core/error.ts';
 import { US_PER_DAY } from '../../core/metering/timestamp.ts';
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
-import { deleteWhere } from '../clickhouse-delete.ts';
+import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
+import { deleteWhere } from '../clickhouse/delete.ts';
 import { writeFailure } from '../events/rows.ts';
 import { MARK } from '../events/usage-rows.ts';
 import { fenceCondition, markedStatement, type WriteAttempt } from '../events/write-fence.ts';

@@ -19,7 +19,7 @@ import {
   type RawEventsWanted,
   rawEvents,
 } from '../events/raw-events.ts';
-import { barriersOf, currentVersions } from '../meter-versions.ts';
+import { barriersOf, currentVersions } from '../progress/meter-versions.ts';
 import type { Stores } from '../stores.ts';
 import { Turns } from '../turns.ts';
 

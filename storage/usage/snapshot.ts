@@ -6,7 +6,7 @@
  * While rows are rebuilt after a correction, the raw rows answer. Whose meter was changed meanwhile asks anew: half of the
  * rows may be of one version, and half of the next.
  */
-import { daysBefore, nextOffsets, readProgress, type SliceState } from '../slices.ts';
+import { daysBefore, nextOffsets, readProgress, type SliceState } from '../progress/slices.ts';
 import type { Stores } from '../stores.ts';
 
 export type Snapshot = {
@@ -60,7 +60,7 @@ export async function consistently<T>(
   return (await reading.isCurrent()) ? { value, snapshot } : null;
 }
 
-/** Rows are being taken away and written anew (storage/bucket-gate.ts): they say nothing now. */
+/** Rows are being taken away and written anew (storage/progress/bucket-gate.ts): they say nothing now. */
 function isRebuilding(progress: readonly SliceState[]): boolean {
   return progress.some((state) => state.gate?.startsWith('partition:'));
 }

@@ -3,9 +3,9 @@
 import { groupBy } from '../../core/group-by.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
 import { scopeKey } from '../../core/scope.ts';
-import { type ClickHouseClient, clickhouseFailure } from '../clickhouse.ts';
-import { deleteWhere } from '../clickhouse-delete.ts';
-import { quoted } from '../clickhouse-literals.ts';
+import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
+import { deleteWhere } from '../clickhouse/delete.ts';
+import { quoted } from '../clickhouse/literals.ts';
 import { rangeConditions } from '../events/customer-ranges.ts';
 import { monthOfDay, NO_LATEST, UNKNOWN_US } from '../events/tables.ts';
 import type { Counted, DaysWanted } from './recount.ts';

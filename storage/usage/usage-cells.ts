@@ -10,7 +10,7 @@ import { Turns } from '../turns.ts';
 import { type BucketQuestion, bucketCells, bucketCellsInside, type Cell, type ExtraUniques } from './bucket-cells.ts';
 import { asSmall, checkCells, readWithin } from './question.ts';
 import type { Snapshot } from './snapshot.ts';
-import type { UsageAsked } from './usage.ts';
+import type { UsageAsked } from './usage-asked.ts';
 
 export type Reading = {
   stores: Stores;

@@ -6,54 +6,22 @@
  */
 
 import { planSegments, rawPlan, type SegmentPlan, withDaysBefore } from '../../core/analytics/segments.ts';
-import type { Meter } from '../../core/catalogue/meter.ts';
 import type { Decimal } from '../../core/decimal.ts';
 import { FarthingError, unavailable } from '../../core/error.ts';
+import type { Meter } from '../../core/meter/record.ts';
 import { type CompiledMeter, compileMeter } from '../../core/metering/compiled-meter.ts';
-import type { PropertySource } from '../../core/metering/event-text.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { formatTimestamp } from '../../core/metering/timestamp.ts';
 import { type PlacedCell, type UsageByKey, usageByKey, type WindowAnswer } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
-import type { WindowSize } from '../../core/time/window.ts';
 import { countRawEvents } from '../events/raw-events.ts';
 import { monthStart } from '../events/tables.ts';
-import { barriersOf, currentVersions } from '../meter-versions.ts';
+import { barriersOf, currentVersions } from '../progress/meter-versions.ts';
 import type { Stores } from '../stores.ts';
 import { finished } from '../turns.ts';
-import type { QuestionBounds } from './question.ts';
 import { consistently, type Snapshot } from './snapshot.ts';
+import type { UsageAsked } from './usage-asked.ts';
 import { cellsOf, rawWanted } from './usage-cells.ts';
-
-/** What a meter measured in the half-open range [start_us, end_us), cut into windows when asked. */
-export type UsageAsked = {
-  readonly meter: Pick<Meter, 'id'>;
-  /** Counts by this instead of what the meter says: such a question is answered from raw rows. */
-  readonly definition?: MeterDefinition | undefined;
-  /** All customers when null; several are one set. */
-  readonly external_customer_ids: readonly string[] | null;
-  readonly start_us: number;
-  readonly end_us: number;
-  readonly window_size?: WindowSize | undefined;
-  readonly timezone?: string | undefined;
-  readonly billing_anchor_ms?: number | undefined;
-  /** One answer per customer instead of one for the set. */
-  readonly by_customer?: boolean;
-  /** Only events that pass; such a question is answered from raw rows. */
-  readonly only?:
-    | {
-        readonly sources?: readonly string[] | undefined;
-        readonly passes?: ((properties: PropertySource) => boolean) | undefined;
-      }
-    | undefined;
-  /** One answer per key that an event belongs to; such a question is answered from raw rows. */
-  readonly key_of?: ((event: KeyedEvent) => string) | undefined;
-  readonly now_ms?: number;
-  /** A tenant's own question, which may be too much, or called off; none where billing asks. */
-  readonly bounds?: QuestionBounds | undefined;
-};
-
-export type KeyedEvent = { source: string; external_customer_id: string; properties: PropertySource };
 
 export type UsageOfKey = {
   /** The customer with by_customer, the key with key_of, '' otherwise. */

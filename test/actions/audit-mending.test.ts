@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { KINDS } from '../../actions/audit-findings.ts';
-import { auditUsage, type Difference, isRepaired, repairUsage } from '../../actions/audit-usage.ts';
-import { requestCorrection } from '../../actions/request-correction.ts';
+import { KINDS } from '../../actions/audit/findings.ts';
+import { auditUsage, type Difference, isRepaired, repairUsage } from '../../actions/audit/usage.ts';
+import { requestCorrection } from '../../actions/events/request-correction.ts';
 import { SCOPE } from '../support/metering.ts';
 import { type Recorded, recordedEvent, startRecorded } from '../support/recorded.ts';
 import { until } from '../support/until.ts';

@@ -5,12 +5,12 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { z } from 'zod';
 import { buildApp } from '../../api/app.ts';
+import { answered, idParams, type Route, route } from '../../api/http/route.ts';
 import { routes as ownRoutes } from '../../api/resources.ts';
-import { answered, idParams, type Route, route } from '../../api/route.ts';
 import { invalid, unavailable } from '../../core/error.ts';
-import { connectClickHouse } from '../../storage/clickhouse.ts';
-import { connectPostgres } from '../../storage/postgres.ts';
-import { VERSION } from '../../storage/version.ts';
+import { VERSION } from '../../process/version.ts';
+import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
+import { connectPostgres } from '../../storage/postgres/postgres.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 
 const MIB = 1024 * 1024;

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { buildApp } from '../../api/app.ts';
 import { readConfig } from '../../config.ts';
-import { openDoor, watchRoutes } from '../../storage/process-door.ts';
+import { openDoor, watchRoutes } from '../../process/process-door.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 
 describe('what is not for the world', () => {

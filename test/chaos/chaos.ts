@@ -4,8 +4,8 @@
  * accepted and nothing else, and the audit says so.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { auditUsage, type Difference } from '../../actions/audit-usage.ts';
-import { requestDayRows } from '../../storage/day-rows-message.ts';
+import { auditUsage, type Difference } from '../../actions/audit/usage.ts';
+import { requestDayRows } from '../../storage/progress/day-rows-message.ts';
 import { RECORD_CHECKS, storeDifferences, withAudit } from '../faults/compare.ts';
 import { type Chance, chanceOf } from '../support/seeds.ts';
 import { isSettled, untilDayRows } from '../support/settled.ts';

@@ -4,8 +4,8 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { auditUsage, type Difference } from '../../actions/audit-usage.ts';
-import { requestDayRows } from '../../storage/day-rows-message.ts';
+import { auditUsage, type Difference } from '../../actions/audit/usage.ts';
+import { requestDayRows } from '../../storage/progress/day-rows-message.ts';
 import { type ModelEvent, type ModelMeter, type ModelQuestion, usageByModel } from '../support/reference-model.ts';
 import { type Chance, chanceOf, seedsToRun } from '../support/seeds.ts';
 import { untilDayRows } from '../support/settled.ts';

@@ -82,7 +82,7 @@ export async function kafkaStage(): Promise<Stage> {
     disturb: (chance) => drawn(disturbances, chance).play(chance),
     withStores: (look) => look(cluster.database),
     audit: async (args) => {
-      const { code, output } = await cluster.run('pipeline/audit.ts', ...args).ended;
+      const { code, output } = await cluster.run('commands/audit.ts', ...args).ended;
       return code === 0 ? 'green' : `exit code ${code}: ${output.trim().split('\n').slice(-4).join(' | ')}`;
     },
     stop: async () => {

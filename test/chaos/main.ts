@@ -3,7 +3,7 @@
  * table of the sums; it ends at the first difference, with exit code 1. Any number of these may run side by side.
  */
 import { constants } from 'node:os';
-import { argumentsOf, leave } from '../../storage/command-line.ts';
+import { argumentsOf, leave } from '../../process/command-line.ts';
 import { stopTestStores } from '../support/stores.ts';
 import { lineOf } from './chaos.ts';
 import { embeddedStage } from './embedded-stage.ts';

@@ -6,10 +6,10 @@ import { type BilledItem, type BilledSubscription, chargesDue } from '../../core
 import { dueDate } from '../../core/billing/due.ts';
 import { correctionsOf } from '../../core/billing/late-events.ts';
 import { type MeasuredUsage, type PricedItem, usageCharge } from '../../core/billing/line-amount.ts';
-import { DEFAULT_NUMBER_CONFIG, formatInvoiceNumber, numberToken } from '../../core/billing/number.ts';
 import { prorate, regularPeriod, shareOf } from '../../core/billing/proration.ts';
-import { lookupKeyFrom } from '../../core/catalogue/feature.ts';
 import { Decimal, sumOf } from '../../core/decimal.ts';
+import { lookupKeyFrom } from '../../core/feature/record.ts';
+import { DEFAULT_NUMBER_CONFIG, formatInvoiceNumber, numberToken } from '../../core/invoice/number.ts';
 import { type CompiledMeter, compileMeter, measure } from '../../core/metering/compiled-meter.ts';
 import type { MeteredEvent } from '../../core/metering/contribution.ts';
 import { properties } from '../../core/metering/event-text.ts';

@@ -1,7 +1,7 @@
 /** The operations of the metering.* areas. */
 import { z } from 'zod';
-import { aggregationShape, checkMeter } from '../../core/catalogue/meter.ts';
 import { FarthingError } from '../../core/error.ts';
+import { aggregationShape, checkMeter } from '../../core/meter/record.ts';
 import { compileMeter } from '../../core/metering/compiled-meter.ts';
 import { properties } from '../../core/metering/event-text.ts';
 import { compileExpression } from '../../core/metering/expression.ts';

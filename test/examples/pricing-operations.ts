@@ -2,9 +2,9 @@
 import { z } from 'zod';
 import { fixedCharge, type LineAmount, type PricedItem, usageCharge } from '../../core/billing/line-amount.ts';
 import { totalsOf } from '../../core/billing/totals.ts';
-import { createPriceShape, definePrice } from '../../core/catalogue/price.ts';
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import { minorUnits, roundMoney } from '../../core/money.ts';
+import { createPriceShape, definePrice } from '../../core/price/record.ts';
 import { checkPriceUnit, priceUnitFromFiat, priceUnitToFiat } from '../../core/pricing/price-unit.ts';
 import type { PriceTerms } from '../../core/pricing/terms.ts';
 

@@ -1,6 +1,6 @@
 /** The operations of the areas billing_period.*, usage_window.* and proration.calendar_days on core/time/. */
 import { z } from 'zod';
-import { anyCase } from '../../core/catalogue/record.ts';
+import { anyCase } from '../../core/record.ts';
 import { calendarAnchor, calendarDays, nextPeriodEnd, RECURRING_PERIODS } from '../../core/time/period.ts';
 import { formatTimestamp, parseTimestamp } from '../../core/time/timestamp.ts';
 import { WINDOW_SIZES, windowStarts } from '../../core/time/window.ts';

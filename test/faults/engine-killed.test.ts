@@ -3,7 +3,7 @@
  * should have written is there once, whichever table it is, and whatever the engine had noted about it before.
  */
 import { expect } from 'chai';
-import { requestDayRows } from '../../storage/day-rows-message.ts';
+import { requestDayRows } from '../../storage/progress/day-rows-message.ts';
 import { until } from '../support/until.ts';
 import { tablePath } from './tables.ts';
 import { type Faulty, startWithFaults } from './with-faults.ts';

@@ -4,8 +4,8 @@
  */
 import { expect } from 'chai';
 import { partitionOfShard } from '../../core/event/identity.ts';
-import { connectClickHouse } from '../../storage/clickhouse.ts';
-import { shardOfEvent } from '../../storage/corrections.ts';
+import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
+import { shardOfEvent } from '../../storage/progress/corrections.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
 import type { ModelEntry, ModelEvent } from '../support/reference-model.ts';
 import { until } from '../support/until.ts';

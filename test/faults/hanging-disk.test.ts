@@ -8,7 +8,7 @@ import { tablePath } from './tables.ts';
 import { startWithFaults } from './with-faults.ts';
 import { openWorld } from './world.ts';
 
-/** A client waits for a minute (storage/clickhouse.ts). */
+/** A client waits for a minute (storage/clickhouse/clickhouse.ts). */
 const HANG_MS = 75_000;
 
 describe('the disk hangs under an insert', function () {

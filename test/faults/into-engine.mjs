@@ -1,5 +1,5 @@
 // Loaded into a main process with --import: the engine that it starts gets the names and values of our own URL into its
-// environment. The engine's environment is fixed (storage/embedded/clickhouse.ts), and product code knows no tests.
+// environment. The engine's environment is fixed (storage/embedded/clickhouse/clickhouse.ts), and product code knows no tests.
 import child_process from 'node:child_process';
 import { syncBuiltinESMExports } from 'node:module';
 

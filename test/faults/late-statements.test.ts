@@ -4,9 +4,9 @@
  * little of everything, and one of its statements meets its fate. Rounds are repeated until each has met each.
  */
 import { expect } from 'chai';
-import { requestCorrection } from '../../actions/request-correction.ts';
-import { requestRebuild } from '../../storage/bucket-rebuilds.ts';
-import { connectClickHouse } from '../../storage/clickhouse.ts';
+import { requestCorrection } from '../../actions/events/request-correction.ts';
+import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
+import { requestRebuild } from '../../storage/progress/bucket-rebuilds.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
 import type { ModelEntry, ModelEvent, ModelMeter } from '../support/reference-model.ts';
 import { rowDifferences, storeDifferences, usageDifferences } from './compare.ts';

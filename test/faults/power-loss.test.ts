@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import { expect } from 'chai';
-import type { ClickHouseClient } from '../../storage/clickhouse.ts';
+import type { ClickHouseClient } from '../../storage/clickhouse/clickhouse.ts';
 import { until } from '../support/until.ts';
 import { type Disk, mountDisk } from './disk.ts';
 import { SupervisedService, signalTo } from './supervised.ts';

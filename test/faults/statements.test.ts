@@ -1,6 +1,6 @@
 /** That a statement on the way meets the fate that it is given. */
 import { expect } from 'chai';
-import { type ClickHouseClient, connectClickHouse } from '../../storage/clickhouse.ts';
+import { type ClickHouseClient, connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
 import { type FreshDatabase, freshDatabase } from '../support/stores.ts';
 import { until } from '../support/until.ts';
 import { type Fate, type Statement, type StatementWay, statementsTo } from './statements.ts';

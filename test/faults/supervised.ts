@@ -1,8 +1,8 @@
 /** The service of one data directory, started again whenever it ends by itself or is killed, as a supervisor does. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { connectClickHouse } from '../../storage/clickhouse.ts';
+import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
 import { readAddresses } from '../../storage/embedded/addresses.ts';
-import { connectPostgres } from '../../storage/postgres.ts';
+import { connectPostgres } from '../../storage/postgres/postgres.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { type ServiceProcess, startServiceProcess, stillAlive } from '../support/service.ts';
 

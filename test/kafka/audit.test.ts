@@ -1,6 +1,6 @@
 /** `npm run audit` on Kafka: the log is asked where it begins and ends, and nothing is made for it. */
 import { expect } from 'chai';
-import { kafkaClient } from '../../storage/log/kafka-client.ts';
+import { kafkaClient } from '../../storage/log/kafka/client.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
 
@@ -27,7 +27,7 @@ describe('the audit on Kafka', function () {
     }));
     expect((await cluster.request('POST', '/events/bulk', { body: { events } })).status).to.equal(202);
   };
-  const audit = () => cluster.run('pipeline/audit.ts').ended;
+  const audit = () => cluster.run('commands/audit.ts').ended;
 
   it('ends with 0 where the log holds what the stores do not, also while records wait', async () => {
     for (let batch = 0; batch < 5; batch++) await ingest(`a${batch}-`, 20);

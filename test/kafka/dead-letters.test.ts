@@ -1,7 +1,7 @@
 /** Dead letters are told on a topic of their own, with the bytes as they came, and can be replayed. */
 import { expect } from 'chai';
 import type { Consumer } from 'kafkajs';
-import { kafkaClient } from '../../storage/log/kafka-client.ts';
+import { kafkaClient } from '../../storage/log/kafka/client.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
 import { until } from '../support/until.ts';

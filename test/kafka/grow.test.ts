@@ -1,6 +1,6 @@
 /** Partitions are added to a topic by `npm run partitions`, also when it is killed half-way, and every event still counts once. */
 import { expect } from 'chai';
-import { kafkaClient } from '../../storage/log/kafka-client.ts';
+import { kafkaClient } from '../../storage/log/kafka/client.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
 import { untilDayRows } from '../support/settled.ts';
@@ -66,7 +66,7 @@ describe('growing a topic', function () {
     for (const worker of cluster.processes('pipeline')) await worker.kill('SIGTERM');
   };
   const startWorker = () => cluster.restart(cluster.process('pipeline', 0));
-  const grow = (to: number | string) => cluster.run('pipeline/partitions.ts', '--to', String(to));
+  const grow = (to: number | string) => cluster.run('commands/partitions.ts', '--to', String(to));
   const partitionsMade = async () => {
     const { rows } = await cluster.database.postgres.raw('select partition_count from log_layout');
     const admin = kafkaClient({ brokers: kafka.brokers.split(',') }).admin();

@@ -4,10 +4,10 @@ import { createRequire } from 'node:module';
 import { type AddressInfo, createServer } from 'node:net';
 import { expect } from 'chai';
 import { recordCrc } from '../../storage/log/continuity.ts';
-import { type KafkaLogOptions, openKafkaLog, shared } from '../../storage/log/kafka.ts';
-import { KafkaAdmin } from '../../storage/log/kafka-admin.ts';
-import { shares } from '../../storage/log/kafka-assigner.ts';
-import { guardIdleConnections, kafkaClient, openSocket } from '../../storage/log/kafka-client.ts';
+import { KafkaAdmin } from '../../storage/log/kafka/admin.ts';
+import { shares } from '../../storage/log/kafka/assigner.ts';
+import { guardIdleConnections, kafkaClient, openSocket } from '../../storage/log/kafka/client.ts';
+import { type KafkaLogOptions, openKafkaLog, shared } from '../../storage/log/kafka/kafka.ts';
 import type { EventLog, PartitionBatch, Progress } from '../../storage/log/log.ts';
 import {
   entry,

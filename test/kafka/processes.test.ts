@@ -1,6 +1,6 @@
 /** API, pipeline and scheduler as processes of their own, on Kafka: how they start, end, die, and what happens when a part is away. */
 import { expect } from 'chai';
-import { VERSION } from '../../storage/version.ts';
+import { VERSION } from '../../process/version.ts';
 import { type Cluster, type ClusterProcess, startCluster } from '../support/cluster.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
 import { until } from '../support/until.ts';

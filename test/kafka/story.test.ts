@@ -7,7 +7,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Decimal } from '../../core/decimal.ts';
-import { requestDayRows } from '../../storage/day-rows-message.ts';
+import { requestDayRows } from '../../storage/progress/day-rows-message.ts';
 import { type Cluster, type ClusterProcess, startCluster } from '../support/cluster.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
 import { type Chance, chanceOf, seedsToRun } from '../support/seeds.ts';

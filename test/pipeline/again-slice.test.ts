@@ -1,9 +1,9 @@
 /** A slice that is tried again: what is there of it is looked up, and the rest is written. No memory of the engine helps. */
 import { expect } from 'chai';
-import { auditUsage } from '../../actions/audit-usage.ts';
-import { requestCorrection } from '../../actions/request-correction.ts';
-import { Partition } from '../../pipeline/partition.ts';
-import { planSlice } from '../../storage/slices.ts';
+import { auditUsage } from '../../actions/audit/usage.ts';
+import { requestCorrection } from '../../actions/events/request-correction.ts';
+import { Partition } from '../../pipeline/slices/partition.ts';
+import { planSlice } from '../../storage/progress/slices.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
 
 const SPRING = ['2026-03-01T00:00:00Z', '2026-05-01T00:00:00Z'] as const;

@@ -1,9 +1,9 @@
 /** Day rows of days that are over: what they are made of, what comes late, and what a crash leaves (docs/decisions/0008). */
 import { expect } from 'chai';
-import { auditUsage, type Difference } from '../../actions/audit-usage.ts';
-import { requestCorrection } from '../../actions/request-correction.ts';
+import { auditUsage, type Difference } from '../../actions/audit/usage.ts';
+import { requestCorrection } from '../../actions/events/request-correction.ts';
 import type { MeterAggregation } from '../../core/metering/meter-definition.ts';
-import { daysBefore, EVERY_DAY, readProgress } from '../../storage/slices.ts';
+import { daysBefore, EVERY_DAY, readProgress } from '../../storage/progress/slices.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
 
 const METERS: Readonly<Record<string, MeterAggregation>> = {

@@ -1,6 +1,6 @@
 /** The same id again: a duplicate when it says the same, a conflict when it says anything else. */
 import { expect } from 'chai';
-import { IdentitySet } from '../../pipeline/identity-set.ts';
+import { IdentitySet } from '../../pipeline/identity/identity-set.ts';
 import { dedupe } from '../../pipeline/steps/dedupe.ts';
 import { EventReader, type ReadEvent } from '../../pipeline/steps/read-events.ts';
 import { type FreshDatabase, freshDatabase } from '../support/stores.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { register } from 'prom-client';
-import { connectClickHouse } from '../../storage/clickhouse.ts';
+import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
 import { type Fate, type StatementWay, statementsTo } from '../faults/statements.ts';
 import { type Metering, startMetering } from '../support/metering.ts';
 import { until } from '../support/until.ts';

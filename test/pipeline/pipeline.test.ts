@@ -1,12 +1,12 @@
 /** The road from an accepted event to a number: each event takes effect once. */
 import { expect } from 'chai';
 import pino from 'pino';
-import { appendEvents } from '../../actions/append-events.ts';
+import { appendEvents } from '../../actions/events/append-events.ts';
 import { elementSpans } from '../../core/metering/event-text.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { type RunningPipeline, startPipeline } from '../../pipeline/pipeline.ts';
-import { openEmbeddedLog } from '../../storage/log/embedded.ts';
-import { announceMeterVersion } from '../../storage/meter-versions.ts';
+import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
+import { announceMeterVersion } from '../../storage/progress/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
 import { isLogProcessed, isSettled } from '../support/settled.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { MeterCatalogue } from '../../pipeline/meter-catalogue.ts';
+import { MeterCatalogue } from '../../pipeline/control/meter-catalogue.ts';
 import { cut } from '../../pipeline/processor.ts';
-import { SLICE_WORK_MAX, workOf } from '../../pipeline/slice-work.ts';
+import { SLICE_WORK_MAX, workOf } from '../../pipeline/slices/slice-work.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
 
 describe('cutting records into slices', () => {

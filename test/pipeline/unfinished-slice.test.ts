@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { pino } from 'pino';
 import { startProcessor } from '../../pipeline/processor.ts';
-import { type EmbeddedLog, openEmbeddedLog } from '../../storage/log/embedded.ts';
+import { type EmbeddedLog, openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
 import type { LogConsumer } from '../../storage/log/log.ts';
 import { SCOPE } from '../support/metering.ts';
 import { isLogProcessed, isSettled } from '../support/settled.ts';

@@ -1,7 +1,7 @@
 /** From events to invoices, through the log, the pipeline and the buckets: what was used, when, and what it costs. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { computeInvoice } from '../../actions/compute-invoice.ts';
+import { computeInvoice } from '../../actions/invoices/compute-invoice.ts';
 import { expectGolden, withoutIds } from '../support/golden.ts';
 import { fixed, saidBy, startWorld, tiers, usage, type World } from '../support/world.ts';
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { openSubscription } from '../../actions/draft-invoice.ts';
+import { openSubscription } from '../../actions/invoices/draft-invoice.ts';
 import { startScheduler } from '../../scheduler/main.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';

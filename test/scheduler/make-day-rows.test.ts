@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { makeDayRowsJob } from '../../scheduler/jobs/make-day-rows.ts';
-import { daysBefore, readProgress } from '../../storage/slices.ts';
+import { daysBefore, readProgress } from '../../storage/progress/slices.ts';
 import { startMetering } from '../support/metering.ts';
 
 describe('job make-day-rows', () => {

@@ -2,9 +2,9 @@
 import { pino } from 'pino';
 import { readConfig } from '../../config.ts';
 import { startScheduler } from '../../scheduler/main.ts';
-import { connectClickHouse } from '../../storage/clickhouse.ts';
-import { openEmbeddedLog } from '../../storage/log/embedded.ts';
-import { connectPostgres } from '../../storage/postgres.ts';
+import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
+import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
+import { connectPostgres } from '../../storage/postgres/postgres.ts';
 
 const [postgres_url = '', clickhouse_url = '', now = ''] = process.argv.slice(2);
 const postgres = connectPostgres(postgres_url);

@@ -1,6 +1,11 @@
 import { expect } from 'chai';
 import { z } from 'zod';
-import { type ClickHouseClient, connectClickHouse, question, streamedRows } from '../../storage/clickhouse.ts';
+import {
+  type ClickHouseClient,
+  connectClickHouse,
+  question,
+  streamedRows,
+} from '../../storage/clickhouse/clickhouse.ts';
 import { testStores } from '../support/stores.ts';
 
 const squares = question({

@@ -1,12 +1,12 @@
 /** Partitions may be added: an id that comes again after the change still counts once, and meters count on. */
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { appendEvents } from '../../actions/append-events.ts';
+import { appendEvents } from '../../actions/events/append-events.ts';
 import { elementSpans } from '../../core/metering/event-text.ts';
 import { startPipeline } from '../../pipeline/pipeline.ts';
-import { openEmbeddedLog } from '../../storage/log/embedded.ts';
+import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
 import { growLog } from '../../storage/log/grow.ts';
-import { announceMeterVersion } from '../../storage/meter-versions.ts';
+import { announceMeterVersion } from '../../storage/progress/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
 import { isLogProcessed, isSettled } from '../support/settled.ts';

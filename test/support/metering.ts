@@ -1,13 +1,13 @@
 /** A pipeline on databases of its own, without HTTP: events go into the log, meters are announced, usage is asked. */
 import { type Logger, pino } from 'pino';
-import { appendEvents } from '../../actions/append-events.ts';
+import { appendEvents } from '../../actions/events/append-events.ts';
 import { elementSpans } from '../../core/metering/event-text.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { type RunningPipeline, startPipeline } from '../../pipeline/pipeline.ts';
-import type { ClickHouseClient } from '../../storage/clickhouse.ts';
-import { requestDayRows } from '../../storage/day-rows-message.ts';
-import { openEmbeddedLog } from '../../storage/log/embedded.ts';
-import { announceMeterVersion } from '../../storage/meter-versions.ts';
+import type { ClickHouseClient } from '../../storage/clickhouse/clickhouse.ts';
+import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
+import { requestDayRows } from '../../storage/progress/day-rows-message.ts';
+import { announceMeterVersion } from '../../storage/progress/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
 import { isLogProcessed, isSettled } from './settled.ts';

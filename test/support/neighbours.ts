@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { hashApiKey, makeApiKey } from '../../storage/api-key.ts';
 import { readAddresses } from '../../storage/embedded/addresses.ts';
 import { newId } from '../../storage/new-id.ts';
-import { connectPostgres } from '../../storage/postgres.ts';
+import { connectPostgres } from '../../storage/postgres/postgres.ts';
 
 export type Caller = { readonly url: string; readonly api_key: string; readonly signal?: AbortSignal };
 

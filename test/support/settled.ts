@@ -1,6 +1,7 @@
 /** Whether everything that was accepted has had its effect: the question of every test that looks at the end of something. */
-import { requestDayRows } from '../../storage/day-rows-message.ts';
+
 import type { EventLog } from '../../storage/log/log.ts';
+import { requestDayRows } from '../../storage/progress/day-rows-message.ts';
 import type { Database } from '../../storage/stores.ts';
 
 /**

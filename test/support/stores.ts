@@ -9,10 +9,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Knex } from 'knex';
 import { migrateClickHouse, migratePostgres } from '../../sql/migrate.ts';
-import { type ClickHouseClient, connectClickHouse } from '../../storage/clickhouse.ts';
+import { type ClickHouseClient, connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
 import { processStart } from '../../storage/embedded/data-dir.ts';
 import { type Embedded, startEmbedded } from '../../storage/embedded/stack.ts';
-import { connectPostgres } from '../../storage/postgres.ts';
+import { connectPostgres } from '../../storage/postgres/postgres.ts';
 
 export interface FreshDatabase {
   postgres: Knex;

@@ -10,12 +10,12 @@
  *   expect(await world.invoices('acme')).to.deep.equal([…]);
  */
 import { expect } from 'chai';
-import { type BillingReport, billDuePeriods } from '../../actions/bill-period.ts';
-import { type FinalizationReport, finalizeDueInvoices } from '../../actions/finalize-due-invoices.ts';
+import { type BillingReport, billDuePeriods } from '../../actions/billing/bill-period.ts';
+import { type FinalizationReport, finalizeDueInvoices } from '../../actions/invoices/finalize-due-invoices.ts';
 import { ingestRoutes } from '../../api/events/ingest.ts';
+import type { Route } from '../../api/http/route.ts';
 import { invoiceRoutes } from '../../api/invoices/routes.ts';
 import { routes } from '../../api/resources.ts';
-import type { Route } from '../../api/route.ts';
 import { subscriptionRoutes } from '../../api/subscriptions/routes.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { type RunningPipeline, startPipeline } from '../../pipeline/pipeline.ts';

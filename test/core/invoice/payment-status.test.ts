@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { PAYMENT_STATUSES } from '../../../core/catalogue/invoice.ts';
 import { Decimal } from '../../../core/decimal.ts';
 import { mayBecome, paymentChange } from '../../../core/invoice/payment-status.ts';
+import { PAYMENT_STATUSES } from '../../../core/invoice/record.ts';
 
 describe('payment status of an invoice', () => {
   const allowed: Record<string, string[]> = {

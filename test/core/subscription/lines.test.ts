@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createPriceShape, definePrice, type Price } from '../../../core/catalogue/price.ts';
+import { createPriceShape, definePrice, type Price } from '../../../core/price/record.ts';
 import { lineItemOf, overriddenPrice, pricesToCopy } from '../../../core/subscription/lines.ts';
 
 const NOW = Date.parse('2026-03-15T00:00:00Z');

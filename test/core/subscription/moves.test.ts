@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { SUBSCRIPTION_STATUSES } from '../../../core/catalogue/subscription.ts';
 import { moveOf, type SubscriptionMove, stateAfter } from '../../../core/subscription/moves.ts';
+import { SUBSCRIPTION_STATUSES } from '../../../core/subscription/record.ts';
 
 describe('moves of a subscription', () => {
   // Columns as in SUBSCRIPTION_STATUSES: active, trialing, incomplete, draft, cancelled, paused.

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { COLLECTION_METHODS, PAYMENT_BEHAVIORS, type PaymentBehavior } from '../../../core/catalogue/subscription.ts';
 import { paymentSettings, statusAfterOpening } from '../../../core/subscription/payment-settings.ts';
+import { COLLECTION_METHODS, PAYMENT_BEHAVIORS, type PaymentBehavior } from '../../../core/subscription/record.ts';
 
 describe('payment settings', () => {
   const allowed = new Set([

@@ -7,8 +7,8 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { type ClickHouseClient, createClient } from '@clickhouse/client';
 import { expect } from 'chai';
-import { startClickHouse } from '../../../storage/embedded/clickhouse.ts';
-import type { Part } from '../../../storage/embedded/part.ts';
+import { startClickHouse } from '../../../storage/embedded/clickhouse/clickhouse.ts';
+import type { Part } from '../../../storage/embedded/clickhouse/part.ts';
 
 describe('the ClickHouse process', () => {
   let dir: string;
@@ -107,7 +107,7 @@ describe('the ClickHouse process', () => {
   });
 
   it('ends by itself when its parent was killed, and the next start finds everything', async () => {
-    const module = fileURLToPath(new URL('../../../storage/embedded/clickhouse.ts', import.meta.url));
+    const module = fileURLToPath(new URL('../../../storage/embedded/clickhouse/clickhouse.ts', import.meta.url));
     const script = `
       import { startClickHouse } from ${JSON.stringify(module)};
       const part = await startClickHouse({ dir: ${JSON.stringify(dir)}, log: () => {} });

@@ -8,9 +8,9 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { createClient } from '@clickhouse/client';
 import { expect } from 'chai';
-import { startClickHouse } from '../../../storage/embedded/clickhouse.ts';
+import { startClickHouse } from '../../../storage/embedded/clickhouse/clickhouse.ts';
 import { startEmbedded } from '../../../storage/embedded/stack.ts';
-import { connectPostgres } from '../../../storage/postgres.ts';
+import { connectPostgres } from '../../../storage/postgres/postgres.ts';
 import { until } from '../../support/until.ts';
 
 const file = (name: string) =>
@@ -19,7 +19,7 @@ const quietly = () => {};
 
 /** What a process of its own runs; it tells in a line of JSON what it has started. */
 const CLICKHOUSE_ELSEWHERE = `
-  import { startClickHouse } from ${file('clickhouse.ts')};
+  import { startClickHouse } from ${file('clickhouse/clickhouse.ts')};
   const part = await startClickHouse({ dir: process.argv[1], log: () => {} });
   console.log(JSON.stringify({ pid: part.pid, url: part.url }));`;
 const BOTH_ELSEWHERE = `

@@ -1,7 +1,7 @@
 /** An answer that ends early is an error, and never fewer rows: a known id would be new, and usage too small. */
 import { expect } from 'chai';
 import { IdentityHasher } from '../../../core/event/identity.ts';
-import { type ClickHouseClient, connectClickHouse } from '../../../storage/clickhouse.ts';
+import { type ClickHouseClient, connectClickHouse } from '../../../storage/clickhouse/clickhouse.ts';
 import { countFoundEvents } from '../../../storage/events/find-events.ts';
 import { eachIdentityHash, findIdentities } from '../../../storage/events/identities.ts';
 import { rawEvents } from '../../../storage/events/raw-events.ts';

@@ -1,7 +1,7 @@
 /** Appends to the embedded log with files until it is killed: `appending-process.ts <postgres url> <directory>`; says what was acknowledged. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { openEmbeddedLog } from '../../../storage/log/embedded.ts';
-import { connectPostgres } from '../../../storage/postgres.ts';
+import { openEmbeddedLog } from '../../../storage/log/embedded/embedded.ts';
+import { connectPostgres } from '../../../storage/postgres/postgres.ts';
 import { entry } from './contract.ts';
 
 const [postgres_url = '', directory = ''] = process.argv.slice(2);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { openEmbeddedLog } from '../../../storage/log/embedded.ts';
+import { openEmbeddedLog } from '../../../storage/log/embedded/embedded.ts';
 import { chanceOf } from '../../support/seeds.ts';
 import { temporaryDirectory } from '../../support/service.ts';
 import { freshDatabase } from '../../support/stores.ts';

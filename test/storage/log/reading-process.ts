@@ -2,8 +2,8 @@
  * A consumer in a process of its own: `reading-process.ts <postgres_url> <lease_ms> <alive_ms>`. It says what happens to it, one
  * word a line. A record `block <ms>` keeps its event loop busy for so long, without a pause.
  */
-import { openEmbeddedLog } from '../../../storage/log/embedded.ts';
-import { connectPostgres } from '../../../storage/postgres.ts';
+import { openEmbeddedLog } from '../../../storage/log/embedded/embedded.ts';
+import { connectPostgres } from '../../../storage/postgres/postgres.ts';
 import { Reader, textOf } from './contract.ts';
 
 const [postgres_url, lease_ms, alive_ms] = process.argv.slice(2) as [string, string, string];

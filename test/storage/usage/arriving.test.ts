@@ -4,7 +4,7 @@
  */
 import { expect } from 'chai';
 import type { MeterDefinition } from '../../../core/metering/meter-definition.ts';
-import { readProgress } from '../../../storage/slices.ts';
+import { readProgress } from '../../../storage/progress/slices.ts';
 import { askUsage, type UsageReport } from '../../../storage/usage/usage.ts';
 import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
 import {

@@ -3,7 +3,7 @@
  * raw events where one does. Either way the answer is exact.
  */
 import { expect } from 'chai';
-import { connectClickHouse } from '../../../storage/clickhouse.ts';
+import { connectClickHouse } from '../../../storage/clickhouse/clickhouse.ts';
 import { type StatementWay, statementsTo } from '../../faults/statements.ts';
 import { type Metering, startMetering } from '../../support/metering.ts';
 

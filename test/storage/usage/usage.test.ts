@@ -2,7 +2,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { WindowSize } from '../../../core/time/window.ts';
-import { askUsage, type UsageAsked } from '../../../storage/usage/usage.ts';
+import { askUsage } from '../../../storage/usage/usage.ts';
+import type { UsageAsked } from '../../../storage/usage/usage-asked.ts';
 import { instantText, type ModelEvent, type ModelMeter, usageByModel } from '../../support/reference-model.ts';
 import { startWorld, type World } from '../../support/world.ts';
 

@@ -1,0 +1,71 @@
+/** API keys: made for the caller or, by a super_admin, for a service account; revoked by their owner or a super_admin. */
+import { type ApiKeyType, isSuperAdmin, requireSuperAdmin } from '../../core/access/role.ts';
+import { FarthingError, invalid, notAllowed } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { createdBy, updatedBy } from '../../core/stamp.ts';
+import { displayId, hashApiKey, makeApiKey } from '../../storage/api-key.ts';
+import { SecretModel } from '../../storage/models/secret.ts';
+import { UserModel } from '../../storage/models/user.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+
+type Principal = { readonly user_id: string; readonly tenant_id: string; readonly roles: readonly string[] };
+type WantedKey = {
+  readonly name: string;
+  readonly type: ApiKeyType;
+  readonly expires_at?: string | null;
+  readonly service_account_id?: string | null;
+};
+
+export async function createApiKey(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { principal, wanted, now }: { principal: Principal; wanted: WantedKey; now: Date },
+): Promise<{ secret: SecretModel; api_key: string }> {
+  const { name, type, expires_at = null } = wanted;
+  if (expires_at !== null && Date.parse(expires_at) <= now.getTime())
+    throw invalid('expires_at', 'must be in the future');
+  return postgres.transaction(async (transaction) => {
+    const user_id = await ownerOf(transaction, principal, wanted.service_account_id);
+    const api_key = makeApiKey(type);
+    const record = {
+      id: newId('secret', now.getTime()),
+      user_id,
+      name,
+      type,
+      key_hash: hashApiKey(api_key),
+      display_id: displayId(api_key),
+      expires_at,
+      ...createdBy({ user_id: principal.user_id, now }),
+    };
+    return { secret: await SecretModel.add(scope, record, { database: transaction }), api_key };
+  });
+}
+
+export async function revokeApiKey(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, principal, now }: { id: string; principal: Principal; now: Date },
+): Promise<void> {
+  await postgres.transaction(async (transaction) => {
+    const secret = await SecretModel.fetch(scope, id, { database: transaction, lock: true });
+    if (secret.user_id !== principal.user_id && !isSuperAdmin(principal))
+      throw new FarthingError('permission_denied', 'only a super_admin may revoke the key of another');
+    const changed = { status: 'deleted', ...updatedBy({ user_id: principal.user_id, now }) };
+    await SecretModel.in(scope, transaction).where('id', id).patch(changed);
+  });
+}
+
+/** The row is locked, so that a service account cannot be archived while it gets a key. */
+async function ownerOf(
+  transaction: Database,
+  principal: Principal,
+  service_account_id?: string | null,
+): Promise<string> {
+  if (!service_account_id || service_account_id === principal.user_id) return principal.user_id;
+  requireSuperAdmin(principal, 'make a key for another');
+  const account = await UserModel.fetch(principal.tenant_id, service_account_id, { database: transaction, lock: true });
+  if (account.type !== 'service_account') throw invalid('service_account_id', 'names a user, not a service account');
+  if (account.status !== 'published') throw notAllowed('this service account is archived');
+  return account.id;
+}

@@ -1,0 +1,74 @@
+/** Changes of a user: its profile, its roles, the end of a service account. */
+import { checkRoles, requireSuperAdmin, type UserType } from '../../core/access/role.ts';
+import { FarthingError, notAllowed } from '../../core/error.ts';
+import { type Author, updatedBy } from '../../core/stamp.ts';
+import { countActiveKeys } from '../../storage/models/secret.ts';
+import { UserModel } from '../../storage/models/user.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+
+type Subject = { readonly tenant_id: string; readonly id: string; readonly author: Author };
+type Profile = { readonly name?: string | null; readonly metadata?: Record<string, string> | null };
+
+/** What was not sent stays as it is; a metadata map that was sent replaces the one before. */
+export async function changeUser(
+  { postgres }: Pick<Stores, 'postgres'>,
+  { changes, only, ...subject }: Subject & { changes: Profile; only?: UserType },
+): Promise<UserModel> {
+  return postgres.transaction(async (transaction) => {
+    const user = await fetchLive(transaction, subject);
+    if (only && user.type !== only) throw notAllowed(`${user.id} is not a ${only}`);
+    const { name, metadata } = changes;
+    return patch(transaction, subject, { ...(name ? { name } : {}), ...(metadata ? { metadata } : {}) });
+  });
+}
+
+/** Keys inherit the roles, so a user with active keys keeps them; and nobody changes its own. */
+export async function replaceRoles(
+  { postgres }: Pick<Stores, 'postgres'>,
+  {
+    principal,
+    roles,
+    ...subject
+  }: Subject & { principal: { user_id: string; roles: readonly string[] }; roles: string[] },
+): Promise<UserModel> {
+  requireSuperAdmin(principal, 'change roles');
+  if (principal.user_id === subject.id) throw new FarthingError('permission_denied', 'nobody changes their own roles');
+  return postgres.transaction(async (transaction) => {
+    const user = await fetchLive(transaction, subject);
+    checkRoles(roles, user.type);
+    if (user.type === 'service_account' && roles.length === 0)
+      throw notAllowed('a service account needs at least one role');
+    if ((await countActiveKeys(transaction, user.id, subject.author.now)) > 0)
+      throw notAllowed('this user has active API keys: revoke them first');
+    return patch(transaction, subject, { roles: [...new Set(roles)] });
+  });
+}
+
+export async function archiveServiceAccount({ postgres }: Pick<Stores, 'postgres'>, subject: Subject): Promise<void> {
+  await postgres.transaction(async (transaction) => {
+    const user = await fetchLive(transaction, subject);
+    if (user.type !== 'service_account') throw notAllowed('only service accounts can be deleted');
+    if ((await countActiveKeys(transaction, user.id, subject.author.now)) > 0)
+      throw notAllowed('this service account has active API keys: revoke them first');
+    await patch(transaction, subject, { status: 'archived' });
+  });
+}
+
+async function fetchLive(transaction: Database, { tenant_id, id }: Subject): Promise<UserModel> {
+  const user = await UserModel.fetch(tenant_id, id, { database: transaction, lock: true });
+  if (user.status !== 'published') throw notAllowed(`user ${id} is archived`);
+  return user;
+}
+
+async function patch(
+  transaction: Database,
+  { tenant_id, id, author }: Subject,
+  changes: Partial<UserModel>,
+): Promise<UserModel> {
+  const [user] = await UserModel.ofTenant(tenant_id, transaction)
+    .where('id', id)
+    .patch({ ...changes, ...updatedBy(author) })
+    .returning('*');
+  if (!user) throw new Error(`user ${id} vanished while it was locked`);
+  return user;
+}

@@ -1,0 +1,42 @@
+/** A new user or service account. Only a super_admin invites; a user has an email, a service account has roles. */
+import { checkRoles, requireSuperAdmin, type UserType } from '../../core/access/role.ts';
+import { invalid } from '../../core/error.ts';
+import { createdBy } from '../../core/stamp.ts';
+import { UserModel } from '../../storage/models/user.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+export type WantedUser = {
+  readonly type: UserType;
+  readonly name?: string | null;
+  readonly email?: string | null;
+  readonly roles?: readonly string[] | null;
+};
+
+type Inviter = { readonly user_id: string; readonly tenant_id: string; readonly roles: readonly string[] };
+
+export async function createUser(
+  { postgres }: Pick<Stores, 'postgres'>,
+  { inviter, wanted, now }: { inviter: Inviter; wanted: WantedUser; now: Date },
+): Promise<UserModel> {
+  requireSuperAdmin(inviter, 'create users');
+  checkUser(wanted);
+  const { type, name, email, roles } = wanted;
+  const record = {
+    id: newId('user', now.getTime()),
+    tenant_id: inviter.tenant_id,
+    type,
+    name: name ?? '',
+    email: email ?? null,
+    roles: [...new Set(roles ?? [])],
+    ...createdBy({ user_id: inviter.user_id, now }),
+  };
+  return UserModel.add(record, { database: postgres, conflict: `a user with the email ${email} exists already` });
+}
+
+function checkUser({ type, email, roles }: WantedUser): void {
+  if (type === 'user' && !email) throw invalid('email', 'is required for a user');
+  if (type === 'service_account' && email) throw invalid('email', 'a service account has none');
+  if (type === 'service_account' && !roles?.length) throw invalid('roles', 'a service account needs at least one');
+  checkRoles(roles ?? [], type);
+}

@@ -1,0 +1,83 @@
+/**
+ * What an audit of the records can find, one line for each kind. docs/operations.md has a section for each, under its name:
+ * what it means, how it can come about, and how it is mended.
+ */
+import type { Scope } from '../../core/scope.ts';
+import type { NamedPlace } from '../../storage/audit/places.ts';
+
+export const CHECKS = [
+  'ledger',
+  'log',
+  'raw_rows',
+  'outcomes',
+  'identities',
+  'corrections',
+  'identity_files',
+  'usage',
+] as const;
+export type CheckName = (typeof CHECKS)[number];
+
+/** `spoils_recount`: what is recounted from the raw rows cannot be trusted, so usage rows must not be written anew. */
+export const KINDS = {
+  ledger_gap: { check: 'ledger', spoils_recount: true },
+  ledger_overlap: { check: 'ledger', spoils_recount: true },
+  ledger_end: { check: 'ledger', spoils_recount: true },
+  events_unaccounted: { check: 'log', spoils_recount: true },
+  log_records_missing: { check: 'log', spoils_recount: true },
+  log_behind_the_stores: { check: 'log', spoils_recount: true },
+  raw_rows_missing: { check: 'raw_rows', spoils_recount: true },
+  raw_rows_extra: { check: 'raw_rows', spoils_recount: true },
+  raw_rows_doubled: { check: 'raw_rows', spoils_recount: true },
+  rows_ahead: { check: 'raw_rows', spoils_recount: true },
+  outcomes_missing: { check: 'outcomes', spoils_recount: false },
+  outcomes_extra: { check: 'outcomes', spoils_recount: false },
+  outcomes_doubled: { check: 'outcomes', spoils_recount: false },
+  raw_rows_without_identity: { check: 'identities', spoils_recount: true },
+  identities_without_raw_row: { check: 'identities', spoils_recount: true },
+  ids_doubled: { check: 'identities', spoils_recount: true },
+  id_hash_wrong: { check: 'identities', spoils_recount: true },
+  correction_missing: { check: 'corrections', spoils_recount: true },
+  correction_extra: { check: 'corrections', spoils_recount: true },
+  correction_differs: { check: 'corrections', spoils_recount: true },
+  identity_file_damaged: { check: 'identity_files', spoils_recount: false },
+  identity_file_differs: { check: 'identity_files', spoils_recount: false },
+} as const satisfies Record<string, { check: CheckName; spoils_recount: boolean }>;
+export type FindingKind = keyof typeof KINDS;
+
+export type Finding = {
+  readonly kind: FindingKind;
+  /** How many rows, records or events it is about; negative where there are too many of them. */
+  readonly count: number;
+  /** In words. */
+  readonly what: string;
+  readonly partition?: number;
+  /** Offsets, half-open, as text. */
+  readonly from_offset?: string;
+  readonly to_offset?: string;
+  /** The first of them. */
+  readonly first?: readonly NamedPlace[];
+};
+
+export type Found = (finding: Finding) => void;
+
+/** What a check looked at, and how many findings it had. */
+export type CheckReport = {
+  readonly check: CheckName;
+  readonly looked_at: Readonly<Record<string, number>>;
+  readonly differences: number;
+  /** Why it was not made, where it was not. */
+  readonly skipped?: string;
+};
+
+/** Whose event it is. */
+export function idText({ tenant_id, environment_id, event_id }: Scope & { readonly event_id: string }): string {
+  return `${tenant_id} ${environment_id} ${JSON.stringify(event_id)}`;
+}
+
+export function checkOf(kind: FindingKind): CheckName {
+  return KINDS[kind].check;
+}
+
+export function spoilsRecount({ kind }: Finding): boolean {
+  return KINDS[kind].spoils_recount;
+}

@@ -1,0 +1,181 @@
+/**
+ * Audit of what became of each record of the log: the rows of a range of offsets in `events`, `event_identities` and
+ * `event_outcomes` are those that the ledger says, each once, and raw rows and identities are of the same events at the same
+ * places. A range stands in the ledger when all of its rows are written, and they never change: other ranges may arrive
+ * meanwhile. What differs is looked at once more by itself, and the first of its places are named.
+ */
+import { ledgerRange, type Place, type Settled, type Stretch, setAsideIn } from '../../storage/audit/ledger.ts';
+import { doubledPlaces, type NamedPlace, rowsFrom, unmatchedRows } from '../../storage/audit/places.ts';
+import {
+  identitiesIn,
+  OUTCOMES,
+  type Outcomes,
+  outcomesIn,
+  type PlacedRows,
+  type Rows,
+  rawRowsIn,
+} from '../../storage/audit/stretches.ts';
+import { nextOffsets, readProgress } from '../../storage/progress/slices.ts';
+import type { Stores } from '../../storage/stores.ts';
+import type { Finding, FindingKind, Found } from './findings.ts';
+
+type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
+
+/** A range of the ledger, or a stretch of which it says nothing. */
+export type Ranged = Stretch & { readonly settled?: Settled };
+
+/** Distinct places are counted in memory: so many events at a time, of one partition. */
+const EVENTS_MAX = 2_000_000;
+
+export type PlacesLooked = { ranges: number; raw_rows: number; outcomes: number; identities: number };
+
+/** Some ranges, in order: the identities in one question, the others a few at a time. */
+export async function auditRanges(stores: AuditStores, ranges: readonly Ranged[], found: Found): Promise<PlacesLooked> {
+  const looked: PlacesLooked = { ranges: ranges.length, raw_rows: 0, outcomes: 0, identities: 0 };
+  const except = await setAsideIn(stores.postgres, ranges);
+  const identities = await identitiesIn(stores.clickhouse, ranges, except);
+  let next = 0;
+  for (const batch of batches(ranges)) {
+    const raw = await rawRowsIn(stores.clickhouse, batch, except);
+    const outcomes = await outcomesIn(stores.clickhouse, batch);
+    for (const [index, range] of batch.entries()) {
+      const rows = { raw: raw[index]!, identities: identities[next++]!, outcomes: outcomes[index]! };
+      looked.raw_rows += rows.raw.rows;
+      looked.identities += rows.identities.rows;
+      looked.outcomes += OUTCOMES.reduce((sum, outcome) => sum + rows.outcomes[outcome].rows, 0);
+      if (!agrees(range, rows)) await lookAgain(stores, range, found);
+    }
+  }
+  return looked;
+}
+
+function batches(ranges: readonly Ranged[]): Ranged[][] {
+  const all: Ranged[][] = [];
+  let events = 0;
+  for (const range of ranges) {
+    const last = all.at(-1);
+    events += range.settled?.events ?? EVENTS_MAX;
+    if (last && last[0]!.partition === range.partition && events <= EVENTS_MAX) last.push(range);
+    else {
+      all.push([range]);
+      events = range.settled?.events ?? EVENTS_MAX;
+    }
+  }
+  return all;
+}
+
+type RowsOfRange = { readonly raw: PlacedRows; readonly identities: Rows; readonly outcomes: Outcomes };
+
+function agrees({ settled }: Ranged, { raw, identities, outcomes }: RowsOfRange): boolean {
+  if (raw.places !== raw.rows || identities.rows !== raw.rows || identities.sum !== raw.sum) return false;
+  if (settled === undefined) return true;
+  return (
+    raw.rows === settled.stored &&
+    OUTCOMES.every((outcome) => {
+      const { rows, places } = outcomes[outcome];
+      return rows === places && places === expectedOf(settled, outcome);
+    })
+  );
+}
+
+function expectedOf({ duplicates, conflicts, dead_letters }: Settled, outcome: (typeof OUTCOMES)[number]): number {
+  return { duplicate: duplicates, conflict: conflicts, dead_letter: dead_letters }[outcome];
+}
+
+/** The range as it is now: the newest of a partition may have grown. */
+async function lookAgain(stores: AuditStores, range: Ranged, found: Found): Promise<void> {
+  const now: Ranged | undefined = range.settled ? await ledgerRange(stores.postgres, range) : range;
+  if (now === undefined) return;
+  const except = await setAsideIn(stores.postgres, [now]);
+  const [raw] = await rawRowsIn(stores.clickhouse, [now], except);
+  const [identities] = await identitiesIn(stores.clickhouse, [now], except);
+  const [outcomes] = await outcomesIn(stores.clickhouse, [now]);
+  const tell = (finding: Omit<Finding, 'partition' | 'from_offset' | 'to_offset'>) =>
+    found({ ...finding, partition: now.partition, from_offset: String(now.from), to_offset: String(now.to) });
+  const looking = { stores, range: now, tell };
+  await tellRawRows(looking, raw!);
+  if (identities!.rows !== raw!.rows || identities!.sum !== raw!.sum) await tellUnmatched(looking, except);
+  if (now.settled) await tellOutcomes(looking, now.settled, outcomes!);
+}
+
+type Looking = {
+  readonly stores: AuditStores;
+  readonly range: Ranged;
+  tell(finding: Omit<Finding, 'partition' | 'from_offset' | 'to_offset'>): void;
+};
+
+async function tellRawRows({ stores, range, tell }: Looking, { rows, places }: PlacedRows): Promise<void> {
+  if (rows > places) {
+    const { total, first } = await doubledPlaces(stores.clickhouse, 'events', { stretch: range });
+    const what = `rows of events too many: ${total} places have more than one`;
+    if (total > 0) tell({ kind: 'raw_rows_doubled', count: rows - places, first, what });
+  }
+  const { stored = places } = range.settled ?? {};
+  if (places < stored)
+    tell({ kind: 'raw_rows_missing', count: stored - places, what: `events were stored, and ${places} have a row` });
+  if (places > stored)
+    tell({ kind: 'raw_rows_extra', count: places - stored, what: `rows of events too many: ${stored} were stored` });
+}
+
+async function tellUnmatched({ stores, range, tell }: Looking, except: readonly Place[]): Promise<void> {
+  const { without_identity, without_raw_row } = await unmatchedRows(stores.clickhouse, range, except);
+  const told = (kind: FindingKind, { total, first }: { total: number; first: readonly NamedPlace[] }, what: string) => {
+    if (total > 0) tell({ kind, count: total, first, what });
+  };
+  told('raw_rows_without_identity', without_identity, 'raw rows have no identity of their place');
+  told('identities_without_raw_row', without_raw_row, 'identities have no raw row at their place');
+}
+
+async function tellOutcomes({ stores, range, tell }: Looking, settled: Settled, found: Outcomes): Promise<void> {
+  for (const outcome of OUTCOMES) {
+    const { rows, places } = found[outcome];
+    const expected = expectedOf(settled, outcome);
+    if (places < expected)
+      tell({
+        kind: 'outcomes_missing',
+        count: expected - places,
+        what: `of ${expected} rows ${outcome} are not there`,
+      });
+    if (places > expected)
+      tell({
+        kind: 'outcomes_extra',
+        count: places - expected,
+        what: `rows ${outcome} too many: ${expected} were settled`,
+      });
+    if (rows === places) continue;
+    const { total, first } = await doubledPlaces(stores.clickhouse, 'event_outcomes', { stretch: range, outcome });
+    const what = `rows ${outcome} too many: ${total} places have more than one (harmless)`;
+    if (total > 0) tell({ kind: 'outcomes_doubled', count: rows - places, first, what });
+  }
+}
+
+/**
+ * Rows that stand behind everything that was ever planned: Postgres knows less than ClickHouse. The rows are looked at first
+ * and the plans after them, so that a slice in progress is none.
+ */
+export async function auditRowsAhead({ postgres, clickhouse }: AuditStores, found: Found): Promise<void> {
+  const reached = nextOffsets(await readProgress(postgres));
+  for (const table of ['events', 'event_identities'] as const) {
+    const ahead = await rowsFrom(clickhouse, table, reached);
+    if (ahead.length === 0) continue;
+    const progress = await readProgress(postgres);
+    const planned = new Map(
+      progress.map(({ partition, next_offset, slice_to }) => [partition, greatest(next_offset, slice_to)]),
+    );
+    for (const { partition, last } of ahead) {
+      if (last < (planned.get(partition) ?? 0n)) continue;
+      const from = planned.get(partition) ?? 0n;
+      const [behind] = (await rowsFrom(clickhouse, table, new Map([...planned]))).filter(
+        (row) => row.partition === partition,
+      );
+      if (behind === undefined) continue;
+      const ends = { partition, from_offset: String(from), to_offset: String(last + 1n) };
+      const what = `rows of ${table} stand behind offset ${from}, to which Postgres says the log was processed`;
+      found({ kind: 'rows_ahead', count: behind.rows, ...ends, what });
+    }
+  }
+}
+
+function greatest(a: bigint, b: bigint | null): bigint {
+  return b !== null && b > a ? b : a;
+}

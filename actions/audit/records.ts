@@ -1,0 +1,125 @@
+/**
+ * The audit of the records: that every event which was accepted stands in the stores once, or what became of it does. Each
+ * check has its own differences and can be made alone; the recount of the usage rows is `usage.ts`. Everything is read
+ * in ranges of the log or in the order of a table, so that memory does not grow with the data, and while data arrive.
+ */
+import { ledgerRanges, type Stretch, uncounted } from '../../storage/audit/ledger.ts';
+import { countRawRows } from '../../storage/audit/stretches.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { auditCorrections } from './corrections.ts';
+import { type CheckName, type CheckReport, checkOf, type Finding, type Found } from './findings.ts';
+import { auditHashes, auditIds } from './identities.ts';
+import { auditIdentityFiles, type IdentityFiles } from './identity-files.ts';
+import { auditEmbeddedLog, auditLedger, auditLogBounds, type LogBounds } from './ledger.ts';
+import { auditRanges, auditRowsAhead, type PlacesLooked, type Ranged } from './places.ts';
+
+export type RecordsAsked = {
+  readonly checks: ReadonlySet<CheckName>;
+  /** The log in Postgres, or where the partitions of another begin and end; null where it cannot be asked. */
+  readonly log: 'embedded' | (() => Promise<readonly LogBounds[]>) | null;
+  /** What the workers of this machine keep of the ids. */
+  readonly identityFiles: () => Promise<readonly IdentityFiles[]>;
+  /** Answers numbers in [0, 1). */
+  readonly chance: () => number;
+};
+
+type AuditStores = Pick<Stores, 'postgres' | 'clickhouse'>;
+type Looked = Readonly<Record<string, number>>;
+
+/** In this order: each may explain what the next finds. */
+export async function auditRecords(stores: AuditStores, asked: RecordsAsked, found: Found): Promise<CheckReport[]> {
+  const counted = new Map<CheckName, number>();
+  const counting = (finding: Finding) => {
+    const check = checkOf(finding.kind);
+    counted.set(check, (counted.get(check) ?? 0) + 1);
+    found(finding);
+  };
+  const looked: (readonly [CheckName, Looked | string])[] = [];
+  const wants = (check: CheckName) => asked.checks.has(check);
+  if (wants('ledger')) looked.push(['ledger', await auditLedger(stores, counting)]);
+  if (wants('log')) looked.push(['log', await lookAtLog(stores, asked.log, counting)]);
+  if (wants('raw_rows') || wants('outcomes') || wants('identities'))
+    looked.push(...(await lookAtRows(stores, asked, counting)));
+  if (wants('corrections')) looked.push(['corrections', await auditCorrections(stores, counting)]);
+  if (wants('identity_files'))
+    looked.push(['identity_files', auditIdentityFiles(await asked.identityFiles(), counting)]);
+  return looked.map(([check, what]) => {
+    const differences = counted.get(check) ?? 0;
+    if (typeof what === 'string') return { check, looked_at: {}, differences, skipped: what };
+    return { check, looked_at: what, differences };
+  });
+}
+
+async function lookAtLog(stores: AuditStores, log: RecordsAsked['log'], found: Found): Promise<Looked | string> {
+  if (log === null) return 'the log cannot be asked: set KAFKA_BROKERS';
+  return log === 'embedded' ? auditEmbeddedLog(stores, found) : auditLogBounds(stores, log, found);
+}
+
+const HASH_SAMPLE = { times: 32, ids: 500 };
+
+/** One reading serves three checks; of one that is not asked for nothing is told. */
+async function lookAtRows(
+  stores: AuditStores,
+  { checks, chance }: RecordsAsked,
+  found: Found,
+): Promise<(readonly [CheckName, Looked])[]> {
+  const wanted: Found = (finding) => {
+    if (checks.has(checkOf(finding.kind))) found(finding);
+  };
+  const sum: PlacesLooked = { ranges: 0, raw_rows: 0, outcomes: 0, identities: 0 };
+  for await (const ranges of allRanges(stores)) {
+    const looked = await auditRanges(stores, ranges, wanted);
+    for (const key of Object.keys(sum) as (keyof PlacesLooked)[]) sum[key] += looked[key];
+  }
+  await auditRowsAhead(stores, wanted);
+  const looked: (readonly [CheckName, Looked])[] = [
+    ['raw_rows', { ranges: sum.ranges, rows: sum.raw_rows }],
+    ['outcomes', { ranges: sum.ranges, rows: sum.outcomes }],
+  ];
+  if (checks.has('identities')) {
+    const ids = await auditIds(stores, found);
+    looked.push(['identities', { ...ids, ...(await auditHashes(stores, { ...HASH_SAMPLE, chance }, found)) }]);
+  }
+  return looked.filter(([check]) => checks.has(check));
+}
+
+/** The table of identities is read once for so many ranges of the ledger, which are of a million events each. */
+const RANGES_MAX = 1_000;
+
+async function* allRanges(stores: AuditStores): AsyncGenerator<Ranged[]> {
+  for (const stretch of await uncounted(stores.postgres)) yield* paged(await cut(stores, stretch));
+  for (let after: Stretch | null = null; ; ) {
+    const ranges = await ledgerRanges(stores.postgres, { after, limit: RANGES_MAX });
+    if (ranges.length > 0) yield ranges;
+    if (ranges.length < RANGES_MAX) return;
+    after = ranges.at(-1)!;
+  }
+}
+
+function* paged(ranges: readonly Ranged[]): Generator<Ranged[]> {
+  for (let from = 0; from < ranges.length; from += RANGES_MAX) yield ranges.slice(from, from + RANGES_MAX);
+}
+
+const ROWS_MAX = 1_000_000;
+const PIECES = 256n;
+
+/** A stretch that the ledger does not know, in pieces of at most a million rows where its records allow it. */
+async function cut({ clickhouse }: Pick<AuditStores, 'clickhouse'>, stretch: Stretch): Promise<Stretch[]> {
+  const { partition, from, to } = stretch;
+  const step = (to - from + PIECES - 1n) / PIECES;
+  const pieces: Stretch[] = [];
+  for (let at = from; at < to; at += step) pieces.push({ partition, from: at, to: at + step < to ? at + step : to });
+  const rows = await countRawRows(clickhouse, pieces);
+  const all: { stretch: Stretch; rows: number }[] = [];
+  for (const [index, piece] of pieces.entries()) {
+    const count = rows[index]!;
+    const last = all.at(-1);
+    if (count > ROWS_MAX && step > 1n) {
+      for (const smaller of await cut({ clickhouse }, piece)) all.push({ stretch: smaller, rows: ROWS_MAX });
+    } else if (last && last.rows + count <= ROWS_MAX) {
+      last.stretch = { ...last.stretch, to: piece.to };
+      last.rows += count;
+    } else all.push({ stretch: piece, rows: count });
+  }
+  return all.map((each) => each.stretch);
+}

@@ -1,0 +1,79 @@
+/**
+ * A little of the audit of the records, cheap enough to be made all the time: what Postgres alone can say, the newest ranges
+ * of the ledger and now and then one of any age, the newest corrections, and some ids. What is chosen is left to chance, so
+ * that with time everything is looked at.
+ */
+
+import { countIdentities, type HashRange } from '../../storage/audit/ids.ts';
+import { type LedgerRange, ledgerRanges, newestRanges, rangeUpTo } from '../../storage/audit/ledger.ts';
+import { EmbeddedLog } from '../../storage/log/embedded/embedded.ts';
+import type { EventLog } from '../../storage/log/log.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { auditCorrections } from './corrections.ts';
+import type { Found } from './findings.ts';
+import { auditHashes, auditIds } from './identities.ts';
+import { auditEmbeddedLog, auditLedger, auditLogBounds } from './ledger.ts';
+import { auditRanges } from './places.ts';
+
+export type RecordsSampled = { readonly ranges: number; readonly records: number };
+
+const CORRECTIONS = 500;
+const HASH_SAMPLE = { times: 2, ids: 200 };
+
+export async function sampleRecords(stores: Stores, chance: () => number, found: Found): Promise<RecordsSampled> {
+  await auditLedger(stores, found);
+  await sampleLog(stores, found);
+  const ranges = await chosenRanges(stores, chance);
+  const looked = await auditRanges(stores, ranges, found);
+  await auditIds(stores, found, await someHashes(stores, chance));
+  await auditHashes(stores, { ...HASH_SAMPLE, chance }, found);
+  await auditCorrections(stores, found, { newest: CORRECTIONS });
+  return { ranges: ranges.length, records: looked.raw_rows + looked.outcomes };
+}
+
+async function sampleLog(stores: Stores, found: Found): Promise<void> {
+  if (stores.log instanceof EmbeddedLog) await auditEmbeddedLog(stores, found);
+  else await auditLogBounds(stores, () => endsOf(stores.log), found);
+}
+
+/** Where it begins is for the worker to say, who reads there. */
+async function endsOf(log: EventLog) {
+  return (await log.lag()).map(({ partition, end_offset }) => ({ partition, low: 0n, end: end_offset }));
+}
+
+const NEWEST_SHARE = 0.75;
+const EVENTS_MAX = 2_000_000;
+
+/** Mostly the newest, of some partitions: what breaks, breaks there, and they are soon found in the tables. */
+async function chosenRanges({ postgres }: Stores, chance: () => number): Promise<LedgerRange[]> {
+  const newest = await newestRanges(postgres);
+  if (newest.length === 0) return [];
+  const first = Math.floor(chance() * newest.length);
+  const turned = [...newest.slice(first), ...newest.slice(0, first)];
+  if (chance() < NEWEST_SHARE) return upTo(turned, EVENTS_MAX);
+  const { partition, to } = turned[0]!;
+  const offset = BigInt(Math.floor(chance() * Number(to)));
+  const some = await rangeUpTo(postgres, { partition, offset });
+  if (some) return [some];
+  return ledgerRanges(postgres, { after: { partition, from: -1n, to: 0n }, limit: 1 });
+}
+
+function upTo(ranges: readonly LedgerRange[], events_max: number): LedgerRange[] {
+  let events = 0;
+  const taken = ranges.filter(({ settled }, index) => {
+    events += settled.events;
+    return index === 0 || events <= events_max;
+  });
+  return taken.sort((a, b) => a.partition - b.partition);
+}
+
+const IDS_MAX = 1_000_000;
+const ALL = 1n << 64n;
+
+/** About a million neighbours in the order of the hashes; all of them where there are not more. */
+async function someHashes({ clickhouse }: Stores, chance: () => number): Promise<HashRange> {
+  const parts = BigInt(Math.max(1, Math.ceil((await countIdentities(clickhouse)) / IDS_MAX)));
+  const width = ALL / parts;
+  const first = width * BigInt(Math.floor(chance() * Number(parts)));
+  return { first, last: first + width - 1n };
+}

@@ -1,0 +1,159 @@
+/**
+ * Bills every period that is over. One transaction per subscription and period: take the subscription's lock (or leave it
+ * to the worker that has it), draft the invoice of the closed period, move the current period on; repeat while due. Any
+ * number of schedulers may run this at once, and a crash between two steps leaves nothing half.
+ *
+ * A period is invoiced only when its usage is complete: what was sent before its end must have come through the pipeline.
+ * Until then the subscription is left for the next run, and the report says so.
+ */
+import { duePeriod } from '../../core/billing/due.ts';
+import type { Scope } from '../../core/scope.ts';
+import { formatTimestamp } from '../../core/time/timestamp.ts';
+import { dueSubscriptions } from '../../storage/due-billing.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { draftAndFinalize, draftInvoice } from '../invoices/draft-invoice.ts';
+import { billedSubscription, currentPeriod } from './billable-items.ts';
+import { billingTransaction } from './transaction.ts';
+
+/** `billed`: moved on by a period. `waiting`: usage is not complete yet. `idle`: nothing is due, or another worker has it. */
+export type Outcome = 'billed' | 'waiting' | 'idle';
+
+export type BillingReport = {
+  billed: number;
+  /** Subscriptions left for the next run because their usage is not complete. */
+  waiting: string[];
+  failed: { id: string; error: unknown }[];
+};
+
+/** So many subscriptions at once: most of a billing is waiting for the stores. */
+const WORKERS = 4;
+
+/** One subscription that cannot be billed does not keep the others from it. */
+export async function billDuePeriods(stores: Stores, now: Date): Promise<BillingReport> {
+  const report: BillingReport = { billed: 0, waiting: [], failed: [] };
+  const due = dueSubscriptions(stores.postgres, now);
+  const worker = async () => {
+    for await (const { id, ...scope } of due) {
+      try {
+        const { billed, outcome } = await billSubscription(stores, scope, { subscription_id: id, now });
+        report.billed += billed;
+        if (outcome === 'waiting') report.waiting.push(id);
+      } catch (error) {
+        report.failed.push({ id, error });
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: WORKERS }, worker));
+  return report;
+}
+
+/** Bills what is due of one subscription, oldest period first: several after the service was away. */
+export async function billSubscription(
+  stores: Stores,
+  scope: Scope,
+  { subscription_id, now }: { subscription_id: string; now: Date },
+): Promise<{ billed: number; outcome: Outcome }> {
+  for (let billed = 0; ; billed++) {
+    const outcome = await billPeriod(stores, scope, { subscription_id, now });
+    if (outcome !== 'billed') return { billed, outcome };
+  }
+}
+
+/** The oldest due period of one subscription, in one transaction. */
+export async function billPeriod(
+  stores: Stores,
+  scope: Scope,
+  { subscription_id, now }: { subscription_id: string; now: Date },
+): Promise<Outcome> {
+  return billingTransaction(stores, async (transaction) => {
+    const [subscription] = await SubscriptionModel.in(scope, transaction)
+      .where({ id: subscription_id, status: 'published' })
+      .whereIn('subscription_status', ['active', 'trialing'])
+      .forUpdate()
+      .skipLocked();
+    if (!subscription) return 'idle';
+    return subscription.subscription_status === 'trialing'
+      ? endTrial(stores, transaction, { subscription, now })
+      : closePeriod(stores, transaction, { subscription, now });
+  });
+}
+
+type Subject = { subscription: SubscriptionModel; now: Date };
+
+async function closePeriod(stores: Stores, transaction: Database, { subscription, now }: Subject): Promise<Outcome> {
+  const due = duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime());
+  if (due === null) return 'idle';
+  if (due.closed.end > due.closed.start) {
+    const invoice = await draftInvoice(stores, transaction, {
+      subscription,
+      period: due.closed,
+      reference: 'period_end',
+      reason: 'SUBSCRIPTION_CYCLE',
+      untilComplete: true,
+      now,
+    });
+    if (invoice === 'waiting') return 'waiting';
+  }
+  await moveOn(subscription, transaction, {
+    now,
+    changes:
+      due.next === null
+        ? ended(due.closed.end)
+        : {
+            current_period_start: formatTimestamp(due.next.start),
+            current_period_end: formatTimestamp(due.next.end),
+          },
+  });
+  return 'billed';
+}
+
+/**
+ * At its end a trial becomes a paid subscription: the anchor is the end of the trial, the first paid period begins there,
+ * and an invoice of its advance charges opens it. Usage during the trial is never billed.
+ */
+async function endTrial(stores: Stores, transaction: Database, { subscription, now }: Subject): Promise<Outcome> {
+  const due = duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime());
+  if (due === null) return 'idle';
+  if (due.next === null) {
+    await moveOn(subscription, transaction, { now, changes: ended(due.closed.end) });
+    return 'billed';
+  }
+  const active = await moveOn(subscription, transaction, {
+    now,
+    changes: {
+      subscription_status: 'active',
+      billing_anchor: formatTimestamp(due.next.start),
+      current_period_start: formatTimestamp(due.next.start),
+      current_period_end: formatTimestamp(due.next.end),
+    },
+  });
+  const invoice = {
+    subscription: active,
+    period: due.next,
+    reference: 'period_start',
+    reason: 'SUBSCRIPTION_TRIAL_END',
+  };
+  await draftAndFinalize(stores, transaction, { ...invoice, now } as Parameters<typeof draftAndFinalize>[2]);
+  return 'billed';
+}
+
+function ended(at: number): Partial<SubscriptionModel> {
+  return {
+    subscription_status: 'cancelled',
+    cancelled_at: formatTimestamp(at),
+    current_period_end: formatTimestamp(at),
+  };
+}
+
+async function moveOn(
+  subscription: SubscriptionModel,
+  transaction: Database,
+  { changes, now }: { changes: Partial<SubscriptionModel>; now: Date },
+): Promise<SubscriptionModel> {
+  const [moved] = await SubscriptionModel.in(subscription, transaction)
+    .where('id', subscription.id)
+    .patch({ ...changes, version: subscription.version + 1, updated_at: now.toISOString() })
+    .returning('*');
+  return moved as SubscriptionModel;
+}

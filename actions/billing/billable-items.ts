@@ -1,0 +1,147 @@
+/**
+ * A subscription's line items with what prices them, in the terms of core, and the one way in which billing asks for
+ * their usage.
+ */
+import type { BilledSubscription } from '../../core/billing/charges.ts';
+import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
+import { Decimal } from '../../core/decimal.ts';
+import { FarthingError } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Period } from '../../core/time/period.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { readUsage } from '../../storage/usage/usage.ts';
+
+/** A line item as core prices it, with the records that it came from. */
+export type BillableItem = PricedItem & {
+  readonly record: SubscriptionLineItemModel;
+  readonly price_record: PriceModel;
+  readonly meter: MeterModel | null;
+};
+
+export async function gatherItems(database: Database, subscription: SubscriptionModel): Promise<BillableItem[]> {
+  const scope = scopeOf(subscription);
+  const records = await SubscriptionLineItemModel.in(scope, database).where({
+    subscription_id: subscription.id,
+    status: 'published',
+  });
+  const prices = await PriceModel.in(scope, database).whereIn('id', unique(records.map((record) => record.price_id)));
+  const meters = await MeterModel.in(scope, database).whereIn('id', unique(prices.map((price) => price.meter_id)));
+  const items = records.map((record) => {
+    const price = found(prices, record.price_id, 'price');
+    const meter = record.price_type === 'USAGE' ? found(meters, price.meter_id ?? '', 'meter') : null;
+    return billableItem(record, { price, meter, subscription });
+  });
+  return items.sort(inOrder);
+}
+
+/** As they were added; those of one instant as the plan lists its prices. */
+function inOrder(a: BillableItem, b: BillableItem): number {
+  return (
+    instant(a.record.created_at) - instant(b.record.created_at) ||
+    a.price_record.sequence - b.price_record.sequence ||
+    (a.id < b.id ? -1 : 1)
+  );
+}
+
+type Priced = { price: PriceModel; meter: MeterModel | null; subscription: SubscriptionModel };
+
+function billableItem(record: SubscriptionLineItemModel, { price, meter, subscription }: Priced): BillableItem {
+  // What lay in the trial is never billed: paid periods begin where it ended.
+  const trialEnd = subscription.trial_end ? instant(subscription.trial_end) : Number.NEGATIVE_INFINITY;
+  return {
+    id: record.id,
+    price_type: record.price_type,
+    invoice_cadence: record.invoice_cadence,
+    billing_period: record.billing_period,
+    billing_period_count: record.billing_period_count,
+    start_ms: Math.max(instant(record.start_date), trialEnd),
+    end_ms: record.end_date ? instant(record.end_date) : null,
+    reset_usage: meter?.reset_usage ?? null,
+    price,
+    quantity: new Decimal(record.quantity),
+    display_name: record.display_name || record.meter_display_name || record.plan_display_name || record.price_id,
+    meter_id: meter?.id ?? null,
+    record,
+    price_record: price,
+    meter,
+  };
+}
+
+function unique(ids: readonly (string | null)[]): string[] {
+  return [...new Set(ids.filter((id) => id !== null))];
+}
+
+/** A line item whose price or meter is gone cannot be priced, and that is an error, never a missing line. */
+function found<M extends { id: string }>(records: readonly M[], id: string, what: string): M {
+  const record = records.find((candidate) => candidate.id === id);
+  if (!record) throw new FarthingError('system_error', `${what} ${id} of a subscription line item does not exist`);
+  return record;
+}
+
+export type Measure = (item: BillableItem, window: Period) => Promise<MeasuredUsage>;
+
+export async function usageReader(
+  stores: Stores,
+  database: Database,
+  subscription: SubscriptionModel,
+  { now }: { now?: Date } = {},
+): Promise<Measure> {
+  const scope = scopeOf(subscription);
+  const customer = await CustomerModel.fetch(scope, subscription.customer_id, { database });
+  return (item, window) => {
+    if (item.meter === null) throw new FarthingError('system_error', `line item ${item.id} has no meter`);
+    return readUsage(stores, scope, {
+      meter: item.meter,
+      external_customer_id: customer.external_id,
+      start_ms: window.start,
+      end_ms: window.end,
+      timezone: subscription.timezone,
+      billing_anchor_ms: instant(subscription.billing_anchor),
+      ...(now === undefined ? {} : { now_ms: now.getTime() }),
+    });
+  };
+}
+
+export function scopeOf(record: Scope): Scope {
+  return { tenant_id: record.tenant_id, environment_id: record.environment_id };
+}
+
+/** A stored subscription in the terms of core. */
+export function billedSubscription(subscription: SubscriptionModel): BilledSubscription {
+  return {
+    start_ms: instant(subscription.start_date),
+    end_ms: endOf(subscription),
+    // Paid periods count from the end of the trial.
+    billing_anchor_ms: instant(
+      subscription.subscription_status === 'trialing' && subscription.trial_end
+        ? subscription.trial_end
+        : subscription.billing_anchor,
+    ),
+    billing_period: subscription.billing_period,
+    billing_period_count: subscription.billing_period_count,
+    timezone: subscription.timezone,
+  };
+}
+
+export function currentPeriod(subscription: SubscriptionModel): Period {
+  return { start: instant(subscription.current_period_start), end: instant(subscription.current_period_end) };
+}
+
+/** Timestamps of records are RFC 3339 text. */
+export function instant(timestamp: string): number {
+  const ms = Date.parse(timestamp);
+  if (Number.isNaN(ms)) throw new FarthingError('system_error', `${JSON.stringify(timestamp)} is not a timestamp`);
+  return ms;
+}
+
+function endOf(subscription: SubscriptionModel): number | null {
+  const cancelAt =
+    subscription.cancel_at ?? (subscription.cancel_at_period_end ? subscription.current_period_end : null);
+  const ends = [subscription.end_date, cancelAt].filter((end) => end !== null && end !== undefined);
+  return ends.length === 0 ? null : Math.min(...ends.map(instant));
+}

@@ -1,0 +1,158 @@
+/**
+ * A planned invoice as the records that are stored and answered: one shape for preview, draft and recomputation. What is
+ * not stored (a preview) carries empty ids.
+ */
+import type { PlannedLine } from '../../core/billing/line-amount.ts';
+import type { InvoicePlan } from '../../core/billing/plan-invoice.ts';
+import { ZERO } from '../../core/decimal.ts';
+import type { BillingReason, Invoice, InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
+import { MAX_FRACTION_DIGITS } from '../../core/money.ts';
+import { priceUnitFromFiat } from '../../core/pricing/price-unit.ts';
+import type { Period } from '../../core/time/period.ts';
+import { formatTimestamp } from '../../core/time/timestamp.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Database } from '../../storage/stores.ts';
+import { type BillableItem, scopeOf } from './billable-items.ts';
+
+export type InvoiceDescription = {
+  readonly subscription: SubscriptionModel;
+  readonly period: Period;
+  readonly reason: BillingReason;
+  readonly plan: InvoicePlan<BillableItem>;
+};
+
+/** A computed subscription invoice; skipped where its subtotal is 0 (docs/rules/invoices.md, "Nothing to pay"). */
+export function invoiceRecord(description: InvoiceDescription, id: string, now: Date): Invoice {
+  const { subscription, period, reason } = description;
+  const addressee = subscription.invoicing_customer_id || subscription.customer_id;
+  return {
+    id,
+    ...scopeOf(subscription),
+    customer_id: addressee,
+    subscription_id: subscription.id,
+    subscription_customer_id: subscription.customer_id,
+    invoice_type: 'SUBSCRIPTION',
+    payment_status: 'PENDING',
+    billing_reason: reason,
+    currency: subscription.currency,
+    ...computedFields(description.plan, now),
+    total_discount: '0',
+    total_prepaid_credits_applied: '0',
+    total_tax: '0',
+    adjustment_amount: '0',
+    amount_paid: '0',
+    refunded_amount: '0',
+    idempotency_key: idempotencyKey(description),
+    billing_period: subscription.billing_period,
+    period_start: formatTimestamp(period.start),
+    period_end: formatTimestamp(period.end),
+    is_manually_edited: false,
+    metadata: null,
+    version: 1,
+    ...baseRecord(now),
+  };
+}
+
+/** What a computation writes, the first time and every time after. */
+export function computedFields(plan: InvoicePlan<BillableItem>, now: Date) {
+  return {
+    invoice_status: plan.subtotal.isZero() ? ('SKIPPED' as const) : ('DRAFT' as const),
+    subtotal: plan.subtotal.toFixed(),
+    total: plan.total.toFixed(),
+    amount_due: plan.amount_due.toFixed(),
+    amount_remaining: plan.amount_remaining.toFixed(),
+    last_computed_at: now.toISOString(),
+  };
+}
+
+export function lineRecords(plan: InvoicePlan<BillableItem>, invoice: Invoice, now: Date): InvoiceLineItem[] {
+  return plan.lines.map((line, position) => {
+    // Ids a millisecond apart: in order of their ids, the lines stand as they were planned.
+    const id = invoice.id === '' ? '' : newId('invoice_line_item', now.getTime() + position);
+    return { id, ...lineRecord(line, invoice, now) };
+  });
+}
+
+function lineRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date): Omit<InvoiceLineItem, 'id'> {
+  const { record, price_record, meter } = line.item;
+  return {
+    tenant_id: invoice.tenant_id,
+    environment_id: invoice.environment_id,
+    invoice_id: invoice.id,
+    customer_id: invoice.customer_id,
+    subscription_id: record.subscription_id,
+    subscription_line_item_id: record.id,
+    parent_line_item_id: line.parent_line_item_id,
+    entity_id: record.entity_id,
+    entity_type: record.entity_type,
+    plan_display_name: record.plan_display_name,
+    price_id: record.price_id,
+    price_type: record.price_type,
+    meter_id: meter?.id ?? null,
+    meter_display_name: record.meter_display_name ?? meter?.name ?? null,
+    price_unit_id: price_record.price_unit_id,
+    price_unit: price_record.price_unit,
+    price_unit_amount: priceUnitAmount(line),
+    display_name: line.display_name,
+    quantity: line.quantity.toFixed(),
+    amount: line.amount.toFixed(),
+    currency: invoice.currency,
+    period_start: formatTimestamp(line.service.start),
+    period_end: formatTimestamp(line.service.end),
+    prepaid_credits_applied: ZERO.toFixed(),
+    line_item_discount: ZERO.toFixed(),
+    invoice_level_discount: ZERO.toFixed(),
+    metadata: null,
+    computed_from: line.computed_from,
+    ...baseRecord(now),
+  };
+}
+
+/** The amount in the tenant's own unit, for a price that has one; what is owed is the amount in money. */
+function priceUnitAmount({ item, amount }: PlannedLine<BillableItem>): string | null {
+  const rate = item.price_record.conversion_rate;
+  if (rate === null || rate === undefined) return null;
+  return priceUnitFromFiat(amount, rate).toDecimalPlaces(MAX_FRACTION_DIGITS).toFixed();
+}
+
+/** One draft per subscription, period (to the minute) and billing reason. */
+function idempotencyKey({ subscription, period, reason }: InvoiceDescription): string {
+  const minute = (instant: number) => formatTimestamp(instant).slice(0, 16);
+  return [subscription.id, minute(period.start), minute(period.end), reason].join('/');
+}
+
+function baseRecord(now: Date) {
+  const at = now.toISOString();
+  return { status: 'published' as const, created_at: at, updated_at: at, created_by: '', updated_by: '' };
+}
+
+/** Lines go in as they were planned; the invoice is there already. */
+export async function addLines(lines: readonly InvoiceLineItem[], database: Database): Promise<InvoiceLineItemModel[]> {
+  const added: InvoiceLineItemModel[] = [];
+  for (const { tenant_id, environment_id, ...line } of lines) {
+    added.push(await InvoiceLineItemModel.add({ tenant_id, environment_id }, line, { database }));
+  }
+  return added;
+}
+
+/** A stored invoice with its lines, as they were planned. */
+export async function withLines(invoice: InvoiceModel, database: Database): Promise<InvoiceWithLines> {
+  const line_items = await InvoiceLineItemModel.in(invoice, database)
+    .where({ invoice_id: invoice.id, status: 'published' })
+    .orderBy('created_at')
+    .orderBy('id');
+  return Object.assign(invoice, { line_items });
+}
+
+/** 1, 2, 3 … of the subscription's invoices; counted under the lock on the subscription. */
+export async function nextBillingSequence(subscription: SubscriptionModel, database: Database): Promise<number> {
+  const [last] = await InvoiceModel.in(subscription, database)
+    .where({ subscription_id: subscription.id })
+    .whereNotNull('billing_sequence')
+    .orderBy('billing_sequence', 'desc')
+    .limit(1);
+  return (last?.billing_sequence ?? 0) + 1;
+}

@@ -1,0 +1,29 @@
+/**
+ * A transaction in which usage is read: it holds one connection and waits for the stores, whose answers need another. If
+ * all connections of the pool were held so, none would be left to answer with; so only a few run at once per process, and
+ * the others wait before they take a connection.
+ */
+import type { Database, Stores, Transaction } from '../../storage/stores.ts';
+
+const AT_ONCE = 4;
+
+type Queue = { running: number; waiting: (() => void)[] };
+const queues = new WeakMap<Database, Queue>();
+
+export async function billingTransaction<T>(
+  { postgres }: Stores,
+  work: (transaction: Transaction) => Promise<T>,
+): Promise<T> {
+  const queue = queues.get(postgres) ?? { running: 0, waiting: [] };
+  queues.set(postgres, queue);
+  if (queue.running >= AT_ONCE) await new Promise<void>((resolve) => queue.waiting.push(resolve));
+  else queue.running += 1;
+  try {
+    return await postgres.transaction(work);
+  } finally {
+    // The place goes to the next in line; only when nobody waits is it free.
+    const next = queue.waiting.shift();
+    if (next) next();
+    else queue.running -= 1;
+  }
+}

@@ -1,0 +1,29 @@
+/** Archives a plan, which gives its lookup key back; not while it has live subscriptions (docs/rules/records.md, "Archiving"). */
+
+import { notAllowed, notFound } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, updatedBy } from '../../core/stamp.ts';
+import { PlanModel } from '../../storage/models/plan.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+export async function archivePlan(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  request: { id: string; author: Author },
+): Promise<void> {
+  const { id, author } = request;
+  await stores.postgres.transaction(async (database) => {
+    const plan = await PlanModel.fetch(scope, id, { database, lock: true });
+    if (plan.status !== 'published') throw notFound('plan', id);
+    const [live] = await SubscriptionModel.in(scope, database)
+      .select('id')
+      .where({ plan_id: id, status: 'published' })
+      .whereNot('subscription_status', 'cancelled')
+      .limit(1);
+    if (live) throw notAllowed(`plan ${id} has active subscriptions`);
+    await PlanModel.in(scope, database)
+      .where('id', id)
+      .patch({ status: 'archived', ...updatedBy(author) });
+  });
+}

@@ -1,0 +1,40 @@
+/** Changes what is given of a published feature; `filters` replaces those of its meter, in the same transaction. */
+
+import { invalid, notFound } from '../../core/error.ts';
+import { checkFeature, type Feature } from '../../core/feature/record.ts';
+import type { Filter } from '../../core/meter/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, updatedBy } from '../../core/stamp.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { changeMeterFilters } from '../meters/change-meter.ts';
+
+export type FeatureChange = {
+  id: string;
+  changes: Partial<Feature>;
+  filters?: readonly Filter[] | null | undefined;
+  author: Author;
+};
+
+export async function changeFeature(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  change: FeatureChange,
+): Promise<FeatureModel> {
+  return stores.postgres.transaction(async (database) => {
+    const { id, changes, filters, author } = change;
+    const feature = await FeatureModel.fetch(scope, id, { database, lock: true });
+    if (feature.status !== 'published') throw notFound('feature', id);
+    if (changes.group_id) throw notFound('group', changes.group_id);
+    checkFeature({ ...feature, ...changes });
+    if (filters) {
+      if (feature.meter_id === null) throw invalid('filters', `a ${feature.type} feature has no meter to filter`);
+      await changeMeterFilters({ postgres: database }, scope, { id: feature.meter_id, filters, author });
+    }
+    const [changed] = await FeatureModel.in(scope, database)
+      .where('id', id)
+      .patch({ ...changes, ...updatedBy(author) })
+      .returning('*');
+    return changed!;
+  });
+}

@@ -1,0 +1,38 @@
+/** Copies a feature under a new name and lookup key; the copy counts with the same meter. */
+
+import { notFound } from '../../core/error.ts';
+import type { Feature } from '../../core/feature/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { featureKeyConflict } from './create-feature.ts';
+
+export type FeatureClone = {
+  id: string;
+  fields: Pick<Feature, 'name' | 'lookup_key'> & Partial<Pick<Feature, 'description' | 'metadata'>>;
+  author: Author;
+};
+
+export async function cloneFeature(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, fields, author }: FeatureClone,
+): Promise<FeatureModel> {
+  const source = await FeatureModel.fetch(scope, id, { database: stores.postgres });
+  if (source.status !== 'published') throw notFound('feature', id);
+  const record = {
+    ...source,
+    description: fields.description ?? source.description,
+    metadata: fields.metadata ?? source.metadata,
+    name: fields.name,
+    lookup_key: fields.lookup_key,
+    id: newId('feature', author.now.getTime()),
+    ...createdBy(author),
+  };
+  return FeatureModel.add(scope, record, {
+    database: stores.postgres,
+    conflict: featureKeyConflict(fields.lookup_key),
+  });
+}

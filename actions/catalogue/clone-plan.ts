@@ -1,0 +1,54 @@
+/** Copies a plan with its prices under a new name and lookup key. Prices that have ended stay behind. */
+
+import { notFound } from '../../core/error.ts';
+import type { PlanFields } from '../../core/plan/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { PlanModel } from '../../storage/models/plan.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+export type PlanClone = {
+  id: string;
+  /** A name and a key of its own; of the rest, what is not given is copied. */
+  fields: Partial<PlanFields> & { name: string; lookup_key: string };
+  author: Author;
+};
+
+export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, clone: PlanClone): Promise<PlanModel> {
+  const { id, fields, author } = clone;
+  return stores.postgres.transaction(async (database) => {
+    const source = await PlanModel.fetch(scope, id, { database, lock: true });
+    if (source.status !== 'published') throw notFound('plan', id);
+    const record = {
+      ...source,
+      description: fields.description ?? source.description,
+      display_order: fields.display_order ?? source.display_order,
+      metadata: fields.metadata ?? source.metadata,
+      name: fields.name,
+      lookup_key: fields.lookup_key,
+      id: newId('plan', author.now.getTime()),
+      ...createdBy(author),
+    };
+    const conflict = `a plan with lookup_key ${fields.lookup_key} exists already`;
+    const plan = await PlanModel.add(scope, record, { database, conflict });
+    const prices = await PriceModel.current(scope, author.now, database)
+      .where({ entity_type: 'PLAN', entity_id: id })
+      .orderBy('sequence');
+    for (const price of prices) {
+      const copy = {
+        ...price,
+        // A key names one price, and this is another; so is its lineage.
+        lookup_key: null,
+        parent_price_id: '',
+        display_name: price.display_name === source.name ? plan.name : price.display_name,
+        entity_id: plan.id,
+        id: newId('price', author.now.getTime()),
+        ...createdBy(author),
+      };
+      await PriceModel.add(scope, copy, { database });
+    }
+    return plan;
+  });
+}

@@ -1,0 +1,83 @@
+/** A new feature, together with its meter when that is given inline: both are made or none. */
+
+import { FarthingError, notFound } from '../../core/error.ts';
+import { checkFeature, checkMeterOfFeature, type Feature, lookupKeyFrom } from '../../core/feature/record.ts';
+import type { MeterDefinition } from '../../core/meter/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { addMeter } from '../meters/create-meter.ts';
+
+type Stated = Pick<
+  Feature,
+  | 'description'
+  | 'metadata'
+  | 'meter_id'
+  | 'unit_singular'
+  | 'unit_plural'
+  | 'reporting_unit'
+  | 'alert_settings'
+  | 'group_id'
+>;
+
+export type NewFeature = Pick<Feature, 'name' | 'type'> &
+  Partial<Stated> & {
+    /** Made from the name when absent. */
+    lookup_key: string | null;
+    meter?: MeterDefinition | null | undefined;
+  };
+
+export async function createFeature(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  given: { feature: NewFeature; author: Author },
+): Promise<FeatureModel> {
+  const { author } = given;
+  const { meter, ...stated } = given.feature;
+  const feature = {
+    ...stated,
+    lookup_key: stated.lookup_key ?? lookupKeyFrom(stated.name),
+    meter_id: stated.meter_id ?? null,
+    unit_singular: stated.unit_singular ?? null,
+    unit_plural: stated.unit_plural ?? null,
+    alert_settings: stated.alert_settings ?? null,
+  };
+  checkMeterOfFeature({ type: feature.type, meter_id: feature.meter_id, has_meter: Boolean(meter) });
+  checkFeature(feature);
+  if (feature.group_id) throw notFound('group', feature.group_id);
+
+  return stores.postgres.transaction(async (database) => {
+    const meter_id = meter
+      ? (await addInlineMeter(database, scope, { definition: meter, author })).id
+      : await publishedMeter(feature.meter_id, scope, database);
+    const record = { id: newId('feature', author.now.getTime()), ...feature, meter_id, ...createdBy(author) };
+    return FeatureModel.add(scope, record, { database, conflict: featureKeyConflict(feature.lookup_key) });
+  });
+}
+
+export const featureKeyConflict = (lookup_key: string) => `a feature with lookup_key ${lookup_key} exists already`;
+
+/** What is wrong with the meter is named where the request has it: `meter.aggregation.field`. */
+async function addInlineMeter(
+  database: Database,
+  scope: Scope,
+  given: { definition: MeterDefinition; author: Author },
+) {
+  try {
+    return await addMeter(database, scope, given);
+  } catch (error) {
+    if (!(error instanceof FarthingError) || error.details?.field === undefined) throw error;
+    const details = { ...error.details, field: `meter.${error.details.field}` };
+    throw new FarthingError(error.code, `meter.${error.message}`, { details, cause: error });
+  }
+}
+
+async function publishedMeter(meter_id: string | null, scope: Scope, database: Database): Promise<string | null> {
+  if (meter_id === null) return null;
+  const meter = await MeterModel.fetch(scope, meter_id, { database });
+  if (meter.status !== 'published') throw notFound('meter', meter_id);
+  return meter_id;
+}

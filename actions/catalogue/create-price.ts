@@ -1,0 +1,147 @@
+/**
+ * Creates prices, all or none. What they are of must exist, their number is limited, and what is not stated (name, start)
+ * has a default (docs/rules/pricing.md, "What a price must state").
+ */
+
+import { alreadyExists, FarthingError, invalid, notAllowed, notFound } from '../../core/error.ts';
+import { type CreatePrice, definePrice, type PriceDefinition } from '../../core/price/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import { narrow } from '../../storage/models/page.ts';
+import { PlanModel } from '../../storage/models/plan.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+
+const ACTIVE_PRICES_MAX = 5000;
+
+export async function createPrice(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  input: { request: CreatePrice; author: Author },
+): Promise<PriceModel> {
+  return stores.postgres.transaction(async (database) => {
+    const { request, author } = input;
+    await lockPlans([request], scope, database);
+    const price = await addChecked(request, { scope, database, author });
+    await checkLimit(price, { scope, database, author });
+    return price;
+  });
+}
+
+/** One fault rejects the batch, and says at which index it is. */
+export async function createPrices(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  input: { requests: readonly CreatePrice[]; author: Author },
+): Promise<PriceModel[]> {
+  return stores.postgres.transaction(async (database) => {
+    const { requests, author } = input;
+    await lockPlans(requests, scope, database);
+    const prices: PriceModel[] = [];
+    for (const [index, request] of requests.entries()) {
+      try {
+        prices.push(await addChecked(request, { scope, database, author }));
+      } catch (error) {
+        throw atIndex(error, index);
+      }
+    }
+    const perEntity = new Map(prices.map((price) => [`${price.entity_type}/${price.entity_id}`, price]));
+    for (const price of perEntity.values()) await checkLimit(price, { scope, database, author });
+    return prices;
+  });
+}
+
+/** Where prices are written: one transaction, on behalf of one author. */
+export type PriceWriting = { readonly scope: Scope; readonly database: Database; readonly author: Author };
+
+/** Stores a price that is complete and checked; its lookup key must be free for as long as it runs. */
+export async function storePrice(price: PriceDefinition, writing: PriceWriting): Promise<PriceModel> {
+  const { scope, database, author } = writing;
+  await checkKeyFree(price, writing);
+  const record = { id: newId('price', author.now.getTime()), ...price, ...createdBy(author) };
+  return PriceModel.add(scope, record, { database, conflict: keyConflict(price.lookup_key) });
+}
+
+/** Those who add to a plan wait for each other, in one order: counts, keys and sequences are then exact, without deadlocks. */
+async function lockPlans(requests: readonly CreatePrice[], scope: Scope, database: Database): Promise<void> {
+  const ids = new Set(requests.filter(({ entity_type }) => entity_type === 'PLAN').map(({ entity_id }) => entity_id));
+  if (ids.size === 0) return;
+  await PlanModel.in(scope, database)
+    .select('id')
+    .whereIn('id', [...ids])
+    .orderBy('id')
+    .forUpdate();
+}
+
+async function addChecked(request: CreatePrice, writing: PriceWriting): Promise<PriceModel> {
+  const price = definePrice({ ...request, start_date: request.start_date ?? writing.author.now.toISOString() });
+  const entityName = await nameOfEntity(request, writing);
+  const meterName = await nameOfMeter(price.meter_id, writing);
+  if (price.group_id !== null) throw notFound('group', price.group_id);
+  const byDefault = price.type === 'USAGE' ? meterName : entityName;
+  return storePrice({ ...price, display_name: price.display_name ?? byDefault }, writing);
+}
+
+/** The name of the plan that the price is of; the plan or subscription must exist and be published. */
+async function nameOfEntity(request: CreatePrice, { scope, database }: PriceWriting): Promise<string> {
+  const { entity_type, entity_id } = request;
+  if (entity_type === 'PLAN') {
+    const plan = await PlanModel.fetch(scope, entity_id, { database });
+    if (plan.status !== 'published') throw notFound('plan', entity_id);
+    return plan.name;
+  }
+  if (entity_type === 'SUBSCRIPTION') {
+    const subscription = await SubscriptionModel.fetch(scope, entity_id, { database });
+    if (subscription.status !== 'published') throw notFound('subscription', entity_id);
+    return (await PlanModel.fetch(scope, subscription.plan_id, { database })).name;
+  }
+  throw invalid('entity_type', `prices of ${entity_type} are not supported: use PLAN or SUBSCRIPTION`);
+}
+
+async function nameOfMeter(meter_id: string | null, { scope, database }: PriceWriting): Promise<string | null> {
+  if (meter_id === null) return null;
+  const meter = await MeterModel.fetch(scope, meter_id, { database });
+  if (meter.status !== 'published') throw notFound('meter', meter_id);
+  return meter.name;
+}
+
+export const keyConflict = (lookup_key: string | null | undefined) =>
+  `a price with lookup_key ${lookup_key} exists already`;
+
+type KeyHolder = Pick<PriceDefinition, 'lookup_key' | 'start_date' | 'end_date'> & { id?: string };
+
+/** A key may pass from a price that ends to one that starts then; at no time do two prices have it. */
+export async function checkKeyFree(price: KeyHolder, { scope, database }: PriceWriting): Promise<void> {
+  const { id = '', lookup_key, start_date, end_date } = price;
+  if (lookup_key === null) return;
+  const [holder] = await narrow(PriceModel.in(scope, database), [
+    ['lookup_key', lookup_key],
+    ['status', 'published'],
+    ['id', '<>', id],
+    ['end_date', 'open at', start_date],
+    ['start_date', '<', end_date],
+  ])
+    .select('id')
+    .limit(1);
+  if (holder) throw alreadyExists(keyConflict(lookup_key));
+}
+
+async function checkLimit(price: PriceModel, { scope, database, author }: PriceWriting): Promise<void> {
+  const { entity_type, entity_id } = price;
+  const active = await PriceModel.current(scope, author.now, database).where({ entity_type, entity_id }).resultSize();
+  if (active > ACTIVE_PRICES_MAX)
+    throw notAllowed(`${entity_type} ${entity_id} would have more than ${ACTIVE_PRICES_MAX} active prices`);
+}
+
+function atIndex(error: unknown, index: number): unknown {
+  if (!(error instanceof FarthingError)) return error;
+  const field = error.details?.field;
+  const path = field === undefined ? `items[${index}]: ` : `items[${index}].`;
+  return new FarthingError(error.code, `${path}${error.message}`, {
+    details: { ...error.details, ...(field === undefined ? {} : { field: `items[${index}].${field}` }), index },
+    cause: error,
+  });
+}

@@ -1,0 +1,36 @@
+/**
+ * To delete a price is to set its end, now unless stated: what was charged before stays explained
+ * (docs/rules/pricing.md, "Changing a price").
+ */
+
+import { invalid, notAllowed, notFound } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, updatedBy } from '../../core/stamp.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+export async function endPrice(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  request: { id: string; end_date: string | undefined; author: Author },
+): Promise<void> {
+  const { id, author } = request;
+  await stores.postgres.transaction(async (database) => {
+    const price = await PriceModel.fetch(scope, id, { database, lock: true });
+    if (price.status !== 'published') throw notFound('price', id);
+    const now = author.now.getTime();
+    const startsAt = Date.parse(price.start_date!);
+    const endedAt = price.end_date === null ? Number.POSITIVE_INFINITY : Date.parse(price.end_date);
+    if (endedAt <= now) throw notAllowed(`price ${id} has ended already, at ${price.end_date}`);
+
+    // A price that has not started yet ends, by default, the moment it would start.
+    const endsAt = request.end_date === undefined ? Math.max(now, startsAt) : Date.parse(request.end_date);
+    if (endsAt < startsAt) throw invalid('end_date', `must not lie before the price's start at ${price.start_date}`);
+    // Its end may be where a successor starts: to end later would charge that time twice.
+    if (endsAt > endedAt) throw invalid('end_date', `must not lie after the price's end at ${price.end_date}`);
+
+    await PriceModel.in(scope, database)
+      .where('id', id)
+      .patch({ end_date: new Date(endsAt).toISOString(), ...updatedBy(author) });
+  });
+}

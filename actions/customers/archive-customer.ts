@@ -1,0 +1,39 @@
+/**
+ * Archives a customer, which gives its external id back; not while it has live subscriptions
+ * (docs/rules/records.md, "Archiving").
+ */
+
+import { notAllowed, notFound } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, updatedBy } from '../../core/stamp.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+
+export async function archiveCustomer(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  request: { id: string; author: Author },
+): Promise<void> {
+  const { id, author } = request;
+  await stores.postgres.transaction(async (transaction) => {
+    const customer = await CustomerModel.fetch(scope, id, { database: transaction, lock: true });
+    if (customer.status !== 'published') throw notFound('customer', id);
+    if (await hasLiveSubscription(scope, id, transaction))
+      throw notAllowed(`customer ${id} has active subscriptions, cancel them first`);
+    await CustomerModel.in(scope, transaction)
+      .where('id', id)
+      .patch({ status: 'archived', ...updatedBy(author) });
+  });
+}
+
+/** Whether the customer has, or pays for, a subscription that is not cancelled. */
+export async function hasLiveSubscription(scope: Scope, customer_id: string, database: Database): Promise<boolean> {
+  const [live] = await SubscriptionModel.in(scope, database)
+    .select('id')
+    .where('status', 'published')
+    .whereNot('subscription_status', 'cancelled')
+    .where((payer) => void payer.where('customer_id', customer_id).orWhere('invoicing_customer_id', customer_id))
+    .limit(1);
+  return live !== undefined;
+}

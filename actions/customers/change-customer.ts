@@ -1,0 +1,51 @@
+/** Changes what is given of a published customer; `metadata` replaces the map. */
+import type { CustomerFields } from '../../core/customer/record.ts';
+import { invalid, notAllowed, notFound } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, updatedBy } from '../../core/stamp.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { named } from '../../storage/models/model.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { hasLiveSubscription } from './archive-customer.ts';
+
+export type CustomerChange = {
+  id?: string | undefined;
+  external_customer_id?: string | undefined;
+  changes: Partial<CustomerFields>;
+  author: Author;
+};
+
+export async function changeCustomer(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  change: CustomerChange,
+): Promise<CustomerModel> {
+  return stores.postgres.transaction(async (transaction) => {
+    const customer = await chosenCustomer(scope, change, transaction);
+    const { changes } = change;
+    const renamed = changes.external_id !== undefined && changes.external_id !== customer.external_id;
+    // Usage is recorded under the external id: a new one would leave the running period's usage behind, unbilled.
+    if (renamed && (await hasLiveSubscription(scope, customer.id, transaction)))
+      throw notAllowed('external_id cannot change while the customer has active subscriptions');
+    try {
+      const [changed] = await CustomerModel.in(scope, transaction)
+        .where('id', customer.id)
+        .patch({ ...changes, ...updatedBy(change.author) })
+        .returning('*');
+      return changed!;
+    } catch (error) {
+      throw named(error, `a customer with external_id ${changes.external_id} exists already`);
+    }
+  });
+}
+
+/** By id, by external id, or by both when they agree. */
+async function chosenCustomer(scope: Scope, choice: CustomerChange, transaction: Database): Promise<CustomerModel> {
+  const { id, external_customer_id } = choice;
+  const wanted = id ?? (await CustomerModel.fetchExternal(scope, external_customer_id!, transaction)).id;
+  const customer = await CustomerModel.fetch(scope, wanted, { database: transaction, lock: true });
+  if (customer.status !== 'published') throw notFound('customer', wanted);
+  if (external_customer_id && customer.external_id !== external_customer_id)
+    throw invalid('external_customer_id', `is not the external id of customer ${wanted}`);
+  return customer;
+}

@@ -1,0 +1,111 @@
+/**
+ * Accepts events: each goes to the partition of its identity, as the bytes that came in; the promise resolves when all of
+ * them are durable in the log (docs/rules/events.md, "Accepted is durable").
+ */
+import { type CheckedEvents, eventSpan, idSpan } from '../../core/event/check-body.ts';
+import { IdentityHasher, partitionOfShard, shardOf } from '../../core/event/identity.ts';
+import type { Span } from '../../core/metering/event-text.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { EventLog, LogEntry } from '../../storage/log/log.ts';
+import { newId } from '../../storage/new-id.ts';
+
+/** One event of a body: where its bytes stand, and its id if the producer gave one. */
+export type IncomingEvent = { span: Span; event_id: string | undefined };
+
+/** Appends and answers the ids of the events in order, the made ones included. `contiguous`: nothing else stands between them. */
+export async function appendEvents(
+  log: EventLog,
+  scope: Scope,
+  incoming: { body: Buffer; events: readonly IncomingEvent[]; contiguous: boolean; now: Date },
+): Promise<string[]> {
+  const { body, events, now } = incoming;
+  const hasher = new IdentityHasher(scope);
+  const ids: string[] = new Array(events.length);
+  const parts = new Map<number, { spans: Span[]; made: Record<number, string> | null }>();
+  for (let index = 0; index < events.length; index++) {
+    const event = events[index]!;
+    const id = event.event_id ?? newId('event', now.getTime());
+    ids[index] = id;
+    const partition = partitionOf(hasher, id, log.partition_count);
+    let part = parts.get(partition);
+    if (!part) parts.set(partition, (part = { spans: [], made: null }));
+    if (event.event_id === undefined) {
+      part.made ??= {};
+      part.made[part.spans.length] = id;
+    }
+    part.spans.push(event.span);
+  }
+  const entries: LogEntry[] = [...parts].map(([partition, part]) => ({
+    ...scope,
+    partition,
+    kind: 'events',
+    received_at_us: now.getTime() * 1000,
+    made_ids: part.made,
+    event_count: part.spans.length,
+    body: joined(body, part.spans, incoming.contiguous && parts.size === 1),
+  }));
+  await log.append(entries);
+  return ids;
+}
+
+/** The same for a body that was checked where it stands. The ids are read only where they decide about the partition. */
+export async function appendChecked(
+  log: EventLog,
+  scope: Scope,
+  incoming: { body: Buffer; checked: CheckedEvents; now: Date },
+): Promise<void> {
+  const { body, checked, now } = incoming;
+  if (log.partition_count > 1) {
+    await appendEvents(log, scope, { body, events: eventsOf(body, checked), contiguous: true, now });
+    return;
+  }
+  let made: Record<number, string> | null = null;
+  for (let index = 0; index < checked.count; index++) {
+    if (idSpan(checked, index).end === 0) (made ??= {})[index] = newId('event', now.getTime());
+  }
+  await log.append([
+    {
+      ...scope,
+      partition: 0,
+      kind: 'events',
+      received_at_us: now.getTime() * 1000,
+      made_ids: made,
+      event_count: checked.count,
+      body: body.subarray(checked.start, checked.end),
+    },
+  ]);
+}
+
+function eventsOf(body: Buffer, checked: CheckedEvents): IncomingEvent[] {
+  return Array.from({ length: checked.count }, (_, index) => {
+    const id = idSpan(checked, index);
+    return {
+      span: eventSpan(checked, index),
+      event_id: id.end === 0 ? undefined : body.toString('utf8', id.start, id.end),
+    };
+  });
+}
+
+function partitionOf(hasher: IdentityHasher, eventId: string, partitionCount: number): number {
+  if (partitionCount === 1) return 0;
+  hasher.hash(eventId);
+  return partitionOfShard(shardOf(hasher.high), partitionCount);
+}
+
+const OPEN = Buffer.from('[');
+const COMMA = Buffer.from(',');
+const CLOSE = Buffer.from(']');
+
+/** The events as one JSON array: the stretch of the body as it is when all of them go to one partition. */
+function joined(body: Buffer, spans: readonly Span[], contiguous: boolean): Buffer {
+  if (contiguous) {
+    return Buffer.concat([OPEN, body.subarray(spans[0]!.start, spans.at(-1)!.end), CLOSE]);
+  }
+  const pieces: Buffer[] = [OPEN];
+  for (const [index, span] of spans.entries()) {
+    if (index > 0) pieces.push(COMMA);
+    pieces.push(body.subarray(span.start, span.end));
+  }
+  pieces.push(CLOSE);
+  return Buffer.concat(pieces);
+}

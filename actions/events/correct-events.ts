@@ -1,0 +1,192 @@
+/**
+ * The effect of corrections where the pipeline meets them: what an event says from here on is stored beside it, and the usage
+ * rows that it was in, or comes into, are written anew from the raw events. Corrections that stand side by side in the log
+ * are one rebuild. Once: a message that comes twice, a void of what is void, and a correction of an id that never was
+ * accepted change nothing.
+ */
+
+import { FarthingError, unavailable } from '../../core/error.ts';
+import { groupBy } from '../../core/group-by.ts';
+import { properties as propertiesIn, readEvent } from '../../core/metering/event-text.ts';
+import { matches } from '../../core/metering/match.ts';
+import { parseTimestamp, US_PER_DAY } from '../../core/metering/timestamp.ts';
+import { type Scope, scopeKey } from '../../core/scope.ts';
+import {
+  type AppliedCorrection,
+  type EventContent,
+  type EventHistory,
+  historiesOf,
+  missingCorrections,
+  type StoredContent,
+  writeCorrections,
+} from '../../storage/events/corrections.ts';
+import type { WriteAttempt } from '../../storage/events/write-fence.ts';
+import {
+  type Correction,
+  correctedSince,
+  requestedCorrections,
+  settleCorrection,
+} from '../../storage/progress/corrections.ts';
+import { metersOfEvents } from '../../storage/progress/meter-versions.ts';
+import type { HeldPartition } from '../../storage/progress/slices.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { countedNow } from '../../storage/usage/recount.ts';
+import { type RebuildTarget, rebuildBuckets } from '../usage/rebuild-buckets.ts';
+
+export type CorrectionsMet = {
+  readonly held: HeldPartition;
+  /** In the order of the log. */
+  readonly records: readonly { readonly offset: bigint; readonly correction_id: string }[];
+  /** Finishes the slice, in the transaction that settles the corrections. */
+  end(transaction: Database): Promise<void>;
+};
+
+export async function correctEvents(stores: Stores, met: CorrectionsMet): Promise<void> {
+  const effects = await effectsOf(stores, met);
+  const finish = async (transaction: Database) => {
+    for (const { correction, row } of effects)
+      await settleCorrection(transaction, correction.id, row ? 'applied' : 'unknown_event');
+    await met.end(transaction);
+  };
+  const rows = effects.flatMap(({ row }) => row ?? []);
+  if (rows.length === 0) return stores.postgres.transaction(finish);
+  await rebuildBuckets(stores, {
+    held: met.held,
+    own_before: met.records[0]!.offset,
+    prepare: (own) => keep(stores, rows, own),
+    targets: () => touchedBy(stores, effects),
+    finish,
+  });
+}
+
+type Effect = {
+  readonly correction: Correction;
+  /** What is stored of it; null for an id that never was accepted. */
+  readonly row: AppliedCorrection | null;
+  /** Where the event was counted, and where it is from here on. */
+  readonly contents: readonly EventContent[];
+};
+
+async function effectsOf({ postgres, clickhouse }: Stores, { held, records }: CorrectionsMet): Promise<Effect[]> {
+  // Of a message that came twice the first counts.
+  const offsets = new Map(records.toReversed().map(({ correction_id, offset }) => [correction_id, offset]));
+  const corrections = await requestedCorrections(postgres, [...offsets.keys()]);
+  const effects: Effect[] = [];
+  for (const some of groupBy(corrections, scopeKey).values()) {
+    const histories = await historiesOf(clickhouse, some[0], [...new Set(some.map(({ event_id }) => event_id))]);
+    const lasts = new Map<string, Last>();
+    for (const correction of some) {
+      const history = histories.get(correction.event_id);
+      if (!history) {
+        effects.push({ correction, row: null, contents: [] });
+        continue;
+      }
+      const place = { partition: held.partition, offset: Number(offsets.get(correction.id)!) };
+      const before = lasts.get(correction.event_id) ?? lastBefore(history, BigInt(correction.id));
+      const effect = effectOf(correction, before, place);
+      lasts.set(correction.event_id, { ...effect.row, action: correction.action });
+      effects.push(effect);
+    }
+  }
+  return effects;
+}
+
+type Last = StoredContent & { readonly action: string };
+
+/** What the event said before this correction, which may be stored already by a try that was broken off. */
+function lastBefore({ original, corrections }: EventHistory, sequence: bigint): Last {
+  return corrections.findLast((correction) => correction.sequence < sequence) ?? { ...original, action: 'none' };
+}
+
+function effectOf(
+  correction: Correction,
+  before: Last,
+  place: { partition: number; offset: number },
+): Effect & { row: AppliedCorrection } {
+  const { tenant_id, environment_id, event_id, action, id: sequence } = correction;
+  const after = action === 'void' ? null : replacementOf(correction, before);
+  const said = before.action === 'void' ? [] : [before];
+  const row = { ...before, ...after, tenant_id, environment_id, event_id, action, sequence, ...place };
+  return { correction, row, contents: after === null ? said : [...said, after] };
+}
+
+/** What the events say from here on is stored, and looked at: without it the rows would be recounted as they were. */
+async function keep({ clickhouse }: Stores, rows: readonly AppliedCorrection[], own: WriteAttempt): Promise<void> {
+  await writeCorrections(clickhouse, await missingCorrections(clickhouse, rows), own);
+  if ((await missingCorrections(clickhouse, rows)).length > 0)
+    throw unavailable('the usage store (corrections that were written are not there)');
+}
+
+/** What the event should have said; without a timestamp of its own it keeps the event's. */
+function replacementOf({ replacement }: Correction, before: EventContent): EventContent {
+  const fields = readEvent(replacement!);
+  const given = fields.timestamp ? parseTimestamp(fields.timestamp) : undefined;
+  if (fields.external_customer_id === undefined || (typeof given === 'string' && given !== 'absent'))
+    throw new FarthingError('internal_error', 'a replacement was stored that is no event');
+  return {
+    event_name: fields.event_name,
+    external_customer_id: fields.external_customer_id,
+    customer_id: fields.customer_id ?? '',
+    source: fields.source ?? '',
+    timestamp_us: typeof given === 'number' ? given : before.timestamp_us,
+    properties: fields.properties?.json() ?? '{}',
+  };
+}
+
+/** What corrections touched since a version was announced: its back-fill may have read the events before or after them. */
+export async function overtakenByCorrections(
+  stores: Stores,
+  scope: Scope,
+  { meter_id, version }: { meter_id: string; version: number },
+): Promise<RebuildTarget[]> {
+  const counted = await countedNow(stores, scope, { meter_id, before: new Map(), settling: version });
+  if (counted?.version !== version) return [];
+  const corrected = await correctedSince(stores.postgres, scope, { meter_id, version });
+  const histories = await historiesOf(stores.clickhouse, scope, corrected);
+  const targets: RebuildTarget[] = [];
+  for (const { original, corrections } of histories.values()) {
+    for (const content of [original, ...corrections]) {
+      if (content.event_name !== counted.meter.event_name) continue;
+      const day = Math.floor(content.timestamp_us / US_PER_DAY);
+      targets.push({ ...scope, meter_id, day, external_customer_ids: [content.external_customer_id] });
+    }
+  }
+  return targets;
+}
+
+async function touchedBy(stores: Stores, effects: readonly Effect[]): Promise<RebuildTarget[]> {
+  const targets: RebuildTarget[] = [];
+  for (const some of groupBy(effects, ({ correction }) => scopeKey(correction)).values()) {
+    const contents = some.flatMap(({ correction: { event_id }, contents: said }) =>
+      said.map((content) => ({ ...content, event_id })),
+    );
+    targets.push(...(await touched(stores, some[0].correction, contents)));
+  }
+  return targets;
+}
+
+/**
+ * Customers and days of the meters that any of these contents feeds; also where a value cannot be used any more, which an
+ * earlier version may have counted.
+ */
+async function touched(
+  stores: Stores,
+  { tenant_id, environment_id }: Scope,
+  contents: readonly (EventContent & { event_id: string })[],
+): Promise<RebuildTarget[]> {
+  const scope = { tenant_id, environment_id };
+  const names = [...new Set(contents.map((content) => content.event_name))];
+  const targets: RebuildTarget[] = [];
+  for (const meter_id of await metersOfEvents(stores.postgres, scope, names)) {
+    const counted = await countedNow(stores, scope, { meter_id, before: new Map() });
+    if (!counted) continue;
+    for (const content of contents) {
+      if (content.event_name !== counted.meter.event_name) continue;
+      const properties = propertiesIn(content.properties);
+      if (!matches(counted.meter, properties)) continue;
+      const day = Math.floor(content.timestamp_us / US_PER_DAY);
+      targets.push({ tenant_id, environment_id, meter_id, day, external_customer_ids: [content.external_customer_id] });
+    }
+  }
+  return targets;
+}

@@ -1,0 +1,123 @@
+/**
+ * Sends dead letters through the log once more: their bytes go through validation again, and what passes becomes an event
+ * under the id that its producer was told. Appended first and marked then: what is appended twice is removed by its identity.
+ */
+import { faultOfEvent } from '../../core/event/accept.ts';
+import { partitionOfShard } from '../../core/event/identity.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type DeadLetter, findDeadLetters, noteReplay } from '../../storage/events/dead-letters.ts';
+import { newId } from '../../storage/new-id.ts';
+import { addCorrection, correctionsOf, lockEvent, PIPELINE, shardOfEvent } from '../../storage/progress/corrections.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+export type ReplayVerdict = {
+  readonly id: string;
+  readonly event_id: string | null;
+  readonly verdict: 'replayed' | 'refused' | 'replayed_before' | 'unknown';
+  readonly message: string | null;
+};
+
+export type ReplayAsked = {
+  /** All that were not replayed yet when null, at most so many of the newest. */
+  readonly ids: readonly string[] | null;
+  readonly user_id: string;
+  readonly now: Date;
+};
+
+export const REPLAYED_AT_ONCE_MAX = 1000;
+
+export async function replayDeadLetters(stores: Stores, scope: Scope, asked: ReplayAsked): Promise<ReplayVerdict[]> {
+  const letters = asked.ids === null ? await notReplayed(stores, scope) : await named(stores, scope, asked.ids);
+  const verdicts: ReplayVerdict[] = [];
+  for (const letter of letters) verdicts.push(await replay(stores, scope, { letter, asked }));
+  const known = new Set(verdicts.map(({ id }) => id));
+  for (const id of asked.ids ?? []) {
+    if (!known.has(id))
+      verdicts.push({ id, event_id: null, verdict: 'unknown', message: 'there is no such dead letter' });
+  }
+  return verdicts;
+}
+
+function named(stores: Stores, scope: Scope, ids: readonly string[]): Promise<DeadLetter[]> {
+  return findDeadLetters(stores, scope, { ids, limit: ids.length, offset: 0 });
+}
+
+async function notReplayed(stores: Stores, scope: Scope): Promise<DeadLetter[]> {
+  const found: DeadLetter[] = [];
+  for (let offset = 0; found.length < REPLAYED_AT_ONCE_MAX; offset += REPLAYED_AT_ONCE_MAX) {
+    const page = await findDeadLetters(stores, scope, { ids: null, limit: REPLAYED_AT_ONCE_MAX, offset });
+    found.push(...page.filter((letter) => letter.replayed_at === null));
+    if (page.length < REPLAYED_AT_ONCE_MAX) break;
+  }
+  return found.slice(0, REPLAYED_AT_ONCE_MAX);
+}
+
+async function replay(
+  stores: Stores,
+  scope: Scope,
+  { letter, asked }: { letter: DeadLetter; asked: ReplayAsked },
+): Promise<ReplayVerdict> {
+  const { id, body } = letter;
+  if (letter.replayed_at !== null) {
+    return { id, event_id: letter.event_id || null, verdict: 'replayed_before', message: `at ${letter.replayed_at}` };
+  }
+  const fault = faultIn(body);
+  if (fault) return { id, event_id: letter.event_id || null, verdict: 'refused', message: fault };
+  const given = (JSON.parse(body) as { event_id?: string | null }).event_id?.trim() ? letter.event_id : '';
+  const event_id = given || letter.event_id || newId('event', asked.now.getTime());
+  if (!(await putBack(stores, scope, { event_id, body, asked })))
+    await append(stores, scope, { event_id, given, body, asked });
+  await noteReplay(stores.postgres, scope, { id, event_id, user_id: asked.user_id, now: asked.now });
+  return { id, event_id, verdict: 'replayed', message: null };
+}
+
+/** An event whose raw row was kept when the pipeline set it aside says again what it said. */
+async function putBack(
+  { postgres }: Stores,
+  scope: Scope,
+  { event_id, body, asked }: { event_id: string; body: string; asked: ReplayAsked },
+): Promise<boolean> {
+  return postgres.transaction(async (transaction) => {
+    await lockEvent(transaction, scope, event_id);
+    const last = (await correctionsOf(transaction, scope, event_id)).at(-1);
+    if (last?.action !== 'void' || last.requested_by !== PIPELINE || last.state === 'unknown_event') return false;
+    await addCorrection(transaction, scope, {
+      event_id,
+      action: 'replace',
+      replacement: body,
+      reason: 'replay of a dead letter',
+      requested_by: asked.user_id,
+      requested_at: asked.now,
+    });
+    return true;
+  });
+}
+
+async function append(
+  stores: Stores,
+  scope: Scope,
+  { event_id, given, body, asked }: { event_id: string; given: string; body: string; asked: ReplayAsked },
+): Promise<void> {
+  await stores.log.append([
+    {
+      ...{ tenant_id: scope.tenant_id, environment_id: scope.environment_id },
+      partition: partitionOfShard(shardOfEvent(scope, event_id), stores.log.partition_count),
+      kind: 'events',
+      received_at_us: asked.now.getTime() * 1000,
+      made_ids: given ? null : { 0: event_id },
+      event_count: 1,
+      body: Buffer.from(`[${body}]`),
+    },
+  ]);
+}
+
+function faultIn(body: string): string | undefined {
+  let event: unknown;
+  try {
+    event = JSON.parse(body);
+  } catch {
+    return 'is not JSON';
+  }
+  const fault = faultOfEvent(event);
+  return fault && (fault.field === '' ? fault.why : `${fault.field}: ${fault.why}`);
+}

@@ -1,0 +1,68 @@
+/**
+ * Asks for an accepted event to be voided or replaced. The request is recorded with who, when and why, and goes through the
+ * log to the partition of the id, so that it takes effect once and in order (actions/events/correct-events.ts). An event that is
+ * still on its way is corrected when its turn has come; what was invoiced finally is left for an adjustment.
+ */
+import { FarthingError, notAllowed, notFound } from '../../core/error.ts';
+import { partitionOfShard } from '../../core/event/identity.ts';
+import type { Scope } from '../../core/scope.ts';
+import { findEvent } from '../../storage/events/find-events.ts';
+import { findUnprocessed } from '../../storage/events/unprocessed.ts';
+import {
+  addCorrection,
+  type Correction,
+  correctionsOf,
+  lockEvent,
+  shardOfEvent,
+} from '../../storage/progress/corrections.ts';
+import { readProgress } from '../../storage/progress/slices.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+export type CorrectionAsked = {
+  readonly event_id: string;
+  readonly action: Correction['action'];
+  /** The JSON text of the event as it should have been; null for a void. */
+  readonly replacement: string | null;
+  readonly reason: string;
+  readonly user_id: string;
+  readonly now: Date;
+};
+
+/** How long an event is waited for that the log may hold, where the log cannot be searched. */
+const LOOKS_MAX = 100;
+const PAUSE_MS = 50;
+
+export async function requestCorrection(stores: Stores, scope: Scope, asked: CorrectionAsked): Promise<Correction> {
+  const { event_id, action, replacement, reason, user_id: requested_by, now: requested_at } = asked;
+  if (!(await isAccepted(stores, scope, event_id))) throw notFound('event', event_id);
+  return stores.postgres.transaction(async (transaction) => {
+    await lockEvent(transaction, scope, event_id);
+    const known = await correctionsOf(transaction, scope, event_id);
+    const last = known.filter(({ state }) => state !== 'unknown_event').at(-1);
+    if (last?.action === 'void' && action === 'void') return last;
+    if (last?.action === 'void')
+      throw notAllowed(`event ${event_id} is voided and cannot be replaced`, { id: event_id });
+    return addCorrection(transaction, scope, { event_id, action, replacement, reason, requested_by, requested_at });
+  });
+}
+
+/** In the stores, or in the log behind what they hold. */
+async function isAccepted(stores: Stores, scope: Scope, eventId: string): Promise<boolean> {
+  const partition = partitionOfShard(shardOfEvent(scope, eventId), stores.log.partition_count);
+  const lag = await stores.log.lag();
+  const end = lag.find((some) => some.partition === partition)?.end_offset ?? 0n;
+  for (let looks = 1; ; looks++) {
+    const progress = await readProgress(stores.postgres);
+    const reached = progress.find((state) => state.partition === partition)?.next_offset ?? 0n;
+    if (await findEvent(stores.clickhouse, scope, eventId)) return true;
+    if (await findUnprocessed(stores, scope, eventId)) return true;
+    // Everything that was in the log when we were asked is in the stores, and the event is not among it.
+    if (reached >= end) return false;
+    if (looks === LOOKS_MAX)
+      throw new FarthingError(
+        'service_unavailable',
+        'the event is not in the stores, and the log is behind: try again',
+      );
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}

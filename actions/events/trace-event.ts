@@ -1,0 +1,141 @@
+/**
+ * The road of one event, looked at step by step: its customer, the meters that it feeds (or which filter refused it, or why
+ * its value cannot be used), the prices of those meters, and the line items that they are billed on. It asks the records as
+ * they are now.
+ */
+import { Decimal } from '../../core/decimal.ts';
+import { compileMeter, measure } from '../../core/metering/compiled-meter.ts';
+import type { Contribution, MeteredEvent } from '../../core/metering/contribution.ts';
+import { exactText } from '../../core/metering/exact.ts';
+import { type Refusal, whyNot } from '../../core/metering/match.ts';
+import type { Scope } from '../../core/scope.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import type { Database } from '../../storage/stores.ts';
+import { billedSubscription, instant } from '../billing/billable-items.ts';
+
+export type TracedLineItem = {
+  readonly record: SubscriptionLineItemModel;
+  readonly timestamp_within_range: boolean;
+  readonly is_active_for_event: boolean;
+};
+
+/** What the event comes to on one line item. */
+export type FedLineItem = {
+  readonly record: SubscriptionLineItemModel;
+  readonly meter_id: string;
+  readonly feature_id: string;
+  readonly quantity: string;
+};
+
+export type EventTrace = {
+  readonly customer: CustomerModel | null;
+  readonly matched: readonly { meter: MeterModel; quantity: string }[];
+  readonly refused: readonly ({ meter: MeterModel } & Refusal)[];
+  readonly unusable: readonly { meter: MeterModel; reason: string }[];
+  readonly prices: readonly PriceModel[];
+  readonly line_items: readonly TracedLineItem[];
+  readonly fed: readonly FedLineItem[];
+};
+
+export async function traceEvent(
+  database: Database,
+  scope: Scope,
+  event: MeteredEvent & { readonly event_name: string },
+): Promise<EventTrace> {
+  const [customer = null] = await CustomerModel.in(scope, database).where({
+    external_id: event.external_customer_id,
+    status: 'published',
+  });
+  const met = await meet(database, scope, event);
+  const meterIds = met.matched.map(({ meter }) => meter.id);
+  const prices = await PriceModel.in(scope, database).whereIn('meter_id', meterIds).where('status', 'published');
+  const line_items = customer ? await lineItemsOf(database, { customer, prices, at_us: event.timestamp_us }) : [];
+  const fed = await fedLineItems(database, scope, { matched: met.matched, prices, line_items });
+  return { customer, ...met, prices, line_items, fed };
+}
+
+type Met = Pick<EventTrace, 'matched' | 'refused' | 'unusable'>;
+
+async function meet(database: Database, scope: Scope, event: MeteredEvent & { event_name: string }): Promise<Met> {
+  const { event_name } = event;
+  const meters = await MeterModel.in(scope, database)
+    .where({ event_name, status: 'published' })
+    .orderBy(['created_at', 'id']);
+  const met = {
+    matched: [] as { meter: MeterModel; quantity: string }[],
+    refused: [] as ({ meter: MeterModel } & Refusal)[],
+    unusable: [] as { meter: MeterModel; reason: string }[],
+  };
+  for (const meter of meters) {
+    const compiled = compileMeter(meter);
+    const refusal = whyNot(compiled, event.properties);
+    const contribution = refusal ? undefined : measure(compiled, event);
+    if (refusal) met.refused.push({ meter, ...refusal });
+    else if (contribution!.unusable !== undefined) met.unusable.push({ meter, reason: contribution!.unusable });
+    else met.matched.push({ meter, quantity: quantityOf(contribution as Contribution, compiled.multiplier) });
+  }
+  return met;
+}
+
+/** What the event itself brings: the value that is aggregated, or one event. */
+function quantityOf({ value }: Contribution, multiplier: Decimal | undefined): string {
+  if (value === undefined) return '1';
+  const quantity = new Decimal(exactText(value));
+  return (multiplier ? quantity.times(multiplier) : quantity).toFixed();
+}
+
+async function lineItemsOf(
+  database: Database,
+  { customer, prices, at_us }: { customer: CustomerModel; prices: readonly PriceModel[]; at_us: number },
+): Promise<TracedLineItem[]> {
+  const records = await SubscriptionLineItemModel.in(customer, database)
+    .where({ customer_id: customer.id, status: 'published', price_type: 'USAGE' })
+    .whereIn(
+      'price_id',
+      prices.map(({ id }) => id),
+    )
+    .orderBy(['created_at', 'id']);
+  const ids = [...new Set(records.map(({ subscription_id }) => subscription_id))];
+  const subscriptions = await SubscriptionModel.in(customer, database).whereIn('id', ids);
+  const byId = new Map(subscriptions.map((subscription) => [subscription.id, subscription]));
+  const at_ms = Math.floor(at_us / 1000);
+  return records.map((record) => {
+    const subscription = byId.get(record.subscription_id);
+    const end = record.end_date ? instant(record.end_date) : Number.POSITIVE_INFINITY;
+    const timestamp_within_range = at_ms >= instant(record.start_date) && at_ms < end;
+    const lives = subscription !== undefined && livesAt(subscription, at_ms);
+    return { record, timestamp_within_range, is_active_for_event: timestamp_within_range && lives };
+  });
+}
+
+/** A draft has not begun; what has ended still bills what came before its end. */
+function livesAt(subscription: SubscriptionModel, at_ms: number): boolean {
+  if (subscription.subscription_status === 'draft') return false;
+  const { start_ms, end_ms } = billedSubscription(subscription);
+  return at_ms >= start_ms && (end_ms === null || at_ms < end_ms);
+}
+
+async function fedLineItems(
+  database: Database,
+  scope: Scope,
+  { matched, prices, line_items }: Pick<EventTrace, 'matched' | 'prices' | 'line_items'>,
+): Promise<FedLineItem[]> {
+  const meterOfPrice = new Map(prices.map(({ id, meter_id }) => [id, meter_id ?? '']));
+  const quantities = new Map(matched.map(({ meter, quantity }) => [meter.id, quantity]));
+  const features = await FeatureModel.in(scope, database)
+    .whereIn('meter_id', [...quantities.keys()])
+    .where('status', 'published')
+    .orderBy(['created_at', 'id']);
+  return line_items
+    .filter(({ is_active_for_event }) => is_active_for_event)
+    .map(({ record }) => {
+      const meter_id = meterOfPrice.get(record.price_id)!;
+      const feature_id = features.find((feature) => feature.meter_id === meter_id)?.id ?? '';
+      return { record, meter_id, feature_id, quantity: quantities.get(meter_id)! };
+    });
+}

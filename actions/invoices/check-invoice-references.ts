@@ -1,0 +1,65 @@
+/**
+ * What a client names on the lines of an invoice that it writes itself exists, in its own tenant and environment; a
+ * subscription is one that this customer pays for. A line may name what was archived since: it tells of the past.
+ */
+
+import { invalid } from '../../core/error.ts';
+import type { CreateInvoice, CreateInvoiceLine } from '../../core/invoice/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import { narrow, type Query, type Row } from '../../storage/models/page.ts';
+import { PlanModel } from '../../storage/models/plan.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import type { Database } from '../../storage/stores.ts';
+
+type Named = { readonly field: string; readonly id: string };
+
+export async function checkInvoiceReferences(scope: Scope, request: CreateInvoice, database: Database): Promise<void> {
+  const lines = request.line_items ?? [];
+  const named = (idOf: (line: CreateInvoiceLine) => Partial<Record<string, string | null>>): Named[] =>
+    lines.flatMap((line, index) =>
+      Object.entries(idOf(line)).flatMap(([name, id]) => (id ? [{ field: `line_items[${index}].${name}`, id }] : [])),
+    );
+  const entity = (line: CreateInvoiceLine, type: string) =>
+    line.entity_type?.toLowerCase() === type ? line.entity_id : null;
+
+  const subscriptions = SubscriptionModel.in(scope, database).where((either) => {
+    const { customer_id } = request;
+    void either.where({ customer_id }).orWhere({ invoicing_customer_id: customer_id });
+  });
+  const items = SubscriptionLineItemModel.in(scope, database).whereIn(
+    'subscription_id',
+    subscriptions.clone().select('id'),
+  );
+  await check(
+    PriceModel.in(scope, database),
+    named((line) => ({ price_id: line.price_id })),
+  );
+  await check(
+    MeterModel.in(scope, database),
+    named((line) => ({ meter_id: line.meter_id })),
+  );
+  await check(
+    PlanModel.in(scope, database),
+    named((line) => ({ plan_id: line.plan_id, entity_id: entity(line, 'plan') })),
+  );
+  await check(
+    subscriptions,
+    named((line) => ({ subscription_id: line.subscription_id, entity_id: entity(line, 'subscription') })),
+  );
+  await check(
+    items,
+    named((line) => ({ subscription_line_item_id: line.subscription_line_item_id })),
+  );
+}
+
+/** One question for all lines. */
+async function check<M extends Row & { id: string }>(records: Query<M>, named: readonly Named[]): Promise<void> {
+  if (named.length === 0) return;
+  const found: readonly { id: string }[] = await narrow(records, [['id', [...new Set(named.map(({ id }) => id))]]]);
+  const known = new Set(found.map(({ id }) => id));
+  const missing = named.find(({ id }) => !known.has(id));
+  if (missing) throw invalid(missing.field, `${missing.id} does not exist for this customer and environment`);
+}

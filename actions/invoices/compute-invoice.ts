@@ -1,0 +1,115 @@
+/**
+ * Computes an invoice anew from the usage as it is now; may be repeated as long as the invoice is not final. One that comes
+ * to nothing is skipped, and may be computed again later (docs/rules/invoices.md, "Nothing to pay").
+ */
+import type { ReferencePoint } from '../../core/billing/charges.ts';
+import { notAllowed } from '../../core/error.ts';
+import type { BillingReason, InvoiceWithLines } from '../../core/invoice/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { instant } from '../billing/billable-items.ts';
+import { planFromStores } from '../billing/gather-billing.ts';
+import { addLines, computedFields, lineRecords, withLines } from '../billing/invoice-records.ts';
+import { billingTransaction } from '../billing/transaction.ts';
+import { isComplete } from './draft-invoice.ts';
+
+export type Computation = {
+  invoice: InvoiceWithLines;
+  skipped: boolean;
+  /** Whether the usage held every event from before the period's end. */
+  complete: boolean;
+};
+
+export async function computeInvoice(
+  stores: Stores,
+  scope: Scope,
+  invoice_id: string,
+  now: Date,
+): Promise<Computation> {
+  return billingTransaction(stores, (transaction) => computeWithin(stores, transaction, { scope, invoice_id, now }));
+}
+
+/** For a caller that has a transaction open. */
+export async function computeWithin(
+  stores: Stores,
+  transaction: Database,
+  { scope, invoice_id, now }: { scope: Scope; invoice_id: string; now: Date },
+): Promise<Computation> {
+  const { subscription_id } = await InvoiceModel.fetch(scope, invoice_id, { database: transaction });
+  // The subscription first, then the invoice: every writer of a subscription's invoices takes them in this order.
+  const subscription = subscription_id
+    ? await SubscriptionModel.fetch(scope, subscription_id, { database: transaction, lock: true })
+    : null;
+  const invoice = await InvoiceModel.fetch(scope, invoice_id, { database: transaction, lock: true });
+  checkComputable(invoice);
+  const reference = REFERENCE_BY_REASON[invoice.billing_reason];
+  if (subscription === null || reference === undefined || (await hasGivenLines(invoice, transaction)))
+    return keepLines(invoice, transaction, now);
+  return replaceLines(stores, transaction, { invoice, subscription, reference, now });
+}
+
+/** Only what is not final yet: a draft, or what came to nothing (docs/rules/invoices.md, "From draft to final"). */
+export function checkComputable({ id, invoice_status }: InvoiceModel): void {
+  if (invoice_status !== 'DRAFT' && invoice_status !== 'SKIPPED')
+    throw notAllowed(`an invoice that is ${invoice_status} cannot be computed`, { id });
+}
+
+/** Reasons whose lines follow from the subscription; the lines of all others were given by whoever made the invoice. */
+const REFERENCE_BY_REASON: Partial<Record<BillingReason, ReferencePoint>> = {
+  SUBSCRIPTION_CREATE: 'period_start',
+  SUBSCRIPTION_TRIAL_END: 'period_start',
+  SUBSCRIPTION_CYCLE: 'period_end',
+  PRORATION: 'cancel',
+};
+
+type Subject = { invoice: InvoiceModel; subscription: SubscriptionModel; reference: ReferencePoint; now: Date };
+
+async function replaceLines(stores: Stores, transaction: Database, subject: Subject): Promise<Computation> {
+  const { invoice, subscription, reference, now } = subject;
+  const period = { start: instant(invoice.period_start ?? ''), end: instant(invoice.period_end ?? '') };
+  const planned = await planFromStores(stores, transaction, {
+    subscription,
+    period,
+    reference,
+    invoice_id: invoice.id,
+    now,
+  });
+
+  await InvoiceLineItemModel.in(invoice, transaction).where({ invoice_id: invoice.id }).delete();
+  const computed = await patchInvoice(invoice, transaction, computedFields(planned.plan, now));
+  const line_items = await addLines(lineRecords(planned.plan, computed, now), transaction);
+  return {
+    invoice: Object.assign(computed, { line_items }),
+    skipped: computed.invoice_status === 'SKIPPED',
+    complete: isComplete(planned, period),
+  };
+}
+
+/** Lines that a client wrote name no line item of the subscription, and are not ours to replace. */
+async function hasGivenLines(invoice: InvoiceModel, transaction: Database): Promise<boolean> {
+  const given = await InvoiceLineItemModel.in(invoice, transaction)
+    .where({ invoice_id: invoice.id })
+    .whereNull('subscription_line_item_id')
+    .limit(1);
+  return given.length > 0;
+}
+
+async function keepLines(invoice: InvoiceModel, transaction: Database, now: Date): Promise<Computation> {
+  const computed = await patchInvoice(invoice, transaction, { last_computed_at: now.toISOString() });
+  return { invoice: await withLines(computed, transaction), skipped: false, complete: true };
+}
+
+async function patchInvoice(
+  invoice: InvoiceModel,
+  transaction: Database,
+  fields: Partial<InvoiceModel> & { last_computed_at: string },
+): Promise<InvoiceModel> {
+  const [patched] = await InvoiceModel.in(invoice, transaction)
+    .where('id', invoice.id)
+    .patch({ ...fields, version: invoice.version + 1, updated_at: fields.last_computed_at })
+    .returning('*');
+  return patched as InvoiceModel;
+}

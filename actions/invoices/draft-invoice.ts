@@ -1,0 +1,145 @@
+/**
+ * Makes a subscription's invoices: the draft of a period that has ended, the opening invoice of advance charges, the last
+ * one of a cancellation. Each runs inside the transaction that holds the lock on the subscription and moves it on, so
+ * that a crash leaves both or neither; a second worker finds the invoice that is there (unique per period and reason).
+ */
+import type { ReferencePoint } from '../../core/billing/charges.ts';
+import { duePeriods } from '../../core/billing/due.ts';
+import { ZERO } from '../../core/decimal.ts';
+import type { BillingReason, InvoiceWithLines } from '../../core/invoice/record.ts';
+import type { Period } from '../../core/time/period.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { billedSubscription, currentPeriod, instant, scopeOf } from '../billing/billable-items.ts';
+import { type Planned, planFromStores } from '../billing/gather-billing.ts';
+import { addLines, invoiceRecord, lineRecords, nextBillingSequence, withLines } from '../billing/invoice-records.ts';
+import { finalizeWithin } from './finalize-invoice.ts';
+
+export type DraftRequest = {
+  readonly subscription: SubscriptionModel;
+  readonly period: Period;
+  readonly reference: ReferencePoint;
+  readonly reason: BillingReason;
+};
+
+/**
+ * The computed draft of the period, the one that is there already, or null where there is nothing at all to say. With
+ * `untilComplete`, 'waiting' is answered and nothing written while events from before the period's end are still on
+ * their way through the pipeline.
+ */
+export async function draftInvoice(
+  stores: Stores,
+  transaction: Database,
+  request: DraftRequest & { readonly now: Date; readonly untilComplete?: boolean },
+): Promise<InvoiceWithLines | 'waiting' | null> {
+  const { subscription, period, reason, now } = request;
+  const existing = await existingInvoice(request, transaction);
+  if (existing) return withLines(existing, transaction);
+
+  const planned = await planFromStores(stores, transaction, request);
+  if (request.untilComplete && !isComplete(planned, period)) return 'waiting';
+  const { plan } = planned;
+  if (plan.lines.length === 0) return null;
+
+  const record = invoiceRecord({ subscription, period, reason, plan }, newId('invoice', now.getTime()), now);
+  const invoice = await InvoiceModel.add(
+    scopeOf(subscription),
+    { ...record, billing_sequence: await nextBillingSequence(subscription, transaction) },
+    { database: transaction, conflict: 'this period of the subscription has an invoice already' },
+  );
+  const line_items = await addLines(lineRecords(plan, record, now), transaction);
+  return Object.assign(invoice, { line_items });
+}
+
+/** Whether everything that was sent before the period's end is in the usage. */
+export function isComplete(planned: Planned, period: Period): boolean {
+  return planned.usage_as_of_ms === null || planned.usage_as_of_ms >= period.end;
+}
+
+/**
+ * The opening invoice: the advance charges of the first period, due at once because no event can change them
+ * (docs/rules/subscriptions.md, "The opening"). A trial opens with an invoice of nothing, paid by itself.
+ */
+export async function openSubscription(
+  stores: Stores,
+  transaction: Database,
+  subscription: SubscriptionModel,
+  now: Date,
+): Promise<void> {
+  if (subscription.subscription_status === 'trialing') return openTrial(transaction, subscription, now);
+  const period = currentPeriod(subscription);
+  await draftAndFinalize(stores, transaction, {
+    subscription,
+    period,
+    reference: 'period_start',
+    reason: 'SUBSCRIPTION_CREATE',
+    now,
+  });
+}
+
+/** An invoice of advance charges alone needs no rest between draft and final. */
+export async function draftAndFinalize(
+  stores: Stores,
+  transaction: Database,
+  request: DraftRequest & { readonly now: Date },
+): Promise<void> {
+  const invoice = await draftInvoice(stores, transaction, request);
+  if (invoice === null || invoice === 'waiting' || invoice.invoice_status !== 'DRAFT') return;
+  await finalizeWithin(transaction, scopeOf(request.subscription), { invoice_id: invoice.id, now: request.now });
+}
+
+/**
+ * The last invoice of a cancellation: the arrears from the start of the running period to the effective date
+ * (docs/rules/invoices.md, "What stands on which invoice"). Called inside the transaction that cancels; the draft then
+ * rests like any other, and what was still on its way is in it when it becomes final. Periods that were over before the
+ * effective date, and that the scheduler has not come to yet, get the invoices that it would have made.
+ */
+export async function draftFinalInvoice(
+  stores: Stores,
+  transaction: Database,
+  request: { subscription: SubscriptionModel; effective_date: string; now: Date },
+): Promise<InvoiceWithLines | null> {
+  const { subscription, now } = request;
+  const effective = instant(request.effective_date);
+  let start = currentPeriod(subscription).start;
+  for (const { closed } of duePeriods(billedSubscription(subscription), currentPeriod(subscription), effective)) {
+    const cycle = { reference: 'period_end', reason: 'SUBSCRIPTION_CYCLE' } as const;
+    await draftInvoice(stores, transaction, { subscription, period: closed, ...cycle, now });
+    start = closed.end;
+  }
+  if (effective <= start) return null;
+  const period = { start, end: effective };
+  const final = { reference: 'cancel', reason: 'PRORATION' } as const;
+  const invoice = await draftInvoice(stores, transaction, { subscription, period, ...final, now });
+  return invoice === 'waiting' ? null : invoice;
+}
+
+async function openTrial(transaction: Database, subscription: SubscriptionModel, now: Date): Promise<void> {
+  const period = currentPeriod(subscription);
+  const plan = { lines: [], subtotal: ZERO, total: ZERO, amount_due: ZERO, amount_remaining: ZERO };
+  const reason = 'SUBSCRIPTION_TRIAL_START';
+  const id = newId('invoice', now.getTime());
+  const record = invoiceRecord({ subscription, period, reason, plan }, id, now);
+  await InvoiceModel.add(
+    scopeOf(subscription),
+    // Not SKIPPED: the customer is shown that the trial began, and that nothing is owed for it.
+    { ...record, invoice_status: 'DRAFT', billing_sequence: await nextBillingSequence(subscription, transaction) },
+    { database: transaction, conflict: 'this trial has an invoice already' },
+  );
+  await finalizeWithin(transaction, scopeOf(subscription), { invoice_id: id, now });
+}
+
+async function existingInvoice(request: DraftRequest, database: Database): Promise<InvoiceModel | undefined> {
+  const [invoice] = await InvoiceModel.in(request.subscription, database)
+    .where({
+      subscription_id: request.subscription.id,
+      period_start: new Date(request.period.start).toISOString(),
+      period_end: new Date(request.period.end).toISOString(),
+      billing_reason: request.reason,
+      status: 'published',
+    })
+    .whereNot('invoice_status', 'VOIDED');
+  return invoice;
+}

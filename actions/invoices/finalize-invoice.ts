@@ -1,0 +1,86 @@
+/**
+ * Makes a draft final: its amounts as they were computed, an invoice number, a due date; from then on its lines never
+ * change. Numbers have no gaps (docs/rules/invoices.md, "Numbers") because they are taken in the finalizing transaction:
+ * the counter's row is locked until it ends, and a rollback gives the number back.
+ *
+ * It does not compute anew. The scheduler does so just before it finalizes (finalize-due-invoices.ts); whoever finalizes by
+ * hand gets the draft that was seen, and later events go to the next invoice (docs/rules/invoices.md, "Late events").
+ */
+import { dueDate } from '../../core/billing/due.ts';
+import { Decimal } from '../../core/decimal.ts';
+import { notAllowed } from '../../core/error.ts';
+import { DEFAULT_NUMBER_CONFIG, formatInvoiceNumber, numberToken } from '../../core/invoice/number.ts';
+import type { InvoiceWithLines } from '../../core/invoice/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { formatTimestamp } from '../../core/time/timestamp.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { takeInvoiceNumber } from '../../storage/models/invoice-number.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { instant } from '../billing/billable-items.ts';
+import { withLines } from '../billing/invoice-records.ts';
+
+export async function finalizeInvoice(
+  stores: Stores,
+  scope: Scope,
+  invoice_id: string,
+  now: Date,
+): Promise<InvoiceWithLines> {
+  return stores.postgres.transaction((transaction) => finalizeWithin(transaction, scope, { invoice_id, now }));
+}
+
+/** For a caller that has a transaction open. */
+export async function finalizeWithin(
+  transaction: Database,
+  scope: Scope,
+  { invoice_id, now }: { invoice_id: string; now: Date },
+): Promise<InvoiceWithLines> {
+  const invoice = await InvoiceModel.fetch(scope, invoice_id, { database: transaction, lock: true });
+  checkFinalizable(invoice);
+  const due =
+    invoice.due_date ?? formatTimestamp(dueDate(billedUntil(invoice, now), await terms(invoice, transaction)));
+
+  // The number comes last: its counter stays locked from here to the commit.
+  const token = numberToken(DEFAULT_NUMBER_CONFIG, now.getTime());
+  const nth = await takeInvoiceNumber(scope, token, transaction);
+  const isPaid = new Decimal(invoice.amount_due).isZero();
+  const [final] = await InvoiceModel.in(scope, transaction)
+    .where('id', invoice.id)
+    .patch({
+      invoice_status: 'FINALIZED',
+      invoice_number: formatInvoiceNumber(DEFAULT_NUMBER_CONFIG, token, nth),
+      finalized_at: now.toISOString(),
+      due_date: due,
+      ...(isPaid ? { payment_status: 'SUCCEEDED', paid_at: now.toISOString() } : {}),
+      version: invoice.version + 1,
+      updated_at: now.toISOString(),
+    })
+    .returning('*');
+  return withLines(final as InvoiceModel, transaction);
+}
+
+function checkFinalizable(invoice: InvoiceModel): void {
+  if (invoice.invoice_status !== 'DRAFT')
+    throw notAllowed(`an invoice that is ${invoice.invoice_status} cannot be finalized`, { id: invoice.id });
+  if (invoice.invoice_type !== 'SUBSCRIPTION') return;
+  if (!invoice.last_computed_at) throw notAllowed('a draft that was never computed cannot be finalized');
+  // One that was computed before its period ended would lack the rest of its usage
+  // (docs/rules/invoices.md, "From draft to final").
+  if (invoice.billing_reason !== 'SUBSCRIPTION_CYCLE' || !invoice.period_end) return;
+  if (instant(invoice.last_computed_at) < instant(invoice.period_end))
+    throw notAllowed('this invoice was computed before its period ended', {
+      last_computed_at: invoice.last_computed_at,
+      period_end: invoice.period_end,
+    });
+}
+
+/** An invoice without a period counts from the day it becomes final (docs/rules/invoices.md, "Due date"). */
+function billedUntil(invoice: InvoiceModel, now: Date): number {
+  return invoice.period_end ? instant(invoice.period_end) : now.getTime();
+}
+
+async function terms(invoice: InvoiceModel, database: Database): Promise<string | null> {
+  if (!invoice.subscription_id) return null;
+  const subscription = await SubscriptionModel.fetch(invoice, invoice.subscription_id, { database });
+  return subscription.payment_terms ?? null;
+}

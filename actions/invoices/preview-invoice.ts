@@ -1,0 +1,76 @@
+/**
+ * The next invoice of a subscription as it would be drafted from what is known now: the arrears so far and the advance
+ * charges of the next period (docs/rules/invoices.md, "Preview and invoice agree"). The same gathering and the same plan as
+ * the draft, without the writing; ids are empty.
+ */
+import { nextPeriod } from '../../core/billing/charges.ts';
+import { Decimal } from '../../core/decimal.ts';
+import { invalid, notAllowed } from '../../core/error.ts';
+import type { InvoiceWithLines } from '../../core/invoice/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { parseTimestamp } from '../../core/time/timestamp.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
+import { planFromStores } from '../billing/gather-billing.ts';
+import { invoiceRecord, lineRecords } from '../billing/invoice-records.ts';
+import type { DraftRequest } from './draft-invoice.ts';
+
+export type PreviewRequest = {
+  readonly subscription_id: string;
+  readonly period_start?: string | null;
+  readonly period_end?: string | null;
+  readonly hide_zero_charges_line_items?: boolean | null;
+};
+
+export async function previewInvoice(
+  stores: Stores,
+  scope: Scope,
+  request: PreviewRequest,
+  now: Date,
+): Promise<InvoiceWithLines> {
+  const database = stores.postgres;
+  const subscription = await SubscriptionModel.fetch(scope, request.subscription_id, { database });
+  if (subscription.subscription_status === 'cancelled')
+    throw notAllowed('a cancelled subscription has no next invoice', { id: subscription.id });
+  const { period, reference, reason } = nextInvoice(subscription, request);
+  const { plan } = await planFromStores(stores, database, { subscription, period, reference, now });
+
+  const record = invoiceRecord({ subscription, period, reason, plan }, '', now);
+  const invoice = { ...record, invoice_status: 'DRAFT' as const, idempotency_key: null };
+  const line_items = lineRecords(plan, invoice, now).filter(
+    (line) => !request.hide_zero_charges_line_items || !new Decimal(line.amount).isZero(),
+  );
+  return { ...invoice, line_items };
+}
+
+type NextInvoice = Pick<DraftRequest, 'period' | 'reference' | 'reason'>;
+
+/** The running period, cut where the subscription ends, unless the request names another. */
+function nextInvoice(subscription: SubscriptionModel, request: PreviewRequest): NextInvoice {
+  const opening = openingInvoice(subscription);
+  const expected = opening?.period ?? currentPeriod(subscription);
+  const start = givenInstant('period_start', request.period_start) ?? expected.start;
+  const lastEnd = billedSubscription(subscription).end_ms ?? Number.POSITIVE_INFINITY;
+  const end = givenInstant('period_end', request.period_end) ?? Math.min(expected.end, lastEnd);
+  if (end <= start) throw invalid('period_end', 'must be after period_start');
+  const period = { start, end };
+  return opening ? { ...opening, period } : { period, reference: 'preview', reason: 'SUBSCRIPTION_CYCLE' };
+}
+
+/** What has not begun to be paid for, a draft or a trial, is opened with its advance charges. */
+function openingInvoice(subscription: SubscriptionModel): NextInvoice | null {
+  const reference = 'period_start';
+  if (subscription.subscription_status === 'draft')
+    return { period: currentPeriod(subscription), reference, reason: 'SUBSCRIPTION_CREATE' };
+  if (subscription.subscription_status !== 'trialing') return null;
+  const period = nextPeriod(currentPeriod(subscription).end, billedSubscription(subscription));
+  return period === null ? null : { period, reference, reason: 'SUBSCRIPTION_TRIAL_END' };
+}
+
+function givenInstant(field: string, text: string | null | undefined): number | undefined {
+  if (text === null || text === undefined || text === '') return undefined;
+  const given = parseTimestamp(text);
+  if (given === undefined) throw invalid(field, 'must be an RFC 3339 timestamp');
+  return given;
+}

@@ -1,0 +1,88 @@
+/**
+ * What may change on an invoice by hand: dates shown, the document's address, metadata
+ * (docs/rules/invoices.md, "Changes by hand"), and its payment status. Amounts never change here. A paid invoice activates
+ * a subscription that waits for it (docs/rules/subscriptions.md, "States").
+ */
+
+import { Decimal } from '../../core/decimal.ts';
+import { invalid, notAllowed } from '../../core/error.ts';
+import { paymentChange } from '../../core/invoice/payment-status.ts';
+import type { Invoice, UpdateInvoice, UpdatePayment } from '../../core/invoice/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, updatedBy } from '../../core/stamp.ts';
+import { stateAfter } from '../../core/subscription/moves.ts';
+import { refuseUsed } from '../../core/subscription/not-yet.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { changeSubscription } from '../subscriptions/update-subscription.ts';
+
+export type InvoiceUpdate = { id: string; request: UpdateInvoice; author: Author };
+
+export async function updateInvoice(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, request, author }: InvoiceUpdate,
+): Promise<InvoiceModel> {
+  refuseUsed(request, ['apply_discount']);
+  if (request.due_date && Date.parse(request.due_date) < author.now.getTime()) {
+    throw invalid('due_date', 'must not lie in the past');
+  }
+  return stores.postgres.transaction(async (transaction) => {
+    const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
+    if (invoice.invoice_status !== 'DRAFT' && invoice.invoice_status !== 'FINALIZED') {
+      throw notAllowed(`an invoice that is ${invoice.invoice_status} cannot be changed`);
+    }
+    const { apply_discount: _refused, ...given } = request;
+    const changes = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+    return Object.keys(changes).length === 0
+      ? invoice
+      : changeInvoice(scope, { invoice, changes, author }, transaction);
+  });
+}
+
+export type PaymentUpdate = { id: string; request: UpdatePayment; author: Author };
+
+export async function updateInvoicePayment(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, request, author }: PaymentUpdate,
+): Promise<InvoiceModel> {
+  return stores.postgres.transaction(async (transaction) => {
+    const { subscription_id } = await InvoiceModel.fetch(scope, id, { database: transaction });
+    // The subscription first, then the invoice: every writer of a subscription's invoices takes them in this order.
+    const subscription = subscription_id
+      ? await SubscriptionModel.fetch(scope, subscription_id, { database: transaction, lock: true })
+      : null;
+    const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
+    const changes = paymentChange(invoice, request, author.now);
+    const changed = await changeInvoice(scope, { invoice, changes, author }, transaction);
+    if (subscription && changed.invoice_type === 'SUBSCRIPTION' && new Decimal(changed.amount_remaining).lte(0)) {
+      await activateWaiting(scope, { subscription, author }, transaction);
+    }
+    return changed;
+  });
+}
+
+/** Writes changes to an invoice whose row this transaction holds. */
+export async function changeInvoice(
+  scope: Scope,
+  { invoice, changes, author }: { invoice: InvoiceModel; changes: Partial<Invoice>; author: Author },
+  transaction: Database,
+): Promise<InvoiceModel> {
+  const [changed] = await InvoiceModel.in(scope, transaction)
+    .where('id', invoice.id)
+    .patch({ ...changes, ...updatedBy(author), version: invoice.version + 1 })
+    .returning('*');
+  return changed!;
+}
+
+async function activateWaiting(
+  scope: Scope,
+  { subscription, author }: { subscription: SubscriptionModel; author: Author },
+  transaction: Database,
+): Promise<void> {
+  const subscription_status = stateAfter('pay', subscription.subscription_status);
+  if (subscription_status === undefined) return;
+  await changeSubscription(scope, { subscription, changes: { subscription_status }, author }, transaction);
+}

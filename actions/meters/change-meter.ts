@@ -1,0 +1,54 @@
+/** Changes of a meter: its filters are replaced, or it is archived and matches no event any more. The rest is immutable. */
+
+import { invalid, notAllowed } from '../../core/error.ts';
+import { checkFilters, type Filter } from '../../core/meter/record.ts';
+import { checkCost } from '../../core/metering/meter-cost.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, updatedBy } from '../../core/stamp.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { announceMeterChange } from './announce-meter-change.ts';
+
+export async function changeMeterFilters(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, filters, author }: { id: string; filters: readonly Filter[]; author: Author },
+): Promise<MeterModel> {
+  if (filters.length === 0) throw invalid('filters', 'must not be empty');
+  checkFilters(filters);
+  return postgres.transaction(async (transaction) => {
+    const meter = await MeterModel.fetch(scope, id, { database: transaction, lock: true });
+    if (meter.status !== 'published') throw notAllowed(`meter ${id} is archived`);
+    const { event_name } = meter;
+    const others = await MeterModel.in(scope, transaction)
+      .where({ event_name, status: 'published' })
+      .whereNot('id', id);
+    checkCost({ ...meter, filters }, { others, before: meter, field: 'filters' });
+    return change(transaction, scope, { meter, patch: { filters: [...filters] }, author });
+  });
+}
+
+/** Archiving what is archived changes nothing. */
+export async function archiveMeter(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, author }: { id: string; author: Author },
+): Promise<void> {
+  await postgres.transaction(async (transaction) => {
+    const meter = await MeterModel.fetch(scope, id, { database: transaction, lock: true });
+    if (meter.status === 'published')
+      await change(transaction, scope, { meter, patch: { status: 'archived' }, author });
+  });
+}
+
+async function change(
+  transaction: Database,
+  scope: Scope,
+  { meter, patch, author }: { meter: MeterModel; patch: Partial<MeterModel>; author: Author },
+): Promise<MeterModel> {
+  const changed = { ...patch, version: meter.version + 1, ...updatedBy(author) };
+  const [record] = await MeterModel.in(scope, transaction).where('id', meter.id).patch(changed).returning('*');
+  if (!record) throw new Error(`meter ${meter.id} vanished while it was locked`);
+  await announceMeterChange(transaction, scope, record);
+  return record;
+}

@@ -1,0 +1,36 @@
+/** A new meter: checked by its own rules, stored, and then told to whoever counts events. */
+import { checkMeter, type MeterDefinition } from '../../core/meter/record.ts';
+import { compileExpression } from '../../core/metering/expression.ts';
+import { checkCost } from '../../core/metering/meter-cost.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { announceMeterChange } from './announce-meter-change.ts';
+
+export async function createMeter(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  given: { definition: MeterDefinition; author: Author },
+): Promise<MeterModel> {
+  return stores.postgres.transaction((transaction) => addMeter(transaction, scope, given));
+}
+
+/** The same inside a transaction that does more: a feature made together with its meter. */
+export async function addMeter(
+  transaction: Database,
+  scope: Scope,
+  { definition, author }: { definition: MeterDefinition; author: Author },
+): Promise<MeterModel> {
+  checkMeter(definition, compileExpression);
+  const record = { id: newId('meter', author.now.getTime()), ...definition, ...createdBy(author) };
+  const others = await MeterModel.in(scope, transaction).where({
+    event_name: definition.event_name,
+    status: 'published',
+  });
+  checkCost(record, { others, field: 'event_name' });
+  const meter = await MeterModel.add(scope, record, { database: transaction });
+  await announceMeterChange(transaction, scope, meter);
+  return meter;
+}

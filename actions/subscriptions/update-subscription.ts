@@ -1,0 +1,74 @@
+/**
+ * Changes what may change on a subscription as it stands: metadata (replaced whole) and lookup_key. States, dates and
+ * parents have verbs of their own. Every change adds one to `version`; naming the version that was read refuses a change
+ * that came in between with version_conflict (docs/rules/subscriptions.md, "One change at a time").
+ */
+
+import { FarthingError, notAllowed } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, updatedBy } from '../../core/stamp.ts';
+import { refuseUsed } from '../../core/subscription/not-yet.ts';
+import type { Subscription, UpdateSubscription } from '../../core/subscription/record.ts';
+import { checkThreshold } from '../../core/subscription/terms.ts';
+import { named } from '../../storage/models/model.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+
+export type SubscriptionUpdate = { id: string; request: UpdateSubscription; author: Author };
+
+export async function updateSubscription(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, request, author }: SubscriptionUpdate,
+): Promise<SubscriptionModel> {
+  refuseOtherVerbs(request);
+  return stores.postgres.transaction(async (transaction) => {
+    const subscription = await SubscriptionModel.fetch(scope, id, { database: transaction, lock: true });
+    if (request.version && request.version !== subscription.version) {
+      throw new FarthingError('version_conflict', `subscription ${id} has version ${subscription.version}`, {
+        details: { version: subscription.version },
+      });
+    }
+    const changes: Partial<Subscription> = {};
+    if (request.metadata !== undefined) changes.metadata = request.metadata;
+    if (request.lookup_key !== undefined) changes.lookup_key = request.lookup_key || null;
+    if (Object.keys(changes).length === 0) return subscription;
+    return changeSubscription(scope, { subscription, changes, author }, transaction);
+  });
+}
+
+/** Writes changes to a subscription whose row this transaction holds. */
+export async function changeSubscription(
+  scope: Scope,
+  {
+    subscription,
+    changes,
+    author,
+  }: { subscription: SubscriptionModel; changes: Partial<Subscription>; author: Author },
+  transaction: Database,
+): Promise<SubscriptionModel> {
+  try {
+    const [changed] = await SubscriptionModel.in(scope, transaction)
+      .where('id', subscription.id)
+      .patch({ ...changes, ...updatedBy(author), version: subscription.version + 1 })
+      .returning('*');
+    return changed!;
+  } catch (error) {
+    throw named(error, `a subscription with lookup_key ${changes.lookup_key} exists already`);
+  }
+}
+
+const CANCEL_FIELDS = ['cancel_at', 'cancel_at_period_end'] as const;
+
+function refuseOtherVerbs(request: UpdateSubscription): void {
+  if (request.status !== null || request.subscription_status !== null) {
+    throw notAllowed('status: a subscription is activated by POST …/activate and ended by POST …/cancel', {
+      field: 'status',
+    });
+  }
+  for (const field of CANCEL_FIELDS) {
+    if (request[field]) throw notAllowed(`${field}: use POST /subscriptions/{id}/cancel`, { field });
+  }
+  checkThreshold(request.auto_invoice_threshold, []);
+  refuseUsed(request, ['parent_subscription_id', 'auto_invoice_threshold']);
+}

@@ -1,0 +1,116 @@
+/**
+ * The subscription line items that usage analytics is about, of any number of customers in a few queries. The dates of a
+ * line item and the cancellation of its subscription bound its usage (docs/rules/usage.md, "Analytics").
+ */
+import type { PricedItem } from '../../core/billing/line-amount.ts';
+import { Decimal } from '../../core/decimal.ts';
+import { FarthingError } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import type { Database } from '../../storage/stores.ts';
+import { billedSubscription, instant } from '../billing/billable-items.ts';
+
+/** A usage line item, and the part of the asked range in which it lives. */
+export type AnalyticsItem = PricedItem & {
+  readonly record: SubscriptionLineItemModel;
+  readonly price_record: PriceModel;
+  readonly meter: MeterModel;
+  readonly subscription: SubscriptionModel;
+  readonly external_customer_id: string;
+  readonly start_us: number;
+  readonly end_us: number;
+};
+
+type Asked = { customers: readonly CustomerModel[] | null; start_us: number; end_us: number };
+
+export async function gatherAnalyticsItems(database: Database, scope: Scope, asked: Asked): Promise<AnalyticsItem[]> {
+  const subscriptions = await subscriptionsOf(database, scope, asked.customers);
+  const lines = await SubscriptionLineItemModel.in(scope, database)
+    .whereIn('subscription_id', ids(subscriptions))
+    .where({ status: 'published', price_type: 'USAGE' })
+    .orderBy(['created_at', 'id']);
+  const prices = byId(await PriceModel.in(scope, database).whereIn('id', unique(lines.map((line) => line.price_id))));
+  const meterIds = unique([...prices.values()].map((price) => price.meter_id ?? ''));
+  const meters = byId(await MeterModel.in(scope, database).whereIn('id', meterIds));
+  const customerIds = unique(subscriptions.map((subscription) => subscription.customer_id));
+  const customers = byId(asked.customers ?? (await CustomerModel.in(scope, database).whereIn('id', customerIds)));
+  const bySubscription = byId(subscriptions);
+  return lines.flatMap((record) => {
+    const subscription = found(bySubscription, record.subscription_id, 'subscription');
+    const price = found(prices, record.price_id, 'price');
+    const meter = found(meters, price.meter_id ?? '', 'meter');
+    const { external_id } = found(customers, subscription.customer_id, 'customer');
+    const life = lifeOf(record, subscription, asked);
+    return life === null
+      ? []
+      : [{ ...priced(record, price, meter), ...life, subscription, external_customer_id: external_id }];
+  });
+}
+
+function subscriptionsOf(database: Database, scope: Scope, customers: readonly CustomerModel[] | null) {
+  const subscriptions = SubscriptionModel.in(scope, database)
+    .where('status', 'published')
+    .whereNot('subscription_status', 'draft');
+  if (customers) void subscriptions.whereIn('customer_id', ids(customers));
+  return subscriptions;
+}
+
+/** Null when nothing of the range is left. What lay in the trial is never billed, as on invoices. */
+function lifeOf(record: SubscriptionLineItemModel, subscription: SubscriptionModel, asked: Asked) {
+  const { end_ms } = billedSubscription(subscription);
+  const begins = [record.start_date, subscription.trial_end].flatMap((at) => (at ? [instant(at) * 1000] : []));
+  const ends = [
+    record.end_date,
+    subscription.cancelled_at && subscription.subscription_status === 'cancelled' ? subscription.cancelled_at : null,
+  ];
+  const start_us = Math.max(asked.start_us, ...begins);
+  const end_us = Math.min(
+    asked.end_us,
+    end_ms === null ? Number.POSITIVE_INFINITY : end_ms * 1000,
+    ...ends.flatMap((at) => (at ? [instant(at) * 1000] : [])),
+  );
+  return start_us < end_us ? { start_us, end_us } : null;
+}
+
+function priced(record: SubscriptionLineItemModel, price: PriceModel, meter: MeterModel) {
+  return {
+    id: record.id,
+    price_type: record.price_type,
+    invoice_cadence: record.invoice_cadence,
+    billing_period: record.billing_period,
+    billing_period_count: record.billing_period_count,
+    start_ms: instant(record.start_date),
+    end_ms: record.end_date ? instant(record.end_date) : null,
+    reset_usage: meter.reset_usage,
+    price,
+    quantity: new Decimal(record.quantity),
+    display_name: record.display_name || record.meter_display_name || meter.name,
+    meter_id: meter.id,
+    record,
+    price_record: price,
+    meter,
+  };
+}
+
+function ids(records: readonly { id: string }[]): string[] {
+  return records.map(({ id }) => id);
+}
+
+function unique(all: readonly string[]): string[] {
+  return [...new Set(all)];
+}
+
+function byId<M extends { id: string }>(records: readonly M[]): Map<string, M> {
+  return new Map(records.map((record) => [record.id, record]));
+}
+
+/** A line item whose price or meter is gone cannot be measured, and that is an error, never a missing item. */
+function found<M>(records: ReadonlyMap<string, M>, id: string, what: string): M {
+  const record = records.get(id);
+  if (!record) throw new FarthingError('system_error', `${what} ${id} of a subscription line item does not exist`);
+  return record;
+}

@@ -1,0 +1,112 @@
+/**
+ * Writes bucket rows anew from the raw events: after a correction, and for a repair. It is done by the owner of a partition as
+ * the effect of one message, exactly once:
+ *
+ *   close the gate → no slice is in its bucket rows → recount → take the old rows away → write the new ones → look → open
+ *
+ * After a crash, or whatever went wrong, all of it is done again under a greater number: the delete takes away the rows of
+ * every try before, and nothing of these can arrive any more (docs/decisions/0009).
+ */
+import { unavailable } from '../../core/error.ts';
+import { groupBy } from '../../core/group-by.ts';
+import { type BucketRow, withDayRows } from '../../core/metering/plan.ts';
+import { type Scope, scopeKey } from '../../core/scope.ts';
+import { missingUsageRows, writeUsageRows } from '../../storage/events/usage-rows.ts';
+import type { WriteAttempt } from '../../storage/events/write-fence.ts';
+import { partitionWriter } from '../../storage/progress/attempts.ts';
+import { beginRebuild, closeGateWhenQuiet, openGate } from '../../storage/progress/bucket-gate.ts';
+import { daysBefore, type HeldPartition } from '../../storage/progress/slices.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { type Counted, countedNow, eventsKey, recountPlacesTogether } from '../../storage/usage/recount.ts';
+import { snapshotOf } from '../../storage/usage/snapshot.ts';
+import { deleteRows, type RowsToDelete } from '../../storage/usage/stored-rows.ts';
+
+/** All rows of these customers on a UTC day, of the version of the meter that answers questions. */
+export type RebuildTarget = Scope & {
+  readonly meter_id: string;
+  readonly day: number;
+  /** All of the day when absent. */
+  readonly external_customer_ids?: readonly string[] | undefined;
+};
+
+export type Rebuild = {
+  readonly held: HeldPartition;
+  /** What our own partition's rows hold from now on; where its slices ended when absent. */
+  readonly own_before?: bigint;
+  /** A version that goes live with this rebuild: its rows are written although nobody reads them yet. */
+  readonly settling?: { readonly meter_id: string; readonly version: number } | null;
+  /** With the gate closed, before anything is recounted: what else the rows depend on. */
+  prepare?(attempt: WriteAttempt): Promise<void>;
+  /** Asked with the gate closed. */
+  targets(): Promise<readonly RebuildTarget[]>;
+  /** Records the end, in the transaction that opens the gate. */
+  finish(transaction: Database): Promise<void>;
+};
+
+export async function rebuildBuckets(stores: Stores, rebuild: Rebuild): Promise<void> {
+  const { held } = rebuild;
+  const progress = await closeGateWhenQuiet(stores.postgres, held);
+  const own = { writer: partitionWriter(held.partition), attempt: await beginRebuild(stores.postgres, held) };
+  const before = new Map(snapshotOf(progress).before);
+  if (rebuild.own_before !== undefined) before.set(held.partition, rebuild.own_before);
+  await rebuild.prepare?.(own);
+  const { rows, ...anew } = await recounted(stores, rebuild, before);
+  await replaceRows(stores, { ...anew, rows: withDayRows(rows, daysBefore(progress)) }, own);
+  await openGate(stores.postgres, held, (transaction) => rebuild.finish(transaction));
+}
+
+type Recounted = { old: RowsToDelete[]; rows: readonly BucketRow[]; versions: Map<string, number> };
+
+async function recounted(stores: Stores, rebuild: Rebuild, before: ReadonlyMap<number, bigint>): Promise<Recounted> {
+  const result: Recounted & { rows: BucketRow[] } = { old: [], rows: [], versions: new Map() };
+  const targets = groupBy(await rebuild.targets(), (target) => `${scopeKey(target)}/${target.meter_id}`);
+  const meters = await Promise.all([...targets.values()].map((some) => countedWith(stores, rebuild, { some, before })));
+  const counted = meters.filter((meter) => meter !== undefined);
+  for (const group of groupBy(counted, (meter) => eventsKey(meter.counted)).values()) {
+    // What one of them needs is written anew for all that count the same events: these are read once.
+    const days = united(group.flatMap(({ targets: some }) => some));
+    const together = group.map((meter) => meter.counted) as [Counted, ...Counted[]];
+    for (const [day, customers] of days) {
+      const external_customer_ids = customers === null ? undefined : [...customers];
+      for (const meter of together) result.old.push({ counted: meter, day, external_customer_ids });
+    }
+    for (const meter of together) result.versions.set(meter.meter_id, meter.version);
+    for await (const row of recountPlacesTogether(stores, together, days)) result.rows.push(row);
+  }
+  return result;
+}
+
+/** Undefined for a meter whose past is still being counted: nobody reads its rows, and the back-fill settles what it meets. */
+async function countedWith(
+  stores: Stores,
+  { settling }: Rebuild,
+  { some, before }: { some: readonly [RebuildTarget, ...RebuildTarget[]]; before: ReadonlyMap<number, bigint> },
+): Promise<{ counted: Counted; targets: readonly RebuildTarget[] } | undefined> {
+  const [{ meter_id, ...scope }] = some;
+  const version = settling?.meter_id === meter_id ? settling.version : undefined;
+  const counted = await countedNow(stores, scope, { meter_id, before, settling: version });
+  return counted && { counted, targets: some };
+}
+
+/** Each day and customer once: what is written twice would count twice. Null: all customers of the day. */
+function united(targets: readonly RebuildTarget[]): Map<number, Set<string> | null> {
+  const days = new Map<number, Set<string> | null>();
+  for (const { day, external_customer_ids } of targets) {
+    const known = days.get(day);
+    if (external_customer_ids === undefined) days.set(day, null);
+    else if (known === undefined) days.set(day, new Set(external_customer_ids));
+    else if (known !== null) for (const customer of external_customer_ids) known.add(customer);
+  }
+  return days;
+}
+
+async function replaceRows(
+  { clickhouse }: Stores,
+  { old, rows, versions }: Recounted,
+  own: WriteAttempt,
+): Promise<void> {
+  await deleteRows(clickhouse, old, own.attempt);
+  await writeUsageRows(clickhouse, { rows, versionOf: (meterId) => versions.get(meterId)! }, own);
+  const missing = await missingUsageRows(clickhouse, rows, { writer: own.writer, since: own.attempt });
+  if (missing.length > 0) throw unavailable('the usage store (rows that were written anew are not there)');
+}

@@ -1,0 +1,319 @@
+/**
+ * Usage and cost analytics: one item per usage line item and group, measured by the one usage reader and priced by the one
+ * rating function, over the whole range and for each point by itself (docs/rules/usage.md, "Analytics"). What a customer
+ * used without a line item is shown without a cost.
+ */
+import { divides, type Group, type GroupBy, groupOf, groupValues, NO_GROUP } from '../../core/analytics/group-by.ts';
+import { pointSize } from '../../core/analytics/point-size.ts';
+import { type PropertyFilters, passesAll } from '../../core/analytics/property-filter.ts';
+import { countedSince } from '../../core/billing/charges.ts';
+import { usageCharge } from '../../core/billing/line-amount.ts';
+import { type Decimal, ZERO } from '../../core/decimal.ts';
+import { notFound } from '../../core/error.ts';
+import type { WindowAnswer } from '../../core/metering/usage.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type WindowSize, windowCount } from '../../core/time/window.ts';
+import { eventNamesOf } from '../../storage/events/event-names.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { Turns } from '../../storage/turns.ts';
+import { checkCells, type QuestionBounds } from '../../storage/usage/question.ts';
+import { askUsage, freshness, type UsageOfKey, type UsageReport } from '../../storage/usage/usage.ts';
+import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
+import { instant } from '../billing/billable-items.ts';
+import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
+
+export type AnalyticsAsked = {
+  /** All customers with a subscription when null. */
+  readonly external_customer_ids: readonly string[] | null;
+  readonly feature_ids: readonly string[] | null;
+  readonly meter_ids: readonly string[] | null;
+  readonly sources: readonly string[] | null;
+  readonly property_filters: PropertyFilters | null;
+  readonly group_by: GroupBy;
+  readonly window_size: WindowSize | null;
+  readonly billing_anchor_ms: number | null;
+  readonly start_us: number;
+  readonly end_us: number;
+  readonly now: Date;
+  readonly bounds?: QuestionBounds | undefined;
+};
+
+export type AnalyticsPoint = { window_us: number; usage: Decimal; cost: Decimal; event_count: number };
+
+export type AnalyticsRow = {
+  /** Null for usage that no line item bills. */
+  readonly item: AnalyticsItem | null;
+  readonly external_customer_id: string;
+  readonly meter: MeterModel;
+  readonly feature: FeatureModel | null;
+  readonly group: Group;
+  readonly usage: Decimal;
+  readonly cost: Decimal;
+  readonly event_count: number;
+  /** Null unless windows were asked for. */
+  readonly points: readonly AnalyticsPoint[] | null;
+  readonly window_size: WindowSize | null;
+};
+
+export type Analytics = {
+  readonly rows: readonly AnalyticsRow[];
+  /** Everything that was durable in the log before this instant is in all of the rows. */
+  readonly as_of: string;
+};
+
+export async function usageAnalytics(stores: Stores, scope: Scope, asked: AnalyticsAsked): Promise<Analytics> {
+  const database = stores.postgres;
+  const as_of = await freshness(stores, asked.now.getTime());
+  const features = await featuresOf(database, scope, asked);
+  const customers = await customersOf(database, scope, asked.external_customer_ids);
+  const all = await gatherAnalyticsItems(database, scope, { ...asked, customers });
+  const isAsked = (meter: { id: string }) =>
+    (asked.meter_ids?.includes(meter.id) ?? true) && (asked.feature_ids === null || features.has(meter.id));
+  const measured = await measureAll(stores, scope, {
+    asked,
+    subjects: [
+      ...all.filter((item) => isAsked(item.meter)).map(subjectOf),
+      ...(await unbilled(stores, scope, { asked, customers, features, items: all, isAsked })),
+    ],
+  });
+  const rows: AnalyticsRow[] = [];
+  const turns = new Turns(asked.bounds?.asker);
+  for (const one of measured) {
+    for await (const row of rowsOf(one, { asked, features, turns })) rows.push(row);
+  }
+  return { rows: rows.sort(byFeature), as_of };
+}
+
+/** By the name of the feature, those of one feature by customer, those of one customer as they were added. */
+function byFeature(a: AnalyticsRow, b: AnalyticsRow): number {
+  const texts = ({ feature, meter, external_customer_id }: AnalyticsRow) => [
+    feature?.name ?? meter.name,
+    external_customer_id,
+  ];
+  const [left, right] = [texts(a), texts(b)];
+  const at = left.findIndex((text, index) => text !== right[index]);
+  return at < 0 ? 0 : left[at]! < right[at]! ? -1 : 1;
+}
+
+/** By meter. Of several features with one meter, one that was asked for, else the oldest. */
+async function featuresOf(database: Stores['postgres'], scope: Scope, asked: AnalyticsAsked) {
+  const query = FeatureModel.in(scope, database).where('status', 'published').whereNotNull('meter_id');
+  if (asked.feature_ids) void query.whereIn('id', [...asked.feature_ids]);
+  const features = new Map<string, FeatureModel>();
+  for (const feature of await query.orderBy(['created_at', 'id'])) {
+    if (!features.has(feature.meter_id!)) features.set(feature.meter_id!, feature);
+  }
+  return features;
+}
+
+async function customersOf(database: Stores['postgres'], scope: Scope, wanted: readonly string[] | null) {
+  if (wanted === null) return null;
+  const customers = await CustomerModel.in(scope, database)
+    .whereIn('external_id', [...wanted])
+    .where('status', 'published');
+  const known = new Set(customers.map(({ external_id }) => external_id));
+  const missing = wanted.find((external_id) => !known.has(external_id));
+  if (missing !== undefined) throw notFound('customer with external id', missing);
+  return customers;
+}
+
+/** What is measured: a line item in its life, or a meter that nothing bills in the whole range. */
+type Subject = {
+  readonly item: AnalyticsItem | null;
+  readonly meter: MeterModel;
+  readonly external_customer_id: string;
+  /** What is counted since then, as an invoice does: of a meter that never resets since the subscription began. */
+  readonly since_us: number;
+  /** Where its windows begin. */
+  readonly start_us: number;
+  readonly end_us: number;
+  readonly timezone: string;
+  readonly anchor_ms: number | null;
+};
+
+function subjectOf(item: AnalyticsItem): Subject {
+  const { meter, external_customer_id, start_us, end_us, subscription } = item;
+  const anchor_ms = instant(subscription.billing_anchor);
+  const since_us = countedSince(meter.reset_usage, start_us, instant(subscription.start_date) * 1000);
+  return { item, meter, external_customer_id, since_us, start_us, end_us, timezone: subscription.timezone, anchor_ms };
+}
+
+type Unbilled = {
+  asked: AnalyticsAsked;
+  customers: readonly CustomerModel[] | null;
+  features: ReadonlyMap<string, FeatureModel>;
+  items: readonly AnalyticsItem[];
+  isAsked: (meter: { id: string }) => boolean;
+};
+
+/** Meters of the customers' events that none of their line items bills; of all customers at once nobody can read them. */
+async function unbilled(
+  stores: Stores,
+  scope: Scope,
+  { asked, customers, features, items, isAsked }: Unbilled,
+): Promise<Subject[]> {
+  if (customers === null) return [];
+  const { start_us, end_us } = asked;
+  const externalIds = customers.map(({ external_id }) => external_id);
+  const names = await eventNamesOf.ask(stores.clickhouse, { ...pick(scope), customers: externalIds, start_us, end_us });
+  const meters = await MeterModel.in(scope, stores.postgres)
+    .where('status', 'published')
+    .whereIn(
+      'event_name',
+      names.map(({ event_name }) => event_name),
+    );
+  const billed = new Set(items.map((item) => `${item.external_customer_id}/${item.meter.id}`));
+  const shown = meters.filter((meter) => isAsked(meter) && (features.has(meter.id) || asked.meter_ids !== null));
+  return shown.flatMap((meter) =>
+    customers
+      .filter(({ external_id }) => !billed.has(`${external_id}/${meter.id}`))
+      .map(({ external_id, timezone }) => ({
+        item: null,
+        meter,
+        external_customer_id: external_id,
+        since_us: start_us,
+        start_us,
+        end_us,
+        timezone,
+        anchor_ms: null,
+      })),
+  );
+}
+
+function pick({ tenant_id, environment_id }: Scope): Scope {
+  return { tenant_id, environment_id };
+}
+
+type Measured = { subject: Subject; report: UsageReport; usage: readonly { group: Group; of: UsageOfKey }[] };
+
+/** Customers who share a meter, a range and a clock share one question. */
+async function measureAll(
+  stores: Stores,
+  scope: Scope,
+  { asked, subjects }: { asked: AnalyticsAsked; subjects: readonly Subject[] },
+): Promise<Measured[]> {
+  const questions = new Map<string, Subject[]>();
+  for (const subject of subjects) {
+    const key = JSON.stringify([
+      subject.meter.id,
+      subject.since_us,
+      subject.start_us,
+      subject.end_us,
+      subject.timezone,
+      subject.anchor_ms,
+    ]);
+    const same = questions.get(key);
+    if (same) same.push(subject);
+    else questions.set(key, [subject]);
+  }
+  if (asked.bounds) checkCells([...questions.values()].reduce((sum, [one]) => sum + windowsAsked(one!, asked), 0));
+  const measured: Measured[] = [];
+  let cells = 0;
+  for (const same of questions.values()) {
+    const some = await measureTogether(stores, scope, { asked, same });
+    for (const { usage } of some) for (const { of } of usage) cells += 1 + of.windows.length;
+    if (asked.bounds) checkCells(cells);
+    measured.push(...some);
+  }
+  // In the order of the line items again.
+  const order = new Map(subjects.map((subject, index) => [subject, index]));
+  return measured.sort((a, b) => order.get(a.subject)! - order.get(b.subject)!);
+}
+
+/** A question is cut into its windows, whether or not there are events in them. */
+function windowsAsked({ meter, start_us, end_us }: Subject, { window_size }: AnalyticsAsked): number {
+  return windowCount({ start_us, end_us }, pointSize(window_size, meter.aggregation.bucket_size));
+}
+
+async function measureTogether(
+  stores: Stores,
+  scope: Scope,
+  { asked, same }: { asked: AnalyticsAsked; same: readonly Subject[] },
+): Promise<Measured[]> {
+  const { meter, since_us, start_us, end_us, timezone, anchor_ms } = same[0]!;
+  const { group_by, sources, property_filters } = asked;
+  const filtered = sources !== null || property_filters !== null;
+  const window_size = pointSize(asked.window_size, meter.aggregation.bucket_size) ?? undefined;
+  const question: Omit<UsageAsked, 'start_us'> = {
+    meter,
+    external_customer_ids: [...new Set(same.map((subject) => subject.external_customer_id))],
+    end_us,
+    timezone,
+    billing_anchor_ms: asked.billing_anchor_ms ?? anchor_ms ?? undefined,
+    by_customer: true,
+    only: filtered
+      ? { sources: sources ?? undefined, passes: property_filters ? passesAll(property_filters) : undefined }
+      : undefined,
+    key_of: divides(group_by)
+      ? (event) => JSON.stringify([event.external_customer_id, ...groupValues(group_by, event)])
+      : undefined,
+    now_ms: asked.now.getTime(),
+    bounds: asked.bounds,
+  };
+  const isOne = since_us === start_us || window_size === undefined;
+  const report = await askUsage(stores, scope, {
+    ...question,
+    start_us: since_us,
+    window_size: isOne ? window_size : undefined,
+  });
+  const windowed = isOne ? report : await askUsage(stores, scope, { ...question, start_us, window_size });
+  const windows = new Map(windowed.usage.map((of) => [of.key, of.windows]));
+  const byCustomer = new Map<string, { group: Group; of: UsageOfKey }[]>();
+  for (const counted of report.usage) {
+    const of = { ...counted, windows: windows.get(counted.key) ?? [] };
+    const [customer = '', ...values] = divides(group_by) ? (JSON.parse(of.key) as string[]) : [of.key];
+    const group = divides(group_by) ? groupOf(group_by, values) : NO_GROUP;
+    const known = byCustomer.get(customer);
+    if (known) known.push({ group, of });
+    else byCustomer.set(customer, [{ group, of }]);
+  }
+  return same.map((subject) => ({ subject, report, usage: byCustomer.get(subject.external_customer_id) ?? [] }));
+}
+
+type RowParts = { asked: AnalyticsAsked; features: ReadonlyMap<string, FeatureModel>; turns: Turns };
+
+async function* rowsOf(
+  { subject, report, usage }: Measured,
+  { asked, features, turns }: RowParts,
+): AsyncGenerator<AnalyticsRow> {
+  const { item, meter, external_customer_id } = subject;
+  const window_size = pointSize(asked.window_size, meter.aggregation.bucket_size);
+  const row = { item, meter, external_customer_id, feature: features.get(meter.id) ?? null, window_size };
+  const filtered = asked.sources !== null || asked.property_filters !== null;
+  // What was not used is shown, unless a filter asks for what was (docs/rules/usage.md, "Analytics").
+  if (usage.length === 0 && item !== null && !filtered)
+    yield { ...row, group: NO_GROUP, usage: ZERO, cost: ZERO, event_count: 0, points: window_size ? [] : null };
+  for (const { group, of } of usage) {
+    const points: AnalyticsPoint[] = [];
+    // Each is priced by itself, and there may be tens of thousands.
+    for (const window of of.windows) {
+      points.push(pointOf(item, window, report));
+      if (turns.isOver()) await turns.next(asked.bounds?.signal);
+    }
+    yield {
+      ...row,
+      group,
+      usage: of.total.value,
+      cost: costOf(item, of.total, report),
+      event_count: of.total.event_count,
+      points: window_size ? points : null,
+    };
+  }
+}
+
+function pointOf(item: AnalyticsItem | null, window: WindowAnswer, report: UsageReport): AnalyticsPoint {
+  const { window_us, value, event_count } = window;
+  return { window_us, usage: value, cost: costOf(item, window, report), event_count };
+}
+
+function costOf(item: AnalyticsItem | null, answer: WindowAnswer, report: UsageReport): Decimal {
+  if (item === null) return ZERO;
+  const { as_of, high_water, meter_version } = report;
+  const { value: quantity, event_count, buckets } = answer;
+  const measured = { quantity, event_count, buckets, as_of, high_water, meter_version };
+  const window = { start: Math.floor(answer.start_us / 1000), end: Math.ceil(answer.end_us / 1000) };
+  return usageCharge(item, window, { measured, currency: item.subscription.currency }).amount;
+}

@@ -1,0 +1,89 @@
+/**
+ * Who calls: the header `x-api-key` decides tenant, environment, principal and roles. The environment of the key wins; a
+ * key without one takes it from X-Environment-ID, which must belong to the tenant
+ * (docs/rules/records.md, "Tenant and environment").
+ */
+import type { Request } from 'express';
+import { LRUCache } from 'lru-cache';
+import type { Permission } from '../../core/access/role.ts';
+import { FarthingError } from '../../core/error.ts';
+import { hashApiKey } from '../../storage/api-key.ts';
+import { environmentBelongs, findKeyHolder, type KeyHolder, touchKey } from '../../storage/models/secret.ts';
+import type { Database } from '../../storage/stores.ts';
+import type { Services } from '../services.ts';
+import { unauthenticated } from './errors.ts';
+import { checkAccess } from './permissions.ts';
+
+export type Caller = KeyHolder & { readonly environment_id: string };
+
+/** A revoked key stops working in this process at once, in the others when this has passed. */
+const KEPT_MS = 5_000;
+const TOUCHED_EVERY_MS = 60_000;
+
+const holders = new WeakMap<Database, LRUCache<string, KeyHolder>>();
+
+export async function authenticate(
+  request: Request,
+  access: Permission,
+  services: Services,
+  now: Date,
+): Promise<Caller> {
+  const holder = await holderOf(request, services, now);
+  if (holder.expires_at !== null && Date.parse(holder.expires_at) <= now.getTime())
+    throw unauthenticated('the API key has expired');
+  checkAccess(access, holder);
+  return { ...holder, environment_id: await environmentOf(request, holder, access, services.postgres) };
+}
+
+/** After a key, a user or a tenant has changed. */
+export function forgetKeys(services: Services): void {
+  holders.get(services.postgres)?.clear();
+}
+
+async function holderOf(request: Request, services: Services, now: Date): Promise<KeyHolder> {
+  const key = request.get('x-api-key')?.trim();
+  if (!key) throw unauthenticated(withoutKey(request));
+  const hash = hashApiKey(key);
+  const kept = cacheOf(services.postgres);
+  const known = kept.get(hash);
+  if (known) return known;
+  const holder = await findKeyHolder(services.postgres, hash);
+  if (!holder) throw unauthenticated('the API key is not valid');
+  if (holder.last_used_at === null || now.getTime() - Date.parse(holder.last_used_at) > TOUCHED_EVERY_MS)
+    await touchKey(services.postgres, holder.secret_id, now);
+  kept.set(hash, holder);
+  return holder;
+}
+
+function withoutKey(request: Request): string {
+  return request.get('authorization')
+    ? 'bearer tokens are not accepted here: send an API key in the header x-api-key'
+    : 'the header x-api-key is missing';
+}
+
+function cacheOf(database: Database): LRUCache<string, KeyHolder> {
+  let kept = holders.get(database);
+  if (!kept) {
+    kept = new LRUCache({ max: 10_000, ttl: KEPT_MS });
+    holders.set(database, kept);
+  }
+  return kept;
+}
+
+/** Empty only where none is needed: users, environments and tenants lie above the environments. */
+async function environmentOf(
+  request: Request,
+  holder: KeyHolder,
+  access: Permission,
+  database: Database,
+): Promise<string> {
+  if (holder.environment_id !== null) return holder.environment_id;
+  const asked = request.get('x-environment-id')?.trim();
+  if (!asked) {
+    if (/^(tenant|user|self|environment):/.test(access)) return '';
+    throw new FarthingError('permission_denied', 'no environment: send the header X-Environment-ID');
+  }
+  if (!(await environmentBelongs(database, holder.tenant_id, asked)))
+    throw new FarthingError('permission_denied', 'this environment does not belong to the tenant');
+  return asked;
+}

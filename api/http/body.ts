@@ -1,0 +1,62 @@
+/**
+ * Request bodies: read as bytes (inflated, the limit counts inflated bytes), then taken as JSON where the route wants
+ * JSON. A body of no bytes is no body, whatever its content type says: the published client sends such.
+ */
+import { isUtf8 } from 'node:buffer';
+import express, { type RequestHandler } from 'express';
+import { FarthingError } from '../../core/error.ts';
+
+const MIB = 1024 * 1024;
+export const BODY_LIMIT = 1 * MIB;
+export const RAW_BODY_LIMIT = 32 * MIB;
+const DEPTH_MAX = 64;
+
+/** `request.body` is a Buffer, or undefined without a body. */
+export function readBytes(limit: number): RequestHandler {
+  return express.raw({ type: () => true, limit });
+}
+
+/** The JSON value of the body; undefined without one. */
+export function jsonOf(bytes: unknown, contentType: string | undefined): unknown {
+  if (!Buffer.isBuffer(bytes)) return undefined;
+  checkJsonBytes(bytes, contentType);
+  const text = bytes.toString('utf8').replace(/^\uFEFF/, '');
+  if (text.trim() === '') return undefined;
+  const value = parse(text);
+  if (isDeeperThan(value, DEPTH_MAX)) throw refused(`the body is nested deeper than ${DEPTH_MAX} levels`);
+  return value;
+}
+
+/** Other bytes would be kept as they came, and read as something else. */
+export function checkJsonBytes(bytes: Buffer, contentType: string | undefined): void {
+  if (bytes.length === 0) return;
+  if (!isJson(contentType))
+    throw refused(`the body must be JSON: send Content-Type: application/json, not ${contentType ?? 'none'}`);
+  if (!isUtf8(bytes)) throw refused('the body is not UTF-8');
+}
+
+function isJson(contentType: string | undefined): boolean {
+  const type = contentType?.split(';')[0]?.trim().toLowerCase() ?? '';
+  return type === 'application/json' || type.endsWith('+json');
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The parser's own words quote the body, which may hold what must not be repeated.
+    throw refused('the body is not valid JSON');
+  }
+}
+
+/** Level by level, so that no depth can exhaust the stack here or below. */
+function isDeeperThan(value: unknown, levels: number): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; depth <= levels; depth++) {
+    level = level.flatMap((item) => (typeof item === 'object' && item !== null ? Object.values(item) : []));
+    if (level.length === 0) return false;
+  }
+  return true;
+}
+
+const refused = (why: string) => new FarthingError('validation_error', why);

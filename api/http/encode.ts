@@ -1,0 +1,180 @@
+/**
+ * Answers on the wire: every key that the shape declares is there, null when unset, and no other key leaves the house
+ * (the published client refuses an answer that lacks a declared key). Instants are RFC 3339 in UTC with no more digits of a
+ * fraction than they need, decimals are text without exponent. One encoder is built per shape and kept.
+ */
+import { z } from 'zod';
+import { Decimal } from '../../core/decimal.ts';
+
+type Encode = (value: unknown) => unknown;
+type Fields = Record<string, unknown>;
+// oxlint-disable-next-line typescript/no-explicit-any -- the definitions of zod's kinds have no common type.
+type Definition = any;
+
+const encoders = new WeakMap<z.core.$ZodType, Encode>();
+
+export function completeKeys(shape: z.core.$ZodType, value: unknown): unknown {
+  return encoderOf(shape)(value);
+}
+
+function encoderOf(shape: z.core.$ZodType): Encode {
+  const known = encoders.get(shape);
+  if (known) return known;
+  // A shape that contains itself finds this entry while it is being built.
+  let built: Encode | undefined;
+  const encoder: Encode = (value) => {
+    if (value === null || value === undefined) return null;
+    built ??= build(shape);
+    return built(value);
+  };
+  encoders.set(shape, encoder);
+  return encoder;
+}
+
+function build(shape: z.core.$ZodType): Encode {
+  const definition: Definition = shape._zod.def;
+  switch (definition.type) {
+    case 'object':
+      return objectEncoder(definition);
+    case 'array':
+      return arrayEncoder(encoderOf(definition.element));
+    case 'tuple':
+      return tupleEncoder(definition.items.map(encoderOf), definition.rest ? encoderOf(definition.rest) : plain);
+    case 'record':
+      return recordEncoder(encoderOf(definition.valueType));
+    case 'union':
+      return unionEncoder(definition.options);
+    case 'intersection':
+      return intersectionEncoder(encoderOf(definition.left), encoderOf(definition.right));
+    case 'lazy':
+      return encoderOf(definition.getter());
+    case 'pipe':
+      return definition.out._zod.def.type === 'transform' ? plain : encoderOf(definition.out);
+    default:
+      if (isTimestamp(shape)) return timestamp;
+      // optional, nullable, default, prefault, nonoptional, readonly, catch: what they wrap decides.
+      return definition.innerType ? encoderOf(definition.innerType) : plain;
+  }
+}
+
+function objectEncoder(definition: Definition): Encode {
+  const fields = Object.entries(definition.shape as Record<string, z.core.$ZodType>).map(
+    ([key, field]) => [key, encoderOf(field)] as const,
+  );
+  const others =
+    definition.catchall && definition.catchall._zod.def.type !== 'never' ? encoderOf(definition.catchall) : null;
+  return (value) => {
+    if (typeof value !== 'object') throw new TypeError(`an object was declared, the answer holds ${typeof value}`);
+    const given = value as Fields;
+    const answer: Fields = {};
+    for (const [key, encode] of fields) answer[key] = encode(given[key]);
+    if (others) for (const key of Object.keys(given)) if (!(key in answer)) answer[key] = others(given[key]);
+    return answer;
+  };
+}
+
+function arrayEncoder(encode: Encode): Encode {
+  return (value) => {
+    if (!Array.isArray(value)) throw new TypeError(`an array was declared, the answer holds ${typeof value}`);
+    return value.map(encode);
+  };
+}
+
+function tupleEncoder(items: Encode[], rest: Encode): Encode {
+  return (value) => (value as unknown[]).map((item, index) => (items[index] ?? rest)(item));
+}
+
+function recordEncoder(encode: Encode): Encode {
+  return (value) => mapFields(value as Fields, encode);
+}
+
+function intersectionEncoder(left: Encode, right: Encode): Encode {
+  return (value) => ({ ...(left(value) as Fields), ...(right(value) as Fields) });
+}
+
+/** Of several shapes the one that fits: same kind, same literals, and then most keys in common. */
+function unionEncoder(options: z.core.$ZodType[]): Encode {
+  const bare = options.map(unwrap);
+  const encodes = bare.map(encoderOf);
+  return (value) => {
+    let best = -1;
+    let bestScore = -1;
+    for (const [index, option] of bare.entries()) {
+      const score = fit(option, value);
+      if (score > bestScore) [best, bestScore] = [index, score];
+    }
+    return best < 0 ? plain(value) : encodes[best]!(value);
+  };
+}
+
+/** -1 when the value cannot be of this shape; otherwise the more the better. */
+function fit(option: z.core.$ZodType, value: unknown): number {
+  const definition: Definition = unwrap(option)._zod.def;
+  if (definition.type === 'array' || definition.type === 'tuple') return Array.isArray(value) ? 1 : -1;
+  const isFields =
+    typeof value === 'object' && !Array.isArray(value) && !(value instanceof Date) && !Decimal.isDecimal(value);
+  if (definition.type === 'record') return isFields ? 0 : -1;
+  if (definition.type === 'union')
+    return Math.max(...definition.options.map((inner: z.core.$ZodType) => fit(inner, value)));
+  if (definition.type !== 'object') return isFields || Array.isArray(value) ? -1 : 0;
+  if (!isFields) return -1;
+  let score = 0;
+  for (const [key, field] of Object.entries(definition.shape as Record<string, z.core.$ZodType>)) {
+    const given = (value as Fields)[key];
+    const literals = unwrap(field)._zod.values;
+    if (literals && given !== undefined && given !== null && !literals.has(given as string)) return -1;
+    if (given !== undefined) score += literals ? 100 : 1;
+  }
+  return score;
+}
+
+function unwrap(shape: z.core.$ZodType): z.core.$ZodType {
+  const definition: Definition = shape._zod.def;
+  if (definition.type === 'lazy') return unwrap(definition.getter());
+  return definition.innerType ? unwrap(definition.innerType) : shape;
+}
+
+/** What no shape describes: only the values change, not the keys. */
+function plain(value: unknown): unknown {
+  if (value === null || value === undefined) return null;
+  if (typeof value === 'bigint') return value.toString();
+  if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError('a number of the answer is not finite');
+  if (typeof value !== 'object') return value;
+  if (value instanceof Date) return instantText(value.toISOString());
+  if (Decimal.isDecimal(value)) return decimalText(value);
+  if (Array.isArray(value)) return value.map(plain);
+  return mapFields(value as Fields, plain);
+}
+
+function isTimestamp(shape: z.core.$ZodType): boolean {
+  const definition: Definition = shape._zod.def;
+  return definition.format === 'datetime' || z.globalRegistry.get(shape)?.format === 'date-time';
+}
+
+function timestamp(value: unknown): unknown {
+  return typeof value === 'string' ? instantText(value) : plain(value);
+}
+
+/** `…:00.000Z` and `…:00.250Z` are `…:00Z` and `…:00.25Z`, which is how stored instants come back. */
+function instantText(text: string): string {
+  return text.replace(/(:\d\d)(?:\.0+|(\.\d*[1-9])0+)Z$/, '$1$2Z');
+}
+
+function decimalText(value: Decimal): string {
+  if (!value.isFinite()) throw new TypeError('a decimal of the answer is not finite');
+  // `toFixed` without digits never writes an exponent, whichever clone the decimal came from.
+  return value.isZero() ? '0' : value.toFixed();
+}
+
+function mapFields(value: Fields, encode: Encode): Fields {
+  const answer: Fields = {};
+  for (const key of Object.keys(value)) {
+    Object.defineProperty(answer, key, {
+      value: encode(value[key]),
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    });
+  }
+  return answer;
+}

@@ -1,0 +1,172 @@
+/**
+ * Everything that goes wrong becomes one error record: `code`, `http_status_code`, `message`
+ * (docs/rules/errors.md, "The error record"), with the keys beside them that the published client reads. What we did not
+ * expect is logged with its stack and answered without it; what the database says is never repeated to the caller.
+ */
+import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
+import { z } from 'zod';
+import { ERROR_CODES, errorRecord, FarthingError, invalid, unavailable } from '../../core/error.ts';
+
+export const ErrorAnswer = z
+  .object({
+    code: z.enum(ERROR_CODES as [string, ...string[]]),
+    http_status_code: z.int(),
+    message: z.string(),
+    details: z.record(z.string(), z.unknown()).nullable(),
+    success: z.literal(false),
+    error: z.object({ message: z.string(), internal_error: z.string().nullable() }),
+  })
+  .meta({ id: 'ErrorResponse' });
+
+/** Who calls is not known: 401. It has no code of its own (docs/rules/errors.md, "Codes"). */
+export function unauthenticated(why: string): FarthingError {
+  return new FarthingError('permission_denied', why, { http_status_code: 401 });
+}
+
+/** A path that is served, but not with this method. */
+export function refuseMethod({ method, path }: Request, response: Response, methods: readonly string[]): never {
+  const allowed = methods.includes('GET') ? [...methods, 'HEAD'] : [...methods];
+  response.set('Allow', [...new Set([...allowed, 'OPTIONS'])].sort().join(', '));
+  throw new FarthingError('invalid_operation', `${method} ${path} does not exist, the path does with another method`, {
+    http_status_code: 405,
+  });
+}
+
+/** Behind the GET of a path that has no other method. */
+export const getOnly: RequestHandler = (request, response) => refuseMethod(request, response, ['GET']);
+
+/** The last of all handlers: a path that nobody serves. */
+export const refuseUnknownPath: RequestHandler = ({ method, originalUrl }) => {
+  throw new FarthingError('not_found', `${method} ${originalUrl.split('?')[0]} does not exist`);
+};
+
+/** The one place where what was thrown becomes an answer. */
+export const sendError: ErrorRequestHandler = (error, request, response, next) => {
+  const known = asFarthingError(error);
+  if (known.http_status_code >= 500) request.log?.error({ err: error }, 'request failed');
+  // A streamed answer has begun: only breaking the connection tells the caller that it is not whole.
+  if (response.headersSent) return next(error);
+  setErrorHeaders(response, known);
+  response.status(known.http_status_code).json(errorRecord(known));
+};
+
+export function setErrorHeaders(response: { set(name: string, value: string): unknown }, error: FarthingError): void {
+  if (error.http_status_code === 503 || error.http_status_code === 429) response.set('Retry-After', '1');
+}
+
+export function asFarthingError(error: unknown): FarthingError {
+  // What the stores say names tables and statements: it is for the log.
+  if (error instanceof FarthingError && error.code === 'database_error') return databaseFailed(error);
+  if (error instanceof FarthingError) return error;
+  if (error instanceof z.core.$ZodError) return fromZod(error);
+  return fromRequest(error) ?? fromDatabase(error) ?? unexpected(error);
+}
+
+function unexpected(cause: unknown): FarthingError {
+  return new FarthingError('internal_error', 'an unexpected error occurred', { cause });
+}
+
+/** The first fault names the field; all of them are in the details. */
+export function fromZod(error: z.core.$ZodError, part = 'body'): FarthingError {
+  const faults = error.issues
+    .map(deepest)
+    .map((issue) => ({ field: fieldPath(issue.path, part), message: wording(issue) }));
+  const [first] = faults;
+  return invalid(first?.field ?? part, first?.message ?? 'is not valid', faults.length > 1 ? { faults } : {});
+}
+
+/** Of the branches of a union the one that came furthest, which is the one that was meant. */
+function deepest(issue: z.core.$ZodIssue): z.core.$ZodIssue {
+  if (issue.code !== 'invalid_union') return issue;
+  const inner = issue.errors.flat().map(deepest);
+  const furthest = inner.sort((a, b) => b.path.length - a.path.length)[0];
+  if (!furthest || furthest.path.length === 0) return inner.length === 1 && furthest ? at(issue, furthest) : issue;
+  return at(issue, furthest);
+}
+
+function at(outer: z.core.$ZodIssue, inner: z.core.$ZodIssue): z.core.$ZodIssue {
+  return { ...inner, path: [...outer.path, ...inner.path] } as z.core.$ZodIssue;
+}
+
+function wording(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined')) return 'is required';
+  return issue.message;
+}
+
+/** `filters[0].key` */
+export function fieldPath(path: readonly PropertyKey[], part = 'body'): string {
+  if (path.length === 0) return part;
+  return path.reduce<string>((text, step) => {
+    if (typeof step === 'number') return `${text}[${step}]`;
+    return text === '' ? String(step) : `${text}.${String(step)}`;
+  }, '');
+}
+
+/** What the HTTP layer itself refuses: sizes, encodings, broken bodies, broken escapes in a path. */
+function fromRequest(error: unknown): FarthingError | undefined {
+  const { type, status, statusCode } = error as { type?: string; status?: number; statusCode?: number };
+  const why = type === undefined ? undefined : BODY_FAULTS[type];
+  if (why)
+    return new FarthingError('validation_error', why, {
+      cause: error,
+      ...(type === 'entity.too.large' ? { http_status_code: 413 } : {}),
+    });
+  if (error instanceof URIError) return new FarthingError('validation_error', 'the path is not correctly encoded');
+  const http = status ?? statusCode;
+  if (http !== undefined && http >= 400 && http < 500)
+    return new FarthingError('validation_error', 'the request cannot be read', { cause: error });
+  return undefined;
+}
+
+const BODY_FAULTS: Record<string, string> = {
+  'entity.too.large': 'request body too large',
+  'encoding.unsupported': 'the content encoding is not supported: use gzip, deflate or br',
+  'request.aborted': 'the request body ended too early',
+  'request.size.invalid': 'the request body is not as long as it said',
+};
+
+const AWAY = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH']);
+/** Values that no column can hold: a NUL in a text, a number or a date beyond its range. */
+const UNUSABLE_VALUE = new Set(['22001', '22003', '22007', '22008', '22021', '22P02', '22P05']);
+
+function fromDatabase(error: unknown): FarthingError | undefined {
+  const native = ((error as { nativeError?: unknown }).nativeError ?? error) as {
+    name?: string;
+    code?: unknown;
+    message?: string;
+    severity?: unknown;
+    type?: unknown;
+  };
+  const code = typeof native.code === 'string' ? native.code : '';
+  if (AWAY.has(code) || isLostConnection(native)) return unavailable('the database', error);
+  if (native.severity !== undefined && /^[0-9A-Z]{5}$/.test(code)) return fromPostgres(code, error);
+  // A ClickHouse error has a number for a code and a name for a type.
+  if (/^\d+$/.test(code) && typeof native.type === 'string') return databaseFailed(error);
+  return undefined;
+}
+
+/** Knex writes the statement before what the driver said. */
+function isLostConnection({ name, message = '' }: { name?: string; message?: string }): boolean {
+  return (
+    name === 'KnexTimeoutError' ||
+    /(^| - )(Connection terminated|timeout exceeded when trying to connect|Timeout error|socket hang up|Unable to acquire a connection)/.test(
+      message,
+    )
+  );
+}
+
+function fromPostgres(code: string, cause: unknown): FarthingError {
+  if (code === '23505') return new FarthingError('already_exists', 'this record exists already', { cause });
+  if (code === '23503')
+    return new FarthingError('validation_error', 'a record that is referred to does not exist', { cause });
+  if (UNUSABLE_VALUE.has(code)) return new FarthingError('validation_error', 'a value cannot be stored', { cause });
+  // What Postgres cannot read is as wrong the next time.
+  if (code === '08P01') return databaseFailed(cause);
+  // 08 connection, 40 rolled back to let another go on, 53 out of resources, 57 shut down or timed out.
+  if (/^(08|40|53|57)/.test(code)) return unavailable('the database', cause);
+  return databaseFailed(cause);
+}
+
+function databaseFailed(cause: unknown): FarthingError {
+  return new FarthingError('database_error', 'the database could not answer', { cause });
+}

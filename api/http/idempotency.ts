@@ -1,0 +1,141 @@
+/**
+ * Idempotency-Key on every POST: the first answer is kept for 48 hours and given again to the same request. Which request
+ * is the first is decided by the database, so any number of processes may share the work; a process that dies holding a
+ * key loses it when its lease ends. A refusal has done nothing and is not kept, nor is a failure: the next attempt is a
+ * real one, also with a body that was mended.
+ */
+import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes, randomUUID } from 'node:crypto';
+import type { Request } from 'express';
+import { FarthingError, invalid } from '../../core/error.ts';
+import {
+  type Claim,
+  claimKey,
+  keepAnswer,
+  LEASE_SECONDS,
+  releaseKey,
+  renewLease,
+  type Verdict,
+} from '../../storage/models/idempotency-key.ts';
+import type { Context, Route } from './route.ts';
+
+/** An answer ready to be sent. `body` is JSON text, null when there is none. */
+export type Reply = { readonly http_status: number; readonly body: string | null; readonly replayed?: boolean };
+
+const KEY_MAX = 255;
+
+/** Produces the answer, or gives the one that was given before. Without the header it is a plain call. */
+export async function onceOnly(
+  route: Route,
+  context: Context,
+  produce: () => Promise<Reply | null>,
+): Promise<Reply | null> {
+  // Callers of a public route cannot be told apart, so none may be given what was answered to another.
+  const applies = route.method === 'post' && route.access !== 'public';
+  const key = applies ? context.request.get('idempotency-key') : undefined;
+  if (key === undefined) return produce();
+  if (key.length === 0 || key.length > KEY_MAX)
+    throw invalid('Idempotency-Key', `must have 1 to ${KEY_MAX} characters`);
+  const claim = claimOf(key, context);
+  const verdict = await claimKey(context.services.postgres, claim);
+  return verdict.kind === 'ours' ? handle(claim, route, context, produce) : answerKept(verdict, route, context);
+}
+
+/** The key is ours: the answer is kept, unless it was refused, failed on our side or was streamed. */
+async function handle(
+  claim: Claim,
+  route: Route,
+  context: Context,
+  produce: () => Promise<Reply | null>,
+): Promise<Reply | null> {
+  const stopRenewing = keepRenewing(claim, context);
+  try {
+    const reply = await produce().catch(async (error: unknown) => {
+      await settle(context, releaseKey(context.services.postgres, claim));
+      throw error;
+    });
+    const isDone = reply !== null && reply.http_status < 400;
+    await settle(context, isDone ? keep(reply, claim, route, context) : releaseKey(context.services.postgres, claim));
+    return reply;
+  } finally {
+    stopRenewing();
+  }
+}
+
+function keep({ http_status, body }: Reply, claim: Claim, route: Route, context: Context): Promise<void> {
+  return keepAnswer(context.services.postgres, claim, { http_status, answer: stored(body, route, context) });
+}
+
+/** What the route did is done whether or not we can note it: the caller hears the truth, and the lease ends by itself. */
+async function settle(context: Context, note: Promise<void>): Promise<void> {
+  await note.catch((error) => context.log.error({ err: error }, 'the outcome of an idempotent request was not kept'));
+}
+
+function keepRenewing(claim: Claim, { services, log }: Context): () => void {
+  const renew = () => {
+    renewLease(services.postgres, claim).catch((error) => log.warn({ err: error }, 'lease not renewed'));
+  };
+  const renewal = setInterval(renew, (LEASE_SECONDS * 1000) / 3);
+  return () => clearInterval(renewal);
+}
+
+function answerKept(verdict: Exclude<Verdict, { kind: 'ours' }>, route: Route, context: Context): Reply {
+  if (verdict.kind === 'in_flight') {
+    context.response.set('Retry-After', '1');
+    throw new FarthingError('version_conflict', 'a request with this Idempotency-Key is being handled');
+  }
+  if (verdict.kind === 'another_request')
+    throw new FarthingError('validation_error', 'Idempotency-Key: was used for another request', {
+      http_status_code: 422,
+      details: { field: 'Idempotency-Key' },
+    });
+  const body = verdict.answer === null ? null : restored(verdict.answer, route, context);
+  return { http_status: verdict.http_status, body, replayed: true };
+}
+
+function claimOf(key: string, context: Context): Claim {
+  const { request, scope, principal, now } = context;
+  const { tenant_id, environment_id } = scope;
+  const id = sha256(JSON.stringify([tenant_id, environment_id, principal.user_id, request.method, request.path, key]));
+  return { id, tenant_id, environment_id, request_hash: requestHash(request), holder: randomUUID(), now };
+}
+
+/** The query string and the bytes as they came. */
+function requestHash(request: Request): string {
+  const hash = createHash('sha256')
+    .update(request.originalUrl.split('?')[1] ?? '')
+    .update('\n');
+  return hash.update(Buffer.isBuffer(request.body) ? request.body : '').digest('hex');
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+/**
+ * An answer that shows a secret (a new API key) is kept sealed with the caller's own key, which we do not have: whoever
+ * reads the table learns nothing, and the caller that lost the answer gets it again.
+ */
+function stored(body: string | null, route: Route, context: Context): Buffer | null {
+  if (body === null) return null;
+  if (!route.shows_secret) return Buffer.from(body);
+  const nonce = randomBytes(12);
+  const cipher = createCipheriv('aes-256-gcm', sealingKey(context), nonce);
+  return Buffer.concat([nonce, cipher.update(body), cipher.final(), cipher.getAuthTag()]);
+}
+
+function restored(kept: Buffer, route: Route, context: Context): string {
+  if (!route.shows_secret) return kept.toString();
+  try {
+    const decipher = createDecipheriv('aes-256-gcm', sealingKey(context), kept.subarray(0, 12));
+    decipher.setAuthTag(kept.subarray(-16));
+    return Buffer.concat([decipher.update(kept.subarray(12, -16)), decipher.final()]).toString();
+  } catch {
+    throw new FarthingError('version_conflict', 'the secret of this answer was shown to another API key of this user');
+  }
+}
+
+function sealingKey({ request }: Context): Buffer {
+  return createHmac('sha256', request.get('x-api-key')?.trim() ?? '')
+    .update(request.get('idempotency-key') ?? '')
+    .digest();
+}

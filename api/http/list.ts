@@ -1,0 +1,201 @@
+/**
+ * Lists and searches: one envelope, one grammar of paging, filters, sorting, metadata and expansion for every resource. GET
+ * lists take it from the query string, POST …/search from the body.
+ */
+import { z } from 'zod';
+import { invalid } from '../../core/error.ts';
+import { anyCase, STATUSES, timestampText, wholeNumberOr } from '../../core/record.ts';
+import {
+  type Condition,
+  narrow,
+  type Operator,
+  type Page,
+  pageOf,
+  type Query,
+  type Row,
+} from '../../storage/models/page.ts';
+
+/** How a column of a resource may be filtered and sorted by. */
+export type ColumnKind = 'string' | 'number' | 'date' | 'boolean';
+
+/** What a resource says once about its lists. */
+export type ListGrammar = {
+  /** Columns that `filters` and `sort` may name. */
+  columns: Readonly<Record<string, ColumnKind>>;
+  /** Paths that `expand` may name. */
+  expand?: readonly string[];
+  /** Whether `metadata` pairs may be asked for. */
+  metadata?: boolean;
+};
+
+const whole = (name: string, range: string) => wholeNumberOr(`${name} must be a whole number ${range}`);
+
+/** As many as anybody can mean: each is looked for. */
+export const LIST_MAX = 10_000;
+
+/** `a,b`, `['a','b']` and repeated keys are the same list. */
+export const textList = z.preprocess(
+  (value) =>
+    typeof value === 'string'
+      ? value
+          .split(',')
+          .map((part) => part.trim())
+          .filter(Boolean)
+      : value,
+  z.array(z.string()).max(LIST_MAX, { error: `must not have more than ${LIST_MAX} entries` }),
+);
+
+const FilterCondition = z.object({
+  field: z.string(),
+  operator: z.enum(['eq', 'contains', 'not_contains', 'gt', 'lt', 'gte', 'in', 'not_in', 'before', 'after']),
+  data_type: z.enum(['string', 'number', 'date', 'array']),
+  value: z.object({
+    string: z.string().nullish(),
+    number: z.number().nullish(),
+    boolean: z.boolean().nullish(),
+    date: timestampText.nullish(),
+    array: z.array(z.string()).nullish(),
+  }),
+});
+export type FilterCondition = z.infer<typeof FilterCondition>;
+
+const SortCondition = z.object({ field: z.string(), direction: anyCase(['asc', 'desc']) });
+
+/** A JSON text in a query string, or the value itself in a body. */
+const jsonOr = <S extends z.ZodType>(shape: S) =>
+  z.preprocess((value, context) => {
+    if (typeof value !== 'string') return value;
+    try {
+      return JSON.parse(value);
+    } catch {
+      context.issues.push({ code: 'custom', message: 'must be JSON', input: value });
+      return z.NEVER;
+    }
+  }, shape);
+
+const commonShape = {
+  limit: whole('limit', 'from 1 to 1000').pipe(z.int().min(1).max(1000)).default(50),
+  offset: whole('offset', 'not below 0').pipe(z.int().min(0)).default(0),
+  status: anyCase(STATUSES).optional(),
+  order: anyCase(['asc', 'desc']).default('desc'),
+  expand: textList.optional(),
+  start_time: timestampText.optional(),
+  end_time: timestampText.optional(),
+  filters: jsonOr(z.array(FilterCondition)).optional(),
+  sort: z.union([z.array(SortCondition), z.string()]).optional(),
+  metadata: z.record(z.string(), z.string()).optional(),
+};
+
+/** The request shape of a list: the common filter and what the resource adds. */
+export function listShape<S extends z.ZodRawShape>(extra: S) {
+  return z.object({ ...commonShape, ...extra });
+}
+
+/** How the same is written in a query string: `filters` as JSON text, `sort` as a column, `metadata[key]=value`. */
+const inQueryString = {
+  filters: z.string().optional().meta({
+    description: 'A JSON array of conditions: field, operator, data_type, value.',
+    example: '[{"field":"id","operator":"in","data_type":"array","value":{"array":["a","b"]}}]',
+  }),
+  sort: z
+    .string()
+    .optional()
+    .meta({ description: 'A column; `order` says in which direction.', example: 'created_at' }),
+  metadata: commonShape.metadata.meta({
+    description: 'Pairs that all must match.',
+    param: { style: 'deepObject', explode: true },
+  }),
+};
+
+/** The shape of a list as a query string is described with it; any other shape as it is. */
+export function describedInQuery(shape: z.ZodType): z.ZodType {
+  return shape instanceof z.ZodObject && shape.shape.filters === commonShape.filters
+    ? shape.extend(inQueryString)
+    : shape;
+}
+export type ListInput = z.infer<z.ZodObject<typeof commonShape>>;
+
+export const Pagination = z
+  .object({ total: z.int(), limit: z.int(), offset: z.int() })
+  .meta({ id: 'PaginationResponse' });
+
+/** `{items, pagination}` */
+export function listAnswer<S extends z.ZodType>(item: S, id: string) {
+  return z.object({ items: z.array(item), pagination: Pagination }).meta({ id });
+}
+
+/** Applies the common grammar to a scoped query and fetches one page with its total. */
+export async function fetchPage<M extends Row>(
+  query: Query<M>,
+  input: ListInput,
+  grammar: ListGrammar,
+): Promise<Page<M>> {
+  checkExpand(input.expand ?? [], grammar);
+  const { limit, offset } = input;
+  return pageOf(narrow(query, conditionsOf(input, grammar)), { limit, offset, order: orderOf(input, grammar) });
+}
+
+/** Paths outside the resource's list are refused, never ignored. */
+export function checkExpand(paths: readonly string[], grammar: ListGrammar): void {
+  for (const path of paths) {
+    if (!grammar.expand?.includes(path)) {
+      throw invalid('expand', `${path} cannot be expanded here`, { allowed: grammar.expand ?? [] });
+    }
+  }
+}
+
+function conditionsOf(input: ListInput, grammar: ListGrammar): Condition[] {
+  const { status = 'published', start_time, end_time, filters = [], metadata } = input;
+  if (start_time && end_time && Date.parse(end_time) < Date.parse(start_time))
+    throw invalid('end_time', 'must not be before start_time');
+  if (metadata && !grammar.metadata) throw invalid('metadata', 'this resource cannot be filtered by metadata');
+  return [
+    ['status', status],
+    ['created_at', '>=', start_time],
+    ['created_at', '<=', end_time],
+    ...filters.map((filter) => conditionOf(filter, grammar)),
+    ['metadata', 'includes', metadata],
+  ];
+}
+
+function columnKind(field: string, grammar: ListGrammar, name: string): ColumnKind {
+  const kind = Object.hasOwn(grammar.columns, field) ? grammar.columns[field] : undefined;
+  if (!kind) throw invalid(name, `unknown field ${field}`, { allowed: Object.keys(grammar.columns) });
+  return kind;
+}
+
+const OPERATORS: Record<FilterCondition['operator'], { types: FilterCondition['data_type'][]; operator: Operator }> = {
+  eq: { types: ['string', 'number', 'date'], operator: '=' },
+  contains: { types: ['string'], operator: 'contains' },
+  not_contains: { types: ['string'], operator: 'contains not' },
+  gt: { types: ['number'], operator: '>' },
+  lt: { types: ['number'], operator: '<' },
+  gte: { types: ['number'], operator: '>=' },
+  in: { types: ['array'], operator: 'in' },
+  not_in: { types: ['array'], operator: 'not in' },
+  before: { types: ['date'], operator: '<' },
+  after: { types: ['date'], operator: '>' },
+};
+
+function conditionOf(filter: FilterCondition, grammar: ListGrammar): Condition {
+  const { field, operator, data_type, value } = filter;
+  const kind = columnKind(field, grammar, 'filters');
+  const rule = OPERATORS[operator];
+  const given = value.boolean ?? value[data_type];
+  if (!rule.types.includes(data_type) || given === null || given === undefined) {
+    throw invalid('filters', `${operator} on ${field} needs a value of type ${rule.types.join(' or ')}`, { filter });
+  }
+  const wanted: ColumnKind = typeof given === 'boolean' ? 'boolean' : data_type === 'array' ? 'string' : data_type;
+  if (wanted !== kind) throw invalid('filters', `${field} is a ${kind}, not a ${wanted}`, { filter });
+  return [field, rule.operator, given];
+}
+
+function orderOf(input: ListInput, grammar: ListGrammar): z.output<typeof SortCondition>[] {
+  const conditions =
+    typeof input.sort === 'string'
+      ? [{ field: input.sort, direction: input.order }]
+      : (input.sort ?? [{ field: 'created_at', direction: input.order }]);
+  for (const { field } of conditions) if (field !== 'created_at') columnKind(field, grammar, 'sort');
+  // The id makes pages stable when the sorted column repeats.
+  return [...conditions, { field: 'id', direction: conditions.at(-1)?.direction ?? 'desc' }];
+}

@@ -1,0 +1,178 @@
+/**
+ * Every route by construction: who calls, what is asked (decoded by the route's shapes), the call, what is answered
+ * (encoded by the route's shape). Static paths go before paths with parameters, in whatever order they are listed.
+ */
+import { type Request, type Response, Router } from 'express';
+import { z } from 'zod';
+import { errorRecord, invalid } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Services } from '../services.ts';
+import { authenticate } from './auth.ts';
+import { BODY_LIMIT, checkJsonBytes, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
+import { completeKeys } from './encode.ts';
+import { asFarthingError, fieldPath, fromZod, refuseMethod, setErrorHeaders } from './errors.ts';
+import { onceOnly, type Reply } from './idempotency.ts';
+import { LIST_MAX } from './list.ts';
+import { Answered, type Context, type Principal, type Route } from './route.ts';
+
+/** A router of all routes, relative to the base URL. */
+export function mountRoutes(routes: readonly Route[], services: Services): Router {
+  checkDistinct(routes);
+  const router = Router({ caseSensitive: true });
+  for (const route of [...routes].sort(staticFirst)) {
+    const bytes = readBytes(route.raw_body ? RAW_BODY_LIMIT : BODY_LIMIT);
+    router[route.method](route.path, async (request, response, next) => {
+      response.locals.route = route.path;
+      const context = await contextOf(route, request, response, services);
+      bytes(request, response, (fault?: unknown) => {
+        if (fault) return next(fault);
+        answer(route, context).catch(next);
+      });
+    });
+  }
+  refuseOtherMethods(router, routes);
+  return router;
+}
+
+/** Behind all routes: a path may fit several of them, and what any takes is allowed. */
+function refuseOtherMethods(router: Router, routes: readonly Route[]): void {
+  for (const { method, path } of routes) {
+    router.all(path, (_request, response, next) => {
+      response.locals.allowed = [...(response.locals.allowed ?? []), method.toUpperCase()];
+      next();
+    });
+  }
+  router.use((request, response, next) => {
+    if (response.locals.allowed) refuseMethod(request, response, response.locals.allowed);
+    next();
+  });
+}
+
+/** The key is checked before a byte of the body is read. */
+async function contextOf(route: Route, request: Request, response: Response, services: Services): Promise<Context> {
+  const now = services.clock();
+  // The id is the text that logRequests gave to the request.
+  const base = { services, now, request_id: request.id as string, request, response };
+  if (route.access === 'public') return { ...base, ...NOBODY, log: request.log };
+  const { tenant_id, environment_id, user_id, roles } = await authenticate(request, route.access, services, now);
+  const scope: Scope = { tenant_id, environment_id };
+  const principal: Principal = { user_id, tenant_id, roles };
+  return { ...base, scope, principal, log: request.log.child(scope) };
+}
+
+const NOBODY = {
+  scope: { tenant_id: '', environment_id: '' },
+  principal: { user_id: '', tenant_id: '', roles: [] },
+};
+
+async function answer(route: Route, context: Context): Promise<void> {
+  const reply = await onceOnly(route, context, () => produce(route, context));
+  // The route has streamed its answer itself.
+  if (reply === null) return;
+  const { response } = context;
+  if (reply.replayed) response.set('Idempotency-Replayed', 'true');
+  response.status(reply.http_status);
+  if (reply.body === null) response.end();
+  else response.type('application/json').send(reply.body);
+}
+
+async function produce(route: Route, context: Context): Promise<Reply | null> {
+  const { response } = context;
+  try {
+    const input = decode(route, context.request);
+    const result = await route.handle(input as never, context);
+    if (response.headersSent) return null;
+    const { http_status, value } =
+      result instanceof Answered ? result : { http_status: route.success as number, value: result };
+    if (http_status === 204) return { http_status, body: null };
+    return { http_status, body: JSON.stringify(completeKeys(route.answer ?? ANYTHING, value)) };
+  } catch (error) {
+    const known = asFarthingError(error);
+    if (known.http_status_code >= 500 || response.headersSent) throw error;
+    setErrorHeaders(response, known);
+    return { http_status: known.http_status_code, body: JSON.stringify(errorRecord(known)) };
+  }
+}
+
+const ANYTHING = z.unknown();
+
+function decode(route: Route, request: Request) {
+  refuseUnknownParameters(route, request);
+  return {
+    params: parsed(route.params, request.params, 'path'),
+    query: parsed(route.query, request.query, 'query'),
+    body: route.raw_body ? rawBody(request) : parsed(route.body, jsonBody(route, request), 'body'),
+  };
+}
+
+/** One that is misspelt would be a filter that does nothing: all records would look like those that were asked for. */
+function refuseUnknownParameters({ query }: Route, request: Request): void {
+  if (query !== undefined && !(query instanceof z.ZodObject)) return;
+  for (const name of Object.keys(request.query))
+    if (!query || !Object.hasOwn(query.shape, name)) throw invalid(name, 'is no query parameter of this operation');
+}
+
+/** The route reads the bytes itself. */
+function rawBody(request: Request): Buffer {
+  request.body ??= Buffer.alloc(0);
+  checkJsonBytes(request.body, request.get('content-type'));
+  return request.body;
+}
+
+function jsonBody(route: Route, request: Request): unknown {
+  if (!route.body) return undefined;
+  const body = jsonOf(request.body, request.get('content-type'));
+  // A search may have an empty body, and so none at all: a shape without required keys takes both.
+  if (body !== undefined) return body;
+  return route.body.safeParse(undefined).success ? undefined : {};
+}
+
+function parsed(shape: Route['body'], value: unknown, part: string): unknown {
+  if (!shape) return undefined;
+  checkTexts(value, []);
+  const result = shape.safeParse(value);
+  if (!result.success) throw fromZod(result.error, part);
+  return result.data;
+}
+
+const TEXT_MAX = 65_536;
+
+/** What cannot be stored as it is, would be lost on the way, or is of no sensible size, is refused where it stands. */
+function checkTexts(value: unknown, path: (string | number)[]): void {
+  if (typeof value === 'string' && UNUSABLE.test(value)) {
+    throw invalid(fieldPath(path), 'holds a NUL or half a character, which cannot be stored');
+  }
+  if (typeof value === 'string' && value.length > TEXT_MAX)
+    throw invalid(fieldPath(path), `must not be longer than ${TEXT_MAX} characters`);
+  if (Array.isArray(value) && value.length > LIST_MAX)
+    throw invalid(fieldPath(path), `must not have more than ${LIST_MAX} entries, and has ${value.length}`);
+  if (typeof value !== 'object' || value === null) return;
+  for (const [key, inner] of Object.entries(value)) {
+    checkTexts(key, path);
+    // A shape would leave it out without a word, and a filter of that name would filter nothing.
+    if (key === '__proto__') throw invalid(fieldPath([...path, key]), 'is no name that can be used');
+    checkTexts(inner, [...path, Array.isArray(value) ? Number(key) : key]);
+  }
+}
+
+const UNUSABLE = /[\0\p{Surrogate}]/u;
+
+/** Segment by segment, a word before a parameter. */
+function staticFirst(a: Route, b: Route): number {
+  const [left, right] = [a.path.split('/'), b.path.split('/')];
+  for (let i = 0; i < Math.min(left.length, right.length); i++) {
+    const difference = Number(left[i]!.startsWith(':')) - Number(right[i]!.startsWith(':'));
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+function checkDistinct(routes: readonly Route[]): void {
+  const seen = new Set<string>();
+  for (const { method, path, operation_id } of routes) {
+    for (const name of [operation_id, `${method} ${path.replace(/:\w+/g, ':')}`]) {
+      if (seen.has(name)) throw new Error(`two routes are called ${name}`);
+      seen.add(name);
+    }
+  }
+}

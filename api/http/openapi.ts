@@ -1,0 +1,141 @@
+/** The OpenAPI 3.1 document at /v1/openapi.json, written from the same shapes that decode requests and encode answers. */
+import { z } from 'zod';
+import {
+  createDocument,
+  type ZodOpenApiOperationObject,
+  type ZodOpenApiOverride,
+  type ZodOpenApiPathsObject,
+} from 'zod-openapi';
+import { VERSION } from '../../process/version.ts';
+import { ErrorAnswer } from './errors.ts';
+import { describedInQuery } from './list.ts';
+import type { Route } from './route.ts';
+
+type OpenApiDocument = ReturnType<typeof createDocument>;
+
+export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
+  return createDocument(
+    {
+      openapi: '3.1.1',
+      info: {
+        title: 'Farthing',
+        version: VERSION,
+        description: 'Usage metering and billing. Amounts and quantities are decimal numbers as text.',
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      },
+      servers: [{ url: '/v1' }],
+      security: [{ ApiKeyAuth: [] }],
+      tags: [...new Set(routes.map((route) => route.tag))].sort().map((name) => ({ name })),
+      paths: pathsOf(routes),
+      components: {
+        securitySchemes: { ApiKeyAuth: { type: 'apiKey', in: 'header', name: 'x-api-key' } },
+        responses: errorResponses(),
+      },
+    },
+    // What has no JSON Schema (a transform, say) is described as any value, not refused.
+    { allowEmptySchema: ANY, override: declareEveryKey },
+  );
+}
+
+const ANY = Object.fromEntries(
+  ['any', 'unknown', 'custom', 'transform', 'date', 'bigint', 'undefined'].map((type) => [
+    type,
+    { input: true, output: true },
+  ]),
+);
+
+/** Answers have every declared key, null when unset (encode.ts): what a shape calls optional is nullable on the wire. */
+const declareEveryKey: ZodOpenApiOverride = ({ jsonSchema, io }) => {
+  if (io !== 'output' || !jsonSchema.properties) return;
+  const required = new Set(jsonSchema.required);
+  for (const [key, property] of Object.entries(jsonSchema.properties)) {
+    if (!required.has(key)) jsonSchema.properties[key] = { anyOf: [property, { type: 'null' }] } as typeof property;
+  }
+  jsonSchema.required = Object.keys(jsonSchema.properties);
+};
+
+function pathsOf(routes: readonly Route[]): ZodOpenApiPathsObject {
+  const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
+  for (const route of routes) {
+    const path = route.path.replace(/:(\w+)/g, '{$1}');
+    paths[path] ??= {};
+    paths[path][route.method] = operationOf(route);
+  }
+  return paths as ZodOpenApiPathsObject;
+}
+
+function operationOf(route: Route): ZodOpenApiOperationObject {
+  return {
+    operationId: route.operation_id,
+    summary: route.summary,
+    tags: [route.tag],
+    ...(route.access === 'public' ? { security: [] } : { description: `Needs the permission \`${route.access}\`.` }),
+    requestParams: {
+      ...(route.params ? { path: route.params } : {}),
+      ...(route.query ? { query: describedInQuery(route.query) } : {}),
+      ...(route.method === 'post' && route.access !== 'public' ? { header: IdempotencyHeader } : {}),
+    } as ZodOpenApiOperationObject['requestParams'],
+    ...(route.body ? { requestBody: bodyOf(route.body, route.example?.body) } : {}),
+    responses: { [route.success]: successOf(route), ...errorsOf(route) },
+  } as ZodOpenApiOperationObject;
+}
+
+const IdempotencyHeader = z.object({
+  'Idempotency-Key': z.string().min(1).max(255).optional().meta({
+    description: 'The first answer is kept for 48 hours and given again to the same request.',
+  }),
+});
+
+function bodyOf(body: NonNullable<Route['body']>, given: unknown) {
+  const example = given === undefined ? {} : { example: given };
+  return {
+    required: !body.safeParse({}).success,
+    content: { 'application/json': { schema: body, ...example } },
+  };
+}
+
+function successOf(route: Route) {
+  if (!route.answer) return { description: route.success === 204 ? 'Done; no body.' : 'Done.' };
+  const example = route.example?.answer === undefined ? {} : { example: route.example.answer };
+  return { description: 'Done.', content: { 'application/json': { schema: route.answer, ...example } } };
+}
+
+const ERRORS = {
+  400: ['validation_error', 'name: is required'],
+  401: ['permission_denied', 'the header x-api-key is missing'],
+  403: ['permission_denied', 'this needs the permission meter:write'],
+  404: ['not_found', 'meter meter_01 not found'],
+  409: ['already_exists', 'a record with this lookup_key exists already'],
+  413: ['validation_error', 'request body too large'],
+  422: ['validation_error', 'Idempotency-Key: was used for another request'],
+  500: ['internal_error', 'an unexpected error occurred'],
+  503: ['service_unavailable', 'the database is not available, try again'],
+} as const;
+
+function errorsOf(route: Route): Record<string, { $ref: string }> {
+  const answered = Object.keys(ERRORS).filter((status) => {
+    if (status === '401' || status === '403') return route.access !== 'public';
+    if (status === '404') return route.path.includes(':');
+    if (status === '413') return route.body !== undefined;
+    if (status === '409' || status === '422') return route.method === 'post';
+    return true;
+  });
+  return Object.fromEntries(answered.map((status) => [status, { $ref: `#/components/responses/Error${status}` }]));
+}
+
+function errorResponses() {
+  return Object.fromEntries(
+    Object.entries(ERRORS).map(([status, [code, message]]) => [
+      `Error${status}`,
+      {
+        description: code,
+        content: { 'application/json': { schema: ErrorAnswer, example: errorExample(status, code, message) } },
+      },
+    ]),
+  );
+}
+
+function errorExample(status: string, code: string, message: string) {
+  const error = { message, internal_error: null };
+  return { code, http_status_code: Number(status), message, details: null, success: false, error };
+}

@@ -1,0 +1,41 @@
+/**
+ * Query strings: `a=1&a=2` is a list, `metadata[key]=value` is a map of one level, everything else is text. Values are
+ * made lists, numbers and dates by the route's shape and by nothing else.
+ */
+import { isUtf8 } from 'node:buffer';
+import { invalid } from '../../core/error.ts';
+
+export function parseQuery(given: string | null): Record<string, unknown> {
+  const text = given ?? '';
+  if (!isUtf8(bytesOf(text))) throw invalid('query', 'is not UTF-8');
+  const query: Record<string, unknown> = {};
+  for (const [name, value] of new URLSearchParams(text)) {
+    const [, outer, inner] = /^([^[\]]+)\[([^\]]*)\]$/.exec(name) ?? [undefined, name, undefined];
+    if (outer === undefined || outer === '__proto__' || inner === '__proto__') continue;
+    if (inner) put(mapAt(query, outer), inner, value);
+    else put(query, outer, value, inner === '');
+  }
+  return query;
+}
+
+function bytesOf(text: string): Buffer {
+  const decoded = text.replace(/%([0-9a-f]{2})/gi, (_escape, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+  return Buffer.from(decoded, 'latin1');
+}
+
+function put(target: Record<string, unknown>, name: string, value: string, isList = false): void {
+  const known = Object.hasOwn(target, name) ? target[name] : undefined;
+  if (Array.isArray(known)) known.push(value);
+  else if (typeof known === 'string') target[name] = [known, value];
+  else target[name] = isList ? [value] : value;
+}
+
+function mapAt(query: Record<string, unknown>, name: string): Record<string, unknown> {
+  const known = Object.hasOwn(query, name) ? query[name] : undefined;
+  if (typeof known === 'object' && known !== null && !Array.isArray(known)) return known as Record<string, unknown>;
+  const made: Record<string, unknown> = {};
+  query[name] = made;
+  return made;
+}

@@ -1,0 +1,96 @@
+/**
+ * One `route` describes one operation: where it is, who may call it, what it takes, what it answers, what it does. From
+ * the same zod shapes it decodes requests, encodes answers and writes the OpenAPI document. Routes hold no try/catch:
+ * what they throw becomes the error record (errors.ts).
+ */
+import type { Request, Response } from 'express';
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import type { Permission } from '../../core/access/role.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import type { Services } from '../services.ts';
+
+export type Method = 'get' | 'post' | 'put' | 'delete';
+
+/** The permission that the caller needs; `public` asks for no key. docs/permissions.md lists them all. */
+export type Access = 'public' | Permission;
+
+export type Principal = {
+  readonly user_id: string;
+  readonly tenant_id: string;
+  readonly roles: readonly string[];
+};
+
+export type Context = {
+  readonly scope: Scope;
+  readonly principal: Principal;
+  readonly services: Services;
+  /** The request's instant; nothing below asks the clock again. */
+  readonly now: Date;
+  readonly request_id: string;
+  readonly log: Logger;
+  /** For the few routes that stream or need raw bytes. */
+  readonly request: Request;
+  readonly response: Response;
+};
+
+type Shape = z.ZodType;
+type Decoded<S> = S extends Shape ? z.output<S> : undefined;
+
+export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undefined, B extends Shape | undefined> = {
+  method: Method;
+  /** Relative to the base URL, Express style: `/meters/:id`. */
+  path: string;
+  operation_id: string;
+  summary: string;
+  tag: string;
+  access: Access;
+  params?: P;
+  query?: Q;
+  body?: B;
+  /** The route takes the bytes as they came (inflated): `context.request.body` is a Buffer of up to 32 MiB. */
+  raw_body?: boolean;
+  /** The answer shows a secret: kept for a repeated request only sealed with the caller's own key. */
+  shows_secret?: boolean;
+  /** The one success status of the operation; `answered()` is for the few that have two. */
+  success: 200 | 201 | 202 | 204;
+  /** Every key that it declares is present in the answer, null when unset. Absent with 204 and for streamed answers. */
+  answer?: Shape;
+  /** Examples for the documentation. */
+  example?: { body?: unknown; answer?: unknown };
+  handle(input: { params: Decoded<P>; query: Decoded<Q>; body: Decoded<B> }, context: Context): Promise<unknown>;
+};
+
+/** A route of whatever shapes, as the table of contents holds it. */
+export type Route = RouteDefinition<Shape | undefined, Shape | undefined, Shape | undefined>;
+
+export function route<
+  P extends Shape | undefined = undefined,
+  Q extends Shape | undefined = undefined,
+  B extends Shape | undefined = undefined,
+>(definition: RouteDefinition<P, Q, B>): Route {
+  return definition;
+}
+
+/** A result with a status of its own: `return answered(202, {…})`. It is encoded with the route's shape like any other. */
+export class Answered {
+  readonly http_status: number;
+  readonly value: unknown;
+  constructor(http_status: number, value: unknown) {
+    this.http_status = http_status;
+    this.value = value;
+  }
+}
+export const answered = (http_status: number, value: unknown) => new Answered(http_status, value);
+
+/** On whose behalf, and at which instant, the request acts. */
+export function authorOf({ principal, now }: Context): Author {
+  return { user_id: principal.user_id, now };
+}
+
+/** `/things/:id` */
+export const idParams = z.object({ id: z.string().min(1) });
+
+/** `{message}` of deletes and other verbs without a record to answer. */
+export const MessageAnswer = z.object({ message: z.string() }).meta({ id: 'SuccessResponse' });

@@ -1,0 +1,84 @@
+/**
+ * The stores that an audit speaks to: those of the settings; without settings those of the data directory, of the service that
+ * runs there, or started for the time of the audit. Then the pipeline runs for that time too, because it alone writes usage rows.
+ */
+import { pino } from 'pino';
+import type { RecordsAsked } from '../actions/audit/records.ts';
+import type { Config } from '../config.ts';
+import { identityOptions, startPipeline } from '../pipeline/pipeline.ts';
+import { leave } from '../process/command-line.ts';
+import { migrate } from '../sql/migrate.ts';
+import { kafkaBounds } from '../storage/audit/kafka-bounds.ts';
+import { hasEmbeddedLog } from '../storage/audit/log-accounts.ts';
+import { connectClickHouse } from '../storage/clickhouse/clickhouse.ts';
+import { readAddresses } from '../storage/embedded/addresses.ts';
+import { holdsInstallation } from '../storage/embedded/data-dir.ts';
+import { startEmbedded } from '../storage/embedded/stack.ts';
+import { connectionOf, openLog } from '../storage/log/open-log.ts';
+import { connectPostgres } from '../storage/postgres/postgres.ts';
+import type { Stores } from '../storage/stores.ts';
+
+export type Opened = { readonly stores: Pick<Stores, 'postgres' | 'clickhouse'>; close(): Promise<void> };
+
+/** A question may read a whole table. */
+const ANSWER_WITHIN_MS = 30 * 60_000;
+
+export async function openStores(config: Config, note: (line: string) => void): Promise<Opened> {
+  const { DATABASE_URL: postgres_url, CLICKHOUSE_URL: clickhouse_url, CLICKHOUSE_CLUSTER: cluster, DATA_DIR } = config;
+  if (postgres_url !== undefined && clickhouse_url !== undefined)
+    return connect({ postgres_url, clickhouse_url }, cluster);
+  const running = readAddresses(DATA_DIR);
+  // A service may run on one store of its own and one that is configured.
+  const given = { ...running, ...(postgres_url && { postgres_url }), ...(clickhouse_url && { clickhouse_url }) };
+  if (running && given.postgres_url === running.postgres_url && given.clickhouse_url === running.clickhouse_url) {
+    note(`auditing beside the service that runs in ${DATA_DIR}`);
+    return connect(running, cluster);
+  }
+  if (postgres_url ?? clickhouse_url)
+    leave('audit', 'set both DATABASE_URL and CLICKHOUSE_URL, or none of them for the stores of DATA_DIR');
+  if (!holdsInstallation(DATA_DIR)) leave('audit', `there is no installation in DATA_DIR=${DATA_DIR}`);
+  return startOwn(config);
+}
+
+/** The log as it can be asked. */
+export async function logOf(config: Config, { postgres }: Opened['stores']): Promise<RecordsAsked['log']> {
+  const { KAFKA_BROKERS: brokers, KAFKA_TOPIC_PREFIX: prefix } = config;
+  if (brokers !== undefined) return () => kafkaBounds(connectionOf(config, brokers), prefix);
+  return (await hasEmbeddedLog(postgres)) ? 'embedded' : null;
+}
+
+function connect(urls: { postgres_url: string; clickhouse_url: string }, cluster: string | undefined): Opened {
+  const clickhouse = connectClickHouse(urls.clickhouse_url, { cluster, request_timeout_ms: ANSWER_WITHIN_MS });
+  const stores = { postgres: connectPostgres(urls.postgres_url), clickhouse };
+  const close = async () => {
+    await stores.postgres.destroy();
+    await stores.clickhouse.close();
+  };
+  return { stores, close };
+}
+
+async function startOwn(config: Config): Promise<Opened> {
+  const logger = pino({ level: config.LOG_LEVEL }, pino.destination(2));
+  const embedded = await startEmbedded({
+    dir: config.DATA_DIR,
+    postgres_url: config.DATABASE_URL,
+    clickhouse_url: config.CLICKHOUSE_URL,
+    log: (part, line) => logger.debug({ part }, line),
+  });
+  const { stores, close } = connect(embedded, config.CLICKHOUSE_CLUSTER);
+  await migrate(stores, { cluster: config.CLICKHOUSE_CLUSTER });
+  const log = await openLog(config, { postgres: stores.postgres, logger });
+  const { SLICE_EVENTS_MAX: slice_events_max } = config;
+  const owner = `audit:${process.pid}`;
+  const options = { owner, slice_events_max, logger, clock: () => new Date(), identities: identityOptions(config) };
+  const pipeline = await startPipeline({ ...stores, log }, options);
+  return {
+    stores,
+    close: async () => {
+      await pipeline.stop();
+      await log.close();
+      await close();
+      await embedded.stop();
+    },
+  };
+}

@@ -1,0 +1,155 @@
+/**
+ * `npm run audit -- [--check NAME …] [--tenant T] [--environment E] [--meter M] [--from ISO --to ISO] [--json] [--repair]`
+ *
+ * Checks that every accepted event stands in the stores once, or what became of it does (actions/audit/records.ts), recounts
+ * the usage rows from the raw events, and prints what differs. The exit code is 1 on any difference that is left, and 2 when
+ * there was nothing to be audited of what was asked for. Tenant, meter and range narrow the recount; the records of the log
+ * are of all tenants.
+ */
+import { CHECKS, type CheckName, type Finding, spoilsRecount } from '../actions/audit/findings.ts';
+import { auditRecords } from '../actions/audit/records.ts';
+import { type AuditWanted, auditUsage, type Difference, isRepaired, repairUsage } from '../actions/audit/usage.ts';
+import { type Config, readConfig } from '../config.ts';
+import { parseTimestamp } from '../core/metering/timestamp.ts';
+import { identityOptions } from '../pipeline/pipeline.ts';
+import { argumentsOf, leave } from '../process/command-line.ts';
+import { installationId } from '../storage/installation.ts';
+import { metersToAudit } from '../storage/progress/meter-versions.ts';
+import { comparedIdentityFiles } from './audit-identity-files.ts';
+import { logOf, type Opened, openStores } from './audit-stores.ts';
+import { JSON_LINES, LINES, type Speaker } from './audit-text.ts';
+
+const REPAIR_WITHIN_MS = 10 * 60_000;
+const PAUSE_MS = 200;
+
+type Meters = Pick<AuditWanted, 'tenant_id' | 'environment_id' | 'meter_id'>;
+type Asked = AuditWanted & {
+  readonly meters: Meters;
+  readonly checks: ReadonlySet<CheckName>;
+  readonly repair: boolean;
+  readonly speaker: Speaker;
+};
+
+async function main(): Promise<number> {
+  const asked = askedFor();
+  const config = readConfig();
+  const { stores, close } = await openStores(config, asked.speaker.note);
+  try {
+    const matching = await metersToAudit(stores.postgres, asked.meters);
+    if (matching.length === 0 && Object.values(asked.meters).some((id) => id !== undefined))
+      throw new Error('no meter matches --tenant, --environment and --meter');
+    const findings = await lookAtRecords(config, stores, asked);
+    const usage = asked.checks.has('usage') ? await lookAtUsage(stores, asked) : { found: [], meters: matching.length };
+    if (usage.found.length > 0 && asked.repair) return await repair(stores, asked, { findings, found: usage.found });
+    if (findings.length + usage.found.length > 0) return 1;
+    if (matching.length > 0 && usage.meters === 0)
+      throw new Error('the meters are still being counted: try again later');
+    return 0;
+  } finally {
+    await close();
+  }
+}
+
+async function lookAtRecords(config: Config, stores: Opened['stores'], asked: Asked): Promise<Finding[]> {
+  const { dir } = identityOptions(config);
+  const findings: Finding[] = [];
+  const wanted = {
+    checks: asked.checks,
+    log: await logOf(config, stores),
+    identityFiles: async () =>
+      dir === null ? [] : comparedIdentityFiles(stores.clickhouse, dir, await installationId(stores.postgres)),
+    chance: Math.random,
+  };
+  const reports = await auditRecords(stores, wanted, (finding) => {
+    findings.push(finding);
+    asked.speaker.finding(finding);
+  });
+  for (const report of reports) asked.speaker.check(report);
+  return findings;
+}
+
+type UsageLooked = { readonly found: readonly Difference[]; readonly meters: number };
+
+async function lookAtUsage(stores: Opened['stores'], asked: Asked): Promise<UsageLooked> {
+  const found: Difference[] = [];
+  const { differences, ...looked_at } = await auditUsage(stores, asked, (difference) => {
+    found.push(difference);
+    asked.speaker.difference(difference);
+  });
+  asked.speaker.check({ check: 'usage', looked_at, differences });
+  return { found, meters: looked_at.meters };
+}
+
+type ToRepair = { readonly findings: readonly Finding[]; readonly found: readonly Difference[] };
+
+/** The pipeline does it, in its own turn among the slices; then the usage rows are audited again. */
+async function repair(stores: Opened['stores'], asked: Asked, { findings, found }: ToRepair): Promise<number> {
+  const { note } = asked.speaker;
+  const spoilt = [...new Set(findings.filter(spoilsRecount).map(({ kind }) => kind))];
+  if (spoilt.length > 0) {
+    note(
+      `nothing is repaired: usage rows would be made from raw events that are in doubt (${spoilt.join(', ')}). ` +
+        'docs/operations.md, "What the audit finds", says what each means and what to do first',
+    );
+    return 1;
+  }
+  const ids = await repairUsage(stores, found);
+  note(`rebuilding what differs (${ids.length} rebuilds)`);
+  const until = performance.now() + REPAIR_WITHIN_MS;
+  while (!(await isRepaired(stores, ids))) {
+    if (performance.now() > until) {
+      note('the rebuilds wait for a pipeline: start one, and run the audit again');
+      return 1;
+    }
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+  note('rebuilt; audited again');
+  const again = await lookAtUsage(stores, asked);
+  return again.found.length + findings.length === 0 ? 0 : 1;
+}
+
+function askedFor(): Asked {
+  const text = { type: 'string' } as const;
+  const flag = { type: 'boolean' } as const;
+  const values = argumentsOf('audit', {
+    check: { type: 'string', multiple: true },
+    tenant: text,
+    environment: text,
+    meter: text,
+    from: text,
+    to: text,
+    json: flag,
+    repair: flag,
+  });
+  const meters = { tenant_id: values.tenant, environment_id: values.environment, meter_id: values.meter };
+  const start_us = instantOf('--from', values.from);
+  const end_us = instantOf('--to', values.to);
+  if (start_us !== undefined && end_us !== undefined && start_us >= end_us)
+    leave('audit', `--from ${values.from} is not before --to ${values.to}`);
+  const repair = values.repair ?? false;
+  // Nothing is repaired before all has been looked at.
+  const checks = new Set(repair ? CHECKS : checksOf(values.check));
+  return { ...meters, meters, start_us, end_us, checks, repair, speaker: values.json ? JSON_LINES : LINES };
+}
+
+function checksOf(names: readonly string[] | undefined): readonly CheckName[] {
+  if (names === undefined) return CHECKS;
+  const unknown = names.find((name) => !(CHECKS as readonly string[]).includes(name));
+  if (unknown !== undefined) leave('audit', `--check: ${unknown} is none of ${CHECKS.join(', ')}`);
+  return names as CheckName[];
+}
+
+function instantOf(option: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const instant = parseTimestamp(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
+  if (typeof instant === 'string') leave('audit', `${option}: ${text} is not a date or an RFC 3339 date-time`);
+  return instant;
+}
+
+main().then(
+  (code) => process.exit(code),
+  (error: unknown) => {
+    process.stderr.write(`audit: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.exit(2);
+  },
+);

@@ -1,0 +1,66 @@
+/**
+ * `npm run partitions -- --to N`
+ *
+ * Gives the event log more partitions: that of the settings, or that of the data directory. It is refused while anything is in
+ * the log or anybody reads it; when it was broken off, run it again (docs/operations.md, "Partitions").
+ */
+import { pino } from 'pino';
+import { type Config, readConfig } from '../config.ts';
+import { FarthingError } from '../core/error.ts';
+import { argumentsOf, leave } from '../process/command-line.ts';
+import { explain } from '../process/explain.ts';
+import { migratePostgres } from '../sql/migrate.ts';
+import { readAddresses } from '../storage/embedded/addresses.ts';
+import { startEmbedded } from '../storage/embedded/stack.ts';
+import { growLog } from '../storage/log/grow.ts';
+import { openLog } from '../storage/log/open-log.ts';
+import { connectPostgres } from '../storage/postgres/postgres.ts';
+
+/** The greatest number that config.ts takes for LOG_PARTITIONS: one for each shard. */
+const PARTITIONS_MAX = 4096;
+
+async function main(): Promise<void> {
+  const to = wantedCount();
+  const config = readConfig();
+  const { postgres_url, stop } = await reachPostgres(config);
+  const postgres = connectPostgres(postgres_url);
+  try {
+    await migratePostgres(postgres);
+    const log = await openLog(config, { postgres, logger: pino({ level: config.LOG_LEVEL }, pino.destination(2)) });
+    try {
+      const from = log.partition_count;
+      await growLog({ postgres, log }, to);
+      process.stdout.write(`the event log has ${to} partitions, it had ${from}\n`);
+    } finally {
+      await log.close();
+    }
+  } finally {
+    await postgres.destroy();
+    await stop();
+  }
+}
+
+function wantedCount(): number {
+  const { to } = argumentsOf('partitions', { to: { type: 'string' } });
+  const count = Number(to);
+  if (!Number.isInteger(count) || count < 1 || count > PARTITIONS_MAX)
+    leave('partitions', `--to wants a whole number up to ${PARTITIONS_MAX}`);
+  return count;
+}
+
+async function reachPostgres({
+  DATA_DIR,
+  ...config
+}: Config): Promise<{ postgres_url: string; stop(): Promise<void> }> {
+  if (config.DATABASE_URL !== undefined) return { postgres_url: config.DATABASE_URL, stop: async () => {} };
+  if (readAddresses(DATA_DIR)) throw new FarthingError('invalid_operation', `stop the service in ${DATA_DIR} first`);
+  return startEmbedded({ dir: DATA_DIR, log: () => {}, clickhouse_url: config.CLICKHOUSE_URL });
+}
+
+main().then(
+  () => process.exit(0),
+  (error: unknown) => {
+    process.stderr.write(`partitions: ${explain(error)}\n`);
+    process.exit(1);
+  },
+);

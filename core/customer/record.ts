@@ -1,0 +1,92 @@
+/**
+ * A customer: who is billed, known to the client by its own `external_id`. The lengths of its texts are limited, the
+ * country is a code of two letters, and the timezone, UTC unless stated, is that of its new subscriptions
+ * (docs/rules/subscriptions.md, "What is taken over from the plan"). Texts that are not set are "".
+ */
+import { z } from 'zod';
+import { baseFields, givenKey, metadata } from '../record.ts';
+import { isTimezone } from '../time/zone.ts';
+
+/** ISO 3166-1 alpha-2, as assigned. */
+const COUNTRIES = new Set(
+  `AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC
+  CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD
+  GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH
+  KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW
+  MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC
+  SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY
+  UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW`.split(/\s+/),
+);
+
+const EMAIL = z.email();
+
+/** A text that a client may leave out or clear; "" stands for not set. */
+const clearable = (text: z.ZodString) =>
+  text
+    .nullable()
+    .transform((given) => given ?? '')
+    .pipe(z.string());
+
+export const customerShape = z.object({
+  id: z.string(),
+  external_id: givenKey,
+  name: z.string().max(255),
+  email: clearable(
+    z
+      .string()
+      .max(320)
+      .refine((text) => text === '' || EMAIL.safeParse(text).success, { error: 'must be an email address' }),
+  ),
+  contact: clearable(z.string().max(20)),
+  address_line1: clearable(z.string().max(255)),
+  address_line2: clearable(z.string().max(255)),
+  address_city: clearable(z.string().max(100)),
+  address_state: clearable(z.string().max(100)),
+  address_postal_code: clearable(z.string().max(20)),
+  address_country: clearable(
+    z.string().refine((text) => text === '' || COUNTRIES.has(text), {
+      error: 'must be an ISO 3166-1 alpha-2 code such as US',
+    }),
+  ),
+  timezone: z.string().refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' }),
+  metadata: metadata.unwrap(),
+  ...baseFields,
+});
+export type Customer = z.output<typeof customerShape>;
+
+/** What a client states about a customer; the rest of the record is ours. */
+export const customerFields = customerShape.omit({
+  id: true,
+  tenant_id: true,
+  environment_id: true,
+  status: true,
+  created_at: true,
+  updated_at: true,
+  created_by: true,
+  updated_by: true,
+});
+export type CustomerFields = z.output<typeof customerFields>;
+
+type GivenCustomer = Partial<Omit<CustomerFields, 'external_id' | 'name' | 'timezone'>> & {
+  external_id: string;
+  name?: string | null | undefined;
+  timezone?: string | null | undefined;
+};
+
+/** A new customer: a name that is not given is the external id, a timezone that is not given is UTC. */
+export function newCustomer(given: GivenCustomer): CustomerFields {
+  return {
+    email: '',
+    contact: '',
+    address_line1: '',
+    address_line2: '',
+    address_city: '',
+    address_state: '',
+    address_postal_code: '',
+    address_country: '',
+    ...given,
+    name: given.name?.trim() ? given.name : given.external_id,
+    timezone: given.timezone || 'UTC',
+    metadata: given.metadata ?? null,
+  };
+}

@@ -1,0 +1,111 @@
+/**
+ * A meter: which events count, and how they are aggregated (docs/rules/metering.md, "Which events count",
+ * docs/rules/metering.md, "The value of an event", docs/rules/metering.md, "Aggregations"). An expression stands in for the
+ * field; windows of its own are for SUM and MAX, groups for MAX with windows only
+ * (docs/rules/metering.md, "Meters with windows of their own").
+ */
+import { z } from 'zod';
+import { Decimal } from '../decimal.ts';
+import { invalid } from '../error.ts';
+import { anyCase, baseFields, decimalText, keyText, orDefault, orNull } from '../record.ts';
+import { WINDOW_SIZES } from '../time/window.ts';
+
+export const AGGREGATION_TYPES = [
+  'COUNT',
+  'SUM',
+  'AVG',
+  'COUNT_UNIQUE',
+  'LATEST',
+  'SUM_WITH_MULTIPLIER',
+  'MAX',
+  'WEIGHTED_SUM',
+] as const;
+export type AggregationType = (typeof AGGREGATION_TYPES)[number];
+
+export const RESET_USAGES = ['BILLING_PERIOD', 'NEVER'] as const;
+export type ResetUsage = (typeof RESET_USAGES)[number];
+
+export const windowSize = anyCase(WINDOW_SIZES);
+export const aggregationType = anyCase(AGGREGATION_TYPES);
+
+export const aggregationShape = z.object({
+  type: aggregationType,
+  field: orNull(keyText),
+  expression: orNull(z.string()),
+  multiplier: orNull(decimalText),
+  bucket_size: orNull(windowSize),
+  group_by: orNull(keyText),
+});
+export type Aggregation = z.output<typeof aggregationShape>;
+
+export const filterShape = z.object({ key: keyText, values: z.array(z.string()) });
+export type Filter = z.output<typeof filterShape>;
+
+export const meterShape = z.object({
+  id: z.string(),
+  name: keyText,
+  // Event names are trimmed of leading and trailing whitespace at ingestion and at query time.
+  event_name: z.string().trim().max(255),
+  aggregation: aggregationShape,
+  filters: orDefault(z.array(filterShape), []),
+  reset_usage: orDefault(anyCase(RESET_USAGES), 'BILLING_PERIOD'),
+  ...baseFields,
+});
+export type Meter = z.output<typeof meterShape>;
+
+/** What a client states about a meter; the rest of the record is ours. */
+export const createMeterShape = meterShape.pick({
+  name: true,
+  event_name: true,
+  aggregation: true,
+  filters: true,
+  reset_usage: true,
+});
+export type MeterDefinition = z.output<typeof createMeterShape>;
+
+/** Throws what is wrong with an expression; compiling is the expression engine's business. */
+export type CompileExpression = (text: string) => unknown;
+
+export function checkMeter(meter: MeterDefinition, compileExpression?: CompileExpression): void {
+  if (meter.name.trim() === '') throw invalid('name', 'must not be blank');
+  if (meter.event_name.trim() === '') throw invalid('event_name', 'must not be blank');
+  checkAggregation(meter.aggregation, compileExpression);
+  checkFilters(meter.filters);
+}
+
+export function checkAggregation(aggregation: Aggregation, compileExpression?: CompileExpression): void {
+  const { type, field, expression } = aggregation;
+  if (type !== 'COUNT' && !hasText(field) && !hasText(expression))
+    throw invalid('aggregation.field', `is required for ${type} unless an expression is given`);
+  if (hasText(expression)) compileExpression?.(expression);
+  checkMultiplier(aggregation);
+  checkBuckets(aggregation);
+}
+
+/** A dot in a key is part of its name (docs/rules/metering.md, "Which events count"). */
+export function checkFilters(filters: readonly Filter[]): void {
+  for (const [index, filter] of filters.entries()) {
+    if (filter.key.trim() === '') throw invalid(`filters[${index}].key`, 'must not be blank');
+    if (filter.values.length === 0) throw invalid(`filters[${index}].values`, 'needs at least one value');
+  }
+}
+
+function checkMultiplier({ type, multiplier }: Aggregation): void {
+  if (type !== 'SUM_WITH_MULTIPLIER') {
+    if (hasText(multiplier)) throw invalid('aggregation.multiplier', 'is used by SUM_WITH_MULTIPLIER only');
+    return;
+  }
+  if (!hasText(multiplier)) throw invalid('aggregation.multiplier', 'is required for SUM_WITH_MULTIPLIER');
+  if (!new Decimal(multiplier).gt(0)) throw invalid('aggregation.multiplier', 'must be greater than 0');
+}
+
+function checkBuckets({ type, bucket_size, group_by }: Aggregation): void {
+  if (bucket_size && type !== 'MAX' && type !== 'SUM')
+    throw invalid('aggregation.bucket_size', `is supported for MAX and SUM only, not for ${type}`);
+  if (hasText(group_by) && !(type === 'MAX' && bucket_size))
+    throw invalid('aggregation.group_by', 'is supported only for MAX with bucket_size');
+}
+
+function hasText(text: string | null | undefined): text is string {
+  return text !== null && text !== undefined && text.trim() !== '';
+}

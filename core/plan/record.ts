@@ -1,0 +1,27 @@
+/**
+ * A plan: a name under which prices are sold. It is created with what describes it alone, and prices are added to it. Its
+ * lookup key is unique among published plans.
+ */
+import { z } from 'zod';
+import { baseFields, givenName, int32, metadata, optionalKey } from '../record.ts';
+
+export const planShape = z.object({
+  id: z.string(),
+  name: givenName,
+  lookup_key: optionalKey,
+  description: z.string().nullable(),
+  display_order: int32.nullable(),
+  metadata: metadata.unwrap(),
+  ...baseFields,
+});
+export type Plan = z.output<typeof planShape>;
+
+/** What a client states about a plan; the rest of the record is ours. */
+export const planFields = planShape.pick({
+  name: true,
+  lookup_key: true,
+  description: true,
+  display_order: true,
+  metadata: true,
+});
+export type PlanFields = z.output<typeof planFields>;

@@ -1,0 +1,347 @@
+/**
+ * A price: what one unit, package or tier of something costs, how often and when it is billed. Here are the rules of a
+ * price alone (docs/rules/pricing.md, "What a price must state", docs/rules/pricing.md, "Which tiers are valid"); how a
+ * quantity is priced is in `core/pricing/`.
+ */
+import { z } from 'zod';
+import { Decimal } from '../decimal.ts';
+import { invalid } from '../error.ts';
+import { checkCurrency, displayAmount, parseDecimal, withSymbol } from '../money.ts';
+import {
+  anyCase,
+  baseFields,
+  decimalText,
+  int32,
+  keyText,
+  metadata,
+  orDefault,
+  orNull,
+  timestampText,
+  wholeNumber,
+} from '../record.ts';
+import { RECURRING_PERIODS } from '../time/period.ts';
+import { parseTimestamp } from '../time/timestamp.ts';
+
+export const PRICE_TYPES = ['USAGE', 'FIXED'] as const;
+export const BILLING_MODELS = ['FLAT_FEE', 'PACKAGE', 'TIERED'] as const;
+export const BILLING_TIERS = ['VOLUME', 'SLAB'] as const;
+export const BILLING_PERIODS = [...RECURRING_PERIODS, 'ONETIME'] as const;
+export const BILLING_CADENCES = ['RECURRING'] as const;
+export const INVOICE_CADENCES = ['ARREAR', 'ADVANCE'] as const;
+export const PRICE_UNIT_TYPES = ['FIAT', 'CUSTOM'] as const;
+export const PRICE_ENTITY_TYPES = ['PLAN', 'SUBSCRIPTION', 'ADDON', 'PRICE', 'COSTSHEET'] as const;
+export const ROUND_TYPES = ['up', 'down'] as const;
+
+export const priceType = anyCase(PRICE_TYPES);
+export const billingModel = anyCase(BILLING_MODELS);
+export const billingTier = anyCase(BILLING_TIERS);
+export const billingPeriod = anyCase(BILLING_PERIODS);
+export const invoiceCadence = anyCase(INVOICE_CADENCES);
+export const priceEntityType = anyCase(PRICE_ENTITY_TYPES);
+export type BillingPeriod = (typeof BILLING_PERIODS)[number];
+
+export const tierShape = z.object({
+  up_to: orNull(wholeNumber),
+  unit_amount: decimalText,
+  flat_amount: orNull(decimalText),
+});
+export type PriceTier = z.output<typeof tierShape>;
+
+export const transformQuantityShape = z.object({
+  divide_by: wholeNumber,
+  round: orDefault(anyCase(ROUND_TYPES), 'up'),
+});
+export type TransformQuantity = z.output<typeof transformQuantityShape>;
+
+/** What a client may state as it is stored; create and update requests and the record share it. */
+const statedFields = {
+  currency: z.string(),
+  type: priceType,
+  billing_model: billingModel,
+  billing_period: billingPeriod,
+  billing_period_count: orDefault(int32, 1),
+  billing_cadence: orDefault(anyCase(BILLING_CADENCES), 'RECURRING'),
+  invoice_cadence: invoiceCadence,
+  meter_id: orNull(z.string()),
+  min_quantity: orNull(decimalText),
+  tier_mode: orNull(billingTier),
+  tiers: orNull(z.array(tierShape)),
+  transform_quantity: orNull(transformQuantityShape),
+  price_unit_type: orDefault(anyCase(PRICE_UNIT_TYPES), 'FIAT'),
+  display_name: orNull(keyText),
+  description: orNull(z.string()),
+  lookup_key: orNull(z.string()),
+  group_id: orNull(z.string()),
+  start_date: orNull(timestampText),
+  end_date: orNull(timestampText),
+  metadata,
+};
+
+export const priceShape = z.object({
+  id: z.string(),
+  ...statedFields,
+  amount: decimalText,
+  display_amount: z.string(),
+  trial_period_days: orDefault(int32, 0),
+  price_unit: orNull(z.string()),
+  price_unit_id: orNull(z.string()),
+  price_unit_amount: orNull(decimalText),
+  display_price_unit_amount: orNull(z.string()),
+  price_unit_tiers: orNull(z.array(tierShape)),
+  conversion_rate: orNull(decimalText),
+  entity_type: orNull(priceEntityType),
+  entity_id: orNull(z.string()),
+  // The root price, for lineage; '' and not null when there is none, as the interface has it.
+  parent_price_id: z.string().default(''),
+  sequence: wholeNumber,
+  ...baseFields,
+});
+export type Price = z.output<typeof priceShape>;
+
+export const priceUnitConfigShape = z.object({
+  price_unit: z.string(),
+  amount: orNull(decimalText),
+  price_unit_tiers: orNull(z.array(tierShape)),
+});
+
+export const createPriceShape = z.object({
+  ...statedFields,
+  amount: orNull(decimalText),
+  entity_type: priceEntityType,
+  entity_id: z.string(),
+  trial_period_days: orNull(int32),
+  // The published client's name of trial_period_days.
+  trial_period: orNull(int32),
+  price_unit_config: orNull(priceUnitConfigShape),
+  filter_values: orNull(z.record(z.string(), z.array(z.string()))),
+});
+export type CreatePrice = z.output<typeof createPriceShape>;
+
+/**
+ * A change of one of these ends the price and starts a successor; everything else changes in place
+ * (docs/rules/pricing.md, "Changing a price").
+ */
+export const CRITICAL_FIELDS = [
+  'amount',
+  'billing_model',
+  'tier_mode',
+  'tiers',
+  'transform_quantity',
+  'price_unit_amount',
+  'price_unit_tiers',
+] as const satisfies readonly (keyof Price)[];
+
+/** A price that is complete and checked, before it gets an id, a sequence and an owner in the store. */
+export type PriceDefinition = Omit<Price, 'id' | 'sequence' | keyof typeof baseFields>;
+
+/** What a CUSTOM price takes over from its price unit; the rate is frozen on the price. */
+export type PriceUnitTerms = {
+  readonly id: string;
+  readonly code: string;
+  readonly symbol: string;
+  readonly base_currency: string;
+  readonly conversion_rate: string;
+};
+
+/** The price that a request asks for: defaults filled, tiers in order, the fiat mirror of a custom unit, all checked. */
+export function definePrice(request: CreatePrice, unit?: PriceUnitTerms): PriceDefinition {
+  const { price_unit_config: _config, filter_values, trial_period, ...stated } = request;
+  if (filter_values !== null && Object.keys(filter_values).length > 0)
+    throw invalid('filter_values', 'is not supported on a price: put the filters on its meter');
+  const currency = checkCurrency(request.currency);
+  const money = { ...fiatMoney(request), ...customMoney(request, unit) };
+  const price: PriceDefinition = {
+    ...stated,
+    ...money,
+    currency,
+    display_amount: displayAmount(money.amount ?? '0', currency),
+    amount: money.amount ?? '0',
+    trial_period_days: request.trial_period_days ?? trial_period ?? 0,
+    parent_price_id: '',
+  };
+  if (money.amount === null && price.billing_model !== 'TIERED')
+    throw invalid('amount', `is required for ${price.billing_model}`);
+  checkPrice(price);
+  return price;
+}
+
+/** Every rule that a price must keep by itself, also after an override or an update. */
+export function checkPrice(price: PriceDefinition): void {
+  checkCurrency(price.currency);
+  checkCharge(price);
+  if (price.billing_period === 'ONETIME') checkOnetime(price);
+  else if (price.billing_period_count < 1) throw invalid('billing_period_count', 'must be at least 1');
+  checkTrial(price);
+  checkMinQuantity(price);
+  checkModel(price);
+  checkUnitFields(price);
+  checkDates(price);
+}
+
+/** Sorted by up_to, the open tier last: the order in which tiers are filled. */
+export function inTierOrder<Tier extends { up_to?: number | string | null }>(tiers: readonly Tier[]): Tier[] {
+  return [...tiers].sort((a, b) => {
+    if (isOpen(a) || isOpen(b)) return Number(isOpen(a)) - Number(isOpen(b));
+    return new Decimal(a.up_to ?? 0).comparedTo(b.up_to ?? 0);
+  });
+}
+
+/** Usage is billed in arrears, because nobody knows it before; a price override never changes that. */
+function checkCharge(price: PriceDefinition): void {
+  if (price.type !== 'USAGE') return;
+  if (price.invoice_cadence !== 'ARREAR') throw invalid('invoice_cadence', 'must be ARREAR for a USAGE price');
+  if (!price.meter_id) throw invalid('meter_id', 'is required for a USAGE price');
+  if (price.min_quantity !== null) throw invalid('min_quantity', 'is not allowed for a USAGE price');
+}
+
+function checkOnetime(price: PriceDefinition): void {
+  if (price.type !== 'FIXED') throw invalid('type', 'must be FIXED for a ONETIME price');
+  if (price.invoice_cadence !== 'ADVANCE') throw invalid('invoice_cadence', 'must be ADVANCE for a ONETIME price');
+}
+
+/** A trial is for recurring prices, and among them for FIXED ones (docs/rules/pricing.md, "What a price must state"). */
+function checkTrial(price: PriceDefinition): void {
+  if (price.trial_period_days < 0) throw invalid('trial_period_days', 'must not be negative');
+  if (price.trial_period_days === 0) return;
+  if (price.type !== 'FIXED' || price.billing_period === 'ONETIME')
+    throw invalid('trial_period_days', 'is allowed for recurring FIXED prices only');
+}
+
+function checkMinQuantity(price: PriceDefinition): void {
+  if (price.min_quantity !== null) checkNotNegative('min_quantity', price.min_quantity);
+}
+
+function checkModel(price: PriceDefinition): void {
+  if (price.billing_model === 'TIERED') {
+    checkTiers('tiers', price.tiers);
+    if (price.price_unit_tiers !== null) checkTiers('price_unit_tiers', price.price_unit_tiers);
+    if (price.tier_mode === null) throw invalid('tier_mode', 'is required for TIERED');
+    return;
+  }
+  checkNotNegative('amount', price.amount);
+  if (price.billing_model === 'PACKAGE') {
+    if (price.transform_quantity === null) throw invalid('transform_quantity', 'is required for PACKAGE');
+    if (price.transform_quantity.divide_by < 1) throw invalid('transform_quantity.divide_by', 'must be at least 1');
+  }
+}
+
+/** docs/rules/pricing.md, "Which tiers are valid". */
+function checkTiers(field: string, tiers: readonly PriceTier[] | null): void {
+  if (tiers === null || tiers.length === 0) throw invalid(field, 'needs at least one tier for TIERED');
+  let previous = 0;
+  for (const [index, tier] of inTierOrder(tiers).entries()) {
+    const at = `${field}[${index}]`;
+    checkNotNegative(`${at}.unit_amount`, tier.unit_amount);
+    if (tier.flat_amount !== null) checkNotNegative(`${at}.flat_amount`, tier.flat_amount);
+    const isLast = index === tiers.length - 1;
+    if (isOpen(tier) !== isLast) throw invalid(`${at}.up_to`, 'must be null on the last tier, and only there');
+    if (tier.up_to === null) continue;
+    if (tier.up_to <= 0) throw invalid(`${at}.up_to`, 'must be greater than 0');
+    if (tier.up_to <= previous) throw invalid(`${at}.up_to`, 'must be greater than that of the tier before');
+    previous = tier.up_to;
+  }
+}
+
+/** The fields of a price unit belong to a CUSTOM price, which must have them, and to no FIAT one. */
+function checkUnitFields(price: PriceDefinition): void {
+  const carriesUnit = [price.price_unit, price.price_unit_id, price.price_unit_amount, price.price_unit_tiers];
+  if (price.price_unit_type === 'FIAT') {
+    if (carriesUnit.some((value) => value !== null) || price.conversion_rate !== null)
+      throw invalid('price_unit_type', 'a FIAT price may not carry price unit fields');
+    return;
+  }
+  if (price.price_unit_id === null || price.conversion_rate === null)
+    throw invalid('price_unit_config', 'is required for a CUSTOM price');
+  if (!new Decimal(price.conversion_rate).gt(0)) throw invalid('conversion_rate', 'must be greater than 0');
+}
+
+function checkDates({ start_date, end_date }: PriceDefinition): void {
+  if (start_date === null || end_date === null) return;
+  if (instantOf('start_date', start_date) > instantOf('end_date', end_date))
+    throw invalid('end_date', 'must not lie before start_date');
+}
+
+type Money = Pick<
+  PriceDefinition,
+  | 'tiers'
+  | 'price_unit'
+  | 'price_unit_id'
+  | 'price_unit_amount'
+  | 'display_price_unit_amount'
+  | 'price_unit_tiers'
+  | 'conversion_rate'
+> & { amount: string | null };
+
+function fiatMoney(request: CreatePrice): Money {
+  return {
+    amount: request.amount,
+    tiers: request.tiers === null ? null : inTierOrder(request.tiers),
+    price_unit: null,
+    price_unit_id: null,
+    price_unit_amount: null,
+    display_price_unit_amount: null,
+    price_unit_tiers: null,
+    conversion_rate: null,
+  };
+}
+
+/** A CUSTOM price keeps its amounts in the unit and mirrors them in money: amount × rate, not rounded until billing. */
+function customMoney(request: CreatePrice, unit: PriceUnitTerms | undefined): Money | undefined {
+  const config = request.price_unit_config;
+  if (request.price_unit_type === 'FIAT') {
+    if (config !== null) throw invalid('price_unit_config', 'is allowed with price_unit_type CUSTOM only');
+    return undefined;
+  }
+  if (config === null) throw invalid('price_unit_config', 'is required for a CUSTOM price');
+  if (request.tiers !== null && request.tiers.length > 0)
+    throw invalid('tiers', 'belong into price_unit_config.price_unit_tiers for a CUSTOM price');
+  if (request.amount !== null && !new Decimal(request.amount).isZero())
+    throw invalid('amount', 'belongs into price_unit_config.amount for a CUSTOM price');
+  if (unit === undefined) throw invalid('price_unit_config.price_unit', `${config.price_unit} is not a price unit`);
+  if (unit.base_currency.toLowerCase() !== request.currency.toLowerCase())
+    throw invalid('currency', `must be ${unit.base_currency}, the base currency of price unit ${unit.code}`);
+
+  const rate = unit.conversion_rate;
+  const tiers = config.price_unit_tiers === null ? null : inTierOrder(config.price_unit_tiers);
+  return {
+    amount: config.amount === null ? null : toFiat('price_unit_config.amount', config.amount, rate),
+    tiers: tiers === null ? null : tiers.map((tier) => tierToFiat(tier, rate)),
+    price_unit: unit.code,
+    price_unit_id: unit.id,
+    price_unit_amount: config.amount,
+    display_price_unit_amount: config.amount === null ? null : withSymbol(config.amount, unit.symbol),
+    price_unit_tiers: tiers,
+    conversion_rate: rate,
+  };
+}
+
+function tierToFiat(tier: PriceTier, rate: string): PriceTier {
+  return {
+    up_to: tier.up_to,
+    unit_amount: toFiat('price_unit_config.price_unit_tiers', tier.unit_amount, rate),
+    flat_amount:
+      tier.flat_amount === null ? null : toFiat('price_unit_config.price_unit_tiers', tier.flat_amount, rate),
+  };
+}
+
+/** The mirror must be storable as it is: what needs more digits than an amount has is refused, not rounded. */
+function toFiat(field: string, amount: string, rate: string): string {
+  const text = new Decimal(amount).times(rate).toFixed();
+  if (parseDecimal(text) === undefined)
+    throw invalid(field, `${amount} × ${rate} needs more digits than an amount has`);
+  return text;
+}
+
+function checkNotNegative(field: string, amount: string): void {
+  if (new Decimal(amount).isNegative()) throw invalid(field, 'must not be negative');
+}
+
+function isOpen(tier: { up_to?: number | string | null }): boolean {
+  return tier.up_to === null || tier.up_to === undefined;
+}
+
+function instantOf(field: string, text: string): number {
+  const instant = parseTimestamp(text);
+  if (instant === undefined) throw invalid(field, 'must be an RFC 3339 timestamp');
+  return instant;
+}

@@ -1,0 +1,126 @@
+/**
+ * The pieces that every record is made of: decimals carried as text (docs/rules/numbers.md, "Decimal text"), RFC 3339
+ * timestamps (docs/rules/records.md, "Times"), words accepted in any case and answered in one
+ * (docs/rules/records.md, "Spelling"), and `metadata`, a map from text to text that is answered as an object or null.
+ */
+import { z } from 'zod';
+import { MAX_FRACTION_DIGITS, MAX_INTEGER_DIGITS, parseDecimal } from './money.ts';
+import { formatTimestamp, parseTimestamp } from './time/timestamp.ts';
+
+/** Decimal text, or a JSON number in a request; yields canonical decimal text without exponent ("1.50" → "1.5"). */
+export const decimalText = z.preprocess(
+  textOfNumber,
+  z
+    .string()
+    .refine((text) => parseDecimal(text) !== undefined, {
+      error: `must be decimal text with at most ${MAX_INTEGER_DIGITS} digits before and ${MAX_FRACTION_DIGITS} after the point`,
+    })
+    .overwrite((text) => parseDecimal(text)?.toFixed() ?? text)
+    .meta({ example: '12.5' }),
+);
+
+/** An RFC 3339 timestamp; yields it in UTC with milliseconds. */
+export const timestampText = z
+  .string()
+  .refine((text) => parseTimestamp(text) !== undefined, {
+    error: 'must be an RFC 3339 timestamp such as 2026-01-31T00:00:00Z',
+  })
+  .overwrite((text) => {
+    const instant = parseTimestamp(text);
+    return instant === undefined ? text : formatTimestamp(instant);
+  })
+  .meta({ format: 'date-time' });
+
+/** A whole number; clients that send every number as text are understood. */
+export const wholeNumber = wholeNumberOr();
+
+export function wholeNumberOr(error?: string) {
+  return z.preprocess(numberOfText, z.number(error ? { error } : {}).int());
+}
+
+/** A whole number that fits where counts and days are stored. */
+export const int32 = wholeNumber.pipe(z.int32());
+
+/** Keys and names are kept in indexes, which hold no texts of any length. */
+const KEY_LENGTH_MAX = 255;
+export const keyText = z.string().max(KEY_LENGTH_MAX);
+
+/** Clients written in languages without null send "" for a key that is not set. */
+export const optionalKey = keyText
+  .nullable()
+  .transform((text) => (text?.trim() ? text : null))
+  .pipe(z.string().nullable());
+
+/** A key that must be given. */
+export const givenKey = keyText.refine((text) => text.trim() !== '', { error: 'must not be blank' });
+
+export const givenName = givenKey;
+
+/** One of the values in any case, yielded as the list spells it (docs/rules/records.md, "Spelling"). */
+export function anyCase<const Values extends readonly [string, ...string[]]>(values: Values) {
+  const spelling = new Map(values.map((value) => [value.toLowerCase(), value]));
+  return z.preprocess(
+    (input) => (typeof input === 'string' ? (spelling.get(input.toLowerCase()) ?? input) : input),
+    z.enum(values),
+  );
+}
+
+/** A field that may be missing or null; "" too, because clients in languages without null send it for "not set". */
+export function orNull<Shape extends z.ZodType>(shape: Shape) {
+  return z.preprocess((input) => (input === '' ? null : input), shape.nullable()).default(null as never);
+}
+
+/** A field with a value of its own where the request says nothing. */
+export function orDefault<Shape extends z.ZodType>(shape: Shape, value: z.output<Shape>) {
+  const isUnset = (input: unknown) => input === undefined || input === null || input === '';
+  return z.preprocess((input) => (isUnset(input) ? value : input), shape).default(value as never);
+}
+
+const METADATA_PAIRS_MAX = 100;
+const METADATA_VALUE_MAX = 5_000;
+export const metadataMap = z
+  .record(keyText, z.string().max(METADATA_VALUE_MAX))
+  .refine((map) => Object.keys(map).length <= METADATA_PAIRS_MAX, {
+    error: `must not have more than ${METADATA_PAIRS_MAX} keys`,
+  });
+export const metadata = orNull(metadataMap);
+
+/** What a record is to those who list it; an archived one frees its key (docs/rules/records.md, "Archiving"). */
+export const STATUSES = ['published', 'deleted', 'archived'] as const;
+export const status = anyCase(STATUSES);
+export type Status = (typeof STATUSES)[number];
+
+/** What every record carries beside its own fields: spread into a record's shape. */
+export const baseFields = {
+  tenant_id: z.string(),
+  environment_id: z.string(),
+  status,
+  created_at: timestampText,
+  updated_at: timestampText,
+  created_by: z.string(),
+  updated_by: z.string(),
+};
+
+/**
+ * A JSON number has been through a binary float before it gets here. Up to 15 significant digits it still has the text
+ * that was sent; beyond that it may not, and is left as it is, to be refused.
+ */
+function textOfNumber(input: unknown): unknown {
+  if (typeof input !== 'number' || !Number.isFinite(input)) return input;
+  const [mantissa = '', exponent = '0'] = String(input).split('e');
+  const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.');
+  const digits = whole + fraction;
+  if (digits.replace(/^0+/, '').replace(/0+$/, '').length > 15) return input;
+  return (input < 0 ? '-' : '') + shifted(digits, whole.length + Number(exponent));
+}
+
+/** The digits with the point after so many of them. */
+function shifted(digits: string, point: number): string {
+  if (point <= 0) return `0.${'0'.repeat(-point)}${digits}`;
+  if (point >= digits.length) return digits + '0'.repeat(point - digits.length);
+  return `${digits.slice(0, point)}.${digits.slice(point)}`;
+}
+
+function numberOfText(input: unknown): unknown {
+  return typeof input === 'string' && /^-?\d{1,15}$/.test(input) ? Number(input) : input;
+}

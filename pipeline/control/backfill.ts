@@ -1,0 +1,201 @@
+/**
+ * Counts the past for a new version of a meter: the raw events that stand before its barriers, one UTC day at a time, and of
+ * it one range of customers at a time, so that memory does not grow with the day. How far the work is stands in the record of
+ * the version, so a back-fill that was broken off goes on where it was: a part is one part of the table, and a look at its
+ * mark tells whether it arrived (storage/events/usage-rows.ts). What corrections touched meanwhile is rebuilt at the end.
+ * Events whose value the meter cannot use get their outcome here as well.
+ */
+import { unavailable } from '../../core/error.ts';
+import { type BucketRow, withDayRows } from '../../core/metering/plan.ts';
+import type { CustomerRange } from '../../storage/events/customer-ranges.ts';
+import { missingRows } from '../../storage/events/present.ts';
+import { writeRows } from '../../storage/events/rows.ts';
+import { EVENT_OUTCOMES, type EventOutcome } from '../../storage/events/tables.ts';
+import { missingUsageRows, writeUsageRows } from '../../storage/events/usage-rows.ts';
+import { raiseFence } from '../../storage/events/write-fence.ts';
+import { isGateOpen } from '../../storage/progress/bucket-gate.ts';
+import { requestRebuild } from '../../storage/progress/bucket-rebuilds.ts';
+import { correctedSince } from '../../storage/progress/corrections.ts';
+import {
+  type Backfilled,
+  barriersOf,
+  beginPart,
+  finishDay,
+  isSuperseded,
+  lockBackfill,
+  type MeterVersion,
+  noteSettling,
+  type PartBegun,
+  type PartInHand,
+  partSizeOf,
+  readVersion,
+  settleVersion,
+  versionsToBackfill,
+} from '../../storage/progress/meter-versions.ts';
+import { daysBefore, readProgress } from '../../storage/progress/slices.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import {
+  type Counted,
+  countedBy,
+  daysWithEvents,
+  recountDaysTelling,
+  recountRanges,
+} from '../../storage/usage/recount.ts';
+
+/** Brings every version that all partitions have met to its state; answers how many it settled. */
+export async function backfillMeters(stores: Stores, { events_max }: { events_max: number }): Promise<number> {
+  const waiting = await versionsToBackfill(stores.postgres, stores.log.partition_count);
+  let settled = 0;
+  for (const version of waiting) if (await settle(stores, version, events_max)) settled++;
+  return settled;
+}
+
+async function settle(stores: Stores, version: MeterVersion, events_max: number): Promise<boolean> {
+  // Nobody will ask for the rows of a version that another one counts in place of.
+  if (await isSuperseded(stores.postgres, version)) return settleSuperseded(stores, version);
+  if (version.definition !== null && !(await countThePast(stores, version, events_max))) return false;
+  const settled = await locked(stores, version, async (transaction) => {
+    // Another process may have done it since we looked.
+    const waiting = await versionsToBackfill(transaction, stores.log.partition_count);
+    if (!waiting.some(({ meter_id, version: n }) => meter_id === version.meter_id && n === version.version))
+      return false;
+    if (version.definition !== null) return makeLive(transaction, version);
+    await settleVersion(transaction, version, 'stopped');
+    return true;
+  });
+  return settled ?? false;
+}
+
+async function settleSuperseded(stores: Stores, version: MeterVersion): Promise<boolean> {
+  const settled = await locked(stores, version, async (transaction) => {
+    await settleVersion(transaction, version, 'stopped');
+    return true;
+  });
+  return settled ?? false;
+}
+
+/**
+ * One process at a time per version; undefined where another has it. What is done within asks nothing of the pool: who holds
+ * one connection and waits for a second may wait for ever when there are many of his kind.
+ */
+function locked<T>(
+  { postgres }: Stores,
+  version: Pick<MeterVersion, 'meter_id' | 'version'>,
+  work: (transaction: Database) => Promise<T>,
+): Promise<T | undefined> {
+  return postgres.transaction(async (transaction) =>
+    (await lockBackfill(transaction, version)) ? work(transaction) : undefined,
+  );
+}
+
+/** Live at once, unless rows are uncertain: then the rebuild that mends them makes it live. */
+async function makeLive(transaction: Database, version: MeterVersion): Promise<boolean> {
+  // While a correction is rebuilding rows it does not know of us: the next round finds what it has done.
+  if (!(await isGateOpen(transaction))) return false;
+  const { uncertain_days } = await readVersion(transaction, version);
+  const corrected = await correctedSince(transaction, version, version);
+  if (uncertain_days.length + corrected.length === 0) {
+    await settleVersion(transaction, version, 'live');
+    return true;
+  }
+  const { meter_id } = version;
+  const rebuild = await requestRebuild(transaction, version, {
+    targets: uncertain_days.map((day) => ({ meter_id, day })),
+    settles: { meter_id, version: version.version },
+    reason: 'a back-fill was broken off or overtaken by corrections',
+  });
+  await noteSettling(transaction, version, rebuild);
+  return false;
+}
+
+/** False where another process has the version in hand. */
+async function countThePast(stores: Stores, version: MeterVersion, events_max: number): Promise<boolean> {
+  const { postgres } = stores;
+  const counted = countedBy(version, await barriersOf(postgres, version));
+  const days = await daysWithEvents(stores, counted);
+  const part_events = await partSizeOf(postgres, version, events_max);
+  for (const [done, { day }] of days.entries()) {
+    if (isDayOver(await readVersion(postgres, version), day)) continue;
+    for (const [part, range] of (await recountRanges(stores, counted, { day, events_max: part_events })).entries()) {
+      if (isPartOver(await readVersion(postgres, version), { day, part })) continue;
+      const progress = { day, part, done, days: days.length };
+      if (!(await writePart(stores, counted, { ...progress, range }))) return false;
+    }
+    const finish = async (transaction: Database) => {
+      await finishDay(transaction, version, { day, done });
+      return true;
+    };
+    if (!(await locked(stores, version, finish))) return false;
+  }
+  return true;
+}
+
+/** Whether a day is written, or left to a rebuild. */
+function isDayOver({ backfilled_until, uncertain_days }: Backfilled, day: number): boolean {
+  return (backfilled_until !== null && day <= backfilled_until) || uncertain_days.includes(day);
+}
+
+function isPartOver(version: Backfilled, { day, part }: { day: number; part: number }): boolean {
+  const { backfilling_day, backfilling_part } = version;
+  return isDayOver(version, day) || (backfilling_day === day && part < backfilling_part);
+}
+
+type Part = PartInHand & { readonly range: CustomerRange };
+
+/** False where another process has the version in hand. */
+async function writePart(stores: Stores, counted: Counted, part: Part): Promise<boolean> {
+  const { clickhouse } = stores;
+  const { day, range } = part;
+  const found = await locked(stores, counted, () => countPart({ clickhouse }, counted, { day, range }));
+  if (found === undefined) return false;
+  // On record before anything is written: who finds the part in hand looks whether it arrived.
+  const begun = await locked(stores, counted, (transaction) => beginPart(transaction, counted, part));
+  if (begun === undefined) return false;
+  if (begun === null) return true;
+  const written = await locked(stores, counted, async (transaction) => {
+    // It stays so: no day rows are made while the past of a meter is being counted (actions/usage/make-day-rows.ts).
+    const days_before = daysBefore(await readProgress(transaction));
+    const rows = withDayRows(found.rows, days_before);
+    await putPart({ clickhouse }, counted, { rows, outcomes: found.outcomes }, begun);
+    return true;
+  });
+  return written ?? false;
+}
+
+/** Outcomes first: a part whose usage rows are there is whole. */
+async function putPart(
+  { clickhouse }: Pick<Stores, 'clickhouse'>,
+  { meter_id, version }: Counted,
+  { rows, outcomes }: Counts,
+  { attempt, since }: PartBegun,
+): Promise<void> {
+  const own = { writer: `backfill:${meter_id}:${version}`, attempt };
+  const again = attempt !== since;
+  if (again) await raiseFence(clickhouse, own);
+  const kind = (outcome: EventOutcome) => `${outcome.outcome}/${outcome.meter_id}`;
+  await writeRows(clickhouse, EVENT_OUTCOMES, {
+    rows: again ? await missingRows(clickhouse, { table: EVENT_OUTCOMES.table, rows: outcomes, kind }) : outcomes,
+    attempt: own,
+  });
+  const missing = again ? await missingUsageRows(clickhouse, rows, { writer: own.writer, since }) : rows;
+  await writeUsageRows(clickhouse, { rows: missing, versionOf: () => version }, own);
+  if ((await missingUsageRows(clickhouse, rows, { writer: own.writer, since })).length > 0)
+    throw unavailable('the usage store (rows of a back-fill that were written are not there)');
+}
+
+type Counts = { readonly rows: readonly BucketRow[]; readonly outcomes: readonly EventOutcome[] };
+
+/** Outcomes as the pipeline writes them for events that come later. */
+async function countPart(
+  stores: Pick<Stores, 'clickhouse'>,
+  counted: Counted,
+  { day, range }: { day: number; range: CustomerRange },
+): Promise<Counts> {
+  const { tenant_id, environment_id, meter_id } = counted;
+  const outcomes: EventOutcome[] = [];
+  const wanted = { days: [day, day + 1] as const, range };
+  const rows = await recountDaysTelling(stores, counted, wanted, ({ event_id, place }, reason) => {
+    outcomes.push({ tenant_id, environment_id, event_id, ...place, outcome: 'unusable', meter_id, reason, body: '' });
+  });
+  return { rows, outcomes };
+}

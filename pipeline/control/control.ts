@@ -1,0 +1,125 @@
+/**
+ * Control messages of the log, each given its effect exactly once at its offset: a meter changes (a barrier), an event is
+ * corrected, usage rows are rebuilt, day rows are made. What touches the stores is planned like a slice, so that a crash
+ * leaves it to be done again before anything behind it.
+ */
+import { correctEvents, overtakenByCorrections } from '../../actions/events/correct-events.ts';
+import { makeDayRows } from '../../actions/usage/make-day-rows.ts';
+import { type RebuildTarget, rebuildBuckets } from '../../actions/usage/rebuild-buckets.ts';
+import type { Scope } from '../../core/scope.ts';
+import { raiseFence } from '../../storage/events/write-fence.ts';
+import { recordCrc } from '../../storage/log/continuity.ts';
+import type { LogRecord } from '../../storage/log/log.ts';
+import { partitionWriter } from '../../storage/progress/attempts.ts';
+import {
+  findRebuild,
+  finishRebuild,
+  type RebuildMessage,
+  type Settled,
+} from '../../storage/progress/bucket-rebuilds.ts';
+import type { CorrectionMessage } from '../../storage/progress/corrections.ts';
+import type { DayRowsMessage } from '../../storage/progress/day-rows-message.ts';
+import {
+  type BarrierMessage,
+  readVersion,
+  recordBarrier,
+  settleVersion,
+} from '../../storage/progress/meter-versions.ts';
+import { finishSlice, type HeldPartition, NO_EVENTS, planSlice } from '../../storage/progress/slices.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { pipelineMetrics } from '../metrics.ts';
+
+type ControlMessage = BarrierMessage | CorrectionMessage | RebuildMessage | DayRowsMessage;
+
+/** What stands behind the message, and what it could not do, where the log goes on without it. */
+export type Passed = { readonly to: bigint; readonly problem?: Error | null };
+
+/** Corrections may stand side by side in one slice: they are one rebuild. Every other message stands alone. */
+export function isCorrection({ kind, body }: LogRecord): boolean {
+  return kind === 'control' && body.includes('"type":"correction"');
+}
+
+/** Passes one control message, or corrections that stand side by side. */
+export async function passControl(stores: Stores, held: HeldPartition, records: readonly LogRecord[]): Promise<Passed> {
+  const [record] = records as [LogRecord];
+  const last = records.at(-1)!;
+  const [message, ...more] = records.map(({ body }) => JSON.parse(body.toString('utf8')) as ControlMessage);
+  const to = last.offset + 1n;
+  const end = (transaction: Database) =>
+    finishSlice(transaction, held, {
+      from: record.offset,
+      next_offset: to,
+      watermark_us: last.received_at_us,
+      last_record: recordCrc(last),
+      counts: NO_EVENTS,
+    });
+  if (message!.type === 'meter') {
+    await passBarrier(stores, { message: message!, record, end });
+    return { to };
+  }
+  const { attempt, again, done } = await planSlice(stores.postgres, held, { from: record.offset, to });
+  if (done) return { to };
+  // Nothing that an earlier try has sent may arrive between what is done now.
+  if (again) await raiseFence(stores.clickhouse, { writer: partitionWriter(held.partition), attempt });
+  if (message!.type === 'day_rows') {
+    const { days_before } = message!;
+    const made = await makeDayRows(stores, { held, days_before, finish: end });
+    pipelineMetrics.dayRows(made);
+    return { to, problem: made.problem };
+  }
+  if (message!.type === 'rebuild') await passRebuild(stores, { held, record, end }, message!);
+  else await correctEvents(stores, { held, records: corrections(records, [message!, ...more]), end });
+  return { to };
+}
+
+function corrections(records: readonly LogRecord[], messages: readonly ControlMessage[]) {
+  return messages.map((message, index) => {
+    if (message.type !== 'correction') throw new Error('only corrections stand side by side in a slice');
+    return { offset: records[index]!.offset, correction_id: message.correction_id };
+  });
+}
+
+type Barrier = { message: BarrierMessage; record: LogRecord; end(transaction: Database): Promise<void> };
+
+async function passBarrier({ postgres }: Stores, { message, record, end }: Barrier): Promise<void> {
+  const barrier = { ...message, partition: record.partition, from_offset: record.offset };
+  await postgres.transaction(async (transaction) => {
+    await recordBarrier(transaction, barrier);
+    await end(transaction);
+  });
+}
+
+type Passing = { readonly held: HeldPartition; readonly record: LogRecord; end(transaction: Database): Promise<void> };
+
+async function passRebuild(
+  stores: Stores,
+  { held, record, end }: Passing,
+  { rebuild_id }: RebuildMessage,
+): Promise<void> {
+  const rebuild = await findRebuild(stores.postgres, rebuild_id);
+  if (!rebuild || rebuild.done) return stores.postgres.transaction(end);
+  const { tenant_id, environment_id, targets, settles } = rebuild;
+  const scope = { tenant_id, environment_id };
+  await rebuildBuckets(stores, {
+    held,
+    own_before: record.offset,
+    settling: settles,
+    targets: async () => {
+      const uncertain = settles ? await uncertainTargets(stores, scope, settles) : [];
+      return [...targets.map((target) => ({ ...scope, ...target })), ...uncertain];
+    },
+    finish: async (transaction) => {
+      if (settles) await settleVersion(transaction, settles, 'live');
+      await finishRebuild(transaction, rebuild_id);
+      await end(transaction);
+    },
+  });
+}
+
+/** What may be wrong in the rows of a version that is about to go live. */
+async function uncertainTargets(stores: Stores, scope: Scope, version: Settled): Promise<RebuildTarget[]> {
+  const { meter_id } = version;
+  const { uncertain_days } = await readVersion(stores.postgres, version);
+  const days = uncertain_days.map((day) => ({ ...scope, meter_id, day }));
+  return [...days, ...(await overtakenByCorrections(stores, scope, version))];
+}

@@ -1,0 +1,40 @@
+/** The meters by which one partition counts at its place in the log; changed only by control messages, so a replay counts the same. */
+import { compileMeters, type MeterIndex } from '../../core/metering/match.ts';
+import { type Scope, scopeKey } from '../../core/scope.ts';
+import { type MeterVersion, versionsAt } from '../../storage/progress/meter-versions.ts';
+import type { Database } from '../../storage/stores.ts';
+
+const NO_METERS: MeterIndex = new Map();
+
+export class MeterCatalogue {
+  readonly #byScope = new Map<string, MeterIndex>();
+  readonly #versions = new Map<string, number>();
+
+  static async at(database: Database, partition: number, offset: bigint): Promise<MeterCatalogue> {
+    return new MeterCatalogue(await versionsAt(database, partition, offset));
+  }
+
+  constructor(versions: readonly MeterVersion[]) {
+    const definitions = new Map<string, MeterVersion[]>();
+    for (const version of versions) {
+      if (version.definition === null) continue;
+      this.#versions.set(version.meter_id, version.version);
+      const key = scopeKey(version);
+      const some = definitions.get(key);
+      if (some) some.push(version);
+      else definitions.set(key, [version]);
+    }
+    for (const [key, some] of definitions)
+      this.#byScope.set(key, compileMeters(some.map((version) => version.definition!)));
+  }
+
+  metersOf(scope: Scope): MeterIndex {
+    return this.#byScope.get(scopeKey(scope)) ?? NO_METERS;
+  }
+
+  versionOf(meterId: string): number {
+    const version = this.#versions.get(meterId);
+    if (version === undefined) throw new Error(`meter ${meterId} is not in the catalogue`);
+    return version;
+  }
+}

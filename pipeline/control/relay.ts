@@ -1,0 +1,38 @@
+/** Carries control messages from the outbox into every partition of the log, or into that of their shard. At least once: the pipeline takes the first. */
+import { partitionOfShard } from '../../core/event/identity.ts';
+import type { LogEntry } from '../../storage/log/log.ts';
+import { removeMessages, takeMessages } from '../../storage/progress/outbox.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+const MESSAGES_PER_ROUND = 100;
+
+/** One round; answers how many messages were carried. */
+export async function relayControlMessages({ postgres, log }: Stores, nowMs: number): Promise<number> {
+  return postgres.transaction(async (transaction) => {
+    const messages = await takeMessages(transaction, MESSAGES_PER_ROUND);
+    if (messages.length === 0) return 0;
+    const entries: LogEntry[] = [];
+    for (const { tenant_id, environment_id, body, shard } of messages) {
+      for (const partition of partitionsFor(shard, log.partition_count)) {
+        entries.push({
+          partition,
+          kind: 'control',
+          tenant_id,
+          environment_id,
+          received_at_us: nowMs * 1000,
+          made_ids: null,
+          event_count: 0,
+          body: Buffer.from(JSON.stringify(body)),
+        });
+      }
+    }
+    await log.append(entries);
+    await removeMessages(transaction, messages);
+    return messages.length;
+  });
+}
+
+function partitionsFor(shard: number | null, partitionCount: number): number[] {
+  if (shard !== null) return [partitionOfShard(shard, partitionCount)];
+  return Array.from({ length: partitionCount }, (_, partition) => partition);
+}

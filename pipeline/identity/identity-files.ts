@@ -1,0 +1,141 @@
+/**
+ * The identity files of a data directory against the table that they are made from, without taking a partition: for the audit.
+ * Every id of the table that stands before `until` must be in the files of its partition, or it would be taken for new when
+ * it is sent again. The files may hold a few more: ids of events that the stores refused.
+ *
+ * Both sides are added up first, part by part (the lowest 8 bits of the hash's upper half): how many distinct hashes, and
+ * their sum modulo 2^64. Only where these differ the hashes themselves are compared.
+ */
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { SumOfHashes, shardsOfPartition } from '../../core/event/identity.ts';
+import type { ClickHouseClient } from '../../storage/clickhouse/clickhouse.ts';
+import { type HashSums, hashRangeOf, storedHashesOfPart, storedSumsByPart } from '../../storage/events/identities.ts';
+import { distinct, IdentityFile, joined } from './identity-file.ts';
+import { type Manifest, readManifest } from './identity-manifest.ts';
+
+export type PartitionFiles = {
+  readonly partition: number;
+  readonly partition_count: number;
+  readonly installation: string;
+  /** The files know the ids of what stands before it in the log. */
+  readonly until: bigint;
+  /** Of the distinct hashes in the files. */
+  readonly count: number;
+  readonly sum: bigint;
+  readonly parts: readonly HashSums[];
+};
+
+export type FilesAnswer = { partition: number } & ({ ok: true; files: PartitionFiles } | { ok: false; why: string });
+
+/** Reads the files of each partition in `dir` (DATA_DIR/identities) and compares every byte with its checksum. */
+export async function readIdentityFiles(dir: string): Promise<FilesAnswer[]> {
+  const answers: FilesAnswer[] = [];
+  for (const partition of partitionsIn(dir)) {
+    try {
+      answers.push({ partition, ok: true, files: await sumsOfFiles(folderOf(dir, partition)) });
+    } catch (error) {
+      answers.push({ partition, ok: false, why: (error as Error).message });
+    }
+  }
+  return answers;
+}
+
+/** `missing`: ids that would be taken for new although they are known. It must be none. */
+export type Compared = { count: number; stored: number; missing: number; more: number };
+
+/** The files of a partition against the table. */
+export async function compareIdentityFiles(
+  clickhouse: ClickHouseClient,
+  dir: string,
+  files: PartitionFiles,
+): Promise<Compared> {
+  const range = {
+    ...hashRangeOf(shardsOfPartition(files.partition, files.partition_count)),
+    partition: files.partition,
+    from: 0n,
+    before: files.until,
+  };
+  const stored = await storedSumsByPart(clickhouse, range, files.parts.length);
+  const compared = {
+    count: files.count,
+    stored: stored.reduce((all, { count }) => all + count, 0),
+    missing: 0,
+    more: 0,
+  };
+  for (const [part, sums] of stored.entries()) {
+    const { count, sum } = files.parts[part]!;
+    if (count === sums.count && sum === sums.sum) continue;
+    const known = await hashesOfFiles(folderOf(dir, files.partition), part);
+    await storedHashesOfPart(clickhouse, { ...range, part, parts: files.parts.length }, (hash) => {
+      if (!known.delete(hash)) compared.missing++;
+    });
+    compared.more += known.size;
+  }
+  return compared;
+}
+
+function partitionsIn(dir: string): number[] {
+  if (!existsSync(dir)) return [];
+  const names = readdirSync(dir).filter((name) => /^partition-\d+$/.test(name));
+  return names.map((name) => Number(name.slice('partition-'.length))).sort((a, b) => a - b);
+}
+
+function folderOf(dir: string, partition: number): string {
+  return join(dir, `partition-${partition}`);
+}
+
+async function sumsOfFiles(dir: string): Promise<PartitionFiles> {
+  return withFiles(dir, async ({ files: _, until, ...place }, files) => {
+    const parts: HashSums[] = [];
+    const all = new SumOfHashes();
+    for (let part = 0; part < (files[0]?.parts.length ?? 0); part++) {
+      for (const file of files) await file.filterOf(part);
+      const pairs = await pairsIn(files, part);
+      const sums = new SumOfHashes();
+      for (let at = 0; at < pairs.length; at += 2) {
+        sums.add(pairs[at]!, pairs[at + 1]!);
+        all.add(pairs[at]!, pairs[at + 1]!);
+      }
+      parts.push({ count: sums.count, sum: sums.sum });
+    }
+    return { ...place, until: BigInt(until), count: all.count, sum: all.sum, parts };
+  });
+}
+
+async function hashesOfFiles(dir: string, part: number): Promise<Set<string>> {
+  return withFiles(dir, async (_, files) => {
+    const pairs = await pairsIn(files, part);
+    const hashes = new Set<string>();
+    for (let at = 0; at < pairs.length; at += 2) hashes.add(`${pairs[at]}.${pairs[at + 1]}`);
+    return hashes;
+  });
+}
+
+async function pairsIn(files: readonly IdentityFile[], part: number): Promise<Uint32Array> {
+  return distinct(joined(await Promise.all(files.map((file) => file.pairsOf(part)))));
+}
+
+const TRIES = 5;
+
+/** A worker may replace files while we look: then its manifest is another one by now. */
+async function withFiles<Answer>(
+  dir: string,
+  work: (manifest: Manifest, files: readonly IdentityFile[]) => Promise<Answer>,
+): Promise<Answer> {
+  for (let attempt = 1; ; attempt++) {
+    const manifest = readManifest(dir);
+    if (!manifest) throw new Error(`${dir} has no manifest`);
+    const files: IdentityFile[] = [];
+    try {
+      for (const { name, level: _, ...seal } of manifest.files)
+        files.push(await IdentityFile.open(join(dir, name), seal));
+      return await work(manifest, files);
+    } catch (error) {
+      const hasChanged = JSON.stringify(readManifest(dir)) !== JSON.stringify(manifest);
+      if (!hasChanged || attempt === TRIES) throw error;
+    } finally {
+      for (const file of files) file.close();
+    }
+  }
+}

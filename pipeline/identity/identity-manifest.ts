@@ -1,0 +1,45 @@
+/** Which files hold the ids of a partition, and up to where in the log: one line with its checksum, then JSON. */
+
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { syncDirectory } from '../../storage/sync-directory.ts';
+import { DamagedFile, type FileSeal } from './identity-file.ts';
+
+export type Manifest = {
+  readonly installation: string;
+  readonly partition: number;
+  readonly partition_count: number;
+  /** The files know the ids of everything before it in the log. */
+  readonly until: string;
+  readonly files: readonly (FileSeal & { readonly name: string; readonly level: number })[];
+};
+
+export const MANIFEST = 'manifest.json';
+
+/** Undefined when there is none; what is not as it was written is thrown. */
+export function readManifest(dir: string): Manifest | undefined {
+  const path = join(dir, MANIFEST);
+  if (!existsSync(path)) return undefined;
+  const content = readFileSync(path, 'utf8');
+  const text = content.slice(CHECK_LENGTH);
+  if (content.slice(0, CHECK_LENGTH) !== checkOf(text))
+    throw new DamagedFile(`${path} is damaged, or of an older version`);
+  return JSON.parse(text) as Manifest;
+}
+
+/** The files it names are on the disk under their names before it is. */
+export function writeManifest(dir: string, manifest: Manifest): void {
+  const draft = join(dir, `${MANIFEST}.draft`);
+  const text = JSON.stringify(manifest);
+  writeFileSync(draft, checkOf(text) + text, { mode: 0o600, flush: true });
+  syncDirectory(dir);
+  renameSync(draft, join(dir, MANIFEST));
+  syncDirectory(dir);
+}
+
+const CHECK_LENGTH = 9;
+
+function checkOf(text: string): string {
+  return `${crc32(text).toString(16).padStart(8, '0')}\n`;
+}

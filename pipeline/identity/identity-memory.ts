@@ -1,0 +1,255 @@
+/**
+ * Which ids a partition has seen, with bounded memory: the recent ones exactly (`identity-set.ts`), all older ones in
+ * immutable files of closed stretches of the log (`identity-filter.ts`). An id that is in neither is new; one that may be in
+ * either is looked up in the store. At start the files are read and compared with their checksums, and only what stands
+ * behind them is read from ClickHouse.
+ *
+ * The files are a cache: without them, where a byte of them is not as it was written, with another number of partitions, or
+ * beside other stores, they are made again from ClickHouse, and `onRemade` is told.
+ */
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { pipelineMetrics } from '../metrics.ts';
+import { DamagedFile, type IdentitySource, joined, writeIdentityFile } from './identity-file.ts';
+import { IdentityFilter } from './identity-filter.ts';
+import { type Manifest, readManifest, writeManifest } from './identity-manifest.ts';
+import { IdentitySet } from './identity-set.ts';
+
+export type IdentityOptions = {
+  /** Where the files are; without it everything is kept exactly and in memory. */
+  readonly dir: string | null;
+  /** So many ids are kept exactly. */
+  readonly hot_ids: number;
+  /** So much of the filters is kept in memory; what is beyond is read from the files. */
+  readonly filter_bytes: number;
+  /** Hears why files are made again. */
+  readonly onRemade?: ((partition: number, why: string) => void) | undefined;
+};
+
+export const EXACT_ONLY: IdentityOptions = { dir: null, hot_ids: Number.POSITIVE_INFINITY, filter_bytes: 0 };
+
+/**
+ * Reads the stored hashes that stand at `from` or behind and before `before`; with 0 also those of shards that came from
+ * other partitions. All of them, or it fails.
+ */
+export type ReadIdentities = (
+  range: { from: bigint; before: bigint },
+  visit: (high: number, low: number) => Promise<void> | void,
+) => Promise<void>;
+
+export type PartitionPlace = {
+  readonly partition: number;
+  readonly partition_count: number;
+  /** Whose ids they are: the files of other stores know nothing of these. */
+  readonly installation: string;
+};
+
+/** So many files of a level become one of the next. */
+const FAN_OUT = 4;
+const PARTS = 256;
+
+export class IdentityMemory {
+  readonly #options: IdentityOptions;
+  readonly #place: PartitionPlace;
+  readonly #read: ReadIdentities;
+  #hot = new IdentitySet(PARTS);
+  #files: { filter: IdentityFilter; level: number }[] = [];
+  #until = 0n;
+  #made = 0;
+  #is_closed = false;
+
+  /** `next`: everything before it is in ClickHouse. */
+  static async open(
+    options: IdentityOptions,
+    place: PartitionPlace,
+    { next, read }: { next: bigint; read: ReadIdentities },
+  ): Promise<IdentityMemory> {
+    const memory = new IdentityMemory(options, place, read);
+    try {
+      await memory.#openFiles(next);
+      await memory.#readBehind(next);
+      return memory;
+    } catch (error) {
+      memory.close();
+      throw error;
+    }
+  }
+
+  private constructor(options: IdentityOptions, place: PartitionPlace, read: ReadIdentities) {
+    this.#options = options;
+    this.#place = place;
+    this.#read = read;
+  }
+
+  /** True when the hash was never seen and is remembered now; false when it may have been. */
+  add(high: number, low: number): boolean {
+    if (!this.#hot.add(high, low)) return false;
+    for (const { filter } of this.#files) if (filter.has(high, low)) return false;
+    return true;
+  }
+
+  get size(): number {
+    return this.#hot.size;
+  }
+
+  get bytes(): number {
+    const resident = this.#files.filter(({ filter }) => filter.is_resident);
+    return this.#hot.bytes + resident.reduce((sum, { filter }) => sum + filter.filter_bytes, 0);
+  }
+
+  get old(): { ids: number; files: number; filter_bytes: number } {
+    const sum = (of: (filter: IdentityFilter) => number) =>
+      this.#files.reduce((all, { filter }) => all + of(filter), 0);
+    return {
+      ids: sum((filter) => filter.size),
+      files: this.#files.length,
+      filter_bytes: sum((filter) => filter.filter_bytes),
+    };
+  }
+
+  /** Called between slices, when everything before `next` is in ClickHouse: keeps the exact set small. */
+  async settle(next: bigint): Promise<void> {
+    if (this.#options.dir === null || this.#hot.size < this.#options.hot_ids) return;
+    try {
+      await this.seal(next);
+    } catch (error) {
+      if (!(error instanceof DamagedFile) || this.#is_closed) throw error;
+      this.#startAgain(error.message);
+      await this.#readBehind(next);
+    }
+  }
+
+  /** The exact set becomes a file, and the stretch of the log before `next` is closed. */
+  async seal(next: bigint): Promise<void> {
+    await this.#spill();
+    await this.#compact();
+    this.#until = next;
+    this.#writeManifest();
+    await this.#share();
+  }
+
+  close(): void {
+    this.#is_closed = true;
+    this.#closeFiles();
+  }
+
+  /** What ClickHouse has at the end of the files or behind. */
+  async #readBehind(next: bigint): Promise<void> {
+    let spilled = false;
+    await this.#read({ from: this.#until, before: next }, (high, low) => {
+      this.#hot.add(high, low);
+      if (this.#hot.size < this.#options.hot_ids || this.#options.dir === null) return;
+      spilled = true;
+      return this.#spill();
+    });
+    // The order of what was read is not that of the log: the files are complete only with the last of it.
+    if (spilled) await this.seal(next);
+  }
+
+  async #spill(): Promise<void> {
+    const hot = this.#hot;
+    if (hot.size === 0) return;
+    this.#files.push({ filter: await this.#make({ parts: PARTS, pairsOf: (part) => hot.pairsOf(part) }), level: 0 });
+    this.#hot = new IdentitySet(PARTS);
+  }
+
+  /** A few small files become a larger one, so that an id is looked for in few of them. */
+  async #compact(): Promise<void> {
+    for (let level = 0; ; level++) {
+      const some = this.#files.filter((file) => file.level === level);
+      if (some.length === 0 && !this.#files.some((file) => file.level > level)) return;
+      if (some.length < FAN_OUT) continue;
+      const pairsOf = async (part: number) => joined(await Promise.all(some.map(({ filter }) => filter.pairsOf(part))));
+      const filter = await this.#make({ parts: PARTS, pairsOf });
+      this.#files = [...this.#files.filter((file) => !some.includes(file)), { filter, level: level + 1 }];
+      this.#writeManifest();
+      for (const file of some) file.filter.remove();
+    }
+  }
+
+  async #make(source: IdentitySource): Promise<IdentityFilter> {
+    mkdirSync(this.#dir, { recursive: true, mode: 0o700 });
+    const path = join(this.#dir, `${process.pid}-${Date.now()}-${this.#made++}.ids`);
+    const filter = await IdentityFilter.openNew(path, await writeIdentityFile(path, source));
+    await filter.reside(true);
+    return filter;
+  }
+
+  /** The newest filters stay in memory as far as it goes. */
+  async #share(): Promise<void> {
+    const fits = this.#budget();
+    for (const { filter } of this.#newestFirst(this.#files)) await filter.reside(fits(filter.filter_bytes));
+  }
+
+  #budget(): (bytes: number) => boolean {
+    let rest = this.#options.filter_bytes;
+    return (bytes) => {
+      if (bytes > rest) return false;
+      rest -= bytes;
+      return true;
+    };
+  }
+
+  #newestFirst<File extends { level: number }>(files: readonly File[]): File[] {
+    return [...files].sort((a, b) => a.level - b.level);
+  }
+
+  get #dir(): string {
+    return join(this.#options.dir!, `partition-${this.#place.partition}`);
+  }
+
+  async #openFiles(next: bigint): Promise<void> {
+    if (this.#options.dir === null || !existsSync(this.#dir)) return;
+    try {
+      await this.#openNamed(this.#manifestFor(next));
+    } catch (error) {
+      // Not only what is damaged: a file that is away, or a disk that cannot read it.
+      return this.#startAgain((error as Error).message);
+    }
+    const kept = new Set(this.#files.map(({ filter }) => filter.path));
+    for (const name of readdirSync(this.#dir).filter((each) => each.includes('.ids')))
+      if (!kept.has(join(this.#dir, name))) rmSync(join(this.#dir, name), { force: true });
+  }
+
+  async #openNamed({ files, until }: Manifest): Promise<void> {
+    const fits = this.#budget();
+    for (const { name, level, ...seal } of this.#newestFirst(files))
+      this.#files.push({ filter: await IdentityFilter.open(join(this.#dir, name), seal, fits), level });
+    this.#until = BigInt(until);
+  }
+
+  #manifestFor(next: bigint): Manifest {
+    const { partition, partition_count, installation } = this.#place;
+    const manifest = readManifest(this.#dir);
+    if (!manifest) throw new Error('there is no manifest');
+    if (manifest.installation !== installation) throw new Error('they belong to another installation');
+    if (manifest.partition !== partition) throw new Error('they belong to another partition');
+    if (manifest.partition_count !== partition_count) throw new Error('the log has another number of partitions');
+    if (BigInt(manifest.until) > next) throw new Error('they know more of the log than the stores do');
+    return manifest;
+  }
+
+  /** Nothing of the files is believed any more. */
+  #startAgain(why: string): void {
+    this.#closeFiles();
+    this.#hot = new IdentitySet(PARTS);
+    this.#until = 0n;
+    rmSync(this.#dir, { recursive: true, force: true });
+    pipelineMetrics.identityFilesRemade();
+    this.#options.onRemade?.(this.#place.partition, why);
+  }
+
+  #closeFiles(): void {
+    for (const { filter } of this.#files) filter.close();
+    this.#files = [];
+  }
+
+  #writeManifest(): void {
+    const files = this.#files.map(({ filter, level }) => ({
+      name: filter.path.slice(this.#dir.length + 1),
+      level,
+      ...filter.seal,
+    }));
+    writeManifest(this.#dir, { ...this.#place, until: String(this.#until), files });
+  }
+}

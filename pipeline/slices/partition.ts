@@ -1,0 +1,283 @@
+/**
+ * One partition in our hands: takes slices of the log in order and gives each its effect exactly once.
+ *
+ *   read → dedupe → meter → plan → write raw events → write buckets → done
+ *
+ * The plan is recorded before anything is written; after a crash the slice is run again with the same bounds. Every try has a
+ * number of its own, which fences the statements of the tries before it; a try that is not the first looks what is there and
+ * writes what is missing (docs/decisions/0009). A worker that lost the partition is fenced by its epoch (storage/progress/slices.ts).
+ */
+import { shardsOfPartition } from '../../core/event/identity.ts';
+import { type BucketRow, withDayRows } from '../../core/metering/plan.ts';
+import { eachIdentityHash, hashRangeOf } from '../../storage/events/identities.ts';
+import { firstRowFrom, missingRows } from '../../storage/events/present.ts';
+import { writeRows } from '../../storage/events/rows.ts';
+import {
+  EVENT_IDENTITIES,
+  EVENT_OUTCOMES,
+  EVENTS,
+  type EventOutcome,
+  monthStart,
+  type RowTarget,
+} from '../../storage/events/tables.ts';
+import { missingUsageRows, writeUsageRows } from '../../storage/events/usage-rows.ts';
+import { raiseFence, setFence } from '../../storage/events/write-fence.ts';
+import { installationId } from '../../storage/installation.ts';
+import { PartitionStopped, recordCrc } from '../../storage/log/continuity.ts';
+import type { LogRecord } from '../../storage/log/log.ts';
+import { partitionWriter } from '../../storage/progress/attempts.ts';
+import { type PoisonPlace, poisonFrom } from '../../storage/progress/poison.ts';
+import { enterBuckets, finishSlice, planSlice, type SliceState, takePartition } from '../../storage/progress/slices.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { passControl } from '../control/control.ts';
+import { MeterCatalogue } from '../control/meter-catalogue.ts';
+import { EXACT_ONLY, IdentityMemory, type IdentityOptions, type ReadIdentities } from '../identity/identity-memory.ts';
+import { pipelineMetrics } from '../metrics.ts';
+import { dedupe } from '../steps/dedupe.ts';
+import { meterEvents } from '../steps/meter-events.ts';
+import { EventReader, type ReadEvent, type ReadResult } from '../steps/read-events.ts';
+import { findPoison, leaveNothingOf, poisonOutcome, setAside } from './poison.ts';
+import { countsOf, type PreparedSlice } from './slice.ts';
+import { workOf } from './slice-work.ts';
+
+/** The engine remembers the marks of some thousands of blocks, and a slice may be many: older copies are shut out by then. */
+const SLICES_PER_FENCE = 50;
+
+export class Partition {
+  readonly partition: number;
+  readonly #stores: Stores;
+  readonly #state: SliceState;
+  readonly #writer: string;
+  readonly #seen: IdentityMemory;
+  #catalogue: MeterCatalogue;
+  #next: bigint;
+  #lastRecord: number | null;
+  /** Of the newest usage rows that were written. */
+  #attempt = 0n;
+  #slicesSinceFence = 0;
+  readonly #reader = new EventReader();
+  /** Why the stores refuse an event, by its place: it is read as a dead letter. */
+  readonly #poison: Map<string, string>;
+
+  /** Takes the partition over and rebuilds what is kept in memory for it. */
+  static async take(
+    stores: Stores,
+    partition: number,
+    { owner, identities = EXACT_ONLY }: { owner: string; identities?: IdentityOptions | undefined },
+  ): Promise<Partition> {
+    const state = await takePartition(stores.postgres, partition, owner);
+    await checkStoresAgree(stores, state);
+    const seen = await identitiesOf(stores, state, identities);
+    const catalogue = await MeterCatalogue.at(stores.postgres, partition, state.next_offset);
+    const poison = await poisonFrom(stores.postgres, partition, state.next_offset);
+    return new Partition(stores, { state, seen, catalogue, poison });
+  }
+
+  private constructor(
+    stores: Stores,
+    parts: { state: SliceState; seen: IdentityMemory; catalogue: MeterCatalogue; poison: readonly PoisonPlace[] },
+  ) {
+    this.#stores = stores;
+    this.#state = parts.state;
+    this.partition = parts.state.partition;
+    this.#writer = partitionWriter(this.partition);
+    this.#seen = parts.seen;
+    this.#catalogue = parts.catalogue;
+    this.#next = parts.state.next_offset;
+    this.#lastRecord = parts.state.last_record;
+    this.#poison = new Map(parts.poison.map((poison) => [placeOf(poison), poison.reason]));
+  }
+
+  /** Everything before it is in the stores. */
+  get next_offset(): bigint {
+    return this.#next;
+  }
+
+  /** CRC-32 of the body of the record before `next_offset`; null when it is not known. */
+  get last_record(): number | null {
+    return this.#lastRecord;
+  }
+
+  /** The bounds of a slice that a crash left half done; it is run again before anything else. */
+  get unfinished(): { from: bigint; to: bigint } | null {
+    const { slice_from, slice_to } = this.#state;
+    return slice_from !== null && slice_to !== null && this.#next <= slice_from
+      ? { from: slice_from, to: slice_to }
+      : null;
+  }
+
+  get identities(): { count: number; bytes: number } {
+    return { count: this.#seen.size, bytes: this.#seen.bytes };
+  }
+
+  /** What a record may cost at worst, by the meters of now. */
+  readonly workOf = (record: LogRecord): number => workOf(this.#catalogue, record);
+
+  /** Between slices: old ids move from memory to the disk, and copies that a network made of old statements are shut out. */
+  async settle(): Promise<void> {
+    await this.#seen.settle(this.#next);
+    if (++this.#slicesSinceFence < SLICES_PER_FENCE) return;
+    await setFence(this.#stores.clickhouse, { writer: this.#writer, attempt: this.#attempt });
+    this.#slicesSinceFence = 0;
+  }
+
+  /** Nothing is taken in hand any more. */
+  close(): void {
+    this.#seen.close();
+  }
+
+  /** Control messages take effect at their offsets; answers what could not be done. */
+  async passControl(records: readonly LogRecord[]): Promise<Error | null> {
+    const { to, problem = null } = await passControl(this.#stores, this.#state, records);
+    this.#passed(to, records.at(-1)!);
+    this.#catalogue = await MeterCatalogue.at(this.#stores.postgres, this.partition, to);
+    return problem;
+  }
+
+  /** What the slice comes to. Nothing is written yet. */
+  async prepare(records: readonly LogRecord[]): Promise<PreparedSlice> {
+    const { poisoned, refused, ...read } = this.#withoutPoison(this.#reader.read(records));
+    const { accepted, repeats } = await dedupe(this.#stores.clickhouse, this.#seen, read.events);
+    const metered = await meterEvents(accepted, (scope) => this.#catalogue.metersOf(scope));
+    return {
+      records,
+      from: records[0]!.offset,
+      to: records.at(-1)!.offset + 1n,
+      events: accepted,
+      outcomes: [...read.dead, ...repeats, ...metered.unusable, ...poisoned],
+      refused,
+      unmatched: metered.unmatched,
+      buckets: metered.buckets,
+    };
+  }
+
+  /** Writes a prepared slice; may be called again after a failure, with the same effect. */
+  async write(slice: PreparedSlice): Promise<void> {
+    const { postgres, log } = this.#stores;
+    const { from, to, records } = slice;
+    const plan = await planSlice(postgres, this.#state, { from, to });
+    if (plan.done) return this.#finished(slice);
+    const letters = slice.outcomes.filter(({ outcome }) => outcome === 'dead_letter');
+    if (letters.length > 0) await log.tellDeadLetters?.(letters);
+    await this.#writeRaw(slice, plan);
+    await this.#writeBuckets(slice.buckets);
+    const last = records.at(-1)!;
+    await finishSlice(postgres, this.#state, {
+      from,
+      next_offset: to,
+      watermark_us: records.reduce((latest, record) => Math.max(latest, record.received_at_us), 0),
+      last_record: recordCrc(last),
+      counts: countsOf(slice),
+    });
+    this.#finished(slice);
+  }
+
+  #finished(slice: PreparedSlice): void {
+    this.#passed(slice.to, slice.records.at(-1)!);
+    pipelineMetrics.count(slice);
+  }
+
+  async #writeRaw(slice: PreparedSlice, { attempt, again }: { attempt: bigint; again: boolean }): Promise<void> {
+    const { clickhouse } = this.#stores;
+    const own = { writer: this.#writer, attempt };
+    if (again) await raiseFence(clickhouse, own);
+    if (slice.refused.length > 0) await leaveNothingOf(this.#stores, slice);
+    const put = async <Row extends ReadEvent | EventOutcome>(
+      target: RowTarget<Row>,
+      rows: readonly Row[],
+      kind?: (row: Row) => string,
+    ) => {
+      const missing = again
+        ? await missingRows(clickhouse, { table: target.table, rows, ...(kind ? { kind } : {}) })
+        : rows;
+      await writeRows(clickhouse, target, { rows: missing, attempt: own });
+    };
+    await allOf([
+      put<ReadEvent>(EVENTS, slice.events),
+      put<ReadEvent>(EVENT_IDENTITIES, slice.events),
+      put<EventOutcome>(EVENT_OUTCOMES, slice.outcomes, ({ outcome, meter_id }) => `${outcome}/${meter_id}`),
+    ]);
+  }
+
+  async #writeBuckets(buckets: readonly BucketRow[]): Promise<void> {
+    const { postgres, clickhouse } = this.#stores;
+    const is_wide = new Set(buckets.map((row) => monthStart(row.bucket_start_us))).size > 1;
+    const { attempt, rows_since, days_before } = await enterBuckets(postgres, this.#state, { is_wide });
+    const own = { writer: this.#writer, attempt };
+    let rows = withDayRows(buckets, days_before);
+    if (attempt !== rows_since) {
+      await raiseFence(clickhouse, own);
+      rows = await missingUsageRows(clickhouse, rows, { writer: this.#writer, since: rows_since });
+    }
+    await writeUsageRows(clickhouse, { rows, versionOf: (meterId) => this.#catalogue.versionOf(meterId) }, own);
+    this.#attempt = attempt;
+  }
+
+  #passed(to: bigint, last: LogRecord): void {
+    this.#next = to;
+    this.#lastRecord = recordCrc(last);
+  }
+
+  /**
+   * After a refusal of the stores: sets aside the events that are to blame; false when none is. It is a try like others: nothing
+   * of the one before may arrive behind what it looks at.
+   */
+  async isolate(records: readonly LogRecord[]): Promise<boolean> {
+    const bounds = { from: records[0]!.offset, to: records.at(-1)!.offset + 1n };
+    const { attempt, done } = await planSlice(this.#stores.postgres, this.#state, bounds);
+    if (done) return true;
+    await raiseFence(this.#stores.clickhouse, { writer: this.#writer, attempt });
+    const { events } = this.#withoutPoison(this.#reader.read(records));
+    const found = await findPoison(this.#stores, this.#catalogue, events);
+    for (const poison of found) {
+      await setAside(this.#stores, this.#state, poison);
+      this.#poison.set(placeOf(poison), poison.reason);
+    }
+    return found.length > 0;
+  }
+
+  #withoutPoison(read: ReadResult): ReadResult & { refused: ReadEvent[]; poisoned: EventOutcome[] } {
+    if (this.#poison.size === 0) return { ...read, refused: [], poisoned: [] };
+    const reasonOf = (event: ReadEvent) => this.#poison.get(placeOf(event));
+    const refused = read.events.filter((event) => reasonOf(event) !== undefined);
+    const poisoned = refused.map((event) => poisonOutcome(event, reasonOf(event)!));
+    return { events: read.events.filter((event) => reasonOf(event) === undefined), dead: read.dead, refused, poisoned };
+  }
+}
+
+/**
+ * Postgres and ClickHouse must be of one moment: rows behind what Postgres knows to be stored, or to be on its way, are those
+ * of a Postgres that was put back to an earlier state, and would be counted once more.
+ */
+async function checkStoresAgree(stores: Stores, { partition, next_offset, slice_to }: SliceState): Promise<void> {
+  const from = slice_to ?? next_offset;
+  const found = await firstRowFrom(stores.clickhouse, { partition, from });
+  if (found === null) return;
+  throw new PartitionStopped(
+    partition,
+    `ClickHouse has events at offset ${found}, and Postgres says that they end at ${from}: the two are of different moments`,
+  );
+}
+
+/** Like Promise.all, and nothing is on its way any more when it fails. */
+async function allOf(writes: readonly Promise<void>[]): Promise<void> {
+  const results = await Promise.allSettled(writes);
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
+}
+
+function placeOf({ offset, position }: { offset: number; position: number }): string {
+  return `${offset}.${position}`;
+}
+
+async function identitiesOf(
+  stores: Stores,
+  { partition, next_offset: next }: SliceState,
+  options: IdentityOptions,
+): Promise<IdentityMemory> {
+  const { partition_count } = stores.log;
+  const shards = shardsOfPartition(partition, partition_count);
+  const read: ReadIdentities = (place, visit) =>
+    eachIdentityHash(stores.clickhouse, { ...hashRangeOf(shards), partition, ...place }, visit);
+  const installation = await installationId(stores.postgres);
+  return IdentityMemory.open(options, { partition, partition_count, installation }, { next, read });
+}

@@ -1,0 +1,141 @@
+/**
+ * What can never be written must not hold up its partition for ever. When the stores refuse a slice for another reason than
+ * being away, its events are tried by halves until those are found that are refused each by itself; they are dead-lettered
+ * with their bytes, and voided in case a part of them was written before. When nothing is refused, or nearly everything,
+ * it is no event's fault: the slice waits, and says so in the log of the process.
+ */
+import { FarthingError } from '../../core/error.ts';
+import { forgetOtherOutcomes } from '../../storage/events/forget-outcomes.ts';
+import { forgetIdentities } from '../../storage/events/identities.ts';
+import { missingRows } from '../../storage/events/present.ts';
+import {
+  EVENT_IDENTITIES,
+  EVENT_OUTCOMES,
+  EVENTS,
+  type EventOutcome,
+  usageBuckets,
+} from '../../storage/events/tables.ts';
+import { Trial } from '../../storage/events/trial.ts';
+import { addCorrection, correctionsOf, lockEvent, PIPELINE } from '../../storage/progress/corrections.ts';
+import { notePoison, type PoisonPlace } from '../../storage/progress/poison.ts';
+import { type HeldPartition, proveOwner } from '../../storage/progress/slices.ts';
+import type { Stores } from '../../storage/stores.ts';
+import type { MeterCatalogue } from '../control/meter-catalogue.ts';
+import { meterEvents } from '../steps/meter-events.ts';
+import type { ReadEvent } from '../steps/read-events.ts';
+import type { PreparedSlice } from './slice.ts';
+
+/** More than this in one slice is a fault of the store or of ours. */
+const POISON_MAX = 100;
+
+/** Events of one slice that are refused each by itself; none when that explains nothing. */
+export async function findPoison(
+  stores: Stores,
+  catalogue: MeterCatalogue,
+  events: readonly ReadEvent[],
+): Promise<(PoisonPlace & { event: ReadEvent })[]> {
+  const found: (PoisonPlace & { event: ReadEvent })[] = [];
+  const trial = new Trial(stores.clickhouse);
+  const search = async (some: readonly ReadEvent[]): Promise<void> => {
+    if (some.length === 0 || found.length > POISON_MAX) return;
+    const refusal = await refusalOfEvents(trial, catalogue, some);
+    if (refusal === undefined) return;
+    const [event] = some;
+    if (some.length === 1) {
+      found.push({ event: event!, offset: event!.offset, position: event!.position, reason: refusal });
+      return;
+    }
+    const middle = some.length >>> 1;
+    await search(some.slice(0, middle));
+    await search(some.slice(middle));
+  };
+  try {
+    await search(events);
+  } finally {
+    await trial.end();
+  }
+  return found.length > POISON_MAX || (found.length > 1 && found.length === events.length) ? [] : found;
+}
+
+async function refusalOfEvents(
+  trial: Trial,
+  catalogue: MeterCatalogue,
+  events: readonly ReadEvent[],
+): Promise<string | undefined> {
+  let metered: Awaited<ReturnType<typeof meterEvents>>;
+  try {
+    metered = await meterEvents(events, (scope) => catalogue.metersOf(scope));
+  } catch (error) {
+    if (error instanceof FarthingError && error.code === 'service_unavailable') throw error;
+    return error instanceof Error ? error.message : String(error);
+  }
+  return (
+    (await trial.refusalOf(EVENTS, events)) ??
+    (await trial.refusalOf(EVENT_IDENTITIES, events)) ??
+    (await trial.refusalOf(EVENT_OUTCOMES, metered.unusable)) ??
+    (await trial.refusalOf(
+      usageBuckets((meterId) => catalogue.versionOf(meterId)),
+      metered.buckets,
+    ))
+  );
+}
+
+/**
+ * From here on the event is a dead letter, which the owner of the partition alone decides. When its raw row was written before
+ * another row was refused, it is voided; otherwise its id is free again (`leaveNothingOf`).
+ */
+export async function setAside(
+  stores: Stores,
+  held: HeldPartition,
+  { event, ...place }: PoisonPlace & { event: ReadEvent },
+): Promise<void> {
+  const { scope, event_id } = event;
+  const isWritten = (await notStored(stores, [event])).length === 0;
+  await stores.postgres.transaction(async (transaction) => {
+    await proveOwner(transaction, held);
+    await notePoison(transaction, held.partition, place);
+    if (!isWritten) return;
+    await lockEvent(transaction, scope, event_id);
+    const known = await correctionsOf(transaction, scope, event_id);
+    if (known.filter(({ state }) => state !== 'unknown_event').at(-1)?.action === 'void') return;
+    await addCorrection(transaction, scope, {
+      event_id,
+      action: 'void',
+      replacement: null,
+      reason: 'the stores refuse to take it',
+      requested_by: PIPELINE,
+      requested_at: new Date(),
+    });
+  });
+}
+
+function notStored({ clickhouse }: Stores, rows: readonly ReadEvent[]): Promise<ReadEvent[]> {
+  return missingRows(clickhouse, { table: EVENTS.table, rows });
+}
+
+/**
+ * What tries before the refusal have left of such events: their identities, and outcomes that were different then. With the
+ * fence raised nothing of these tries can arrive any more.
+ */
+export async function leaveNothingOf(stores: Stores, slice: PreparedSlice): Promise<void> {
+  await forgetIdentities(stores.clickhouse, await notStored(stores, slice.refused));
+  const { partition } = slice.records[0]!;
+  await forgetOtherOutcomes(stores.clickhouse, { partition, from: slice.from, to: slice.to, outcomes: slice.outcomes });
+}
+
+export function poisonOutcome(event: ReadEvent, reason: string): EventOutcome {
+  const { tenant_id, environment_id, event_id, received_at_us, partition, offset, position } = event;
+  return {
+    tenant_id,
+    environment_id,
+    event_id,
+    outcome: 'dead_letter',
+    meter_id: '',
+    reason: `cannot be written: ${reason.slice(0, 500)}`,
+    received_at_us,
+    partition,
+    offset,
+    position,
+    body: event.text(),
+  };
+}

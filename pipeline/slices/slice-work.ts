@@ -1,0 +1,26 @@
+/**
+ * What a record of the log may cost a slice, at worst. A slice is cut at a second of such work (pipeline/processor.ts), so
+ * that neither its partition nor its lease waits for what one tenant has sent.
+ */
+import type { MeterIndex } from '../../core/metering/match.ts';
+import { type WorstCost, worstCostOfIndex, worstWork } from '../../core/metering/meter-cost.ts';
+import type { LogRecord } from '../../storage/log/log.ts';
+import type { MeterCatalogue } from '../control/meter-catalogue.ts';
+
+/** A second, in the unit of core/metering/expression/work.ts. */
+export const SLICE_WORK_MAX = 10_000_000;
+
+export function workOf(catalogue: MeterCatalogue, record: LogRecord): number {
+  if (record.kind === 'control') return 0;
+  const worst = worstOf(catalogue.metersOf(record));
+  return worstWork(worst, { events: record.event_count, bytes: record.body.length });
+}
+
+/** An index is never changed: a changed meter makes another one. */
+const known = new WeakMap<MeterIndex, WorstCost>();
+
+function worstOf(index: MeterIndex): WorstCost {
+  let worst = known.get(index);
+  if (worst === undefined) known.set(index, (worst = worstCostOfIndex(index)));
+  return worst;
+}

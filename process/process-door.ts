@@ -1,0 +1,142 @@
+/**
+ * The HTTP port of a process. It is held from the start and answers 503 until the process is ready. A process without an
+ * interface of its own (pipeline, scheduler) shows its health, its readiness and its metrics here.
+ */
+import { once } from 'node:events';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { collectDefaultMetrics, Registry, register } from 'prom-client';
+import type { Config } from '../config.ts';
+import { errorRecord, FarthingError } from '../core/error.ts';
+import './build-info.ts';
+import type { Stores } from '../storage/stores.ts';
+import { makeHttpServer } from './http-server.ts';
+import { NEEDED_FOR, readinessOf } from './readiness.ts';
+import { ALIVE } from './version.ts';
+
+export type Door = {
+  /** `http://host:port` */
+  readonly url: string;
+  /** The same for INTERNAL_PORT, where there is one. */
+  readonly internal_url: string | undefined;
+  open(listener: RequestListener): void;
+  /** No new connections; requests in hand are answered. */
+  close(): Promise<void>;
+};
+
+const DRAIN_MS = 10_000;
+
+const NO_ADDRESS = new Set(['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EAI_NODATA', 'EINVAL']);
+
+/** What came in by the port that is not for the world. */
+const internal = new WeakSet<IncomingMessage>();
+
+export function isShown(where: Config['METRICS'], request: IncomingMessage): boolean {
+  return where === 'public' || (where === 'internal' && internal.has(request));
+}
+
+export async function openDoor({
+  PORT,
+  HOST,
+  INTERNAL_PORT,
+}: Pick<Config, 'PORT' | 'HOST' | 'INTERNAL_PORT'>): Promise<Door> {
+  let listener: RequestListener = ({ url }, response) => {
+    if (url === '/health') return send(response, 200, ALIVE);
+    response.setHeader('retry-after', '1');
+    refuse(response, new FarthingError('service_unavailable', 'starting'));
+  };
+  const servers = [await listening(PORT, HOST, (request, response) => listener(request, response))];
+  if (INTERNAL_PORT !== undefined) {
+    const inside: RequestListener = (request, response) => {
+      internal.add(request);
+      listener(request, response);
+    };
+    servers.push(
+      await listening(INTERNAL_PORT, HOST, inside).catch(async (error) => {
+        await drained(servers[0]!);
+        throw error;
+      }),
+    );
+  }
+  let closed: Promise<unknown> | undefined;
+  const [url, internal_url] = servers.map((server) => urlOf(server, HOST));
+  return {
+    url: url!,
+    internal_url,
+    open: (opened) => {
+      listener = opened;
+    },
+    close: async () => {
+      closed ??= Promise.all(servers.map(drained));
+      await closed;
+    },
+  };
+}
+
+async function listening(port: number, host: string, listener: RequestListener): Promise<Server> {
+  const server = makeHttpServer(listener);
+  server.listen(port, host);
+  await once(server, 'listening').catch((error) => {
+    throw NO_ADDRESS.has(error.code) ? new Error(`configuration: HOST: ${host} is no address of this machine`) : error;
+  });
+  return server;
+}
+
+function urlOf(server: Server, host: string): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`;
+}
+
+/** A connection is closed as soon as nothing is asked on it any more; after the bound, those that still hold on as well. */
+function drained(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    const force = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
+    const idle = setInterval(() => server.closeIdleConnections(), 50);
+    server.close(() => {
+      clearTimeout(force);
+      clearInterval(idle);
+      resolve();
+    });
+  });
+}
+
+export function watchRoutes(stores: Stores & { readonly config: Config }): RequestListener {
+  const own = new Registry();
+  collectDefaultMetrics({ register: own });
+  return (request, response) => {
+    const { pathname } = new URL(request.url ?? '/', 'http://localhost');
+    if (pathname === '/health') return send(response, 200, ALIVE);
+    if (pathname === '/ready') return void sendReadiness(stores, response);
+    if (pathname === '/metrics' && isShown(stores.config.METRICS, request))
+      return void sendMetrics(Registry.merge([own, register]), response);
+    refuse(
+      response,
+      new FarthingError('not_found', 'this process has /health, /ready and, where METRICS says so, /metrics'),
+    );
+  };
+}
+
+async function sendReadiness(stores: Stores, response: ServerResponse): Promise<void> {
+  const { is_ready, answer } = await readinessOf(stores, NEEDED_FOR.queries);
+  if (!is_ready) response.setHeader('retry-after', '1');
+  send(response, is_ready ? 200 : 503, answer);
+}
+
+async function sendMetrics(metrics: Registry, response: ServerResponse): Promise<void> {
+  try {
+    const text = await metrics.metrics();
+    response.setHeader('content-type', metrics.contentType);
+    response.end(text);
+  } catch {
+    refuse(response, new FarthingError('internal_error', 'the metrics could not be read'));
+  }
+}
+
+function refuse(response: ServerResponse, error: FarthingError): void {
+  send(response, error.http_status_code, errorRecord(error));
+}
+
+function send(response: ServerResponse, status: number, body: object): void {
+  response.statusCode = status;
+  response.setHeader('content-type', 'application/json');
+  response.end(JSON.stringify(body));
+}

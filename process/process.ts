@@ -1,0 +1,116 @@
+/**
+ * One process of several: opens the stores that the settings name, waits for them at the start, brings them to the schema of
+ * this version (one process does it, the others wait), and ends in order when it is told to: requests first, then what
+ * takes events out of the log, then what is still on its way into it, then the stores.
+ */
+import type { RequestListener } from 'node:http';
+import { hostname } from 'node:os';
+import { type Logger, pino } from 'pino';
+import { type Config, readConfig } from '../config.ts';
+import { FarthingError } from '../core/error.ts';
+import { migrate } from '../sql/migrate.ts';
+import { connectClickHouse } from '../storage/clickhouse/clickhouse.ts';
+import { measureLog } from '../storage/log/log-metrics.ts';
+import { openLog } from '../storage/log/open-log.ts';
+import { connectPostgres, PROCESS_POOL } from '../storage/postgres/postgres.ts';
+import type { Stores } from '../storage/stores.ts';
+import { explain } from './explain.ts';
+import { openDoor, watchRoutes } from './process-door.ts';
+
+export type ProcessServices = Stores & {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly clock: () => Date;
+  /** Who this process is, in leases and fences. */
+  readonly owner: string;
+};
+
+export type ProcessPart = {
+  /** Answers requests; health and metrics alone when absent. */
+  readonly listener?: RequestListener;
+  /** Ends the work of this process; requests have been answered before. */
+  stop?(): Promise<void>;
+};
+
+/** Stores that start at the same time as we do are waited for. */
+const STORES_WITHIN_MS = 60_000;
+/** Below the grace period of docker-compose.yml, after which the process is killed. */
+const STOP_WITHIN_MS = 25_000;
+
+type Stops = (() => Promise<unknown>)[];
+
+/** The whole life of the process `name`. */
+export function runProcess(name: string, begin: (services: ProcessServices) => Promise<ProcessPart>): void {
+  const stops: Stops = [];
+  let ending: Promise<never> | undefined;
+  const end = (code: number) => {
+    ending ??= stopAll(stops).then((failures) => {
+      for (const failure of failures) process.stderr.write(`farthing ${name}: ${explain(failure)}\n`);
+      process.exit(failures.length > 0 ? 1 : code);
+    });
+    setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref();
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => end(0));
+  startAll(begin, stops).then(
+    (url) => process.stdout.write(`farthing ${name} is ready at ${url}\n`),
+    (error: unknown) => {
+      if (!ending) process.stderr.write(`farthing ${name}: ${explain(error)}\n`);
+      end(1);
+    },
+  );
+}
+
+async function startAll(begin: (services: ProcessServices) => Promise<ProcessPart>, stops: Stops): Promise<string> {
+  const config = readConfig();
+  const { DATABASE_URL, CLICKHOUSE_URL } = config;
+  if (!DATABASE_URL || !CLICKHOUSE_URL) {
+    const what = 'a process of its own needs DATABASE_URL and CLICKHOUSE_URL';
+    throw new Error(`configuration: ${what}; npm start runs everything with built-in stores`);
+  }
+  const logger = pino({ level: config.LOG_LEVEL });
+  const door = await openDoor(config);
+  const postgres = connectPostgres(DATABASE_URL, {
+    ...PROCESS_POOL,
+    log: (message) => logger.warn({ reason: message }, 'Postgres'),
+  });
+  const clickhouse = connectClickHouse(CLICKHOUSE_URL, { cluster: config.CLICKHOUSE_CLUSTER });
+  stops.push(async () => Promise.all([postgres.destroy(), clickhouse.close()]));
+  stops.push(() => door.close());
+  await whenThere(logger, () => migrate({ postgres, clickhouse }, { cluster: config.CLICKHOUSE_CLUSTER }));
+  const log = await openLog(config, { postgres, logger });
+  stops.splice(-1, 0, () => log.close());
+  measureLog(log, () => new Date());
+  const owner = `${hostname()}:${process.pid}`;
+  const services = { postgres, clickhouse, log, config, logger, clock: () => new Date(), owner };
+  const part = await begin(services);
+  stops.splice(-1, 0, async () => part.stop?.());
+  door.open(part.listener ?? watchRoutes(services));
+  return door.url;
+}
+
+/** In the opposite order of the start; what fails does not keep the others from being stopped. */
+async function stopAll(stops: Stops): Promise<unknown[]> {
+  const failures: unknown[] = [];
+  for (const stop of stops.splice(0).reverse()) await stop().catch((error: unknown) => failures.push(error));
+  return failures;
+}
+
+async function whenThere<Answer>(logger: Logger, ask: () => Promise<Answer>): Promise<Answer> {
+  const until = performance.now() + STORES_WITHIN_MS;
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!isAway(error) || performance.now() > until) throw error;
+      logger.info({ err: error }, 'a store is not there yet');
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+  }
+}
+
+function isAway(error: unknown): boolean {
+  if (error instanceof FarthingError) return error.code === 'service_unavailable';
+  const { code = '' } = error as { code?: string };
+  // Refused, reset, unknown by name; or Postgres says that it is starting or stopping.
+  return /^(ECONN|ENOTFOUND|EAI_AGAIN|EPIPE|ETIMEDOUT|57P0|08)/.test(code) || /terminated/i.test(String(error));
+}

@@ -1,0 +1,52 @@
+/**
+ * Whether a process can do its work: each store is asked, with bounded patience. Every `/ready` answers this. What the work
+ * needs decides: an API that can accept events is ready, whether ClickHouse is there or not, for a balancer that took it
+ * out would lose its callers' events.
+ */
+import { pingPostgres } from '../storage/postgres/postgres.ts';
+import type { Stores } from '../storage/stores.ts';
+
+const PATIENCE_MS = 2_000;
+
+export type PartState = 'ok' | 'away';
+export type Part = 'postgres' | 'clickhouse' | 'log';
+export type Readiness = {
+  readonly is_ready: boolean;
+  /** The body of every `/ready`. */
+  readonly answer: { readonly status: 'ok' | 'unavailable'; readonly parts: Readonly<Record<Part, PartState>> };
+};
+
+export const NEEDED_FOR = {
+  /** Events, and the records of the catalogue. */
+  accepting: ['postgres', 'log'],
+  /** Questions about usage, and the work of the pipeline and of the scheduler. */
+  queries: ['postgres', 'clickhouse', 'log'],
+} satisfies Record<string, readonly Part[]>;
+
+export async function readinessOf(stores: Stores, needed: readonly Part[]): Promise<Readiness> {
+  const [postgres, clickhouse, log] = await Promise.all([
+    stateOf(() => pingPostgres(stores.postgres)),
+    stateOf(async () => {
+      const answer = await stores.clickhouse.ping();
+      if (!answer.success) throw answer.error;
+    }),
+    stateOf(() => stores.log.ping()),
+  ]);
+  const parts = { postgres, clickhouse, log };
+  const is_ready = needed.every((part) => parts[part] === 'ok');
+  return { is_ready, answer: { status: is_ready ? 'ok' : 'unavailable', parts } };
+}
+
+async function stateOf(ping: () => Promise<unknown>): Promise<PartState> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<'away'>((resolve) => {
+    timer = setTimeout(resolve, PATIENCE_MS, 'away');
+  });
+  try {
+    return await Promise.race([ping().then(() => 'ok' as const), late]);
+  } catch {
+    return 'away';
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,290 @@
+import {
+  type ClickHouseClient,
+  ClickHouseError,
+  ClickHouseLogLevel,
+  type ClickHouseSettings,
+  createClient,
+  type DataFormat,
+  type QueryParams,
+} from '@clickhouse/client';
+import { z } from 'zod';
+import { FarthingError, unavailable } from '../../core/error.ts';
+import { quoted } from './literals.ts';
+import { clientOfReplicas } from './replicas.ts';
+import { CLUSTER_SETTINGS, STATEMENT_SETTINGS } from './settings.ts';
+import { withSilenceWatched } from './silence.ts';
+
+export type { ClickHouseClient };
+export { ClickHouseError };
+
+export interface ClickHouseOptions {
+  /** Overrides the database of the URL. */
+  database?: string;
+  application?: string;
+  request_timeout_ms?: number;
+  max_open_connections?: number;
+  /** Compresses both directions: worth it over a network, not on loopback. */
+  compression?: boolean;
+  settings?: ClickHouseSettings;
+  /** The cluster whose servers all have the tables; one server when absent. */
+  cluster?: string | undefined;
+}
+
+/** Connects to ClickHouse by its HTTP interface; a served embedded engine and a cluster look the same from here. */
+export function connectClickHouse(url: string, options: ClickHouseOptions = {}): ClickHouseClient {
+  const { database, application = 'farthing', request_timeout_ms = 60_000, max_open_connections = 20 } = options;
+  const compressed = options.compression ?? false;
+  const client = createClient({
+    url: database === undefined ? url : withDatabase(url, database),
+    application,
+    request_timeout: request_timeout_ms,
+    max_open_connections,
+    compression: { request: compressed, response: compressed },
+    // A socket that the server is about to close must not be used again: servers keep idle ones for 3 s at least.
+    keep_alive: { enabled: true, idle_socket_ttl: 2_000 },
+    // Long lists of values go into the body, because the URL of a request is limited on the way.
+    use_multipart_params_auto: true,
+    // What fails is thrown; the client's own log would only repeat it, with the values of the statement.
+    log: { level: ClickHouseLogLevel.OFF },
+    clickhouse_settings: {
+      ...STATEMENT_SETTINGS,
+      ...(options.cluster === undefined ? {} : CLUSTER_SETTINGS),
+      ...options.settings,
+    },
+  });
+  const whole = withWholeAnswers(withSilenceWatched(client, url));
+  if (options.cluster === undefined) return whole;
+  const one = clientOfReplicas(whole);
+  clusters.set(one, options.cluster);
+  return one;
+}
+
+const clusters = new WeakMap<ClickHouseClient, string>();
+
+/** The cluster that a connection was opened for, if any. */
+export function clusterOf(client: ClickHouseClient): string | undefined {
+  return clusters.get(client);
+}
+
+/**
+ * A list of lines that ends early, because something on the way took a broken connection for the end of the answer, looks
+ * like a shorter list. A document that ends early cannot be read: lines that are asked for come as one.
+ */
+function withWholeAnswers(client: ClickHouseClient): ClickHouseClient {
+  const query = client.query.bind(client);
+  const asked = async (params: QueryParams) => {
+    const document = DOCUMENT_FOR[params.format ?? ''];
+    if (document === undefined) return query(params);
+    const answer = await query({ ...params, format: document });
+    const read = answer.json.bind(answer) as () => Promise<Document>;
+    return Object.assign(answer, { json: async () => rowsOf(await read()) });
+  };
+  return Object.assign(client, { query: asked as typeof client.query });
+}
+
+const DOCUMENT_FOR: Record<string, DataFormat> = { JSONEachRow: 'JSON', JSONCompactEachRow: 'JSONCompact' };
+
+type Document = { data: unknown[]; rows: number };
+
+function rowsOf({ data, rows }: Document): unknown[] {
+  if (data.length !== rows) throw unavailable(`the usage store (${data.length} of ${rows} rows arrived)`);
+  return data;
+}
+
+export type ShortQuestion = {
+  readonly query: string;
+  readonly params?: Record<string, unknown>;
+  readonly signal?: AbortSignal | undefined;
+  readonly settings?: ClickHouseSettings;
+};
+
+/** All rows of a short answer, as objects; `name` says what was asked for when it fails. */
+export async function askRows<Row>(
+  client: ClickHouseClient,
+  name: string,
+  { query, params = {}, signal, settings = {} }: ShortQuestion,
+): Promise<Row[]> {
+  try {
+    const answer = await client.query({
+      query,
+      query_params: params,
+      format: 'JSONEachRow',
+      clickhouse_settings: settings,
+      ...(signal ? { abort_signal: signal } : {}),
+    });
+    return await answer.json<Row>();
+  } catch (error) {
+    throw clickhouseFailure(name, error);
+  }
+}
+
+export type LongQuestion = {
+  readonly query: string;
+  readonly query_params: Record<string, unknown>;
+  readonly abort_signal?: AbortSignal;
+  readonly settings?: ClickHouseSettings;
+};
+
+/**
+ * Each row of a long answer as an array, some rows at a time and as they come; the answer is not held anywhere. It ends with
+ * a line of its own: without that line it was cut off, and that is an error. Numbers of 64 bits are JSON numbers unless the
+ * settings say otherwise.
+ */
+export async function* streamedRows<Row>(
+  client: ClickHouseClient,
+  { settings, ...asked }: LongQuestion,
+): AsyncGenerator<Row[]> {
+  const answer = await client.query({
+    ...asked,
+    format: 'CustomSeparated',
+    clickhouse_settings: { ...LINES, ...settings },
+  });
+  let isWhole = false;
+  for await (const lines of answer.stream<Row>() as AsyncIterable<{ text: string }[]>) {
+    const last = lines.at(-1)?.text === END_LINE ? lines.length - 1 : lines.length;
+    isWhole = last < lines.length;
+    yield lines.slice(0, last).map(({ text }) => JSON.parse(text) as Row);
+  }
+  if (!isWhole) throw unavailable('the usage store (an answer ended before its last row)');
+}
+
+const END_LINE = 'end';
+const LINES: ClickHouseSettings = {
+  format_custom_escaping_rule: 'JSON',
+  format_custom_row_before_delimiter: '[',
+  format_custom_field_delimiter: ',',
+  format_custom_row_after_delimiter: ']\n',
+  format_custom_result_after_delimiter: `${END_LINE}\n`,
+  output_format_json_quote_64bit_integers: 0,
+  wait_end_of_query: 0,
+  // Otherwise the server goes on for nobody until it has something to send.
+  cancel_http_readonly_queries_on_client_close: 1,
+};
+
+/** Behind the name of a table in CREATE, ALTER, DROP and the like: all servers do it. */
+export function onCluster(client: ClickHouseClient): string {
+  const cluster = clusterOf(client);
+  return cluster === undefined ? '' : `ON CLUSTER ${quoted(cluster)}`;
+}
+
+/** For the client, the database of the URL would win over any other. */
+function withDatabase(url: string, database: string): string {
+  const changed = new URL(url);
+  changed.pathname = `/${encodeURIComponent(database)}`;
+  return changed.href;
+}
+
+export interface AskOptions {
+  abort_signal?: AbortSignal;
+  settings?: ClickHouseSettings;
+}
+
+export interface Question<Params extends z.ZodObject, Row extends z.ZodType> {
+  name: string;
+  sql: string;
+  params: Params;
+  row: Row;
+  /** All rows of the answer. What fails is thrown and never answered with no rows. */
+  ask(client: ClickHouseClient, params: z.input<Params>, options?: AskOptions): Promise<z.output<Row>[]>;
+}
+
+/**
+ * A question to ClickHouse as one value: its SQL, the shape of its parameters, the shape of a row. Values reach the SQL as
+ * bound parameters `{name:Type}` only; a name that is in one place and not in the other is refused when the file is loaded.
+ */
+export function question<Params extends z.ZodObject, Row extends z.ZodType>(
+  parts: Pick<Question<Params, Row>, 'name' | 'sql' | 'params' | 'row'>,
+): Question<Params, Row> {
+  checkNames(parts);
+  const run = (client: ClickHouseClient, params: z.input<Params>, options: AskOptions = {}) =>
+    client.query({
+      query: parts.sql,
+      query_params: parts.params.parse(params) as Record<string, unknown>,
+      format: 'JSONEachRow',
+      ...(options.settings ? { clickhouse_settings: options.settings } : {}),
+      ...(options.abort_signal ? { abort_signal: options.abort_signal } : {}),
+    });
+  return {
+    ...parts,
+    ask: async (client, params, options) => {
+      const rows = await reading(parts.name, async () => (await run(client, params, options)).json<unknown>());
+      return rows.map((row) => shaped(parts, row));
+    },
+  };
+}
+
+function checkNames({ name, sql, params }: { name: string; sql: string; params: z.ZodObject }): void {
+  const used = new Set([...sql.matchAll(/\{\s*(\w+)\s*:/g)].map((match) => match[1] ?? ''));
+  const given = new Set(Object.keys(params.shape));
+  const wrong = [...used].filter((key) => !given.has(key)).concat([...given].filter((key) => !used.has(key)));
+  if (wrong.length > 0) throw new Error(`question ${name}: its SQL and its parameters differ in ${wrong.join(', ')}`);
+}
+
+function shaped<Row extends z.ZodType>({ name, row }: { name: string; row: Row }, value: unknown): z.output<Row> {
+  const parsed = row.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const why = z.prettifyError(parsed.error);
+  throw new FarthingError('database_error', `question ${name}: a row has another shape: ${why}`, {
+    cause: parsed.error,
+  });
+}
+
+async function reading<Value>(name: string, work: () => Promise<Value>): Promise<Value> {
+  try {
+    return await work();
+  } catch (error) {
+    throw clickhouseFailure(name, error);
+  }
+}
+
+/** Turns what the client throws into an error of ours: the store cannot answer now, or it refuses this statement. */
+export function clickhouseFailure(name: string, error: unknown): Error {
+  if (error instanceof FarthingError || error instanceof z.ZodError) return error;
+  if (isTransient(error)) return unavailable('the usage store', error);
+  const why = error instanceof Error ? error.message : String(error);
+  return new FarthingError('database_error', `${name}: ${why}`, { cause: error });
+}
+
+/** True when the same statement may succeed later: the store was not reached, was too busy, or its replicas were not of one mind. */
+export function isTransient(error: unknown): boolean {
+  if (error instanceof ClickHouseError) return TRANSIENT_SERVER_CODES.has(Number(error.code));
+  const { code, message = '' } = error as { code?: string; message?: string };
+  return (
+    (code !== undefined && TRANSIENT_SOCKET_CODES.has(code)) || /timeout error|socket hang up|aborted/i.test(message)
+  );
+}
+
+const TRANSIENT_SERVER_CODES = new Set([
+  159, // TIMEOUT_EXCEEDED
+  202, // TOO_MANY_SIMULTANEOUS_QUERIES
+  209, // SOCKET_TIMEOUT
+  210, // NETWORK_ERROR
+  225, // NO_ZOOKEEPER
+  236, // ABORTED
+  241, // MEMORY_LIMIT_EXCEEDED
+  242, // TABLE_IS_READ_ONLY
+  252, // TOO_MANY_PARTS
+  232, // NO_SUCH_DATA_PART
+  234, // NO_REPLICA_HAS_PART
+  244, // UNEXPECTED_ZOOKEEPER_ERROR
+  279, // ALL_CONNECTION_TRIES_FAILED
+  285, // TOO_FEW_LIVE_REPLICAS
+  286, // UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE
+  289, // REPLICA_IS_NOT_IN_QUORUM
+  319, // UNKNOWN_STATUS_OF_INSERT
+  341, // UNFINISHED: a replica that is away has a mutation before it
+  394, // QUERY_WAS_CANCELLED: by whoever writes instead of us
+  999, // KEEPER_EXCEPTION
+]);
+
+const TRANSIENT_SOCKET_CODES = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EPIPE',
+  'ETIMEDOUT',
+]);

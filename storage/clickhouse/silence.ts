@@ -1,0 +1,37 @@
+/**
+ * A question to a ClickHouse that hangs is broken off (silence.ts), and one that takes its time is not: an audit rightly reads
+ * for a minute. What writes is left alone: who tries again has to know that the statement ended, and waits for that
+ * (storage/events/write-fence.ts).
+ */
+import type { ClickHouseClient, QueryParams } from '@clickhouse/client';
+import { LOOK_WITHIN_MS, watchUntilAnswered } from '../silence.ts';
+
+export function withSilenceWatched(client: ClickHouseClient, url: string): ClickHouseClient {
+  const ping = new URL('/ping', new URL(url).origin).href;
+  const query = client.query.bind(client);
+  const watched = async (params: QueryParams) => {
+    const silence = new AbortController();
+    const signals = params.abort_signal ? [params.abort_signal, silence.signal] : [silence.signal];
+    const forget = watchUntilAnswered(
+      () => isAlive(ping),
+      () => silence.abort(),
+    );
+    try {
+      return await query({ ...params, abort_signal: AbortSignal.any(signals) });
+    } finally {
+      forget();
+    }
+  };
+  return Object.assign(client, { query: watched as typeof client.query });
+}
+
+/** Whatever it says, it lives. */
+async function isAlive(ping: string): Promise<boolean> {
+  try {
+    const answer = await fetch(ping, { signal: AbortSignal.timeout(LOOK_WITHIN_MS) });
+    await answer.body?.cancel();
+    return true;
+  } catch {
+    return false;
+  }
+}

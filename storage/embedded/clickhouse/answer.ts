@@ -1,0 +1,302 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { type FileHandle, open, rm } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
+import type { Readable, Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip, Gzip } from 'node:zlib';
+import { StatementError } from '../../clickhouse/tokens.ts';
+import type { Engine, Surroundings, Written } from './engine.ts';
+import type { Request } from './request.ts';
+import type { Spool } from './spool.ts';
+import { insertFromFile, readIntoFile, withoutFormat } from './statement.ts';
+
+export interface Served {
+  engine: Engine;
+  spool: Spool;
+}
+
+/** Runs the statement of a request and answers as a server does. */
+export async function answer(request: Request, response: ServerResponse, served: Served): Promise<void> {
+  const { statement } = request;
+  response.setHeader('X-ClickHouse-Query-Id', request.query_id);
+  response.setHeader('X-ClickHouse-Timezone', 'UTC');
+  if (statement.kind === 'insert') return answerInsert(request, response, served);
+  if (statement.kind === 'other') return answerSmall(request, response, served);
+  const format = statement.format ?? request.default_format;
+  const in_pieces = statement.streams && (CUTTABLE.has(format) || isCuttableCustom(request, format));
+  if (!in_pieces) return answerFromFile(request, response, { ...served, format });
+  const { ending, ...cut } = withoutEnding(request, format);
+  if (request.waits_for_end) return answerHeld(cut.request, response, { ...served, format, ending });
+  return answerStream(cut.request, response, { ...served, format, ending });
+}
+
+/** What this format writes at the end of an answer: each piece would end with it, so we write it, and once. */
+const CUSTOM = 'CustomSeparated';
+const ENDING = 'format_custom_result_after_delimiter';
+const BETWEEN_PIECES = ['format_custom_result_before_delimiter', 'format_custom_row_between_delimiter'];
+
+function isCuttableCustom({ surroundings: { settings } }: Request, format: string): boolean {
+  return format === CUSTOM && !settings.some(([name, value]) => BETWEEN_PIECES.includes(name) && value !== '');
+}
+
+function withoutEnding(request: Request, format: string): { request: Request; ending: string } {
+  const { settings } = request.surroundings;
+  const ending = format === CUSTOM ? settings.find(([name]) => name === ENDING)?.[1] : undefined;
+  if (ending === undefined) return { request, ending: '' };
+  const others = settings.filter(([name]) => name !== ENDING);
+  return { request: { ...request, surroundings: { ...request.surroundings, settings: others } }, ending };
+}
+
+/** The engine writes these formats piece by piece without a beginning or an end, so pieces make up one answer. */
+const CUTTABLE = new Set([
+  'JSONEachRow',
+  'JSONStringsEachRow',
+  'JSONCompactEachRow',
+  'JSONCompactStringsEachRow',
+  'TabSeparated',
+  'TSV',
+  'TabSeparatedRaw',
+  'TSVRaw',
+  'TSKV',
+  'CSV',
+  'RowBinary',
+  'Native',
+]);
+
+async function answerInsert(request: Request, response: ServerResponse, { engine, spool }: Served): Promise<void> {
+  const { statement, surroundings } = request;
+  const write = (sql: string, of = surroundings) => engine.with(of, (connection) => connection.write(sql));
+  if (statement.data_start === undefined) return finishInsert(response, await write(statement.text));
+  const format = statement.format ?? '';
+  // Without this the engine guesses the columns from the data and not from the table.
+  const settings: [string, string][] = [
+    ['use_structure_from_insertion_table_in_table_functions', '1'],
+    ...surroundings.settings,
+  ];
+  const written = await spool.withData(request.data, (path) =>
+    write(insertFromFile(statement, { path, format }), { ...surroundings, settings }),
+  );
+  finishInsert(response, written);
+}
+
+function finishInsert(response: ServerResponse, { rows, bytes }: Written): void {
+  response.setHeader('X-ClickHouse-Summary', summary({ written_rows: rows, written_bytes: bytes }));
+  response.end();
+}
+
+function summary(known: Record<string, number>): string {
+  const all = {
+    read_rows: 0,
+    read_bytes: 0,
+    written_rows: 0,
+    written_bytes: 0,
+    result_rows: 0,
+    result_bytes: 0,
+    ...known,
+  };
+  return JSON.stringify(Object.fromEntries(Object.entries(all).map(([name, value]) => [name, String(value)])));
+}
+
+async function answerSmall(request: Request, response: ServerResponse, { engine }: Served): Promise<void> {
+  const format = request.statement.format ?? request.default_format;
+  const bytes = await engine.with(request.surroundings, (connection) => connection.run(request.statement.text, format));
+  beginAnswer(response, { format, summary: {} });
+  response.end(bytes);
+}
+
+interface ReadOptions extends Served {
+  format: string;
+}
+
+interface PiecesOptions extends ReadOptions {
+  /** What stands behind the last row. */
+  ending: string;
+}
+
+/** The whole result is on the disk before the first byte goes out, so a failure is still told by the status. */
+async function answerFromFile(request: Request, response: ServerResponse, options: ReadOptions): Promise<void> {
+  const { engine, spool, format } = options;
+  const path = spool.resultPath();
+  try {
+    const read = untilGone(request, response);
+    const sql = readIntoFile(request.statement, { path, format });
+    await engine.with(read, (connection) => connection.run(sql, format));
+    beginAnswer(response, { format, summary: {} });
+    if (!existsSync(path)) return void response.end();
+    const file = await open(path);
+    await rm(path);
+    const { size } = await file.stat();
+    if (!request.wants_gzip) response.setHeader('Content-Length', size);
+    await sendAll(file.createReadStream(), request, response);
+  } finally {
+    await rm(path, { force: true });
+  }
+}
+
+/** As much of an answer as is kept in memory until the statement has ended; what is longer goes to the disk. */
+const HELD_BYTES_MAX = 4 * 1024 * 1024;
+
+async function answerHeld(request: Request, response: ServerResponse, options: PiecesOptions): Promise<void> {
+  const { engine, spool, format, ending } = options;
+  let [held, bytes]: [Uint8Array[], number] = [[], 0];
+  let file: FileHandle | undefined;
+  try {
+    await engine.with(untilGone(request, response), async (connection) => {
+      for await (const piece of connection.stream(withoutFormat(request.statement), format)) {
+        held.push(piece);
+        bytes += piece.length;
+        if (bytes <= HELD_BYTES_MAX) continue;
+        file ??= await openUnnamed(spool.resultPath());
+        await file.appendFile(Buffer.concat(held));
+        [held, bytes] = [[], 0];
+      }
+    });
+    held.push(Buffer.from(ending));
+    beginAnswer(response, { format, summary: {} });
+    if (!file) return void gzipped(request, response).end(Buffer.concat(held));
+    await file.appendFile(Buffer.concat(held));
+    const source = file.createReadStream({ start: 0 });
+    file = undefined; // The stream closes it.
+    await sendAll(source, request, response);
+  } finally {
+    await file?.close();
+  }
+}
+
+/** Nobody else opens it, so its name can go at once and the file goes with us. */
+async function openUnnamed(path: string): Promise<FileHandle> {
+  const file = await open(path, 'wx+', 0o600);
+  await rm(path);
+  return file;
+}
+
+/** The answer goes out while the statement runs, as fast as the reader takes it. */
+async function answerStream(request: Request, response: ServerResponse, options: PiecesOptions): Promise<void> {
+  const { engine, format, ending } = options;
+  const tag = randomBytes(8).toString('hex');
+  let out: Writable | undefined;
+  const begin = (): Writable => {
+    response.setHeader('X-ClickHouse-Exception-Tag', tag);
+    beginAnswer(response, { format, summary: {} });
+    return gzipped(request, response);
+  };
+  try {
+    await engine.with(untilGone(request, response), async (connection) => {
+      for await (const piece of connection.stream(withoutFormat(request.statement), format)) {
+        if (response.destroyed) return;
+        out ??= begin();
+        if (!out.write(piece)) await roomIn(out, response);
+      }
+    });
+    (out ?? begin()).end(ending);
+  } catch (error) {
+    // Nothing is out yet: the status tells. Else the end of the body does, in the form that clients look for.
+    if (!out) throw error;
+    breakOff(out, response, exceptionAtTheEnd(exceptionText(asStatementError(error), engine.version), tag));
+  }
+}
+
+/** The connection ends without the mark of a complete body, so that nobody can take the rows so far for all of them. */
+function breakOff(out: Writable, response: ServerResponse, last_words: string): void {
+  const hangUp = () => response.write('', () => response.socket?.destroySoon());
+  out.write(last_words, () => (out instanceof Gzip ? out.flush(hangUp) : hangUp()));
+}
+
+/** Waits until the reader has taken what was written, or has gone. */
+function roomIn(out: Writable, response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      out.off('drain', done);
+      response.off('close', done);
+      resolve();
+    };
+    out.on('drain', done);
+    response.on('close', done);
+    if (response.destroyed) done();
+  });
+}
+
+/** When the caller goes away nobody wants the result of a read. */
+function untilGone({ surroundings }: Request, response: ServerResponse): Surroundings {
+  const gone = new AbortController();
+  response.on('close', () => gone.abort());
+  if (response.destroyed) gone.abort();
+  return { ...surroundings, signal: gone.signal };
+}
+
+function beginAnswer(
+  response: ServerResponse,
+  { format, summary: known }: { format: string; summary: Record<string, number> },
+) {
+  response.statusCode = 200;
+  response.setHeader('Content-Type', contentType(format));
+  response.setHeader('X-ClickHouse-Format', format);
+  response.setHeader('X-ClickHouse-Summary', summary(known));
+}
+
+function contentType(format: string): string {
+  if (/EachRow/.test(format)) return 'application/x-ndjson; charset=UTF-8';
+  if (/^JSON/.test(format)) return 'application/json; charset=UTF-8';
+  if (/^(TSV|TabSeparated)/.test(format)) return 'text/tab-separated-values; charset=UTF-8';
+  if (/^CSV/.test(format)) return 'text/csv; charset=UTF-8';
+  return 'application/octet-stream';
+}
+
+async function sendAll(source: Readable, request: Request, response: ServerResponse): Promise<void> {
+  if (!request.wants_gzip) return pipeline(source, response);
+  response.setHeader('Content-Encoding', 'gzip');
+  return pipeline(source, createGzip({ level: 1 }), response);
+}
+
+function gzipped(request: Request, response: ServerResponse): Writable {
+  if (!request.wants_gzip) return response;
+  response.setHeader('Content-Encoding', 'gzip');
+  const gzip = createGzip({ level: 1 });
+  gzip.pipe(response);
+  return gzip;
+}
+
+/** Answers a failure with the status, the header and the text of a server. */
+export function answerFailure(error: unknown, response: ServerResponse, version: string): void {
+  if (response.headersSent || response.destroyed) return void response.destroy();
+  const failure = asStatementError(error);
+  for (const name of ['Content-Encoding', 'Content-Length']) response.removeHeader(name);
+  response.statusCode = STATUS_BY_CODE.get(failure.code) ?? 500;
+  response.setHeader('X-ClickHouse-Exception-Code', failure.code);
+  response.setHeader('Content-Type', 'text/plain; charset=UTF-8');
+  response.end(exceptionText(failure, version));
+}
+
+function asStatementError(error: unknown): StatementError {
+  if (error instanceof StatementError) return error;
+  const { message, code } = error as NodeJS.ErrnoException;
+  if (code === 'ENOSPC') return new StatementError(243, 'NOT_ENOUGH_SPACE', `No space for the data: ${message}`);
+  if (code?.startsWith('Z_') || code === 'ERR_STREAM_PREMATURE_CLOSE') {
+    return new StatementError(354, 'ZLIB_INFLATE_FAILED', `The body could not be read: ${message}`);
+  }
+  return new StatementError(1001, 'STD_EXCEPTION', message);
+}
+
+function exceptionText({ code, type, message }: StatementError, version: string): string {
+  return `Code: ${code}. DB::Exception: ${message} (${type}) (version ${version} (official build))\n`;
+}
+
+function exceptionAtTheEnd(text: string, tag: string): string {
+  return `\r\n__exception__\r\n${tag}\r\n${text}${Buffer.byteLength(text)} ${tag}\r\n__exception__\r\n`;
+}
+
+/** As the server maps its codes; what is not listed is 500. */
+const STATUS_BY_CODE = new Map<number, number>([
+  ...[6, 26, 27, 32, 36, 38, 41, 42, 43, 44, 53, 62, 69, 70, 72, 115, 117, 131, 321, 354, 386, 456, 457].map(
+    (code): [number, number] => [code, 400],
+  ),
+  ...[192, 193, 194, 497, 516, 164].map((code): [number, number] => [code, 403]),
+  ...[16, 46, 47, 50, 51, 60, 78, 81].map((code): [number, number] => [code, 404]),
+  [159, 408],
+  [307, 413],
+  [48, 501],
+  [1, 501],
+  [202, 503],
+  [236, 503],
+]);

@@ -1,0 +1,81 @@
+/**
+ * The program that owns a ClickHouse directory: the engine in this process, ClickHouse's HTTP interface on loopback in front
+ * of it. It is started by `startClickHouse` and told its options by the first line of its input; when the input ends its
+ * parent is gone, and so it goes too.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createInterface } from 'node:readline';
+import { StatementError } from '../../clickhouse/tokens.ts';
+import { answer, answerFailure, type Served } from './answer.ts';
+import { type EngineOptions, openEngine } from './engine.ts';
+import { type Credentials, isAuthorised, readRequest } from './request.ts';
+import { openSpool } from './spool.ts';
+
+export interface ServerOptions extends EngineOptions, Credentials {}
+
+/** How long statements may still run after the parent has gone. */
+const LAST_STATEMENTS_MS = 5_000;
+
+createInterface({ input: process.stdin }).once('line', (line) => {
+  try {
+    serve(JSON.parse(line) as ServerOptions);
+  } catch (error) {
+    process.stdout.write(`failed ${(error as Error).message}\n`, () => process.exit(1));
+  }
+});
+process.stdout.on('error', () => {}); // Nobody reads any more: the end of the input says the same.
+process.stderr.on('error', () => {});
+
+function serve(options: ServerOptions): void {
+  const engine = openEngine(options);
+  const served: Served = { engine, spool: openSpool(options.dir) };
+  const server = createServer(
+    { maxHeaderSize: 4 * 1024 * 1024, keepAliveTimeout: 10_000, requestTimeout: 0 },
+    (request, response) => {
+      handle(request, response, { ...served, options }).catch((error) =>
+        answerFailure(error, response, engine.version),
+      );
+    },
+  );
+  server.listen(0, '127.0.0.1', () => {
+    const { port } = server.address() as { port: number };
+    process.stdout.write(`ready ${port}\n`);
+  });
+  const finish = once(() => {
+    server.close();
+    // What the engine has not written by then it recovers from, as after a crash.
+    setTimeout(() => process.kill(process.pid, 'SIGKILL'), LAST_STATEMENTS_MS).unref();
+    void engine.close().then(() => {
+      served.spool.close();
+      process.exit(0);
+    });
+  });
+  process.stdin.on('end', finish);
+  process.on('SIGTERM', finish);
+  process.on('SIGINT', finish);
+}
+
+function once(work: () => void): () => void {
+  let done = false;
+  return () => {
+    if (!done) work();
+    done = true;
+  };
+}
+
+interface HandleOptions extends Served {
+  options: ServerOptions;
+}
+
+async function handle(request: IncomingMessage, response: ServerResponse, served: HandleOptions): Promise<void> {
+  const path = new URL(request.url ?? '/', 'http://localhost').pathname;
+  if (path === '/ping') return void response.end('Ok.\n');
+  if (path !== '/') {
+    response.statusCode = 404;
+    return void response.end('There is no handle for this path. Use / or /ping.\n');
+  }
+  if (!isAuthorised(request, served.options)) {
+    throw new StatementError(516, 'AUTHENTICATION_FAILED', 'Authentication failed: password is incorrect');
+  }
+  await answer(await readRequest(request), response, served);
+}

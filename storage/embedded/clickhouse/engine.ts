@@ -1,0 +1,264 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { Session } from 'chdb';
+import { quoted, quotedName } from '../../clickhouse/literals.ts';
+import { StatementError } from '../../clickhouse/tokens.ts';
+
+export interface EngineOptions {
+  dir: string;
+  /** Statements that run at the same time; the others wait. */
+  connections: number;
+  queue_ms: number;
+  memory_bytes: number;
+}
+
+/** What holds for one statement and for no other. */
+export interface Surroundings {
+  /** Our own mark on the statement, by which it can be ended. */
+  id: string;
+  database?: string;
+  settings: [name: string, value: string][];
+  params: [name: string, value: string][];
+  /** Ends the statement, or keeps it from being started. */
+  signal?: AbortSignal;
+}
+
+export interface Connection {
+  /** Runs a statement with a small answer. */
+  run(sql: string, format: string): Promise<Uint8Array>;
+  /** Runs an insert and tells what it wrote. */
+  write(sql: string): Promise<Written>;
+  /** Runs a read; the answer comes in pieces. Breaking off ends the statement. */
+  stream(sql: string, format: string): AsyncGenerator<Uint8Array>;
+}
+
+export interface Written {
+  rows: number;
+  bytes: number;
+}
+
+export interface Engine {
+  version: string;
+  with<Result>(surroundings: Surroundings, work: (connection: Connection) => Promise<Result>): Promise<Result>;
+  close(): Promise<void>;
+}
+
+/** The directory is opened once and kept open; every statement gets a connection of its own, which costs 0.1 ms. */
+export function openEngine({ dir, connections, queue_ms, memory_bytes }: EngineOptions): Engine {
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const data = join(dir, 'data');
+  const config = join(dir, 'config.xml');
+  writeFileSync(config, serverConfig(memory_bytes), { mode: 0o600 });
+  rmSync(join(data, 'tmp'), { recursive: true, force: true });
+  const keeper = openSession(data, [`--config-file=${config}`]);
+  const gate = createGate(connections, queue_ms);
+  const already = settingsOf(keeper);
+  return {
+    version: asking(() => keeper.query('SELECT version()', 'TabSeparated')).trim(),
+    with: async (surroundings, work) => {
+      const leave = await gate.enter();
+      // A setting or a parameter that stayed would silently change the next statement: a token of an insert that stayed
+      // makes the next insert vanish. So the connection ends with the statement.
+      const session = openSession(data, []);
+      const release = endOnAbort(keeper, surroundings);
+      try {
+        for (const sql of preparation(surroundings, already)) asking(() => session.query(sql));
+        surroundings.signal?.throwIfAborted();
+        return await work(connectionOf(session));
+      } finally {
+        release();
+        session.close();
+        leave();
+      }
+    },
+    close: async () => {
+      await gate.drain();
+      keeper.close();
+    },
+  };
+}
+
+/** A statement that has just been sent may not be known yet when it is to end, so it is asked until it has ended. */
+function endOnAbort(keeper: Session, { id, signal }: Surroundings): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  const kill = () => {
+    keeper.queryAsync(`KILL QUERY WHERE Settings['log_comment'] = ${quoted(id)} ASYNC`).catch(() => {});
+  };
+  const onAbort = () => {
+    kill();
+    timer = setInterval(kill, 200);
+  };
+  signal?.addEventListener('abort', onAbort);
+  return () => {
+    signal?.removeEventListener('abort', onAbort);
+    clearInterval(timer);
+  };
+}
+
+/**
+ * A mutation makes one part anew after the other, and between two of them the engine sleeps for up to a second unless it is
+ * told otherwise: a correction of a month of ten parts took ten seconds, and takes half of one. Nor does it begin one while two
+ * merges run, as long as it is to leave twenty places free in a pool of four.
+ *
+ * What merges and mutations write is brought to the disk before the parts that it replaces are removed: this build removes them
+ * at once, where a server keeps them for eight minutes, and a power loss took both.
+ */
+function serverConfig(memory_bytes: number): string {
+  return `<clickhouse>
+  <max_server_memory_usage>${memory_bytes}</max_server_memory_usage>
+  <mark_cache_size>134217728</mark_cache_size>
+  <background_schedule_pool_size>16</background_schedule_pool_size>
+  <background_processing_pool_thread_sleep_seconds_if_nothing_to_do>0.005</background_processing_pool_thread_sleep_seconds_if_nothing_to_do>
+  <background_processing_pool_task_sleep_seconds_when_no_work_random_part>0.002</background_processing_pool_task_sleep_seconds_when_no_work_random_part>
+  <merge_tree>
+    <fsync_after_insert>1</fsync_after_insert>
+    <fsync_part_directory>1</fsync_part_directory>
+    <min_rows_to_fsync_after_merge>1</min_rows_to_fsync_after_merge>
+    <min_compressed_bytes_to_fsync_after_merge>1</min_compressed_bytes_to_fsync_after_merge>
+    <number_of_free_entries_in_pool_to_execute_mutation>1</number_of_free_entries_in_pool_to_execute_mutation>
+  </merge_tree>
+</clickhouse>
+`;
+}
+
+function openSession(data: string, args: string[]): Session {
+  return asking(() => new Session(data, { connectionArgs: args }));
+}
+
+/** What a new connection is set to: to set it again would cost a tenth of a small statement. */
+function settingsOf(keeper: Session): ReadonlyMap<string, string> {
+  const rows = asking(() => keeper.query('SELECT name, value FROM system.settings', 'TabSeparated')).split('\n');
+  return new Map(rows.map((row) => row.split('\t') as [string, string]));
+}
+
+/** The settings in which the embedded engine differs from a server, then what the request asks for. */
+function* preparation(
+  { id, database, settings, params }: Surroundings,
+  already: ReadonlyMap<string, string>,
+): Generator<string> {
+  const defaults = [
+    ['max_query_size', String(256 * 1024 * 1024)],
+    ['implicit_select', '0'],
+    ['allow_introspection_functions', '0'],
+    ['async_insert', '0'],
+    ['log_comment', id],
+  ] as [string, string][];
+  const all = new Map([...defaults, ...settings.map(named(/^[A-Za-z_][A-Za-z0-9_.]*$/))]);
+  const changed = [...all].filter(([name, value]) => already.get(name) !== value);
+  yield `SET ${changed.map(([name, value]) => `${name} = ${quoted(value)}`).join(', ')}`;
+  if (database !== undefined) yield `USE ${quotedName(database)}`;
+  const bound = params.map(named(/^[A-Za-z0-9_]+$/));
+  if (bound.length > 0) yield `SET ${bound.map(([name, value]) => `param_${name} = ${quoted(value)}`).join(', ')}`;
+}
+
+function named(pattern: RegExp): (entry: [string, string]) => [string, string] {
+  return (entry) => {
+    if (pattern.test(entry[0])) return entry;
+    throw new StatementError(36, 'BAD_ARGUMENTS', `'${entry[0]}' is not a name`);
+  };
+}
+
+function connectionOf(session: Session): Connection {
+  return {
+    run: (sql, format) => awaiting(async () => (await session.queryAsync(sql, { format })).bytes()),
+    write: (sql) => awaiting(() => countingWrite(session, sql)),
+    stream: async function* (sql, format) {
+      const chunks = asking(() => session.queryStream(sql, { format }));
+      try {
+        for await (const chunk of chunks) yield chunk.raw();
+      } catch (error) {
+        throw asStatementError(error);
+      }
+    },
+  };
+}
+
+/**
+ * How many rows a statement wrote is told by the package's call for raw inserts only. It runs a beginning and a payload as
+ * one text: the whole statement is the beginning, and a line end is the payload.
+ */
+async function countingWrite(session: Session, sql: string): Promise<Written> {
+  const connection = (session as unknown as { connection: unknown }).connection;
+  const { rowsWritten, bytesWritten } = await native.InsertRawAsyncConnection(
+    connection,
+    sql,
+    Buffer.from('\n'),
+    false,
+  );
+  return { rows: rowsWritten, bytes: bytesWritten };
+}
+
+interface NativeEngine {
+  InsertRawAsyncConnection(
+    connection: unknown,
+    beginning: string,
+    payload: Buffer,
+    count_lines: boolean,
+  ): Promise<{ rowsWritten: number; bytesWritten: number }>;
+}
+
+const chdbRequire = createRequire(createRequire(import.meta.url).resolve('chdb'));
+const native = (chdbRequire('./dist/loader.js') as { loadNative(): NativeEngine }).loadNative();
+
+function asking<Result>(work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    throw asStatementError(error);
+  }
+}
+
+async function awaiting<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    throw asStatementError(error);
+  }
+}
+
+/** "Code: 60. DB::Exception: Unknown table … (UNKNOWN_TABLE)" taken apart. */
+function asStatementError(error: unknown): StatementError {
+  if (error instanceof StatementError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  const code = /Code:\s*(\d+)/.exec(message)?.[1];
+  const types = [...message.matchAll(/\(([A-Z][A-Z0-9_]{2,})\)/g)];
+  const text = message
+    .replace(/^(?:Code:\s*\d+\.\s*DB::Exception:\s*)+/, '')
+    .replace(/\s*\([A-Z][A-Z0-9_]{2,}\)\s*$/, '');
+  return new StatementError(code === undefined ? 1002 : Number(code), types.at(-1)?.[1] ?? 'UNKNOWN_EXCEPTION', text);
+}
+
+/** Lets so many through at a time; who waits longer than `queue_ms` is told to come back. */
+function createGate(width: number, queue_ms: number) {
+  const waiting: (() => void)[] = [];
+  const drained: (() => void)[] = [];
+  let inside = 0;
+  const leave = () => {
+    inside -= 1;
+    waiting.shift()?.();
+    if (inside === 0) for (const tell of drained.splice(0)) tell();
+  };
+  return {
+    enter: (): Promise<() => void> => {
+      const pass = () => {
+        inside += 1;
+        return leave;
+      };
+      if (inside < width) return Promise.resolve(pass());
+      return new Promise((resolve, reject) => {
+        const turn = () => {
+          clearTimeout(timer);
+          resolve(pass());
+        };
+        const timer = setTimeout(() => {
+          waiting.splice(waiting.indexOf(turn), 1);
+          const why = `Too many simultaneous queries: waited ${queue_ms} ms for one of ${width} connections`;
+          reject(new StatementError(202, 'TOO_MANY_SIMULTANEOUS_QUERIES', why));
+        }, queue_ms);
+        waiting.push(turn);
+      });
+    },
+    drain: (): Promise<void> => (inside === 0 ? Promise.resolve() : new Promise((resolve) => drained.push(resolve))),
+  };
+}

@@ -1,0 +1,163 @@
+import { quoted } from '../../clickhouse/literals.ts';
+import { StatementError, type Token, tokenise } from '../../clickhouse/tokens.ts';
+
+/**
+ * What the served engine must know of a statement before it runs it. The engine's own multi-statement mode is never relied
+ * on: data in the text of an insert would end at the first blank line and the rest would run as SQL, so data goes through a
+ * file and only one statement is let through.
+ */
+export interface Statement {
+  kind: 'read' | 'insert' | 'other';
+  /** True for the reads whose result the engine can give piece by piece. */
+  streams?: boolean;
+  /** The statement without a final semicolon and, for an insert with data, without FORMAT and what follows. */
+  text: string;
+  /** FORMAT of the result of a read, or of the data of an insert. */
+  format?: string;
+  /** Where FORMAT stands in `text` of a read, so that more can be said before it. */
+  format_span?: { start: number; end: number };
+  /** An insert that takes data: where its data begin in the original text. */
+  data_start?: number;
+  /** `input('structure')` in an insert: its place in `text` and the quoted structure. */
+  input?: { start: number; end: number; structure: string };
+}
+
+/** The text is read one character per byte, so positions are byte offsets and data behind an insert may be binary. */
+export function parseStatement(sql: string): Statement {
+  const tokens = tokenise(sql);
+  const first = tokens.next();
+  if (first.done) throw new StatementError(62, 'SYNTAX_ERROR', 'Syntax error: empty query');
+  let opening: Token | undefined = first.value;
+  while (opening?.text === '(') opening = tokens.next().value as Token | undefined;
+  const word = opening?.word ?? '';
+  if (word === 'INSERT') return parseInsert(sql, tokens);
+  const statement = parseOther(sql, { kind: READS.has(word) ? 'read' : 'other', tokens: [...tokens] });
+  return SELECTS.has(word) ? { ...statement, streams: true } : statement;
+}
+
+const SELECTS = new Set(['SELECT', 'WITH', 'FROM']);
+const READS = new Set([...SELECTS, 'SHOW', 'DESC', 'DESCRIBE', 'EXISTS', 'EXPLAIN']);
+
+/** The same insert that takes its data from a file. */
+export function insertFromFile(statement: Statement, { path, format }: { path: string; format: string }): string {
+  const { text, input } = statement;
+  if (!input) return `${text}\nSELECT * FROM file(${quoted(path)}, ${quoted(format)})`;
+  const file = `file(${quoted(path)}, ${quoted(format)}, ${input.structure})`;
+  return text.slice(0, input.start) + file + text.slice(input.end);
+}
+
+/** The same read that writes its result to a file in that format. */
+export function readIntoFile(statement: Statement, { path, format }: { path: string; format: string }): string {
+  const { text, format_span } = statement;
+  const clause = `\nINTO OUTFILE ${quoted(path)} FORMAT ${format}\n`;
+  return format_span ? text.slice(0, format_span.start) + clause + text.slice(format_span.end) : text + clause;
+}
+
+/** The same read without FORMAT. */
+export function withoutFormat({ text, format_span }: Statement): string {
+  return format_span ? `${text.slice(0, format_span.start)} ${text.slice(format_span.end)}` : text;
+}
+
+function parseOther(sql: string, { kind, tokens }: { kind: 'read' | 'other'; tokens: Token[] }): Statement {
+  const text = sql.slice(0, endOfStatement(sql, tokens));
+  const own = tokens.filter((token) => token.end <= text.length);
+  if (own.some((token, at) => token.depth === 0 && token.word === 'INTO' && own[at + 1]?.word === 'OUTFILE')) {
+    throw new StatementError(1, 'UNSUPPORTED_METHOD', 'INTO OUTFILE is not allowed');
+  }
+  const at = own.findLastIndex(
+    (token, index) =>
+      token.depth === 0 &&
+      token.word === 'FORMAT' &&
+      (own[index + 1]?.word ?? '') !== '' &&
+      (index + 2 >= own.length || own[index + 2]?.word === 'SETTINGS'),
+  );
+  const [keyword, name] = [own[at], own[at + 1]];
+  if (at < 0 || !keyword || !name) return { kind, text };
+  return { kind, text, format: name.text, format_span: { start: keyword.start, end: name.end } };
+}
+
+function parseInsert(sql: string, tokens: Iterator<Token>): Statement {
+  const seen: Token[] = [];
+  let input: Statement['input'];
+  let selects = false;
+  const next = (): Token | undefined => {
+    const { value, done } = tokens.next();
+    if (done) return undefined;
+    seen.push(value);
+    return value;
+  };
+  let token = skipTarget(next);
+  for (; token; token = next()) {
+    const top = token.depth === 0;
+    if (token.text === ';') break;
+    if (top && (token.word === 'SELECT' || token.word === 'WITH')) selects = true;
+    if (token.word === 'INPUT') input = inputCall(token, next) ?? input;
+    if (top && token.word === 'VALUES' && !selects) return valuesInsert(sql, { keyword: token, seen, next });
+    if (top && token.word === 'FORMAT' && (!selects || input)) return dataInsert(sql, { keyword: token, next, input });
+  }
+  for (let rest = next(); rest; rest = next());
+  const text = sql.slice(0, endOfStatement(sql, seen));
+  if (input) throw new StatementError(62, 'SYNTAX_ERROR', 'Syntax error: input() needs FORMAT and data');
+  return { kind: 'insert', text };
+}
+
+/** Passes INSERT INTO [TABLE | FUNCTION] name[.name], because a table may be called "format". */
+function skipTarget(next: () => Token | undefined): Token | undefined {
+  let token = next();
+  while (token && ['INTO', 'TABLE', 'FUNCTION'].includes(token.word)) token = next();
+  token = next();
+  while (token?.text === '.') {
+    next();
+    token = next();
+  }
+  return token;
+}
+
+function inputCall(keyword: Token, next: () => Token | undefined): Statement['input'] {
+  if (next()?.text !== '(') return undefined;
+  const structure = next();
+  const close = next();
+  if (!structure?.text.startsWith("'") || close?.text !== ')') return undefined;
+  return { start: keyword.start, end: close.end, structure: structure.text };
+}
+
+interface DataInsert {
+  keyword: Token;
+  next: () => Token | undefined;
+  input: Statement['input'];
+}
+
+function dataInsert(sql: string, { keyword, next, input }: DataInsert): Statement {
+  const name = next();
+  if (!name?.word) throw new StatementError(62, 'SYNTAX_ERROR', 'Syntax error: FORMAT needs the name of a format');
+  // Blanks up to and with one line end belong to the statement; from there on every byte is data.
+  const gap = /^[ \t]*(?:;[ \t]*)?(?:\r?\n)?/.exec(sql.slice(name.end, name.end + 4096))?.[0].length ?? 0;
+  const text = sql.slice(0, keyword.start);
+  return { kind: 'insert', text, format: name.text, data_start: name.end + gap, ...(input ? { input } : {}) };
+}
+
+interface ValuesInsert {
+  keyword: Token;
+  seen: Token[];
+  next: () => Token | undefined;
+}
+
+/** Values in the text may hold bound parameters, so they stay there; without any the data are in the body. */
+function valuesInsert(sql: string, { keyword, seen, next }: ValuesInsert): Statement {
+  const already = seen.length;
+  for (let token = next(); token; token = next());
+  const end = endOfStatement(sql, seen);
+  if (seen.length > already && (seen[already]?.start ?? end) < end) return { kind: 'insert', text: sql.slice(0, end) };
+  return { kind: 'insert', text: sql.slice(0, keyword.start), format: 'Values', data_start: sql.length };
+}
+
+/** A real server refuses a second statement; the engine would run it. */
+function endOfStatement(sql: string, tokens: Token[]): number {
+  const at = tokens.findIndex((token) => token.text === ';');
+  const semicolon = tokens[at];
+  if (!semicolon) return sql.length;
+  if (tokens.slice(at).some((token) => token.text !== ';')) {
+    throw new StatementError(62, 'SYNTAX_ERROR', 'Syntax error (Multi-statements are not allowed)');
+  }
+  return semicolon.start;
+}

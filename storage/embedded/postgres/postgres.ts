@@ -1,0 +1,268 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer, type Socket } from 'node:net';
+import { platform } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { syncDirectory } from '../../sync-directory.ts';
+import { type Child, type Log, type Part, startChild } from '../clickhouse/part.ts';
+import { endLeftOver, markOf } from '../left-over.ts';
+import { findPostgresBinaries, type PostgresBinaries } from './binaries.ts';
+import { chooseUser, commandAs, type RunAs } from './user.ts';
+
+const USER = 'farthing';
+const DATABASE = 'farthing';
+const READY_MS = 60_000; // Recovery after a crash replays the log of up to one checkpoint.
+const STOP_MS = 30_000;
+
+/**
+ * Starts the real Postgres on the loopback interface, on a free port, with its data in `dir`; initialises it the first
+ * time. What a killed predecessor left is stopped, recovered and used again.
+ */
+export async function startPostgres({ dir, log }: { dir: string; log: Log }): Promise<Part> {
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const home = realpathSync(dir);
+  const binaries = findPostgresBinaries();
+  const run_as = chooseUser(home, binaries);
+  const data = join(home, 'data');
+  const password = passwordOf(home, run_as);
+  if (!existsSync(data)) initialise(home, { binaries, run_as });
+  await stopLeftOver(data, log);
+
+  const { child, port } = await startServer({ data, binaries, run_as, log });
+  const watchdog = stopWithUs(child.pid, log);
+  const url = `postgres://${USER}:${password}@127.0.0.1:${port}/${DATABASE}`;
+  const stop = async () => {
+    child.expectExit();
+    watchdog.release();
+    await endProcess(child);
+  };
+  try {
+    await createDatabase(url);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { url, pid: child.pid, stop, onExit: child.onExit, unref: child.unref };
+}
+
+/**
+ * A random password in a file that only the server's user may read; the server listens on loopback, but so may others. On the
+ * disk before the server knows it: without it nobody gets in after a power loss.
+ */
+function passwordOf(home: string, run_as: RunAs): string {
+  const file = join(home, 'password');
+  if (!existsSync(file)) {
+    writeFileSync(`${file}.new`, randomBytes(24).toString('hex'), { mode: 0o600, flush: true });
+    giveTo(`${file}.new`, run_as);
+    renameSync(`${file}.new`, file);
+    syncDirectory(home);
+  }
+  // A copy, or a restored back-up, may have come with other rights.
+  chmodSync(file, 0o600);
+  return readFileSync(file, 'utf8').trim();
+}
+
+/** Works in a directory aside and renames it, so that a run that was interrupted leaves nothing that looks complete. */
+function initialise(home: string, { binaries, run_as }: { binaries: PostgresBinaries; run_as: RunAs }): void {
+  const draft = join(home, 'data.new');
+  rmSync(draft, { recursive: true, force: true });
+  mkdirSync(draft, { mode: 0o700 });
+  giveTo(draft, run_as);
+  const args = [
+    `--pgdata=${draft}`,
+    `--username=${USER}`,
+    `--pwfile=${join(home, 'password')}`,
+    '--auth=scram-sha-256',
+    '--encoding=UTF8',
+    // Text sorts by its bytes everywhere; only upper and lower case know Unicode.
+    '--locale=C',
+    '--locale-provider=builtin',
+    '--builtin-locale=C.UTF-8',
+    '--data-checksums',
+  ];
+  const initdb = commandAs(run_as, binaries.initdb, args);
+  try {
+    execFileSync(initdb.command, initdb.args, {
+      cwd: '/',
+      env: SERVER_ENV,
+      stdio: 'pipe',
+      uid: run_as.uid,
+      gid: run_as.gid,
+    });
+  } catch (error) {
+    const said = String((error as { stderr?: Buffer }).stderr ?? error).trim();
+    const hint = /could not look up effective user/.test(said) ? ' (it needs a user with a name in /etc/passwd)' : '';
+    throw new Error(`Postgres could not be initialised in ${home}: ${said}${hint}`, { cause: error });
+  }
+  renameSync(draft, join(home, 'data'));
+  syncDirectory(home);
+}
+
+/** Root makes the file, the server's user must own it. */
+function giveTo(path: string, { owner }: RunAs): void {
+  if (owner) chownSync(path, owner.uid, owner.gid);
+}
+
+/** The server gets no variable of ours: no PG* setting may change it and no secret may leak into it. */
+const SERVER_ENV = { PATH: '/usr/bin:/bin', LANG: 'C', LC_ALL: 'C', TZ: 'UTC' };
+
+interface ServerOptions {
+  data: string;
+  binaries: PostgresBinaries;
+  run_as: RunAs;
+  log: Log;
+}
+
+/**
+ * Between choosing the free port and binding it somebody else may take it: then another one is tried. Backends whose server
+ * was killed go when they notice, which may take them a while: then it is tried again.
+ */
+async function startServer(options: ServerOptions): Promise<{ child: Child; port: number }> {
+  const until = performance.now() + READY_MS;
+  for (let attempt = 1; ; attempt += 1) {
+    const port = await freePort();
+    const child = spawnServer(port, options);
+    try {
+      await child.waitForLine(/database system is ready to accept connections/, READY_MS);
+      return { child, port };
+    } catch (error) {
+      if (!child.hasExited()) await endProcess(child);
+      const { message } = error as Error;
+      const hasBackends = /still in use/.test(message) && performance.now() < until;
+      const isPortTaken = /could not bind|could not create any TCP\/IP sockets/.test(message) && attempt < 5;
+      if (!hasBackends && !isPortTaken) throw error;
+      if (hasBackends) await new Promise((resolveSoon) => setTimeout(resolveSoon, 200));
+    }
+  }
+}
+
+function spawnServer(port: number, { data, binaries, run_as, log }: ServerOptions): Child {
+  const settings = {
+    listen_addresses: '127.0.0.1',
+    port,
+    unix_socket_directories: '',
+    max_connections: 100,
+    fsync: 'on',
+    synchronous_commit: 'on',
+    timezone: 'UTC',
+    log_timezone: 'UTC',
+    log_destination: 'stderr',
+    logging_collector: 'off',
+    // A statement that fails is the caller's error and is reported there; its values have no business in a log.
+    log_min_messages: 'log',
+    log_min_error_statement: 'panic',
+    log_checkpoints: 'off',
+  };
+  const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const server = commandAs(run_as, binaries.postgres, ['-D', data, ...options]);
+  return startChild({ name: 'Postgres', ...server, env: SERVER_ENV, log, uid: run_as.uid, gid: run_as.gid });
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolvePort, reject) => {
+    const server = createServer();
+    server.on('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolvePort(port));
+    });
+  });
+}
+
+async function createDatabase(url: string): Promise<void> {
+  const client = new pg.Client({
+    connectionString: url.replace(/[^/]*$/, 'postgres'),
+    connectionTimeoutMillis: READY_MS,
+  });
+  await client.connect();
+  try {
+    const { rowCount } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [DATABASE]);
+    if (rowCount === 0) await client.query(`CREATE DATABASE "${DATABASE}"`);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Fast shutdown; when that takes too long, immediate shutdown, from which the next start recovers. */
+async function endProcess(child: Child): Promise<void> {
+  for (const [signal, patience_ms] of [
+    ['SIGINT', STOP_MS],
+    ['SIGQUIT', 10_000],
+    ['SIGKILL', 10_000],
+  ] as const) {
+    if (child.hasExited()) return;
+    child.process.kill(signal);
+    const ended = await child.waitForExit(patience_ms).then(
+      () => true,
+      () => false,
+    );
+    if (ended) return;
+  }
+}
+
+/**
+ * After a kill -9 of our process the server may live on. It is stopped, because its settings and port are of no use to us.
+ * A pid file that names an unrelated process is removed; one that names a dead process is left to Postgres, which checks
+ * more than the pid before it takes over.
+ */
+async function stopLeftOver(data: string, log: Log): Promise<void> {
+  const file = join(data, 'postmaster.pid');
+  if (!existsSync(file)) return;
+  const pid = Number.parseInt(readFileSync(file, 'utf8'), 10);
+  if (!(pid > 0) || !isAlive(pid)) return;
+  if (!isServerOf(pid, data)) return rmSync(file, { force: true });
+  await endLeftOver(markOf(pid), { name: 'Postgres', signals: ENDING, log });
+}
+
+/** A fast shutdown writes out what is dirty, which takes long under load; after an immediate one the next start recovers. */
+const ENDING = [
+  ['SIGINT', 10_000],
+  ['SIGQUIT', 10_000],
+] as const;
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+function isServerOf(pid: number, data: string): boolean {
+  try {
+    if (platform() !== 'linux') {
+      return execFileSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' }).includes(data);
+    }
+    return readlinkSync(`/proc/${pid}/cwd`) === data;
+  } catch {
+    return false;
+  }
+}
+
+/** A shell that waits on a pipe from us: when we die without a word the pipe closes and it asks the server to stop. */
+function stopWithUs(pid: number, log: Log): { release(): void } {
+  const shell = spawn('/bin/sh', ['-c', 'read _ || kill -INT "$0"', String(pid)], {
+    cwd: '/',
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  shell.on('error', (error) => log(`no watchdog for Postgres: ${error.message}`));
+  shell.stdin.on('error', () => {});
+  shell.unref();
+  (shell.stdin as Socket).unref();
+  return { release: () => shell.stdin.end('\n') };
+}

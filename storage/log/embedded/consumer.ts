@@ -1,0 +1,223 @@
+/**
+ * A consumer of the embedded log: holds leases on a fair share of the partitions (leases.ts), reads each in order,
+ * hands the records to its handler, and commits what the stores have of them.
+ */
+import { BATCH_RECORDS_MAX } from '../batch-limits.ts';
+import { PartitionStopped, pauseAfter } from '../continuity.ts';
+import type { LogRecord, PartitionHandler } from '../log.ts';
+import { RecentRecords } from '../recent-records.ts';
+import { EmbeddedLeases } from './leases.ts';
+import { checkPlace, type Kept, readBatch } from './reader.ts';
+
+type Options = {
+  id: string;
+  lease_ms: number;
+  alive_ms?: number;
+  partition_count: number;
+  batch_events_max: number;
+  linger_ms: number;
+};
+type Held = {
+  readonly partition: number;
+  read_from: bigint;
+  committed: bigint;
+  lost: boolean;
+  readonly recent: RecentRecords;
+};
+
+const IDLE_WAIT_MS = 250;
+/** Records behind the committed offset that stay for a look back; the archive is the raw events in ClickHouse. */
+const KEPT_RECORDS = 1_000;
+
+export class EmbeddedConsumer {
+  readonly #kept: Kept;
+  readonly #handler: PartitionHandler;
+  readonly #options: Options;
+  readonly #leases: EmbeddedLeases;
+  readonly #held = new Map<number, Held>();
+  /** The loop of each partition: a new one begins when the old one has ended. */
+  readonly #loops = new Map<number, Promise<void>>();
+  /** Who waits for records, and who waits for time to pass: only the end wakes those. */
+  readonly #waiting = new Set<() => void>();
+  readonly #pausing = new Set<() => void>();
+  #stopping = false;
+  #keeper: Promise<void> | null = null;
+
+  constructor(kept: Kept, handler: PartitionHandler, options: Options) {
+    this.#kept = kept;
+    this.#handler = handler;
+    this.#options = options;
+    this.#leases = new EmbeddedLeases(kept.postgres, options);
+  }
+
+  async start(): Promise<void> {
+    await this.#leases.start();
+    await this.#shareOut();
+    this.#keeper = this.#keepShare();
+  }
+
+  /** These were just made durable by our own process: whoever waits for them goes on, and need not read them back. */
+  appended(records: readonly LogRecord[]): void {
+    for (const record of records) this.#held.get(record.partition)?.recent.add(record);
+    wake(this.#waiting);
+  }
+
+  async stop(): Promise<void> {
+    if (this.#stopping) return;
+    this.#stopping = true;
+    wake(this.#waiting);
+    wake(this.#pausing);
+    await this.#keeper;
+    await Promise.all(this.#loops.values());
+    await this.#leases.stop();
+  }
+
+  async #keepShare(): Promise<void> {
+    while (!this.#stopping) {
+      await sleep(this.#options.lease_ms / 3, this.#pausing);
+      if (this.#stopping) return;
+      try {
+        await this.#shareOut();
+      } catch {
+        // Postgres is away: leases run out by themselves, and the next round tries again.
+      }
+    }
+  }
+
+  /** One round: drop what ran out, give back above the fair share, take what is free below it. */
+  async #shareOut(): Promise<void> {
+    for (const held of [...this.#held.values()]) if (!this.#leases.holds(held.partition)) this.#lose(held);
+    await this.#leases.tend();
+    const share = await this.#leases.fairShare();
+    for (const held of [...this.#held.values()].slice(share)) {
+      this.#lose(held);
+      await this.#loops.get(held.partition);
+      await this.#leases.giveBack(held.partition);
+    }
+    for (const partition of await this.#leases.takeFree(share - this.#held.size, [...this.#loops.keys()]))
+      this.#begin(partition);
+  }
+
+  #begin(partition: number): void {
+    const held = { partition, read_from: 0n, committed: 0n, lost: false, recent: new RecentRecords() };
+    this.#held.set(partition, held);
+    this.#loops.set(
+      partition,
+      this.#run(held).finally(() => this.#loops.delete(partition)),
+    );
+  }
+
+  #lose(held: Held): void {
+    held.lost = true;
+    this.#held.delete(held.partition);
+    wake(this.#waiting);
+    wake(this.#pausing);
+  }
+
+  #owns(held: Held): boolean {
+    return !held.lost && this.#leases.holds(held.partition);
+  }
+
+  /** The life of one partition with us: assigned, batches, revoked. After a failure it begins again where the stores are. */
+  async #run(held: Held): Promise<void> {
+    let assigned = false;
+    let failures = 0;
+    while (!this.#stopping && !held.lost) {
+      if (!this.#owns(held)) {
+        await sleep(IDLE_WAIT_MS, this.#pausing); // Its lease is over: to go on now would throw out who may have it.
+        continue;
+      }
+      try {
+        if (!assigned) await this.#startWhereTheStoresAre(held);
+        assigned = true;
+        await this.#takeBatch(held);
+        failures = 0;
+      } catch (error) {
+        assigned = false;
+        // Who takes a partition over takes records away that we have not read: only the owner can say that one is missing.
+        if (error instanceof PartitionStopped && !this.#owns(held)) continue;
+        this.#handler.failed?.(held.partition, error);
+        await sleep(pauseAfter(error, ++failures), this.#pausing);
+      }
+    }
+    await this.#handler.revoked(held.partition);
+  }
+
+  async #startWhereTheStoresAre(held: Held): Promise<void> {
+    const place = await this.#handler.assigned(held.partition);
+    await checkPlace(this.#kept, held.partition, place);
+    held.read_from = place.next_offset;
+  }
+
+  async #takeBatch(held: Held): Promise<void> {
+    const began = performance.now();
+    const records = await this.#read(held);
+    if (records.length > 0) {
+      await this.#handOver(held, records);
+      await this.#linger(records, began);
+    } else {
+      this.#handler.caughtUp?.(held.partition);
+      await sleep(IDLE_WAIT_MS, this.#waiting);
+    }
+  }
+
+  async #read({ partition, read_from, recent }: Held): Promise<LogRecord[]> {
+    const { batch_events_max } = this.#options;
+    const known = recent.take(read_from, batch_events_max);
+    return known.length > 0
+      ? known
+      : readBatch(this.#kept, { partition, from: read_from, events_max: batch_events_max });
+  }
+
+  /** Small batches cost as much as large ones: a trickle is gathered for a moment, a full batch is followed at once. */
+  async #linger(records: readonly LogRecord[], began: number): Promise<void> {
+    const events = records.reduce((total, record) => total + record.event_count, 0);
+    const isLarge = events >= this.#options.batch_events_max / 2 || records.length >= BATCH_RECORDS_MAX / 2;
+    const rest = this.#options.linger_ms - (performance.now() - began);
+    if (!isLarge && rest > 0 && !this.#stopping) await new Promise((resolve) => setTimeout(resolve, rest));
+  }
+
+  async #handOver(held: Held, records: LogRecord[]): Promise<void> {
+    const { stored_until, read_from } = await this.#handler.process({
+      partition: held.partition,
+      records,
+      isOwner: () => this.#owns(held),
+      heartbeat: async () => {},
+    });
+    held.read_from = read_from;
+    if (stored_until > held.committed) await this.#commit(held, stored_until);
+  }
+
+  /** What is only read, and held back by the handler, stays: a crash would find it nowhere else. */
+  async #commit(held: Held, stored_until: bigint): Promise<void> {
+    const { postgres, segments } = this.#kept;
+    await postgres.raw(`update log_partitions set committed_offset = ? where partition = ? and committed_offset < ?`, [
+      String(stored_until),
+      held.partition,
+      String(stored_until),
+    ]);
+    await postgres.raw(`delete from log_records where partition = ? and "offset" < ?`, [
+      held.partition,
+      String(stored_until - BigInt(KEPT_RECORDS)),
+    ]);
+    held.committed = stored_until;
+    await segments?.removeSometimes().catch((error) => this.#handler.noticed?.(held.partition, error));
+  }
+}
+
+function wake(sleepers: ReadonlySet<() => void>): void {
+  for (const done of [...sleepers]) done();
+}
+
+/** Until the time is over, or somebody wakes those who sleep there. */
+function sleep(ms: number, sleepers: Set<() => void>): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      sleepers.delete(done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    sleepers.add(done);
+  });
+}

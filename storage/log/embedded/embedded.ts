@@ -1,0 +1,214 @@
+/**
+ * The embedded event log: a table in Postgres, one row per batch, whose bytes stand in the row, or in files where the log
+ * has a directory (docs/decisions/0007-log-bytes-in-files.md). Appends are made durable in groups: while one is on its way to
+ * the disk the next gathers what came meanwhile. The row lock on a partition makes offsets visible in the order in which they
+ * were given, so a reader never meets a gap.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Knex } from 'knex';
+import { unavailable } from '../../../core/error.ts';
+import type { Scope } from '../../../core/scope.ts';
+import type { EventLog, LogConsumer, LogEntry, LogRecord, PartitionHandler, PartitionLag } from '../log.ts';
+import { RECORD_COLUMNS, recordsOf, rowsOf } from '../stored-records.ts';
+import { EmbeddedAppender } from './appender.ts';
+import { EmbeddedConsumer } from './consumer.ts';
+import { openSegmentFiles, type SegmentFiles } from './segment-files.ts';
+
+export type EmbeddedLogOptions = {
+  partition_count: number;
+  append_timeout_ms: number;
+  /** Where the bytes of the records are kept; in Postgres when absent. Every process that opens the log must see it. */
+  directory?: string;
+  /** A file is followed by another one when it has so many bytes. */
+  segment_bytes_max?: number;
+  /** A group of no more bytes stays in Postgres. */
+  inline_bytes_max?: number;
+  /** We are alone on this database: what an earlier process leased is free at once. */
+  sole_owner?: boolean;
+  lease_ms?: number;
+  /** A consumer whose event loop has shown no life for so long loses its leases. */
+  alive_ms?: number;
+  batch_events_max?: number;
+  /** Appends that wait hold so much at most; what comes then is refused at once. */
+  queued_bytes_max?: number;
+  /** A trickle of records is gathered this long before it is handed on. */
+  linger_ms?: number;
+};
+
+const QUEUED_BYTES_MAX = 256 * 1024 * 1024;
+const GROUP_BYTES_MAX = 16 * 1024 * 1024;
+
+export type RecordsAsked = Scope & { partition: number; from: bigint; containing: Buffer; limit: number };
+
+type Waiting = {
+  entries: readonly LogEntry[];
+  bytes: number;
+  resolve(): void;
+  reject(error: unknown): void;
+  done: boolean;
+};
+
+/** Opens the log and makes its partitions on first use. The number of partitions is fixed when the log is made. */
+export async function openEmbeddedLog(postgres: Knex, options: EmbeddedLogOptions): Promise<EmbeddedLog> {
+  await postgres.raw(
+    `insert into log_partitions (partition) select generate_series(0, ? - 1)
+     where not exists (select 1 from log_partitions) on conflict do nothing`,
+    [options.partition_count],
+  );
+  if (options.sole_owner) {
+    await postgres.raw(`update log_partitions set owner = null, lease_until = null`);
+    await postgres.raw(`delete from log_consumers`);
+  }
+  const { directory, ...rest } = options;
+  const segments = directory === undefined ? null : await openSegmentFiles(postgres, { directory, ...rest });
+  const made = await postgres.raw(`select count(*)::int as partitions from log_partitions`);
+  return new EmbeddedLog(postgres, segments, { ...options, partition_count: made.rows[0].partitions });
+}
+
+export class EmbeddedLog implements EventLog {
+  readonly partition_count: number;
+  readonly #postgres: Knex;
+  readonly #segments: SegmentFiles | null;
+  readonly #appender: EmbeddedAppender;
+  readonly #options: EmbeddedLogOptions;
+  readonly #queue: Waiting[] = [];
+  #queuedBytes = 0;
+  #flushing: Promise<void> | null = null;
+  readonly #consumers = new Set<EmbeddedConsumer>();
+
+  constructor(postgres: Knex, segments: SegmentFiles | null, options: EmbeddedLogOptions) {
+    this.#postgres = postgres;
+    this.#segments = segments;
+    this.#appender = new EmbeddedAppender(postgres, segments, options);
+    this.#options = options;
+    this.partition_count = options.partition_count;
+  }
+
+  append(entries: readonly LogEntry[]): Promise<void> {
+    if (entries.length === 0) return Promise.resolve();
+    const bytes = entries.reduce((total, entry) => total + entry.body.length, 0);
+    if (this.#queuedBytes + bytes > (this.#options.queued_bytes_max ?? QUEUED_BYTES_MAX))
+      return Promise.reject(unavailable('the event log (its queue is full)'));
+    return new Promise((resolve, reject) => {
+      const waiting: Waiting = { entries, bytes, resolve, reject, done: false };
+      this.#queue.push(waiting);
+      this.#queuedBytes += bytes;
+      this.#giveUpLater(waiting);
+      this.#flushing ??= this.#flush();
+    });
+  }
+
+  async consume(handler: PartitionHandler): Promise<LogConsumer> {
+    const consumer = new EmbeddedConsumer({ postgres: this.#postgres, segments: this.#segments }, handler, {
+      id: `${process.pid}-${randomUUID()}`,
+      lease_ms: this.#options.lease_ms ?? 10_000,
+      ...(this.#options.alive_ms === undefined ? {} : { alive_ms: this.#options.alive_ms }),
+      partition_count: this.partition_count,
+      batch_events_max: this.#options.batch_events_max ?? 50_000,
+      linger_ms: this.#options.linger_ms ?? 250,
+    });
+    this.#consumers.add(consumer);
+    await consumer.start();
+    return {
+      stop: async () => {
+        this.#consumers.delete(consumer);
+        await consumer.stop();
+      },
+    };
+  }
+
+  async lag(): Promise<PartitionLag[]> {
+    const { rows } = await this.#postgres.raw(
+      `select p.partition, p.next_offset as end_offset, p.committed_offset,
+              (select r.received_at_us from log_records r
+                where r.partition = p.partition and r."offset" >= p.committed_offset order by r."offset" limit 1) as oldest
+         from log_partitions p order by p.partition`,
+    );
+    return rows.map((row: Record<string, string>) => ({
+      partition: Number(row.partition),
+      end_offset: BigInt(row.end_offset!),
+      committed_offset: BigInt(row.committed_offset!),
+      unprocessed_records: Number(BigInt(row.end_offset!) - BigInt(row.committed_offset!)),
+      oldest_unprocessed_at_us: row.oldest === null ? null : Number(row.oldest),
+    }));
+  }
+
+  /** Records of one tenant and environment that may hold the text, in order: those whose bytes are in files were not looked into. */
+  async records({ partition, from, limit, containing, ...scope }: RecordsAsked): Promise<LogRecord[]> {
+    const text = `select ${RECORD_COLUMNS} from log_records
+       where partition = $1 and "offset" >= $2 and kind = 'events' and tenant_id = $3 and environment_id = $4
+         and (body is null or position($5::bytea in body) > 0 or made_ids is not null) order by "offset" limit $6`;
+    const values = [partition, String(from), scope.tenant_id, scope.environment_id, containing, limit];
+    return recordsOf(partition, await rowsOf(this.#postgres, { text, values }), this.#segments);
+  }
+
+  async ping(): Promise<void> {
+    await this.#postgres.raw('select 1');
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#consumers].map((consumer) => consumer.stop()));
+    await this.#flushing;
+    await this.#segments?.close();
+  }
+
+  async #flush(): Promise<void> {
+    try {
+      while (this.#queue.length > 0) await this.#commitGroup(this.#takeGroup());
+    } finally {
+      this.#flushing = null;
+    }
+  }
+
+  #takeGroup(): Waiting[] {
+    const group: Waiting[] = [];
+    let bytes = 0;
+    while (this.#queue.length > 0 && (group.length === 0 || bytes + this.#queue[0]!.bytes <= GROUP_BYTES_MAX)) {
+      const next = this.#queue.shift()!;
+      bytes += next.bytes;
+      group.push(next);
+    }
+    return group;
+  }
+
+  async #commitGroup(group: Waiting[]): Promise<void> {
+    try {
+      const entries = group.flatMap((waiting) => waiting.entries);
+      const records = await this.#appender.append(entries);
+      for (const waiting of group) this.#settle(waiting, () => waiting.resolve());
+      for (const consumer of this.#consumers) consumer.appended(records);
+    } catch (error) {
+      for (const waiting of group) this.#settle(waiting, () => waiting.reject(unavailable('the event log', error)));
+    }
+  }
+
+  #settle(waiting: Waiting, answer: () => void): void {
+    this.#queuedBytes -= waiting.bytes;
+    if (waiting.done) return;
+    waiting.done = true;
+    answer();
+  }
+
+  /** After the bound the caller hears 503; what is not yet on its way is taken out of the queue. */
+  #giveUpLater(waiting: Waiting): void {
+    const timer = setTimeout(() => {
+      if (waiting.done) return;
+      waiting.done = true;
+      const at = this.#queue.indexOf(waiting);
+      if (at >= 0) {
+        this.#queue.splice(at, 1);
+        this.#queuedBytes -= waiting.bytes;
+      }
+      waiting.reject(unavailable('the event log'));
+    }, this.#options.append_timeout_ms);
+    const { resolve, reject } = waiting;
+    waiting.resolve = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+    waiting.reject = (error) => {
+      clearTimeout(timer);
+      reject(error);
+    };
+  }
+}

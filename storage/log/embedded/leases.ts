@@ -1,0 +1,158 @@
+/**
+ * Who holds which partition of the embedded log. A partition is leased in its row of `log_partitions`; a lease that runs out
+ * (its holder died, or was frozen) is taken by another.
+ *
+ * Leases are renewed by a thread of its own with a connection of its own (lease-thread.mjs): work that keeps the event loop busy
+ * for long must not cost the partition. What the thread last renewed stands in memory that both see, and decides whether a
+ * partition is ours, so that no late timer can say otherwise. The thread renews while this side has shown life within
+ * `alive_ms`: a loop that never comes back loses its partitions all the same. A process that is stopped stops with both, and
+ * its leases are over when it goes on.
+ */
+import { Worker } from 'node:worker_threads';
+import type { Knex } from 'knex';
+import { urlOf } from '../../postgres/postgres.ts';
+
+export type LeaseOptions = {
+  readonly id: string;
+  readonly lease_ms: number;
+  readonly partition_count: number;
+  /** Longer than any work may take at a stretch. */
+  readonly alive_ms?: number;
+};
+
+const ALIVE_MS = 60_000;
+const BEAT_MS = 1_000;
+const STOPPED_WITHIN_MS = 2_000;
+
+/** In the shared memory, in nanoseconds of the monotonic clock: when we last showed life, and behind it the end of each lease. */
+const BEAT = 0;
+const leaseOf = (partition: number) => partition + 1;
+
+export class EmbeddedLeases {
+  readonly #postgres: Knex;
+  readonly #options: LeaseOptions;
+  readonly #shared: BigInt64Array;
+  #thread: Worker | null = null;
+  #beating: NodeJS.Timeout | null = null;
+
+  constructor(postgres: Knex, options: LeaseOptions) {
+    this.#postgres = postgres;
+    this.#options = options;
+    this.#shared = new BigInt64Array(new SharedArrayBuffer(8 * leaseOf(options.partition_count)));
+  }
+
+  /** Resolves when the thread has renewed for the first time, and others count us among the consumers. */
+  async start(): Promise<void> {
+    this.#beat();
+    this.#beating ??= setInterval(() => this.#beat(), BEAT_MS).unref();
+    await this.#startThread();
+  }
+
+  holds(partition: number): boolean {
+    return process.hrtime.bigint() < Atomics.load(this.#shared, leaseOf(partition));
+  }
+
+  /** What this side has to do now and then; leases are renewed without it. */
+  async tend(): Promise<void> {
+    if (!this.#thread) await this.#startThread();
+    await this.#postgres.raw(`delete from log_consumers where seen_until < now() - interval '1 minute'`);
+  }
+
+  async fairShare(): Promise<number> {
+    const { rows } = await this.#postgres.raw(
+      `select (select count(*) from log_partitions)::int as partitions,
+              (select count(*) from log_consumers where seen_until > now())::int as consumers`,
+    );
+    return Math.ceil(rows[0].partitions / Math.max(1, rows[0].consumers));
+  }
+
+  /**
+   * Takes so many at most of those that nobody holds. One that has our name is among them: by our own clock, which is the more
+   * cautious, its lease was over a moment before the thread renewed it.
+   */
+  async takeFree(most: number, except: readonly number[]): Promise<number[]> {
+    if (most <= 0) return [];
+    const { id, lease_ms, partition_count } = this.#options;
+    const asked = process.hrtime.bigint();
+    const { rows } = await this.#postgres.raw(
+      `update log_partitions set owner = :id, lease_until = now() + :lease_ms * interval '1 millisecond'
+        where partition in (select partition from log_partitions
+                             where (owner is null or lease_until < now() or owner = :id)
+                               and partition < :partition_count and partition <> all(cast(:except as int[]))
+                             order by partition limit :most for update skip locked)
+       returning partition`,
+      { id, lease_ms, partition_count, except: [...except], most },
+    );
+    const taken: number[] = rows.map(({ partition }: { partition: number }) => partition).sort(byNumber);
+    for (const partition of taken)
+      Atomics.store(this.#shared, leaseOf(partition), asked + BigInt(lease_ms) * 1_000_000n);
+    return taken;
+  }
+
+  async giveBack(partition: number): Promise<void> {
+    await this.#postgres.raw(
+      `update log_partitions set owner = null, lease_until = null where partition = ? and owner = ?`,
+      [partition, this.#options.id],
+    );
+  }
+
+  /** Gives everything back. */
+  async stop(): Promise<void> {
+    if (this.#beating) clearInterval(this.#beating);
+    this.#beating = null;
+    await this.#stopThread();
+    const { id } = this.#options;
+    await this.#postgres.raw(
+      // In the order in which appends take the rows: in another, each could wait for the other.
+      `with ours as (select partition from log_partitions where owner = ? order by partition for update)
+       update log_partitions p set owner = null, lease_until = null from ours where p.partition = ours.partition`,
+      [id],
+    );
+    await this.#postgres.raw(`delete from log_consumers where id = ?`, [id]);
+  }
+
+  #beat(): void {
+    Atomics.store(this.#shared, BEAT, process.hrtime.bigint());
+  }
+
+  #startThread(): Promise<void> {
+    const { id, lease_ms, alive_ms = ALIVE_MS } = this.#options;
+    const thread = new Worker(new URL('./lease-thread.mjs', import.meta.url), {
+      workerData: { url: urlOf(this.#postgres), id, lease_ms, alive_ms, shared: this.#shared },
+      // It is plain JavaScript and needs little: neither the compiler of ours nor our large young generation.
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 },
+    });
+    this.#thread = thread;
+    return new Promise((resolve, reject) => {
+      thread.once('message', () => {
+        thread.unref();
+        resolve();
+      });
+      thread.once('error', reject);
+      thread.once('exit', () => {
+        if (this.#thread === thread) this.#thread = null; // `tend` starts another.
+        reject(new Error('the thread that renews leases has ended'));
+      });
+    });
+  }
+
+  async #stopThread(): Promise<void> {
+    const thread = this.#thread;
+    this.#thread = null;
+    if (!thread) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(() => void thread.terminate(), STOPPED_WITHIN_MS);
+      thread.once('exit', () => {
+        clearTimeout(timer);
+        resolve();
+      });
+      thread.ref();
+      thread.postMessage('stop');
+    });
+  }
+}
+
+function byNumber(a: number, b: number): number {
+  return a - b;
+}

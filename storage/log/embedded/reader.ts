@@ -1,0 +1,71 @@
+/**
+ * Reads a partition of the embedded log in batches. The row lock of an append makes offsets visible in the order in which they
+ * were given, so a record that is not there although the log goes on behind it is lost, and is never stepped over.
+ */
+import type { Knex } from 'knex';
+import { BATCH_BYTES_MAX, BATCH_RECORDS_MAX } from '../batch-limits.ts';
+import { checkBounds, checkContinues, checkSameLog, PartitionStopped, recordCrc, untilHole } from '../continuity.ts';
+import type { LogRecord, StoredPlace } from '../log.ts';
+import { RECORD_COLUMNS, recordsOf, rowsOf } from '../stored-records.ts';
+import { SegmentDamaged, type SegmentFiles } from './segment-files.ts';
+
+export type Kept = { readonly postgres: Knex; readonly segments: SegmentFiles | null };
+
+/** Whether this log goes on where the stores are; throws when it does not. */
+export async function checkPlace({ postgres }: Kept, partition: number, place: StoredPlace): Promise<void> {
+  const text = `select p.next_offset, r.body, r.crc32, r.partition is not null
+                  from log_partitions p
+                  left join log_records r on r.partition = p.partition and r."offset" = $2::bigint - 1
+                 where p.partition = $1`;
+  const [row] = await rowsOf(postgres, { text, values: [partition, String(place.next_offset)] });
+  if (!row) throw new PartitionStopped(partition, 'the event log does not have it');
+  const [end, body, crc, is_there] = row as [string, Buffer | null, string | null, boolean];
+  checkBounds(partition, place, { low: 0n, end: BigInt(end) });
+  // Of bytes in a file the row knows the checksum: they are done with, and need not be readable any more.
+  if (is_there) checkSameLog(partition, place, body === null ? Number(crc) : recordCrc({ body }));
+}
+
+/** The next records, as many as hold about so many events; none at the end of the log. */
+export async function readBatch(
+  { postgres, segments }: Kept,
+  { partition, from, events_max }: { partition: number; from: bigint; events_max: number },
+): Promise<LogRecord[]> {
+  const values = [partition, String(from), events_max];
+  const rows = await rowsOf(postgres, { text: NEXT_RECORDS, values });
+  const found = rows.filter((row) => row[0] !== null).map((row) => ({ row, offset: BigInt(row[0] as string) }));
+  if (found.length === 0) checkAtEnd(partition, from, BigInt(rows[0]![COLUMNS] as string));
+  checkContinues(partition, from, found.slice(0, 1));
+  try {
+    return await recordsOf(
+      partition,
+      untilHole(found).map(({ row }) => row),
+      segments,
+    );
+  } catch (error) {
+    throw error instanceof SegmentDamaged ? new PartitionStopped(partition, error.message) : error;
+  }
+}
+
+function checkAtEnd(partition: number, from: bigint, end: bigint): void {
+  checkBounds(partition, { next_offset: from, seen_until: from }, { low: 0n, end });
+  if (end === from) return;
+  const lost = `the log goes up to ${end}, but the records from there on are not in it`;
+  throw new PartitionStopped(partition, `expected the record at offset ${from}: ${lost}`);
+}
+
+/** How many `recordsOf` wants; the end of the log stands behind them. */
+const COLUMNS = 12;
+
+/** One row at least, in one snapshot with the end of the log: nothing found is not yet nothing there. */
+const NEXT_RECORDS = `
+  select found.*, p.next_offset
+    from log_partitions p
+    left join lateral (
+      select ${RECORD_COLUMNS}
+        from (select *, sum(event_count) over (order by "offset") - event_count as before,
+                     sum(bytes) over (order by "offset") - bytes as bytes_before
+                from (select *, coalesce(length, octet_length(body)) as bytes from log_records
+                       where partition = $1 and "offset" >= $2
+                       order by "offset" limit ${BATCH_RECORDS_MAX}) as next_records) as counted
+       where before < $3 and bytes_before < ${BATCH_BYTES_MAX}) as found on true
+   where p.partition = $1 order by found."offset"`;

@@ -1,0 +1,202 @@
+/**
+ * Bytes of the embedded log in files below one directory. Postgres keeps their order: a record's row says where its bytes
+ * stand, and is written when they are on the disk. So a crash leaves at most bytes at the end of a file that no row names.
+ *
+ * A file belongs to the process that made it, and is only appended to. After a failure nobody knows what of it is on the
+ * disk: it is left as it is, and another one is begun. The table `log_segments` says which files there are. A file is made
+ * after its row, and removed after its row, which Postgres lets go only when no record refers to it.
+ */
+
+import { constants, type FileHandle, mkdir, open, readdir, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import type { Knex } from 'knex';
+import { syncDirectory } from '../../sync-directory.ts';
+
+/** Where the bytes of a record stand, and their checksum. */
+export type Place = {
+  readonly segment: string;
+  readonly position: number;
+  readonly length: number;
+  readonly crc32: number;
+};
+
+export type SegmentOptions = {
+  directory: string;
+  /** Nobody else uses the directory: files that no record refers to are taken away. */
+  sole_owner?: boolean;
+  segment_bytes_max?: number;
+};
+
+const SEGMENT_BYTES_MAX = 64 * 1024 * 1024;
+const REMOVED_EVERY_MS = 5_000;
+const SUFFIX = '.segment';
+
+/** Bytes of the log that are not as they were written, or not there: only a person can bring them back. */
+export class SegmentDamaged extends Error {}
+
+type Current = { segment: string; file: FileHandle; position: number };
+
+export async function openSegmentFiles(postgres: Knex, options: SegmentOptions): Promise<SegmentFiles> {
+  await mkdir(options.directory, { recursive: true, mode: 0o700 });
+  syncDirectory(dirname(options.directory));
+  const files = new SegmentFiles(postgres, options);
+  if (options.sole_owner) await files.takeOver();
+  return files;
+}
+
+export class SegmentFiles {
+  readonly #postgres: Knex;
+  readonly #directory: string;
+  readonly #bytesMax: number;
+  #current: Current | null = null;
+  /** Nothing is appended to these any more. */
+  readonly #closed = new Set<string>();
+  #removedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(postgres: Knex, { directory, segment_bytes_max }: SegmentOptions) {
+    this.#postgres = postgres;
+    this.#directory = directory;
+    this.#bytesMax = segment_bytes_max ?? SEGMENT_BYTES_MAX;
+  }
+
+  /** What earlier processes left: their files are complete, and one without a row is removed. */
+  async takeOver(): Promise<void> {
+    const { rows } = await this.#postgres.raw('select segment from log_segments');
+    for (const { segment } of rows as { segment: string }[]) this.#closed.add(segment);
+    for (const name of await readdir(this.#directory)) {
+      const segment = name.endsWith(SUFFIX) ? name.slice(0, -SUFFIX.length) : undefined;
+      if (segment !== undefined && !this.#closed.has(segment)) await unlink(join(this.#directory, name));
+    }
+    await this.removeUnreferenced();
+  }
+
+  /** Resolves when the bytes are on the disk. One call after the other, never two at once. */
+  async write(bodies: readonly Buffer[]): Promise<Place[]> {
+    const bytes = bodies.reduce((total, body) => total + body.length, 0);
+    const current = await this.#withRoomFor(bytes);
+    const places = placesOf(bodies, current);
+    try {
+      await writeAll(current, bodies);
+      await current.file.datasync();
+    } catch (error) {
+      await this.#leave(current);
+      throw error;
+    }
+    current.position += bytes;
+    return places;
+  }
+
+  /** The bytes at these places in their order; throws when one of them is not as it was written. */
+  async read(places: readonly Place[]): Promise<Buffer[]> {
+    const open_files = new Map<string, FileHandle>();
+    const bodies: Buffer[] = [];
+    try {
+      for (const place of places) {
+        let file = open_files.get(place.segment);
+        if (!file) open_files.set(place.segment, (file = await this.#openToRead(place.segment)));
+        bodies.push(await readAt(file, place));
+      }
+      return bodies;
+    } finally {
+      for (const file of open_files.values()) await file.close();
+    }
+  }
+
+  /** Takes away the files whose records are all gone; asked often, it looks now and then. */
+  async removeSometimes(): Promise<void> {
+    if (this.#closed.size === 0 || performance.now() - this.#removedAt < REMOVED_EVERY_MS) return;
+    await this.removeUnreferenced();
+  }
+
+  async removeUnreferenced(): Promise<void> {
+    this.#removedAt = performance.now();
+    const { rows } = await this.#postgres.raw(
+      `delete from log_segments s where s.segment = any(?::bigint[])
+          and not exists (select from log_records r where r.segment = s.segment) returning s.segment`,
+      [[...this.#closed]],
+    );
+    for (const { segment } of rows as { segment: string }[]) {
+      this.#closed.delete(segment);
+      await unlink(this.#pathOf(segment)).catch(ignoreMissing);
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#current) await this.#leave(this.#current);
+  }
+
+  async #withRoomFor(bytes: number): Promise<Current> {
+    const current = this.#current;
+    if (current && (current.position === 0 || current.position + bytes <= this.#bytesMax)) return current;
+    if (current) await this.#leave(current);
+    const { rows } = await this.#postgres.raw('insert into log_segments default values returning segment');
+    const segment: string = rows[0].segment;
+    try {
+      const file = await open(this.#pathOf(segment), 'wx', 0o600);
+      this.#current = { segment, file, position: 0 };
+      syncDirectory(this.#directory);
+      return this.#current;
+    } catch (error) {
+      this.#closed.add(segment);
+      if (this.#current) await this.#leave(this.#current);
+      throw error;
+    }
+  }
+
+  async #leave(current: Current): Promise<void> {
+    this.#current = null;
+    this.#closed.add(current.segment);
+    // What was acknowledged is on the disk: closing has nothing left to do that could fail it.
+    await current.file.close().catch(() => undefined);
+  }
+
+  #openToRead(segment: string): Promise<FileHandle> {
+    return open(this.#pathOf(segment), constants.O_RDONLY).catch((cause) => {
+      throw new SegmentDamaged(`segment ${segment} of the event log cannot be read: ${cause.message}`, { cause });
+    });
+  }
+
+  #pathOf(segment: string): string {
+    return join(this.#directory, `${segment}${SUFFIX}`);
+  }
+}
+
+function placesOf(bodies: readonly Buffer[], { segment, position }: Current): Place[] {
+  let at = position;
+  return bodies.map((body) => {
+    const place = { segment, position: at, length: body.length, crc32: crc32(body) };
+    at += body.length;
+    return place;
+  });
+}
+
+/** The system takes so many buffers in one call. */
+const BUFFERS_PER_CALL = 1024;
+
+async function writeAll({ file, position }: Current, bodies: readonly Buffer[]): Promise<void> {
+  let at = position;
+  for (let from = 0; from < bodies.length; from += BUFFERS_PER_CALL) {
+    const some = bodies.slice(from, from + BUFFERS_PER_CALL);
+    const wanted = some.reduce((total, body) => total + body.length, 0);
+    const { bytesWritten } = await file.writev(some, at);
+    // A full disk takes a part of it without a fault.
+    if (bytesWritten !== wanted) throw new Error(`only ${bytesWritten} of ${wanted} bytes could be written`);
+    at += wanted;
+  }
+}
+
+async function readAt(file: FileHandle, { segment, position, length, crc32: expected }: Place): Promise<Buffer> {
+  const body = Buffer.allocUnsafe(length);
+  const { bytesRead } = length === 0 ? { bytesRead: 0 } : await file.read(body, 0, length, position);
+  if (bytesRead !== length || crc32(body) !== expected) {
+    throw new SegmentDamaged(
+      `segment ${segment} of the event log is damaged: ${length} bytes at ${position} are not as written`,
+    );
+  }
+  return body;
+}
+
+function ignoreMissing(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'ENOENT') throw error;
+}

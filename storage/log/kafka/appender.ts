@@ -1,0 +1,284 @@
+/**
+ * The producing side of the log on Kafka. What comes while sends are on their way is gathered and goes out together, one
+ * request per broker; memory is bounded; an append that is not durable within its bound is refused with 503.
+ *
+ * Two rules keep acknowledged records from being lost with kafkajs 2.2.4. No idempotent producer: with several sends in
+ * flight it drops messages while every promise resolves. And an answer counts for the partitions that it names only: after
+ * a change of leaders kafkajs can resolve a send of which a part never left, because the new leader had already answered
+ * for other partitions. Sending again makes doubles, which the identity of events removes.
+ */
+import type { IHeaders, Kafka, Message, Producer, RecordMetadata } from 'kafkajs';
+import { FarthingError, unavailable } from '../../../core/error.ts';
+import type { LogEntry } from '../log.ts';
+import { otherCount } from './admin.ts';
+
+export type AppenderOptions = {
+  readonly topic: string;
+  readonly partition_count: number;
+  readonly append_timeout_ms: number;
+  readonly queued_bytes_max?: number;
+  /** The topic has another number of partitions than we spread ids over. */
+  otherCountSeen(): void;
+  /** A client whose requests are given up after this bound. */
+  client(request_timeout_ms: number): Kafka;
+};
+
+/** Under the broker's limit of 16 MiB for what one partition gets in one request. */
+export const MESSAGE_BYTES_MAX = 8 * 1024 * 1024;
+const QUEUED_BYTES_MAX = 256 * 1024 * 1024;
+const GROUP_BYTES_MAX = 16 * 1024 * 1024;
+/** kafkajs copies the messages of a partition for each that it adds: a thousand cost nothing, a hundred thousand minutes. */
+const GROUP_MESSAGES_MAX = 2_000;
+const SENDS_IN_FLIGHT = 4;
+/** A send is preceded by a look at the topic that is not older than this. */
+export const COUNT_SEEN_WITHIN_MS = 3_000;
+/** So many failures in a row, and the client starts anew: its view of the cluster may be beyond repair. */
+const FAILURES_BEFORE_RENEWAL = 5;
+
+type Append = {
+  readonly bytes: number;
+  /** Entries that are not durable yet. */
+  missing: number;
+  settled: boolean;
+  settle(error?: unknown): void;
+};
+type Item = { readonly append: Append; readonly entry: LogEntry };
+
+export class KafkaAppender {
+  readonly #options: AppenderOptions;
+  readonly #queue: Item[][] = [];
+  readonly #sending = new Set<Promise<void>>();
+  #queuedBytes = 0;
+  #failures = 0;
+  #producer: Promise<Producer> | null = null;
+
+  constructor(options: AppenderOptions) {
+    this.#options = options;
+  }
+
+  /** Bytes that wait or are on their way. */
+  get queued_bytes(): number {
+    return this.#queuedBytes;
+  }
+
+  async connect(): Promise<void> {
+    await this.#connected();
+  }
+
+  append(entries: readonly LogEntry[]): Promise<void> {
+    if (entries.length === 0) return Promise.resolve();
+    const fault = this.#faultOf(entries);
+    if (fault) return Promise.reject(fault);
+    const bytes = entries.reduce((total, entry) => total + entry.body.length, 0);
+    if (this.#queuedBytes + bytes > (this.#options.queued_bytes_max ?? QUEUED_BYTES_MAX))
+      return Promise.reject(unavailable('the event log (its queue is full)'));
+    return new Promise((resolve, reject) => {
+      const append = this.#newAppend(bytes, entries.length, (error) => (error ? reject(error as Error) : resolve()));
+      this.#queuedBytes += bytes;
+      this.#queue.push(entries.map((entry) => ({ append, entry })));
+      this.#pump();
+    });
+  }
+
+  /** Waits for what is on its way; nothing new is taken. */
+  async close(): Promise<void> {
+    while (this.#sending.size > 0) await Promise.allSettled(this.#sending);
+    const producer = this.#producer;
+    this.#producer = null;
+    await producer?.then((open) => open.disconnect()).catch(() => {});
+  }
+
+  #faultOf(entries: readonly LogEntry[]): Error | undefined {
+    for (const entry of entries) {
+      if (!(entry.partition >= 0 && entry.partition < this.#options.partition_count))
+        return new Error(`the event log has no partition ${entry.partition}`);
+      if (entry.body.length > MESSAGE_BYTES_MAX)
+        return new FarthingError(
+          'validation_error',
+          `a record of the event log holds ${MESSAGE_BYTES_MAX} bytes at most`,
+        );
+    }
+    return undefined;
+  }
+
+  #newAppend(bytes: number, missing: number, answer: (error?: unknown) => void): Append {
+    const timer = setTimeout(() => append.settle(unavailable('the event log')), this.#options.append_timeout_ms);
+    const append: Append = {
+      bytes,
+      missing,
+      settled: false,
+      settle: (error) => {
+        if (append.settled) return;
+        append.settled = true;
+        clearTimeout(timer);
+        if (error !== undefined) this.#dropFromQueue(append);
+        answer(error);
+      },
+    };
+    return append;
+  }
+
+  /** What nobody waits for any more and was not sent is not sent. */
+  #dropFromQueue(append: Append): void {
+    const at = this.#queue.findIndex((items) => items[0]!.append === append);
+    if (at < 0) return;
+    this.#queue.splice(at, 1);
+    this.#queuedBytes -= append.bytes;
+  }
+
+  #pump(): void {
+    while (this.#queue.length > 0 && this.#sending.size < SENDS_IN_FLIGHT) {
+      const group = this.#takeGroup();
+      const sending: Promise<void> = this.#sendGroup(group.flat()).finally(() => {
+        for (const items of group) this.#queuedBytes -= items[0]!.append.bytes;
+        this.#sending.delete(sending);
+        this.#pump();
+      });
+      this.#sending.add(sending);
+    }
+  }
+
+  #takeGroup(): Item[][] {
+    const group: Item[][] = [];
+    const perPartition = new Map<number, number>();
+    let bytes = 0;
+    let messages = 0;
+    for (;;) {
+      const next = this.#queue[0];
+      if (!next) return group;
+      bytes += next[0]!.append.bytes;
+      messages += next.length;
+      let largest = 0;
+      for (const { entry } of next) {
+        const inPartition = (perPartition.get(entry.partition) ?? 0) + entry.body.length;
+        perPartition.set(entry.partition, inPartition);
+        largest = Math.max(largest, inPartition);
+      }
+      const isTooMuch = bytes > GROUP_BYTES_MAX || messages > GROUP_MESSAGES_MAX || largest > MESSAGE_BYTES_MAX;
+      if (isTooMuch && group.length > 0) return group;
+      group.push(next);
+      this.#queue.shift();
+    }
+  }
+
+  /** Sends until every entry is durable or nobody waits for it. */
+  async #sendGroup(items: Item[]): Promise<void> {
+    let left = items;
+    for (let tries = 0; left.length > 0; tries++) {
+      if (tries > 0) await pause(Math.min(1_000, 50 * 2 ** Math.min(tries, 5)));
+      left = left.filter(({ append }) => !append.settled);
+      // An append alone may be too large for one request: its partitions then go one after the other.
+      for (const part of partsOf(left)) left = without(left, await this.#trySend(part));
+    }
+  }
+
+  /** One try; answers what has become durable. */
+  async #trySend(items: readonly Item[]): Promise<ReadonlySet<Item>> {
+    const durable = new Set<Item>();
+    try {
+      const producer = await this.#connected();
+      const messages = items.map(({ entry }) => messageOf(entry, this.#options.partition_count));
+      const answers = await producer.sendBatch({
+        acks: -1,
+        timeout: this.request_timeout_ms,
+        topicMessages: [{ topic: this.#options.topic, messages }],
+      });
+      const acknowledged = new Set(answers.filter(isAcknowledged).map(({ partition }) => partition));
+      for (const item of items) if (acknowledged.has(item.entry.partition)) durable.add(item);
+      this.#failures = 0;
+    } catch (error) {
+      if (error instanceof FarthingError) this.#refuse(items, error);
+      // Tried again until the callers have gone; kafkajs has told the logger why.
+      else if (++this.#failures >= FAILURES_BEFORE_RENEWAL) this.#renew();
+    }
+    for (const { append } of durable) if (--append.missing === 0) append.settle();
+    return durable;
+  }
+
+  #connected(): Promise<Producer> {
+    return (this.#producer ??= this.#connect().catch((error: unknown) => {
+      this.#producer = null;
+      throw error;
+    }));
+  }
+
+  async #connect(): Promise<Producer> {
+    const { client, partition_count } = this.#options;
+    const producer = client(this.request_timeout_ms).producer({
+      idempotent: false,
+      allowAutoTopicCreation: false,
+      metadataMaxAge: COUNT_SEEN_WITHIN_MS,
+      createPartitioner: () => (choice) => {
+        const { length } = choice.partitionMetadata;
+        if (length !== partition_count) throw otherCount(partition_count, length);
+        return choice.message.partition!;
+      },
+      retry: { retries: 0, initialRetryTime: 50, maxRetryTime: 500 },
+    });
+    try {
+      await producer.connect();
+    } catch (error) {
+      await producer.disconnect().catch(() => {});
+      throw error;
+    }
+    return producer;
+  }
+
+  #renew(): void {
+    const old = this.#producer;
+    this.#producer = null;
+    this.#failures = 0;
+    old?.then((producer) => producer.disconnect()).catch(() => {});
+  }
+
+  /** Nothing of these was sent, and nothing will be. */
+  #refuse(items: readonly Item[], error: FarthingError): void {
+    for (const { append } of items) append.settle(error);
+    this.#options.otherCountSeen();
+  }
+
+  get request_timeout_ms(): number {
+    return Math.max(1_000, this.#options.append_timeout_ms);
+  }
+}
+
+function isAcknowledged({ errorCode }: RecordMetadata): boolean {
+  return errorCode === 0;
+}
+
+function partsOf(items: readonly Item[]): Item[][] {
+  const bytes = items.reduce((total, { entry }) => total + entry.body.length, 0);
+  if (bytes <= GROUP_BYTES_MAX) return items.length > 0 ? [[...items]] : [];
+  const byPartition = new Map<number, Item[][]>();
+  for (const item of items) {
+    const parts = byPartition.get(item.entry.partition) ?? [[]];
+    byPartition.set(item.entry.partition, parts);
+    const last = parts.at(-1)!;
+    const held = last.reduce((total, { entry }) => total + entry.body.length, 0);
+    if (last.length > 0 && held + item.entry.body.length > MESSAGE_BYTES_MAX) parts.push([item]);
+    else last.push(item);
+  }
+  return [...byPartition.values()].flat();
+}
+
+function without(items: readonly Item[], gone: ReadonlySet<Item>): Item[] {
+  return gone.size === 0 ? [...items] : items.filter((item) => !gone.has(item));
+}
+
+/** One message per entry: the bytes as they came are the value, the rest stands in headers. */
+function messageOf(entry: LogEntry, partition_count: number): Message {
+  const headers: IHeaders = {
+    kind: entry.kind,
+    tenant_id: entry.tenant_id,
+    environment_id: entry.environment_id,
+    received_at_us: String(entry.received_at_us),
+    event_count: String(entry.event_count),
+    partitions: String(partition_count),
+  };
+  if (entry.made_ids !== null) headers.made_ids = JSON.stringify(entry.made_ids);
+  return { partition: entry.partition, key: null, value: entry.body, headers };
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

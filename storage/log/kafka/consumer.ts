@@ -1,0 +1,399 @@
+/**
+ * The consuming side of the log on Kafka. kafkajs fetches and keeps us in the group; each partition has a loop of its own,
+ * which takes one batch at a time: while it works the partition is paused, so neither the heartbeats nor the other
+ * partitions wait for it. Where to read is decided by the handler, that is by the stores; commits only tell others how far
+ * we are. Whenever the topic may have been made anew since the last fetch (we joined, a fetch failed, there was none for long),
+ * the next one begins a record earlier: that must be the one which was processed last (continuity.ts).
+ *
+ * A partition is lost when the group gives it to another, when the group has forgotten us (a new member id: somebody may
+ * have had it meanwhile), or when our heartbeats have not been answered for as long as the group waits for them. What is
+ * written after that is refused by the epoch in Postgres.
+ */
+import type { Consumer, EachBatchPayload, Kafka } from 'kafkajs';
+import type { Logger } from 'pino';
+import { checkBounds, checkSameLog, PartitionStopped, pauseAfter, recordCrc } from '../continuity.ts';
+import type { LogRecord, PartitionHandler } from '../log.ts';
+import type { PartitionBounds } from './admin.ts';
+import { keepingAssigner } from './assigner.ts';
+import { KafkaCommits } from './commits.ts';
+import { KafkaEnds } from './ends.ts';
+import { recordsFrom } from './records.ts';
+
+export type KafkaConsumerOptions = {
+  readonly topic: string;
+  readonly partition_count: number;
+  readonly group_id: string;
+  readonly session_timeout_ms: number;
+  /** A trickle of records is gathered this long before it is handed on. */
+  readonly linger_ms: number;
+  readonly batch_bytes_max: number;
+  readonly logger: Logger | undefined;
+  client(): Kafka;
+  bounds(): Promise<readonly PartitionBounds[]>;
+  /** Rejects when partitions were added since this process began. */
+  checkLayout(): Promise<void>;
+  /** The consumer has failed again and again: a new process may do better. */
+  onFatal(error: Error): void;
+};
+
+type Held = {
+  readonly partition: number;
+  stored_until: bigint;
+  read_from: bigint;
+  /** `recordCrc` of the record before `read_from`, where we know it. */
+  before: number | null;
+  /** The next fetch begins with that record, to be compared. */
+  check: boolean;
+  /** Fetches in a row that brought nothing from `read_from` on. */
+  stale: number;
+  lost: boolean;
+  /** Set while the loop waits for records. */
+  take: ((records: LogRecord[] | null) => void) | null;
+  fail: ((error: Error) => void) | null;
+};
+
+/** A fetch is answered when so much is there, or when the linger is over. */
+const FETCH_BYTES_MIN = 8 * 1024 * 1024;
+const CRASHES_BEFORE_EXIT = 8;
+/** One may have been on its way when we asked for another place; more of them, and the topic is not what it was. */
+const STALE_FETCHES_MAX = 5;
+/** Nobody can delete a topic, make it again and fill it in less; checked after every batch it would be fetched twice. */
+const UNWATCHED_MS_MAX = 2_000;
+
+export class KafkaConsumer {
+  readonly #handler: PartitionHandler;
+  readonly #options: KafkaConsumerOptions;
+  readonly #held = new Map<number, Held>();
+  /** The loop of each partition: a new one begins when the old one has ended. */
+  readonly #loops = new Map<number, Promise<void>>();
+  readonly #commits: KafkaCommits;
+  readonly #ends: KafkaEnds;
+  readonly #sleepers = new Set<() => void>();
+  /** The brokers that were asked and have not answered. */
+  readonly #fetching = new Set<number>();
+  #consumer: Consumer | null = null;
+  #memberId = '';
+  #aliveUntil = 0;
+  #crashes = 0;
+  #stopping = false;
+
+  constructor(handler: PartitionHandler, options: KafkaConsumerOptions) {
+    this.#handler = handler;
+    this.#options = options;
+    const isStopping = () => this.#stopping;
+    this.#commits = new KafkaCommits({
+      ...options,
+      isStopping,
+      consumer: () => this.#consumer,
+      pause: (ms) => this.#sleep(ms),
+    });
+    this.#ends = new KafkaEnds({
+      bounds: options.bounds,
+      waiting: () => (isStopping() ? null : [...this.#held.values()].filter(({ take }) => take !== null)),
+    });
+  }
+
+  async start(): Promise<void> {
+    const { topic, partition_count, group_id, session_timeout_ms, linger_ms, batch_bytes_max } = this.#options;
+    const consumer = this.#options.client().consumer({
+      groupId: group_id,
+      sessionTimeout: session_timeout_ms,
+      heartbeatInterval: Math.floor(session_timeout_ms / 6),
+      rebalanceTimeout: 2 * session_timeout_ms,
+      partitionAssigners: [keepingAssigner(() => [...this.#held.keys()], partition_count)],
+      allowAutoTopicCreation: false,
+      minBytes: linger_ms > 0 ? FETCH_BYTES_MIN : 1,
+      maxWaitTimeInMs: Math.max(10, linger_ms),
+      maxBytesPerPartition: batch_bytes_max,
+      maxBytes: 4 * batch_bytes_max,
+      metadataMaxAge: 60_000,
+      // Longer than the cluster needs to give the partitions of a dead broker to another, about 10 s: a crash would cost us ours.
+      retry: { retries: 40, initialRetryTime: 100, maxRetryTime: 500 },
+    });
+    try {
+      await consumer.connect();
+      await consumer.subscribe({ topic, fromBeginning: true });
+    } catch (error) {
+      await consumer.disconnect().catch(() => {});
+      throw error;
+    }
+    if (this.#stopping) return void consumer.disconnect().catch(() => {});
+    this.#consumer = consumer;
+    this.#listen(consumer);
+    // Not awaited: joining takes as long as the group takes to notice who has died, and what fails is a crash like others.
+    consumer
+      .run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch: async (of) => this.#arrived(of) })
+      .catch((error: Error) => this.#crashed(consumer, error, false));
+  }
+
+  /** Finishes what is in hand, tells how far we are, leaves the group. */
+  async stop(): Promise<void> {
+    if (this.#stopping) return;
+    this.#stopping = true;
+    this.#wake();
+    await Promise.all(this.#loops.values());
+    await this.#commits.settled();
+    const consumer = this.#consumer;
+    this.#consumer = null;
+    await consumer?.disconnect().catch(() => {});
+  }
+
+  #listen(consumer: Consumer): void {
+    const { GROUP_JOIN, HEARTBEAT, CRASH, FETCH_START, FETCH } = consumer.events;
+    consumer.on(GROUP_JOIN, ({ payload }) => {
+      if (consumer === this.#consumer)
+        this.#joined(payload.memberId, payload.memberAssignment[this.#options.topic] ?? []);
+    });
+    consumer.on(HEARTBEAT, () => {
+      if (consumer === this.#consumer) this.#alive();
+    });
+    consumer.on(FETCH_START, ({ payload }) => {
+      if (this.#fetching.has(payload.nodeId)) this.#doubt();
+      this.#fetching.add(payload.nodeId);
+    });
+    consumer.on(FETCH, ({ payload }) => void this.#fetching.delete(payload.nodeId));
+    consumer.on(CRASH, ({ payload }) => {
+      this.#crashed(consumer, payload.error, payload.restart);
+    });
+  }
+
+  #alive(): void {
+    // The group counts from when it has the heartbeat, which is before we have the answer: we must not think us alive longer.
+    this.#aliveUntil = performance.now() + (this.#options.session_timeout_ms * 5) / 6;
+  }
+
+  /** Runs within the join, before anything is fetched: what is not waiting for records is paused. */
+  #joined(memberId: string, assigned: readonly number[]): void {
+    if (memberId !== this.#memberId) this.#loseAll();
+    this.#memberId = memberId;
+    this.#alive();
+    for (const held of [...this.#held.values()]) if (!assigned.includes(held.partition)) this.#lose(held);
+    for (const partition of assigned) {
+      const held = this.#held.get(partition);
+      if (!held?.take) this.#pause(partition);
+      if (!held && !this.#stopping) this.#begin(partition);
+    }
+    this.#doubt();
+  }
+
+  /** What we read next may be of another topic, or of one that ends before it, and never says so. */
+  #doubt(): void {
+    for (const held of this.#held.values()) {
+      held.check = held.before !== null;
+      if (held.take) this.#fetchFrom(held);
+    }
+    this.#ends.look();
+  }
+
+  #begin(partition: number): void {
+    const place = { stored_until: 0n, read_from: 0n, before: null, check: false, stale: 0 };
+    const held: Held = { partition, ...place, lost: false, take: null, fail: null };
+    this.#held.set(partition, held);
+    const before = this.#loops.get(partition) ?? Promise.resolve();
+    const loop: Promise<void> = before
+      .then(() => this.#run(held))
+      .finally(() => {
+        if (this.#loops.get(partition) === loop) this.#loops.delete(partition);
+      });
+    this.#loops.set(partition, loop);
+  }
+
+  #lose(held: Held): void {
+    held.lost = true;
+    this.#held.delete(held.partition);
+    this.#commits.forget(held.partition);
+    held.take?.(null);
+    this.#wake();
+  }
+
+  #loseAll(): void {
+    for (const held of [...this.#held.values()]) this.#lose(held);
+  }
+
+  /** kafkajs starts anew by itself after what may pass, and ends after the rest: then we make a new consumer. */
+  #crashed(consumer: Consumer, error: Error, restarts: boolean): void {
+    if (consumer !== this.#consumer) return;
+    this.#options.logger?.warn({ err: error, restarts }, 'the consumer of the event log failed');
+    if (restarts || this.#stopping) return;
+    this.#loseAll();
+    this.#consumer = null;
+    if (++this.#crashes >= CRASHES_BEFORE_EXIT) {
+      this.#options.onFatal(error);
+      return;
+    }
+    void consumer.disconnect().catch(() => {});
+    void this.#startAgain();
+  }
+
+  async #startAgain(): Promise<void> {
+    for (let tries = this.#crashes; !this.#stopping; tries++) {
+      await this.#sleep(Math.min(5_000, 500 * tries));
+      if (this.#stopping) return;
+      try {
+        return await this.start();
+      } catch (error) {
+        this.#options.logger?.warn({ err: error }, 'the consumer of the event log does not start yet');
+      }
+    }
+  }
+
+  #owns(held: Held): boolean {
+    return !held.lost && performance.now() < this.#aliveUntil;
+  }
+
+  /** The life of one partition with us: assigned, batches, revoked. A failed batch is tried again from where the stores are. */
+  async #run(held: Held): Promise<void> {
+    let assigned = false;
+    let failures = 0;
+    while (!this.#stopping && !held.lost) {
+      try {
+        if (!assigned) {
+          if (!this.#owns(held)) {
+            await this.#sleep(200); // Not heard of for too long: taking over now would throw out the true owner.
+            continue;
+          }
+          await this.#startWhereTheStoresAre(held);
+          assigned = true;
+        }
+        const records = await this.#nextRecords(held);
+        if (records === null) continue;
+        await this.#handOver(held, records);
+        failures = 0;
+        this.#crashes = 0;
+      } catch (error) {
+        assigned = false;
+        failures++;
+        this.#handler.failed?.(held.partition, error);
+        await this.#sleep(pauseAfter(error, failures));
+      }
+    }
+    if (!held.lost) this.#held.delete(held.partition);
+    await this.#handler.revoked(held.partition);
+  }
+
+  async #startWhereTheStoresAre(held: Held): Promise<void> {
+    const { partition } = held;
+    const place = await this.#handler.assigned(partition);
+    // Behind it: who adds partitions keeps others from taking one before it looks whether somebody has (grow.ts).
+    await this.#options.checkLayout();
+    const bounds = (await this.#options.bounds()).find((each) => each.partition === partition);
+    if (!bounds) throw new PartitionStopped(partition, 'the event log does not have it any more');
+    checkBounds(partition, place, bounds);
+    Object.assign(held, { stored_until: place.next_offset, read_from: place.next_offset, stale: 0 });
+    held.before = place.next_offset > bounds.low ? place.last_record : null;
+    held.check = held.before !== null;
+    if (!held.lost) this.#commits.later(partition, place.next_offset);
+    if (place.next_offset === bounds.end && !held.check) this.#handler.caughtUp?.(partition);
+  }
+
+  #nextRecords(held: Held): Promise<LogRecord[] | null> {
+    if (held.lost || this.#stopping) return Promise.resolve(null);
+    return new Promise((resolve, reject) => {
+      const done = () => {
+        held.take = null;
+        held.fail = null;
+      };
+      held.take = (records) => {
+        done();
+        resolve(records);
+      };
+      held.fail = (error) => {
+        done();
+        reject(error);
+      };
+      this.#fetchFrom(held);
+    });
+  }
+
+  #fetchFrom({ partition, read_from, check }: Held): void {
+    const { topic } = this.#options;
+    this.#tell((consumer) => {
+      consumer.seek({ topic, partition, offset: String(check ? read_from - 1n : read_from) });
+      consumer.resume([{ topic, partitions: [partition] }]);
+    });
+  }
+
+  #pause(partition: number): void {
+    this.#tell((consumer) => consumer.pause([{ topic: this.#options.topic, partitions: [partition] }]));
+  }
+
+  /** A consumer that is just starting anew listens to nobody; when it has joined it hears everything again. */
+  #tell(what: (consumer: Consumer) => void): void {
+    try {
+      if (this.#consumer) what(this.#consumer);
+    } catch (error) {
+      this.#options.logger?.debug({ err: error }, 'the consumer of the event log is starting anew');
+    }
+  }
+
+  /** Called by kafkajs with what it has fetched: handed to the loop of the partition if it waits for exactly that. */
+  #arrived({ batch, isRunning }: EachBatchPayload): void {
+    const held = this.#held.get(batch.partition);
+    if (!held?.take || !isRunning()) return;
+    try {
+      const records = this.#recordsFor(held, batch);
+      if (records.length === 0) return this.#fetchFrom(held);
+      this.#pause(batch.partition);
+      held.take(records);
+    } catch (error) {
+      this.#pause(batch.partition);
+      held.fail!(error as Error);
+    }
+  }
+
+  /** What the loop waits for of a fetch; nothing of one that was on its way to another place. */
+  #recordsFor(held: Held, { partition, messages, highWatermark }: EachBatchPayload['batch']): LogRecord[] {
+    const { read_from, before, check } = held;
+    const from = check ? read_from - 1n : read_from;
+    // Fetched before we wanted to see the record before.
+    const isStale = check && !messages.some(({ offset }) => BigInt(offset) === from);
+    const { partition_count } = this.#options;
+    const found = isStale ? [] : recordsFrom(messages, { partition, partition_count, from, processed_from: read_from });
+    if (found.length === 0) {
+      if (++held.stale <= STALE_FETCHES_MAX) return [];
+      throw new Error(
+        `partition ${partition}: asked for offset ${from}, got ${messages.at(-1)?.offset} again and again`,
+      );
+    }
+    held.stale = 0;
+    if (!check) return found;
+    checkSameLog(partition, { next_offset: read_from, last_record: before }, recordCrc(found[0]!));
+    held.check = false;
+    if (read_from === BigInt(highWatermark)) this.#handler.caughtUp?.(partition);
+    return found.slice(1);
+  }
+
+  async #handOver(held: Held, records: LogRecord[]): Promise<void> {
+    const began = performance.now();
+    const { stored_until, read_from } = await this.#handler.process({
+      partition: held.partition,
+      records,
+      isOwner: () => this.#owns(held),
+      heartbeat: async () => {}, // kafkajs goes on fetching other partitions, or waiting, and with that its heartbeats.
+    });
+    const last = records.at(-1)!;
+    held.before = last.offset + 1n === read_from ? recordCrc(last) : null;
+    held.check = held.before !== null && (held.check || performance.now() - began > UNWATCHED_MS_MAX);
+    held.read_from = read_from;
+    if (stored_until === held.stored_until) return;
+    held.stored_until = stored_until;
+    if (!held.lost) this.#commits.later(held.partition, stored_until);
+  }
+
+  #wake(): void {
+    for (const sleeper of [...this.#sleepers]) sleeper();
+    if (this.#stopping) for (const held of this.#held.values()) held.take?.(null);
+  }
+
+  #sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        this.#sleepers.delete(done);
+        resolve();
+      };
+      const timer = setTimeout(done, ms);
+      this.#sleepers.add(done);
+    });
+  }
+}

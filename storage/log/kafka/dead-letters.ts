@@ -1,0 +1,102 @@
+/**
+ * The dead letters on Kafka: a topic beside that of the events, one message for each, its value the bytes as they came. They are
+ * rows in the stores too, which is where they are listed and replayed from; the topic is for whoever wants to be told.
+ */
+import type { Kafka, Message, Producer } from 'kafkajs';
+import { unavailable } from '../../../core/error.ts';
+import type { DeadLetter } from '../log.ts';
+
+export type DeadLetterOptions = {
+  readonly topic: string;
+  readonly timeout_ms: number;
+  client(): Kafka;
+};
+
+/** Of what goes in one request; the broker takes 16 MiB, and one letter has 8 at most. */
+const REQUEST_BYTES_MAX = 8 * 1024 * 1024;
+const REQUEST_LETTERS_MAX = 1_000;
+
+export class KafkaDeadLetters {
+  readonly #options: DeadLetterOptions;
+  #producer: Promise<Producer> | null = null;
+
+  constructor(options: DeadLetterOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when all are durable; called again after a failure it sends all again. */
+  async send(letters: readonly DeadLetter[]): Promise<void> {
+    for (const messages of requestsOf(letters)) await this.#sendSome(messages);
+  }
+
+  async close(): Promise<void> {
+    const producer = this.#producer;
+    this.#producer = null;
+    await producer?.then((open) => open.disconnect()).catch(() => {});
+  }
+
+  async #sendSome(messages: Message[]): Promise<void> {
+    const { topic, timeout_ms: timeout } = this.#options;
+    const connecting = (this.#producer ??= this.#connect());
+    try {
+      const answers = await (await connecting).send({ topic, messages, acks: -1, timeout });
+      // kafkajs may resolve although a part never left (appender.ts): each partition must have answered for itself.
+      if (answers.length === 0 || answers.some(({ errorCode }) => errorCode !== 0))
+        throw new Error('Kafka has not acknowledged the dead letters');
+    } catch (error) {
+      if (this.#producer === connecting) {
+        this.#producer = null;
+        connecting.then((producer) => producer.disconnect()).catch(() => {});
+      }
+      throw unavailable('the topic of the dead letters', error);
+    }
+  }
+
+  async #connect(): Promise<Producer> {
+    const producer = this.#options.client().producer({
+      idempotent: false,
+      allowAutoTopicCreation: false,
+      // Letters of one partition of the log stay together, and in order.
+      createPartitioner: () => (choice) => Number(choice.message.headers!.partition) % choice.partitionMetadata.length,
+    });
+    await producer.connect();
+    return producer;
+  }
+}
+
+/** The letters of one request come from one partition, so that one answer speaks for all of them. */
+function requestsOf(letters: readonly DeadLetter[]): Message[][] {
+  const requests: Message[][] = [];
+  let bytes = 0;
+  let last: DeadLetter | undefined;
+  for (const letter of letters) {
+    const message = messageOf(letter);
+    const size = (message.value as Buffer).length;
+    const isFull = bytes + size > REQUEST_BYTES_MAX || requests.at(-1)?.length === REQUEST_LETTERS_MAX;
+    if (last === undefined || last.partition !== letter.partition || isFull) {
+      requests.push([]);
+      bytes = 0;
+    }
+    requests.at(-1)!.push(message);
+    bytes += size;
+    last = letter;
+  }
+  return requests;
+}
+
+function messageOf(letter: DeadLetter): Message {
+  return {
+    key: letter.event_id === '' ? null : letter.event_id,
+    value: Buffer.from(letter.body),
+    headers: {
+      tenant_id: letter.tenant_id,
+      environment_id: letter.environment_id,
+      event_id: letter.event_id,
+      reason: letter.reason,
+      received_at_us: String(letter.received_at_us),
+      partition: String(letter.partition),
+      offset: String(letter.offset),
+      position: String(letter.position),
+    },
+  };
+}

@@ -1,0 +1,246 @@
+/**
+ * The event log on Apache Kafka: one topic, made by us, one message per record, acknowledged by all in-sync replicas. The
+ * stores decide where a partition is read from; Kafka is a log and not the archive (ARCHITECTURE.md, "The log").
+ */
+import { notAllowed, unavailable } from '../../../core/error.ts';
+import type { DeadLetter, EventLog, LogConsumer, LogEntry, PartitionHandler, PartitionLag } from '../log.ts';
+import { KafkaAdmin } from './admin.ts';
+import { COUNT_SEEN_WITHIN_MS, KafkaAppender } from './appender.ts';
+import { type KafkaConnection, kafkaClient } from './client.ts';
+import { KafkaConsumer } from './consumer.ts';
+import { KafkaDeadLetters } from './dead-letters.ts';
+import type { LogLayout } from './layout.ts';
+
+export type KafkaLogOptions = KafkaConnection & {
+  readonly topic_prefix: string;
+  /** Of a topic that is made now; one that is there keeps what it has. */
+  readonly partition_count: number;
+  readonly replication: number;
+  readonly retention_hours: number;
+  /** `<topic_prefix>.dead-letters` when absent. */
+  readonly dead_letter_topic?: string;
+  readonly dead_letter_retention_hours?: number;
+  readonly append_timeout_ms: number;
+  readonly queued_bytes_max?: number;
+  readonly linger_ms?: number;
+  /** What one batch of a partition holds, about. */
+  readonly batch_bytes_max?: number;
+  /** A worker that is silent for so long has lost its partitions. */
+  readonly session_timeout_ms?: number;
+  /** How long the first start waits for Kafka. */
+  readonly open_timeout_ms?: number;
+  /** Says how many partitions of the topic are in use; all of them when absent. */
+  readonly layout?: LogLayout;
+  readonly onFatal?: (error: Error) => void;
+};
+
+/** A worker that dies is taken over within 15 s: this, a heartbeat of the others, and the reading of what it knew. */
+const SESSION_TIMEOUT_MS = 9_000;
+const OPEN_TIMEOUT_MS = 60_000;
+const READ_TIMEOUT_MS = 10_000;
+const ASK_TIMEOUT_MS = 2_500;
+
+export async function openKafkaLog(options: KafkaLogOptions): Promise<KafkaLog> {
+  const admin = new KafkaAdmin(() => kafkaClient(options, { requestTimeout: ASK_TIMEOUT_MS }));
+  const { partition_count, replication, retention_hours } = options;
+  const wanted = { topic: topicOf(options), partition_count, replication, retention_hours };
+  try {
+    const made = await untilAnswered(() => admin.prepareTopic(wanted), options.open_timeout_ms);
+    await untilAnswered(() => admin.prepareTopic({ ...wanted, ...deadLettersOf(options) }), options.open_timeout_ms);
+    const used = (await options.layout?.claim(made)) ?? made;
+    if (used > made)
+      throw new Error(
+        `configuration: ids are spread over ${used} partitions, but the topic ${wanted.topic} has ${made}: it is another topic, or was made anew`,
+      );
+    if (used !== partition_count)
+      options.logger?.info({ topic: wanted.topic, partitions: used }, 'the event log keeps the partitions that it has');
+    const log = new KafkaLog({ ...options, partition_count: used }, admin);
+    await untilAnswered(() => log.connect(), options.open_timeout_ms);
+    return log;
+  } catch (error) {
+    await admin.close();
+    throw error;
+  }
+}
+
+function topicOf({ topic_prefix }: Pick<KafkaLogOptions, 'topic_prefix'>): string {
+  return `${topic_prefix}.events`;
+}
+
+/** As many partitions as the log when it is made, so that neither has to wait for the other. */
+function deadLettersOf(options: KafkaLogOptions): { topic: string; retention_hours: number } {
+  return {
+    topic: options.dead_letter_topic ?? `${options.topic_prefix}.dead-letters`,
+    retention_hours: options.dead_letter_retention_hours ?? options.retention_hours,
+  };
+}
+
+export class KafkaLog implements EventLog {
+  readonly partition_count: number;
+  readonly #options: KafkaLogOptions;
+  readonly #topic: string;
+  readonly #group: string;
+  readonly #admin: KafkaAdmin;
+  readonly #appender: KafkaAppender;
+  readonly #deadLetters: KafkaDeadLetters;
+  readonly #consumers = new Set<KafkaConsumer>();
+  readonly #lag: () => Promise<PartitionLag[]>;
+  readonly #ping: () => Promise<void>;
+
+  constructor(options: KafkaLogOptions, admin: KafkaAdmin) {
+    this.partition_count = options.partition_count;
+    this.#options = options;
+    this.#topic = topicOf(options);
+    this.#group = `${options.topic_prefix}.pipeline`;
+    this.#admin = admin;
+    this.#appender = new KafkaAppender({
+      topic: this.#topic,
+      partition_count: options.partition_count,
+      append_timeout_ms: options.append_timeout_ms,
+      ...(options.queued_bytes_max === undefined ? {} : { queued_bytes_max: options.queued_bytes_max }),
+      otherCountSeen: () => void this.#checkLayout().catch(() => {}),
+      client: (requestTimeout) =>
+        kafkaClient(options, { requestTimeout, retry: { retries: 1, initialRetryTime: 50, maxRetryTime: 500 } }),
+    });
+    this.#deadLetters = new KafkaDeadLetters({
+      topic: deadLettersOf(options).topic,
+      timeout_ms: options.append_timeout_ms,
+      client: () => kafkaClient(options, { requestTimeout: this.#appender.request_timeout_ms }),
+    });
+    this.#lag = shared(() =>
+      admin.lag(this.#topic, { groupId: this.#group, partition_count: options.partition_count }),
+    );
+    this.#ping = shared(() => admin.ping(this.#topic, options.partition_count));
+  }
+
+  /** Bytes of appends that are not durable yet. */
+  get queued_bytes(): number {
+    return this.#appender.queued_bytes;
+  }
+
+  async connect(): Promise<void> {
+    await this.#appender.connect();
+  }
+
+  append(entries: readonly LogEntry[]): Promise<void> {
+    return this.#appender.append(entries);
+  }
+
+  async consume(handler: PartitionHandler): Promise<LogConsumer> {
+    const options = this.#options;
+    const consumer = new KafkaConsumer(handler, {
+      topic: this.#topic,
+      partition_count: this.partition_count,
+      group_id: this.#group,
+      session_timeout_ms: options.session_timeout_ms ?? SESSION_TIMEOUT_MS,
+      linger_ms: options.linger_ms ?? 250,
+      batch_bytes_max: options.batch_bytes_max ?? 8 * 1024 * 1024,
+      logger: options.logger,
+      client: () => kafkaClient(options, { requestTimeout: READ_TIMEOUT_MS }),
+      bounds: () => this.#admin.bounds(this.#topic),
+      checkLayout: () => this.#checkLayout(),
+      onFatal: (error) => this.#fatal(error),
+    });
+    this.#consumers.add(consumer);
+    try {
+      await untilAnswered(() => consumer.start(), options.open_timeout_ms);
+    } catch (error) {
+      await consumer.stop();
+      this.#consumers.delete(consumer);
+      throw unavailable('the event log', error);
+    }
+    return {
+      stop: async () => {
+        this.#consumers.delete(consumer);
+        await consumer.stop();
+      },
+    };
+  }
+
+  tellDeadLetters(letters: readonly DeadLetter[]): Promise<void> {
+    return this.#deadLetters.send(letters);
+  }
+
+  lag(): Promise<PartitionLag[]> {
+    return this.#lag();
+  }
+
+  ping(): Promise<void> {
+    return this.#ping();
+  }
+
+  /**
+   * The part of a drained hand-over that only Kafka can do (grow.ts); this handle keeps the count that it was opened with.
+   * Resolves when nobody appends any more who began with the old count: its producer has seen the new one, and refuses, and
+   * what it had on its way has arrived or was given up.
+   */
+  async addPartitions(to: number): Promise<void> {
+    await this.checkNobodyReads();
+    await this.#admin.addPartitions(this.#topic, to);
+    await new Promise((resolve) => setTimeout(resolve, COUNT_SEEN_WITHIN_MS + this.#appender.request_timeout_ms));
+  }
+
+  async checkNobodyReads(): Promise<void> {
+    const members = await this.#admin.members(this.#group);
+    if (members > 0) throw notAllowed(`${members} workers still run: stop every API and pipeline process first`);
+  }
+
+  /** Partitions were added while we ran: what we would append or read belongs elsewhere now, so the process ends. */
+  async #checkLayout(): Promise<void> {
+    const used = (await this.#options.layout?.read()) ?? this.partition_count;
+    if (used === this.partition_count) return;
+    const why = `the event log has ${used} partitions now, this process began with ${this.partition_count}`;
+    this.#fatal(new Error(`${why}: it ends, to be started again`));
+    throw unavailable(`the event log (${why})`);
+  }
+
+  #fatal(error: Error): void {
+    (this.#options.onFatal ?? endProcess)(error);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#consumers].map((consumer) => consumer.stop()));
+    await Promise.all([this.#appender.close(), this.#deadLetters.close()]);
+    await this.#admin.close();
+  }
+}
+
+/**
+ * Any number of askers cost one question at a time: who comes while one is asked waits for the next, so that no answer is
+ * older than its asking.
+ */
+export function shared<Answer>(ask: () => Promise<Answer>): () => Promise<Answer> {
+  let asking: Promise<unknown> = Promise.resolve();
+  let next: Promise<Answer> | null = null;
+  return () => {
+    next ??= asking
+      .catch(() => {})
+      .then(() => {
+        next = null;
+        const answer = ask();
+        asking = answer;
+        return answer;
+      });
+    return next;
+  };
+}
+
+/** A cluster that starts when we do, or changes its leaders just then, is waited for. */
+async function untilAnswered<Answer>(ask: () => Promise<Answer>, patience_ms = OPEN_TIMEOUT_MS): Promise<Answer> {
+  const until = performance.now() + patience_ms;
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (performance.now() > until) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+  }
+}
+
+/** Nobody handles it: the process ends with its stack, and whoever watches over it starts another. */
+function endProcess(error: Error): void {
+  setImmediate(() => {
+    throw error;
+  });
+}

@@ -1,0 +1,106 @@
+import knex, { type Knex } from 'knex';
+import pg from 'pg';
+import { watchForSilence } from './silence.ts';
+
+export interface PostgresOptions {
+  pool_max?: number;
+  application_name?: string;
+  /** A statement that takes longer is ended by the server; 0 is no limit. */
+  statement_timeout_ms?: number;
+  /** How long to wait for a free connection of the pool before the query fails. */
+  acquire_timeout_ms?: number;
+  /** A connection that nobody uses for so long is closed. */
+  idle_timeout_ms?: number;
+  /** Gets what the pool notices by itself, like a connection that was lost while idle; queries throw their errors. */
+  log?: (message: string) => void;
+}
+
+/** How long a request waits for a connection; with what a silent Postgres is given, an answer comes within half a minute. */
+export const PROCESS_POOL = { pool_max: 30, acquire_timeout_ms: 10_000 } as const;
+
+/**
+ * Connects to Postgres. Values come back as exact text: numbers of any length as strings, dates as YYYY-MM-DD, instants as
+ * RFC 3339 in UTC, because records carry them as text from the database to the wire.
+ */
+export function connectPostgres(url: string, options: PostgresOptions = {}): Knex {
+  const {
+    pool_max = 10,
+    application_name = 'farthing',
+    statement_timeout_ms = 0,
+    acquire_timeout_ms = 30_000,
+    idle_timeout_ms = 30_000,
+    log = () => {},
+  } = options;
+  return knex({
+    client: 'pg',
+    connection: { connectionString: url, application_name, types: EXACT_TYPES } as Knex.PgConnectionConfig,
+    acquireConnectionTimeout: acquire_timeout_ms,
+    log: { warn: log, error: log, deprecate: log, debug: () => {} },
+    pool: {
+      min: 0, // An idle connection that the server has closed is then never handed out for long.
+      max: pool_max,
+      idleTimeoutMillis: idle_timeout_ms,
+      afterCreate: (connection: pg.Client, done: (error: Error | null | undefined, connection: pg.Client) => void) => {
+        connection.query(sessionSettings(statement_timeout_ms), (error, results) => {
+          if (!error) watchForSilence({ connection, url, pid: pidIn(results) });
+          done(error, connection);
+        });
+      },
+    },
+  });
+}
+
+/** For who needs a connection beside the pool. */
+export function urlOf(postgres: Knex): string {
+  return (postgres.client.config.connection as { connectionString: string }).connectionString;
+}
+
+/** Resolves when the database answers. */
+export async function pingPostgres(postgres: Knex): Promise<void> {
+  await postgres.raw('select 1');
+}
+
+/**
+ * The text form of an instant depends on these two settings of the session, so they are ours and not the server's. Which
+ * process of the server it is, only the server knows: between it and us may be a pool that says something else.
+ */
+function sessionSettings(statement_timeout_ms: number): string {
+  const timeout = `SET statement_timeout TO ${Math.trunc(statement_timeout_ms)}`;
+  return `SET TIME ZONE 'UTC'; SET DateStyle TO ISO; ${timeout}; SELECT pg_backend_pid() AS pid`;
+}
+
+/** Of several statements at once the driver answers a list, which its types do not know. */
+function pidIn(results: unknown): number {
+  return (results as pg.QueryResult<{ pid: number }>[]).at(-1)!.rows[0]!.pid;
+}
+
+const asIs = (text: string) => text;
+const textArray = (pg.types.getTypeParser as (oid: number, format: 'text') => unknown)(1009, 'text') as (
+  text: string,
+) => (string | null)[];
+const instants = (text: string) => textArray(text).map((item) => (item === null ? null : rfc3339(item)));
+
+/** By the number that Postgres gives to the type. What is not listed keeps the driver's parser. */
+const PARSERS: Record<number, (text: string) => unknown> = {
+  20: asIs, // int8
+  1016: textArray, // int8[]
+  1700: asIs, // numeric
+  1231: textArray, // numeric[]
+  1082: asIs, // date
+  1182: textArray, // date[]
+  1114: asIs, // timestamp
+  1115: textArray, // timestamp[]
+  1184: rfc3339, // timestamptz
+  1185: instants, // timestamptz[]
+  1186: asIs, // interval
+};
+
+const EXACT_TYPES = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    (format !== 'binary' && PARSERS[oid]) || pg.types.getTypeParser(oid, format as 'text'),
+};
+
+/** "2025-01-31 10:00:00.25+00" of a session in UTC becomes "2025-01-31T10:00:00.25Z"; infinity stays what it is. */
+export function rfc3339(text: string): string {
+  return text.endsWith('+00') ? `${text.slice(0, -3).replace(' ', 'T')}Z` : text;
+}

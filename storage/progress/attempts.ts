@@ -1,0 +1,42 @@
+/** Numbers of tries to write to ClickHouse, from the sequence `write_attempts`: whoever begins later has the greater one. */
+import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
+import type { Stores } from '../stores.ts';
+
+/** The writer of a partition of the log: its slices, and what its control messages do. */
+export function partitionWriter(partition: number): string {
+  return `partition:${partition}`;
+}
+
+/** Any number, the same in every process. */
+const LOCK = 7_155_023;
+/** So that whoever takes a number at this moment is not overtaken by the sequence that is moved. */
+const LEAP = 1_000_000n;
+
+/**
+ * Before a pipeline begins: numbers go on behind the greatest that ClickHouse has seen, in fences or in rows, whatever state
+ * Postgres was put back to. Otherwise a try would fail at the fence of one that Postgres has forgotten, and a rebuild would
+ * take the rows of such a one for its own.
+ */
+export async function keepAttemptsAhead({
+  postgres,
+  clickhouse,
+}: Pick<Stores, 'postgres' | 'clickhouse'>): Promise<void> {
+  const greatest = await greatestAttempt(clickhouse);
+  await postgres.transaction(async (transaction) => {
+    await transaction.raw(`select pg_advisory_xact_lock(?)`, [LOCK]);
+    await transaction.raw(
+      `select setval('write_attempts', ?::bigint) from write_attempts where last_value <= ?::bigint`,
+      [String(greatest + LEAP), String(greatest)],
+    );
+  });
+}
+
+async function greatestAttempt(clickhouse: ClickHouseClient): Promise<bigint> {
+  try {
+    const query = `select toString(greatest((select max(attempt) from write_fences), (select max(attempt) from usage_buckets))) as n`;
+    const answer = await clickhouse.query({ query, format: 'JSONEachRow' });
+    return BigInt((await answer.json<{ n: string }>())[0]!.n);
+  } catch (error) {
+    throw clickhouseFailure('numbers of tries', error);
+  }
+}

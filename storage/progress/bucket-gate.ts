@@ -1,0 +1,176 @@
+/**
+ * The gate before the pre-aggregated rows. A bucket row holds what several partitions contributed, so whoever takes rows
+ * away to write them anew must know exactly what is in them: it closes the gate, waits until no slice is between the
+ * beginning and the end of its bucket rows, and then every row holds what stands before the partitions' `next_offset`.
+ * The gate is a column in the row of every partition, so that the row's lock orders who closes it and who goes through;
+ * whoever changes more than one row takes `lockGate` first, or two of them could each wait for the other.
+ *
+ * A rebuild belongs to the partition that met its message in the log and is fenced by its epoch: after a crash the next
+ * owner finds the gate closed in its own name and does the work again, under a greater number. A gate for reading only opens
+ * by itself.
+ */
+import { unavailable } from '../../core/error.ts';
+import type { Database } from '../stores.ts';
+import { FencedError, type HeldPartition, lockGate, readProgress, type SliceState } from './slices.ts';
+
+/** Who closes the gate; with `only_adds` the rows that are there stay, and whoever reads them need not wait. */
+export type GateKeeper = HeldPartition & { readonly only_adds?: boolean };
+
+function nameOf({ partition, only_adds }: GateKeeper): string {
+  return `${only_adds ? 'adding' : 'partition'}:${partition}`;
+}
+
+const QUIET_WITHIN_MS = 5_000;
+const CLOSED_WITHIN_MS = 10_000;
+const PAUSE_MS = 10;
+
+/** Closes the gate for the owner of a partition, and answers the progress at a moment at which nobody writes bucket rows. */
+export async function closeGateWhenQuiet(database: Database, held: GateKeeper): Promise<SliceState[]> {
+  await closeGate(database, held);
+  try {
+    return await untilQuiet(database, held.partition);
+  } catch (error) {
+    await giveGateBack(database, held);
+    throw error;
+  }
+}
+
+export async function closeGate(database: Database, held: GateKeeper): Promise<void> {
+  const until = performance.now() + CLOSED_WITHIN_MS;
+  while (!(await tryToClose(database, held))) {
+    if (performance.now() > until) throw unavailable('the gate of the usage rows');
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}
+
+/** False while somebody else has it. */
+async function tryToClose(database: Database, held: GateKeeper): Promise<boolean> {
+  const mine = nameOf(held);
+  return database.transaction(async (transaction) => {
+    const rows = await lockAll(transaction);
+    const own = rows.find((row) => row.partition === held.partition);
+    if (own?.epoch !== String(held.epoch)) throw new FencedError(held.partition);
+    if (rows.some((row) => isTaken(row, mine))) return false;
+    await transaction.raw(`update slices set gate = ?, gate_until = null where gate is distinct from ?`, [mine, mine]);
+    return true;
+  });
+}
+
+/**
+ * From here on rows are taken away and written. Answers the number of the try: it is greater than that of every row that is
+ * there, and smaller than that of every row that is written once the gate is open again, so a delete that says "of earlier
+ * tries" takes nothing else, however late it is carried out.
+ */
+export async function beginRebuild(database: Database, held: GateKeeper): Promise<bigint> {
+  const { rows } = await database.raw(
+    `update slices s set attempt = next.attempt, gate_attempt = coalesce(s.gate_attempt, next.attempt)
+       from (select nextval('write_attempts') as attempt) as next
+      where s.partition = ? and s.epoch = ? and s.gate = ? returning s.attempt::text`,
+    [held.partition, String(held.epoch), nameOf(held)],
+  );
+  if (rows.length !== 1) throw new FencedError(held.partition);
+  return BigInt(rows[0].attempt);
+}
+
+/**
+ * Opens the gate in one transaction with `finish`, which ends the keeper's slice and is fenced. A partition that is added
+ * meanwhile comes before it, and its gate is opened too, or after it, and finds what `finish` has written.
+ */
+export async function openGate(
+  database: Database,
+  held: GateKeeper,
+  finish: (transaction: Database) => Promise<void>,
+): Promise<void> {
+  await database.transaction(async (transaction) => {
+    await lockGate(transaction);
+    await finish(transaction);
+    await transaction.raw(
+      `update slices set gate = null, gate_until = null, gate_attempt = null, rebuilds = rebuilds + 1 where gate = ?`,
+      [nameOf(held)],
+    );
+  });
+}
+
+/** Gives the gate free again when nothing was written behind it: nobody is held up until the next try. */
+export async function giveGateBack(database: Database, held: GateKeeper): Promise<void> {
+  await database.transaction(async (transaction) => {
+    await lockGate(transaction);
+    await transaction.raw(
+      `update slices set gate = null where gate = ?
+          and exists (select 1 from slices where partition = ? and epoch = ?)
+          and not exists (select 1 from slices where gate = ? and (gate_attempt is not null or gate_until is not null))`,
+      [nameOf(held), held.partition, String(held.epoch), nameOf(held)],
+    );
+  });
+}
+
+/** The progress of all partitions at a moment at which none of them writes bucket rows, `own` aside. */
+async function untilQuiet(database: Database, own?: number): Promise<SliceState[]> {
+  const until = performance.now() + QUIET_WITHIN_MS;
+  for (;;) {
+    const progress = await readProgress(database);
+    if (progress.every((state) => state.phase !== 'buckets' || state.partition === own)) return progress;
+    if (performance.now() > until) throw unavailable('the usage rows (a slice is being written)');
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}
+
+/** Inside a transaction: nobody closes the gate before its end. */
+export async function isGateOpen(transaction: Database): Promise<boolean> {
+  return (await lockAll(transaction)).every((row) => !isTaken(row, ''));
+}
+
+/** Reads with the gate closed, so that what is read fits the progress to the event. Writes must not be made here. */
+export async function withGateForReading<T>(
+  database: Database,
+  { name, seconds_max }: { name: string; seconds_max: number },
+  read: (progress: SliceState[]) => Promise<T>,
+): Promise<T> {
+  const mine = `reading:${name}`;
+  await untilClosed(database, mine, seconds_max);
+  try {
+    const value = await read(await untilQuiet(database));
+    const { rows } = await database.raw(`select count(*)::int as held from slices where gate = ?`, [mine]);
+    if (rows[0].held === 0) throw unavailable('the gate of the usage rows (the reading took too long)');
+    return value;
+  } finally {
+    await database.transaction(async (transaction) => {
+      await lockGate(transaction);
+      await transaction.raw(`update slices set gate = null, gate_until = null where gate = ?`, [mine]);
+    });
+  }
+}
+
+async function untilClosed(database: Database, mine: string, seconds_max: number): Promise<void> {
+  for (let tries = 0; ; tries++) {
+    const closed = await database.transaction(async (transaction) => {
+      const rows = await lockAll(transaction);
+      if (rows.some((row) => isTaken(row, mine))) return false;
+      await transaction.raw(`update slices set gate = ?, gate_until = extract(epoch from now())::bigint + ?`, [
+        mine,
+        seconds_max,
+      ]);
+      return true;
+    });
+    if (closed) return;
+    if (tries * PAUSE_MS > QUIET_WITHIN_MS) throw unavailable('the gate of the usage rows');
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}
+
+type GateRow = { partition: number; epoch: string; gate: string | null; gate_until: string | null; now_s: string };
+
+async function lockAll(transaction: Database): Promise<GateRow[]> {
+  await lockGate(transaction);
+  const { rows } = await transaction.raw(
+    `select partition, epoch, gate, gate_until, extract(epoch from now())::bigint as now_s
+       from slices order by partition for update`,
+  );
+  return rows;
+}
+
+/** A gate for reading whose time is over holds nobody up: its reader finds that it has lost it. */
+function isTaken({ gate, gate_until, now_s }: GateRow, mine: string): boolean {
+  if (gate === null || gate === mine) return false;
+  return !(gate.startsWith('reading:') && Number(gate_until) < Number(now_s));
+}

@@ -1,0 +1,123 @@
+/**
+ * Table `event_corrections` in Postgres: who voided or replaced an accepted event, when and why. The request and its message
+ * to the partition of the id are one transaction; the number of the request is the order in which corrections count.
+ */
+import { IdentityHasher, shardOf } from '../../core/event/identity.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Database } from '../stores.ts';
+import { leaveMessage } from './outbox.ts';
+
+export type CorrectionAction = 'void' | 'replace';
+
+export type Correction = Scope & {
+  readonly id: string;
+  readonly event_id: string;
+  readonly action: CorrectionAction;
+  /** The JSON text of the event as it should have been; null for a void. */
+  readonly replacement: string | null;
+  readonly reason: string;
+  readonly requested_by: string;
+  readonly requested_at: string;
+  readonly state: 'requested' | 'applied' | 'unknown_event';
+  readonly applied_at: string | null;
+};
+
+/** Who voids an event that the stores refuse: it may be sent again as a dead letter. */
+export const PIPELINE = 'pipeline';
+
+/** The body of the control message. */
+export type CorrectionMessage = { readonly type: 'correction'; readonly correction_id: string };
+
+export function shardOfEvent(scope: Scope, eventId: string): number {
+  const hasher = new IdentityHasher(scope);
+  hasher.hash(eventId);
+  return shardOf(hasher.high);
+}
+
+export async function correctionsOf(database: Database, scope: Scope, eventId: string): Promise<Correction[]> {
+  const { rows } = await database.raw(
+    `select * from event_corrections where tenant_id = ? and environment_id = ? and event_id = ? order by id`,
+    [scope.tenant_id, scope.environment_id, eventId],
+  );
+  return rows;
+}
+
+/** Those that have not taken effect yet, in the order in which they count. */
+export async function requestedCorrections(database: Database, ids: readonly string[]): Promise<Correction[]> {
+  const { rows } = await database.raw(
+    `select * from event_corrections where id = any(?::bigint[]) and state = 'requested' order by id`,
+    [[...ids]],
+  );
+  return rows;
+}
+
+/** The events whose corrections took effect since the version of a meter was announced, by numbers that no clock gives. */
+export async function correctedSince(
+  database: Database,
+  scope: Scope,
+  { meter_id, version }: { meter_id: string; version: number },
+): Promise<string[]> {
+  const { rows } = await database.raw(
+    `select distinct event_id from event_corrections
+      where tenant_id = ? and environment_id = ? and state = 'applied'
+        and applied_number >= (select announced_number from meter_versions where meter_id = ? and version = ?)`,
+    [scope.tenant_id, scope.environment_id, meter_id, version],
+  );
+  return rows.map((row: { event_id: string }) => row.event_id);
+}
+
+/** Whether any event was corrected since: generous by an hour, for what was on its way, and clocks that are not alike. */
+export async function hasCorrectionsSince(database: Database, scope: Scope, since: Date): Promise<boolean> {
+  const { rows } = await database.raw(
+    `select exists (select from event_corrections
+      where tenant_id = ? and environment_id = ? and state <> 'unknown_event'
+        and (applied_at is null or greatest(applied_at, requested_at) >= ?::timestamptz - interval '1 hour')) as found`,
+    [scope.tenant_id, scope.environment_id, since],
+  );
+  return rows[0].found;
+}
+
+const EVENT_LOCKS = 7_155_022;
+
+/** Corrections of one event are asked for one after the other. */
+export async function lockEvent(transaction: Database, scope: Scope, eventId: string): Promise<void> {
+  await transaction.raw(`select pg_advisory_xact_lock(?, hashtext(?))`, [
+    EVENT_LOCKS,
+    `${scope.tenant_id}/${scope.environment_id}/${eventId}`,
+  ]);
+}
+
+export async function addCorrection(
+  transaction: Database,
+  scope: Scope,
+  asked: Pick<Correction, 'event_id' | 'action' | 'replacement' | 'reason' | 'requested_by'> & { requested_at: Date },
+): Promise<Correction> {
+  const { rows } = await transaction.raw(
+    `insert into event_corrections (tenant_id, environment_id, event_id, action, replacement, reason, requested_by, requested_at)
+     values (?, ?, ?, ?, ?, ?, ?, ?) returning *`,
+    [
+      scope.tenant_id,
+      scope.environment_id,
+      asked.event_id,
+      asked.action,
+      asked.replacement,
+      asked.reason,
+      asked.requested_by,
+      asked.requested_at.toISOString(),
+    ],
+  );
+  const message: CorrectionMessage = { type: 'correction', correction_id: rows[0].id };
+  await leaveMessage(transaction, scope, message, shardOfEvent(scope, asked.event_id));
+  return rows[0];
+}
+
+export async function settleCorrection(
+  transaction: Database,
+  id: string,
+  state: 'applied' | 'unknown_event',
+): Promise<void> {
+  await transaction.raw(
+    `update event_corrections set state = ?, applied_at = now(), applied_number = nextval('write_attempts') where id = ?`,
+    [state, id],
+  );
+}

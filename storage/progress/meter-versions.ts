@@ -1,0 +1,295 @@
+/**
+ * Versions of meters as the pipeline applies them. A version is announced with the change itself; each partition of the
+ * log meets its control message at an offset of its own (the barrier), counts by it from there on, and what came before is
+ * back-filled from the raw events: every event is counted once, whichever side it falls on.
+ */
+import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Database } from '../stores.ts';
+import { leaveMessage } from './outbox.ts';
+
+export type MeterVersionState = 'announced' | 'backfilling' | 'live' | 'stopped';
+
+export type MeterVersion = Scope & {
+  readonly meter_id: string;
+  readonly version: number;
+  /** Null from the moment at which the meter stops counting. */
+  readonly definition: MeterDefinition | null;
+  readonly state: MeterVersionState;
+};
+
+/** The body of a control message. */
+export type BarrierMessage = { readonly type: 'meter'; readonly meter_id: string; readonly version: number };
+
+export async function announceMeterVersion(
+  transaction: Database,
+  scope: Scope,
+  { meter_id, version, definition }: { meter_id: string; version: number; definition: MeterDefinition | null },
+): Promise<void> {
+  await transaction.raw(
+    `insert into meter_versions (meter_id, version, tenant_id, environment_id, definition) values (?, ?, ?, ?, ?::jsonb)`,
+    [meter_id, version, scope.tenant_id, scope.environment_id, definition === null ? null : JSON.stringify(definition)],
+  );
+  await transaction.raw(`update meters set state = 'backfilling' where id = ? and status = 'published'`, [meter_id]);
+  const message: BarrierMessage = { type: 'meter', meter_id, version };
+  await leaveMessage(transaction, scope, message);
+}
+
+/** The versions by which a partition counts from an offset on: of each meter the last whose barrier it has met. */
+export async function versionsAt(database: Database, partition: number, offset: bigint): Promise<MeterVersion[]> {
+  const { rows } = await database.raw(
+    `select distinct on (v.meter_id) v.* from meter_versions v join meter_barriers b using (meter_id, version)
+      where b.partition = ? and b.from_offset < ? order by v.meter_id, v.version desc`,
+    [partition, String(offset)],
+  );
+  return rows;
+}
+
+/** What the meters of a tenant and environment count by, or will as soon as the change has reached every partition. */
+export async function newestDefinitions(database: Database, scope: Scope): Promise<MeterDefinition[]> {
+  const { rows } = await database.raw(
+    `select distinct on (meter_id) definition from meter_versions where tenant_id = ? and environment_id = ?
+      order by meter_id, version desc`,
+    [scope.tenant_id, scope.environment_id],
+  );
+  return rows.flatMap((row: { definition: MeterDefinition | null }) => row.definition ?? []);
+}
+
+/** The first meeting counts: a message that was appended twice changes nothing. */
+export async function recordBarrier(
+  transaction: Database,
+  barrier: { meter_id: string; version: number; partition: number; from_offset: bigint },
+): Promise<void> {
+  await transaction.raw(
+    `insert into meter_barriers (meter_id, version, partition, from_offset) values (?, ?, ?, ?) on conflict do nothing`,
+    [barrier.meter_id, barrier.version, barrier.partition, String(barrier.from_offset)],
+  );
+}
+
+/** Versions that every partition has met and that are not yet live, oldest first. */
+export async function versionsToBackfill(database: Database, partitionCount: number): Promise<MeterVersion[]> {
+  const { rows } = await database.raw(
+    `select v.* from meter_versions v where v.state in ('announced', 'backfilling') and v.settling_rebuild is null
+        and (select count(*) from meter_barriers b where b.meter_id = v.meter_id and b.version = v.version) >= ?
+      order by v.created_at, v.meter_id, v.version`,
+    [partitionCount],
+  );
+  return rows;
+}
+
+/** Whether a later version says what to count; one that only stops counting still needs the rows of the one before. */
+export async function isSuperseded(
+  database: Database,
+  { meter_id, version }: { meter_id: string; version: number },
+): Promise<boolean> {
+  const { rows } = await database.raw(
+    `select exists (select from meter_versions where meter_id = ? and version > ? and definition is not null) as found`,
+    [meter_id, version],
+  );
+  return rows[0].found;
+}
+
+/** Whether the past of any meter is still being counted, or about to be. */
+export async function hasUnsettledVersions(database: Database): Promise<boolean> {
+  const { rows } = await database.raw(
+    `select exists (select 1 from meter_versions where state in ('announced', 'backfilling')) as any`,
+  );
+  return rows[0].any;
+}
+
+/** Sets our locks apart from those that others may take on the same server. */
+const BACKFILL_LOCKS = 7_155_020;
+
+/** Whether this transaction is the one that back-fills the version; the lock ends with it, also when its process dies. */
+export async function lockBackfill(
+  transaction: Database,
+  { meter_id, version }: { meter_id: string; version: number },
+): Promise<boolean> {
+  const { rows } = await transaction.raw(`select pg_try_advisory_xact_lock(?, hashtext(?)) as mine`, [
+    BACKFILL_LOCKS,
+    `${meter_id}:${version}`,
+  ]);
+  return rows[0].mine;
+}
+
+/** Where each partition met the version: by partition. */
+export async function barriersOf(
+  database: Database,
+  version: { meter_id: string; version: number },
+): Promise<Map<number, bigint>> {
+  const { rows } = await database.raw(
+    `select partition, from_offset from meter_barriers where meter_id = ? and version = ?`,
+    [version.meter_id, version.version],
+  );
+  return new Map(
+    rows.map((row: { partition: number; from_offset: string }) => [row.partition, BigInt(row.from_offset)]),
+  );
+}
+
+export type PartInHand = {
+  readonly day: number;
+  /** Which part of the day, from 0 on. */
+  readonly part: number;
+  /** How many days are done, of how many. */
+  readonly done: number;
+  readonly days: number;
+};
+
+/** The number of a try at a part, and the first number under which the part may have been written. */
+export type PartBegun = { readonly attempt: bigint; readonly since: bigint };
+
+/** How many events a part of this back-fill has: what was said when it began, so that who goes on cuts the day alike. */
+export async function partSizeOf(
+  database: Database,
+  { meter_id, version }: { meter_id: string; version: number },
+  events: number,
+): Promise<number> {
+  const { rows } = await database.raw(
+    `update meter_versions set backfill_part_events = coalesce(backfill_part_events, ?)
+      where meter_id = ? and version = ? returning backfill_part_events as events`,
+    [events, meter_id, version],
+  );
+  return rows[0].events;
+}
+
+/** Takes a part in hand, on record before anything of it is written; null when it is done. */
+export async function beginPart(
+  database: Database,
+  { meter_id, version }: { meter_id: string; version: number },
+  { day, part, done, days }: PartInHand,
+): Promise<PartBegun | null> {
+  const { rows } = await database.raw(
+    `update meter_versions v set state = 'backfilling', backfilled_days = :done, backfill_days = :days,
+            part_since = case when v.backfilling_day = :day and v.backfilling_part = :part
+                              then coalesce(v.part_since, next.attempt) else next.attempt end,
+            backfilling_part = :part, backfilling_day = :day
+       from (select nextval('write_attempts') as attempt) as next
+      where v.meter_id = :meter_id and v.version = :version
+        and :day > coalesce(v.backfilled_until, :day - 1) and not :day = any(v.uncertain_days)
+        and not (v.backfilling_day = :day and v.backfilling_part > :part)
+      returning next.attempt::text, v.part_since::text as since`,
+    { day, part, done, days, meter_id, version },
+  );
+  return rows[0] ? { attempt: BigInt(rows[0].attempt), since: BigInt(rows[0].since) } : null;
+}
+
+export async function finishDay(
+  database: Database,
+  { meter_id, version }: { meter_id: string; version: number },
+  { day, done }: { readonly day: number; readonly done: number },
+): Promise<void> {
+  await database.raw(
+    `update meter_versions set backfilled_until = greatest(backfilled_until, :day), backfilled_days = :done
+      where meter_id = :meter_id and version = :version`,
+    { day, done: done + 1, meter_id, version },
+  );
+}
+
+/** The version waits for this rebuild, which makes it live. */
+export async function noteSettling(
+  transaction: Database,
+  { meter_id, version }: { meter_id: string; version: number },
+  rebuild: string,
+): Promise<void> {
+  await transaction.raw(`update meter_versions set settling_rebuild = ? where meter_id = ? and version = ?`, [
+    rebuild,
+    meter_id,
+    version,
+  ]);
+}
+
+export type Backfilled = {
+  /** What a version before this one had in hand, and is left to a rebuild. */
+  readonly uncertain_days: readonly number[];
+  /** The last day that is counted. */
+  readonly backfilled_until: number | null;
+  readonly backfilling_day: number | null;
+  /** Those before it are written. */
+  readonly backfilling_part: number;
+};
+
+export async function readVersion(
+  database: Database,
+  { meter_id, version }: { meter_id: string; version: number },
+): Promise<MeterVersion & Backfilled> {
+  const { rows } = await database.raw(`select * from meter_versions where meter_id = ? and version = ?`, [
+    meter_id,
+    version,
+  ]);
+  return rows[0];
+}
+
+export async function settleVersion(
+  database: Database,
+  version: { meter_id: string; version: number },
+  state: 'live' | 'stopped',
+): Promise<void> {
+  await database.raw(`update meter_versions set state = ?, live_at = now() where meter_id = ? and version = ?`, [
+    state,
+    version.meter_id,
+    version.version,
+  ]);
+  await database.raw(`update meters set state = 'live' where id = ? and version = ?`, [
+    version.meter_id,
+    version.version,
+  ]);
+}
+
+/** The newest version of a meter, and the newest that says what to count, which differ once the meter was stopped. */
+export async function currentVersions(
+  database: Database,
+  scope: Scope,
+  meterId: string,
+): Promise<{ newest: MeterVersion; counting: MeterVersion } | undefined> {
+  const { rows } = await database.raw(
+    `select * from meter_versions where tenant_id = ? and environment_id = ? and meter_id = ? order by version desc limit 2`,
+    [scope.tenant_id, scope.environment_id, meterId],
+  );
+  const [newest, before] = rows as MeterVersion[];
+  const counting = newest?.definition === null ? before : newest;
+  return newest && counting ? { newest, counting } : undefined;
+}
+
+/** The meters that have ever counted events of these names. */
+export async function metersOfEvents(database: Database, scope: Scope, names: readonly string[]): Promise<string[]> {
+  const { rows } = await database.raw(
+    `select distinct meter_id from meter_versions
+      where tenant_id = ? and environment_id = ? and trim(definition->>'event_name') = any(?) order by meter_id`,
+    [scope.tenant_id, scope.environment_id, [...names]],
+  );
+  return rows.map((row: { meter_id: string }) => row.meter_id);
+}
+
+/** The meters that count or have counted, for audits. */
+export async function metersToAudit(
+  database: Database,
+  wanted: { tenant_id?: string | undefined; environment_id?: string | undefined; meter_id?: string | undefined },
+): Promise<(Scope & { meter_id: string })[]> {
+  const asked = Object.entries(wanted).filter(([, value]) => value !== undefined) as [string, string][];
+  const conditions = asked.map(([column]) => `${column} = ?`).join(' and ') || 'true';
+  const { rows } = await database.raw(
+    `select distinct tenant_id, environment_id, meter_id from meter_versions where ${conditions}
+      order by tenant_id, environment_id, meter_id`,
+    asked.map(([, value]) => value),
+  );
+  return rows;
+}
+
+export type MeterCounting = {
+  readonly state: 'backfilling' | 'live' | 'stopped';
+  readonly backfill: { readonly days_done: number; readonly days: number | null; readonly live_at: string | null };
+};
+
+/** How far the newest version of a meter is. */
+export async function countingOf(database: Database, scope: Scope, meterId: string): Promise<MeterCounting> {
+  const { rows } = await database.raw(
+    `select state, definition is null as stops, backfilled_days, backfill_days, live_at from meter_versions
+      where tenant_id = ? and environment_id = ? and meter_id = ? order by version desc limit 1`,
+    [scope.tenant_id, scope.environment_id, meterId],
+  );
+  const [newest] = rows;
+  if (!newest) throw new Error(`meter ${meterId} has no version to count by`);
+  const { backfilled_days: days_done, backfill_days: days, live_at } = newest;
+  const state = newest.stops ? 'stopped' : newest.state === 'live' ? 'live' : 'backfilling';
+  return { state, backfill: { days_done, days: state === 'live' ? days_done : days, live_at } };
+}

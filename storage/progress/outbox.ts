@@ -1,0 +1,36 @@
+/**
+ * Table `log_outbox`: messages for the log that are to be sent exactly if a transaction commits. Whoever writes a record
+ * leaves its message here in the same transaction; the relay takes the rows, appends them to the log, and removes them in
+ * a transaction of its own, so that a message is sent at least once.
+ */
+import type { Scope } from '../../core/scope.ts';
+import type { Database } from '../stores.ts';
+
+/** `shard`: the message goes to the partition of this shard; to all of them when null. */
+export type OutboxMessage = Scope & { readonly id: string; readonly body: unknown; readonly shard: number | null };
+
+export async function leaveMessage(
+  transaction: Database,
+  scope: Scope,
+  body: unknown,
+  shard: number | null = null,
+): Promise<void> {
+  await transaction.raw(`insert into log_outbox (tenant_id, environment_id, body, shard) values (?, ?, ?::jsonb, ?)`, [
+    scope.tenant_id,
+    scope.environment_id,
+    JSON.stringify(body),
+    shard,
+  ]);
+}
+
+/** The oldest messages that no other relay has taken; they are ours until the transaction ends. */
+export async function takeMessages(transaction: Database, limit: number): Promise<OutboxMessage[]> {
+  const { rows } = await transaction.raw(`select * from log_outbox order by id limit ? for update skip locked`, [
+    limit,
+  ]);
+  return rows;
+}
+
+export async function removeMessages(transaction: Database, messages: readonly OutboxMessage[]): Promise<void> {
+  await transaction.raw(`delete from log_outbox where id = any(?)`, [messages.map(({ id }) => id)]);
+}

@@ -1,0 +1,27 @@
+/** Table `poison_events`: events that the stores refuse to take, by their place in the log. */
+import type { Database } from '../stores.ts';
+
+export type PoisonPlace = { readonly offset: number; readonly position: number; readonly reason: string };
+
+/** Those that a partition may still meet. */
+export async function poisonFrom(database: Database, partition: number, offset: bigint): Promise<PoisonPlace[]> {
+  const { rows } = await database.raw(
+    `select "offset", position, reason from poison_events where partition = ? and "offset" >= ?`,
+    [partition, String(offset)],
+  );
+  return rows.map((row: { offset: string; position: number; reason: string }) => ({
+    ...row,
+    offset: Number(row.offset),
+  }));
+}
+
+export async function notePoison(
+  database: Database,
+  partition: number,
+  { offset, position, reason }: PoisonPlace,
+): Promise<void> {
+  await database.raw(
+    `insert into poison_events (partition, "offset", position, reason) values (?, ?, ?, ?) on conflict do nothing`,
+    [partition, offset, position, reason],
+  );
+}

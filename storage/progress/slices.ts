@@ -1,0 +1,300 @@
+/**
+ * The pipeline's progress, partition by partition, decided by Postgres: which slice of offsets is in progress, how far the
+ * stores are, the epoch that fences a worker which lost its partition, and the numbers of its tries to write
+ * (ARCHITECTURE.md, "Exactly once").
+ */
+import { unavailable } from '../../core/error.ts';
+import type { Database } from '../stores.ts';
+
+export type SlicePhase = 'idle' | 'raw' | 'buckets';
+
+export type SliceState = {
+  readonly partition: number;
+  readonly epoch: bigint;
+  /** Everything before it is in the stores. */
+  readonly next_offset: bigint;
+  /** The slice in progress, if any: after a crash it is run again with the same bounds. */
+  readonly slice_from: bigint | null;
+  readonly slice_to: bigint | null;
+  readonly phase: SlicePhase;
+  readonly watermark_us: number;
+  /** CRC-32 of the body of the last record before `next_offset`; null when it is not known. */
+  readonly last_record: number | null;
+  /** Who has closed the gate of the usage rows (storage/progress/bucket-gate.ts); null while it is open. */
+  readonly gate: string | null;
+  /** Grows with each rebuild of usage rows. */
+  readonly rebuilds: bigint;
+  /** Grows with each slice whose usage rows are of several months, as it begins to write them. */
+  readonly wide_slices: bigint;
+  /** The usage rows of the slice in progress, or of the last one, are of several months. */
+  readonly is_wide: boolean;
+  /** The UTC days (since 1970) before it have day rows, and whoever writes base rows of them writes day rows too. */
+  readonly days_before: number;
+};
+
+export type HeldPartition = { readonly partition: number; readonly epoch: bigint };
+
+/** Thrown when another worker has taken the partition over: drop everything, write nothing. */
+export class FencedError extends Error {
+  constructor(partition: number) {
+    super(`partition ${partition} belongs to another worker now`);
+    this.name = 'FencedError';
+  }
+}
+
+/** Takes the partition over: from here on every older epoch is fenced. A gate that is closed is closed for it too. */
+export async function takePartition(database: Database, partition: number, owner: string): Promise<SliceState> {
+  return database.transaction(async (transaction) => {
+    await lockGate(transaction);
+    const { rows } = await transaction.raw(
+      `insert into slices (partition, epoch, owner, gate, days_before)
+       values (?, 1, ?, (select gate from slices where gate is not null limit 1),
+               (select coalesce(max(days_before), 0) from slices))
+       on conflict (partition) do update set epoch = slices.epoch + 1, owner = excluded.owner, updated_at = now()
+       returning *`,
+      [partition, owner],
+    );
+    return stateOf(rows[0]);
+  });
+}
+
+const GATE_LOCK = 7_155_021;
+
+/** Whoever closes the gate and whoever adds a partition take turns, so that no partition is left out. */
+export async function lockGate(transaction: Database): Promise<void> {
+  await transaction.raw(`select pg_advisory_xact_lock(?)`, [GATE_LOCK]);
+}
+
+export type SlicePlan = {
+  /** The number of this try: greater than that of every try before, by whomever. */
+  readonly attempt: bigint;
+  /** The slice was planned before: an earlier try may have written some of it. */
+  readonly again: boolean;
+  /** It was finished, and only the answer was lost. */
+  readonly done: boolean;
+};
+
+/** Thrown when a slice does not stand where the stores end: no event is to blame, and nothing may be stepped over. */
+export class SliceOrderError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'SliceOrderError';
+  }
+}
+
+/**
+ * Records the bounds before anything is written. A slice that was planned is planned again with the same bounds, and begins
+ * where the stores end: anything else would leave events out, and is refused here whatever a worker believes.
+ */
+export async function planSlice(
+  database: Database,
+  held: HeldPartition,
+  slice: { from: bigint; to: bigint },
+): Promise<SlicePlan> {
+  const { rows } = await database.raw(
+    `update slices s
+        set slice_from = :from, slice_to = :to, updated_at = now(), attempt = next.attempt,
+            phase = case when before.again then s.phase else 'raw' end
+       from (select partition, slice_from is not null as again from slices where partition = :partition) as before,
+            (select nextval('write_attempts') as attempt) as next
+      where s.partition = before.partition and s.epoch = :epoch and s.next_offset = :from
+        and (s.slice_from is null or (s.slice_from = :from and s.slice_to = :to))
+     returning s.attempt::text, before.again`,
+    { from: String(slice.from), to: String(slice.to), partition: held.partition, epoch: String(held.epoch) },
+  );
+  if (rows.length === 1) return { attempt: BigInt(rows[0].attempt), again: rows[0].again, done: false };
+  if (await isFinished(database, held, slice)) return { attempt: 0n, again: true, done: true };
+  throw await whyNot(database, held, slice);
+}
+
+/** We are the only one who moves it, so what is past was ours. */
+async function isFinished(database: Database, held: HeldPartition, { to }: { to: bigint }): Promise<boolean> {
+  const state = await progressOf(database, held.partition);
+  return state?.epoch === held.epoch && state.slice_from === null && state.next_offset >= to;
+}
+
+async function progressOf(database: Database, partition: number): Promise<SliceState | undefined> {
+  return (await readProgress(database)).find((state) => state.partition === partition);
+}
+
+/** The worker was fenced, or wants what would leave a gap. */
+async function whyNot(
+  database: Database,
+  held: HeldPartition,
+  { from, to }: { from: bigint; to: bigint },
+): Promise<Error> {
+  const state = await progressOf(database, held.partition);
+  if (state?.epoch !== held.epoch) return new FencedError(held.partition);
+  const planned = state.slice_from === null ? '' : `, and [${state.slice_from}, ${state.slice_to}) is in progress`;
+  return new SliceOrderError(
+    `partition ${held.partition}: a slice [${from}, ${to}) was to be written where the stores end at ${state.next_offset}${planned}`,
+  );
+}
+
+/** Inside a transaction: throws when the partition is another's, and keeps it ours until the end. */
+export async function proveOwner(transaction: Database, { partition, epoch }: HeldPartition): Promise<void> {
+  const { rows } = await transaction.raw(`select 1 from slices where partition = ? and epoch = ? for update`, [
+    partition,
+    String(epoch),
+  ]);
+  if (rows.length === 0) throw new FencedError(partition);
+}
+
+const GATE_WITHIN_MS = 5_000;
+const PAUSE_MS = 20;
+
+export type BucketsEntered = {
+  /** The number under which usage rows are written: greater than that of every rebuild that is done. */
+  readonly attempt: bigint;
+  /** Usage rows of this slice may have been written by tries from this number on. */
+  readonly rows_since: bigint;
+  /** The days that have day rows: until the slice is finished it stays so, because who changes it closes the gate and waits. */
+  readonly days_before: number;
+};
+
+/** Goes through the gate of the usage rows, and waits for a while where somebody has closed it. */
+export async function enterBuckets(
+  database: Database,
+  held: HeldPartition,
+  { is_wide }: { is_wide: boolean },
+): Promise<BucketsEntered> {
+  const until = performance.now() + GATE_WITHIN_MS;
+  for (;;) {
+    const answer = await database.raw(
+      `update slices s set phase = 'buckets', updated_at = now(), attempt = next.attempt,
+              rows_since = coalesce(s.rows_since, next.attempt), is_wide = ?,
+              wide_slices = s.wide_slices + case when ? then 1 else 0 end
+         from (select nextval('write_attempts') as attempt) as next
+        where s.partition = ? and s.epoch = ?
+          and (s.phase = 'buckets' or s.gate is null
+               or (s.gate like 'reading:%' and s.gate_until < extract(epoch from now())::bigint))
+        returning s.attempt::text, s.rows_since::text, s.days_before`,
+      [is_wide, is_wide, held.partition, String(held.epoch)],
+    );
+    if (answer.rowCount === 1) {
+      const { attempt, rows_since, days_before } = answer.rows[0];
+      return { attempt: BigInt(attempt), rows_since: BigInt(rows_since), days_before };
+    }
+    const { rows } = await database.raw(`select 1 from slices where partition = ? and epoch = ?`, [
+      held.partition,
+      String(held.epoch),
+    ]);
+    if (rows.length === 0) throw new FencedError(held.partition);
+    if (performance.now() > until) throw unavailable('the usage rows (they are being rebuilt)');
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}
+
+/** What became of the events of some records, for the ledger: every one of them is somewhere. */
+export type SliceCounts = {
+  readonly events: number;
+  readonly stored: number;
+  readonly duplicates: number;
+  readonly conflicts: number;
+  readonly dead_letters: number;
+  /** Of records that could not be read as a list, which are one dead letter each: what these leave uncounted. */
+  readonly unread: number;
+};
+
+export const NO_EVENTS: SliceCounts = {
+  events: 0,
+  stored: 0,
+  duplicates: 0,
+  conflicts: 0,
+  dead_letters: 0,
+  unread: 0,
+};
+
+export type SliceDone = {
+  readonly from: bigint;
+  readonly next_offset: bigint;
+  readonly watermark_us: number;
+  /** CRC-32 of the body of the last record. */
+  readonly last_record: number;
+  readonly counts: SliceCounts;
+};
+
+/** A range of the ledger is followed by another one when it has so many events. */
+const LEDGER_EVENTS_MAX = 1_000_000;
+
+/** Moves `next_offset` and enters the records into the ledger, in one statement. */
+export async function finishSlice(database: Database, held: HeldPartition, done: SliceDone): Promise<void> {
+  const { rows } = await database.raw(FINISH, {
+    ...done.counts,
+    partition: held.partition,
+    epoch: String(held.epoch),
+    from: String(done.from),
+    to: String(done.next_offset),
+    watermark_us: done.watermark_us,
+    last_record: done.last_record,
+  });
+  if (rows[0].done !== 1) throw await whyNot(database, held, { from: done.from, to: done.next_offset });
+}
+
+const FINISH = `
+  with done as (
+    update slices set next_offset = :to::bigint, watermark_us = greatest(watermark_us, :watermark_us::bigint),
+           last_record = :last_record::bigint,
+           slice_from = null, slice_to = null, phase = 'idle', rows_since = null, updated_at = now()
+     where partition = :partition and epoch = :epoch and next_offset = :from::bigint
+       and coalesce(slice_to, :to::bigint) = :to::bigint
+    returning partition),
+  entered as (
+    update slice_ledger l set to_offset = :to::bigint, records = l.records + :to::bigint - :from::bigint,
+           events = l.events + :events::bigint, stored = l.stored + :stored::bigint,
+           duplicates = l.duplicates + :duplicates::bigint, conflicts = l.conflicts + :conflicts::bigint,
+           dead_letters = l.dead_letters + :dead_letters::bigint, unread = l.unread + :unread::bigint
+      from done where l.partition = done.partition and l.to_offset = :from::bigint and l.events < ${LEDGER_EVENTS_MAX}
+    returning l.partition),
+  begun as (
+    insert into slice_ledger (partition, from_offset, to_offset, records, events, stored, duplicates, conflicts,
+                              dead_letters, unread)
+    select partition, :from::bigint, :to::bigint, :to::bigint - :from::bigint, :events::bigint, :stored::bigint,
+           :duplicates::bigint, :conflicts::bigint, :dead_letters::bigint, :unread::bigint
+      from done where not exists (select from entered)
+    returning partition)
+  select (select count(*) from done)::int as done, (select count(*) from begun)::int as begun`;
+
+/** `days_before` of an installation whose day rows were written with every slice. */
+export const EVERY_DAY = 2_147_483_647;
+
+/** The same for all partitions. */
+export function daysBefore(progress: readonly SliceState[]): number {
+  return progress[0]?.days_before ?? 0;
+}
+
+/** Inside the transaction that opens the gate (storage/progress/bucket-gate.ts). */
+export async function setDaysBefore(transaction: Database, days_before: number): Promise<void> {
+  await transaction.raw(`update slices set days_before = ?`, [days_before]);
+}
+
+/** The progress of every partition: what a consistent read starts from and is checked against. */
+export async function readProgress(database: Database): Promise<SliceState[]> {
+  const { rows } = await database.raw(`select * from slices order by partition`);
+  return rows.map(stateOf);
+}
+
+/** Everything before them is in the stores, by partition. */
+export function nextOffsets(progress: readonly SliceState[]): Map<number, bigint> {
+  return new Map(progress.map(({ partition, next_offset }) => [partition, next_offset]));
+}
+
+function stateOf(row: Record<string, string | number | boolean | null>): SliceState {
+  const offset = (value: string | number | boolean | null | undefined) =>
+    value === null || value === undefined ? null : BigInt(value);
+  return {
+    partition: Number(row.partition),
+    epoch: BigInt(row.epoch as string),
+    next_offset: BigInt(row.next_offset as string),
+    slice_from: offset(row.slice_from),
+    slice_to: offset(row.slice_to),
+    phase: row.phase as SlicePhase,
+    watermark_us: Number(row.watermark_us),
+    last_record: row.last_record === null || row.last_record === undefined ? null : Number(row.last_record),
+    gate: row.gate as string | null,
+    rebuilds: BigInt((row.rebuilds as string | null) ?? 0),
+    wide_slices: BigInt((row.wide_slices as string | null) ?? 0),
+    is_wide: row.is_wide === true,
+    days_before: Number(row.days_before),
+  };
+}

@@ -1,0 +1,36 @@
+/** The shape of a question about usage: which events, of whom, in which range, by which windows. */
+import type { Meter } from '../../core/meter/record.ts';
+import type { PropertySource } from '../../core/metering/event-text.ts';
+import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
+import type { WindowSize } from '../../core/time/window.ts';
+import type { QuestionBounds } from './question.ts';
+
+/** What a meter measured in the half-open range [start_us, end_us), cut into windows when asked. */
+export type UsageAsked = {
+  readonly meter: Pick<Meter, 'id'>;
+  /** Counts by this instead of what the meter says: such a question is answered from raw rows. */
+  readonly definition?: MeterDefinition | undefined;
+  /** All customers when null; several are one set. */
+  readonly external_customer_ids: readonly string[] | null;
+  readonly start_us: number;
+  readonly end_us: number;
+  readonly window_size?: WindowSize | undefined;
+  readonly timezone?: string | undefined;
+  readonly billing_anchor_ms?: number | undefined;
+  /** One answer per customer instead of one for the set. */
+  readonly by_customer?: boolean;
+  /** Only events that pass; such a question is answered from raw rows. */
+  readonly only?:
+    | {
+        readonly sources?: readonly string[] | undefined;
+        readonly passes?: ((properties: PropertySource) => boolean) | undefined;
+      }
+    | undefined;
+  /** One answer per key that an event belongs to; such a question is answered from raw rows. */
+  readonly key_of?: ((event: KeyedEvent) => string) | undefined;
+  readonly now_ms?: number;
+  /** A tenant's own question, which may be too much, or called off; none where billing asks. */
+  readonly bounds?: QuestionBounds | undefined;
+};
+
+export type KeyedEvent = { source: string; external_customer_id: string; properties: PropertySource };

@@ -1,0 +1,252 @@
+import { expect } from 'chai';
+import { auditUsage, type Difference } from '../../../actions/audit/usage.ts';
+import { requestCorrection } from '../../../actions/events/request-correction.ts';
+import { partitionOfShard } from '../../../core/event/identity.ts';
+import { storedContent, writeCorrections } from '../../../storage/events/corrections.ts';
+import { shardOfEvent } from '../../../storage/progress/corrections.ts';
+import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
+import { until } from '../../support/until.ts';
+
+const MARCH = ['2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z'] as const;
+const METERS = {
+  m_sum: { type: 'SUM', field: 'n' },
+  m_unique: { type: 'COUNT_UNIQUE', field: 'host' },
+  m_latest: { type: 'LATEST', field: 'n' },
+  m_max: { type: 'MAX', field: 'n', bucket_size: 'MINUTE', group_by: 'host' },
+} as const;
+
+describe('corrections meet the usage rows', () => {
+  let metering: Metering;
+  beforeEach(async () => {
+    metering = await startMetering();
+    for (const [id, aggregation] of Object.entries(METERS))
+      await metering.announce(id, { event_name: 'call', filters: [{ key: 'on', values: ['yes'] }], aggregation });
+    await metering.settled();
+  });
+  afterEach(() => metering.stop());
+
+  const event = (i: number, fields = {}) => ({
+    event_id: `e${i}`,
+    event_name: 'call',
+    external_customer_id: `c${i % 2}`,
+    timestamp: new Date(Date.UTC(2026, 2, 1 + (i % 2), 10, i % 60)).toISOString(),
+    properties: { n: String(i), host: `h${i % 10}`, on: 'yes' },
+    ...fields,
+  });
+  const events = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => event(from + i));
+  const asked = { reason: 'test', user_id: 'user_1', now: new Date() };
+  const voided = (i: number) =>
+    requestCorrection(metering.stores, SCOPE, { ...asked, event_id: `e${i}`, action: 'void', replacement: null });
+  const replaced = (i: number, by: object) =>
+    requestCorrection(metering.stores, SCOPE, {
+      ...asked,
+      event_id: `e${i}`,
+      action: 'replace',
+      replacement: JSON.stringify(by),
+    });
+  const differences = async () => {
+    const found: Difference[] = [];
+    await auditUsage(metering.stores, {}, (difference) => found.push(difference));
+    return found;
+  };
+  const all = (meter: string, customer = 'c0') => metering.usage(meter, customer, MARCH);
+
+  it('every type of aggregation gives back what was voided and takes in what replaced it', async () => {
+    await metering.send(events(0, 40));
+    await metering.settled();
+    expect([await all('m_sum'), await all('m_unique'), await all('m_latest')]).to.deep.equal(['380', '5', '38']);
+    await voided(38);
+    for (const i of [8, 18, 28]) await voided(i);
+    await replaced(0, event(0, { properties: { n: '0.5', host: 'h0', on: 'no' } }));
+    await replaced(2, event(2, { external_customer_id: 'c1', timestamp: '2026-03-20T00:00:00Z' }));
+    await metering.settled();
+    // 380 without 38 + 8 + 18 + 28 + 0 + 2; the host h8 is gone; the newest of the first day is e36.
+    expect([await all('m_sum'), await all('m_unique'), await all('m_latest')]).to.deep.equal(['286', '4', '36']);
+    expect(await all('m_latest', 'c1')).to.equal('2');
+    expect(await all('m_max')).to.equal(String(286));
+    expect(await differences()).to.deep.equal([]);
+  });
+
+  it('an event moves from month to month, also to one before 1970', async () => {
+    await metering.send(events(0, 6));
+    await metering.settled();
+    const moved = [
+      ['2025-12-31T23:59:59.999999Z', '2025-12-31T00:00:00Z', '2026-01-01T00:00:00Z'],
+      ['1969-12-31T23:00:00Z', '1969-12-01T00:00:00Z', '1970-01-01T00:00:00Z'],
+      ['2026-03-31T12:00:00Z', '2026-03-31T00:00:00Z', '2026-04-01T00:00:00Z'],
+    ] as const;
+    for (const [timestamp, start, end] of moved) {
+      await replaced(4, event(4, { timestamp }));
+      await metering.settled();
+      const everywhere = ['1900-01-01T00:00:00Z', '2027-01-01T00:00:00Z'] as const;
+      expect(await metering.usage('m_sum', 'c0', [start, end])).to.equal('4');
+      expect(await metering.usage('m_sum', 'c0', everywhere)).to.equal('6');
+      expect(await differences()).to.deep.equal([]);
+    }
+  });
+
+  it('those of many months that stand together are taken away at once', async () => {
+    const month = (i: number) => ({ timestamp: new Date(Date.UTC(2024, i, 15, 12)).toISOString() });
+    await metering.send(Array.from({ length: 24 }, (_, i) => event(i, month(i))));
+    await metering.settled();
+    await metering.pause();
+    for (let i = 0; i < 24; i += 2) await voided(i);
+    const mutations = async () => {
+      const [found] = await metering.rows<{ n: string }>(
+        `select toString(count()) as n from system.mutations where database = currentDatabase() and table = 'usage_buckets'`,
+      );
+      return Number(found!.n);
+    };
+    const before = await mutations();
+    await metering.resume();
+    await metering.settled();
+    // A rebuild of each partition that holds some of them.
+    expect((await mutations()) - before).to.be.within(1, metering.stores.log.partition_count);
+    const years = ['2024-01-01T00:00:00Z', '2026-01-01T00:00:00Z'] as const;
+    expect(await metering.usage('m_sum', 'c0', years)).to.equal('0');
+    expect(await metering.usage('m_sum', 'c1', years)).to.equal(String(12 * 12));
+    expect(await differences()).to.deep.equal([]);
+  });
+
+  it('also of a meter that counts no more, and of what a version before counted', async () => {
+    await metering.send(events(0, 10));
+    await metering.settled();
+    await metering.announce('m_sum', null);
+    const other = { type: 'LATEST', field: 'n' } as const;
+    await metering.announce('m_latest', {
+      event_name: 'call',
+      filters: [{ key: 'on', values: ['no'] }],
+      aggregation: other,
+    });
+    await metering.settled();
+    await voided(8);
+    await replaced(6, event(6, { properties: { n: '60', host: 'h0', on: 'no' } }));
+    await metering.settled();
+    // 0 + 2 + 4 of the meter that stopped before it could count what the sixth says now.
+    expect([await all('m_sum'), await all('m_latest')]).to.deep.equal(['6', '60']);
+    expect(await differences()).to.deep.equal([]);
+  });
+
+  it('while events flow in, and a meter that comes on the way counts them as corrected', async () => {
+    await metering.send(events(0, 60));
+    await metering.settled();
+    const flood = (async () => {
+      for (let from = 60; from < 360; from += 20) await metering.send(events(from, from + 20));
+    })();
+    for (let i = 0; i < 6; i += 2) await voided(i);
+    await metering.announce('m_late', { event_name: 'call', filters: [], aggregation: { type: 'SUM', field: 'n' } });
+    for (let i = 6; i < 12; i += 2) await replaced(i, event(i, { properties: { n: '1000', host: 'x', on: 'yes' } }));
+    await metering.announce('m_sum', { event_name: 'call', filters: [], aggregation: METERS.m_sum });
+    for (let i = 12; i < 16; i += 2) await voided(i);
+    await flood;
+    await metering.settled();
+    // The even numbers below 360 are 32,220; the first eight of them are 56, and three of these are 1000 now.
+    for (const meter of ['m_sum', 'm_late']) expect(await all(meter)).to.equal(String(32_220 - 56 + 3000));
+    expect(await differences()).to.deep.equal([]);
+  });
+
+  it('a rebuild that was broken off half-way is done again by the next owner', async () => {
+    await metering.send(events(0, 20));
+    await metering.settled();
+    await metering.pause();
+    await voided(4);
+    const { postgres, clickhouse, log } = metering.stores;
+    const partition = partitionOfShard(shardOfEvent(SCOPE, 'e4'), log.partition_count);
+    // As a worker leaves it that dies between the delete and the insert.
+    const { rows } = await postgres.raw(`select next_offset from slices where partition = ?`, [partition]);
+    await postgres.raw(`update slices set gate = ?`, [`partition:${partition}`]);
+    await postgres.raw(
+      `update slices set gate_attempt = nextval('write_attempts'), slice_from = ?, slice_to = ?, phase = 'raw' where partition = ?`,
+      [rows[0].next_offset, String(BigInt(rows[0].next_offset) + 1n), partition],
+    );
+    await clickhouse.command({
+      query: `alter table usage_buckets delete where external_customer_id = 'c0'`,
+      clickhouse_settings: { mutations_sync: '2' },
+    });
+    // What others read meanwhile comes from the raw events.
+    expect(await all('m_sum')).to.equal('90');
+    await metering.resume();
+    await metering.settled();
+    expect(await all('m_sum')).to.equal('86');
+    const gate = await postgres.raw(`select count(*)::int as closed from slices where gate is not null`);
+    expect(gate.rows[0].closed).to.equal(0);
+    const wrong = await differences();
+    // The customer's other days were taken away by this test; the touched one is whole again.
+    expect(wrong.filter(({ day }) => day === Date.UTC(2026, 2, 1) / 86_400_000)).to.deep.equal([]);
+  });
+
+  it('corrections that stand side by side are one rebuild, also several of one event', async () => {
+    await metering.send(events(0, 20));
+    await metering.settled();
+    await metering.pause();
+    const rebuilds = async () =>
+      Number((await metering.stores.postgres.raw(`select max(rebuilds) as n from slices`)).rows[0].n);
+    const before = await rebuilds();
+    for (const n of ['100', '200', '300']) await replaced(4, event(4, { properties: { n, host: 'x', on: 'yes' } }));
+    await replaced(4, event(4, { external_customer_id: 'c1' }));
+    for (let i = 6; i < 20; i += 2) await voided(i);
+    await metering.resume();
+    await metering.settled();
+    // 0 and 2 are left; three partitions have one rebuild each, if all their messages came at once.
+    expect([await all('m_sum'), await all('m_sum', 'c1')]).to.deep.equal(['2', '104']);
+    expect((await rebuilds()) - before).to.be.within(1, 6);
+    expect(await differences()).to.deep.equal([]);
+  });
+
+  it('takes the event away from where it was, also when an earlier try had stored the correction', async () => {
+    await metering.send(events(0, 20));
+    await metering.settled();
+    await metering.pause();
+    const { id } = await replaced(4, event(4, { external_customer_id: 'c1', timestamp: '2026-03-20T00:00:00Z' }));
+    const { original } = (await storedContent(metering.stores.clickhouse, SCOPE, 'e4'))!;
+    await writeCorrections(
+      metering.stores.clickhouse,
+      [
+        {
+          ...original,
+          ...SCOPE,
+          event_id: 'e4',
+          action: 'replace',
+          sequence: id,
+          external_customer_id: 'c1',
+          timestamp_us: Date.UTC(2026, 2, 20) * 1000,
+          offset: 1,
+        },
+      ],
+      { writer: 'test', attempt: 1n },
+    );
+    await metering.resume();
+    await metering.settled();
+    expect([await all('m_sum'), await all('m_sum', 'c1')]).to.deep.equal(['86', '104']);
+    expect(await differences()).to.deep.equal([]);
+  });
+
+  it('a message that comes twice, and one for an id that never came, change nothing', async () => {
+    await metering.send(events(0, 4));
+    await metering.settled();
+    const correction = await voided(2);
+    await metering.settled();
+    await metering.stores.postgres.raw(
+      `insert into log_outbox (tenant_id, environment_id, body, shard) values (?, ?, ?::jsonb, ?)`,
+      [
+        SCOPE.tenant_id,
+        SCOPE.environment_id,
+        JSON.stringify({ type: 'correction', correction_id: correction.id }),
+        shardOfEvent(SCOPE, 'e2'),
+      ],
+    );
+    await metering.settled();
+    expect(await all('m_sum')).to.equal('0');
+    const refusal = await requestCorrection(metering.stores, SCOPE, {
+      ...asked,
+      event_id: 'never',
+      action: 'void',
+      replacement: null,
+    }).catch((error) => error);
+    expect(refusal.code).to.equal('not_found');
+    await until(
+      'the gate is open',
+      async () => (await metering.stores.postgres.raw(`select 1 from slices where gate is not null`)).rows.length === 0,
+    );
+  });
+});

@@ -1,0 +1,152 @@
+import { expect } from 'chai';
+import { type Route, route } from '../../../api/http/route.ts';
+import { routes as ownRoutes } from '../../../api/resources.ts';
+import { hashApiKey } from '../../../storage/api-key.ts';
+import { startTestApi, type TestApi } from '../../support/api.ts';
+
+const probe = (access: Route['access'], method: Route['method'] = 'get') =>
+  route({
+    method,
+    path: `/probe/${access.replace(':', '-')}`,
+    operation_id: `probe ${access}`,
+    summary: 'for this test',
+    tag: 'Test',
+    access,
+    success: 200,
+    handle: async (_input, { scope, principal }) => ({ ...scope, ...principal }),
+  });
+
+const routes = [
+  ...ownRoutes,
+  probe('public'),
+  probe('tenant:read'),
+  probe('meter:read'),
+  probe('self:write', 'put'),
+  probe('event:read'),
+  probe('event:write', 'post'),
+  probe('customer:read'),
+  probe('customer:write', 'post'),
+];
+
+describe('authentication', () => {
+  let api: TestApi;
+  before(async () => {
+    api = await startTestApi({ routes, now: '2026-03-15T12:00:00Z' });
+  });
+  after(() => api.stop());
+
+  it('the key decides tenant, environment, principal and roles', async () => {
+    const { status, body } = await api.request('GET', '/probe/meter-read');
+    expect(status).to.equal(200);
+    expect(body).to.deep.include({ ...api.scope, roles: ['super_admin'] });
+    const other = await api.otherTenant();
+    const { body: theirs } = await api.request('GET', '/probe/meter-read', { key: other.key });
+    expect(theirs).to.deep.include(other.scope);
+  });
+
+  it('the key itself is nowhere in the database', async () => {
+    const rows = await api.services.postgres('secrets').select('*');
+    expect(JSON.stringify(rows)).to.not.contain(api.key);
+    expect(rows.map((row) => row.key_hash)).to.include(hashApiKey(api.key));
+  });
+
+  describe('401 with the error record', () => {
+    const rows: [string, string | null, Record<string, string>][] = [
+      ['no key', null, {}],
+      ['an empty key', '', {}],
+      ['an unknown key', 'sk_00000000000000000000000000', {}],
+      ['a bearer token', null, { authorization: 'Bearer abc.def.ghi' }],
+    ];
+    for (const [what, key, headers] of rows) {
+      it(what, async () => {
+        const { status, body } = await api.request('GET', '/probe/meter-read', { key, headers });
+        expect(status).to.equal(401);
+        expect(body).to.deep.include({ http_status_code: 401, success: false });
+        expect(body.error.message).to.equal(body.message);
+      });
+    }
+
+    it('an expired key, from the instant that it expires', async () => {
+      const { body } = await api.request('POST', '/secrets/api/keys', {
+        body: { name: 'short', type: 'private_key', expires_at: '2026-03-15T13:00:00Z' },
+      });
+      const ask = async () => (await api.request('GET', '/probe/meter-read', { key: body.api_key })).status;
+      expect(await ask()).to.equal(200);
+      api.setNow('2026-03-15T12:59:59.999Z');
+      expect(await ask()).to.equal(200);
+      api.setNow('2026-03-15T13:00:00Z');
+      expect(await ask()).to.equal(401);
+    });
+
+    it('a revoked key, at once', async () => {
+      const { body } = await api.request('POST', '/secrets/api/keys', { body: { name: 'k', type: 'private_key' } });
+      const ask = async () => (await api.request('GET', '/probe/meter-read', { key: body.api_key })).status;
+      expect(await ask()).to.equal(200);
+      expect((await api.request('DELETE', `/secrets/api/keys/${body.secret.id}`)).status).to.equal(204);
+      expect(await ask()).to.equal(401);
+    });
+
+    it('but not where a route is public', async () => {
+      expect((await api.request('GET', '/probe/public', { key: null })).status).to.equal(200);
+    });
+  });
+
+  describe('roles', () => {
+    it('add up', async () => {
+      const both = await api.keyWithRoles(['event_ingestor', 'event_reader'], { user_type: 'service_account' });
+      expect((await api.request('GET', '/probe/event-read', { key: both })).status).to.equal(200);
+      expect((await api.request('POST', '/probe/event-write', { key: both })).status).to.equal(200);
+      expect((await api.request('GET', '/probe/customer-read', { key: both })).status).to.equal(403);
+    });
+
+    it('a refused request changes nothing', async () => {
+      const key = await api.keyWithRoles(['all_reader']);
+      const body = { name: 'x', event_name: 'x', aggregation: { type: 'COUNT' } };
+      expect((await api.request('POST', '/meters', { key, body })).status).to.equal(403);
+      expect((await api.request('GET', '/meters')).body.items).to.deep.equal([]);
+    });
+  });
+
+  describe('environments', () => {
+    it("the key's own wins over the header", async () => {
+      const other = await api.request('POST', '/environments', { body: { name: 'Other', type: 'development' } });
+      const { body } = await api.request('GET', '/probe/meter-read', {
+        headers: { 'x-environment-id': other.body.id },
+      });
+      expect(body.environment_id).to.equal(api.scope.environment_id);
+    });
+
+    it('a key without one takes it from the header, which must belong to the tenant', async () => {
+      const { key, user_id, scope } = await api.otherTenant();
+      await api.services.postgres('secrets').where({ user_id }).update({ environment_id: null });
+      const ask = (path: string, environment?: string) =>
+        api.request('GET', path, { key, headers: environment ? { 'x-environment-id': environment } : {} });
+      expect((await ask('/probe/meter-read', scope.environment_id)).body).to.deep.include(scope);
+      for (const refused of [undefined, 'env_unknown', api.scope.environment_id]) {
+        const { status, body } = await ask('/probe/meter-read', refused);
+        expect(status).to.equal(403);
+        expect(body.code).to.equal('permission_denied');
+      }
+      for (const path of ['/probe/tenant-read', '/environments', '/users/me', `/tenants/${scope.tenant_id}`])
+        expect((await ask(path)).status, path).to.equal(200);
+    });
+  });
+
+  it('a suspended tenant reads and does not write', async () => {
+    const { key, scope } = await api.otherTenant();
+    await api.services.postgres('tenants').where('id', scope.tenant_id).update({ suspended: true });
+    expect((await api.request('GET', '/probe/meter-read', { key })).status).to.equal(200);
+    for (const [method, path] of [
+      ['POST', '/probe/customer-write'],
+      ['PUT', '/probe/self-write'],
+    ] as const) {
+      const { status, body } = await api.request(method, path, { key });
+      expect([status, body.code], path).to.deep.equal([403, 'permission_denied']);
+    }
+  });
+
+  it('notes when a key was used last', async () => {
+    const { body } = await api.request('GET', '/secrets/api/keys');
+    expect(body.items[0].last_used_at).to.be.a('string');
+  });
+});

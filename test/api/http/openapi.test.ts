@@ -1,0 +1,177 @@
+import { expect } from 'chai';
+import { routes } from '../../../api/resources.ts';
+import { startTestApi, type TestApi } from '../../support/api.ts';
+
+// The document is walked as plain JSON.
+type Json = any;
+
+describe('the OpenAPI document', () => {
+  let api: TestApi;
+  let document: Json;
+  before(async () => {
+    api = await startTestApi();
+    const answer = await api.request('GET', '/openapi.json', { key: null });
+    expect(answer.status).to.equal(200);
+    document = answer.body;
+  });
+  after(() => api.stop());
+
+  const operations = () =>
+    Object.entries<Json>(document.paths).flatMap(([path, methods]) =>
+      Object.entries<Json>(methods).map(([method, operation]) => ({ path, method, operation })),
+    );
+
+  it('is OpenAPI 3.1 with an API key as its security scheme', () => {
+    expect(document.openapi).to.match(/^3\.1\.\d$/);
+    expect(document.info).to.include.keys('title', 'version');
+    expect(document.components.securitySchemes.ApiKeyAuth).to.deep.equal({
+      type: 'apiKey',
+      in: 'header',
+      name: 'x-api-key',
+    });
+    expect(document.security).to.deep.equal([{ ApiKeyAuth: [] }]);
+  });
+
+  it('covers every route, with its success and its refusals', () => {
+    expect(operations()).to.have.length(routes.length);
+    for (const route of routes) {
+      const operation = document.paths[route.path.replace(/:(\w+)/g, '{$1}')][route.method];
+      expect(operation.operationId).to.equal(route.operation_id);
+      expect(operation.responses, route.operation_id).to.include.keys(String(route.success), '400', '500', '503');
+      if (route.access !== 'public') {
+        expect(operation.responses, route.operation_id).to.include.keys('401', '403');
+        expect(operation.description, route.operation_id).to.contain(`\`${route.access}\``);
+      }
+      if (route.body) expect(operation.requestBody.content, route.operation_id).to.have.keys('application/json');
+      if (route.answer)
+        expect(operation.responses[route.success].content, route.operation_id).to.have.keys('application/json');
+    }
+  });
+
+  it('says of a list in a query string what the server takes there', async () => {
+    const lists = operations().filter(({ method, operation }) => {
+      const names = (operation.parameters ?? []).map((one: Json) => one.name);
+      return method === 'get' && names.includes('filters');
+    });
+    expect(lists.map(({ path }) => path)).to.include.members([
+      '/customers',
+      '/meters',
+      '/plans',
+      '/prices',
+      '/invoices',
+    ]);
+    for (const { path, operation } of lists) {
+      const of = (name: string) => operation.parameters.find((one: Json) => one.name === name);
+      expect([of('filters').schema.type, of('sort').schema.type], path).to.deep.equal(['string', 'string']);
+      expect(of('metadata'), path).to.include({ style: 'deepObject', explode: true });
+      const filters = encodeURIComponent(of('filters').schema.example ?? of('filters').example);
+      const { status, text } = await api.request('GET', `${path}?filters=${filters}&sort=created_at`);
+      expect(status, `${path} ${text}`).to.equal(200);
+    }
+  });
+
+  it('names each operation once, and each of its parameters', () => {
+    const ids = operations().map(({ operation }) => operation.operationId);
+    expect(new Set(ids).size).to.equal(ids.length);
+    for (const { path, operation } of operations()) {
+      const declared = (operation.parameters ?? []).filter((one: Json) => one.in === 'path');
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
+      expect(
+        declared.map((one: Json) => one.name),
+        operation.operationId,
+      ).to.have.members(inPath);
+      for (const one of declared) expect(one.required, operation.operationId).to.equal(true);
+    }
+  });
+
+  it('refers to nothing that is not there', () => {
+    const refs: string[] = [];
+    walk(document, (node) => {
+      if (typeof node.$ref === 'string') refs.push(node.$ref);
+    });
+    expect(refs.length).to.be.greaterThan(50);
+    for (const ref of refs) {
+      const target = ref
+        .slice(2)
+        .split('/')
+        .reduce<Json>((node, step) => node?.[step.replaceAll('~1', '/').replaceAll('~0', '~')], document);
+      expect(target, ref).to.be.an('object');
+    }
+  });
+
+  it('has schemas that JSON Schema knows', () => {
+    const types = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
+    for (const [name, schema] of Object.entries<Json>(document.components.schemas)) {
+      walk(schema, (node) => {
+        if (Array.isArray(node.enum)) expect(node.enum, name).to.not.deep.equal([]);
+        if (typeof node.type === 'string' && !node.properties?.type)
+          expect(types.has(node.type), `${name}: ${node.type}`).to.equal(true);
+        if (Array.isArray(node.required) && node.properties)
+          expect(node.properties, name).to.include.keys(...node.required, ...Object.keys(node.properties));
+      });
+    }
+  });
+
+  it('calls every key of an answer required, null where it may be unset', () => {
+    const meter = document.components.schemas.MeterResponse;
+    expect(meter.required).to.have.members(Object.keys(meter.properties));
+    expect(document.components.schemas.CreateMeterRequest.required).to.have.members([
+      'name',
+      'event_name',
+      'aggregation',
+    ]);
+  });
+
+  it('has examples that the routes take', () => {
+    const withExample = routes.filter((route) => route.example?.body !== undefined);
+    expect(withExample.length).to.be.greaterThan(0);
+    for (const route of withExample)
+      expect(route.body?.safeParse(route.example?.body).success, route.operation_id).to.equal(true);
+  });
+});
+
+describe('the documentation page', () => {
+  let api: TestApi;
+  before(async () => {
+    api = await startTestApi();
+  });
+  after(() => api.stop());
+  const get = (path: string) => api.request('GET', api.url + path, { key: null });
+
+  it('is where the root of the service leads', async () => {
+    const root = await fetch(`${api.url}/`, { redirect: 'manual' });
+    expect([root.status, root.headers.get('location')]).to.deep.equal([302, '/docs/']);
+  });
+
+  it('loads from this host only', async () => {
+    const page = await get('/docs/');
+    expect(page.status).to.equal(200);
+    const policy = page.headers.get('content-security-policy')!;
+    expect(policy).to.match(/default-src 'none'/);
+    expect(policy).to.not.match(/https?:|\*|unsafe-eval/);
+    const scripts = policy.split(';').find((part) => part.trim().startsWith('script-src'));
+    expect(scripts?.trim()).to.equal("script-src 'self'");
+    const start = await get('/docs/start.js');
+    for (const text of [page.text, start.text]) expect(text).to.not.match(/(https?:)?\/\/[a-z]/i);
+  });
+
+  it('finds everything that it asks for', async () => {
+    const { text } = await get('/docs/');
+    const files = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1]);
+    expect(files).to.have.length(4);
+    for (const file of files) expect((await get(`/docs/${file}`)).status, file).to.equal(200);
+    const bare = await fetch(`${api.url}/docs`, { redirect: 'manual' });
+    expect([bare.status, bare.headers.get('location')]).to.deep.equal([301, '/docs/']);
+  });
+
+  it('serves nothing else of the package', async () => {
+    for (const file of ['package.json', 'index.html', 'swagger-ui.js.map', '../package.json', '%2e%2e/package.json'])
+      expect((await get(`/docs/${file}`)).status, file).to.equal(404);
+  });
+});
+
+function walk(node: Json, visit: (node: Json) => void): void {
+  if (typeof node !== 'object' || node === null) return;
+  visit(node);
+  for (const [key, inner] of Object.entries(node)) if (key !== 'example' && key !== 'default') walk(inner, visit);
+}

@@ -1,0 +1,121 @@
+/** Who may call what, over every route of the product: docs/permissions.md is the table that this holds to. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { type Route, route } from '../../../api/http/route.ts';
+import { routes } from '../../../api/resources.ts';
+import { ENTITIES, ROLES } from '../../../core/access/role.ts';
+import { startTestApi, type TestApi } from '../../support/api.ts';
+
+const INGESTION = ['ingestEvent', 'ingestEventsBulk', 'ingestRawEventsBulk'];
+const EVENT_READING = [
+  'listEvents',
+  'listRawEvents',
+  'getEvent',
+  'lookupEvent',
+  'listEventCorrections',
+  'listDeadLetters',
+  'getEventsMonitoring',
+  'getUsageStatistics',
+  'getUsageByMeter',
+  'getUsageAnalytics',
+  'exportUsage',
+  'queryMeterUsage',
+  'getMeterUsageAnalytics',
+  'getMeterUsageDetailedAnalytics',
+];
+const PROFILE = ['getUserInfo', 'updateUser'];
+
+/** Searches and questions, which come with POST and change nothing. */
+const asks = ({ method, path }: Route) =>
+  method === 'get' || /\/(search|query|preview|usage|usage\/meter|analytics|detailed-analytics)$/.test(path);
+
+const all = routes.map((one) => one.operation_id);
+const reads = routes.filter(asks).map((one) => one.operation_id);
+
+describe('permissions', () => {
+  let api: TestApi;
+  before(async () => {
+    api = await startTestApi();
+  });
+  after(() => api.stop());
+
+  /** The operations that are let through to their own checks: no body is sent and no id exists, so nothing is done. */
+  async function allowedTo(key: string): Promise<string[]> {
+    const allowed: string[] = [];
+    for (const { method, path, operation_id } of routes) {
+      const { status, body } = await api.request(method.toUpperCase(), path.replace(/:\w+/g, 'none_such'), { key });
+      const isRefused = status === 403 && /^this needs the permission /.test(body.message);
+      if (!isRefused) allowed.push(operation_id);
+    }
+    return allowed;
+  }
+
+  const machine = { user_type: 'service_account' } as const;
+  const rows: [string, string[], Parameters<TestApi['keyWithRoles']>[1], readonly string[]][] = [
+    ['super_admin, everything', ['super_admin'], {}, all],
+    ['super_admin of a service account, everything', ['super_admin'], machine, all],
+    ['all_writer, everything', ['all_writer'], {}, all],
+    ['all_reader, every question, and its own profile', ['all_reader'], {}, [...reads, 'updateUser']],
+    ['event_ingestor, sending events and nothing else', ['event_ingestor'], machine, INGESTION],
+    ['event_reader, reading events and nothing else', ['event_reader'], machine, EVENT_READING],
+    ['a user without any role, its own profile and nothing else', [], {}, PROFILE],
+    ['a service account without any role, nothing', [], machine, []],
+    [
+      'a publishable key of a super_admin, sending events and nothing else',
+      ['super_admin'],
+      { key_type: 'publishable_key' },
+      INGESTION,
+    ],
+    ['a publishable key of an all_reader, nothing', ['all_reader'], { key_type: 'publishable_key' }, []],
+  ];
+  for (const [who, roles, kind, expected] of rows) {
+    it(`of ${who}`, async () => {
+      expect(await allowedTo(await api.keyWithRoles(roles, kind))).to.have.members([...expected]);
+    });
+  }
+
+  it('are stated by every route, which the type checker asks for', () => {
+    const probe = { method: 'get', path: '/p', operation_id: 'p', summary: 'p', tag: 'p', success: 200 } as const;
+    const handle = async () => null;
+    // @ts-expect-error: a route without a permission is none
+    route({ ...probe, handle });
+    // @ts-expect-error: nor is one whose permission no role could hold
+    route({ ...probe, handle, access: 'custmer:read' });
+    // @ts-expect-error: nor one that any key would do for
+    route({ ...probe, handle, access: 'read' });
+    expect(routes.filter((one) => one.access === 'public')).to.deep.equal([]);
+  });
+
+  describe('docs/permissions.md', () => {
+    const text = readFileSync(join(import.meta.dirname, '../../docs/permissions.md'), 'utf8');
+    const rowsOf = (title: string) => {
+      const section = text.split(/^## /m).find((part) => part.startsWith(title)) ?? '';
+      return section.split('\n').filter((line) => line.startsWith('| `'));
+    };
+
+    it('lists every operation with its permission', () => {
+      const declared = [...routes]
+        .sort((a, b) => a.path.localeCompare(b.path) || a.method.localeCompare(b.method))
+        .map(({ method, path, access }) => `| \`${method.toUpperCase()} ${path}\` | \`${access}\` |`);
+      expect(rowsOf('Operations')).to.deep.equal(declared);
+    });
+
+    it('says what each role allows', () => {
+      const declared = ROLES.map(({ id, permissions, user_types }) => {
+        const holders = user_types.map((type) => type.replace('_', ' ')).join(', ');
+        return `| \`${id}\` | ${holders} | ${allowedBy(permissions)} |`;
+      });
+      expect(rowsOf('Roles')).to.deep.equal(declared);
+    });
+  });
+});
+
+/** Most roles say the same of every entity. */
+function allowedBy(permissions: Readonly<Record<string, readonly string[]>>): string {
+  const ofAll = ['read', 'write'].filter((action) => ENTITIES.every((one) => permissions[one]?.includes(action)));
+  const rest = Object.entries(permissions).flatMap(([entity, actions]) =>
+    actions.filter((action) => !ofAll.includes(action)).map((action) => `\`${entity}:${action}\``),
+  );
+  return [...ofAll.map((action) => `\`${action}\` of everything`), ...rest].join(', ');
+}

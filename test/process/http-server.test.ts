@@ -1,0 +1,56 @@
+/** What a server answers before any handler is reached. */
+import { once } from 'node:events';
+import type { Server, ServerOptions } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { expect } from 'chai';
+import { makeHttpServer } from '../../process/http-server.ts';
+
+describe('a server of HTTP', () => {
+  let server: Server;
+  afterEach(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+
+  /** Sends these bytes and nothing more; resolves with everything that came until the server closed the connection. */
+  async function exchange(bytes: string, options: ServerOptions = {}): Promise<string> {
+    server = makeHttpServer((request, response) => {
+      if (request.url === '/begun') response.write('half');
+      request.resume();
+    }, options);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    socket.write(bytes);
+    let text = '';
+    socket.on('data', (part) => {
+      text += part;
+    });
+    await once(socket, 'close');
+    return text;
+  }
+
+  const IMPATIENT = { headersTimeout: 50, requestTimeout: 50, connectionsCheckingInterval: 10 };
+  const rows: [what: string, bytes: string, options: ServerOptions, status: number][] = [
+    ['headers of 64 KiB', `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'a'.repeat(65_536)}\r\n\r\n`, {}, 431],
+    ['headers that do not end', 'GET / HTTP/1.1\r\nHost: x\r\n', IMPATIENT, 408],
+    ['a body that does not come', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n', IMPATIENT, 408],
+    ['bytes that are no HTTP', 'what is this?\r\n\r\n', {}, 400],
+  ];
+  for (const [what, bytes, options, status] of rows) {
+    it(`${status} with the error record for ${what}`, async () => {
+      const [head, body] = (await exchange(bytes, options)).split('\r\n\r\n');
+      expect(head).to.match(new RegExp(`^HTTP/1\\.1 ${status} `));
+      expect(head).to.contain('Content-Type: application/json');
+      const record = JSON.parse(body!);
+      expect(record).to.have.all.keys('code', 'http_status_code', 'message', 'details', 'success', 'error');
+      expect(record).to.deep.include({ code: 'validation_error', http_status_code: status, success: false });
+    });
+  }
+
+  it('breaks an answer that has begun off, and mixes no other into it', async () => {
+    const text = await exchange('POST /begun HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n', IMPATIENT);
+    expect(text).to.match(/^HTTP\/1\.1 200 /);
+    expect(text).to.not.contain('408');
+  });
+});
