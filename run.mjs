@@ -5,6 +5,7 @@
 // Plain JavaScript without dependencies, in a syntax that an old Node can read far enough to be told that it is too old.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
@@ -29,7 +30,8 @@ const SCRIPTS = {
   partitions: { file: 'commands/partitions.ts', stores: true, settings: true },
   check: { run: check, dev: true },
   fix: { run: fix, dev: true },
-  test: { run: (args) => mocha(args.length ? args : TESTS), stores: true, dev: true },
+  test: { run: (args) => (args.length ? mocha(args) : everyTest()), stores: true, dev: true },
+  'test:product': { run: (args) => mocha([...SIDE_BY_SIDE, ...PRODUCT, ...args]), stores: true, dev: true },
   'test:kafka': { run: (args) => mocha(args.length ? args : ['test/kafka']), stores: true, dev: true },
   chaos: { file: 'test/chaos/main.ts', stores: true, dev: true },
   bench: { file: 'bench/main.ts', stores: true, dev: true },
@@ -39,6 +41,12 @@ const SCRIPTS = {
 // Those that kill processes and break stores take many minutes: `npm test -- test/chaos`, `npm test -- test/faults`.
 const APART = ['test/kafka/**', 'test/chaos/**', 'test/faults/**'];
 const TESTS = ['test', ...APART.flatMap((pattern) => ['--ignore', pattern])];
+// What a customer sees: rules, worked examples, the API and whole stories; no process is killed and no store broken.
+const PRODUCT = ['test/core', 'test/examples', 'test/api', 'test/scenarios', '--ignore', 'test/scenarios/noisy-*'];
+// A file is run by one of these processes, each with stores of its own.
+const SIDE_BY_SIDE = ['--parallel', '--jobs', String(Math.max(2, Math.min(4, Math.floor(availableParallelism() / 2))))];
+// What compares times has the machine to itself.
+const ALONE = ['test/scenarios/noisy-neighbour.test.ts'];
 
 // What `npm run check` asks at once: none of them changes a file, and all of them end within seconds.
 const CHECKS = [
@@ -81,6 +89,28 @@ async function runFile(file, args) {
   await import(pathToFileURL(file).href);
 }
 
+// Two runs of mocha, one after the other: most files side by side, then what wants quiet. The report of each ends with its sum.
+async function everyTest() {
+  for (const args of [[...SIDE_BY_SIDE, ...TESTS, ...ALONE.flatMap((file) => ['--ignore', file])], ALONE]) {
+    const code = await inChild([join(ROOT, 'run.mjs'), 'test', ...args]);
+    if (code !== 0) process.exitCode = code;
+    if (code > 128) break; // It was broken off.
+  }
+}
+
+// Its signals are the child's: a terminal tells the child as well, a supervisor does not, and a second telling changes nothing.
+function inChild(args) {
+  const child = spawn(process.execPath, args, { stdio: 'inherit' });
+  const tell = (signal) => child.kill(signal);
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, tell);
+  return new Promise((resolve) => {
+    child.on('exit', (code, signal) => {
+      for (const each of ['SIGINT', 'SIGTERM']) process.off(each, tell);
+      resolve(code ?? 128 + (signal === 'SIGINT' ? 2 : 15));
+    });
+  });
+}
+
 // A folder stands for the tests in it. Everything else is mocha's own: --grep, --bail, a path.
 async function mocha(args) {
   const isFolder = (arg) => !arg.startsWith('-') && existsSync(arg) && statSync(arg).isDirectory();
@@ -90,11 +120,8 @@ async function mocha(args) {
 }
 
 // Starts main.ts again whenever one of its files changes.
-function dev(args) {
-  const child = spawn(process.execPath, ['--watch', '--import', 'tsx', 'main.ts', ...args], { stdio: 'inherit' });
-  // A terminal tells the child as well, a supervisor does not; the second telling changes nothing. Its end is ours.
-  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
-  child.on('exit', (code) => process.exit(code === null ? 1 : code));
+async function dev(args) {
+  process.exit(await inChild(['--watch', '--import', 'tsx', 'main.ts', ...args]));
 }
 
 async function check() {

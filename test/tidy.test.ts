@@ -57,6 +57,7 @@ const LINE_RULES: LineRule[] = [
       'bench/processes.ts': 'hands its environment to a child process',
       'bench/serve.ts': 'is that child process',
       'test/examples/examples.test.ts': 'another file of examples can be named',
+      'test/support/hooks.ts': 'mocha says so whether it is one of several workers',
       'test/kafka/compose.test.ts': 'hands its environment to a child process',
       'test/storage/embedded/postgres/postgres.test.ts': 'hands its path to a child process',
       ...Object.fromEntries(

@@ -1,8 +1,12 @@
 import { stopTestStores } from './stores.ts';
 
-/** Mocha calls this after all files, and after Ctrl-C too. */
+/**
+ * Mocha calls this after all files, and after Ctrl-C too. Where files run side by side (`npm test`) each worker calls it after
+ * each of its files: there the stores serve all of them, and end with the worker.
+ */
 export const mochaHooks = {
   async afterAll(this: Mocha.Context): Promise<void> {
+    if (process.env.MOCHA_WORKER_ID !== undefined) return;
     this.timeout(60_000);
     await stopTestStores();
   },
