@@ -89,33 +89,31 @@ export function checkCells(count: number): void {
   );
 }
 
+/** How many are worked on at once, and how many may wait: of one asker, and of all. Whoever comes then is refused. */
+export type PlaceLimits = { readonly at_once: number; readonly waiting_per_asker: number; readonly waiting: number };
+
 /** Gives the place back. */
 type Place = () => void;
 type Waiting = { readonly give: (place: Place) => void };
 
-/** Together fewer than the connections that the embedded engine has, and the pipeline needs some of them. */
-const SMALL_AT_ONCE = 2;
-const LARGE_AT_ONCE = 1;
-const WAITING_MAX_PER_ASKER = 16;
-const WAITING_MAX = 64;
 const WAIT_MS = 15_000;
 
 /** Few places for many askers: the next one goes to the asker whose turn is the longest ago. */
 export class QuestionPlaces {
   #taken = 0;
   readonly #waiting = new Map<Asker, Waiting[]>();
-  readonly #at_once: number;
+  readonly #limits: PlaceLimits;
 
-  constructor(at_once: number) {
-    this.#at_once = at_once;
+  constructor(limits: PlaceLimits) {
+    this.#limits = limits;
   }
 
   async take({ asker, signal }: QuestionBounds): Promise<Place> {
     signal.throwIfAborted();
-    if (this.#taken < this.#at_once) return this.#given();
+    if (this.#taken < this.#limits.at_once) return this.#given();
     const own = this.#waiting.get(asker) ?? [];
-    if (own.length >= WAITING_MAX_PER_ASKER) throw busy('too_many_requests', 'of this tenant ');
-    if (this.#count() >= WAITING_MAX) throw busy('service_unavailable', '');
+    if (own.length >= this.#limits.waiting_per_asker) throw busy('too_many_requests', 'of this tenant ');
+    if (this.#count() >= this.#limits.waiting) throw busy('service_unavailable', '');
     return this.#wait(asker, signal);
   }
 
@@ -172,8 +170,13 @@ export class QuestionPlaces {
   }
 }
 
-const SMALL_PLACES = new QuestionPlaces(SMALL_AT_ONCE);
-const LARGE_PLACES = new QuestionPlaces(LARGE_AT_ONCE);
+/**
+ * At once, together, fewer than the connections that the embedded engine has, for the pipeline needs some of them. A small one
+ * takes milliseconds, so the page of a dashboard or a second of a busy company's questions may wait; nobody waits for hundreds of
+ * large ones.
+ */
+const SMALL_PLACES = new QuestionPlaces({ at_once: 2, waiting_per_asker: 256, waiting: 1_024 });
+const LARGE_PLACES = new QuestionPlaces({ at_once: 1, waiting_per_asker: 16, waiting: 64 });
 
 /** A statement that answers from pre-aggregated rows or from few raw ones. */
 export const asSmall = <Answer>(bounds: QuestionBounds | undefined, work: () => Promise<Answer>): Promise<Answer> =>

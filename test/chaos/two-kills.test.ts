@@ -11,13 +11,18 @@ import { type ServiceProcess, startServiceProcess, temporaryDirectory } from '..
 import { until } from '../support/until.ts';
 
 const SENDERS = 40;
-/** More than are kept in the log behind what was committed. */
-const EVENTS = 1_700;
+/** More than are kept in the log behind what was committed, and than a service reads at once that was started with `FEW`. */
+const LONG = 1_400;
+/** In two parts, one of them is that long: the first may have been read before the others were sent. */
+const EVENTS = 3_000;
+const FEW = { SLICE_EVENTS_MAX: '300' };
+/** A lease of who was killed runs out first, and the machine may be busy. */
+const PATIENCE_MS = 90_000;
 /** Of the advisory lock that holds the end of a long slice. */
 const HELD = 20_260_301;
 
 describe('kill -9, and once more while the unfinished slice is in hand', function () {
-  this.timeout(180_000);
+  this.timeout(400_000);
   const directory = temporaryDirectory();
   const DATA_DIR = join(directory.path, 'data');
   const settings = { DATA_DIR, BOOTSTRAP_API_KEY: 'sk_test_two_kills', LOG_PARTITIONS: '1', SLICE_WAIT_MS: '500' };
@@ -35,9 +40,9 @@ describe('kill -9, and once more while the unfinished slice is in hand', functio
     await settled(service);
     await killInALongSlice(service, DATA_DIR);
     // What is read at once is now less than the slice.
-    service = await startServiceProcess({ ...settings, SLICE_EVENTS_MAX: '300' });
+    service = await startServiceProcess({ ...settings, ...FEW });
     await killWhenItIsInHand(service, DATA_DIR);
-    service = await startServiceProcess({ ...settings, SLICE_EVENTS_MAX: '300' });
+    service = await startServiceProcess({ ...settings, ...FEW });
     await settled(service);
     const question = { meter_id: body.id, start_time: '2026-03-01T00:00:00Z', end_time: '2026-03-02T00:00:00Z' };
     const usage = await service.request('POST', '/events/usage/meter', { body: question });
@@ -60,11 +65,14 @@ async function killInALongSlice(service: ServiceProcess, dataDir: string): Promi
   };
   await Promise.all(Array.from({ length: SENDERS }, sender));
   process.kill(clickhouse, 'SIGCONT');
-  await until('a long slice', () => hasSliceOf(postgres, EVENTS - 100), 60_000);
-  service.child.kill('SIGKILL');
-  await service.ended;
-  await letGo();
-  await postgres.destroy();
+  try {
+    await until('a long slice', () => hasSliceOf(postgres, LONG), PATIENCE_MS);
+  } finally {
+    service.child.kill('SIGKILL');
+    await service.ended;
+    await letGo();
+    await postgres.destroy();
+  }
 }
 
 /** Otherwise a fast machine is done with the slice between two looks at it. */
@@ -72,7 +80,7 @@ async function holdFinishOfLongSlices(postgres: Knex): Promise<() => Promise<voi
   await postgres.raw(`create function wait_to_finish() returns trigger language plpgsql as
     'begin perform pg_advisory_xact_lock_shared(${HELD}); return new; end'`);
   await postgres.raw(`create trigger wait_to_finish before update on slices for each row
-    when (new.slice_to is null and old.slice_to - old.slice_from > ${EVENTS / 2}) execute function wait_to_finish()`);
+    when (new.slice_to is null and old.slice_to - old.slice_from >= ${LONG}) execute function wait_to_finish()`);
   const transaction = await postgres.transaction();
   await transaction.raw(`select pg_advisory_xact_lock(${HELD})`);
   return async () => {
@@ -86,17 +94,21 @@ async function killWhenItIsInHand(service: ServiceProcess, dataDir: string): Pro
   const transaction = await postgres.transaction();
   const { rows } = await transaction.raw(`select phase from slices where partition = 0 for update`);
   expect(rows[0].phase, 'the slice is not finished yet').to.not.equal('idle');
-  await until('it waits to plan the slice', async () => {
+  const waitsToPlan = async () => {
     const waiting = await postgres.raw(
       `select from pg_stat_activity
         where datname = current_database() and wait_event_type = 'Lock' and query like '%update slices%'`,
     );
     return waiting.rows.length > 0;
-  });
-  service.child.kill('SIGKILL');
-  await service.ended;
-  await transaction.rollback().catch(() => {}); // Its Postgres has ended, too.
-  await postgres.destroy();
+  };
+  try {
+    await until('it waits to plan the slice', waitsToPlan, PATIENCE_MS);
+  } finally {
+    service.child.kill('SIGKILL');
+    await service.ended;
+    await transaction.rollback().catch(() => {}); // Its Postgres has ended, too.
+    await postgres.destroy();
+  }
 }
 
 async function hasSliceOf(postgres: Knex, records: number): Promise<boolean> {
@@ -117,8 +129,12 @@ async function sendOne(service: ServiceProcess, number: number): Promise<void> {
 
 /** Everything that was accepted has had its effect, and every meter has seen its past. */
 async function settled(service: ServiceProcess): Promise<void> {
-  await until('the pipeline has caught up', async () => {
-    const { status, body } = await service.request('GET', '/events/monitoring');
-    return status === 200 && body.consumption_lag === 0 && body.post_processing_lag === 0;
-  });
+  await until(
+    'the pipeline has caught up',
+    async () => {
+      const { status, body } = await service.request('GET', '/events/monitoring');
+      return status === 200 && body.consumption_lag === 0 && body.post_processing_lag === 0;
+    },
+    PATIENCE_MS,
+  );
 }

@@ -7,7 +7,7 @@ const bounds = (asker: string, signal = new AbortController().signal) => ({ aske
 
 describe('places for questions that read many raw events', () => {
   it('go to one asker after the other, not to who asked most', async () => {
-    const places = new QuestionPlaces(1);
+    const places = new QuestionPlaces({ at_once: 1, waiting_per_asker: 16, waiting: 64 });
     const first = await places.take(bounds('acme'));
     const order: string[] = [];
     const ask = async (asker: string) => {
@@ -22,7 +22,7 @@ describe('places for questions that read many raw events', () => {
   });
 
   it('no asker may have many questions wait: 429', async () => {
-    const places = new QuestionPlaces(1);
+    const places = new QuestionPlaces({ at_once: 1, waiting_per_asker: 16, waiting: 64 });
     const leave = await places.take(bounds('acme'));
     const waiting = Array.from({ length: 16 }, () => places.take(bounds('acme')));
     expect(await codeOf(places.take(bounds('acme')))).to.equal('too_many_requests');
@@ -34,7 +34,7 @@ describe('places for questions that read many raw events', () => {
   });
 
   it('nor may all askers together: 503', async () => {
-    const places = new QuestionPlaces(1);
+    const places = new QuestionPlaces({ at_once: 1, waiting_per_asker: 16, waiting: 64 });
     const leave = await places.take(bounds('acme'));
     const waiting = Array.from({ length: 64 }, (_, index) => places.take(bounds(`tenant ${index}`)));
     expect(await codeOf(places.take(bounds('another')))).to.equal('service_unavailable');
@@ -43,7 +43,7 @@ describe('places for questions that read many raw events', () => {
   });
 
   it('who goes away while waiting takes no place', async () => {
-    const places = new QuestionPlaces(1);
+    const places = new QuestionPlaces({ at_once: 1, waiting_per_asker: 16, waiting: 64 });
     const leave = await places.take(bounds('acme'));
     const caller = new AbortController();
     const waiting = places.take(bounds('acme', caller.signal));
