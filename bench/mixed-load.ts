@@ -5,7 +5,7 @@
  */
 import { Agent, request } from 'node:http';
 import { pause, type Service, startGenerator, startService } from './processes.ts';
-import { claim, fixed, flag, quantile, say } from './report.ts';
+import { claim, fixed, flag, isAsked, quantile, say } from './report.ts';
 import { EVENT_NAMES, type Random, seeded } from './workload.ts';
 
 const MUST_P99_MS = 250;
@@ -27,6 +27,7 @@ export async function run(): Promise<void> {
     const behind = { ...common, seed: 1, total: events, workload: { customers: CUSTOMERS, from_ms, span_ms } };
     await (await generator.prepare(behind))();
     await service.settled();
+    if (isAsked('kinds')) return await costOfKinds(service, world);
     const hot = { customers: 1, from_ms: Date.now() - JITTER_MS, span_ms: seconds * 1000 };
     const arriving = { ...common, size: 50, connections: 1, seed: 2, total: HOT_PER_SECOND * seconds };
     const sending = (await generator.prepare({ ...arriving, rate: HOT_PER_SECOND, workload: hot }))();
@@ -155,6 +156,24 @@ function send(service: Service, agent: Agent, { kind, asked }: { kind: Kind; ask
     sent.once('error', reject);
     sent.end(asked.body && JSON.stringify(asked.body));
   });
+}
+
+/** `--kinds`: what a request of each kind costs, one after the other, while nothing arrives. */
+async function costOfKinds(service: Service, world: World): Promise<void> {
+  const random = seeded(3);
+  const agent = new Agent({ keepAlive: true });
+  const count = flag('count', 100);
+  for (const kind of Object.keys(MIX) as Kind[]) {
+    const before = service.cpu();
+    const took: number[] = [];
+    for (let n = 0; n < count; n++)
+      took.push((await send(service, agent, { kind, asked: askedOf(kind, random, world) })).ms);
+    const after = service.cpu();
+    const of = (part: keyof typeof before) => `${fixed(((after[part] - before[part]) * 1000) / count)} ms`;
+    const cpu = `CPU ${of('total')}, ClickHouse ${of('clickhouse')}, Postgres ${of('postgres')}`;
+    say(`  ${kind}: p50 ${fixed(quantile(took, 0.5))} ms; ${cpu}`);
+  }
+  agent.destroy();
 }
 
 function report(answers: readonly Answered[]): void {

@@ -83,6 +83,9 @@ function found<M extends { id: string }>(records: readonly M[], id: string, what
   return record;
 }
 
+/** Charges that are measured at one time go to the stores together (storage/usage/bucket-lines.ts). */
+export const QUESTIONS_AT_ONCE = 16;
+
 export type Measure = (item: BillableItem, window: Period) => Promise<MeasuredUsage>;
 
 export async function usageReader(

@@ -9,7 +9,15 @@ import { chargeKey, type InvoicePlan, openCharges, planInvoice } from '../../cor
 import type { Period } from '../../core/time/period.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { type BillableItem, billedSubscription, gatherItems, instant, usageReader } from './billable-items.ts';
+import { atMost } from '../../storage/together.ts';
+import {
+  type BillableItem,
+  billedSubscription,
+  gatherItems,
+  instant,
+  QUESTIONS_AT_ONCE,
+  usageReader,
+} from './billable-items.ts';
 import { gatherClosedCharges, gatherInvoicedLines, type InvoicedLine } from './gather-closed-charges.ts';
 
 export type BillingTarget = {
@@ -50,12 +58,12 @@ export async function planFromStores(stores: Stores, database: Database, target:
   const measure = await usageReader(stores, database, subscription, { now: target.now });
   const usage = new Map<string, MeasuredUsage>();
   let usage_as_of_ms: number | null = null;
-  for (const { item, service, usage_window } of openCharges(question)) {
-    if (usage_window === null) continue;
+  await atMost(QUESTIONS_AT_ONCE, openCharges(question), async ({ item, service, usage_window }) => {
+    if (usage_window === null) return;
     const measured = await measure(item, usage_window);
     usage.set(chargeKey(item.id, service), measured);
     usage_as_of_ms = Math.min(usage_as_of_ms ?? Number.POSITIVE_INFINITY, instant(measured.as_of));
-  }
+  });
   const closed =
     reference === 'period_start'
       ? []

@@ -12,11 +12,13 @@ import { instantOf } from '../../core/subscription/calendar.ts';
 import type { Period } from '../../core/time/period.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { atMost } from '../../storage/together.ts';
 import {
   type BillableItem,
   billedSubscription,
   currentPeriod,
   gatherItems,
+  QUESTIONS_AT_ONCE,
   usageReader,
 } from '../billing/billable-items.ts';
 
@@ -47,15 +49,16 @@ export async function subscriptionUsage(
   const billed = billedSubscription(subscription);
   const current = currentPeriod(subscription);
   const measure = await usageReader(stores, database, subscription);
-  const charges: UsageCharge[] = [];
-  for (const item of await gatherItems(database, subscription)) {
+  const items = await gatherItems(database, subscription);
+  const measured = await atMost(QUESTIONS_AT_ONCE, items, async (item): Promise<UsageCharge[]> => {
     const period = asked ?? runningPeriod(item, { subscription: billed, current, now: now.getTime() });
     const window = period ? usageWindowIn(period, item, billed) : null;
-    if (window === null) continue;
-    const measured = await measure(item, window);
-    const { quantity, amount } = usageCharge(item, window, { measured, currency: subscription.currency });
-    charges.push({ item, quantity, amount });
-  }
+    if (window === null) return [];
+    const usage = await measure(item, window);
+    const { quantity, amount } = usageCharge(item, window, { measured: usage, currency: subscription.currency });
+    return [{ item, quantity, amount }];
+  });
+  const charges = measured.flat();
   const period = asked ?? current;
   return { subscription, period, charges, amount: sumOf(charges.map((charge) => charge.amount)) };
 }

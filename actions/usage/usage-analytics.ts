@@ -18,11 +18,12 @@ import { CustomerModel } from '../../storage/models/customer.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { atMost } from '../../storage/together.ts';
 import { Turns } from '../../storage/turns.ts';
 import { checkCells, type QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage, freshness, type UsageOfKey, type UsageReport } from '../../storage/usage/usage.ts';
 import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
-import { instant } from '../billing/billable-items.ts';
+import { instant, QUESTIONS_AT_ONCE } from '../billing/billable-items.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
 
 export type AnalyticsAsked = {
@@ -210,17 +211,16 @@ async function measureAll(
     else questions.set(key, [subject]);
   }
   if (asked.bounds) checkCells([...questions.values()].reduce((sum, [one]) => sum + windowsAsked(one!, asked), 0));
-  const measured: Measured[] = [];
   let cells = 0;
-  for (const same of questions.values()) {
+  const measured = await atMost(QUESTIONS_AT_ONCE, [...questions.values()], async (same) => {
     const some = await measureTogether(stores, scope, { asked, same });
     for (const { usage } of some) for (const { of } of usage) cells += 1 + of.windows.length;
     if (asked.bounds) checkCells(cells);
-    measured.push(...some);
-  }
+    return some;
+  });
   // In the order of the line items again.
   const order = new Map(subjects.map((subject, index) => [subject, index]));
-  return measured.sort((a, b) => order.get(a.subject)! - order.get(b.subject)!);
+  return measured.flat().sort((a, b) => order.get(a.subject)! - order.get(b.subject)!);
 }
 
 /** A question is cut into its windows, whether or not there are events in them. */

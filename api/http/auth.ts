@@ -11,16 +11,20 @@ import { hashApiKey } from '../../storage/api-key.ts';
 import { environmentBelongs, findKeyHolder, type KeyHolder, touchKey } from '../../storage/models/secret.ts';
 import type { Database } from '../../storage/stores.ts';
 import type { Services } from '../services.ts';
-import { unauthenticated } from './errors.ts';
+import { asFarthingError, unauthenticated } from './errors.ts';
 import { checkAccess } from './permissions.ts';
 
 export type Caller = KeyHolder & { readonly environment_id: string };
 
 /** A revoked key stops working in this process at once, in the others when this has passed. */
-const KEPT_MS = 5_000;
+const FRESH_MS = 5_000;
+/** While Postgres is away nobody can be looked up: whoever was known so lately goes on sending events. */
+const KNOWN_MS = 60_000;
 const TOUCHED_EVERY_MS = 60_000;
 
-const holders = new WeakMap<Database, LRUCache<string, KeyHolder>>();
+type Kept = { readonly holder: KeyHolder; readonly seen_ms: number };
+
+const holders = new WeakMap<Database, LRUCache<string, Kept>>();
 
 export async function authenticate(
   request: Request,
@@ -46,12 +50,23 @@ async function holderOf(request: Request, services: Services, now: Date): Promis
   const hash = hashApiKey(key);
   const kept = cacheOf(services.postgres);
   const known = kept.get(hash);
-  if (known) return known;
-  const holder = await findKeyHolder(services.postgres, hash);
+  if (known && now.getTime() - known.seen_ms < FRESH_MS) return known.holder;
+  try {
+    const holder = await lookUp(services.postgres, hash, now);
+    kept.set(hash, { holder, seen_ms: now.getTime() });
+    return holder;
+  } catch (error) {
+    if (known && asFarthingError(error).code === 'service_unavailable') return known.holder;
+    kept.delete(hash);
+    throw error;
+  }
+}
+
+async function lookUp(database: Database, hash: string, now: Date): Promise<KeyHolder> {
+  const holder = await findKeyHolder(database, hash);
   if (!holder) throw unauthenticated('the API key is not valid');
   if (holder.last_used_at === null || now.getTime() - Date.parse(holder.last_used_at) > TOUCHED_EVERY_MS)
-    await touchKey(services.postgres, holder.secret_id, now);
-  kept.set(hash, holder);
+    await touchKey(database, holder.secret_id, now);
   return holder;
 }
 
@@ -61,10 +76,10 @@ function withoutKey(request: Request): string {
     : 'the header x-api-key is missing';
 }
 
-function cacheOf(database: Database): LRUCache<string, KeyHolder> {
+function cacheOf(database: Database): LRUCache<string, Kept> {
   let kept = holders.get(database);
   if (!kept) {
-    kept = new LRUCache({ max: 10_000, ttl: KEPT_MS });
+    kept = new LRUCache({ max: 10_000, ttl: KNOWN_MS });
     holders.set(database, kept);
   }
   return kept;

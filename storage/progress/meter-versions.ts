@@ -3,9 +3,11 @@
  * log meets its control message at an offset of its own (the barrier), counts by it from there on, and what came before is
  * back-filled from the raw events: every event is counted once, whichever side it falls on.
  */
+import { groupBy } from '../../core/group-by.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
-import type { Scope } from '../../core/scope.ts';
+import { type Scope, scopeKey } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
+import { TogetherByKey } from '../together.ts';
 import { leaveMessage } from './outbox.ts';
 
 export type MeterVersionState = 'announced' | 'backfilling' | 'live' | 'stopped';
@@ -236,18 +238,39 @@ export async function settleVersion(
 }
 
 /** The newest version of a meter, and the newest that says what to count, which differ once the meter was stopped. */
-export async function currentVersions(
+export function currentVersions(
   database: Database,
-  scope: Scope,
-  meterId: string,
-): Promise<{ newest: MeterVersion; counting: MeterVersion } | undefined> {
+  { tenant_id, environment_id }: Scope,
+  meter_id: string,
+): Promise<CurrentVersions | undefined> {
+  return CURRENT.ask(database, { tenant_id, environment_id, meter_id });
+}
+
+export type CurrentVersions = { readonly newest: MeterVersion; readonly counting: MeterVersion };
+
+type MeterKey = Scope & { readonly meter_id: string };
+
+/** Once for all who ask at one time. */
+const CURRENT = new TogetherByKey<Database, MeterKey, CurrentVersions | undefined>(async (database, asked) => {
   const { rows } = await database.raw(
-    `select * from meter_versions where tenant_id = ? and environment_id = ? and meter_id = ? order by version desc limit 2`,
-    [scope.tenant_id, scope.environment_id, meterId],
+    `select v.* from (select distinct * from unnest(?::text[], ?::text[], ?::text[]) as k(tenant_id, environment_id, meter_id)) as k
+       cross join lateral (
+         select * from meter_versions m
+          where m.tenant_id = k.tenant_id and m.environment_id = k.environment_id and m.meter_id = k.meter_id
+          order by version desc limit 2) as v
+      order by version desc`,
+    [asked.map((one) => one.tenant_id), asked.map((one) => one.environment_id), asked.map((one) => one.meter_id)],
   );
-  const [newest, before] = rows as MeterVersion[];
-  const counting = newest?.definition === null ? before : newest;
-  return newest && counting ? { newest, counting } : undefined;
+  const byMeter = groupBy(rows as MeterVersion[], meterKey);
+  return asked.map((one) => {
+    const [newest, before] = byMeter.get(meterKey(one)) ?? [];
+    const counting = newest?.definition === null ? before : newest;
+    return newest && counting ? { newest, counting } : undefined;
+  });
+}, 500);
+
+function meterKey({ tenant_id, environment_id, meter_id }: MeterKey): string {
+  return `${scopeKey({ tenant_id, environment_id })}/${meter_id}`;
 }
 
 /** The meters that have ever counted events of these names. */

@@ -5,6 +5,7 @@
  */
 import { unavailable } from '../../core/error.ts';
 import type { Database } from '../stores.ts';
+import { TogetherByKey } from '../together.ts';
 
 export type SlicePhase = 'idle' | 'raw' | 'buckets';
 
@@ -273,6 +274,14 @@ export async function readProgress(database: Database): Promise<SliceState[]> {
   const { rows } = await database.raw(`select * from slices order by partition`);
   return rows.map(stateOf);
 }
+
+const SOON = new TogetherByKey<Database, void, SliceState[]>(async (database, asked) => {
+  const progress = await readProgress(database);
+  return asked.map(() => progress);
+});
+
+/** The same, read after it was asked for, and once for all who ask at one time. */
+export const progressSoon = (database: Database): Promise<SliceState[]> => SOON.ask(database);
 
 /** Everything before them is in the stores, by partition. */
 export function nextOffsets(progress: readonly SliceState[]): Map<number, bigint> {

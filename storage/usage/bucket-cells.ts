@@ -42,7 +42,7 @@ export type ExtraUniques = {
 export type Cell = Omit<PlacedCell, 'key'> & { readonly customer: string };
 
 /** What the row stands for, then what the fields of the aggregation hold, in their order. */
-type CellRow = [segment_s: string, window_s: string, group_key: string, customer: string, ...held: unknown[]];
+export type CellRow = [segment_s: string, window_s: string, group_key: string, customer: string, ...held: unknown[]];
 
 export async function bucketCells(clickhouse: ClickHouseClient, asked: BucketQuestion): Promise<Cell[]> {
   return (await gathered(clickhouse, asked))!;
@@ -100,7 +100,7 @@ async function cellsOf(
  * Few rows are read soonest by one thread, in one step (to read some columns before the others takes a third of the time
  * where there are many small parts), and without a search for projections, which the table has not.
  */
-const FEW_ROWS = {
+export const FEW_ROWS = {
   max_threads: 1,
   optimize_move_to_prewhere: 0,
   optimize_use_projections: 0,
@@ -140,9 +140,9 @@ function beyondCondition({ plan, meter }: BucketQuestion, [start_us, end_us]: In
   return `(${edges.join(' or ')}) and (first_us < ${start_us} or last_us >= ${end_us})`;
 }
 
-type Key = { sql: string; name: string; is_constant: boolean };
+export type Key = { sql: string; name: string; is_constant: boolean };
 
-function keysOf({ plan, meter, by_customer }: BucketQuestion): Key[] {
+export function keysOf({ plan, meter, by_customer }: Pick<BucketQuestion, 'plan' | 'meter' | 'by_customer'>): Key[] {
   const start = 'toInt64(toUnixTimestamp64Second(bucket_start))';
   const starts = plan.segments.map((segment) => Math.floor(segment.start_us / 1_000_000));
   const key = (name: string, sql: string | undefined, otherwise: string): Key => ({
@@ -163,7 +163,7 @@ function keysOf({ plan, meter, by_customer }: BucketQuestion): Key[] {
 }
 
 function rowsCondition(asked: BucketQuestion, params: Record<string, unknown>): string {
-  const { tenant_id, environment_id, meter, meter_version, external_customer_ids: customers, plan } = asked;
+  const { tenant_id, environment_id, meter, meter_version, external_customer_ids: customers } = asked;
   Object.assign(params, { tenant_id, environment_id, meter_id: meter.id, meter_version });
   const conditions = [
     'tenant_id = {tenant_id:String} and environment_id = {environment_id:String}',
@@ -176,15 +176,20 @@ function rowsCondition(asked: BucketQuestion, params: Record<string, unknown>): 
     conditions.push('external_customer_id in {customers:Array(String)}');
     params['customers'] = customers;
   }
+  conditions.push(timesCondition(asked));
+  return conditions.join(' and ');
+}
+
+/** The stretches of time that the plan leaves to rows. */
+export function timesCondition({ meter, plan }: Pick<BucketQuestion, 'meter' | 'plan'>): string {
   const times = [
     ...plan.base_ranges.map((range) => rangeCondition(meter.base_size, range)),
     ...plan.day_ranges.map((range) => rangeCondition('DAY', range)),
   ];
-  conditions.push(`(${times.join(' or ') || '0'})`);
-  return conditions.join(' and ');
+  return `(${times.join(' or ') || '0'})`;
 }
 
-function rangeCondition(size: string, [start_us, end_us]: Range): string {
+export function rangeCondition(size: string, [start_us, end_us]: Range): string {
   const at = (us: number) => `toDateTime64(${us / 1_000_000}, 0, 'UTC')`;
   return `(size = '${size}' and bucket_start >= ${at(start_us)} and bucket_start < ${at(end_us)})`;
 }
@@ -206,7 +211,7 @@ function extraRows(asked: BucketQuestion, params: Record<string, unknown>): stri
 }
 
 /** How a field of the buckets is read and merged. */
-type Held = {
+export type Held = {
   readonly column: string;
   readonly merged: string;
   /** Its value in a row of nothing but distinct values. */
@@ -214,7 +219,7 @@ type Held = {
   read(value: unknown): Partial<BucketFields>;
 };
 
-const HELD: Readonly<Record<BucketField, Held>> = {
+export const HELD: Readonly<Record<BucketField, Held>> = {
   count: { column: 'event_count', merged: 'sum(event_count)', extra: '0', read: (value) => ({ count: Number(value) }) },
   sum: { column: 'sum', merged: 'sum(sum)', extra: '0', read: (value) => ({ sum: scaled(value) }) },
   weighted_sum: {
@@ -240,7 +245,7 @@ const HELD: Readonly<Record<BucketField, Held>> = {
   },
 };
 
-function cellOf(fills: readonly BucketField[], row: CellRow): Cell {
+export function cellOf(fills: readonly BucketField[], row: CellRow): Cell {
   const [segment_s, window_s, group_key, customer, ...held] = row;
   const read = fills.map((field, index) => HELD[field].read(held[index]));
   const uniques_at = fills.indexOf('uniques');

@@ -8,6 +8,7 @@ import { type RawEvent, type RawEventsWanted, rawEvents } from '../events/raw-ev
 import type { Stores } from '../stores.ts';
 import { Turns } from '../turns.ts';
 import { type BucketQuestion, bucketCells, bucketCellsInside, type Cell, type ExtraUniques } from './bucket-cells.ts';
+import { cellsOfLines, isOfLines } from './bucket-lines.ts';
 import { asSmall, checkCells, readWithin } from './question.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { UsageAsked } from './usage-asked.ts';
@@ -44,29 +45,31 @@ async function cellsOfRows(reading: Reading): Promise<PlacedCell[] | null> {
   const { plan, asked, stores } = reading;
   if (plan.edge_ranges.length === 0) return null;
   const question = { ...questionOf(reading), plan: withEdges(plan) };
-  const cells = await asSmall(asked.bounds, () =>
-    bucketCellsInside(stores.clickhouse, question, [asked.start_us, asked.end_us]),
-  );
+  const inside = [asked.start_us, asked.end_us] as const;
+  const cells = isOfLines(question)
+    ? await cellsOfLines(stores.clickhouse, question, inside)
+    : await asSmall(asked.bounds, () => bucketCellsInside(stores.clickhouse, question, inside));
   return cells?.map(placed) ?? null;
 }
 
 async function cellsWithRaw(reading: Reading): Promise<PlacedCell[]> {
-  const { meter, asked, plan } = reading;
+  const { meter, plan } = reading;
   const fromRaw = plan.raw_ranges.length === 0 ? [] : await rawCells(reading);
   const countsUniques = meter.aggregation.fills.includes('uniques');
   const usesBuckets = plan.base_ranges.length + plan.day_ranges.length > 0;
   const unite = countsUniques && usesBuckets;
-  const stored = usesBuckets
-    ? await asSmall(asked.bounds, () =>
-        bucketCells(reading.stores.clickhouse, {
-          ...questionOf(reading),
-          extra_uniques: unite ? fromRaw.map(extraOf) : [],
-        }),
-      )
-    : [];
+  const stored = usesBuckets ? await storedCells(reading, unite ? fromRaw : []) : [];
   const cells = stored.map(placed);
   // Where the engine has united the distinct values, the raw cells still carry their count of events.
   return unite ? [...cells, ...fromRaw.map((cell) => ({ ...cell, counted_uniques: 0 }))] : [...cells, ...fromRaw];
+}
+
+/** Merged by the engine; `united`: the distinct values of raw rows go into the same sets. */
+async function storedCells(reading: Reading, united: readonly PlacedCell[]): Promise<readonly Cell[]> {
+  const question = { ...questionOf(reading), extra_uniques: united.map(extraOf) };
+  const { clickhouse } = reading.stores;
+  if (isOfLines(question)) return (await cellsOfLines(clickhouse, question))!;
+  return asSmall(reading.asked.bounds, () => bucketCells(clickhouse, question));
 }
 
 function questionOf({ scope, meter, meter_version, asked, plan }: Reading): BucketQuestion {

@@ -16,8 +16,10 @@ import { type PlacedCell, type UsageByKey, usageByKey, type WindowAnswer } from 
 import type { Scope } from '../../core/scope.ts';
 import { countRawEvents } from '../events/raw-events.ts';
 import { monthStart } from '../events/tables.ts';
+import type { EventLog, PartitionLag } from '../log/log.ts';
 import { barriersOf, currentVersions } from '../progress/meter-versions.ts';
 import type { Stores } from '../stores.ts';
+import { TogetherByKey } from '../together.ts';
 import { finished } from '../turns.ts';
 import { consistently, type Snapshot } from './snapshot.ts';
 import type { UsageAsked } from './usage-asked.ts';
@@ -232,9 +234,14 @@ export async function readUsage(stores: Stores, scope: Scope, question: UsageQue
   };
 }
 
+const LAG = new TogetherByKey<EventLog, void, readonly PartitionLag[]>(async (log, asked) => {
+  const lag = await log.lag();
+  return asked.map(() => lag);
+});
+
 /** The instant before which everything durable in the log is in the stores. */
 export async function freshness(stores: Stores, nowMs: number): Promise<string> {
-  const lag = await stores.log.lag();
+  const lag = await LAG.ask(stores.log);
   const oldest = lag.reduce(
     (earliest, { oldest_unprocessed_at_us: at }) => Math.min(earliest, at ?? Infinity),
     nowMs * 1000,

@@ -1,8 +1,14 @@
 import { expect } from 'chai';
+import type { Request } from 'express';
+import { authenticate, forgetKeys } from '../../../api/http/auth.ts';
+import { asFarthingError } from '../../../api/http/errors.ts';
 import { type Route, route } from '../../../api/http/route.ts';
 import { routes as ownRoutes } from '../../../api/resources.ts';
 import { hashApiKey } from '../../../storage/api-key.ts';
+import { connectPostgres } from '../../../storage/postgres/postgres.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
+import { cutTo } from '../../support/cut.ts';
+import { testStores } from '../../support/stores.ts';
 
 const probe = (access: Route['access'], method: Route['method'] = 'get') =>
   route({
@@ -42,6 +48,29 @@ describe('authentication', () => {
     const other = await api.otherTenant();
     const { body: theirs } = await api.request('GET', '/probe/meter-read', { key: other.key });
     expect(theirs).to.deep.include(other.scope);
+  });
+
+  it('while Postgres is away a key that was seen in the last minute is known, others are not', async () => {
+    const address = new URL((await testStores()).postgres_url);
+    const way = await cutTo({ host: address.hostname, port: Number(address.port) });
+    const { rows } = await api.services.postgres.raw('select current_database() as name');
+    Object.assign(address, { host: `127.0.0.1:${way.port}`, pathname: `/${rows[0].name}` });
+    const postgres = connectPostgres(address.href);
+    const services = { ...api.services, postgres };
+    const request = { get: (name: string) => ({ 'x-api-key': api.key })[name] } as Request;
+    const at = (seconds: number) => new Date(Date.parse('2026-03-15T12:00:00Z') + seconds * 1000);
+    try {
+      const known = await authenticate(request, 'event:write', services, at(0));
+      await way.cut();
+      // Later than it would be taken for fresh.
+      expect(await authenticate(request, 'event:write', services, at(30))).to.deep.equal(known);
+      forgetKeys(services);
+      const refused = await authenticate(request, 'event:write', services, at(30)).catch((error) => error);
+      expect(asFarthingError(refused)).to.include({ code: 'service_unavailable' });
+    } finally {
+      await postgres.destroy();
+      await way.close();
+    }
   });
 
   it('the key itself is nowhere in the database', async () => {

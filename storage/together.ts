@@ -1,0 +1,111 @@
+/**
+ * Those who ask the same store at one time are answered by one question. Nobody waits for others to come: a question goes out
+ * with all who have asked by then, and whoever asks while it is out is answered by the next one. So every answer was begun
+ * after it was asked for, and the busier the service is, the fewer questions there are to a request.
+ */
+export type AnswerAll<Asked, Answer> = (asked: readonly Asked[]) => Promise<readonly Answer[]>;
+
+type Waiting<Asked, Answer> = {
+  readonly asked: Asked;
+  resolve(answer: Answer): void;
+  reject(error: unknown): void;
+};
+
+export class Together<Asked, Answer> {
+  readonly #answerAll: AnswerAll<Asked, Answer>;
+  readonly #at_once_max: number;
+  #waiting: Waiting<Asked, Answer>[] = [];
+  #is_out = false;
+
+  /** `answerAll` answers in the order of what was asked, of so many at most. */
+  constructor(answerAll: AnswerAll<Asked, Answer>, at_once_max = Number.POSITIVE_INFINITY) {
+    this.#answerAll = answerAll;
+    this.#at_once_max = at_once_max;
+  }
+
+  get is_idle(): boolean {
+    return !this.#is_out;
+  }
+
+  ask(asked: Asked): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ asked, resolve, reject });
+      if (!this.#is_out) void this.#answerWaiting();
+    });
+  }
+
+  async #answerWaiting(): Promise<void> {
+    this.#is_out = true;
+    while (this.#waiting.length > 0) {
+      // Who is about to ask in this round of the event loop is taken along.
+      await new Promise((resolve) => setImmediate(resolve));
+      await this.#answerSome(this.#waiting.splice(0, this.#at_once_max));
+    }
+    this.#is_out = false;
+  }
+
+  async #answerSome(some: readonly Waiting<Asked, Answer>[]): Promise<void> {
+    try {
+      const answers = await this.#answerAll(some.map(({ asked }) => asked));
+      for (const [index, { resolve }] of some.entries()) resolve(answers[index]!);
+    } catch (error) {
+      for (const { reject } of some) reject(error);
+    }
+  }
+}
+
+/** One for each store, and for each key where what is asked must be alike. */
+export class TogetherByKey<Store extends object, Asked, Answer> {
+  readonly #answerAll: (store: Store, asked: readonly Asked[]) => Promise<readonly Answer[]>;
+  readonly #at_once_max: number | undefined;
+  readonly #open = new WeakMap<Store, Map<string, Together<Asked, Answer>>>();
+
+  constructor(answerAll: (store: Store, asked: readonly Asked[]) => Promise<readonly Answer[]>, at_once_max?: number) {
+    this.#answerAll = answerAll;
+    this.#at_once_max = at_once_max;
+  }
+
+  async ask(store: Store, asked: Asked, key = ''): Promise<Answer> {
+    const open = this.#openOf(store);
+    const together =
+      open.get(key) ?? new Together<Asked, Answer>((some) => this.#answerAll(store, some), this.#at_once_max);
+    open.set(key, together);
+    try {
+      return await together.ask(asked);
+    } finally {
+      // The last answer comes just before it is idle; keys are many, and none is kept for long.
+      queueMicrotask(() => {
+        if (together.is_idle && open.get(key) === together) open.delete(key);
+      });
+    }
+  }
+
+  #openOf(store: Store): Map<string, Together<Asked, Answer>> {
+    let open = this.#open.get(store);
+    if (!open) this.#open.set(store, (open = new Map()));
+    return open;
+  }
+}
+
+/** What `work` makes of each, so many at a time, in the order of the items; the first failure is thrown. */
+export async function atMost<Item, Made>(
+  count: number,
+  items: readonly Item[],
+  work: (item: Item) => Promise<Made>,
+): Promise<Made[]> {
+  const made: Made[] = [];
+  let next = 0;
+  const worker = async () => {
+    while (next < items.length) {
+      const index = next++;
+      made[index] = await work(items[index]!);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: Math.min(count, items.length) }, worker));
+  } catch (error) {
+    next = items.length; // The others begin nothing more.
+    throw error;
+  }
+  return made;
+}
