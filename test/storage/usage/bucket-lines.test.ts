@@ -1,0 +1,115 @@
+/**
+ * Questions that are asked at one time: each is answered as if it were asked alone, whatever else is asked, and those about the
+ * same stretch of time go to the store as one statement.
+ */
+import { expect } from 'chai';
+import type { AggregationType } from '../../../core/metering/meter-definition.ts';
+import { connectClickHouse } from '../../../storage/clickhouse/clickhouse.ts';
+import { type StatementWay, statementsTo } from '../../faults/statements.ts';
+import { type Metering, startMetering } from '../../support/metering.ts';
+
+const METERS: Record<string, AggregationType> = {
+  m_count: 'COUNT',
+  m_sum: 'SUM',
+  m_max: 'MAX',
+  m_unique: 'COUNT_UNIQUE',
+  m_latest: 'LATEST',
+};
+const CUSTOMERS = ["o'brien", 'acme', 'globex', 'nobody'];
+const RANGES = [
+  ['2026-03-10T00:00:00Z', '2026-03-11T00:00:00Z'],
+  ['2026-03-10T00:00:00Z', '2026-03-10T11:45:00Z'],
+  // An event lies behind this end, in an hour that it shares.
+  ['2026-03-10T00:00:00Z', '2026-03-10T11:15:00Z'],
+] as const;
+
+describe('usage that is asked for at one time', () => {
+  let metering: Metering;
+  let way: StatementWay;
+  let statements: string[] = [];
+
+  before(async () => {
+    metering = await startMetering({
+      clickhouse: async (url) => {
+        way = await statementsTo(url);
+        return connectClickHouse(way.url);
+      },
+    });
+    for (const [id, type] of Object.entries(METERS)) {
+      const aggregation = type === 'COUNT' ? { type } : { type, field: 'n' };
+      await metering.announce(id, { event_name: 'call', filters: [], aggregation });
+    }
+    const customers = CUSTOMERS.slice(0, 3);
+    await metering.send(
+      customers.flatMap((external_customer_id, index) =>
+        ['10:05:00', '11:10:00', '11:30:00'].map((time, at) => ({
+          event_id: `${external_customer_id}-${time}`,
+          event_name: 'call',
+          external_customer_id,
+          timestamp: `2026-03-10T${time}Z`,
+          properties: { n: 10 * (index + 1) + at },
+        })),
+      ),
+    );
+    await metering.settled();
+  });
+  after(async () => {
+    await metering.stop();
+    await way.close();
+  });
+
+  const each = (ranges: readonly (typeof RANGES)[number][]) =>
+    Object.keys(METERS).flatMap((meter) =>
+      CUSTOMERS.flatMap((customer) => ranges.map((range) => ({ meter, customer, range }))),
+    );
+  const watched = async <Answer>(work: () => Promise<Answer>) => {
+    statements = [];
+    way.meet(({ text }) => {
+      if (/from usage_buckets/.test(text)) statements.push(text);
+      return undefined;
+    });
+    const answer = await work();
+    way.meet(undefined);
+    return answer;
+  };
+
+  it('is the same as asked one after the other', async () => {
+    const questions = each(RANGES);
+    const alone: string[] = [];
+    for (const { meter, customer, range } of questions) alone.push(await metering.usage(meter, customer, range));
+    const together = await Promise.all(
+      questions.map(({ meter, customer, range }) => metering.usage(meter, customer, range)),
+    );
+    expect(together).to.deep.equal(alone);
+    expect(new Set(alone).size, 'they differ').to.be.greaterThan(10);
+    expect(await metering.usage('m_sum', "o'brien", RANGES[2])).to.equal('21');
+  });
+
+  it('is one statement for those that read the same columns of the same time', async () => {
+    const questions = each([RANGES[0]]).filter(({ meter }) => ['m_count', 'm_sum', 'm_max'].includes(meter));
+    const answers = await watched(() =>
+      Promise.all(questions.map(({ meter, customer, range }) => metering.usage(meter, customer, range))),
+    );
+    expect(answers).to.have.members(['3', '3', '3', '0', '33', '63', '93', '0', '12', '22', '32', '0']);
+    expect(statements).to.have.length(1);
+  });
+
+  it('asks for sets and latest values only where they are wanted', async () => {
+    await watched(() =>
+      Promise.all(each([RANGES[0]]).map(({ meter, customer, range }) => metering.usage(meter, customer, range))),
+    );
+    expect(statements).to.have.length(3);
+    expect(statements.filter((text) => text.includes('unique_values'))).to.have.length(1);
+  });
+
+  it('fails for each of them when the statement fails, and for nobody afterwards', async () => {
+    const ask = () => Promise.allSettled(CUSTOMERS.map((customer) => metering.usage('m_sum', customer, RANGES[0])));
+    way.meet(({ text }) => (/from usage_buckets/.test(text) ? 'lost' : undefined));
+    const refused = await ask();
+    way.meet(undefined);
+    expect(refused.map((one) => one.status === 'rejected' && one.reason.code)).to.deep.equal(
+      CUSTOMERS.map(() => 'service_unavailable'),
+    );
+    expect((await ask()).map(({ status }) => status)).to.deep.equal(CUSTOMERS.map(() => 'fulfilled'));
+  });
+});
