@@ -32,7 +32,17 @@ export const CreateCustomer = customerFields
     ...olderParts,
     ...workflowParts,
   })
-  .meta({ id: 'CreateCustomerRequest' });
+  .meta({
+    id: 'CreateCustomerRequest',
+    example: {
+      external_id: 'acme',
+      name: 'Acme',
+      email: 'billing@example.com',
+      address_country: 'DE',
+      timezone: 'Europe/Berlin',
+      metadata: { tier: 'gold' },
+    },
+  });
 
 export const UpdateCustomer = customerFields
   .partial()
@@ -41,7 +51,7 @@ export const UpdateCustomer = customerFields
     integration_entity_mapping: absentParts.integration_entity_mapping,
     ...olderParts,
   })
-  .meta({ id: 'UpdateCustomerRequest' });
+  .meta({ id: 'UpdateCustomerRequest', example: { name: 'Acme Corporation', metadata: { tier: 'platinum' } } });
 export type UpdateCustomer = z.output<typeof UpdateCustomer>;
 
 const notKept = Object.keys({ ...absentParts, ...olderParts, ...workflowParts });
@@ -64,7 +74,7 @@ export const CustomerFilter = listShape({
   external_id: z.string().optional(),
   email: z.string().optional(),
   parent_customer_ids: textList.optional(),
-}).meta({ id: 'CustomerFilter' });
+}).meta({ id: 'CustomerFilter', example: { external_ids: ['acme'], limit: 10 } });
 export type CustomerFilter = z.output<typeof CustomerFilter>;
 
 export const customerGrammar: ListGrammar = {

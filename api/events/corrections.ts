@@ -13,13 +13,24 @@ import { IngestEventRequest } from './schema.ts';
 const tag = 'Events';
 const reason = z.string().trim().min(1).max(1000).meta({ description: 'Why; kept with who asked for it and when.' });
 
-const VoidEventRequest = z.object({ reason }).meta({ id: 'VoidEventRequest' });
+const VoidEventRequest = z.object({ reason }).meta({ id: 'VoidEventRequest', example: { reason: 'sent by a test' } });
 const ReplaceEventRequest = z
   .object({
     event: IngestEventRequest.meta({ description: 'The whole event as it should have been.' }),
     reason,
   })
-  .meta({ id: 'ReplaceEventRequest' });
+  .meta({
+    id: 'ReplaceEventRequest',
+    example: {
+      event: {
+        event_name: 'api_call',
+        external_customer_id: 'acme',
+        timestamp: '2026-01-31T10:00:00Z',
+        properties: { tokens: 64 },
+      },
+      reason: 'counted twice',
+    },
+  });
 
 const CorrectionAnswer = z
   .object({

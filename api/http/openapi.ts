@@ -75,7 +75,7 @@ function operationOf(route: Route): ZodOpenApiOperationObject {
       ...(route.query ? { query: describedInQuery(route.query) } : {}),
       ...(route.method === 'post' && route.access !== 'public' ? { header: IdempotencyHeader } : {}),
     } as ZodOpenApiOperationObject['requestParams'],
-    ...(route.body ? { requestBody: bodyOf(route.body, route.example?.body) } : {}),
+    ...(route.body ? { requestBody: bodyOf(route.body, exampleOf(route)) } : {}),
     responses: { [route.success]: successOf(route), ...errorsOf(route) },
   } as ZodOpenApiOperationObject;
 }
@@ -85,6 +85,11 @@ const IdempotencyHeader = z.object({
     description: 'The first answer is kept for 48 hours and given again to the same request.',
   }),
 });
+
+/** A shape has the example that fits every operation which takes it; an operation may have one of its own. */
+export function exampleOf({ body, example }: Route): unknown {
+  return example?.body ?? (body && z.globalRegistry.get(body)?.example);
+}
 
 function bodyOf(body: NonNullable<Route['body']>, given: unknown) {
   const example = given === undefined ? {} : { example: given };
