@@ -20,12 +20,15 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
       info: {
         title: 'Farthing',
         version: VERSION,
-        description: 'Usage metering and billing. Amounts and quantities are decimal numbers as text.',
+        description:
+          'Usage metering and billing. Amounts and quantities are decimal numbers as text. How usage is counted, priced, ' +
+          'prorated and invoiced is in [the rules](/docs/rules/); what an error means, in [Errors](/docs/rules/errors.md).',
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       servers: [{ url: '/v1' }],
       security: [{ ApiKeyAuth: [] }],
-      tags: [...new Set(routes.map((route) => route.tag))].sort().map((name) => ({ name })),
+      externalDocs: { url: '/docs/rules/', description: 'The rules of metering and billing' },
+      tags: [...new Set(routes.map((route) => route.tag))].sort().map(tagOf),
       paths: pathsOf(routes),
       components: {
         securitySchemes: { ApiKeyAuth: { type: 'apiKey', in: 'header', name: 'x-api-key' } },
@@ -35,6 +38,27 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
     // What has no JSON Schema (a transform, say) is described as any value, not refused.
     { allowEmptySchema: ANY, override: declareEveryKey },
   );
+}
+
+/** Where the rules of a resource are. */
+const RULES: Record<string, string> = {
+  'API keys': 'permissions.md',
+  Customers: 'rules/records.md',
+  Events: 'rules/events.md',
+  Features: 'rules/records.md',
+  Invoices: 'rules/invoices.md',
+  'Meter usage': 'rules/usage.md',
+  Meters: 'rules/metering.md',
+  Plans: 'rules/subscriptions.md',
+  Prices: 'rules/pricing.md',
+  Roles: 'permissions.md',
+  Subscriptions: 'rules/subscriptions.md',
+  Users: 'permissions.md',
+};
+
+function tagOf(name: string) {
+  const page = RULES[name];
+  return page === undefined ? { name } : { name, externalDocs: { url: `/docs/${page}`, description: 'The rules' } };
 }
 
 const ANY = Object.fromEntries(

@@ -174,6 +174,58 @@ describe('the documentation page', () => {
   });
 });
 
+describe('the pages of the rules', () => {
+  let api: TestApi;
+  before(async () => {
+    api = await startTestApi();
+  });
+  after(() => api.stop());
+  const get = (path: string) => api.request('GET', api.url + path, { key: null });
+
+  it('are found from the OpenAPI document', async () => {
+    const { body } = await get('/v1/openapi.json');
+    const linked = [body.externalDocs.url, ...body.tags.flatMap((tag: Json) => tag.externalDocs?.url ?? [])];
+    linked.push(...[...body.info.description.matchAll(/\]\(([^)]+)\)/g)].map((match) => match[1]));
+    expect(linked.length).to.be.greaterThan(8);
+    for (const url of linked) expect((await get(url)).status, url).to.equal(200);
+  });
+
+  it('answer a question by way of the index', async () => {
+    const index = await get('/docs/rules/');
+    const row = index.text.split('<tr>').find((part) => part.includes('What is charged for a part of a period?'));
+    expect(row).to.contain('href="proration.md"');
+    const page = await get('/docs/rules/proration.md');
+    expect(page.headers.get('content-type')).to.equal('text/html; charset=utf-8');
+    expect(page.text)
+      .to.match(/<h1 id="[a-z-]+">/)
+      .and.to.match(/<h2 id="[a-z-]+">/);
+    const bare = await fetch(`${api.url}/docs/rules`, { redirect: 'manual' });
+    expect([bare.status, bare.headers.get('location')]).to.deep.equal([301, '/docs/rules/']);
+  });
+
+  it('lead to nothing that is not there, and load nothing from elsewhere', async () => {
+    const seen = new Set<string>();
+    const open = [`${api.url}/docs/rules/`];
+    for (let url = open.pop(); url !== undefined; url = open.pop()) {
+      if (seen.has(url)) continue;
+      seen.add(url);
+      const { status, text, headers } = await api.request('GET', url, { key: null });
+      expect(status, url).to.equal(200);
+      if (!headers.get('content-type')?.startsWith('text/html') || url.endsWith('/docs/')) continue;
+      expect(headers.get('content-security-policy')).to.match(/default-src 'none';style-src 'self'/);
+      expect(text).to.not.match(/<script|style="|src="http/);
+      for (const [, href] of text.matchAll(/href="([^"#]+)/g)) open.push(new URL(href!, url).href);
+    }
+    expect(seen.size).to.be.greaterThan(15);
+  });
+
+  it('serve nothing else of the repository', async () => {
+    for (const path of ['/docs/operations.md', '/docs/rules/%2e%2e/operations.md', '/docs/rules/unknown.md'])
+      expect((await get(path)).status, path).to.equal(404);
+    expect((await api.request('POST', `${api.url}/docs/rules/events.md`)).status).to.equal(405);
+  });
+});
+
 function walk(node: Json, visit: (node: Json) => void): void {
   if (typeof node !== 'object' || node === null) return;
   visit(node);
