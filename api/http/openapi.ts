@@ -27,8 +27,7 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
       },
       servers: [{ url: '/v1' }],
       security: [{ ApiKeyAuth: [] }],
-      externalDocs: { url: '/docs/rules/', description: 'The rules of metering and billing' },
-      tags: [...new Set(routes.map((route) => route.tag))].sort().map(tagOf),
+      tags: [...new Set(routes.map((route) => route.tag))].sort().map((name) => ({ name, description: TAGS[name] })),
       paths: pathsOf(routes),
       components: {
         securitySchemes: { ApiKeyAuth: { type: 'apiKey', in: 'header', name: 'x-api-key' } },
@@ -40,26 +39,26 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
   );
 }
 
-/** Where the rules of a resource are. */
-const RULES: Record<string, string> = {
-  'API keys': 'permissions.md',
-  Customers: 'rules/records.md',
-  Events: 'rules/events.md',
-  Features: 'rules/records.md',
-  Invoices: 'rules/invoices.md',
-  'Meter usage': 'rules/usage.md',
-  Meters: 'rules/metering.md',
-  Plans: 'rules/subscriptions.md',
-  Prices: 'rules/pricing.md',
-  Roles: 'permissions.md',
-  Subscriptions: 'rules/subscriptions.md',
-  Users: 'permissions.md',
+const TAGS: Record<string, string> = {
+  'API keys': 'Who may ask for what: [permissions](/docs/permissions.md).',
+  Customers: 'Who is billed: [records](/docs/rules/records.md).',
+  Environments: 'Production, staging and others of one tenant, each with records of its own.',
+  Events: 'What customers did: [events](/docs/rules/events.md), [identity](/docs/rules/identity.md).',
+  Features: 'What a plan entitles to: [records](/docs/rules/records.md).',
+  Invoices: 'What is charged: [invoices](/docs/rules/invoices.md), [numbers](/docs/rules/numbers.md).',
+  'Meter usage': 'What meters measured: [usage](/docs/rules/usage.md), [windows](/docs/rules/windows.md).',
+  Meters: 'Which events count, and how they become a number: [metering](/docs/rules/metering.md).',
+  Plans: 'Prices that are sold together: [subscriptions](/docs/rules/subscriptions.md).',
+  Prices: 'What a quantity costs: [pricing](/docs/rules/pricing.md).',
+  Roles: 'What a key may do: [permissions](/docs/permissions.md).',
+  Subscriptions:
+    'Who pays for what, and when: [subscriptions](/docs/rules/subscriptions.md), [periods](/docs/rules/periods.md), ' +
+    '[proration](/docs/rules/proration.md).',
+  Tenants: 'The company whose customers are billed.',
+  Users: 'People and service accounts: [permissions](/docs/permissions.md).',
+  Workflows:
+    'Long work that a request asked for: [invoices computed later](/docs/rules/invoices.md#invoices-computed-later).',
 };
-
-function tagOf(name: string) {
-  const page = RULES[name];
-  return page === undefined ? { name } : { name, externalDocs: { url: `/docs/${page}`, description: 'The rules' } };
-}
 
 const ANY = Object.fromEntries(
   ['any', 'unknown', 'custom', 'transform', 'date', 'bigint', 'undefined'].map((type) => [

@@ -184,10 +184,16 @@ describe('the pages of the rules', () => {
 
   it('are found from the OpenAPI document', async () => {
     const { body } = await get('/v1/openapi.json');
-    const linked = [body.externalDocs.url, ...body.tags.flatMap((tag: Json) => tag.externalDocs?.url ?? [])];
-    linked.push(...[...body.info.description.matchAll(/\]\(([^)]+)\)/g)].map((match) => match[1]));
+    for (const { name, description } of body.tags) expect(description, name).to.be.a('string');
+    const described = [body.info, ...body.tags].map((one: Json) => one.description).join('\n');
+    const linked = [...described.matchAll(/\]\(([^)]+)\)/g)].map((match) => match[1]!);
     expect(linked.length).to.be.greaterThan(8);
-    for (const url of linked) expect((await get(url)).status, url).to.equal(200);
+    for (const link of linked) {
+      const [url, anchor] = link.split('#');
+      const { status, text } = await get(url!);
+      expect(status, link).to.equal(200);
+      if (anchor) expect(text, link).to.contain(`id="${anchor}"`);
+    }
   });
 
   it('answer a question by way of the index', async () => {
