@@ -27,6 +27,8 @@ const Settings = z.object({
   METRICS: shown.default('public'),
   /** Who sees /docs and the OpenAPI document. */
   DOCS: shown.default('public'),
+  /** Keys of a request body that the service does not know: refused, or left out and named in a header of the answer. */
+  UNKNOWN_BODY_KEYS: z.enum(['refuse', 'ignore']).default('refuse'),
   /** Where the embedded stores keep their data. */
   DATA_DIR: z.string().default('.farthing').transform(fromHome),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('warn'),

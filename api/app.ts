@@ -69,6 +69,6 @@ const HARDENING = helmet({
 const CORS = cors({
   origin: '*',
   methods: ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS'],
-  exposedHeaders: ['Allow', 'X-Request-ID', 'X-As-Of', 'Idempotency-Replayed', 'Retry-After'],
+  exposedHeaders: ['Allow', 'X-Request-ID', 'X-As-Of', 'X-Ignored-Keys', 'Idempotency-Replayed', 'Retry-After'],
   maxAge: 600,
 });

@@ -76,6 +76,12 @@ export function orDefault<Shape extends z.ZodType>(shape: Shape, value: z.output
   return z.preprocess((input) => (isUnset(input) ? value : input), shape).default(value as never);
 }
 
+/** A key that older clients send and that asks for nothing: it is taken, has no effect, and the answer's header says so. */
+export const withoutEffect = z
+  .unknown()
+  .optional()
+  .meta({ description: 'Taken from older clients, without effect; the header X-Ignored-Keys of the answer names it.' });
+
 const METADATA_PAIRS_MAX = 100;
 const METADATA_VALUE_MAX = 5_000;
 export const metadataMap = z

@@ -18,6 +18,7 @@ import {
   CustomerFilter,
   CustomerListAnswer,
   customerGrammar,
+  fieldsOf,
   UpdateCustomer,
 } from './schema.ts';
 
@@ -35,10 +36,9 @@ export const customerRoutes: Route[] = [
     success: 201,
     answer: CustomerAnswer,
     handle: async ({ body }, context) => {
-      const { tax_rate_overrides: _taxes, integration_entity_mapping: _mapping, ...fields } = body;
       const record = {
         id: newId('customer', context.now.getTime()),
-        ...newCustomer(fields),
+        ...newCustomer(fieldsOf(body)),
         ...createdBy(authorOf(context)),
       };
       return CustomerModel.add(context.scope, record, {
@@ -167,11 +167,10 @@ function findCustomers(input: CustomerFilter, { scope, services }: Context) {
 async function changeChosen(choice: CustomerChoice, fields: UpdateCustomer, context: Context) {
   const { id, external_customer_id } = choice;
   if (!id && !external_customer_id) throw invalid('id', 'id or external_customer_id is required');
-  const { integration_entity_mapping: _mapping, ...changes } = fields;
   return changeCustomer(context.services, context.scope, {
     id,
     external_customer_id,
-    changes,
+    changes: fieldsOf(fields),
     author: authorOf(context),
   });
 }

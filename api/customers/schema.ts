@@ -1,6 +1,7 @@
 /** Requests and answers of customers. */
 import { z } from 'zod';
 import { customerFields, customerShape } from '../../core/customer/record.ts';
+import { withoutEffect } from '../../core/record.ts';
 import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
 
 /** Parts of a request whose resource does not exist here: refused when they say something, never quietly dropped. */
@@ -15,6 +16,10 @@ const absentParts = {
   integration_entity_mapping: notYet('integration mappings'),
 };
 
+/** Customers have no parents here, and none is led through a workflow when it comes. */
+const olderParts = { parent_customer_id: withoutEffect, parent_customer_external_id: withoutEffect };
+const workflowParts = { skip_onboarding_workflow: withoutEffect, onboarding_workflow_name: withoutEffect };
+
 const { external_id, name, timezone } = customerFields.shape;
 
 export const CreateCustomer = customerFields
@@ -24,17 +29,38 @@ export const CreateCustomer = customerFields
     name: name.nullish(),
     timezone: z.union([z.literal(''), timezone]).nullish(),
     ...absentParts,
+    ...olderParts,
+    ...workflowParts,
   })
-  .meta({ id: 'CreateCustomerRequest' });
+  .meta({
+    id: 'CreateCustomerRequest',
+    example: {
+      external_id: 'acme',
+      name: 'Acme',
+      email: 'billing@example.com',
+      address_country: 'DE',
+      timezone: 'Europe/Berlin',
+      metadata: { tier: 'gold' },
+    },
+  });
 
 export const UpdateCustomer = customerFields
   .partial()
   .extend({
     name: name.refine((text) => text.trim() !== '', { error: 'must not be blank' }).optional(),
     integration_entity_mapping: absentParts.integration_entity_mapping,
+    ...olderParts,
   })
-  .meta({ id: 'UpdateCustomerRequest' });
+  .meta({ id: 'UpdateCustomerRequest', example: { name: 'Acme Corporation', metadata: { tier: 'platinum' } } });
 export type UpdateCustomer = z.output<typeof UpdateCustomer>;
+
+const notKept = Object.keys({ ...absentParts, ...olderParts, ...workflowParts });
+
+/** What a request says of the record itself. */
+export function fieldsOf<Body extends object>(body: Body): Omit<Body, NotKept> {
+  return Object.fromEntries(Object.entries(body).filter(([key]) => !notKept.includes(key))) as Omit<Body, NotKept>;
+}
+type NotKept = keyof typeof absentParts | keyof typeof olderParts | keyof typeof workflowParts;
 
 /** PUT /customers names the customer in the query, by either id or both. */
 export const CustomerChoice = z.object({ id: z.string().optional(), external_customer_id: z.string().optional() });
@@ -48,7 +74,7 @@ export const CustomerFilter = listShape({
   external_id: z.string().optional(),
   email: z.string().optional(),
   parent_customer_ids: textList.optional(),
-}).meta({ id: 'CustomerFilter' });
+}).meta({ id: 'CustomerFilter', example: { external_ids: ['acme'], limit: 10 } });
 export type CustomerFilter = z.output<typeof CustomerFilter>;
 
 export const customerGrammar: ListGrammar = {

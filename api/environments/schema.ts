@@ -11,7 +11,7 @@ export const CreateEnvironment = z
   .meta({ id: 'CreateEnvironmentRequest' });
 export const UpdateEnvironment = z
   .object({ name: name.nullish(), type: z.string().nullish() })
-  .meta({ id: 'UpdateEnvironmentRequest' });
+  .meta({ id: 'UpdateEnvironmentRequest', example: { name: 'Staging' } });
 
 export const EnvironmentAnswer = z
   .object({

@@ -27,7 +27,16 @@ export const GetUsageAnalyticsRequest = z
     breakdown_bucket: z.boolean().nullish(),
     billing_anchor: instantUs,
   })
-  .meta({ id: 'GetUsageAnalyticsRequest' });
+  .meta({
+    id: 'GetUsageAnalyticsRequest',
+    example: {
+      external_customer_id: 'acme',
+      start_time: '2026-01-01T00:00:00Z',
+      end_time: '2026-02-01T00:00:00Z',
+      window_size: 'DAY',
+      expand: ['meter', 'price'],
+    },
+  });
 
 export const analyticsRoutes: Route[] = [
   route({

@@ -5,6 +5,7 @@ import { invalid } from '../../core/error.ts';
 import { faultOfEvent } from '../../core/event/accept.ts';
 import { properties } from '../../core/metering/event-text.ts';
 import { type Correction, correctionsOf } from '../../storage/progress/corrections.ts';
+import { checkKeys } from '../http/ignored-keys.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
 import { fairShareOf } from './fair-share.ts';
 import { IngestEventRequest } from './schema.ts';
@@ -12,13 +13,24 @@ import { IngestEventRequest } from './schema.ts';
 const tag = 'Events';
 const reason = z.string().trim().min(1).max(1000).meta({ description: 'Why; kept with who asked for it and when.' });
 
-const VoidEventRequest = z.object({ reason }).meta({ id: 'VoidEventRequest' });
+const VoidEventRequest = z.object({ reason }).meta({ id: 'VoidEventRequest', example: { reason: 'sent by a test' } });
 const ReplaceEventRequest = z
   .object({
     event: IngestEventRequest.meta({ description: 'The whole event as it should have been.' }),
     reason,
   })
-  .meta({ id: 'ReplaceEventRequest' });
+  .meta({
+    id: 'ReplaceEventRequest',
+    example: {
+      event: {
+        event_name: 'api_call',
+        external_customer_id: 'acme',
+        timestamp: '2026-01-31T10:00:00Z',
+        properties: { tokens: 64 },
+      },
+      reason: 'counted twice',
+    },
+  });
 
 const CorrectionAnswer = z
   .object({
@@ -91,14 +103,15 @@ function shown({ id, event_id, action, reason, requested_by, requested_at, state
 }
 
 /** The event's own bytes, so that its numbers keep their digits. */
-function replacementIn({ request }: Context, id: string): { replacement: string; reason: string } {
-  const text: string = request.body.toString('utf8');
+function replacementIn(context: Context, id: string): { replacement: string; reason: string } {
+  const text: string = context.request.body.toString('utf8');
   let body: { event?: unknown; reason?: unknown };
   try {
     body = JSON.parse(text);
   } catch {
     throw invalid('body', 'must be valid JSON');
   }
+  checkKeys(ReplaceEventRequest, body, context);
   const why = reason.safeParse(body?.reason);
   if (!why.success) throw invalid('reason', 'is required, with at most 1000 characters');
   const fault = faultOfEvent(body.event);

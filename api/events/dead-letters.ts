@@ -30,7 +30,7 @@ const ReplayRequest = z
       .optional()
       .meta({ description: `All that were not replayed yet, ${REPLAYED_AT_ONCE_MAX} at a time.` }),
   })
-  .meta({ id: 'ReplayDeadLettersRequest' });
+  .meta({ id: 'ReplayDeadLettersRequest', example: { all: true } });
 
 const ReplayAnswer = z
   .object({

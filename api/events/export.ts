@@ -22,7 +22,7 @@ const ExportQuery = z.object({
   meter_ids: textList.optional().meta({ description: 'All published meters when absent or empty.' }),
   metadata_columns: textList
     .optional()
-    .meta({ description: 'Keys of the customers’ metadata, each a column of its own.', example: 'region,tier' }),
+    .meta({ description: 'Keys of the customers’ metadata, each a column of its own.', example: ['region', 'tier'] }),
   timezone: anyTimezone,
 });
 type ExportQuery = z.output<typeof ExportQuery>;

@@ -5,6 +5,8 @@ import { FarthingError, invalid } from '../../core/error.ts';
 import { bulkFault, eventsOf, faultOfEvent } from '../../core/event/accept.ts';
 import { checkBulk, type EventRules } from '../../core/event/check-body.ts';
 import { elementSpansUnder } from '../../core/metering/event-text.ts';
+import { fieldPath } from '../http/errors.ts';
+import { checkKeys, refusedKeys, whyRefused } from '../http/ignored-keys.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { fairShareOf } from './fair-share.ts';
 import {
@@ -32,6 +34,7 @@ export const ingestRoutes: Route[] = [
     async handle(_input, context) {
       const body = bodyOf(context);
       const event = body.value;
+      checkKeys(IngestEventRequest, event, context);
       const fault = faultOfEvent(event);
       if (fault) throw invalid(fault.field || 'body', fault.why);
       const span = { start: 0, end: body.bytes.length };
@@ -54,7 +57,8 @@ export const ingestRoutes: Route[] = [
       if (!query.verdicts && (await appendAsItStands(context, 'events')) !== undefined) return ACCEPTED;
       const body = bodyOf(context);
       const events = eventsOf(body.value);
-      const faults = faultsOf(events, faultOfEvent);
+      const misspelt = faultsOfKeys(body, context);
+      const faults = faultsOf(events, (event, index) => misspelt.get(index) ?? faultOfEvent(event));
       if (faults.length > 0 && !query.verdicts) throw bulkFault(faults);
       const ids = await appendGood(context, body, { events, faults });
       return {
@@ -78,6 +82,7 @@ export const ingestRoutes: Route[] = [
       if (batch_size !== undefined) return { ...ACCEPTED, batch_size };
       const body = bodyOf(context);
       const events = eventsOf(body.value);
+      checkKeys(BulkIngestRawEventRequest, body.value, context);
       const faults = faultsOf(events, (event) =>
         isObject(event) ? undefined : { field: '', why: 'must be a JSON object' },
       );
@@ -119,10 +124,23 @@ function parsed(text: string): unknown {
   }
 }
 
-function faultsOf(events: unknown[], check: (event: unknown) => { field: string; why: string } | undefined): Fault[] {
+/** Keys that an event does not have, by the index of the event: a misspelt time is an event that counts at another. */
+function faultsOfKeys(body: Body, context: Context): Map<number, Omit<Fault, 'index'>> {
+  const faults = new Map<number, Omit<Fault, 'index'>>();
+  for (const key of refusedKeys(BulkIngestEventRequest, body.value, context)) {
+    const [, index, ...path] = key.path;
+    if (typeof index !== 'number') throw invalid(fieldPath(key.path), whyRefused(key));
+    if (!faults.has(index)) faults.set(index, { field: fieldPath(path), why: whyRefused(key) });
+  }
+  return faults;
+}
+
+type Check = (event: unknown, index: number) => Omit<Fault, 'index'> | undefined;
+
+function faultsOf(events: unknown[], check: Check): Fault[] {
   const faults: Fault[] = [];
   for (let index = 0; index < events.length; index++) {
-    const fault = check(events[index]);
+    const fault = check(events[index], index);
     if (fault) faults.push({ index, ...fault });
   }
   return faults;

@@ -54,7 +54,7 @@ const pageSize = (most: number) => orDefault(wholeNumber.pipe(z.int().min(1).max
 const GetEventsQuery = z.object({ ...asked, page_size: pageSize(PAGE_SIZE), property_filters: filtersInText });
 const GetEventsRequest = z
   .object({ ...asked, page_size: pageSize(1000), property_filters: propertyValues })
-  .meta({ id: 'GetEventsRequest' });
+  .meta({ id: 'GetEventsRequest', example: { external_customer_id: 'acme', event_name: 'api_call', page_size: 10 } });
 type Asked = z.output<typeof GetEventsRequest>;
 
 const GetEventsAnswer = z

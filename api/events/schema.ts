@@ -18,15 +18,50 @@ export const IngestEventRequest = z
     source: z.string().optional(),
     properties: z.record(z.string(), z.unknown()).optional(),
   })
-  .meta({ id: 'IngestEventRequest' });
+  .meta({
+    id: 'IngestEventRequest',
+    example: {
+      event_name: 'api_call',
+      event_id: 'call-1',
+      external_customer_id: 'acme',
+      timestamp: '2026-01-31T10:00:00Z',
+      properties: { tokens: 128, region: 'eu' },
+    },
+  });
 
 export const BulkIngestEventRequest = z
   .object({ events: z.array(IngestEventRequest).min(1).max(EVENTS_PER_REQUEST_MAX) })
-  .meta({ id: 'BulkIngestEventRequest' });
+  .meta({
+    id: 'BulkIngestEventRequest',
+    example: {
+      events: [
+        {
+          event_name: 'api_call',
+          event_id: 'call-1',
+          external_customer_id: 'acme',
+          timestamp: '2026-01-31T10:00:00Z',
+          properties: { tokens: 128, region: 'eu' },
+        },
+      ],
+    },
+  });
 
 export const BulkIngestRawEventRequest = z
   .object({ events: z.array(z.record(z.string(), z.unknown())).min(1).max(EVENTS_PER_REQUEST_MAX) })
-  .meta({ id: 'BulkIngestRawEventRequest' });
+  .meta({
+    id: 'BulkIngestRawEventRequest',
+    example: {
+      events: [
+        {
+          event_name: 'api_call',
+          event_id: 'call-1',
+          external_customer_id: 'acme',
+          timestamp: '2026-01-31T10:00:00Z',
+          properties: { tokens: 128, region: 'eu' },
+        },
+      ],
+    },
+  });
 
 export const IngestQuery = z.object({
   verdicts: z

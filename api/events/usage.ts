@@ -54,9 +54,16 @@ const GetUsageRequest = z
   })
   .meta({ id: 'GetUsageRequest' });
 
-const GetUsageByMeterRequest = z
-  .object({ ...asked, meter_id: z.string().min(1) })
-  .meta({ id: 'GetUsageByMeterRequest' });
+const GetUsageByMeterRequest = z.object({ ...asked, meter_id: z.string().min(1) }).meta({
+  id: 'GetUsageByMeterRequest',
+  example: {
+    meter_id: 'meter_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
+    external_customer_id: 'acme',
+    start_time: '2026-01-01T00:00:00Z',
+    end_time: '2026-02-01T00:00:00Z',
+    window_size: 'DAY',
+  },
+});
 
 const UsageAnswer = z
   .object({

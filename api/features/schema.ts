@@ -27,17 +27,25 @@ export const CreateFeature = stated
     meter_id: meter_id.optional(),
     meter: createMeterShape.nullish(),
   })
-  .meta({ id: 'CreateFeatureRequest' });
+  .meta({
+    id: 'CreateFeatureRequest',
+    example: {
+      name: 'API calls',
+      type: 'metered',
+      meter: { name: 'API calls', event_name: 'api_call', aggregation: { type: 'COUNT' } },
+    },
+  });
 
 /** `filters` are those of the feature's meter. */
-export const UpdateFeature = stated
-  .extend({ name: name.optional(), filters: z.array(filterShape).nullish() })
-  .meta({ id: 'UpdateFeatureRequest' });
+export const UpdateFeature = stated.extend({ name: name.optional(), filters: z.array(filterShape).nullish() }).meta({
+  id: 'UpdateFeatureRequest',
+  example: { name: 'Calls of the API', unit_singular: 'call', unit_plural: 'calls' },
+});
 
 export const CloneFeature = stated
   .pick({ description: true, metadata: true })
   .extend({ name, lookup_key: givenKey })
-  .meta({ id: 'CloneFeatureRequest' });
+  .meta({ id: 'CloneFeatureRequest', example: { name: 'API calls, second', lookup_key: 'api_calls_2' } });
 
 export const FeatureFilter = listShape({
   feature_ids: textList.optional(),
@@ -45,7 +53,7 @@ export const FeatureFilter = listShape({
   lookup_key: z.string().optional(),
   lookup_keys: textList.optional(),
   name_contains: z.string().optional(),
-}).meta({ id: 'FeatureFilter' });
+}).meta({ id: 'FeatureFilter', example: { name_contains: 'calls', limit: 10 } });
 export type FeatureFilter = z.output<typeof FeatureFilter>;
 
 export const featureGrammar: ListGrammar = {

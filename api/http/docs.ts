@@ -6,6 +6,7 @@ import { createRequire } from 'node:module';
 import { dirname } from 'node:path';
 import express, { Router } from 'express';
 import helmet from 'helmet';
+import { docPageRoutes } from './doc-pages.ts';
 import { getOnly } from './errors.ts';
 
 const assets = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
@@ -28,6 +29,7 @@ const POLICY = helmet.contentSecurityPolicy({
 
 export function docsRoutes(): Router {
   const router = Router();
+  router.use(docPageRoutes());
   router.use(POLICY);
   router.get('/', (request, response) => {
     // Relative addresses below need the slash.

@@ -74,13 +74,21 @@ const jsonOr = <S extends z.ZodType>(shape: S) =>
   }, shape);
 
 const commonShape = {
-  limit: whole('limit', 'from 1 to 1000').pipe(z.int().min(1).max(1000)).default(50),
-  offset: whole('offset', 'not below 0').pipe(z.int().min(0)).default(0),
-  status: anyCase(STATUSES).optional(),
-  order: anyCase(['asc', 'desc']).default('desc'),
-  expand: textList.optional(),
-  start_time: timestampText.optional(),
-  end_time: timestampText.optional(),
+  limit: whole('limit', 'from 1 to 1000')
+    .pipe(z.int().min(1).max(1000))
+    .default(50)
+    .meta({ description: 'How many records a page has at most.' }),
+  offset: whole('offset', 'not below 0')
+    .pipe(z.int().min(0))
+    .default(0)
+    .meta({ description: 'How many records to leave out before the page.' }),
+  status: anyCase(STATUSES).optional().meta({ description: 'Published records when absent.' }),
+  order: anyCase(['asc', 'desc']).default('desc').meta({ description: 'Of the column in `sort`.' }),
+  expand: textList
+    .optional()
+    .meta({ description: 'Related records to answer with, such as `prices.meters`, between commas.' }),
+  start_time: timestampText.optional().meta({ description: 'Created at this instant or later.' }),
+  end_time: timestampText.optional().meta({ description: 'Created before this instant or at it.' }),
   filters: jsonOr(z.array(FilterCondition)).optional(),
   sort: z.union([z.array(SortCondition), z.string()]).optional(),
   metadata: z.record(z.string(), z.string()).optional(),

@@ -12,6 +12,7 @@ import { BODY_LIMIT, checkJsonBytes, jsonOf, RAW_BODY_LIMIT, readBytes } from '.
 import { completeKeys } from './encode.ts';
 import { asFarthingError, fieldPath, fromZod, refuseMethod, setErrorHeaders } from './errors.ts';
 import { onceOnly, type Reply } from './idempotency.ts';
+import { checkKeys, didYouMean } from './ignored-keys.ts';
 import { LIST_MAX } from './list.ts';
 import { Answered, type Context, type Principal, type Route } from './route.ts';
 
@@ -19,7 +20,8 @@ import { Answered, type Context, type Principal, type Route } from './route.ts';
 export function mountRoutes(routes: readonly Route[], services: Services): Router {
   checkDistinct(routes);
   const router = Router({ caseSensitive: true });
-  for (const route of [...routes].sort(staticFirst)) {
+  const mounted = routes.map((route) => ({ ...route, readable: readableKeys(route, routes) }));
+  for (const route of mounted.sort(staticFirst)) {
     const bytes = readBytes(route.raw_body ? RAW_BODY_LIMIT : BODY_LIMIT);
     router[route.method](route.path, async (request, response, next) => {
       response.locals.route = route.path;
@@ -32,6 +34,14 @@ export function mountRoutes(routes: readonly Route[], services: Services): Route
   }
   refuseOtherMethods(router, routes);
   return router;
+}
+
+type MountedRoute = Route & { readonly readable: readonly string[] };
+
+/** Who changes a record may send it back as it was read: what cannot be changed is no misspelt key. */
+function readableKeys({ method, path }: Route, routes: readonly Route[]): string[] {
+  const ofRecord = routes.filter((route) => method === 'put' && route.path === path);
+  return ofRecord.flatMap(({ answer }) => (answer instanceof z.ZodObject ? Object.keys(answer.shape) : []));
 }
 
 /** Behind all routes: a path may fit several of them, and what any takes is allowed. */
@@ -65,7 +75,7 @@ const NOBODY = {
   principal: { user_id: '', tenant_id: '', roles: [] },
 };
 
-async function answer(route: Route, context: Context): Promise<void> {
+async function answer(route: MountedRoute, context: Context): Promise<void> {
   const reply = await onceOnly(route, context, () => produce(route, context));
   // The route has streamed its answer itself.
   if (reply === null) return;
@@ -76,10 +86,10 @@ async function answer(route: Route, context: Context): Promise<void> {
   else response.type('application/json').send(reply.body);
 }
 
-async function produce(route: Route, context: Context): Promise<Reply | null> {
+async function produce(route: MountedRoute, context: Context): Promise<Reply | null> {
   const { response } = context;
   try {
-    const input = decode(route, context.request);
+    const input = decode(route, context);
     const result = await route.handle(input as never, context);
     if (response.headersSent) return null;
     const { http_status, value } =
@@ -96,20 +106,22 @@ async function produce(route: Route, context: Context): Promise<Reply | null> {
 
 const ANYTHING = z.unknown();
 
-function decode(route: Route, request: Request) {
+function decode(route: MountedRoute, context: Context) {
+  const { request } = context;
   refuseUnknownParameters(route, request);
   return {
     params: parsed(route.params, request.params, 'path'),
     query: parsed(route.query, request.query, 'query'),
-    body: route.raw_body ? rawBody(request) : parsed(route.body, jsonBody(route, request), 'body'),
+    body: route.raw_body ? rawBody(request) : parsedBody(route, context),
   };
 }
 
 /** One that is misspelt would be a filter that does nothing: all records would look like those that were asked for. */
 function refuseUnknownParameters({ query }: Route, request: Request): void {
   if (query !== undefined && !(query instanceof z.ZodObject)) return;
+  const names = Object.keys(query?.shape ?? {});
   for (const name of Object.keys(request.query))
-    if (!query || !Object.hasOwn(query.shape, name)) throw invalid(name, 'is no query parameter of this operation');
+    if (!names.includes(name)) throw invalid(name, `is no query parameter of this operation${didYouMean(name, names)}`);
 }
 
 /** The route reads the bytes itself. */
@@ -127,9 +139,22 @@ function jsonBody(route: Route, request: Request): unknown {
   return route.body.safeParse(undefined).success ? undefined : {};
 }
 
+function parsedBody(route: MountedRoute, context: Context): unknown {
+  const body = jsonBody(route, context.request);
+  if (!route.body) return undefined;
+  checkTexts(body, []);
+  // Before the shape, which would miss the key that was meant and not name the one that was sent.
+  checkKeys(route.body, body, { ...context, readable: route.readable });
+  return shaped(route.body, body, 'body');
+}
+
 function parsed(shape: Route['body'], value: unknown, part: string): unknown {
   if (!shape) return undefined;
   checkTexts(value, []);
+  return shaped(shape, value, part);
+}
+
+function shaped(shape: z.ZodType, value: unknown, part: string): unknown {
   const result = shape.safeParse(value);
   if (!result.success) throw fromZod(result.error, part);
   return result.data;

@@ -20,12 +20,14 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
       info: {
         title: 'Farthing',
         version: VERSION,
-        description: 'Usage metering and billing. Amounts and quantities are decimal numbers as text.',
+        description:
+          'Usage metering and billing. Amounts and quantities are decimal numbers as text. How usage is counted, priced, ' +
+          'prorated and invoiced is in [the rules](/docs/rules/); what an error means, in [Errors](/docs/rules/errors.md).',
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       servers: [{ url: '/v1' }],
       security: [{ ApiKeyAuth: [] }],
-      tags: [...new Set(routes.map((route) => route.tag))].sort().map((name) => ({ name })),
+      tags: [...new Set(routes.map((route) => route.tag))].sort().map((name) => ({ name, description: TAGS[name] })),
       paths: pathsOf(routes),
       components: {
         securitySchemes: { ApiKeyAuth: { type: 'apiKey', in: 'header', name: 'x-api-key' } },
@@ -36,6 +38,27 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
     { allowEmptySchema: ANY, override: declareEveryKey },
   );
 }
+
+const TAGS: Record<string, string> = {
+  'API keys': 'Who may ask for what: [permissions](/docs/permissions.md).',
+  Customers: 'Who is billed: [records](/docs/rules/records.md).',
+  Environments: 'Production, staging and others of one tenant, each with records of its own.',
+  Events: 'What customers did: [events](/docs/rules/events.md), [identity](/docs/rules/identity.md).',
+  Features: 'What a plan entitles to: [records](/docs/rules/records.md).',
+  Invoices: 'What is charged: [invoices](/docs/rules/invoices.md), [numbers](/docs/rules/numbers.md).',
+  'Meter usage': 'What meters measured: [usage](/docs/rules/usage.md), [windows](/docs/rules/windows.md).',
+  Meters: 'Which events count, and how they become a number: [metering](/docs/rules/metering.md).',
+  Plans: 'Prices that are sold together: [subscriptions](/docs/rules/subscriptions.md).',
+  Prices: 'What a quantity costs: [pricing](/docs/rules/pricing.md).',
+  Roles: 'What a key may do: [permissions](/docs/permissions.md).',
+  Subscriptions:
+    'Who pays for what, and when: [subscriptions](/docs/rules/subscriptions.md), [periods](/docs/rules/periods.md), ' +
+    '[proration](/docs/rules/proration.md).',
+  Tenants: 'The company whose customers are billed.',
+  Users: 'People and service accounts: [permissions](/docs/permissions.md).',
+  Workflows:
+    'Long work that a request asked for: [invoices computed later](/docs/rules/invoices.md#invoices-computed-later).',
+};
 
 const ANY = Object.fromEntries(
   ['any', 'unknown', 'custom', 'transform', 'date', 'bigint', 'undefined'].map((type) => [
@@ -75,7 +98,7 @@ function operationOf(route: Route): ZodOpenApiOperationObject {
       ...(route.query ? { query: describedInQuery(route.query) } : {}),
       ...(route.method === 'post' && route.access !== 'public' ? { header: IdempotencyHeader } : {}),
     } as ZodOpenApiOperationObject['requestParams'],
-    ...(route.body ? { requestBody: bodyOf(route.body, route.example?.body) } : {}),
+    ...(route.body ? { requestBody: bodyOf(route.body, exampleOf(route)) } : {}),
     responses: { [route.success]: successOf(route), ...errorsOf(route) },
   } as ZodOpenApiOperationObject;
 }
@@ -85,6 +108,11 @@ const IdempotencyHeader = z.object({
     description: 'The first answer is kept for 48 hours and given again to the same request.',
   }),
 });
+
+/** A shape has the example that fits every operation which takes it; an operation may have one of its own. */
+export function exampleOf({ body, example }: Route): unknown {
+  return example?.body ?? (body && z.globalRegistry.get(body)?.example);
+}
 
 function bodyOf(body: NonNullable<Route['body']>, given: unknown) {
   const example = given === undefined ? {} : { example: given };

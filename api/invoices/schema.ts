@@ -16,9 +16,25 @@ import { SubscriptionAnswer } from '../subscriptions/answer.ts';
 import { WorkflowResult } from '../workflows/schema.ts';
 import { InvoiceWithoutParts } from './answer.ts';
 
-export const CreateInvoice = createInvoiceShape.meta({ id: 'CreateInvoiceRequest' });
-export const UpdateInvoice = updateInvoiceShape.meta({ id: 'UpdateInvoiceRequest' });
-export const UpdatePayment = updatePaymentShape.meta({ id: 'UpdatePaymentStatusRequest' });
+export const CreateInvoice = createInvoiceShape.meta({
+  id: 'CreateInvoiceRequest',
+  example: {
+    customer_id: 'cust_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
+    currency: 'usd',
+    subtotal: '30',
+    total: '30',
+    amount_due: '30',
+    line_items: [{ display_name: 'Onboarding', quantity: '1', amount: '30' }],
+  },
+});
+export const UpdateInvoice = updateInvoiceShape.meta({
+  id: 'UpdateInvoiceRequest',
+  example: { metadata: { order: 'PO-7' } },
+});
+export const UpdatePayment = updatePaymentShape.meta({
+  id: 'UpdatePaymentStatusRequest',
+  example: { payment_status: 'SUCCEEDED' },
+});
 
 export const InvoiceAnswer = InvoiceWithoutParts.extend({
   subscription: SubscriptionAnswer.nullable(),
@@ -34,10 +50,13 @@ export const PreviewInvoice = z
     period_end: orNull(timestampText),
     hide_zero_charges_line_items: orDefault(z.boolean(), false),
   })
-  .meta({ id: 'GetPreviewInvoiceRequest' });
+  .meta({ id: 'GetPreviewInvoiceRequest', example: { subscription_id: 'subs_01JZ8K3M5N7P9Q1R3S5T7V9W1X' } });
 
 /** Whatever it names is refused: an invoice is computed from its subscription, not dictated. */
-export const ComputeInvoice = z.record(z.string(), z.unknown()).nullish().meta({ id: 'InvoiceComputeRequest' });
+export const ComputeInvoice = z
+  .record(z.string(), z.unknown())
+  .nullish()
+  .meta({ id: 'InvoiceComputeRequest', example: {} });
 const yes = z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0', ''] });
 export const ComputeQuery = z.object({ sync: yes.default(false) });
 
@@ -47,7 +66,10 @@ export const ComputeAnswer = z.union([
   WorkflowResult,
 ]);
 
-export const VoidInvoice = z.object({ metadata }).nullish().meta({ id: 'InvoiceVoidRequest' });
+export const VoidInvoice = z
+  .object({ metadata })
+  .nullish()
+  .meta({ id: 'InvoiceVoidRequest', example: { metadata: { reason: 'sent to the wrong address' } } });
 
 export const InvoiceQuery = z.object({
   expand: textList.optional(),
@@ -81,7 +103,7 @@ export const InvoiceFilter = listShape({
   period_end_gte: timestampText.optional(),
   period_end_lte: timestampText.optional(),
   skip_line_items: flag.default(false),
-}).meta({ id: 'InvoiceFilter' });
+}).meta({ id: 'InvoiceFilter', example: { external_customer_id: 'acme', invoice_status: ['FINALIZED'], limit: 10 } });
 export type InvoiceFilter = z.output<typeof InvoiceFilter>;
 
 export const invoiceGrammar: ListGrammar = {

@@ -37,17 +37,41 @@ const asked = {
 };
 type Asked = z.output<z.ZodObject<typeof asked>>;
 
-const MeterUsageQueryRequest = z
-  .object({ ...asked, meter_id: z.string().min(1) })
-  .meta({ id: 'MeterUsageQueryRequest' });
+const MeterUsageQueryRequest = z.object({ ...asked, meter_id: z.string().min(1) }).meta({
+  id: 'MeterUsageQueryRequest',
+  example: {
+    external_customer_id: 'acme',
+    meter_id: 'meter_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
+    aggregation_type: 'COUNT',
+    start_time: '2026-01-01T00:00:00Z',
+    end_time: '2026-02-01T00:00:00Z',
+    window_size: 'DAY',
+  },
+});
 
-const MeterUsageAnalyticsRequest = z
-  .object({ ...asked, meter_ids: z.array(z.string().min(1)).min(1).max(1000) })
-  .meta({ id: 'MeterUsageAnalyticsRequest' });
+const MeterUsageAnalyticsRequest = z.object({ ...asked, meter_ids: z.array(z.string().min(1)).min(1).max(1000) }).meta({
+  id: 'MeterUsageAnalyticsRequest',
+  example: {
+    external_customer_id: 'acme',
+    meter_ids: ['meter_01JZ8K3M5N7P9Q1R3S5T7V9W1X'],
+    aggregation_type: 'COUNT',
+    start_time: '2026-01-01T00:00:00Z',
+    end_time: '2026-02-01T00:00:00Z',
+    window_size: 'DAY',
+  },
+});
 
 const MeterUsageDetailedAnalyticsRequest = GetUsageAnalyticsRequest.extend({
   external_customer_id: z.string().min(1),
-}).meta({ id: 'MeterUsageDetailedAnalyticsRequest' });
+}).meta({
+  id: 'MeterUsageDetailedAnalyticsRequest',
+  example: {
+    external_customer_id: 'acme',
+    start_time: '2026-01-01T00:00:00Z',
+    end_time: '2026-02-01T00:00:00Z',
+    window_size: 'DAY',
+  },
+});
 
 const MeterUsageAnswer = z
   .object({

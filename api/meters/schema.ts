@@ -4,7 +4,9 @@ import { createMeterShape, meterShape } from '../../core/meter/record.ts';
 import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
 
 export const CreateMeter = createMeterShape.meta({ id: 'CreateMeterRequest' });
-export const UpdateMeter = meterShape.pick({ filters: true }).meta({ id: 'UpdateMeterRequest' });
+export const UpdateMeter = meterShape
+  .pick({ filters: true })
+  .meta({ id: 'UpdateMeterRequest', example: { filters: [{ key: 'region', values: ['eu', 'us'] }] } });
 export const MeterAnswer = meterShape.meta({ id: 'MeterResponse' });
 
 /** One meter asked for by itself also says how far its counting is: an addition of ours. */

@@ -8,8 +8,10 @@ import { PriceAnswer } from '../prices/schema.ts';
 export const CreatePlan = planFields
   .partial()
   .extend({ name: planFields.shape.name })
-  .meta({ id: 'CreatePlanRequest' });
-export const UpdatePlan = planFields.partial().meta({ id: 'UpdatePlanRequest' });
+  .meta({ id: 'CreatePlanRequest', example: { name: 'Pro', lookup_key: 'pro', description: 'For teams' } });
+export const UpdatePlan = planFields
+  .partial()
+  .meta({ id: 'UpdatePlanRequest', example: { description: 'For larger teams' } });
 
 export const ClonePlan = planFields
   .partial()
@@ -17,12 +19,12 @@ export const ClonePlan = planFields
     name: planFields.shape.name,
     lookup_key: givenKey,
   })
-  .meta({ id: 'ClonePlanRequest' });
+  .meta({ id: 'ClonePlanRequest', example: { name: 'Pro 2027', lookup_key: 'pro_2027' } });
 
 export const PlanFilter = listShape({
   plan_ids: textList.optional(),
   lookup_key: z.string().optional(),
-}).meta({ id: 'PlanFilter' });
+}).meta({ id: 'PlanFilter', example: { lookup_key: 'pro', limit: 10 } });
 export type PlanFilter = z.output<typeof PlanFilter>;
 
 export const planGrammar: ListGrammar = {

@@ -16,13 +16,37 @@ import { decimalText, metadata, optionalKey, timestampText } from '../../core/re
 import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
 import { PlanWithoutParts } from '../plans/answer.ts';
 
-export const CreatePriceRequest = createPriceShape
-  .extend({ lookup_key: optionalKey.default(null) })
-  .meta({ id: 'CreatePriceRequest' });
+export const CreatePriceRequest = createPriceShape.extend({ lookup_key: optionalKey.default(null) }).meta({
+  id: 'CreatePriceRequest',
+  example: {
+    entity_type: 'PLAN',
+    entity_id: 'plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
+    type: 'FIXED',
+    billing_model: 'FLAT_FEE',
+    amount: '20',
+    currency: 'usd',
+    billing_period: 'MONTHLY',
+    invoice_cadence: 'ADVANCE',
+  },
+});
 
-export const CreateBulkPriceRequest = z
-  .object({ items: z.array(CreatePriceRequest).min(1).max(100) })
-  .meta({ id: 'CreateBulkPriceRequest' });
+export const CreateBulkPriceRequest = z.object({ items: z.array(CreatePriceRequest).min(1).max(100) }).meta({
+  id: 'CreateBulkPriceRequest',
+  example: {
+    items: [
+      {
+        entity_type: 'PLAN',
+        entity_id: 'plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
+        type: 'FIXED',
+        billing_model: 'FLAT_FEE',
+        amount: '20',
+        currency: 'usd',
+        billing_period: 'MONTHLY',
+        invoice_cadence: 'ADVANCE',
+      },
+    ],
+  },
+});
 
 /** Null says as much as nothing for what is charged; for what describes it, null clears. */
 export const UpdatePriceRequest = z
@@ -41,7 +65,7 @@ export const UpdatePriceRequest = z
     price_unit_amount: decimalText.nullish(),
     price_unit_tiers: z.array(tierShape).nullish(),
   })
-  .meta({ id: 'UpdatePriceRequest' });
+  .meta({ id: 'UpdatePriceRequest', example: { display_name: 'Base fee' } });
 
 /** What the request states, as changes of the record. */
 export function changesOf({ effective_from: _effective, ...stated }: z.output<typeof UpdatePriceRequest>) {
@@ -59,7 +83,7 @@ export function changesOf({ effective_from: _effective, ...stated }: z.output<ty
 export const DeletePriceRequest = z
   .object({ end_date: timestampText.nullish() })
   .nullish()
-  .meta({ id: 'DeletePriceRequest' });
+  .meta({ id: 'DeletePriceRequest', example: { end_date: '2030-01-01T00:00:00Z' } });
 
 const flag = z.union([z.boolean(), z.stringbool({ truthy: ['true'], falsy: ['false'] })]);
 
@@ -76,7 +100,7 @@ export const PriceFilter = listShape({
   meter_ids: textList.optional(),
   allow_expired_prices: flag.default(false),
   start_date_lt: timestampText.optional(),
-}).meta({ id: 'PriceFilter' });
+}).meta({ id: 'PriceFilter', example: { plan_ids: ['plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X'], limit: 10 } });
 export type PriceFilter = z.output<typeof PriceFilter>;
 
 export const priceGrammar: ListGrammar = {

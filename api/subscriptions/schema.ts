@@ -18,11 +18,22 @@ import { PriceAnswer } from '../prices/schema.ts';
 import { SubscriptionAnswer, SubscriptionLineItemAnswer } from './answer.ts';
 import { subscriptionExpand } from './expand.ts';
 
-export const CreateSubscription = createSubscriptionShape.meta({ id: 'CreateSubscriptionRequest' });
-export const UpdateSubscription = updateSubscriptionShape.meta({ id: 'UpdateSubscriptionRequest' });
+export const CreateSubscription = createSubscriptionShape.meta({
+  id: 'CreateSubscriptionRequest',
+  example: {
+    external_customer_id: 'acme',
+    plan_id: 'plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
+    currency: 'usd',
+    billing_period: 'MONTHLY',
+  },
+});
+export const UpdateSubscription = updateSubscriptionShape.meta({
+  id: 'UpdateSubscriptionRequest',
+  example: { metadata: { contract: 'C-1001' } },
+});
 export const ActivateSubscription = z
   .object({ start_date: timestampText })
-  .meta({ id: 'ActivateDraftSubscriptionRequest' });
+  .meta({ id: 'ActivateDraftSubscriptionRequest', example: { start_date: '2026-02-01T00:00:00Z' } });
 
 /** `cancel_immediately_inovice_policy` is spelled so on the wire; the right spelling is understood as well. */
 export const CancelSubscription = z
@@ -34,7 +45,10 @@ export const CancelSubscription = z
     proration_behavior: orDefault(anyCase(PRORATION_BEHAVIORS), 'none'),
     reason: orNull(z.string()),
   })
-  .meta({ id: 'CancelSubscriptionRequest' });
+  .meta({
+    id: 'CancelSubscriptionRequest',
+    example: { cancellation_type: 'end_of_period', reason: 'moved to another plan' },
+  });
 
 export const CancelSubscriptionAnswer = z
   .object({
@@ -58,7 +72,7 @@ export const SubscriptionUsageRequest = z
     end_time: orNull(timestampText),
     lifetime_usage: orNull(z.boolean()),
   })
-  .meta({ id: 'GetUsageBySubscriptionRequest' });
+  .meta({ id: 'GetUsageBySubscriptionRequest', example: { subscription_id: 'subs_01JZ8K3M5N7P9Q1R3S5T7V9W1X' } });
 
 const UsageCharge = z
   .object({
@@ -118,7 +132,10 @@ export const SubscriptionFilter = listShape({
   trial_end_due_lte: timestampText.optional(),
   with_line_items: flag.default(false),
   with_coupon_associations: flag.default(false),
-}).meta({ id: 'SubscriptionFilter' });
+}).meta({
+  id: 'SubscriptionFilter',
+  example: { external_customer_id: 'acme', subscription_status: ['active'], limit: 10 },
+});
 export type SubscriptionFilter = z.output<typeof SubscriptionFilter>;
 
 export const subscriptionGrammar: ListGrammar = {
@@ -171,7 +188,10 @@ export const SubscriptionLineItemFilter = listShape({
   addon_association_ids: textList.optional(),
   active_filter: flag.default(true),
   current_period_start: timestampText.optional(),
-}).meta({ id: 'SubscriptionLineItemFilter' });
+}).meta({
+  id: 'SubscriptionLineItemFilter',
+  example: { subscription_ids: ['subs_01JZ8K3M5N7P9Q1R3S5T7V9W1X'], limit: 10 },
+});
 export type SubscriptionLineItemFilter = z.output<typeof SubscriptionLineItemFilter>;
 
 export const lineItemGrammar: ListGrammar = {

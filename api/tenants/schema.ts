@@ -33,7 +33,13 @@ export const UpdateTenant = z
     billing_details: BillingDetails.nullish(),
     metadata: metadataMap.nullish(),
   })
-  .meta({ id: 'UpdateTenantRequest' });
+  .meta({
+    id: 'UpdateTenantRequest',
+    example: {
+      name: 'Example Inc.',
+      billing_details: { email: 'billing@example.com', address: { address_city: 'Berlin', address_country: 'DE' } },
+    },
+  });
 
 export const TenantAnswer = z
   .object({

@@ -15,11 +15,13 @@ export const CreateUser = z
   .meta({ id: 'CreateUserRequest' });
 export const UpdateUser = z
   .object({ name: keyText.trim().nullish(), metadata: metadataMap.nullish() })
-  .meta({ id: 'UpdateUserRequest' });
+  .meta({ id: 'UpdateUserRequest', example: { name: 'Ada' } });
 export const RenameServiceAccount = z
   .object({ name: keyText.trim().min(1, { error: 'must not be blank' }) })
-  .meta({ id: 'UpdateServiceAccountRequest' });
-export const UpdateUserRoles = z.object({ roles: z.array(z.string()) }).meta({ id: 'UpdateUserRolesRequest' });
+  .meta({ id: 'UpdateServiceAccountRequest', example: { name: 'Collector of events' } });
+export const UpdateUserRoles = z
+  .object({ roles: z.array(z.string()) })
+  .meta({ id: 'UpdateUserRolesRequest', example: { roles: ['event_ingestor'] } });
 
 export const UserAnswer = z
   .object({
@@ -37,7 +39,7 @@ export const UserFilter = listShape({
   user_ids: textList.nullish(),
   type: anyCase(USER_TYPES).nullish(),
   roles: textList.nullish(),
-});
+}).meta({ id: 'UserFilter', example: { type: 'service_account', limit: 10 } });
 export type UserFilter = z.output<typeof UserFilter>;
 export const UserListAnswer = listAnswer(UserAnswer, 'ListUsersResponse');
 

@@ -54,7 +54,7 @@ export const WorkflowFilter = listShape({
   workflow_status: workflowStatus.nullish(),
   entity: z.string().nullish(),
   entity_id: z.string().nullish(),
-}).meta({ id: 'WorkflowExecutionFilter' });
+}).meta({ id: 'WorkflowExecutionFilter', example: { workflow_status: 'Completed', limit: 10 } });
 
 export const workflowGrammar: ListGrammar = {
   columns: {

@@ -2,8 +2,8 @@
  * Finds out whether a bulk body can be accepted as it stands, in one walk over its bytes and without building an object:
  * whether it is valid JSON, and each of its events what `faultOfEvent` asks for
  * (docs/rules/events.md, "A request is checked whole"). It answers where the events and their ids stand, or nothing.
- * Nothing means that the walk does not know: a fault, or something rare such as an escape in a field. Then JSON.parse and
- * `faultOfEvent` decide; so whatever is accepted here must be accepted there with the same ids, and every refusal is worded
+ * Nothing means that the walk does not know: a fault, or something rare such as an escape in a field or a key that events do
+ * not have. Then JSON.parse and `faultOfEvent` decide; so whatever is accepted here must be accepted there with the same ids, and every refusal is worded
  * there alone.
  *
  * The bytes must be valid UTF-8: to the other way what is not would be U+FFFD.
@@ -153,6 +153,8 @@ class Walk {
       const field = fieldAt(bytes, at + 1, keyEnd - 1);
       // Of two equal keys the last would win: too rare to be settled here.
       if ((seen & field) !== 0) return UNKNOWN;
+      // One that no event has is refused, or let pass and told: not here.
+      if (field === OTHER && !isRaw) return UNKNOWN;
       seen |= field;
       at = skipBlanks(bytes, keyEnd);
       if (byteAt(bytes, at) !== COLON) return UNKNOWN;

@@ -17,6 +17,7 @@ import {
   orNull,
   timestampText,
   wholeNumber,
+  withoutEffect,
 } from '../record.ts';
 import { isTimezone } from '../time/zone.ts';
 
@@ -159,6 +160,8 @@ export const extraLineItemShape = z.object({
   display_name: orNull(keyText),
   metadata,
   subscription_phase_id: orNull(z.string()),
+  // A line of a new subscription is always charged for its own dates.
+  proration_behavior: withoutEffect,
   commitment_amount: orNull(decimalText),
   commitment_quantity: orNull(decimalText),
   commitment_type: orNull(z.string()),

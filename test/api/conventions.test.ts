@@ -394,8 +394,14 @@ describe('conventions', () => {
       expect((await remove({ end_date: 'x' })).body).to.deep.equal({ body: { end_date: 'x' } });
     });
 
-    it('ignores keys that it does not know', async () => {
-      expect((await api.request('POST', '/probe/echo', { body: { name: 'x', sdk_extra: {} } })).status).to.equal(200);
+    it('refuses keys that it does not know, by name', async () => {
+      const answer = await api.request('POST', '/probe/echo', { body: { nmae: 'x', items: ['a', { n: 1, m: 2 }] } });
+      expect(answer.status).to.equal(400);
+      expect(answer.body.message).to.equal('nmae: is no key of this request; did you mean name?');
+      expect(answer.body.details.faults.map((fault: { field: string }) => fault.field)).to.deep.equal([
+        'nmae',
+        'items[1].m',
+      ]);
     });
   });
 

@@ -66,7 +66,7 @@ describe('/customers', () => {
       });
     });
 
-    it('keeps what is stated, and ignores what it does not know', async () => {
+    it('keeps what is stated, and tells what has no effect', async () => {
       const body = {
         external_id: externalId(),
         name: 'Æcme ❤',
@@ -81,9 +81,10 @@ describe('/customers', () => {
         timezone: 'Asia/Kolkata',
         metadata: { tier: 'gold' },
       };
-      const sent = { ...body, skip_onboarding_workflow: true, tax_rate_overrides: [], something_else: 1 };
+      const sent = { ...body, skip_onboarding_workflow: true, tax_rate_overrides: [], parent_customer_id: 'c' };
       const answer = await api.request('POST', '/customers', { body: sent });
       expect(answer.status).to.equal(201);
+      expect(answer.headers.get('x-ignored-keys')).to.equal('skip_onboarding_workflow, parent_customer_id');
       expect(answer.body).to.include({ ...body, metadata: answer.body.metadata });
       expect(answer.body.metadata).to.deep.equal({ tier: 'gold' });
       expect((await api.request('GET', `/customers/${answer.body.id}`)).body).to.deep.equal(answer.body);

@@ -14,9 +14,17 @@ describe('what is not for the world', () => {
 
   const OPEN = ['/health', '/ready', '/v1/meters'];
   const rows: [settings: Record<string, string>, outside: string[], inside: string[]][] = [
-    [{}, ['/metrics', '/docs/', '/v1/openapi.json'], ['/metrics', '/docs/', '/v1/openapi.json']],
-    [{ METRICS: 'internal' }, ['/docs/', '/v1/openapi.json'], ['/metrics', '/docs/', '/v1/openapi.json']],
-    [{ METRICS: 'off', DOCS: 'internal' }, [], ['/docs/', '/v1/openapi.json']],
+    [
+      {},
+      ['/metrics', '/docs/', '/docs/rules/events.md', '/v1/openapi.json'],
+      ['/metrics', '/docs/', '/docs/rules/events.md', '/v1/openapi.json'],
+    ],
+    [
+      { METRICS: 'internal' },
+      ['/docs/', '/docs/rules/events.md', '/v1/openapi.json'],
+      ['/metrics', '/docs/', '/docs/rules/events.md', '/v1/openapi.json'],
+    ],
+    [{ METRICS: 'off', DOCS: 'internal' }, [], ['/docs/', '/docs/rules/events.md', '/v1/openapi.json']],
     [{ METRICS: 'off', DOCS: 'off' }, [], []],
   ];
   for (const [settings, outside, inside] of rows) {
@@ -30,7 +38,7 @@ describe('what is not for the world', () => {
           [door.internal_url, inside],
         ] as const) {
           const open: string[] = [];
-          for (const path of [...OPEN, '/metrics', '/docs/', '/v1/openapi.json']) {
+          for (const path of [...OPEN, '/metrics', '/docs/', '/docs/rules/events.md', '/v1/openapi.json']) {
             const { status, body } = await api.request('GET', `${url}${path}`);
             if (status === 200) open.push(path);
             else expect(body).to.deep.include({ code: 'not_found', message: `GET ${path} does not exist` });

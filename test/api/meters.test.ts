@@ -99,6 +99,7 @@ describe('meters', () => {
       expect(changed.status).to.equal(200);
       expect(changed.body.filters).to.deep.equal(filters);
       expect(changed.body.name).to.equal('API calls');
+      expect(changed.headers.get('x-ignored-keys')).to.equal('name');
       const [row] = await api.services.postgres('meters').where('id', body.id);
       expect(row.version).to.equal(2);
     });

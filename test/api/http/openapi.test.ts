@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { ignoredKeys } from '../../../api/http/ignored-keys.ts';
 import { routes } from '../../../api/resources.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
@@ -123,10 +124,13 @@ describe('the OpenAPI document', () => {
   });
 
   it('has examples that the routes take', () => {
-    const withExample = routes.filter((route) => route.example?.body !== undefined);
-    expect(withExample.length).to.be.greaterThan(0);
-    for (const route of withExample)
-      expect(route.body?.safeParse(route.example?.body).success, route.operation_id).to.equal(true);
+    for (const route of routes.filter(({ body }) => body)) {
+      const operation = document.paths[route.path.replace(/:(\w+)/g, '{$1}')][route.method];
+      const { example } = operation.requestBody.content['application/json'];
+      expect(example, route.operation_id).to.be.an('object');
+      expect(route.body?.safeParse(example).error, route.operation_id).to.equal(undefined);
+      expect(ignoredKeys(route.body!, example), route.operation_id).to.deep.equal([]);
+    }
   });
 });
 
@@ -167,6 +171,64 @@ describe('the documentation page', () => {
   it('serves nothing else of the package', async () => {
     for (const file of ['package.json', 'index.html', 'swagger-ui.js.map', '../package.json', '%2e%2e/package.json'])
       expect((await get(`/docs/${file}`)).status, file).to.equal(404);
+  });
+});
+
+describe('the pages of the rules', () => {
+  let api: TestApi;
+  before(async () => {
+    api = await startTestApi();
+  });
+  after(() => api.stop());
+  const get = (path: string) => api.request('GET', api.url + path, { key: null });
+
+  it('are found from the OpenAPI document', async () => {
+    const { body } = await get('/v1/openapi.json');
+    for (const { name, description } of body.tags) expect(description, name).to.be.a('string');
+    const described = [body.info, ...body.tags].map((one: Json) => one.description).join('\n');
+    const linked = [...described.matchAll(/\]\(([^)]+)\)/g)].map((match) => match[1]!);
+    expect(linked.length).to.be.greaterThan(8);
+    for (const link of linked) {
+      const [url, anchor] = link.split('#');
+      const { status, text } = await get(url!);
+      expect(status, link).to.equal(200);
+      if (anchor) expect(text, link).to.contain(`id="${anchor}"`);
+    }
+  });
+
+  it('answer a question by way of the index', async () => {
+    const index = await get('/docs/rules/');
+    const row = index.text.split('<tr>').find((part) => part.includes('What is charged for a part of a period?'));
+    expect(row).to.contain('href="proration.md"');
+    const page = await get('/docs/rules/proration.md');
+    expect(page.headers.get('content-type')).to.equal('text/html; charset=utf-8');
+    expect(page.text)
+      .to.match(/<h1 id="[a-z-]+">/)
+      .and.to.match(/<h2 id="[a-z-]+">/);
+    const bare = await fetch(`${api.url}/docs/rules`, { redirect: 'manual' });
+    expect([bare.status, bare.headers.get('location')]).to.deep.equal([301, '/docs/rules/']);
+  });
+
+  it('lead to nothing that is not there, and load nothing from elsewhere', async () => {
+    const seen = new Set<string>();
+    const open = [`${api.url}/docs/rules/`];
+    for (let url = open.pop(); url !== undefined; url = open.pop()) {
+      if (seen.has(url)) continue;
+      seen.add(url);
+      const { status, text, headers } = await api.request('GET', url, { key: null });
+      expect(status, url).to.equal(200);
+      if (!headers.get('content-type')?.startsWith('text/html') || url.endsWith('/docs/')) continue;
+      expect(headers.get('content-security-policy')).to.match(/default-src 'none';style-src 'self'/);
+      expect(text).to.not.match(/<script|style="|src="http/);
+      for (const [, href] of text.matchAll(/href="([^"#]+)/g)) open.push(new URL(href!, url).href);
+    }
+    expect(seen.size).to.be.greaterThan(15);
+  });
+
+  it('serve nothing else of the repository', async () => {
+    for (const path of ['/docs/operations.md', '/docs/rules/%2e%2e/operations.md', '/docs/rules/unknown.md'])
+      expect((await get(path)).status, path).to.equal(404);
+    expect((await api.request('POST', `${api.url}/docs/rules/events.md`)).status).to.equal(405);
   });
 });
 

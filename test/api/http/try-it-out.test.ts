@@ -1,0 +1,58 @@
+/**
+ * What the documentation page offers under "Try it out" is executed for every operation, against a service that holds one
+ * record of each kind: it succeeds, or the answer says in an error record what is not there.
+ */
+import { expect } from 'chai';
+import { startTestApi, type TestApi } from '../../support/api.ts';
+
+// The document is walked as plain JSON.
+type Json = any;
+
+/** What the page asks a visitor to fill in. */
+const TYPED: Record<string, string> = { start_time: '2026-01-01T00:00:00Z', end_time: '2026-02-01T00:00:00Z' };
+
+/** What a visitor can run into with the examples as they are. Anything else must succeed. */
+const SENSIBLE = [
+  /not found$/,
+  /^(id|customer_id): id or (external_customer_id|external_id) is required$/,
+  // Nobody takes events out of the log here.
+  /the log is behind: try again$/,
+];
+
+describe('"Try it out" of every operation', () => {
+  let api: TestApi;
+  let document: Json;
+  before(async () => {
+    api = await startTestApi();
+    document = (await api.request('GET', '/openapi.json', { key: null })).body;
+  });
+  after(() => api.stop());
+
+  it('succeeds, or says what is not there', async () => {
+    const surprises: string[] = [];
+    for (const [path, methods] of Object.entries<Json>(document.paths)) {
+      for (const [method, operation] of Object.entries<Json>(methods)) {
+        const { asked, body } = offered(path, operation);
+        const answer = await api.request(method.toUpperCase(), asked, body === undefined ? {} : { body });
+        const message: string = answer.body?.message ?? '';
+        const succeeds = Object.hasOwn(operation.responses, answer.status) && answer.status < 300;
+        const isSensible = [400, 404, 503].includes(answer.status) && SENSIBLE.some((pattern) => pattern.test(message));
+        if (!succeeds && !isSensible) surprises.push(`${operation.operationId} ${asked}: ${answer.status} ${message}`);
+      }
+    }
+    expect(surprises).to.deep.equal([]);
+  });
+});
+
+/** The page fills in examples and defaults, leaves the rest of a query empty, and asks for what stands in the path. */
+function offered(path: string, { parameters = [], requestBody }: Json): { asked: string; body: unknown } {
+  const query = new URLSearchParams();
+  let asked = path;
+  for (const { name, in: where, schema = {}, example = schema.example, required } of parameters) {
+    const value = example ?? schema.default ?? (required ? (TYPED[name] ?? 'unknown') : undefined);
+    if (where === 'path') asked = asked.replace(`{${name}}`, encodeURIComponent(value));
+    if (where === 'query' && value !== undefined) query.set(name, String(value));
+  }
+  const body = requestBody?.content['application/json'].example;
+  return { asked: query.size > 0 ? `${asked}?${query}` : asked, body };
+}
