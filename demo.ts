@@ -7,7 +7,6 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { pino } from 'pino';
 import { readConfig } from './config.ts';
 import {
@@ -25,6 +24,7 @@ import { differences, showInvoice, waitForInvoices } from './demo/invoices.ts';
 import { expectedInvoices, monthAfter, totalsOf } from './demo/recompute.ts';
 import { chart, grouped, type Hour, seconds, startProgress, step } from './demo/screen.ts';
 import { BadUsageFile, generateUsage, readUsage, type UsageFile, type UsageRow } from './demo/usage-file.ts';
+import { argumentsOf } from './process/command-line.ts';
 import { startService } from './service.ts';
 
 const BATCH = 1_000;
@@ -39,7 +39,7 @@ type Job = { readonly client: Client; readonly usage: UsageFile; readonly range:
 
 async function main(): Promise<void> {
   const began = performance.now();
-  const usage = readInput(process.argv.slice(2));
+  const usage = readInput();
   const range = rangeOf(usage, new Date());
   console.log(`${usage.name}: ${grouped(usage.rows.length)} calls, ${range.start} to ${range.end}`);
   const service = await step('service', reachService);
@@ -62,15 +62,12 @@ async function bill(job: Job, isOurs: boolean): Promise<void> {
   await step('billing', () => billAndCheck(job, catalogue, isOurs));
 }
 
-function readInput(args: string[]): UsageFile {
-  const { file, seed, rows } = parseArgs({
-    args,
-    options: {
-      file: { type: 'string' },
-      seed: { type: 'string', default: '1' },
-      rows: { type: 'string', default: '10000' },
-    },
-  }).values;
+function readInput(): UsageFile {
+  const { file, seed, rows } = argumentsOf('demo', {
+    file: { type: 'string' },
+    seed: { type: 'string', default: '1' },
+    rows: { type: 'string', default: '10000' },
+  });
   if (file === undefined) return generateUsage({ seed: whole(seed, '--seed', 0), rows: whole(rows, '--rows', 1) });
   try {
     return readUsage(basename(file), readFileSync(file, 'utf8'));
@@ -100,12 +97,31 @@ function rangeOf({ rows, name }: UsageFile, now: Date): Range {
 async function reachService(): Promise<{ said: string; result: Service }> {
   const { FARTHING_URL: url, FARTHING_API_KEY: key } = process.env;
   if (!url) return startOwn();
-  if (!key) throw new DemoFailure('FARTHING_URL is set, but FARTHING_API_KEY is not');
+  if (!key) throw new DemoFailure('FARTHING_URL is set, but FARTHING_API_KEY is not: set it to a key of that service');
   const client = new Client(url, key);
   await client.get('/users/me').catch((error: unknown) => {
-    throw new DemoFailure(`${client.url} cannot be used: ${reasonOf(error)}`);
+    throw new DemoFailure(`${client.url} cannot be used: ${reasonOf(error)}. ${adviceFor(error)}`);
   });
+  endOnSignals(async () => {});
   return { said: `using ${client.url}`, result: { client, isOurs: false, stop: async () => {} } };
+}
+
+function adviceFor(error: unknown): string {
+  const isRefused = error instanceof RefusedError && (error.status === 401 || error.status === 403);
+  return isRefused
+    ? 'Set FARTHING_API_KEY to a key of that service that may write.'
+    : 'Start it with npm start, or unset FARTHING_URL to let the demo start one of its own.';
+}
+
+let isEnding = false;
+
+function endOnSignals(stop: () => Promise<void>): void {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      isEnding = true;
+      void stop().finally(() => process.exit(128 + constants.signals[signal]));
+    });
+  }
 }
 
 /** A whole service in a temporary directory, gone again whatever happens to us but a kill -9. */
@@ -121,12 +137,10 @@ async function startOwn(): Promise<{ said: string; result: Service }> {
   const starting = startService(config, { logger: pino({ level: config.LOG_LEVEL }) });
   let stopping: Promise<void> | undefined;
   const stop = () => (stopping ??= stopAndRemove(starting, dir));
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => {
-      console.log(`\n${signal}: stopping the temporary service …`);
-      void stop().finally(() => process.exit(128 + constants.signals[signal]));
-    });
-  }
+  endOnSignals(() => {
+    console.log('\nstopping the temporary service …');
+    return stop();
+  });
   try {
     const { url, api_key } = await starting;
     return {
@@ -287,12 +301,12 @@ function reasonOf(error: unknown): string {
 }
 
 main().catch((error: unknown) => {
-  const { code, stack } = error as { code?: string; stack?: string };
+  if (isEnding) return; // What was broken off fails; the signal ends us.
+  const { stack } = error as { stack?: string };
   const isPlain =
     error instanceof DemoFailure ||
     error instanceof BadUsageFile ||
     error instanceof RefusedError ||
-    code?.startsWith('ERR_PARSE_ARGS') ||
     (error as Error).message === 'fetch failed';
   console.error(isPlain ? `demo: ${reasonOf(error)}` : (stack ?? String(error)));
   process.exit(1);

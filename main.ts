@@ -70,15 +70,21 @@ async function stopped(running: RunningService | undefined): Promise<string | un
 }
 
 function welcome({ url, api_key, services }: RunningService): string {
-  const key = api_key ?? '$FARTHING_API_KEY';
+  const { DOCS, BOOTSTRAP_API_KEY } = services.config;
+  // What is configured is known to who configured it, and the output of a service is kept in logs.
+  const isConfigured = BOOTSTRAP_API_KEY !== undefined;
+  const shown = isConfigured ? null : api_key;
+  const header = shown ? `'x-api-key: ${shown}'` : `"x-api-key: $${isConfigured ? 'BOOTSTRAP_API_KEY' : 'KEY'}"`;
   const event = '{"event_name":"api_call","external_customer_id":"acme","properties":{"tokens":"12"}}';
   return [
     `base URL   ${url}/v1`,
-    api_key === null
-      ? 'API key    as shown at the first start (set BOOTSTRAP_API_KEY to add one)'
-      : `API key    ${api_key}   (shown once)`,
-    ...(services.config.DOCS === 'public' ? [`docs       ${url}/docs`] : []),
-    `try        curl -s ${url}/v1/events -H 'x-api-key: ${key}' -H 'content-type: application/json' -d '${event}'`,
+    isConfigured
+      ? 'API key    as configured (BOOTSTRAP_API_KEY)'
+      : shown === null
+        ? 'API key    as shown at the first start (set BOOTSTRAP_API_KEY to add one)'
+        : `API key    ${shown}   (shown once)`,
+    ...(DOCS === 'public' ? [`docs       ${url}/docs`] : []),
+    `try        curl -s ${url}/v1/events -H ${header} -H 'content-type: application/json' -d '${event}'`,
     `farthing is ready at ${url}`,
   ].join('\n');
 }

@@ -3,11 +3,12 @@
 // file says, and runs the target in this process, so that Ctrl-C and exit codes are the target's own.
 // The scripts say `exec node`: a signal to npm goes to the shell between, which would die of it and leave Node behind.
 // Plain JavaScript without dependencies, in a syntax that an old Node can read far enough to be told that it is too old.
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { helpOf, overview, takesNothing } from './process/help.mjs';
 
 const ROOT = dirname(fileURLToPath(import.meta.url));
 const NODE_MODULES = join(ROOT, 'node_modules');
@@ -60,24 +61,36 @@ const CHECKS = [
   ],
 ];
 
-// npm has said why.
-class InstallFailed extends Error {}
+// npm has said why, or was told to end.
+class InstallFailed extends Error {
+  constructor(code) {
+    super(`npm ended with ${code}`);
+    this.code = code;
+  }
+}
 
 main(process.argv[2], process.argv.slice(3)).catch((error) => {
   if (!(error instanceof InstallFailed)) console.error(error);
-  process.exit(1);
+  process.exit(error instanceof InstallFailed && error.code > 128 ? error.code : 1);
 });
 
 async function main(name, args) {
   checkNode();
   const script = Object.hasOwn(SCRIPTS, name || '') ? SCRIPTS[name] : undefined;
+  if (isHelp(name)) return console.log(overview());
   if (!script) leave(`Scripts: ${Object.keys(SCRIPTS).join(', ')}. Run one of them with npm run <script>.`);
+  if (args.some(isHelp)) return console.log(helpOf(name));
+  if (args.length > 0 && takesNothing(name)) leave(`${name}: takes no options, and this is one: ${args[0]}`, 2);
   process.chdir(ROOT);
   if (script.settings && existsSync('.env')) process.loadEnvFile('.env');
   if (script.stores && !addressesAreSet()) checkPlatform();
   await installWhenNeeded(script.dev === true);
   if (script.run) await script.run(args);
   else await runFile(script.file, args);
+}
+
+function isHelp(arg) {
+  return arg === '--help' || arg === '-h';
 }
 
 // TypeScript runs from its source: tsx strips the types as the files are imported.
@@ -99,11 +112,12 @@ async function everyTest() {
 }
 
 // Its signals are the child's: a terminal tells the child as well, a supervisor does not, and a second telling changes nothing.
-function inChild(args) {
-  const child = spawn(process.execPath, args, { stdio: 'inherit' });
+function inChild(args, { command = process.execPath, shell = false } = {}) {
+  const child = spawn(command, args, { stdio: 'inherit', shell });
   const tell = (signal) => child.kill(signal);
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, tell);
   return new Promise((resolve) => {
+    child.on('error', ({ message }) => leave(`${command} could not be started (${message}): is Node installed whole?`));
     child.on('exit', (code, signal) => {
       for (const each of ['SIGINT', 'SIGTERM']) process.off(each, tell);
       resolve(code ?? 128 + (signal === 'SIGINT' ? 2 : 15));
@@ -191,11 +205,19 @@ async function installWhenNeeded(dev) {
   try {
     if (isInstalled(dev)) return; // Another launcher did it while we waited.
     console.log('Installing the locked dependencies into node_modules; this is needed once and takes about a minute.');
-    if (!npm(['ci', ...(dev ? ['--include=dev'] : [])])) throw new InstallFailed();
+    const code = await npm(['ci', ...(dev ? ['--include=dev'] : [])]);
+    // Half of the dependencies would be no use to anybody; npm writes its record last.
+    if (code !== 0 && !readJson(join(NODE_MODULES, '.package-lock.json')))
+      rmSync(NODE_MODULES, { recursive: true, force: true });
+    if (code > 128) process.stdout.write(process.stdout.isTTY ? SHOW_CURSOR : '');
+    if (code !== 0) throw new InstallFailed(code);
   } finally {
     release();
   }
 }
+
+// npm hides the cursor behind its spinner.
+const SHOW_CURSOR = '\x1b[?25h';
 
 // npm keeps a record of what it put into node_modules, in the form of the lock file: the two must agree.
 function isInstalled(dev) {
@@ -216,13 +238,7 @@ function npm(args) {
   const cli = process.env.npm_execpath || '';
   const [command, ...first] = cli.endsWith('npm-cli.js') ? [process.execPath, cli] : ['npm'];
   const shell = process.platform === 'win32' && command === 'npm';
-  const run = spawnSync(command, [...first, ...args, '--no-audit', '--no-fund', '--loglevel=error'], {
-    stdio: 'inherit',
-    shell,
-  });
-  if (run.error)
-    leave(`npm could not be started (${run.error.message}): install it together with Node from https://nodejs.org.`);
-  return run.status === 0;
+  return inChild([...first, ...args, '--no-audit', '--no-fund', '--loglevel=error'], { command, shell });
 }
 
 // Two launchers may start at once. A directory is made by one of them only; it holds the number of its process, and is
@@ -274,7 +290,7 @@ function readJson(file) {
   }
 }
 
-function leave(line) {
+function leave(line, code = 1) {
   console.error(line);
-  process.exit(1);
+  process.exit(code);
 }

@@ -36,11 +36,17 @@ function progressBar(total: number, what: string): Progress {
     },
     Presets.shades_classic,
   );
+  // A process that ends in between, by Ctrl-C, must not leave the cursor hidden.
+  const stop = () => bar.stop();
+  process.once('exit', stop);
   bar.start(total, 0, { rate: '–', left: '–' });
   const pace = paceOf(total);
   return {
     advance: (count) => bar.update(pace.after(count).done, { rate: grouped(pace.rate()), left: pace.left() }),
-    end: () => bar.stop(),
+    end: () => {
+      process.off('exit', stop);
+      stop();
+    },
   };
 }
 

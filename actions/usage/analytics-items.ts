@@ -47,7 +47,14 @@ export async function gatherAnalyticsItems(database: Database, scope: Scope, ask
     const life = lifeOf(record, subscription, asked);
     return life === null
       ? []
-      : [{ ...priced(record, price, meter), ...life, subscription, external_customer_id: external_id }];
+      : [
+          {
+            ...priced(record, { price, meter, subscription }),
+            ...life,
+            subscription,
+            external_customer_id: external_id,
+          },
+        ];
   });
 }
 
@@ -76,14 +83,17 @@ function lifeOf(record: SubscriptionLineItemModel, subscription: SubscriptionMod
   return start_us < end_us ? { start_us, end_us } : null;
 }
 
-function priced(record: SubscriptionLineItemModel, price: PriceModel, meter: MeterModel) {
+type Parts = { price: PriceModel; meter: MeterModel; subscription: SubscriptionModel };
+
+function priced(record: SubscriptionLineItemModel, { price, meter, subscription }: Parts) {
+  const { trial_end } = subscription;
   return {
     id: record.id,
     price_type: record.price_type,
     invoice_cadence: record.invoice_cadence,
     billing_period: record.billing_period,
     billing_period_count: record.billing_period_count,
-    start_ms: instant(record.start_date),
+    start_ms: Math.max(instant(record.start_date), trial_end ? instant(trial_end) : Number.NEGATIVE_INFINITY),
     end_ms: record.end_date ? instant(record.end_date) : null,
     reset_usage: meter.reset_usage,
     price,

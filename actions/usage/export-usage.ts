@@ -1,36 +1,30 @@
 /**
  * The usage export (docs/rules/usage.md, "The usage export"): one record per customer and meter with events in the range,
- * in order of the external ids and then of the meters' names, gathered customer batch by customer batch, so that the size
- * of the answer does not matter.
+ * or per charge where amounts are asked for, in order of the external ids and then of the meters' names, gathered customer batch
+ * by customer batch, so that the size of the answer does not matter.
  */
+import { pointSize } from '../../core/analytics/point-size.ts';
+import { type Split, type Stretch, stretchesOf, uncovered } from '../../core/billing/stretches.ts';
 import type { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
-import { windowCount } from '../../core/time/window.ts';
-import { customersWithEvents } from '../../storage/events/event-names.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { QUESTION_CELLS_MAX, type QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
+import type { ExportAsked } from './export-asked.ts';
+import { type BatchCharges, chargesOfBatch, type ExportedCharge, usageKey } from './export-charges.ts';
+import { customersOf } from './exported-customers.ts';
+import { portionsOf } from './portions.ts';
 
-export type ExportAsked = {
-  readonly start_us: number;
-  readonly end_us: number;
-  /** All published meters when null. */
-  readonly meter_ids: readonly string[] | null;
-  readonly timezone: string | null;
-  readonly now: Date;
-  readonly customers_per_batch?: number;
-  readonly bounds?: QuestionBounds | undefined;
-};
-
-export type ExportedUsage = {
+export type ExportedUsage = Stretch & {
   readonly external_customer_id: string;
   /** Null where events came for somebody who is not a customer. */
   readonly customer: CustomerModel | null;
   readonly meter: MeterModel;
   readonly usage: Decimal;
   readonly event_count: number;
+  /** Null where nobody charges for it, or amounts were not asked for. */
+  readonly charge: ExportedCharge | null;
 };
 
 const CUSTOMERS_PER_BATCH = 2000;
@@ -39,19 +33,12 @@ export async function* exportUsage(stores: Stores, scope: Scope, asked: ExportAs
   const meters = await metersOf(stores, scope, asked.meter_ids);
   const event_names = [...new Set(meters.map(({ event_name }) => event_name))];
   const limit = asked.customers_per_batch ?? CUSTOMERS_PER_BATCH;
-  const { start_us, end_us } = asked;
-  for (let after = ''; event_names.length > 0; ) {
-    const question = { ...own(scope), event_names, after, start_us, end_us, limit };
-    const rows = await customersWithEvents.ask(stores.clickhouse, question);
-    const batch = rows.map(({ external_customer_id }) => external_customer_id);
+  for (let after = ''; event_names.length > 0 || asked.amounts; ) {
+    const batch = await customersOf(stores, scope, { ...asked, event_names, after, limit });
     if (batch.length > 0) yield* usageOfBatch(stores, scope, { asked, meters, batch });
     if (batch.length < limit) return;
     after = batch.at(-1)!;
   }
-}
-
-function own({ tenant_id, environment_id }: Scope): Scope {
-  return { tenant_id, environment_id };
 }
 
 async function metersOf(stores: Stores, scope: Scope, ids: readonly string[] | null): Promise<MeterModel[]> {
@@ -64,44 +51,108 @@ async function metersOf(stores: Stores, scope: Scope, ids: readonly string[] | n
   return found;
 }
 
+type Batch = { asked: ExportAsked; meters: readonly MeterModel[]; batch: readonly string[] };
+type BatchRecord = Omit<ExportedUsage, 'customer'>;
+
+const NO_CHARGES: BatchCharges = { records: [], charged: new Map() };
+
 async function* usageOfBatch(
   stores: Stores,
   scope: Scope,
-  { asked, meters, batch }: { asked: ExportAsked; meters: readonly MeterModel[]; batch: readonly string[] },
+  { asked, meters, batch }: Batch,
 ): AsyncGenerator<ExportedUsage> {
   const customers = await CustomerModel.in(scope, stores.postgres)
     .whereIn('external_id', [...batch])
     .where('status', 'published');
   const byExternalId = new Map(customers.map((customer) => [customer.external_id, customer]));
-  const byCustomer = new Map<string, ExportedUsage[]>(batch.map((id) => [id, []]));
+  const { records, charged } = asked.amounts ? await chargesOfBatch(stores, scope, { asked, customers }) : NO_CHARGES;
+  const byCustomer = new Map<string, BatchRecord[]>(batch.map((id) => [id, []]));
+  for (const record of records) byCustomer.get(record.external_customer_id)!.push(record);
+  for await (const record of unchargedUsage(stores, scope, { asked, meters, batch, charged }))
+    byCustomer.get(record.external_customer_id)!.push(record);
+  for (const [external_customer_id, found] of byCustomer) {
+    const customer = byExternalId.get(external_customer_id) ?? null;
+    for (const record of found.sort(inOrder)) yield { ...record, customer };
+  }
+}
+
+/** Those of one meter in order of time; those of one time as the line items were added. */
+function inOrder(a: BatchRecord, b: BatchRecord): number {
+  const texts = ({ meter }: BatchRecord) => [meter.name, meter.id];
+  const [left, right] = [texts(a), texts(b)];
+  const at = left.findIndex((text, index) => text !== right[index]);
+  return at < 0 ? a.start_us - b.start_us : left[at]! < right[at]! ? -1 : 1;
+}
+
+/** What nobody charges for: all of it where amounts were not asked for. Customers with the same gaps share their questions. */
+async function* unchargedUsage(
+  stores: Stores,
+  scope: Scope,
+  { asked, meters, batch, charged }: Batch & Pick<BatchCharges, 'charged'>,
+): AsyncGenerator<BatchRecord> {
   for (const meter of meters) {
-    for (const external_customer_ids of together(batch, meter, asked)) {
-      const report = await askUsage(stores, scope, {
-        meter,
-        external_customer_ids,
-        start_us: asked.start_us,
-        end_us: asked.end_us,
-        timezone: asked.timezone ?? undefined,
-        by_customer: true,
-        now_ms: asked.now.getTime(),
-        bounds: asked.bounds,
-      });
-      for (const { key, total } of report.usage) {
-        if (total.event_count === 0) continue;
-        const customer = byExternalId.get(key) ?? null;
-        const { value: usage, event_count } = total;
-        byCustomer.get(key)!.push({ external_customer_id: key, customer, meter, usage, event_count });
+    const chargedTo = (customer: string) => charged.get(usageKey(customer, meter.id)) ?? [];
+    const window_size = windowsOf(meter, asked);
+    for (const [gaps, customers] of byGaps(batch, chargedTo, asked)) {
+      for (const stretch of gaps.flatMap((gap) => (window_size ? [gap] : partsOf(gap, asked)))) {
+        for (const portion of portionsOf(customers, window_size ?? meter.aggregation.bucket_size, stretch))
+          yield* usageIn(stretch, { stores, scope, asked, meter, customers: portion, window_size });
       }
     }
   }
-  for (const records of byCustomer.values()) yield* records;
 }
 
-/** Of a meter with windows of its own each customer is as many cells as the range has windows: fewer are asked for at once. */
-function* together(batch: readonly string[], { aggregation }: MeterModel, { start_us, end_us }: ExportAsked) {
-  const windows = Math.ceil(windowCount({ start_us, end_us }, aggregation.bucket_size));
-  const size = Math.max(1, Math.floor(CELLS_AT_ONCE / windows));
-  for (let from = 0; from < batch.length; from += size) yield batch.slice(from, from + size);
+/** The days or months are windows of one question, unless the meter's own windows are longer. */
+function windowsOf({ aggregation }: MeterModel, { split }: ExportAsked): Split | undefined {
+  return split !== null && pointSize(split, aggregation.bucket_size) === split ? split : undefined;
 }
 
-const CELLS_AT_ONCE = QUESTION_CELLS_MAX / 4;
+function partsOf(gap: Stretch, { split, timezone }: ExportAsked): Stretch[] {
+  return stretchesOf(gap, split, timezone ?? 'UTC');
+}
+
+function byGaps(
+  batch: readonly string[],
+  chargedTo: (customer: string) => readonly Stretch[],
+  asked: ExportAsked,
+): [Stretch[], string[]][] {
+  const groups = new Map<string, [Stretch[], string[]]>();
+  for (const customer of batch) {
+    const gaps = uncovered({ start_us: asked.start_us, end_us: asked.end_us }, chargedTo(customer));
+    const key = JSON.stringify(gaps);
+    const group = groups.get(key);
+    if (group) group[1].push(customer);
+    else groups.set(key, [gaps, [customer]]);
+  }
+  return [...groups.values()];
+}
+
+type Uncharged = {
+  stores: Stores;
+  scope: Scope;
+  asked: ExportAsked;
+  meter: MeterModel;
+  customers: readonly string[];
+  window_size: Split | undefined;
+};
+
+async function* usageIn(
+  { start_us, end_us }: Stretch,
+  { stores, scope, asked, meter, customers, window_size }: Uncharged,
+): AsyncGenerator<BatchRecord> {
+  const report = await askUsage(stores, scope, {
+    meter,
+    external_customer_ids: customers,
+    start_us,
+    end_us,
+    window_size,
+    timezone: asked.timezone ?? undefined,
+    by_customer: true,
+    now_ms: asked.now.getTime(),
+    bounds: asked.bounds,
+  });
+  for (const { key: external_customer_id, total, windows } of report.usage) {
+    for (const { value: usage, event_count, start_us, end_us } of window_size ? windows : [total])
+      if (event_count > 0) yield { external_customer_id, meter, usage, event_count, start_us, end_us, charge: null };
+  }
+}

@@ -1,5 +1,5 @@
 /**
- * GET /events/usage/export: usage per customer and meter as CSV, streamed. There is no Content-Length, and what fails on
+ * GET /events/usage/export: usage per customer and meter, or per charge with its amount, as CSV, streamed. There is no Content-Length, and what fails on
  * the way breaks the connection: a file that ends in order is whole. The header X-As-Of is for it what `as_of` is for the other
  * questions: no line of it is older.
  */
@@ -7,25 +7,13 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { stringify } from 'csv-stringify';
-import { z } from 'zod';
 import { type ExportedUsage, exportUsage } from '../../actions/usage/export-usage.ts';
 import { formatTimestamp } from '../../core/metering/timestamp.ts';
 import { Turns } from '../../storage/turns.ts';
 import { freshness } from '../../storage/usage/usage.ts';
-import { textList } from '../http/list.ts';
 import { type Context, type Route, route } from '../http/route.ts';
-import { anyTimezone, checkedRange, requiredInstantUs, withBounds } from './asked.ts';
-
-const ExportQuery = z.object({
-  start_time: requiredInstantUs,
-  end_time: requiredInstantUs,
-  meter_ids: textList.optional().meta({ description: 'All published meters when absent or empty.' }),
-  metadata_columns: textList
-    .optional()
-    .meta({ description: 'Keys of the customers’ metadata, each a column of its own.', example: ['region', 'tier'] }),
-  timezone: anyTimezone,
-});
-type ExportQuery = z.output<typeof ExportQuery>;
+import { withBounds } from './asked.ts';
+import { ExportQuery, exportRange } from './export-query.ts';
 
 export const exportRoutes: Route[] = [
   route({
@@ -39,13 +27,13 @@ export const exportRoutes: Route[] = [
     query: ExportQuery,
     success: 200,
     async handle({ query }, context) {
-      const range = checkedRange({ start_us: query.start_time, end_us: query.end_time });
-      const { timezone } = query;
+      const range = exportRange(query);
+      const { timezone, split, amounts = false } = query;
       // An empty list is no list, as in the other questions: a file without a line would look like no usage.
       const meter_ids = query.meter_ids?.length ? query.meter_ids : null;
       const as_of = await freshness(context.services, context.now.getTime());
       await withBounds(context, (bounds) => {
-        const asked = { ...range, meter_ids, timezone, now: context.now, bounds };
+        const asked = { ...range, meter_ids, timezone, split, amounts, now: context.now, bounds };
         context.response.set('X-As-Of', as_of);
         return send(exportUsage(context.services, context.scope, asked), query, context);
       });
@@ -61,10 +49,11 @@ async function send(records: AsyncGenerator<ExportedUsage>, query: ExportQuery, 
     header: true,
     columns: columnsOf(query),
     record_delimiter: '\r\n',
+    bom: query.bom ?? isBrowser(request),
     quoted_match: OTHER_DELIMITERS,
   });
   const zips = request.acceptsEncodings('gzip') === 'gzip';
-  response.status(200).type('text/csv; charset=utf-8').vary('Accept-Encoding');
+  response.status(200).type('text/csv; charset=utf-8').vary('Accept-Encoding').vary('User-Agent');
   response.set('Content-Disposition', 'attachment; filename="usage.csv"');
   if (zips) response.set('Content-Encoding', 'gzip');
   try {
@@ -78,13 +67,29 @@ async function send(records: AsyncGenerator<ExportedUsage>, query: ExportQuery, 
   }
 }
 
+/** Every browser begins its name so, and no client of an interface does: there a person saves the file and opens it. */
+function isBrowser(request: Context['request']): boolean {
+  return /^Mozilla\//.test(request.get('user-agent') ?? '');
+}
+
 /**
  * Where spreadsheets cut at these, what follows one would begin a cell, and could be a formula. A line ends at a lone CR or LF as
  * well: RFC 4180 quotes them.
  */
 const OTHER_DELIMITERS = /[;\t|\r\n\u0085\u2028\u2029]/;
 
-function columnsOf({ metadata_columns = [] }: ExportQuery): string[] {
+const AMOUNT_COLUMNS = [
+  'subscription_id',
+  'plan',
+  'line',
+  'price',
+  'amount',
+  'currency',
+  'invoice_number',
+  'invoice_status',
+];
+
+function columnsOf({ metadata_columns = [], amounts = false }: ExportQuery): string[] {
   return [
     'external_customer_id',
     'customer_name',
@@ -97,6 +102,7 @@ function columnsOf({ metadata_columns = [] }: ExportQuery): string[] {
     'event_count',
     'start_time',
     'end_time',
+    ...(amounts ? AMOUNT_COLUMNS : []),
   ];
 }
 
@@ -115,10 +121,8 @@ async function* linesOf(
   }
 }
 
-function lineOf(
-  { external_customer_id, customer, meter, usage, event_count }: ExportedUsage,
-  query: ExportQuery,
-): string[] {
+function lineOf(record: ExportedUsage, query: ExportQuery): string[] {
+  const { external_customer_id, customer, meter, usage, event_count, start_us, end_us } = record;
   const metadata: Readonly<Record<string, string>> = customer?.metadata ?? {};
   const own = (key: string) => (Object.hasOwn(metadata, key) ? metadata[key]! : '');
   return [
@@ -131,8 +135,25 @@ function lineOf(
     meter.aggregation.type,
     usage.toFixed(),
     String(event_count),
-    formatTimestamp(query.start_time),
-    formatTimestamp(query.end_time),
+    formatTimestamp(start_us),
+    formatTimestamp(end_us),
+    ...(query.amounts ? amountCells(record) : []),
+  ];
+}
+
+/** Nothing, and no 0, where nobody charges for it. */
+function amountCells({ charge }: ExportedUsage): string[] {
+  if (charge === null) return AMOUNT_COLUMNS.map(() => '');
+  const { subscription_id, plan, line, price, amount, currency, invoice } = charge;
+  return [
+    subscription_id,
+    asText(plan),
+    asText(line),
+    price,
+    amount.toFixed(),
+    currency,
+    asText(invoice?.number ?? ''),
+    invoice?.status ?? '',
   ];
 }
 

@@ -202,6 +202,21 @@ export function usageWindowIn(asked: Period, item: BilledItem, subscription: Bil
   return service && windowOf(item, service, subscription);
 }
 
+/**
+ * Every service period of a measured item that shares an instant with a stretch of time, whole, as the invoices of these periods
+ * know it: what `chargesDue` finds one invoice after the other.
+ */
+export function servicesWithin(asked: Period, item: BilledItem, subscription: BilledSubscription): Period[] {
+  const first = hasOwnPeriods(item, subscription) ? item.start_ms : subscription.start_ms;
+  const services: Period[] = [];
+  for (const period of periodsFrom(first, itemRule(item, subscription))) {
+    if (period.start >= asked.end) break;
+    const service = period.end > asked.start ? serviceIn(period, item, subscription.end_ms) : null;
+    if (service !== null && service.start < asked.end && service.end > asked.start) services.push(service);
+  }
+  return services;
+}
+
 /** The period in which an item is at this instant: the subscription's `current` one, unless it has periods of its own. */
 export function runningPeriod(
   item: BilledItem,

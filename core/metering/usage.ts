@@ -45,8 +45,20 @@ export type UsageQuestion = {
   readonly cells: readonly PlacedCell[];
   /** These are answered also where nothing was counted. */
   readonly keys: readonly string[];
-  readonly wants: { readonly total: boolean; readonly windows: boolean };
+  readonly wants: Wants;
 };
+
+/** Windows by themselves, or `running`: each as if the range had ended with it. */
+export type Wants = { readonly total: boolean; readonly windows: boolean; readonly running: boolean };
+
+/**
+ * Whether windows can run: one after the other is merged into what was before. Windows of a meter's own are several numbers,
+ * distinct values are counted by the store, and a weighted sum moves on also where nothing happens.
+ */
+export function canRun({ bucket_size, aggregation }: Pick<CompiledMeter, 'bucket_size' | 'aggregation'>): boolean {
+  const { fills } = aggregation;
+  return bucket_size === undefined && !fills.includes('uniques') && !fills.includes('weighted_sum');
+}
 
 /** By key: what was wanted. */
 export type UsageByKey = {
@@ -68,14 +80,35 @@ export function* usageByKey(question: UsageQuestion): Steps<UsageByKey> {
     // The total is computed over all of the range and never added up from windows: an average of averages is none.
     if (wants.total) totals.set(key, yield* answerOf(meter, of.cells, whole));
     if (!wants.windows) continue;
-    const answers: WindowAnswer[] = [];
-    for (const [window_us, inside] of of.windows) answers.push(yield* answerOf(meter, inside, ranges.get(window_us)!));
-    windows.set(key, answers);
+    windows.set(key, yield* wants.running ? runningAnswers(question, of, ranges) : ownAnswers(meter, of, ranges));
   }
   return { totals, windows };
 }
 
+function* ownAnswers(meter: CompiledMeter, { windows }: OfKey, ranges: Ranges): Steps<WindowAnswer[]> {
+  const answers: WindowAnswer[] = [];
+  for (const [window_us, inside] of windows) answers.push(yield* answerOf(meter, inside, ranges.get(window_us)!));
+  return answers;
+}
+
+function* runningAnswers({ meter, start_us }: UsageQuestion, of: OfKey, ranges: Ranges): Steps<WindowAnswer[]> {
+  if (!canRun(meter)) throw new FarthingError('internal_error', `windows of ${meter.aggregation.type} do not run`);
+  const merged = new UsageBucket();
+  const answers: WindowAnswer[] = [];
+  for (const [window_us, inside] of of.windows) {
+    for (const { bucket } of inside) {
+      merged.combine(bucket);
+      yield;
+    }
+    const { end_us } = ranges.get(window_us)!;
+    const value = meter.aggregation.finish(merged, { start_us, end_us, multiplier: meter.multiplier });
+    answers.push({ start_us, end_us, window_us, value, event_count: merged.count, buckets: null });
+  }
+  return answers;
+}
+
 type Range = { readonly start_us: number; readonly end_us: number; readonly window_us: number };
+type Ranges = ReadonlyMap<number, Range>;
 type OwnedCell = PlacedCell & { readonly own_us: number };
 /** What belongs to one key: all its cells, and those of each asked window, in order of time. */
 type OfKey = { readonly cells: OwnedCell[]; readonly windows: Map<number, OwnedCell[]> };

@@ -15,6 +15,8 @@ export type UsageAsked = {
   readonly start_us: number;
   readonly end_us: number;
   readonly window_size?: WindowSize | undefined;
+  /** Each window is answered as if the range had ended with it, for the meters of which `canRun` says so. */
+  readonly running?: boolean;
   readonly timezone?: string | undefined;
   readonly billing_anchor_ms?: number | undefined;
   /** One answer per customer instead of one for the set. */

@@ -12,7 +12,13 @@ import type { Meter } from '../../core/meter/record.ts';
 import { type CompiledMeter, compileMeter } from '../../core/metering/compiled-meter.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { formatTimestamp } from '../../core/metering/timestamp.ts';
-import { type PlacedCell, type UsageByKey, usageByKey, type WindowAnswer } from '../../core/metering/usage.ts';
+import {
+  type PlacedCell,
+  type UsageByKey,
+  usageByKey,
+  type Wants,
+  type WindowAnswer,
+} from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
 import { countRawEvents } from '../events/raw-events.ts';
 import { monthStart } from '../events/tables.ts';
@@ -116,7 +122,7 @@ function isSameCounter(a: Counter, b: Counter): boolean {
 type Part = {
   readonly asked: UsageAsked;
   readonly plan: SegmentPlan;
-  readonly wants: { readonly total: boolean; readonly windows: boolean };
+  readonly wants: Wants;
 };
 
 /** Distinct values of windows cannot be added up: their total is a second part of the question. */
@@ -125,7 +131,11 @@ async function partsOf(meter: CompiledMeter, asked: UsageAsked): Promise<Part[]>
     const { start_us, end_us, window_size, bounds } = of;
     const planning = planSegments(meter, { start_us, end_us, window_size, grid: gridOf(of) });
     const plan = await finished(planning, bounds);
-    return { asked: of, plan, wants: { total: wantsTotal, windows: window_size !== undefined } };
+    return {
+      asked: of,
+      plan,
+      wants: { total: wantsTotal, windows: window_size !== undefined, running: of.running === true },
+    };
   };
   if (asked.window_size === undefined || !meter.aggregation.fills.includes('uniques')) return [await part(asked, true)];
   return [await part(asked, false), await part({ ...asked, window_size: undefined }, true)];

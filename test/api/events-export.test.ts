@@ -101,6 +101,8 @@ describe('events: the usage export', () => {
         end_us: Date.parse('2026-04-01T00:00:00Z') * 1000,
         meter_ids: null,
         timezone: null,
+        split: null,
+        amounts: false,
         now: world.now,
       };
       const all = async (customers_per_batch: number) => {

@@ -1,8 +1,13 @@
 // What is typed wrongly behind a command is one line and exit code 2, and nothing has been opened.
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
-import { runScript, temporaryDirectory } from '../support/service.ts';
+import { ROOT, runScript, temporaryDirectory } from '../support/service.ts';
+
+// It is read before anything is installed, and so it is no TypeScript.
+type Help = Readonly<Record<string, { does: string; options?: [string, string][] }>>;
+const { HELP } = (await import(pathToFileURL(join(ROOT, 'process/help.mjs')).href)) as { HELP: Help };
 
 describe('a command that is typed wrongly', function () {
   this.timeout(60_000);
@@ -17,6 +22,8 @@ describe('a command that is typed wrongly', function () {
     ['partitions', ['--to', '0'], /--to wants a whole number up to 4096/],
     ['chaos', ['--sedes', '3'], /Unknown option '--sedes'/],
     ['chaos', ['--seeds', 'many'], /whole numbers/],
+    ['demo', ['--frob'], /Unknown option '--frob'/],
+    ['start', ['--port', '80'], /start: takes no options, and this is one: --port/],
     ['audit', ['--frob'], /Unknown option '--frob'/],
     ['audit', ['--from', 'yesterday'], /--from: yesterday is not a date/],
     ['audit', ['--from', '2026-03-10', '--to', '2026-03-10'], /--from 2026-03-10 is not before --to 2026-03-10/],
@@ -29,6 +36,40 @@ describe('a command that is typed wrongly', function () {
       expect(stderr()).to.match(said);
       expect(stderr().trimEnd().split('\n')).to.have.length(1);
       expect(existsSync(DATA_DIR)).to.equal(false);
+    });
+  }
+});
+
+describe('--help', () => {
+  it('of each script says what it does, and starts nothing', async () => {
+    for (const name of Object.keys(HELP)) {
+      const { ended, stdout, stderr } = runScript(name, ['--help'], {});
+      expect(await ended, name).to.deep.equal({ code: 0, signal: null });
+      expect(stdout().startsWith(`npm run ${name}`), stdout()).to.equal(true);
+      expect(stderr()).to.equal('');
+    }
+  });
+
+  it('is there for each script of package.json', () => {
+    const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: object };
+    expect(Object.keys(HELP).sort()).to.deep.equal(Object.keys(scripts).sort());
+  });
+
+  // What a command takes is written where it is read; the help names the same.
+  for (const [name, file] of Object.entries({
+    demo: 'demo.ts',
+    audit: 'commands/audit.ts',
+    partitions: 'commands/partitions.ts',
+    chaos: 'test/chaos/main.ts',
+  })) {
+    it(`of ${name} names the options that it takes`, () => {
+      const source = readFileSync(join(ROOT, file), 'utf8');
+      const [, taken] = /argumentsOf\('[a-z]+', \{([^]*?)\}\)/.exec(source)!;
+      const options = [...taken!.matchAll(/(?<=^|[{,])\s*'?([a-z-]+)'?: (?=\{ type|text|flag)/gm)].map(
+        ([, option]) => option!,
+      );
+      const { options: told = [] } = HELP[name]!;
+      expect(told.map(([option]) => option.split(' ')[0]!.slice(2)).sort()).to.deep.equal(options.sort());
     });
   }
 });

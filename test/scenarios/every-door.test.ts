@@ -4,6 +4,8 @@
  * (docs/rules/usage.md, "One number"), of a meter that begins anew with each period and of one that never resets.
  */
 import { expect } from 'chai';
+import { Decimal, sumOf } from '../../core/decimal.ts';
+import { csvRecords } from '../support/csv-records.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -170,8 +172,23 @@ describe('scenario: every door says one number', () => {
         (item) => [item.total_usage, item.total_cost],
       );
     },
+    'GET /events/usage/export with amounts': ({ customer, period }) => exported(customer, period),
+    'GET /events/usage/export with amounts, day by day': ({ customer, period }) =>
+      exported(customer, period, '&split=day'),
     'POST /subscriptions/usage of the dates': ({ customer, period }) => subscriptionUsage(customer, period),
   };
+
+  /** What a spreadsheet makes of the file: the sums of its columns by meter. */
+  async function exported(customer: string, { start_time, end_time }: Range, more = ''): Promise<Said> {
+    const asked = `start_time=${start_time}&end_time=${end_time}&amounts=true${more}`;
+    const answer = await world.api.request('GET', `/events/usage/export?${asked}`);
+    expect(answer.status, answer.text).to.equal(200);
+    const rows = csvRecords(answer.text).filter((row) => row.external_customer_id === customer);
+    const sum = (meter: string, column: string) =>
+      sumOf(rows.filter((row) => row.meter_name === meter).map((row) => new Decimal(row[column]!))).toFixed();
+    const meters = [...new Set(rows.map((row) => row.meter_name!))];
+    return Object.fromEntries(meters.map((meter) => [meter, [sum(meter, 'usage'), sum(meter, 'amount')]]));
+  }
 
   async function subscriptionUsage(customer: string, range: Partial<Range>): Promise<Said> {
     const asked = { subscription_id: world.id(`subscription ${customer}`), ...range };

@@ -155,8 +155,10 @@ describe('npm start', function () {
       directory.remove();
     });
 
-    it('BOOTSTRAP_API_KEY is the first key', async () => {
-      expect(service.stdout()).to.match(/^API key {4}sk_test_start {3}\(shown once\)$/m);
+    it('BOOTSTRAP_API_KEY is the first key, and is not printed', async () => {
+      expect(service.stdout()).to.match(/^API key {4}as configured \(BOOTSTRAP_API_KEY\)$/m);
+      expect(service.stdout()).to.contain('-H "x-api-key: $BOOTSTRAP_API_KEY"');
+      expect(service.stdout() + service.stderr()).not.to.contain('sk_test_start');
       expect((await service.request('GET', '/users/me')).status).to.equal(200);
     });
 

@@ -28,6 +28,11 @@ export type RunAs = { uid: number; gid: number };
 /** `npm`: the command that a person types, and the process that gets its signals; the script itself is below it. */
 export type RunOptions = { user?: RunAs | undefined; npm?: boolean | undefined };
 
+/** As a person's terminal has it, with these settings and none of the tester's own. */
+export function environmentWith(settings: Settings): Settings {
+  return { ...withoutSettings(), ...settings };
+}
+
 /** `node run.mjs <name> …`, with these settings and none of the tester's own. */
 export function runScript(
   name: string,
@@ -38,7 +43,7 @@ export function runScript(
   const [command, first] = npm ? ['npm', ['run', name, '--']] : [process.execPath, ['run.mjs', name]];
   const child = spawn(command, [...first, ...args], {
     cwd: ROOT,
-    env: { ...withoutSettings(), ...settings },
+    env: environmentWith(settings),
     stdio: ['ignore', 'pipe', 'pipe'],
     ...user,
   });

@@ -40,7 +40,7 @@ export function atOnce<Result>(steps: Iterator<unknown, Result, undefined>): Res
   }
 }
 
-const WANTS = { total: true, windows: false };
+const WANTS = { total: true, windows: false, running: false };
 
 function planOf(meter: CompiledMeter, range: Range): SegmentPlan {
   const { start_us, end_us } = range;

@@ -1,0 +1,233 @@
+/**
+ * What the usage of a batch of customers was or will be charged, for the usage export (docs/rules/usage.md, "Amounts in the
+ * export"). What stands on an invoice is taken from there. What does not is measured and priced as a preview does it, and
+ * so is what is cut: by the range, by days or by months (docs/rules/usage.md, "What a day adds to a charge").
+ */
+import { type BilledSubscription, countedSince, servicesWithin } from '../../core/billing/charges.ts';
+import { chargeKey } from '../../core/billing/plan-invoice.ts';
+import {
+  addedSince,
+  type Charged,
+  cutTo,
+  isNothing,
+  NOTHING_CHARGED,
+  type Stretch,
+  stretchesOf,
+} from '../../core/billing/stretches.ts';
+import { Decimal } from '../../core/decimal.ts';
+import type { InvoiceStatus } from '../../core/invoice/record.ts';
+import { priceText } from '../../core/pricing/price-text.ts';
+import type { PriceTerms } from '../../core/pricing/terms.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Period } from '../../core/time/period.ts';
+import type { CustomerModel } from '../../storage/models/customer.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
+import type { MeterModel } from '../../storage/models/meter.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { billedSubscription, instant } from '../billing/billable-items.ts';
+import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
+import type { ExportAsked } from './export-asked.ts';
+import { type Cut, measureCuts } from './measure-cuts.ts';
+
+/** Who charges for the usage of a record, and how much. */
+export type ExportedCharge = {
+  readonly subscription_id: string;
+  readonly plan: string;
+  readonly line: string;
+  readonly price: string;
+  readonly amount: Decimal;
+  readonly currency: string;
+  /** Null where it stands on no invoice yet; a draft has no number yet. */
+  readonly invoice: { readonly number: string | null; readonly status: InvoiceStatus } | null;
+};
+
+export type ChargedUsage = Stretch & {
+  readonly external_customer_id: string;
+  readonly meter: MeterModel;
+  readonly usage: Decimal;
+  readonly event_count: number;
+  readonly charge: ExportedCharge;
+};
+
+export type BatchCharges = {
+  readonly records: readonly ChargedUsage[];
+  /** When somebody charges for the usage of a meter, by `usageKey`. */
+  readonly charged: ReadonlyMap<string, readonly Stretch[]>;
+};
+
+export function usageKey(external_customer_id: string, meter_id: string): string {
+  return JSON.stringify([external_customer_id, meter_id]);
+}
+
+export async function chargesOfBatch(
+  stores: Stores,
+  scope: Scope,
+  { asked, customers }: { asked: ExportAsked; customers: readonly CustomerModel[] },
+): Promise<BatchCharges> {
+  const { start_us, end_us, meter_ids } = asked;
+  const all = await gatherAnalyticsItems(stores.postgres, scope, { customers, start_us, end_us });
+  const items = all.filter(({ meter }) => meter_ids?.includes(meter.id) ?? true);
+  const invoiced = await invoicedLines(stores.postgres, scope, { items, asked });
+  const charges = items.flatMap((item) => chargesOf(item, invoiced, asked));
+
+  const measured = await measureCuts(stores, scope, { asked, cuts: charges.flatMap(cutsOf) });
+  const records = charges.flatMap((charge) => recordsOf(charge, { asked, measured }));
+  return { records, charged: timesOf(charges) };
+}
+
+type InvoicedLine = {
+  readonly line: InvoiceLineItemModel;
+  readonly invoice: NonNullable<ExportedCharge['invoice']>;
+  /** How many events it adds to those of the lines before it. */
+  readonly event_count: number;
+};
+
+/** By `chargeKey`, oldest first: a charge's own line, and those that correct it. */
+async function invoicedLines(
+  database: Database,
+  scope: Scope,
+  { items, asked }: { items: readonly AnalyticsItem[]; asked: ExportAsked },
+): Promise<Map<string, InvoicedLine[]>> {
+  const lines = await InvoiceLineItemModel.in(scope, database)
+    .whereIn('subscription_line_item_id', [...new Set(items.map(({ id }) => id))])
+    .where({ status: 'published', price_type: 'USAGE' })
+    .where('period_start', '<', textOf(Math.ceil(asked.end_us / 1000)))
+    .where('period_end', '>', textOf(Math.floor(asked.start_us / 1000)))
+    .orderBy(['created_at', 'id']);
+  const invoices = await InvoiceModel.in(scope, database)
+    .whereIn('id', [...new Set(lines.map(({ invoice_id }) => invoice_id))])
+    .where('status', 'published')
+    .whereNot('invoice_status', 'VOIDED');
+  const byId = new Map(invoices.map((invoice) => [invoice.id, invoice]));
+  const byCharge = new Map<string, InvoicedLine[]>();
+  for (const line of lines) {
+    const invoice = byId.get(line.invoice_id);
+    if (!invoice) continue;
+    const service = { start: instant(line.period_start!), end: instant(line.period_end!) };
+    const key = chargeKey(line.subscription_line_item_id!, service);
+    const before = byCharge.get(key) ?? [];
+    byCharge.set(key, [...before, invoicedLine(line, invoice, before.at(-1)?.line)]);
+  }
+  return byCharge;
+}
+
+function invoicedLine(line: InvoiceLineItemModel, invoice: InvoiceModel, before: InvoiceLineItemModel | undefined) {
+  const counted = (of: InvoiceLineItemModel | undefined) => of?.computed_from?.event_count ?? 0;
+  const { invoice_number, invoice_status: status } = invoice;
+  return {
+    line,
+    invoice: { number: invoice_number ?? null, status },
+    event_count: counted(line) - counted(before),
+  };
+}
+
+function textOf(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+/** A service period of a line item that shares time with the range. */
+type Charge = {
+  readonly item: AnalyticsItem;
+  readonly service: Stretch;
+  readonly subscription: BilledSubscription;
+  /** What of it lies in the range, cut as the file is. */
+  readonly stretches: readonly Stretch[];
+  /** Its own line first, where it stands on an invoice, then what corrects it. */
+  readonly lines: readonly InvoicedLine[];
+};
+
+/** What a cancelled subscription has not invoiced, it never will: such usage is exported without an amount. */
+function chargesOf(item: AnalyticsItem, invoiced: ReadonlyMap<string, InvoicedLine[]>, asked: ExportAsked): Charge[] {
+  const subscription = billedSubscription(item.subscription);
+  const range = { start: asked.start_us / 1000, end: asked.end_us / 1000 };
+  const isOver = item.subscription.subscription_status === 'cancelled';
+  const parts = stretchesOf(asked, asked.split, asked.timezone ?? 'UTC');
+  return servicesWithin(range, item, subscription).flatMap((period) => {
+    const lines = invoiced.get(chargeKey(item.id, period)) ?? [];
+    if (isOver && lines.length === 0) return [];
+    const service = stretchOf(period);
+    return [{ item, service, subscription, stretches: cutTo(parts, service), lines }];
+  });
+}
+
+function stretchOf({ start, end }: Period): Stretch {
+  return { start_us: start * 1000, end_us: end * 1000 };
+}
+
+/** At these instants the charge is measured: nothing is, where the invoice says all that is asked. */
+function cutsOf(charge: Charge): Cut[] {
+  if (isWhole(charge) && charge.lines.length > 0) return [];
+  const { service, stretches, lines } = charge;
+  const first = stretches[0]!.start_us;
+  const bounds = [
+    ...(first > service.start_us ? [first] : []),
+    ...stretches.map(({ end_us }) => end_us),
+    ...(lines.length > 0 ? [service.end_us] : []),
+  ];
+  return [...new Set(bounds)].map((at_us) => cutAt(charge, at_us));
+}
+
+function cutAt({ item, service, subscription }: Charge, at_us: number): Cut {
+  const since_us = countedSince(item.reset_usage, service.start_us, subscription.start_ms * 1000);
+  return { item, since_us, at_us };
+}
+
+function isWhole({ service, stretches }: Charge): boolean {
+  const [only] = stretches;
+  return stretches.length === 1 && only!.start_us === service.start_us && only!.end_us === service.end_us;
+}
+
+type Answers = { readonly asked: ExportAsked; readonly measured: (cut: Cut) => Charged };
+
+function recordsOf(charge: Charge, { asked, measured }: Answers): ChargedUsage[] {
+  const { service, stretches, lines } = charge;
+  const at = (at_us: number) => (at_us === service.start_us ? NOTHING_CHARGED : measured(cutAt(charge, at_us)));
+  const [own, ...corrections] = lines;
+  const wholes = (some: readonly InvoicedLine[]) => {
+    const endsHere = service.end_us > asked.start_us && service.end_us <= asked.end_us;
+    return endsHere ? some.flatMap((one) => recordOf(charge, { ...service, added: saidBy(one), invoiced: one })) : [];
+  };
+  if (own && (isWhole(charge) || !isSame(saidBy(own), at(service.end_us)))) return wholes(lines);
+  const parts = stretches.flatMap((stretch) => {
+    const added = addedSince(at(stretch.start_us), at(stretch.end_us));
+    return recordOf(charge, { ...stretch, added, invoiced: own ?? null });
+  });
+  return [...parts, ...wholes(corrections)];
+}
+
+function saidBy({ line, event_count }: InvoicedLine): Charged {
+  return { quantity: new Decimal(line.quantity), amount: new Decimal(line.amount), event_count };
+}
+
+/** Only then are the parts of what is measured now parts of what the invoice says. */
+function isSame(invoiced: Charged, measured: Charged): boolean {
+  return invoiced.amount.eq(measured.amount) && invoiced.quantity.eq(measured.quantity);
+}
+
+type Added = Stretch & { added: Charged; invoiced: InvoicedLine | null };
+
+function recordOf({ item }: Charge, { start_us, end_us, added, invoiced }: Added): ChargedUsage[] {
+  if (isNothing(added)) return [];
+  const { external_customer_id, meter, subscription, record } = item;
+  const { quantity: usage, amount, event_count } = added;
+  const charge = {
+    subscription_id: subscription.id,
+    plan: invoiced?.line.plan_display_name ?? record.plan_display_name ?? '',
+    line: invoiced?.line.display_name ?? item.display_name,
+    price: priceText((invoiced?.line.computed_from?.price as PriceTerms | null | undefined) ?? item.price),
+    amount,
+    currency: subscription.currency,
+    invoice: invoiced?.invoice ?? null,
+  };
+  return [{ external_customer_id, meter, usage, event_count, start_us, end_us, charge }];
+}
+
+function timesOf(charges: readonly Charge[]): Map<string, Stretch[]> {
+  const times = new Map<string, Stretch[]>();
+  for (const { item, service } of charges) {
+    const key = usageKey(item.external_customer_id, item.meter.id);
+    times.set(key, [...(times.get(key) ?? []), service]);
+  }
+  return times;
+}

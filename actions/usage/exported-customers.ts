@@ -1,0 +1,52 @@
+/**
+ * Whose usage is exported: who has events in the range, and with amounts also who is billed for a meter, because what never
+ * resets is charged for in periods without an event. In the order of the bytes of their external ids, page by page.
+ */
+import type { Scope } from '../../core/scope.ts';
+import { customersWithEvents } from '../../storage/events/event-names.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+type Page = {
+  readonly start_us: number;
+  readonly end_us: number;
+  readonly amounts: boolean;
+  readonly event_names: string[];
+  /** Behind this one. */
+  readonly after: string;
+  readonly limit: number;
+};
+
+/** Fewer than `limit` where there are no more. */
+export async function customersOf(stores: Stores, { tenant_id, environment_id }: Scope, page: Page): Promise<string[]> {
+  const { start_us, end_us, event_names, after, limit } = page;
+  const scope = { tenant_id, environment_id };
+  const asked = { ...scope, event_names, after, start_us, end_us, limit };
+  const rows = event_names.length > 0 ? await customersWithEvents.ask(stores.clickhouse, asked) : [];
+  const active = rows.map(({ external_customer_id }) => external_customer_id);
+  if (!page.amounts) return active;
+  const all = new Set([...active, ...(await billedCustomers(stores, scope, page))]);
+  return [...all].sort(byBytes).slice(0, limit);
+}
+
+async function billedCustomers({ postgres }: Stores, scope: Scope, { after, limit }: Page): Promise<string[]> {
+  const lines = SubscriptionLineItemModel.in(scope, postgres).select('subscription_id').where('price_type', 'USAGE');
+  const subscriptions = SubscriptionModel.in(scope, postgres)
+    .select('customer_id')
+    .where('status', 'published')
+    .where('id', 'in', lines);
+  const customers = await CustomerModel.in(scope, postgres)
+    .where('status', 'published')
+    .where('id', 'in', subscriptions)
+    .whereRaw('external_id collate "C" > ?', [after])
+    .orderByRaw('external_id collate "C"')
+    .limit(limit);
+  return customers.map(({ external_id }) => external_id);
+}
+
+/** As both stores sort: UTF-16 has another order. */
+function byBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}

@@ -1,0 +1,103 @@
+/**
+ * Charges as they stood at instants of their periods: what an invoice of this line would say if the period ended there.
+ * Customers who share a meter, a beginning, an instant and a clock share one question; and so do the days of a meter whose
+ * windows run.
+ */
+import { usageCharge } from '../../core/billing/line-amount.ts';
+import { type Charged, chargedBy, NOTHING_CHARGED } from '../../core/billing/stretches.ts';
+import { groupBy } from '../../core/group-by.ts';
+import { compileMeter } from '../../core/metering/compiled-meter.ts';
+import { canRun, type WindowAnswer } from '../../core/metering/usage.ts';
+import type { Scope } from '../../core/scope.ts';
+import { windowStart } from '../../core/time/window.ts';
+import type { Stores } from '../../storage/stores.ts';
+import type { QuestionBounds } from '../../storage/usage/question.ts';
+import { askUsage, type UsageReport } from '../../storage/usage/usage.ts';
+import { instant } from '../billing/billable-items.ts';
+import type { AnalyticsItem } from './analytics-items.ts';
+import { portionsOf } from './portions.ts';
+
+/** A line item, since when its events count, and the instant up to which. */
+export type Cut = { readonly item: AnalyticsItem; readonly since_us: number; readonly at_us: number };
+
+/** Most cuts are midnights of the time zone. */
+type Asked = { readonly timezone: string | null; readonly now: Date; readonly bounds?: QuestionBounds | undefined };
+type Answer = { readonly report: UsageReport; readonly total: WindowAnswer };
+/** By customer, in order of time; who used nothing has none. */
+type Answers = Map<string, Answer[]>;
+type Question = {
+  readonly stores: Stores;
+  readonly scope: Scope;
+  readonly asked: Asked;
+  readonly same: readonly Cut[];
+};
+
+export async function measureCuts(
+  stores: Stores,
+  scope: Scope,
+  { asked, cuts }: { asked: Asked; cuts: readonly Cut[] },
+): Promise<(cut: Cut) => Charged> {
+  const questionOf = questionsOf(asked, cuts);
+  const answers = new Map<string, Answers>();
+  for (const [question, same] of groupBy(cuts, questionOf))
+    answers.set(question, await answersOf({ stores, scope, asked, same }));
+  return (cut) => {
+    const told = answers.get(questionOf(cut))?.get(cut.item.external_customer_id);
+    const found = told?.findLast(({ total }) => total.end_us <= cut.at_us);
+    return found ? chargeOf(cut, found) : NOTHING_CHARGED;
+  };
+}
+
+/** Midnights of a period are one question where the windows run; any other instant is one of its own. */
+function questionsOf({ timezone }: Asked, cuts: readonly Cut[]): (cut: Cut) => string {
+  const midnights = new Map<number, boolean>();
+  for (const { at_us } of cuts)
+    if (!midnights.has(at_us))
+      midnights.set(at_us, windowStart(at_us / 1000, 'DAY', { timezone: timezone ?? 'UTC' }) * 1000 === at_us);
+  const runs = new Map<string, boolean>();
+  for (const { item } of cuts) if (!runs.has(item.meter.id)) runs.set(item.meter.id, canRun(compileMeter(item.meter)));
+  return ({ item, since_us, at_us }) => {
+    if (runs.get(item.meter.id) && midnights.get(at_us)) return JSON.stringify([item.meter.id, since_us]);
+    const { timezone, billing_anchor } = item.subscription;
+    return JSON.stringify([item.meter.id, since_us, at_us, timezone, billing_anchor]);
+  };
+}
+
+async function answersOf({ stores, scope, asked, same }: Question): Promise<Answers> {
+  const { item, since_us } = same[0]!;
+  const ends = same.map(({ at_us }) => at_us);
+  const end_us = Math.max(...ends);
+  const isRunning = ends.some((at_us) => at_us < end_us);
+  const customers = [...new Set(same.map((cut) => cut.item.external_customer_id))];
+  const size = isRunning ? 'DAY' : item.meter.aggregation.bucket_size;
+  const clock = isRunning
+    ? ({ timezone: asked.timezone ?? 'UTC', window_size: 'DAY', running: true } as const)
+    : { timezone: item.subscription.timezone, billing_anchor_ms: instant(item.subscription.billing_anchor) };
+  const answers: Answers = new Map();
+  for (const external_customer_ids of portionsOf(customers, size, { start_us: since_us, end_us })) {
+    const report = await askUsage(stores, scope, {
+      meter: item.meter,
+      external_customer_ids,
+      start_us: since_us,
+      end_us,
+      ...clock,
+      by_customer: true,
+      now_ms: asked.now.getTime(),
+      bounds: asked.bounds,
+    });
+    for (const { key, total, windows } of report.usage)
+      answers.set(
+        key,
+        (isRunning ? windows : [total]).map((total) => ({ report, total })),
+      );
+  }
+  return answers;
+}
+
+function chargeOf({ item, since_us, at_us }: Cut, { report, total }: Answer): Charged {
+  const { as_of, high_water, meter_version } = report;
+  const { value: quantity, event_count, buckets } = total;
+  const measured = { quantity, event_count, buckets, as_of, high_water, meter_version };
+  const window = { start: Math.floor(since_us / 1000), end: Math.ceil(at_us / 1000) };
+  return chargedBy(usageCharge(item, window, { measured, currency: item.subscription.currency }));
+}

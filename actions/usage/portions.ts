@@ -1,0 +1,18 @@
+/**
+ * Where windows are asked for, or the meter has windows of its own, each customer is as many cells as the range has windows:
+ * so many customers are asked for at once that an answer stays small.
+ */
+import { type WindowSize, windowCount } from '../../core/time/window.ts';
+import { QUESTION_CELLS_MAX } from '../../storage/usage/question.ts';
+
+const CELLS_AT_ONCE = QUESTION_CELLS_MAX / 4;
+
+export function* portionsOf(
+  customers: readonly string[],
+  window_size: WindowSize | null | undefined,
+  range: { start_us: number; end_us: number },
+): Generator<readonly string[]> {
+  const windows = Math.ceil(windowCount(range, window_size));
+  const size = Math.max(1, Math.floor(CELLS_AT_ONCE / windows));
+  for (let from = 0; from < customers.length; from += size) yield customers.slice(from, from + size);
+}

@@ -1,0 +1,64 @@
+/**
+ * A file of usage is a list of stretches of time, each with what it added to its charge: what the period costs up to the end
+ * of the stretch, less what it costs up to its beginning (docs/rules/usage.md, "What a day adds to a charge"). So the stretches of a
+ * period add up to its charge with every price and every meter, and no share of a tier is made up. Instants are
+ * microseconds since 1970.
+ */
+import { ZERO } from '../decimal.ts';
+import { windowStarts } from '../time/window.ts';
+import type { LineAmount } from './line-amount.ts';
+
+export type Stretch = { readonly start_us: number; readonly end_us: number };
+
+export const SPLITS = ['DAY', 'MONTH'] as const;
+export type Split = (typeof SPLITS)[number];
+
+/** The days or months of the local clock that lie in a range, the first and the last cut to it; the range where it is not split. */
+export function stretchesOf(range: Stretch, split: Split | null, timezone: string): Stretch[] {
+  if (split === null) return [range];
+  const starts = windowStarts(range.start_us / 1000, range.end_us / 1000, split, { timezone });
+  const bounds = [range.start_us, ...starts.slice(1).map((start) => start * 1000), range.end_us];
+  return bounds.slice(1).map((end_us, index) => ({ start_us: bounds[index]!, end_us }));
+}
+
+/** The parts of the stretches that lie in a time of their own, such as a service period. */
+export function cutTo(stretches: readonly Stretch[], { start_us, end_us }: Stretch): Stretch[] {
+  return stretches
+    .map((one) => ({ start_us: Math.max(one.start_us, start_us), end_us: Math.min(one.end_us, end_us) }))
+    .filter((one) => one.start_us < one.end_us);
+}
+
+/** What of a range none of the others covers. */
+export function uncovered(range: Stretch, covering: readonly Stretch[]): Stretch[] {
+  const gaps: Stretch[] = [];
+  let from = range.start_us;
+  for (const { start_us, end_us } of [...covering].sort((a, b) => a.start_us - b.start_us)) {
+    if (start_us > from) gaps.push({ start_us: from, end_us: Math.min(start_us, range.end_us) });
+    from = Math.max(from, end_us);
+    if (from >= range.end_us) return gaps;
+  }
+  return [...gaps, { start_us: from, end_us: range.end_us }];
+}
+
+/** What of a charge can be added up. */
+export type Charged = Pick<LineAmount, 'quantity' | 'amount'> & { readonly event_count: number };
+
+/** A charge of which nothing has been used yet: a quantity of 0 costs 0 with every price. */
+export const NOTHING_CHARGED: Charged = { quantity: ZERO, amount: ZERO, event_count: 0 };
+
+export function chargedBy({ quantity, amount, computed_from }: LineAmount): Charged {
+  return { quantity, amount, event_count: computed_from.event_count ?? 0 };
+}
+
+/** What was added between two instants of one charge; less than nothing where a charge fell. */
+export function addedSince(before: Charged, after: Charged): Charged {
+  return {
+    quantity: after.quantity.minus(before.quantity),
+    amount: after.amount.minus(before.amount),
+    event_count: after.event_count - before.event_count,
+  };
+}
+
+export function isNothing({ quantity, amount, event_count }: Charged): boolean {
+  return quantity.isZero() && amount.isZero() && event_count === 0;
+}
