@@ -55,6 +55,15 @@ export function urlOf(postgres: Knex): string {
   return (postgres.client.config.connection as { connectionString: string }).connectionString;
 }
 
+/** How busy the connections are. */
+export function poolOf(postgres: Knex): { max: number; used: number; idle: number; waiting: number } {
+  const pool = postgres.client.pool as ConnectionPool;
+  return { max: pool.max, used: pool.numUsed(), idle: pool.numFree(), waiting: pool.numPendingAcquires() };
+}
+
+/** What knex keeps its connections in (tarn). */
+type ConnectionPool = { max: number; numUsed(): number; numFree(): number; numPendingAcquires(): number };
+
 /** Resolves when the database answers. */
 export async function pingPostgres(postgres: Knex): Promise<void> {
   await postgres.raw('select 1');
