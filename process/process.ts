@@ -16,7 +16,7 @@ import { connectPostgres, PROCESS_POOL } from '../storage/postgres/postgres.ts';
 import { measureStores } from '../storage/store-metrics.ts';
 import type { Stores } from '../storage/stores.ts';
 import { explain } from './explain.ts';
-import { makeLogger } from './logger.ts';
+import { makeAnnouncer, makeLogger } from './logger.ts';
 import { openDoor, watchRoutes } from './process-door.ts';
 
 export type ProcessServices = Stores & {
@@ -44,19 +44,20 @@ type Stops = (() => Promise<unknown>)[];
 /** The whole life of the process `name`. */
 export function runProcess(name: string, begin: (services: ProcessServices) => Promise<ProcessPart>): void {
   const stops: Stops = [];
+  const told = makeAnnouncer(`farthing-${name}`);
   let ending: Promise<never> | undefined;
   const end = (code: number) => {
     ending ??= stopAll(stops).then((failures) => {
-      for (const failure of failures) process.stderr.write(`farthing ${name}: ${explain(failure)}\n`);
+      for (const failure of failures) told.error(explain(failure));
       process.exit(failures.length > 0 ? 1 : code);
     });
     setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref();
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => end(0));
   startAll(name, begin, stops).then(
-    (url) => process.stdout.write(`farthing ${name} is ready at ${url}\n`),
+    (url) => told.info(`farthing ${name} is ready at ${url}`),
     (error: unknown) => {
-      if (!ending) process.stderr.write(`farthing ${name}: ${explain(error)}\n`);
+      if (!ending) told.fatal(explain(error));
       end(1);
     },
   );

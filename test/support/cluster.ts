@@ -251,7 +251,7 @@ async function startProcess(role: Role, settings: Record<string, string>): Promi
   const url = await until(
     `${role} is ready`,
     async () => {
-      const ready = /is ready at (http:\S+)/.exec(said)?.[1];
+      const ready = /is ready at (http:[^\s"]+)/.exec(said)?.[1];
       if (!ready && child.exitCode !== null) throw new Error(`${role} ended with ${child.exitCode}: ${said}`);
       return ready;
     },
