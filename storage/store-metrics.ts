@@ -34,17 +34,19 @@ function measureAnswers({ postgres, clickhouse }: Measured): void {
 
 function measurePool({ postgres }: Measured): void {
   const numbers = {
-    farthing_postgres_pool_max: ['Connections to Postgres that this process may open', () => poolOf(postgres).max],
-    farthing_postgres_pool_used: ['Connections to Postgres at work', () => poolOf(postgres).used],
-    farthing_postgres_pool_idle: ['Connections to Postgres that are open and free', () => poolOf(postgres).idle],
-    farthing_postgres_pool_waiting: ['Who waits for a connection to Postgres', () => poolOf(postgres).waiting],
+    farthing_postgres_pool_max: ['Connections to Postgres that this process may open', 'max'],
+    farthing_postgres_pool_used: ['Connections to Postgres at work', 'used'],
+    farthing_postgres_pool_idle: ['Connections to Postgres that are open and free', 'idle'],
+    farthing_postgres_pool_waiting: ['Who waits for a connection to Postgres', 'waiting'],
   } as const;
-  for (const [name, [help, read]] of Object.entries(numbers)) {
+  for (const [name, [help, number]] of Object.entries(numbers)) {
     gauge({
       name,
       help,
       collect() {
-        this.set(read());
+        const pool = poolOf(postgres);
+        if (pool) this.set(pool[number]);
+        else this.remove();
       },
     });
   }

@@ -55,10 +55,14 @@ export function urlOf(postgres: Knex): string {
   return (postgres.client.config.connection as { connectionString: string }).connectionString;
 }
 
-/** How busy the connections are. */
-export function poolOf(postgres: Knex): { max: number; used: number; idle: number; waiting: number } {
-  const pool = postgres.client.pool as ConnectionPool;
-  return { max: pool.max, used: pool.numUsed(), idle: pool.numFree(), waiting: pool.numPendingAcquires() };
+export type PoolState = { max: number; used: number; idle: number; waiting: number };
+
+/** How busy the connections are; null when they are closed for good. */
+export function poolOf(postgres: Knex): PoolState | null {
+  const pool = postgres.client.pool as ConnectionPool | undefined;
+  return pool === undefined
+    ? null
+    : { max: pool.max, used: pool.numUsed(), idle: pool.numFree(), waiting: pool.numPendingAcquires() };
 }
 
 /** What knex keeps its connections in (tarn). */
