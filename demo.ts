@@ -7,7 +7,6 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { pino } from 'pino';
 import { readConfig } from './config.ts';
 import {
   type Catalogue,
@@ -25,6 +24,7 @@ import { expectedInvoices, monthAfter, totalsOf } from './demo/recompute.ts';
 import { chart, grouped, type Hour, seconds, startProgress, step } from './demo/screen.ts';
 import { BadUsageFile, generateUsage, readUsage, type UsageFile, type UsageRow } from './demo/usage-file.ts';
 import { argumentsOf } from './process/command-line.ts';
+import { makeLogger } from './process/logger.ts';
 import { startService } from './service.ts';
 
 const BATCH = 1_000;
@@ -134,7 +134,7 @@ async function startOwn(): Promise<{ said: string; result: Service }> {
     BILLING_INTERVAL_SECONDS: '1',
     FINALIZATION_DELAY_SECONDS: '0',
   });
-  const starting = startService(config, { logger: pino({ level: config.LOG_LEVEL }) });
+  const starting = startService(config, { logger: makeLogger(config, 'farthing-demo') });
   let stopping: Promise<void> | undefined;
   const stop = () => (stopping ??= stopAndRemove(starting, dir));
   endOnSignals(() => {

@@ -3,11 +3,12 @@
  * and scheduler. `main.ts` runs it for people, the demo and the benchmarks for themselves.
  */
 import { hostname } from 'node:os';
-import { type Logger, pino } from 'pino';
+import type { Logger } from 'pino';
 import { buildApp } from './api/app.ts';
 import type { Services } from './api/services.ts';
 import type { Config } from './config.ts';
 import { identityOptions, startPipeline } from './pipeline/pipeline.ts';
+import { makeLogger } from './process/logger.ts';
 import { openDoor } from './process/process-door.ts';
 import { startScheduler } from './scheduler/main.ts';
 import { migrate } from './sql/migrate.ts';
@@ -17,6 +18,7 @@ import { startEmbedded } from './storage/embedded/stack.ts';
 import { measureLog } from './storage/log/log-metrics.ts';
 import { openLog } from './storage/log/open-log.ts';
 import { connectPostgres, PROCESS_POOL } from './storage/postgres/postgres.ts';
+import { measureStores } from './storage/store-metrics.ts';
 
 export type RunningService = {
   /** `http://host:port`; the base URL of the interface is this and `/v1`. */
@@ -73,7 +75,7 @@ function interrupted(signal: AbortSignal | undefined): Promise<never> {
 
 async function startParts(
   config: Config,
-  { clock = () => new Date(), logger = pino({ level: config.LOG_LEVEL }), onDeath }: ServiceOptions,
+  { clock = () => new Date(), logger = makeLogger(config, 'farthing'), onDeath }: ServiceOptions,
   { stops, stop }: { stops: Stops; stop: () => Promise<void> },
 ): Promise<RunningService> {
   // The port first: nothing is started for a service that nobody could reach.
@@ -99,6 +101,7 @@ async function startParts(
   const log = await openLog(config, { postgres, logger });
   stops.push(() => log.close());
   measureLog(log, clock);
+  measureStores({ postgres, clickhouse, data_dir: config.DATA_DIR });
   const services: Services = { postgres, clickhouse, log, config, logger, clock };
   const owner = `${hostname()}:${process.pid}`;
   const pipeline = await startPipeline(services, {

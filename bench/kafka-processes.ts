@@ -151,7 +151,7 @@ function untilReady(child: ChildProcess): Promise<string> {
     child.once('exit', (code) => reject(new Error(`a process ended with ${code}: ${said}`)));
     child.stdout!.setEncoding('utf8').on('data', (text: string) => {
       said += text;
-      const url = /is ready at (http:\S+)/.exec(said)?.[1];
+      const url = /is ready at (http:[^\s"]+)/.exec(said)?.[1];
       if (url) resolve(url);
     });
   });

@@ -7,6 +7,7 @@ import type { RecordsAsked } from '../actions/audit/records.ts';
 import type { Config } from '../config.ts';
 import { identityOptions, startPipeline } from '../pipeline/pipeline.ts';
 import { leave } from '../process/command-line.ts';
+import { makeLogger } from '../process/logger.ts';
 import { migrate } from '../sql/migrate.ts';
 import { kafkaBounds } from '../storage/audit/kafka-bounds.ts';
 import { hasEmbeddedLog } from '../storage/audit/log-accounts.ts';
@@ -58,7 +59,7 @@ function connect(urls: { postgres_url: string; clickhouse_url: string }, cluster
 }
 
 async function startOwn(config: Config): Promise<Opened> {
-  const logger = pino({ level: config.LOG_LEVEL }, pino.destination(2));
+  const logger = makeLogger(config, 'farthing-audit', pino.destination(2));
   const embedded = await startEmbedded({
     dir: config.DATA_DIR,
     postgres_url: config.DATABASE_URL,

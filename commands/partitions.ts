@@ -9,6 +9,7 @@ import { type Config, readConfig } from '../config.ts';
 import { FarthingError } from '../core/error.ts';
 import { argumentsOf, leave } from '../process/command-line.ts';
 import { explain } from '../process/explain.ts';
+import { makeLogger } from '../process/logger.ts';
 import { migratePostgres } from '../sql/migrate.ts';
 import { readAddresses } from '../storage/embedded/addresses.ts';
 import { startEmbedded } from '../storage/embedded/stack.ts';
@@ -26,7 +27,10 @@ async function main(): Promise<void> {
   const postgres = connectPostgres(postgres_url);
   try {
     await migratePostgres(postgres);
-    const log = await openLog(config, { postgres, logger: pino({ level: config.LOG_LEVEL }, pino.destination(2)) });
+    const log = await openLog(config, {
+      postgres,
+      logger: makeLogger(config, 'farthing-partitions', pino.destination(2)),
+    });
     try {
       const from = log.partition_count;
       await growLog({ postgres, log }, to);

@@ -8,6 +8,9 @@ const events = new Counter({
   labelNames: ['outcome'] as const,
   registers: [register],
 });
+// A series that begins with its first event of a kind would have no increase that an alert could see.
+for (const outcome of ['accepted', 'unmatched', ...Object.keys(outcomesByKind({ outcomes: [] }))])
+  events.inc({ outcome }, 0);
 const sliceSeconds = new Histogram({
   name: 'farthing_pipeline_slice_seconds',
   help: 'Time from the plan of a slice to its end',

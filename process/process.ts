@@ -5,7 +5,7 @@
  */
 import type { RequestListener } from 'node:http';
 import { hostname } from 'node:os';
-import { type Logger, pino } from 'pino';
+import type { Logger } from 'pino';
 import { type Config, readConfig } from '../config.ts';
 import { FarthingError } from '../core/error.ts';
 import { migrate } from '../sql/migrate.ts';
@@ -13,8 +13,10 @@ import { connectClickHouse } from '../storage/clickhouse/clickhouse.ts';
 import { measureLog } from '../storage/log/log-metrics.ts';
 import { openLog } from '../storage/log/open-log.ts';
 import { connectPostgres, PROCESS_POOL } from '../storage/postgres/postgres.ts';
+import { measureStores } from '../storage/store-metrics.ts';
 import type { Stores } from '../storage/stores.ts';
 import { explain } from './explain.ts';
+import { makeAnnouncer, makeLogger } from './logger.ts';
 import { openDoor, watchRoutes } from './process-door.ts';
 
 export type ProcessServices = Stores & {
@@ -42,32 +44,37 @@ type Stops = (() => Promise<unknown>)[];
 /** The whole life of the process `name`. */
 export function runProcess(name: string, begin: (services: ProcessServices) => Promise<ProcessPart>): void {
   const stops: Stops = [];
+  const told = makeAnnouncer(`farthing-${name}`);
   let ending: Promise<never> | undefined;
   const end = (code: number) => {
     ending ??= stopAll(stops).then((failures) => {
-      for (const failure of failures) process.stderr.write(`farthing ${name}: ${explain(failure)}\n`);
+      for (const failure of failures) told.error(explain(failure));
       process.exit(failures.length > 0 ? 1 : code);
     });
     setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref();
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => end(0));
-  startAll(begin, stops).then(
-    (url) => process.stdout.write(`farthing ${name} is ready at ${url}\n`),
+  startAll(name, begin, stops).then(
+    (url) => told.info(`farthing ${name} is ready at ${url}`),
     (error: unknown) => {
-      if (!ending) process.stderr.write(`farthing ${name}: ${explain(error)}\n`);
+      if (!ending) told.fatal(explain(error));
       end(1);
     },
   );
 }
 
-async function startAll(begin: (services: ProcessServices) => Promise<ProcessPart>, stops: Stops): Promise<string> {
+async function startAll(
+  name: string,
+  begin: (services: ProcessServices) => Promise<ProcessPart>,
+  stops: Stops,
+): Promise<string> {
   const config = readConfig();
   const { DATABASE_URL, CLICKHOUSE_URL } = config;
   if (!DATABASE_URL || !CLICKHOUSE_URL) {
     const what = 'a process of its own needs DATABASE_URL and CLICKHOUSE_URL';
     throw new Error(`configuration: ${what}; npm start runs everything with built-in stores`);
   }
-  const logger = pino({ level: config.LOG_LEVEL });
+  const logger = makeLogger(config, `farthing-${name}`);
   const door = await openDoor(config);
   const postgres = connectPostgres(DATABASE_URL, {
     ...PROCESS_POOL,
@@ -80,6 +87,7 @@ async function startAll(begin: (services: ProcessServices) => Promise<ProcessPar
   const log = await openLog(config, { postgres, logger });
   stops.splice(-1, 0, () => log.close());
   measureLog(log, () => new Date());
+  measureStores({ postgres, clickhouse, data_dir: config.DATA_DIR });
   const owner = `${hostname()}:${process.pid}`;
   const services = { postgres, clickhouse, log, config, logger, clock: () => new Date(), owner };
   const part = await begin(services);

@@ -3,10 +3,9 @@
  * needs decides: an API that can accept events is ready, whether ClickHouse is there or not, for a balancer that took it
  * out would lose its callers' events.
  */
+import { inTime } from '../storage/in-time.ts';
 import { pingPostgres } from '../storage/postgres/postgres.ts';
 import type { Stores } from '../storage/stores.ts';
-
-const PATIENCE_MS = 2_000;
 
 export type PartState = 'ok' | 'away';
 export type Part = 'postgres' | 'clickhouse' | 'log';
@@ -38,15 +37,5 @@ export async function readinessOf(stores: Stores, needed: readonly Part[]): Prom
 }
 
 async function stateOf(ping: () => Promise<unknown>): Promise<PartState> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<'away'>((resolve) => {
-    timer = setTimeout(resolve, PATIENCE_MS, 'away');
-  });
-  try {
-    return await Promise.race([ping().then(() => 'ok' as const), late]);
-  } catch {
-    return 'away';
-  } finally {
-    clearTimeout(timer);
-  }
+  return (await inTime(() => ping().then(() => 'ok' as const))) ?? 'away';
 }

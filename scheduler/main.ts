@@ -66,7 +66,9 @@ export function startScheduler(
 ): Scheduler {
   const jobs = jobsOf(services);
   measureLedger(services);
-  const worker = startWorker(tasksOf(services, { jobs, work: workOf(services, clock), clock }), services, liveness);
+  const tasks = tasksOf(services, { jobs, work: workOf(services, clock), clock });
+  jobMetrics.known(Object.keys(tasks));
+  const worker = startWorker(tasks, services, liveness);
   const ticks = startTicks(jobs, services);
   return {
     async stop() {

@@ -66,6 +66,7 @@ async function contextOf(route: Route, request: Request, response: Response, ser
   if (route.access === 'public') return { ...base, ...NOBODY, log: request.log };
   const { tenant_id, environment_id, user_id, roles } = await authenticate(request, route.access, services, now);
   const scope: Scope = { tenant_id, environment_id };
+  response.locals.scope = scope;
   const principal: Principal = { user_id, tenant_id, roles };
   return { ...base, scope, principal, log: request.log.child(scope) };
 }

@@ -2,7 +2,8 @@
  * One id and one log line per request. The caller's X-Request-ID is taken over where it cannot harm a log; no header and
  * no query string is written, so no key can be.
  */
-import type { RequestHandler } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 import { pinoHttp } from 'pino-http';
 import { newId } from '../../storage/new-id.ts';
@@ -23,16 +24,24 @@ export function logRequests(logger: Logger): RequestHandler {
       return id;
     },
     autoLogging: { ignore: (request) => QUIET.has(request.url ?? '') },
+    // Lines that a route writes, and the last one, have the id and not the whole request.
     quietReqLogger: true,
+    quietResLogger: true,
     customAttributeKeys: { reqId: 'request_id' },
     customLogLevel: (_request, response, error) => (error || response.statusCode >= 500 ? 'error' : 'info'),
-    serializers: {
-      req: (request: { id: unknown; method: string; url: string }) => ({
-        id: request.id,
-        method: request.method,
-        path: request.url.split('?')[0],
-      }),
-      res: (response: { statusCode: number }) => ({ http_status: response.statusCode }),
-    },
+    customSuccessObject: lineOf,
+    customErrorObject: (request, response, error, given) => ({ ...lineOf(request, response, given), err: error }),
   });
+}
+
+function lineOf(request: IncomingMessage, response: ServerResponse, { responseTime }: { responseTime: number }) {
+  const { route, scope = {} } = (response as Response).locals;
+  return {
+    ...scope,
+    method: request.method,
+    path: (request as Request).originalUrl.split('?')[0],
+    route,
+    http_status: response.statusCode,
+    duration_ms: responseTime,
+  };
 }

@@ -3,6 +3,7 @@
  * but 0 is a fault to be looked into (docs/operations.md).
  */
 import { Gauge, register } from 'prom-client';
+import { inTime } from '../in-time.ts';
 import { EmbeddedLog } from '../log/embedded/embedded.ts';
 import type { Stores } from '../stores.ts';
 import { unsettledRecords } from './ledger.ts';
@@ -21,7 +22,7 @@ export function measureLedger({ postgres, log }: Pick<Stores, 'postgres' | 'log'
       labelNames,
       async collect() {
         // While Postgres is away there is no number, and no 0 in its place.
-        const accounts = await logAccounts(postgres).catch(() => []);
+        const accounts = (await inTime(() => logAccounts(postgres))) ?? [];
         this.reset();
         for (const account of accounts) this.set({ partition: account.partition }, unaccountedEvents(account));
       },
@@ -32,7 +33,7 @@ export function measureLedger({ postgres, log }: Pick<Stores, 'postgres' | 'log'
     help: 'Records of the log that the stores are said to hold and that the ledger does not know, by partition',
     labelNames,
     async collect() {
-      const partitions = await unsettledRecords(postgres).catch(() => []);
+      const partitions = (await inTime(() => unsettledRecords(postgres))) ?? [];
       this.reset();
       for (const { partition, records } of partitions) this.set({ partition }, records);
     },

@@ -1,5 +1,6 @@
 /** What Prometheus hears of the log: how far the pipeline is behind, by partition, and whether the log answers at all. */
 import { Gauge, register } from 'prom-client';
+import { inTime } from '../in-time.ts';
 import type { EventLog, PartitionLag } from './log.ts';
 
 const NAMES = [
@@ -13,7 +14,7 @@ export function measureLog(log: EventLog, now: () => Date): void {
   for (const name of NAMES) register.removeSingleMetric(name);
   const labelNames = ['partition'] as const;
   // All are collected in the same moment, and the log answers the three with one look.
-  const ask = async (): Promise<PartitionLag[] | null> => log.lag().catch(() => null);
+  const ask = async (): Promise<PartitionLag[] | null> => inTime(() => log.lag());
   new Gauge({
     name: UNPROCESSED,
     help: 'Records that are not in the stores yet, by partition of the event log',

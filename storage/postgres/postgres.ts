@@ -55,6 +55,19 @@ export function urlOf(postgres: Knex): string {
   return (postgres.client.config.connection as { connectionString: string }).connectionString;
 }
 
+export type PoolState = { max: number; used: number; idle: number; waiting: number };
+
+/** How busy the connections are; null when they are closed for good. */
+export function poolOf(postgres: Knex): PoolState | null {
+  const pool = postgres.client.pool as ConnectionPool | undefined;
+  return pool === undefined
+    ? null
+    : { max: pool.max, used: pool.numUsed(), idle: pool.numFree(), waiting: pool.numPendingAcquires() };
+}
+
+/** What knex keeps its connections in (tarn). */
+type ConnectionPool = { max: number; numUsed(): number; numFree(): number; numPendingAcquires(): number };
+
 /** Resolves when the database answers. */
 export async function pingPostgres(postgres: Knex): Promise<void> {
   await postgres.raw('select 1');

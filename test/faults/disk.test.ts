@@ -2,7 +2,12 @@
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { register } from 'prom-client';
+import { measureStores } from '../../storage/store-metrics.ts';
+import { ruleNamed } from '../ops/rules.ts';
+import { evaluate, samplesOf } from '../support/promql.ts';
 import { temporaryDirectory } from '../support/service.ts';
+import { freshDatabase } from '../support/stores.ts';
 import { mountDisk } from './disk.ts';
 import { flip, tear, zero } from './files.ts';
 
@@ -37,6 +42,26 @@ describe('a disk of its own', () => {
       expect(write).not.to.throw();
     } finally {
       await disk.unmount();
+    }
+  });
+
+  it("is told by 'FarthingDiskNearlyFull' before it is full", async () => {
+    const disk = await mountDisk({ megabytes: 64 });
+    const { postgres, clickhouse, close } = await freshDatabase();
+    try {
+      measureStores({ postgres, clickhouse, data_dir: disk.path });
+      const isFiring = async () => {
+        const scrape = { at_seconds: 0, samples: samplesOf(await register.metrics()) };
+        return evaluate(ruleNamed('FarthingDiskNearlyFull'), [scrape]).map(({ labels }) => labels.disk);
+      };
+      expect(await isFiring()).to.deep.equal([]);
+      const free = await disk.fill();
+      expect(await isFiring()).to.deep.equal(['data']);
+      await free();
+      expect(await isFiring()).to.deep.equal([]);
+    } finally {
+      await disk.unmount();
+      await close();
     }
   });
 });

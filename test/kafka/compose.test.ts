@@ -11,6 +11,12 @@ const PARSER = 'github.com/compose-spec/compose-go/v2/cmd@v2.16.2';
 const PROCESSES = ['api', 'pipeline', 'scheduler'];
 const STORES = ['postgres', 'clickhouse', 'kafka'];
 
+/** What is for the processes to know, and the compose file passes on; the others say where things are in it. */
+const OWN = ['HOST', 'PORT', 'INTERNAL_PORT', 'DATA_DIR', 'DATABASE_URL', 'CLICKHOUSE_URL', 'KAFKA_BROKERS'];
+/** Those whose default is another one in it: whoever looks at a container wants to see something, and needs a key. */
+const OTHER_DEFAULT = ['LOG_LEVEL', 'BOOTSTRAP_API_KEY'];
+const FORWARDED = Object.keys(exampleSettings()).filter((name) => ![...OWN, ...OTHER_DEFAULT].includes(name));
+
 type Service = {
   image: string;
   command?: string[];
@@ -18,12 +24,15 @@ type Service = {
   ports?: { host_ip?: string; published: string; target: number }[];
   healthcheck: { test?: string[]; disable?: boolean };
   depends_on?: Record<string, { condition: string }>;
-  volumes?: { source: string; target: string }[];
+  volumes?: { source?: string; target: string; type: string }[];
+  logging?: { driver: string; options: Record<string, string> };
+  deploy?: { resources: { limits: { memory: string } } };
 };
 
 describe('docker-compose.yml', function () {
   this.timeout(300_000); // The first run compiles the parser.
   let services: Record<string, Service>;
+  let written: Record<string, Service>;
   const service = (name: string): Service => {
     const found = services[name];
     if (found === undefined) throw new Error(`docker-compose.yml has no service ${name}`);
@@ -32,10 +41,11 @@ describe('docker-compose.yml', function () {
 
   before(() => {
     services = resolvedServices();
+    written = resolvedServices('-no-interpolation');
   });
 
-  it('has the three stores, the three processes and the migration', () => {
-    expect(Object.keys(services)).to.have.members([...STORES, ...PROCESSES, 'migrate']);
+  it('has the three stores, the three processes, the migration, and a balancer in front', () => {
+    expect(Object.keys(services)).to.have.members([...STORES, ...PROCESSES, 'migrate', 'balancer']);
   });
 
   for (const name of [...PROCESSES, 'migrate']) {
@@ -45,8 +55,26 @@ describe('docker-compose.yml', function () {
       const config: Record<string, unknown> = readConfig(environment);
       const listed = exampleSettings();
       for (const variable of Object.keys(environment)) {
-        expect(String(config[variable]), `${variable} as config.ts reads it`).to.equal(String(environment[variable]));
+        // Empty is unset.
+        expect(String(config[variable] ?? ''), `${variable} as config.ts reads it`).to.equal(
+          String(environment[variable]),
+        );
         expect(listed, '.env.example').to.have.property(variable);
+      }
+    });
+
+    it(`${name} is given every setting, by default the one of config.ts`, () => {
+      const { environment } = service(name);
+      expect(Object.keys(environment)).to.have.members(Object.keys(exampleSettings()));
+      const defaults: Record<string, unknown> = readConfig({});
+      for (const variable of FORWARDED)
+        expect(String(environment[variable]), variable).to.equal(String(defaults[variable] ?? ''));
+    });
+
+    it(`${name} is given the settings of the environment, and else the default`, () => {
+      for (const variable of FORWARDED) {
+        const shown = service(name).environment[variable];
+        expect(written[name]?.environment[variable]).to.equal(`\${${variable}:-${shown}}`);
       }
     });
 
@@ -67,11 +95,31 @@ describe('docker-compose.yml', function () {
 
   it('publishes the ports of .env.example, on loopback only', () => {
     const example = exampleSettings();
-    expect(published(service('api'))).to.equal(`127.0.0.1:${example.PORT}`);
+    expect(published(service('balancer'))).to.equal(`127.0.0.1:${example.PORT}`);
     expect(published(service('postgres'))).to.equal(`127.0.0.1:${new URL(example.DATABASE_URL ?? '').port}`);
     expect(published(service('clickhouse'))).to.equal(`127.0.0.1:${new URL(example.CLICKHOUSE_URL ?? '').port}`);
     expect(published(service('kafka'))).to.equal(`127.0.0.1:${example.KAFKA_BROKERS?.split(':')[1]}`);
-    expect(service('api').ports?.[0]?.target, 'the port inside').to.equal(Number(service('api').environment.PORT));
+    const balancer = readFileSync(join(ROOT, 'ops', 'haproxy.cfg'), 'utf8');
+    expect(balancer).to.include(`bind :${service('balancer').ports?.[0]?.target}`);
+    expect(balancer, 'the port inside').to.include(` api:${service('api').environment.PORT}`);
+  });
+
+  it('lets any number of each process run: none has a port or a name of its own', () => {
+    for (const name of PROCESSES) expect(service(name)).to.not.have.any.keys('ports', 'container_name');
+  });
+
+  it('bounds the memory and the log of every container', () => {
+    for (const [name, { deploy, logging }] of Object.entries(services)) {
+      expect(deploy?.resources.limits.memory, name).to.match(/^\d+[mg]$/);
+      expect(logging?.options, name).to.include.all.keys('max-size', 'max-file');
+    }
+  });
+
+  it('keeps the identity files of each worker in a volume of its own', () => {
+    const { volumes = [], environment } = service('pipeline');
+    expect(volumes.map(({ type, source, target }) => [type, source, target])).to.deep.equal([
+      ['volume', undefined, environment.DATA_DIR],
+    ]);
   });
 
   for (const variable of ['DATABASE_URL', 'CLICKHOUSE_URL'] as const) {
@@ -106,10 +154,10 @@ describe('docker-compose.yml', function () {
 });
 
 // Empty means unset to the file's defaults, and the environment goes before a local .env: the answer is the same anywhere.
-function resolvedServices(): Record<string, Service> {
-  const unset = { POSTGRES_PASSWORD: '', CLICKHOUSE_PASSWORD: '', BOOTSTRAP_API_KEY: '', LOG_LEVEL: '', PORT: '' };
-  const env = { ...process.env, ...unset };
-  const run = spawnSync('go', ['run', PARSER, '-format', 'json', 'docker-compose.yml'], {
+function resolvedServices(...options: string[]): Record<string, Service> {
+  const unset = ['POSTGRES_PASSWORD', 'CLICKHOUSE_PASSWORD', ...Object.keys(exampleSettings())];
+  const env = { ...process.env, ...Object.fromEntries(unset.map((name) => [name, ''])) };
+  const run = spawnSync('go', ['run', PARSER, '-format', 'json', ...options, 'docker-compose.yml'], {
     cwd: ROOT,
     env,
     encoding: 'utf8',

@@ -37,6 +37,10 @@ export type ClusterOptions = {
   pipelines?: number;
   schedulers?: number;
   settings?: Record<string, string>;
+  /** A fresh one when absent; closed at the end. */
+  database?: FreshDatabase;
+  /** The topic of another cluster, to go on with. */
+  topic_prefix?: string;
 };
 export type Answer = { status: number; headers: Headers; body: any };
 export type ClusterProcess = {
@@ -90,11 +94,11 @@ let prefixes = 0;
 
 export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const { kafka, partitions = 12, replication = 1 } = options;
-  const database = await freshDatabase();
+  const database = options.database ?? (await freshDatabase());
   const postgresWay = await cutTo(addressOf(database.postgres_url));
   const statements = await statementsTo(database.clickhouse_url);
   const clickhouseWay = await cutTo(addressOf(statements.url));
-  const topic_prefix = `cluster${process.pid}x${++prefixes}`;
+  const topic_prefix = options.topic_prefix ?? `cluster${process.pid}x${++prefixes}`;
   const settings = {
     HOST: '127.0.0.1',
     PORT: '0',
@@ -251,7 +255,7 @@ async function startProcess(role: Role, settings: Record<string, string>): Promi
   const url = await until(
     `${role} is ready`,
     async () => {
-      const ready = /is ready at (http:\S+)/.exec(said)?.[1];
+      const ready = /is ready at (http:[^\s"]+)/.exec(said)?.[1];
       if (!ready && child.exitCode !== null) throw new Error(`${role} ended with ${child.exitCode}: ${said}`);
       return ready;
     },

@@ -1,0 +1,17 @@
+/** For whoever watches, a scrape or a balancer: no answer within this time is an answer, too, and better than one that never comes. */
+const PATIENCE_MS = 2_000;
+
+/** Null when the question fails, or is not answered in time. */
+export async function inTime<Answer>(ask: () => Promise<Answer>): Promise<Answer | null> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<null>((resolve) => {
+    timer = setTimeout(resolve, PATIENCE_MS, null);
+  });
+  try {
+    return await Promise.race([ask(), late]);
+  } catch {
+    return null;
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * What Prometheus hears of the stores: whether each answers, how busy the connections to Postgres are, and how full the disks
+ * are that can be seen from here. A number that cannot be had is left out, and is never a 0.
+ */
+import { statfs } from 'node:fs/promises';
+import { Gauge, register } from 'prom-client';
+import { askRows } from './clickhouse/clickhouse.ts';
+import { inTime } from './in-time.ts';
+import { pingPostgres, poolOf } from './postgres/postgres.ts';
+import type { Stores } from './stores.ts';
+
+type Measured = Pick<Stores, 'postgres' | 'clickhouse'> & { readonly data_dir: string };
+
+export function measureStores(measured: Measured): void {
+  measureAnswers(measured);
+  measurePool(measured);
+  measureDisks(measured);
+}
+
+function measureAnswers({ postgres, clickhouse }: Measured): void {
+  const pings: Record<string, () => Promise<boolean>> = {
+    postgres: () => pingPostgres(postgres).then(() => true),
+    clickhouse: async () => (await clickhouse.ping()).success,
+  };
+  gauge({
+    name: 'farthing_store_up',
+    help: 'Whether the store answers within two seconds; farthing_log_up tells it of the event log',
+    labelNames: ['store'],
+    async collect() {
+      for (const [store, ping] of Object.entries(pings)) this.set({ store }, (await inTime(ping)) ? 1 : 0);
+    },
+  });
+}
+
+function measurePool({ postgres }: Measured): void {
+  const numbers = {
+    farthing_postgres_pool_max: ['Connections to Postgres that this process may open', 'max'],
+    farthing_postgres_pool_used: ['Connections to Postgres at work', 'used'],
+    farthing_postgres_pool_idle: ['Connections to Postgres that are open and free', 'idle'],
+    farthing_postgres_pool_waiting: ['Who waits for a connection to Postgres', 'waiting'],
+  } as const;
+  for (const [name, [help, number]] of Object.entries(numbers)) {
+    gauge({
+      name,
+      help,
+      collect() {
+        const pool = poolOf(postgres);
+        if (pool) this.set(pool[number]);
+        else this.remove();
+      },
+    });
+  }
+}
+
+type Disk = { readonly disk: string; readonly free: number; readonly size: number };
+
+function measureDisks(measured: Measured): void {
+  const numbers = {
+    farthing_disk_free_bytes: ['Free space for us: of DATA_DIR (data), and of the disks of ClickHouse', 'free'],
+    farthing_disk_size_bytes: ['Size of the same disks', 'size'],
+  } as const;
+  for (const [name, [help, number]] of Object.entries(numbers)) {
+    gauge({
+      name,
+      help,
+      labelNames: ['disk'],
+      async collect() {
+        const found = await Promise.all([inTime(() => dataDisk(measured)), inTime(() => clickhouseDisks(measured))]);
+        this.reset();
+        for (const each of found.flatMap((disks) => disks ?? [])) this.set({ disk: each.disk }, each[number]);
+      },
+    });
+  }
+}
+
+/** A process without files of its own has no such directory, and then no such number. */
+async function dataDisk({ data_dir }: Measured): Promise<Disk[]> {
+  const { bavail, bsize, blocks } = await statfs(data_dir);
+  return [{ disk: 'data', free: bavail * bsize, size: blocks * bsize }];
+}
+
+/** Where the user may not read system.disks, the server's own metrics have to tell it. */
+async function clickhouseDisks({ clickhouse }: Measured): Promise<Disk[]> {
+  const query = 'select name, toFloat64(unreserved_space) as free, toFloat64(total_space) as size from system.disks';
+  const rows = await askRows<{ name: string; free: number; size: number }>(clickhouse, 'disks', { query });
+  return rows.map(({ name, free, size }) => ({ disk: `clickhouse:${name}`, free, size }));
+}
+
+/** In place of the one of an earlier start in this process. */
+function gauge(configuration: ConstructorParameters<typeof Gauge<string>>[0]): void {
+  register.removeSingleMetric(configuration.name);
+  new Gauge(configuration);
+}

@@ -1,0 +1,212 @@
+/** Every rule of ops/prometheus-alerts.yml is silent on a service that is well, and speaks when its fault is there. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { evaluate, metricsIn, type Scrape } from '../support/promql.ts';
+import { type Operated, startOperated } from './operated.ts';
+import { RULES, ruleNamed } from './rules.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+
+type Fault = {
+  readonly alerts: readonly string[];
+  readonly what: string;
+  begin(operated: Operated): Promise<unknown>;
+  /** Before each further scrape. */
+  again?(operated: Operated): Promise<unknown>;
+  end?(operated: Operated): Promise<unknown>;
+};
+
+/** In this order: some go on where the one before has stopped. */
+const FAULTS: readonly Fault[] = [
+  {
+    alerts: ['FarthingStoreAway'],
+    what: 'ClickHouse is cut off',
+    begin: ({ clickhouseWay }) => clickhouseWay.cut(),
+    end: ({ clickhouseWay }) => clickhouseWay.restore(),
+  },
+  {
+    alerts: ['FarthingStoreAway'],
+    what: 'Postgres takes connections and answers nothing',
+    begin: async ({ postgresWay }) => postgresWay.hang(),
+    end: async ({ postgresWay }) => postgresWay.goOn(),
+  },
+  {
+    alerts: ['FarthingLogAway'],
+    what: 'Postgres, which has the log, is cut off',
+    begin: ({ postgresWay }) => postgresWay.cut(),
+    end: ({ postgresWay }) => postgresWay.restore(),
+  },
+  {
+    alerts: ['FarthingPipelineBehind'],
+    what: 'ClickHouse was away for ten minutes while events came',
+    begin: async ({ clickhouseWay, ingest, passTime }) => {
+      await clickhouseWay.cut();
+      await ingest();
+      passTime(600);
+    },
+    end: ({ clickhouseWay }) => clickhouseWay.restore(),
+  },
+  {
+    alerts: ['FarthingSlicesRetried'],
+    what: 'ClickHouse is away, and a slice waits for it',
+    begin: async ({ clickhouseWay, ingest, settled }) => {
+      await settled();
+      await clickhouseWay.cut();
+      await ingest();
+    },
+    end: ({ clickhouseWay }) => clickhouseWay.restore(),
+  },
+  {
+    alerts: ['FarthingServerErrors'],
+    what: 'questions about usage find no ClickHouse',
+    begin: ({ clickhouseWay }) => clickhouseWay.cut(),
+    again: async ({ request }) => expect((await request('POST', '/events/query', {})).status).to.equal(503),
+    end: ({ clickhouseWay }) => clickhouseWay.restore(),
+  },
+  {
+    alerts: ['FarthingAcceptSlow'],
+    what: 'the table of the log is locked for more than a second',
+    begin: async ({ database, ingest }) => {
+      let waiting: Promise<unknown> | undefined;
+      await database.postgres.transaction(async (transaction) => {
+        await transaction.raw('lock table log_records in access exclusive mode');
+        waiting = ingest();
+        await transaction.raw('select pg_sleep(1.5)');
+      });
+      await waiting;
+    },
+  },
+  {
+    alerts: ['FarthingPoolExhausted'],
+    what: 'every connection is held by a transaction',
+    begin: (operated) => operated.holdConnections(),
+    end: (operated) => operated.letConnectionsGo(),
+  },
+  {
+    alerts: ['FarthingTicksFailing'],
+    what: 'the table of the ticks is away',
+    begin: ({ sql }) => sql('alter table job_ticks rename to job_ticks_away'),
+    end: ({ sql }) => sql('alter table job_ticks_away rename to job_ticks'),
+  },
+  {
+    alerts: ['FarthingJobsFailing'],
+    what: 'the table of the subscriptions is away',
+    begin: ({ sql }) => sql('alter table subscriptions rename to subscriptions_away'),
+    end: ({ sql }) => sql('alter table subscriptions_away rename to subscriptions'),
+  },
+  {
+    alerts: ['FarthingEventsUnaccounted', 'FarthingPartitionStopped'],
+    what: 'a record that was accepted is not in the log',
+    begin: async ({ settled, sql }) => {
+      await settled();
+      await sql('create table lost as select next_offset as "offset" from log_partitions');
+      await sql('update log_partitions set next_offset = next_offset + 1, accepted_events = accepted_events + 1');
+    },
+  },
+  {
+    alerts: ['FarthingDeadLetters'],
+    what: 'what stands in its place cannot be read',
+    begin: ({ sql }) =>
+      sql(`insert into log_records (partition, "offset", kind, tenant_id, environment_id, received_at_us, event_count, body)
+           select 0, "offset", 'events', '', '', extract(epoch from now()) * 1000000, 1, 'lost' from lost`),
+    end: ({ settled }) => settled(),
+  },
+  {
+    alerts: ['FarthingLedgerUnsettled'],
+    what: 'a record of the ledger is taken out of its last range',
+    begin: ({ sql }) => sql('update slice_ledger set to_offset = to_offset - 1, records = records - 1'),
+  },
+  {
+    alerts: ['FarthingAuditDifference'],
+    what: 'the audit comes to it',
+    begin: ({ tick }) => tick('audit-sample'),
+  },
+  {
+    alerts: ['FarthingRecordsFailing'],
+    what: 'the audit tells of what it found',
+    begin: ({ tick }) => tick('audit-sample'),
+    end: ({ sql }) => sql('update slice_ledger set to_offset = to_offset + 1, records = records + 1'),
+  },
+  {
+    alerts: ['FarthingAuditSilent'],
+    what: 'two hours have passed since the last sample',
+    begin: async (operated) => operated.passTimeOfPrometheus(7_200),
+  },
+  {
+    alerts: ['FarthingEventLoopBusy'],
+    what: 'the process computes for long at a stretch',
+    begin: async () => {},
+    again: async ({ compute }) => compute(),
+  },
+  { alerts: ['FarthingDown'], what: 'the process has ended', begin: ({ stopService }) => stopService() },
+];
+
+/** Its fault needs a disk of its own. */
+const SHOWN_ELSEWHERE: Record<string, string> = { FarthingDiskNearlyFull: 'test/faults/disk.test.ts' };
+
+describe('the alerts', function () {
+  this.timeout(90_000);
+  let operated: Operated;
+  before(async () => {
+    operated = await startOperated();
+  });
+  after(() => operated.stop());
+
+  const isFiring = (alert: string, scrapes: readonly Scrape[]) => evaluate(ruleNamed(alert), scrapes).length > 0;
+
+  it('are all silent while nothing is wrong', async () => {
+    await operated.ingest();
+    await operated.tickUntilAudited();
+    await operated.settled();
+    const scrapes = [await operated.scrape(), await operated.scrape()];
+    expect(RULES.map(({ alert }) => alert).filter((alert) => isFiring(alert, scrapes))).to.deep.equal([]);
+  });
+
+  it('ask for numbers that /metrics tells', async () => {
+    const told = new Set((await operated.scrape()).samples.map(({ name }) => name));
+    for (const { alert, expr } of RULES)
+      expect(
+        metricsIn(expr).filter((name) => !told.has(name)),
+        alert,
+      ).to.deep.equal([]);
+  });
+
+  for (const { alerts, what, begin, again, end } of FAULTS) {
+    it(`${alerts.join(', ')}: ${what}`, async () => {
+      const scrapes = [await operated.scrape()];
+      const firing = () => alerts.filter((alert) => isFiring(alert, scrapes));
+      expect(firing(), 'before').to.deep.equal([]);
+      try {
+        await begin(operated);
+        const deadline = performance.now() + 45_000;
+        do {
+          await again?.(operated);
+          const began = performance.now();
+          scrapes.push(await operated.scrape());
+          expect(performance.now() - began, 'a scrape does not wait for what hangs').to.be.below(5_000);
+        } while (firing().length < alerts.length && performance.now() < deadline);
+        expect(firing(), 'while the fault is there').to.deep.equal(alerts);
+      } finally {
+        await end?.(operated);
+      }
+    });
+  }
+
+  it('are shown by a fault each, here or where it says', () => {
+    for (const [alert, file] of Object.entries(SHOWN_ELSEWHERE)) expect(read(file)).to.include(`'${alert}'`);
+    const shown = new Set([...FAULTS.flatMap(({ alerts }) => alerts), ...Object.keys(SHOWN_ELSEWHERE)]);
+    expect([...shown]).to.have.members(RULES.map(({ alert }) => alert));
+  });
+
+  it('say why they are there, whom they wake, and have a place in docs/production.md', () => {
+    const page = read('docs/production.md');
+    for (const { alert, labels, annotations } of RULES) {
+      expect(labels.severity, alert).to.be.oneOf(['page', 'ticket']);
+      expect(annotations.summary.length, alert).to.be.greaterThan(10);
+      expect(annotations.description.length, alert).to.be.greaterThan(30);
+      expect(page, 'what to do').to.include(`| \`${alert}\` |`);
+    }
+  });
+});

@@ -1,0 +1,67 @@
+/** The dashboard of Grafana asks, in Prometheus's own language, for numbers that there are. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { evaluate, metricsIn } from '../support/promql.ts';
+import { type Operated, startOperated } from './operated.ts';
+
+type Panel = {
+  id: number;
+  type: string;
+  title: string;
+  datasource?: { uid: string };
+  gridPos: { h: number; w: number; x: number; y: number };
+  targets?: { expr: string }[];
+};
+
+const FILE = join(import.meta.dirname, '..', '..', 'ops', 'grafana-dashboard.json');
+const { panels }: { panels: Panel[] } = JSON.parse(readFileSync(FILE, 'utf8'));
+
+describe('the dashboard', function () {
+  this.timeout(60_000);
+  let operated: Operated;
+  before(async () => {
+    operated = await startOperated();
+    await operated.ingest();
+    await operated.settled();
+    await operated.tickUntilAudited();
+  });
+  after(() => operated.stop());
+
+  // Told by a worker that was asked for them, long after the first start.
+  const LATER = ['farthing_day_rows_before_timestamp_seconds'];
+
+  it('asks for numbers that /metrics tells, and is understood', async () => {
+    const scrapes = [await operated.scrape(), await operated.scrape()];
+    const told = new Set(scrapes[1]!.samples.map(({ name }) => name));
+    for (const { title, targets = [] } of panels)
+      for (const { expr } of targets) {
+        const unknown = metricsIn(expr).filter((name) => !told.has(name) && !LATER.includes(name));
+        expect(unknown, title).to.deep.equal([]);
+        evaluate(expr, scrapes);
+      }
+  });
+
+  it('shows every number of ours', async () => {
+    const asked = new Set(panels.flatMap(({ targets = [] }) => targets.flatMap(({ expr }) => metricsIn(expr))));
+    const ours = new Set(
+      (await operated.scrape()).samples.map(({ name }) => name).filter((name) => /^farthing_/.test(name)),
+    );
+    // Of a histogram the buckets or the sum are enough.
+    const missing = [...ours].filter((name) => ![...asked].some((each) => stem(each) === stem(name)));
+    expect(missing).to.deep.equal([]);
+  });
+
+  it('has one place for each panel, and the data source that its reader chooses', () => {
+    expect(new Set(panels.map(({ id }) => id))).to.have.property('size', panels.length);
+    const cells = panels.flatMap(({ gridPos: { h, w, x, y } }) =>
+      Array.from({ length: h * w }, (_, n) => `${x + (n % w)},${y + Math.floor(n / w)}`),
+    );
+    expect(new Set(cells)).to.have.property('size', cells.length);
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a variable of Grafana's.
+    for (const { type, title, datasource } of panels)
+      if (type !== 'row') expect(datasource?.uid, title).to.equal('${datasource}');
+  });
+});
+
+const stem = (name: string) => name.replace(/_(bucket|sum|count)$/, '');
