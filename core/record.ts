@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { MAX_FRACTION_DIGITS, MAX_INTEGER_DIGITS, parseDecimal } from './money.ts';
-import { formatTimestamp, parseTimestamp } from './time/timestamp.ts';
+import { formatMs, parseInstant } from './time/instant.ts';
 
 /** Decimal text, or a JSON number in a request; yields canonical decimal text without exponent ("1.50" → "1.5"). */
 export const decimalText = z.preprocess(
@@ -22,12 +22,12 @@ export const decimalText = z.preprocess(
 /** An RFC 3339 timestamp; yields it in UTC with milliseconds. */
 export const timestampText = z
   .string()
-  .refine((text) => parseTimestamp(text) !== undefined, {
+  .refine((text) => parseInstant(text) !== undefined, {
     error: 'must be an RFC 3339 timestamp such as 2026-01-31T00:00:00Z',
   })
   .overwrite((text) => {
-    const instant = parseTimestamp(text);
-    return instant === undefined ? text : formatTimestamp(instant);
+    const instant = parseInstant(text);
+    return instant === undefined ? text : formatMs(instant);
   })
   .meta({ format: 'date-time' });
 

@@ -3,6 +3,7 @@ import { type ApiKeyType, isSuperAdmin, requireSuperAdmin } from '../../core/acc
 import { FarthingError, invalid, notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { createdBy, updatedBy } from '../../core/stamp.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { displayId, hashApiKey, makeApiKey } from '../../storage/api-key.ts';
 import { SecretModel } from '../../storage/models/secret.ts';
 import { UserModel } from '../../storage/models/user.ts';
@@ -23,7 +24,7 @@ export async function createApiKey(
   { principal, wanted, now }: { principal: Principal; wanted: WantedKey; now: Date },
 ): Promise<{ secret: SecretModel; api_key: string }> {
   const { name, type, expires_at = null } = wanted;
-  if (expires_at !== null && Date.parse(expires_at) <= now.getTime())
+  if (expires_at !== null && instantOf(expires_at) <= now.getTime())
     throw invalid('expires_at', 'must be in the future');
   return postgres.transaction(async (transaction) => {
     const user_id = await ownerOf(transaction, principal, wanted.service_account_id);

@@ -8,7 +8,7 @@
  */
 import { duePeriod } from '../../core/billing/due.ts';
 import type { Scope } from '../../core/scope.ts';
-import { formatTimestamp } from '../../core/time/timestamp.ts';
+import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
 import { dueSubscriptions } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
@@ -101,8 +101,8 @@ async function closePeriod(stores: Stores, transaction: Database, { subscription
       due.next === null
         ? ended(due.closed.end)
         : {
-            current_period_start: formatTimestamp(due.next.start),
-            current_period_end: formatTimestamp(due.next.end),
+            current_period_start: formatMs(due.next.start),
+            current_period_end: formatMs(due.next.end),
           },
   });
   return 'billed';
@@ -123,9 +123,9 @@ async function endTrial(stores: Stores, transaction: Database, { subscription, n
     now,
     changes: {
       subscription_status: 'active',
-      billing_anchor: formatTimestamp(due.next.start),
-      current_period_start: formatTimestamp(due.next.start),
-      current_period_end: formatTimestamp(due.next.end),
+      billing_anchor: formatMs(due.next.start),
+      current_period_start: formatMs(due.next.start),
+      current_period_end: formatMs(due.next.end),
     },
   });
   const invoice = {
@@ -138,11 +138,11 @@ async function endTrial(stores: Stores, transaction: Database, { subscription, n
   return 'billed';
 }
 
-function ended(at: number): Partial<SubscriptionModel> {
+function ended(at: Milliseconds): Partial<SubscriptionModel> {
   return {
     subscription_status: 'cancelled',
-    cancelled_at: formatTimestamp(at),
-    current_period_end: formatTimestamp(at),
+    cancelled_at: formatMs(at),
+    current_period_end: formatMs(at),
   };
 }
 

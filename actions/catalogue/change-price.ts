@@ -13,6 +13,7 @@ import {
 } from '../../core/price/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, updatedBy } from '../../core/stamp.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { named } from '../../storage/models/model.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -75,11 +76,9 @@ async function supersede(
   // A price with an end may have a successor already; a second one would charge the same time twice.
   if (price.end_date !== null)
     throw notAllowed(`price ${price.id} ends at ${price.end_date}: it cannot be changed any more`);
-  const startsAt = Date.parse(price.start_date!);
+  const startsAt = instantOf(price.start_date!);
   const effectiveAt =
-    writing.effective_from === undefined
-      ? Math.max(author.now.getTime(), startsAt)
-      : Date.parse(writing.effective_from);
+    writing.effective_from === undefined ? Math.max(author.now.getTime(), startsAt) : instantOf(writing.effective_from);
   if (effectiveAt < startsAt)
     throw invalid('effective_from', `must not lie before the price's start at ${price.start_date}`);
   const effective_from = new Date(effectiveAt).toISOString();

@@ -6,11 +6,11 @@ import type { ReferencePoint } from '../../core/billing/charges.ts';
 import { notAllowed } from '../../core/error.ts';
 import type { BillingReason, InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { instant } from '../billing/billable-items.ts';
 import { planFromStores } from '../billing/gather-billing.ts';
 import { addLines, computedFields, lineRecords, withLines } from '../billing/invoice-records.ts';
 import { billingTransaction } from '../billing/transaction.ts';
@@ -69,7 +69,7 @@ type Subject = { invoice: InvoiceModel; subscription: SubscriptionModel; referen
 
 async function replaceLines(stores: Stores, transaction: Database, subject: Subject): Promise<Computation> {
   const { invoice, subscription, reference, now } = subject;
-  const period = { start: instant(invoice.period_start ?? ''), end: instant(invoice.period_end ?? '') };
+  const period = { start: instantOf(invoice.period_start ?? ''), end: instantOf(invoice.period_end ?? '') };
   const planned = await planFromStores(stores, transaction, {
     subscription,
     period,

@@ -7,12 +7,13 @@ import type { ReferencePoint } from '../../core/billing/charges.ts';
 import { duePeriods } from '../../core/billing/due.ts';
 import { ZERO } from '../../core/decimal.ts';
 import type { BillingReason, InvoiceWithLines } from '../../core/invoice/record.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { billedSubscription, currentPeriod, instant, scopeOf } from '../billing/billable-items.ts';
+import { billedSubscription, currentPeriod, scopeOf } from '../billing/billable-items.ts';
 import { type Planned, planFromStores } from '../billing/gather-billing.ts';
 import { addLines, invoiceRecord, lineRecords, nextBillingSequence, withLines } from '../billing/invoice-records.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
@@ -102,7 +103,7 @@ export async function draftFinalInvoice(
   request: { subscription: SubscriptionModel; effective_date: string; now: Date },
 ): Promise<InvoiceWithLines | null> {
   const { subscription, now } = request;
-  const effective = instant(request.effective_date);
+  const effective = instantOf(request.effective_date);
   let start = currentPeriod(subscription).start;
   for (const { closed } of duePeriods(billedSubscription(subscription), currentPeriod(subscription), effective)) {
     const cycle = { reference: 'period_end', reason: 'SUBSCRIPTION_CYCLE' } as const;

@@ -12,6 +12,7 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author, updatedBy } from '../../core/stamp.ts';
 import { stateAfter } from '../../core/subscription/moves.ts';
 import { refuseUsed } from '../../core/subscription/not-yet.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
@@ -25,7 +26,7 @@ export async function updateInvoice(
   { id, request, author }: InvoiceUpdate,
 ): Promise<InvoiceModel> {
   refuseUsed(request, ['apply_discount']);
-  if (request.due_date && Date.parse(request.due_date) < author.now.getTime()) {
+  if (request.due_date && instantOf(request.due_date) < author.now.getTime()) {
     throw invalid('due_date', 'must not lie in the past');
   }
   return stores.postgres.transaction(async (transaction) => {

@@ -5,8 +5,9 @@
 
 import type { Scope } from '../../core/scope.ts';
 import { type Author, updatedBy } from '../../core/stamp.ts';
-import { firstPeriod, instantOf } from '../../core/subscription/calendar.ts';
+import { firstPeriod } from '../../core/subscription/calendar.ts';
 import { moveOf } from '../../core/subscription/moves.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database, Stores } from '../../storage/stores.ts';

@@ -10,7 +10,7 @@ import type { Plan } from '../../core/plan/record.ts';
 import type { Price } from '../../core/price/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import { firstPeriod, instantOf } from '../../core/subscription/calendar.ts';
+import { firstPeriod } from '../../core/subscription/calendar.ts';
 import {
   changesPrice,
   type LineItemTerms,
@@ -23,6 +23,7 @@ import { refuseNotYet, refuseUsed } from '../../core/subscription/not-yet.ts';
 import { paymentSettings } from '../../core/subscription/payment-settings.ts';
 import type { CreateSubscription } from '../../core/subscription/record.ts';
 import { checkThreshold, checkTrialTerms, trialDays } from '../../core/subscription/terms.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PlanModel } from '../../storage/models/plan.ts';

@@ -6,13 +6,14 @@ import type { PricedItem } from '../../core/billing/line-amount.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { FarthingError } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
+import { instantOf, type Microseconds, usOf } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
-import { billedSubscription, instant } from '../billing/billable-items.ts';
+import { billedSubscription } from '../billing/billable-items.ts';
 
 /** A usage line item, and the part of the asked range in which it lives. */
 export type AnalyticsItem = PricedItem & {
@@ -21,11 +22,11 @@ export type AnalyticsItem = PricedItem & {
   readonly meter: MeterModel;
   readonly subscription: SubscriptionModel;
   readonly external_customer_id: string;
-  readonly start_us: number;
-  readonly end_us: number;
+  readonly start_us: Microseconds;
+  readonly end_us: Microseconds;
 };
 
-type Asked = { customers: readonly CustomerModel[] | null; start_us: number; end_us: number };
+type Asked = { customers: readonly CustomerModel[] | null; start_us: Microseconds; end_us: Microseconds };
 
 export async function gatherAnalyticsItems(database: Database, scope: Scope, asked: Asked): Promise<AnalyticsItem[]> {
   const subscriptions = await subscriptionsOf(database, scope, asked.customers);
@@ -62,7 +63,7 @@ function subscriptionsOf(database: Database, scope: Scope, customers: readonly C
 /** Null when nothing of the range is left. What lay in the trial is never billed, as on invoices. */
 function lifeOf(record: SubscriptionLineItemModel, subscription: SubscriptionModel, asked: Asked) {
   const { end_ms } = billedSubscription(subscription);
-  const begins = [record.start_date, subscription.trial_end].flatMap((at) => (at ? [instant(at) * 1000] : []));
+  const begins = [record.start_date, subscription.trial_end].flatMap((at) => (at ? [usOf(instantOf(at))] : []));
   const ends = [
     record.end_date,
     subscription.cancelled_at && subscription.subscription_status === 'cancelled' ? subscription.cancelled_at : null,
@@ -70,8 +71,8 @@ function lifeOf(record: SubscriptionLineItemModel, subscription: SubscriptionMod
   const start_us = Math.max(asked.start_us, ...begins);
   const end_us = Math.min(
     asked.end_us,
-    end_ms === null ? Number.POSITIVE_INFINITY : end_ms * 1000,
-    ...ends.flatMap((at) => (at ? [instant(at) * 1000] : [])),
+    end_ms === null ? Number.POSITIVE_INFINITY : usOf(end_ms),
+    ...ends.flatMap((at) => (at ? [usOf(instantOf(at))] : [])),
   );
   return start_us < end_us ? { start_us, end_us } : null;
 }
@@ -83,8 +84,8 @@ function priced(record: SubscriptionLineItemModel, price: PriceModel, meter: Met
     invoice_cadence: record.invoice_cadence,
     billing_period: record.billing_period,
     billing_period_count: record.billing_period_count,
-    start_ms: instant(record.start_date),
-    end_ms: record.end_date ? instant(record.end_date) : null,
+    start_ms: instantOf(record.start_date),
+    end_ms: record.end_date ? instantOf(record.end_date) : null,
     reset_usage: meter.reset_usage,
     price,
     quantity: new Decimal(record.quantity),

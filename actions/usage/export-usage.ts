@@ -5,6 +5,7 @@
  */
 import type { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
+import type { Microseconds } from '../../core/time/instant.ts';
 import { windowCount } from '../../core/time/window.ts';
 import { customersWithEvents } from '../../storage/events/event-names.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -14,8 +15,8 @@ import { QUESTION_CELLS_MAX, type QuestionBounds } from '../../storage/usage/que
 import { askUsage } from '../../storage/usage/usage.ts';
 
 export type ExportAsked = {
-  readonly start_us: number;
-  readonly end_us: number;
+  readonly start_us: Microseconds;
+  readonly end_us: Microseconds;
   /** All published meters when null. */
   readonly meter_ids: readonly string[] | null;
   readonly timezone: string | null;

@@ -4,8 +4,8 @@ import type { AnalyticsPoint, AnalyticsRow } from '../../actions/usage/usage-ana
 import { type Decimal, sumOf } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
 import { AGGREGATION_TYPES } from '../../core/meter/record.ts';
-import { formatTimestamp } from '../../core/metering/timestamp.ts';
 import { decimalText } from '../../core/record.ts';
+import { formatUs, type Microseconds } from '../../core/time/instant.ts';
 import { WINDOW_SIZES } from '../../core/time/window.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
@@ -103,7 +103,7 @@ export function checkedExpand(paths: readonly string[] | null | undefined): read
 
 export async function showAnalytics(
   rows: readonly AnalyticsRow[],
-  asked: { expand: readonly string[]; start_us: number; end_us: number; as_of: string },
+  asked: { expand: readonly string[]; start_us: Microseconds; end_us: Microseconds; as_of: string },
   context: Context,
 ) {
   const parts = await partsOf(rows, asked.expand, context);
@@ -114,8 +114,8 @@ export async function showAnalytics(
     totals,
     items: await itemsOf(rows, parts, context),
     custom_analytics: [],
-    start_time: formatTimestamp(asked.start_us),
-    end_time: formatTimestamp(asked.end_us),
+    start_time: formatUs(asked.start_us),
+    end_time: formatUs(asked.end_us),
     as_of: asked.as_of,
   };
 }
@@ -146,7 +146,7 @@ async function itemsOf(rows: readonly AnalyticsRow[], parts: (row: AnalyticsRow)
 
 function showPoint(point: AnalyticsPoint) {
   return {
-    timestamp: formatTimestamp(point.window_us),
+    timestamp: formatUs(point.window_us),
     usage: point.usage,
     subtotal: point.cost,
     discount: '0',

@@ -9,7 +9,7 @@ import { createGzip } from 'node:zlib';
 import { stringify } from 'csv-stringify';
 import { z } from 'zod';
 import { type ExportedUsage, exportUsage } from '../../actions/usage/export-usage.ts';
-import { formatTimestamp } from '../../core/metering/timestamp.ts';
+import { formatUs } from '../../core/time/instant.ts';
 import { Turns } from '../../storage/turns.ts';
 import { freshness } from '../../storage/usage/usage.ts';
 import { textList } from '../http/list.ts';
@@ -131,8 +131,8 @@ function lineOf(
     meter.aggregation.type,
     usage.toFixed(),
     String(event_count),
-    formatTimestamp(query.start_time),
-    formatTimestamp(query.end_time),
+    formatUs(query.start_time),
+    formatUs(query.end_time),
   ];
 }
 

@@ -7,8 +7,8 @@ import type { Meter } from '../../core/meter/record.ts';
 import { AGGREGATION_TYPES, aggregationType, windowSize } from '../../core/meter/record.ts';
 import { rowStart } from '../../core/metering/bucket-size.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
-import { formatTimestamp, US_PER_DAY } from '../../core/metering/timestamp.ts';
 import { decimalText, orNull } from '../../core/record.ts';
+import { formatUs, msOf, US_PER_DAY } from '../../core/time/instant.ts';
 import { firstEventAt } from '../../storage/events/event-names.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { inTurns } from '../../storage/turns.ts';
@@ -152,7 +152,7 @@ async function answerUsage(
     external_customer_ids,
     window_size: pointSize(body.window_size, aggregation.bucket_size) ?? undefined,
     timezone: body.timezone ?? undefined,
-    billing_anchor_ms: body.billing_anchor === null ? undefined : Math.floor(body.billing_anchor / 1000),
+    billing_anchor_ms: body.billing_anchor === null ? undefined : msOf(body.billing_anchor),
     only: body.filters ? { passes: passesAll(body.filters) } : undefined,
     now_ms: context.now.getTime(),
   };
@@ -161,7 +161,7 @@ async function answerUsage(
   return {
     results: body.window_size
       ? await inTurns(context.scope.tenant_id, windows, ({ window_us, value }) => ({
-          window_size: formatTimestamp(window_us),
+          window_size: formatUs(window_us),
           value,
         }))
       : null,

@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { pointSize } from '../../core/analytics/point-size.ts';
 import { notFound } from '../../core/error.ts';
 import { AGGREGATION_TYPES, type AggregationType, aggregationType } from '../../core/meter/record.ts';
-import { formatTimestamp } from '../../core/metering/timestamp.ts';
 import { decimalText } from '../../core/record.ts';
+import { formatUs, msOf } from '../../core/time/instant.ts';
 import { windowCount } from '../../core/time/window.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { inTurns } from '../../storage/turns.ts';
@@ -142,7 +142,7 @@ async function measured(
     external_customer_ids: [body.external_customer_id],
     ...range,
     window_size: pointSize(body.window_size, bucket_size) ?? undefined,
-    billing_anchor_ms: body.billing_anchor === null ? undefined : Math.floor(body.billing_anchor / 1000),
+    billing_anchor_ms: body.billing_anchor === null ? undefined : msOf(body.billing_anchor),
     now_ms: context.now.getTime(),
     bounds,
   };
@@ -155,7 +155,7 @@ async function measured(
     event_count: total.event_count,
     points: body.window_size
       ? await inTurns(context.scope.tenant_id, windows, ({ window_us, value, event_count }) => ({
-          timestamp: formatTimestamp(window_us),
+          timestamp: formatUs(window_us),
           value,
           event_count,
         }))

@@ -6,7 +6,7 @@ import { updateSubscription } from '../../actions/subscriptions/update-subscript
 import { type SubscriptionUsage, subscriptionUsage, type UsageCharge } from '../../actions/usage/subscription-usage.ts';
 import { displayAmount } from '../../core/money.ts';
 import { refuseUsed } from '../../core/subscription/not-yet.ts';
-import { formatTimestamp } from '../../core/time/timestamp.ts';
+import { formatMs } from '../../core/time/instant.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { checkExpand } from '../http/list.ts';
@@ -221,8 +221,8 @@ async function showUsage({ subscription, period, charges, amount }: Subscription
     amount: amount.toFixed(),
     currency,
     display_amount: displayAmount(amount, currency),
-    start_time: formatTimestamp(period.start),
-    end_time: formatTimestamp(period.end),
+    start_time: formatMs(period.start),
+    end_time: formatMs(period.end),
     charges: charges.map((charge, index) => ({ ...showCharge(charge, currency), price: prices[index] })),
     has_overage: false,
   };

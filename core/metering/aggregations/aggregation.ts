@@ -1,13 +1,14 @@
 /** What an aggregation type states about itself, once: the processor, the store and the usage questions all follow it. */
 import type { Decimal } from '../../decimal.ts';
+import type { Microseconds } from '../../time/instant.ts';
 import type { BucketField, UsageBucket } from '../bucket.ts';
 import type { Contribution, MeteredEvent, Unusable, ValueSource } from '../contribution.ts';
 import type { AggregationType } from '../meter-definition.ts';
 
 /** The half-open range that a number is asked for, and the meter's multiplier. */
 export type FinishRange = {
-  readonly start_us: number;
-  readonly end_us: number;
+  readonly start_us: Microseconds;
+  readonly end_us: Microseconds;
   readonly multiplier: Decimal | undefined;
 };
 
