@@ -88,7 +88,7 @@ describe('permissions', () => {
   });
 
   describe('docs/permissions.md', () => {
-    const text = readFileSync(join(import.meta.dirname, '../../docs/permissions.md'), 'utf8');
+    const text = readFileSync(join(import.meta.dirname, '../../../docs/permissions.md'), 'utf8');
     const rowsOf = (title: string) => {
       const section = text.split(/^## /m).find((part) => part.startsWith(title)) ?? '';
       return section.split('\n').filter((line) => line.startsWith('| `'));
