@@ -2,7 +2,7 @@
 import { type ApiKeyType, isSuperAdmin, requireSuperAdmin } from '../../core/access/role.ts';
 import { FarthingError, invalid, notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
-import { createdBy, updatedBy } from '../../core/stamp.ts';
+import { createdBy } from '../../core/stamp.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { displayId, hashApiKey, makeApiKey } from '../../storage/api-key.ts';
 import { SecretModel } from '../../storage/models/secret.ts';
@@ -52,8 +52,8 @@ export async function revokeApiKey(
     const secret = await SecretModel.fetch(scope, id, { database: transaction, lock: true });
     if (secret.user_id !== principal.user_id && !isSuperAdmin(principal))
       throw new FarthingError('permission_denied', 'only a super_admin may revoke the key of another');
-    const changed = { status: 'deleted', ...updatedBy({ user_id: principal.user_id, now }) };
-    await SecretModel.in(scope, transaction).where('id', id).patch(changed);
+    const by = { user_id: principal.user_id, now };
+    await SecretModel.change(secret, { status: 'deleted' }, { by, database: transaction });
   });
 }
 

@@ -95,16 +95,11 @@ async function closePeriod(stores: Stores, transaction: Database, { subscription
     });
     if (invoice === 'waiting') return 'waiting';
   }
-  await moveOn(subscription, transaction, {
-    now,
-    changes:
-      due.next === null
-        ? ended(due.closed.end)
-        : {
-            current_period_start: formatMs(due.next.start),
-            current_period_end: formatMs(due.next.end),
-          },
-  });
+  const changes =
+    due.next === null
+      ? ended(due.closed.end)
+      : { current_period_start: formatMs(due.next.start), current_period_end: formatMs(due.next.end) };
+  await SubscriptionModel.change(subscription, changes, { by: { now }, database: transaction });
   return 'billed';
 }
 
@@ -116,18 +111,16 @@ async function endTrial(stores: Stores, transaction: Database, { subscription, n
   const due = duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime());
   if (due === null) return 'idle';
   if (due.next === null) {
-    await moveOn(subscription, transaction, { now, changes: ended(due.closed.end) });
+    await SubscriptionModel.change(subscription, ended(due.closed.end), { by: { now }, database: transaction });
     return 'billed';
   }
-  const active = await moveOn(subscription, transaction, {
-    now,
-    changes: {
-      subscription_status: 'active',
-      billing_anchor: formatMs(due.next.start),
-      current_period_start: formatMs(due.next.start),
-      current_period_end: formatMs(due.next.end),
-    },
-  });
+  const changes: Partial<SubscriptionModel> = {
+    subscription_status: 'active',
+    billing_anchor: formatMs(due.next.start),
+    current_period_start: formatMs(due.next.start),
+    current_period_end: formatMs(due.next.end),
+  };
+  const active = await SubscriptionModel.change(subscription, changes, { by: { now }, database: transaction });
   const invoice = {
     subscription: active,
     period: due.next,
@@ -144,16 +137,4 @@ function ended(at: Milliseconds): Partial<SubscriptionModel> {
     cancelled_at: formatMs(at),
     current_period_end: formatMs(at),
   };
-}
-
-async function moveOn(
-  subscription: SubscriptionModel,
-  transaction: Database,
-  { changes, now }: { changes: Partial<SubscriptionModel>; now: Date },
-): Promise<SubscriptionModel> {
-  const [moved] = await SubscriptionModel.in(subscription, transaction)
-    .where('id', subscription.id)
-    .patch({ ...changes, version: subscription.version + 1, updated_at: now.toISOString() })
-    .returning('*');
-  return moved as SubscriptionModel;
 }

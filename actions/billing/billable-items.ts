@@ -30,8 +30,10 @@ export async function gatherItems(database: Database, subscription: Subscription
     subscription_id: subscription.id,
     status: 'published',
   });
-  const prices = await PriceModel.in(scope, database).whereIn('id', unique(records.map((record) => record.price_id)));
-  const meters = await MeterModel.in(scope, database).whereIn('id', unique(prices.map((price) => price.meter_id)));
+  const priceIds = records.map(({ price_id }) => price_id);
+  const prices = await PriceModel.byId(scope, priceIds, database);
+  const meterIds = Array.from(prices.values(), ({ meter_id }) => meter_id);
+  const meters = await MeterModel.byId(scope, meterIds, database);
   const items = records.map((record) => {
     const price = found(prices, record.price_id, 'price');
     const meter = record.price_type === 'USAGE' ? found(meters, price.meter_id ?? '', 'meter') : null;
@@ -73,13 +75,9 @@ function billableItem(record: SubscriptionLineItemModel, { price, meter, subscri
   };
 }
 
-function unique(ids: readonly (string | null)[]): string[] {
-  return [...new Set(ids.filter((id) => id !== null))];
-}
-
-/** A line item whose price or meter is gone cannot be priced, and that is an error, never a missing line. */
-function found<M extends { id: string }>(records: readonly M[], id: string, what: string): M {
-  const record = records.find((candidate) => candidate.id === id);
+/** A line item whose price or meter is gone cannot be measured or priced, and that is an error, never a missing line. */
+export function found<M>(records: ReadonlyMap<string, M>, id: string, what: string): M {
+  const record = records.get(id);
   if (!record) throw new FarthingError('system_error', `${what} ${id} of a subscription line item does not exist`);
   return record;
 }

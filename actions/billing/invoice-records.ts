@@ -129,15 +129,6 @@ function baseRecord(now: Date) {
   return { status: 'published' as const, created_at: at, updated_at: at, created_by: '', updated_by: '' };
 }
 
-/** Lines go in as they were planned; the invoice is there already. */
-export async function addLines(lines: readonly InvoiceLineItem[], database: Database): Promise<InvoiceLineItemModel[]> {
-  const added: InvoiceLineItemModel[] = [];
-  for (const { tenant_id, environment_id, ...line } of lines) {
-    added.push(await InvoiceLineItemModel.add({ tenant_id, environment_id }, line, { database }));
-  }
-  return added;
-}
-
 /** A stored invoice with its lines, as they were planned. */
 export async function withLines(invoice: InvoiceModel, database: Database): Promise<InvoiceWithLines> {
   const line_items = await InvoiceLineItemModel.in(invoice, database)

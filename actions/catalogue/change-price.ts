@@ -12,9 +12,8 @@ import {
   type PriceDefinition,
 } from '../../core/price/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Author, updatedBy } from '../../core/stamp.ts';
+import { type Author } from '../../core/stamp.ts';
 import { instantOf } from '../../core/time/instant.ts';
-import { named } from '../../storage/models/model.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { checkKeyFree, keyConflict, type PriceWriting, storePrice } from './create-price.ts';
@@ -55,15 +54,8 @@ export async function changePrice(
 
 async function describe(price: PriceModel, changes: PriceChanges, writing: PriceWriting): Promise<PriceModel> {
   if (changes.lookup_key) await checkKeyFree({ ...price, lookup_key: changes.lookup_key }, writing);
-  try {
-    const [changed] = await PriceModel.in(writing.scope, writing.database)
-      .where('id', price.id)
-      .patch({ ...changes, ...updatedBy(writing.author) })
-      .returning('*');
-    return changed!;
-  } catch (error) {
-    throw named(error, keyConflict(changes.lookup_key));
-  }
+  const { author, database } = writing;
+  return PriceModel.change(price, changes, { by: author, database, conflict: keyConflict(changes.lookup_key) });
 }
 
 /** The old price ends where the new one starts: no instant is charged twice, none is free. */
@@ -84,9 +76,7 @@ async function supersede(
   const effective_from = new Date(effectiveAt).toISOString();
   const successor = successorOf(price, changes, effective_from);
 
-  await PriceModel.in(scope, database)
-    .where('id', price.id)
-    .patch({ end_date: effective_from, ...updatedBy(author) });
+  await PriceModel.change(price, { end_date: effective_from }, { by: author, database });
   return storePrice(successor, { scope, database, author });
 }
 

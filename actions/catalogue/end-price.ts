@@ -5,8 +5,8 @@
 
 import { invalid, notAllowed, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Author, updatedBy } from '../../core/stamp.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { type Author } from '../../core/stamp.ts';
+import { formatMs, instantOf } from '../../core/time/instant.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { Stores } from '../../storage/stores.ts';
 
@@ -30,8 +30,6 @@ export async function endPrice(
     // Its end may be where a successor starts: to end later would charge that time twice.
     if (endsAt > endedAt) throw invalid('end_date', `must not lie after the price's end at ${price.end_date}`);
 
-    await PriceModel.in(scope, database)
-      .where('id', id)
-      .patch({ end_date: new Date(endsAt).toISOString(), ...updatedBy(author) });
+    await PriceModel.change(price, { end_date: formatMs(endsAt) }, { by: author, database });
   });
 }

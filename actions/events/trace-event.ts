@@ -101,12 +101,11 @@ async function lineItemsOf(
       prices.map(({ id }) => id),
     )
     .orderBy(['created_at', 'id']);
-  const ids = [...new Set(records.map(({ subscription_id }) => subscription_id))];
-  const subscriptions = await SubscriptionModel.in(customer, database).whereIn('id', ids);
-  const byId = new Map(subscriptions.map((subscription) => [subscription.id, subscription]));
+  const ids = records.map(({ subscription_id }) => subscription_id);
+  const subscriptions = await SubscriptionModel.byId(customer, ids, database);
   const at_ms = msOf(at_us);
   return records.map((record) => {
-    const subscription = byId.get(record.subscription_id);
+    const subscription = subscriptions.get(record.subscription_id);
     const end = record.end_date ? instantOf(record.end_date) : Number.POSITIVE_INFINITY;
     const timestamp_within_range = at_ms >= instantOf(record.start_date) && at_ms < end;
     const lives = subscription !== undefined && livesAt(subscription, at_ms);

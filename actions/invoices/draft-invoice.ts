@@ -10,12 +10,13 @@ import type { BillingReason, InvoiceWithLines } from '../../core/invoice/record.
 import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod, scopeOf } from '../billing/billable-items.ts';
 import { type Planned, planFromStores } from '../billing/gather-billing.ts';
-import { addLines, invoiceRecord, lineRecords, nextBillingSequence, withLines } from '../billing/invoice-records.ts';
+import { invoiceRecord, lineRecords, nextBillingSequence, withLines } from '../billing/invoice-records.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 
 export type DraftRequest = {
@@ -50,7 +51,9 @@ export async function draftInvoice(
     { ...record, billing_sequence: await nextBillingSequence(subscription, transaction) },
     { database: transaction, conflict: 'this period of the subscription has an invoice already' },
   );
-  const line_items = await addLines(lineRecords(plan, record, now), transaction);
+  const line_items = await InvoiceLineItemModel.addAll(subscription, lineRecords(plan, record, now), {
+    database: transaction,
+  });
   return Object.assign(invoice, { line_items });
 }
 

@@ -42,19 +42,15 @@ export async function finalizeWithin(
   const token = numberToken(DEFAULT_NUMBER_CONFIG, now.getTime());
   const nth = await takeInvoiceNumber(scope, token, transaction);
   const isPaid = new Decimal(invoice.amount_due).isZero();
-  const [final] = await InvoiceModel.in(scope, transaction)
-    .where('id', invoice.id)
-    .patch({
-      invoice_status: 'FINALIZED',
-      invoice_number: formatInvoiceNumber(DEFAULT_NUMBER_CONFIG, token, nth),
-      finalized_at: now.toISOString(),
-      due_date: due,
-      ...(isPaid ? { payment_status: 'SUCCEEDED', paid_at: now.toISOString() } : {}),
-      version: invoice.version + 1,
-      updated_at: now.toISOString(),
-    })
-    .returning('*');
-  return withLines(final as InvoiceModel, transaction);
+  const changes: Partial<InvoiceModel> = {
+    invoice_status: 'FINALIZED',
+    invoice_number: formatInvoiceNumber(DEFAULT_NUMBER_CONFIG, token, nth),
+    finalized_at: now.toISOString(),
+    due_date: due,
+    ...(isPaid ? { payment_status: 'SUCCEEDED', paid_at: now.toISOString() } : {}),
+  };
+  const final = await InvoiceModel.change(invoice, changes, { by: { now }, database: transaction });
+  return withLines(final, transaction);
 }
 
 function checkFinalizable(invoice: InvoiceModel): void {

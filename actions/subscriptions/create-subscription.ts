@@ -3,6 +3,7 @@
  * opening invoice, all or nothing (docs/rules/subscriptions.md, "The opening").
  */
 
+import { byId } from '../../core/by-id.ts';
 import { invalid, notFound } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import { checkCurrency } from '../../core/money.ts';
@@ -74,13 +75,13 @@ async function gather(scope: Scope, request: CreateSubscription, database: Datab
   const wanted = (request.line_items ?? []).flatMap((line) => line.price_id ?? []);
   const extras = (await PriceModel.in(scope, database).whereIn('id', wanted).where('status', 'published')) as Price[];
   const meterIds = [...prices, ...extras].flatMap((price) => price.meter_id ?? []);
-  const meters = await MeterModel.in(scope, database).whereIn('id', meterIds);
+  const meters = await MeterModel.byId(scope, meterIds, database);
   return {
     customer,
     plan,
     prices,
-    extras: new Map(extras.map((price) => [price.id, price])),
-    meterNames: new Map(meters.map((meter) => [meter.id, meter.name])),
+    extras: byId(extras),
+    meterNames: new Map(Array.from(meters.values(), (meter) => [meter.id, meter.name])),
   };
 }
 
@@ -181,18 +182,14 @@ async function addLineItems(
   }
   // Lines are read back by created_at and id: of one instant, the ids in order keep the order.
   const ids = lines.map(() => newId('subscription_line_item', author.now.getTime())).sort();
-  const added: SubscriptionLineItemModel[] = [];
-  for (const [index, line] of lines.entries()) {
-    const record = {
-      ...line,
-      ...createdBy(author),
-      id: ids[index],
-      subscription_id: subscription.id,
-      customer_id: customer.id,
-    };
-    added.push(await SubscriptionLineItemModel.add(scope, record, { database }));
-  }
-  return added;
+  const records = lines.map((line, index) => ({
+    ...line,
+    ...createdBy(author),
+    id: ids[index],
+    subscription_id: subscription.id,
+    customer_id: customer.id,
+  }));
+  return SubscriptionLineItemModel.addAll(scope, records, { database });
 }
 
 type LineChoice = Pick<Parameters<typeof lineItemOf>[0], 'price' | 'entity' | 'quantity' | 'stated'>;

@@ -3,8 +3,8 @@
  * line item and the cancellation of its subscription bound its usage (docs/rules/usage.md, "Analytics").
  */
 import type { PricedItem } from '../../core/billing/line-amount.ts';
+import { byId } from '../../core/by-id.ts';
 import { Decimal } from '../../core/decimal.ts';
-import { FarthingError } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { instantOf, type Microseconds, usOf } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -13,7 +13,7 @@ import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
-import { billedSubscription } from '../billing/billable-items.ts';
+import { billedSubscription, found } from '../billing/billable-items.ts';
 
 /** A usage line item, and the part of the asked range in which it lives. */
 export type AnalyticsItem = PricedItem & {
@@ -34,11 +34,12 @@ export async function gatherAnalyticsItems(database: Database, scope: Scope, ask
     .whereIn('subscription_id', ids(subscriptions))
     .where({ status: 'published', price_type: 'USAGE' })
     .orderBy(['created_at', 'id']);
-  const prices = byId(await PriceModel.in(scope, database).whereIn('id', unique(lines.map((line) => line.price_id))));
-  const meterIds = unique([...prices.values()].map((price) => price.meter_id ?? ''));
-  const meters = byId(await MeterModel.in(scope, database).whereIn('id', meterIds));
-  const customerIds = unique(subscriptions.map((subscription) => subscription.customer_id));
-  const customers = byId(asked.customers ?? (await CustomerModel.in(scope, database).whereIn('id', customerIds)));
+  const priceIds = lines.map(({ price_id }) => price_id);
+  const prices = await PriceModel.byId(scope, priceIds, database);
+  const meterIds = Array.from(prices.values(), ({ meter_id }) => meter_id);
+  const meters = await MeterModel.byId(scope, meterIds, database);
+  const customerIds = subscriptions.map(({ customer_id }) => customer_id);
+  const customers = asked.customers ? byId(asked.customers) : await CustomerModel.byId(scope, customerIds, database);
   const bySubscription = byId(subscriptions);
   return lines.flatMap((record) => {
     const subscription = found(bySubscription, record.subscription_id, 'subscription');
@@ -99,19 +100,4 @@ function priced(record: SubscriptionLineItemModel, price: PriceModel, meter: Met
 
 function ids(records: readonly { id: string }[]): string[] {
   return records.map(({ id }) => id);
-}
-
-function unique(all: readonly string[]): string[] {
-  return [...new Set(all)];
-}
-
-function byId<M extends { id: string }>(records: readonly M[]): Map<string, M> {
-  return new Map(records.map((record) => [record.id, record]));
-}
-
-/** A line item whose price or meter is gone cannot be measured, and that is an error, never a missing item. */
-function found<M>(records: ReadonlyMap<string, M>, id: string, what: string): M {
-  const record = records.get(id);
-  if (!record) throw new FarthingError('system_error', `${what} ${id} of a subscription line item does not exist`);
-  return record;
 }

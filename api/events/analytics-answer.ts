@@ -1,6 +1,7 @@
 /** Usage analytics as it is answered, with the records that `expand` asks for. */
 import { z } from 'zod';
 import type { AnalyticsPoint, AnalyticsRow } from '../../actions/usage/usage-analytics.ts';
+import { byId } from '../../core/by-id.ts';
 import { type Decimal, sumOf } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
 import { AGGREGATION_TYPES } from '../../core/meter/record.ts';
@@ -202,8 +203,8 @@ async function partsOf(rows: readonly AnalyticsRow[], expand: readonly string[],
     : [];
   const planIds = items.flatMap(({ record }) => (record.entity_type === 'plan' ? (record.entity_id ?? []) : []));
   const { scope, services } = context;
-  const plans = asks('plan') ? await PlanModel.in(scope, services.postgres).whereIn('id', [...new Set(planIds)]) : [];
-  const [price, feature, line, plan] = [byId(prices), byId(shown), byId(lines), byId(plans)];
+  const plan = await PlanModel.byId(scope, asks('plan') ? planIds : [], services.postgres);
+  const [price, feature, line] = [byId(prices), byId(shown), byId(lines)];
   return ({ item, meter, feature: own }: AnalyticsRow) => ({
     price: price.get(item?.price_record.id ?? ''),
     meter: asks('meter') ? meter : null,
@@ -214,9 +215,5 @@ async function partsOf(rows: readonly AnalyticsRow[], expand: readonly string[],
 }
 
 function distinct<R extends { id: string }>(records: readonly R[]): R[] {
-  return [...new Map(records.map((record) => [record.id, record])).values()];
-}
-
-function byId<R extends { id: string }>(records: readonly R[]): Map<string, R> {
-  return new Map(records.map((record) => [record.id, record]));
+  return [...byId(records).values()];
 }

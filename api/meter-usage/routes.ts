@@ -115,10 +115,9 @@ export const meterUsageRoutes: Route[] = [
 
 /** In the order in which they are asked for. */
 async function metersOf(ids: readonly string[], { scope, services }: Context): Promise<MeterModel[]> {
-  const meters = await MeterModel.in(scope, services.postgres).whereIn('id', [...ids]);
-  const byId = new Map(meters.map((meter) => [meter.id, meter]));
+  const meters = await MeterModel.byId(scope, ids, services.postgres);
   return [...new Set(ids)].map((id) => {
-    const meter = byId.get(id);
+    const meter = meters.get(id);
     if (!meter) throw notFound('meter', id);
     return meter;
   });
