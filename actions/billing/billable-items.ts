@@ -47,7 +47,7 @@ function inOrder(a: BillableItem, b: BillableItem): number {
   return (
     instantOf(a.record.created_at) - instantOf(b.record.created_at) ||
     a.price_record.sequence - b.price_record.sequence ||
-    (a.id < b.id ? -1 : 1)
+    a.record.position - b.record.position
   );
 }
 

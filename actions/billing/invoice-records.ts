@@ -68,11 +68,15 @@ export function computedFields(plan: InvoicePlan<BillableItem>, now: Date) {
   };
 }
 
-export function lineRecords(plan: InvoicePlan<BillableItem>, invoice: Invoice, now: Date): InvoiceLineItem[] {
+/** In the order of the plan, which `position` keeps. */
+export function lineRecords(
+  plan: InvoicePlan<BillableItem>,
+  invoice: Invoice,
+  now: Date,
+): (InvoiceLineItem & { position: number })[] {
   return plan.lines.map((line, position) => {
-    // Ids a millisecond apart: in order of their ids, the lines stand as they were planned.
-    const id = invoice.id === '' ? '' : newId('invoice_line_item', now.getTime() + position);
-    return { id, ...lineRecord(line, invoice, now) };
+    const id = invoice.id === '' ? '' : newId('invoice_line_item', now.getTime());
+    return { id, position, ...lineRecord(line, invoice, now) };
   });
 }
 
@@ -133,8 +137,7 @@ function baseRecord(now: Date) {
 export async function withLines(invoice: InvoiceModel, database: Database): Promise<InvoiceWithLines> {
   const line_items = await InvoiceLineItemModel.in(invoice, database)
     .where({ invoice_id: invoice.id, status: 'published' })
-    .orderBy('created_at')
-    .orderBy('id');
+    .orderBy('position');
   return Object.assign(invoice, { line_items });
 }
 

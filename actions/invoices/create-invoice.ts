@@ -85,12 +85,11 @@ async function addLines(
   invoice: InvoiceModel,
   database: Database,
 ): Promise<InvoiceLineItemModel[]> {
-  // Lines are read back by created_at and id: of one instant, the ids in order keep the order.
-  const ids = written.lines.map(() => newId('invoice_line_item', author.now.getTime())).sort();
-  const records = written.lines.map(({ plan_id, ...line }, index) => ({
+  const records = written.lines.map(({ plan_id, ...line }, position) => ({
     ...createdBy(author),
     ...line,
-    id: ids[index],
+    id: newId('invoice_line_item', author.now.getTime()),
+    position,
     invoice_id: invoice.id,
     customer_id: invoice.customer_id,
     subscription_id: line.subscription_id ?? invoice.subscription_id,

@@ -180,12 +180,11 @@ async function addLineItems(
       lineOf(decision, subscription, { price, entity: entityOf(price, plan), quantity: stated.quantity, stated }),
     );
   }
-  // Lines are read back by created_at and id: of one instant, the ids in order keep the order.
-  const ids = lines.map(() => newId('subscription_line_item', author.now.getTime())).sort();
-  const records = lines.map((line, index) => ({
+  const records = lines.map((line, position) => ({
     ...line,
     ...createdBy(author),
-    id: ids[index],
+    id: newId('subscription_line_item', author.now.getTime()),
+    position,
     subscription_id: subscription.id,
     customer_id: customer.id,
   }));

@@ -47,7 +47,7 @@ async function linesOf(invoices: readonly Invoice[], { scope, services }: Contex
   return InvoiceLineItemModel.in(scope, services.postgres)
     .where('status', 'published')
     .whereIn('invoice_id', ids)
-    .orderBy(['created_at', 'id']);
+    .orderBy('position');
 }
 
 async function customersOf(invoices: readonly Invoice[], { scope, services }: Context) {

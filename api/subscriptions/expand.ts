@@ -100,7 +100,7 @@ async function linesOf(subscriptions: readonly SubscriptionModel[], expand: read
   const items = await SubscriptionLineItemModel.in(scope, services.postgres)
     .where('status', 'published')
     .whereIn('subscription_id', ids)
-    .orderBy(['created_at', 'id']);
+    .orderBy('position');
   return showLineItems(items, partsOfLines(expand), context);
 }
 
