@@ -56,6 +56,13 @@ export const givenKey = keyText.refine((text) => text.trim() !== '', { error: 'm
 
 export const givenName = givenKey;
 
+/** The words that a registry knows: what may be said is what is listed there. */
+export function wordsOf<Word extends string>(registry: Readonly<Record<Word, unknown>>): [Word, ...Word[]] {
+  const [first, ...others] = Object.keys(registry) as Word[];
+  if (first === undefined) throw new Error('a registry without entries');
+  return [first, ...others];
+}
+
 /** One of the values in any case, yielded as the list spells it (docs/rules/records.md, "Spelling"). */
 export function anyCase<const Values extends readonly [string, ...string[]]>(values: Values) {
   const spelling = new Map(values.map((value) => [value.toLowerCase(), value]));

@@ -5,6 +5,7 @@ import { passesAll } from '../../core/analytics/property-filter.ts';
 import { invalid } from '../../core/error.ts';
 import type { Meter } from '../../core/meter/record.ts';
 import { AGGREGATION_TYPES, aggregationType, windowSize } from '../../core/meter/record.ts';
+import { AGGREGATIONS } from '../../core/metering/aggregations/index.ts';
 import { rowStart } from '../../core/metering/bucket-size.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { decimalText, orNull } from '../../core/record.ts';
@@ -137,10 +138,10 @@ async function answerUsage(
   context: Context,
 ) {
   const { event_name, aggregation } = body.definition;
-  if (aggregation.type === 'WEIGHTED_SUM' && (body.start_time === null || body.end_time === null))
+  if (AGGREGATIONS[aggregation.type].needs_range && (body.start_time === null || body.end_time === null))
     throw invalid(
       body.start_time === null ? 'start_time' : 'end_time',
-      'is required: WEIGHTED_SUM depends on the range',
+      `is required: ${aggregation.type} depends on the range`,
     );
   const external_customer_ids = await customersAsked(body, context);
   const range = await rangeToCut(body, external_customer_ids, context);
