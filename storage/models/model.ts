@@ -7,6 +7,7 @@ import { byId } from '../../core/by-id.ts';
 import { alreadyExists, FarthingError, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, updatedBy } from '../../core/stamp.ts';
+import { failureOf } from '../failure.ts';
 import type { Database } from '../stores.ts';
 
 /** A model's class, as its static methods see it. */
@@ -276,6 +277,5 @@ function changedBy(by: ChangeOptions['by']) {
 /** Postgres' word for a broken unique index as ours; anything else stays what it is. */
 export function named(error: unknown, conflict: string): unknown {
   if (error instanceof FarthingError) return error;
-  const { code, nativeError } = error as { code?: string; nativeError?: { code?: string } };
-  return (nativeError?.code ?? code) === '23505' ? alreadyExists(conflict) : error;
+  return failureOf(error) === 'conflict' ? alreadyExists(conflict) : error;
 }
