@@ -1,7 +1,7 @@
 /** What the audit says: a line for each difference and one for each check; with `--json` the same as one object a line. */
 import { type CheckReport, checkOf, type Finding, idText } from '../actions/audit/findings.ts';
 import type { Difference } from '../actions/audit/usage.ts';
-import { formatTimestamp } from '../core/metering/timestamp.ts';
+import { formatUs } from '../core/time/instant.ts';
 
 export type Speaker = {
   finding(finding: Finding): void;
@@ -35,7 +35,7 @@ function textOf({ kind, count, what, partition, from_offset, to_offset, first = 
 function textOfUsage(difference: Difference): string {
   const { tenant_id, environment_id, meter_id, meter_version, size, external_customer_id, group_key, field } =
     difference;
-  const place = `${tenant_id} ${environment_id} ${meter_id} v${meter_version} ${size} ${formatTimestamp(difference.bucket_start_us)}`;
+  const place = `${tenant_id} ${environment_id} ${meter_id} v${meter_version} ${size} ${formatUs(difference.bucket_start_us)}`;
   const group = group_key === '' ? '' : ` group ${JSON.stringify(group_key)}`;
   return `${place} customer ${JSON.stringify(external_customer_id)}${group}: ${field} is ${difference.stored ?? 'missing'}, should be ${difference.expected ?? 'absent'}`;
 }

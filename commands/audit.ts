@@ -10,7 +10,7 @@ import { CHECKS, type CheckName, type Finding, spoilsRecount } from '../actions/
 import { auditRecords } from '../actions/audit/records.ts';
 import { type AuditWanted, auditUsage, type Difference, isRepaired, repairUsage } from '../actions/audit/usage.ts';
 import { type Config, readConfig } from '../config.ts';
-import { parseTimestamp } from '../core/metering/timestamp.ts';
+import { parseEventTime } from '../core/time/instant.ts';
 import { identityOptions } from '../pipeline/pipeline.ts';
 import { argumentsOf, leave } from '../process/command-line.ts';
 import { installationId } from '../storage/installation.ts';
@@ -141,7 +141,7 @@ function checksOf(names: readonly string[] | undefined): readonly CheckName[] {
 
 function instantOf(option: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
-  const instant = parseTimestamp(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
+  const instant = parseEventTime(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
   if (typeof instant === 'string') leave('audit', `${option}: ${text} is not a date or an RFC 3339 date-time`);
   return instant;
 }

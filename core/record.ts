@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { MAX_FRACTION_DIGITS, MAX_INTEGER_DIGITS, parseDecimal } from './money.ts';
-import { formatTimestamp, parseTimestamp } from './time/timestamp.ts';
+import { formatMs, parseInstant } from './time/instant.ts';
 
 /** Decimal text, or a JSON number in a request; yields canonical decimal text without exponent ("1.50" → "1.5"). */
 export const decimalText = z.preprocess(
@@ -22,12 +22,12 @@ export const decimalText = z.preprocess(
 /** An RFC 3339 timestamp; yields it in UTC with milliseconds. */
 export const timestampText = z
   .string()
-  .refine((text) => parseTimestamp(text) !== undefined, {
+  .refine((text) => parseInstant(text) !== undefined, {
     error: 'must be an RFC 3339 timestamp such as 2026-01-31T00:00:00Z',
   })
   .overwrite((text) => {
-    const instant = parseTimestamp(text);
-    return instant === undefined ? text : formatTimestamp(instant);
+    const instant = parseInstant(text);
+    return instant === undefined ? text : formatMs(instant);
   })
   .meta({ format: 'date-time' });
 
@@ -55,6 +55,13 @@ export const optionalKey = keyText
 export const givenKey = keyText.refine((text) => text.trim() !== '', { error: 'must not be blank' });
 
 export const givenName = givenKey;
+
+/** The words that a registry knows: what may be said is what is listed there. */
+export function wordsOf<Word extends string>(registry: Readonly<Record<Word, unknown>>): [Word, ...Word[]] {
+  const [first, ...others] = Object.keys(registry) as Word[];
+  if (first === undefined) throw new Error('a registry without entries');
+  return [first, ...others];
+}
 
 /** One of the values in any case, yielded as the list spells it (docs/rules/records.md, "Spelling"). */
 export function anyCase<const Values extends readonly [string, ...string[]]>(values: Values) {

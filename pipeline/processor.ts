@@ -4,7 +4,7 @@
  * stands still (storage/log/continuity.ts).
  */
 import type { Logger } from 'pino';
-import { FarthingError } from '../core/error.ts';
+import { isAway } from '../storage/failure.ts';
 import { checkContinues, PartitionStopped } from '../storage/log/continuity.ts';
 import type {
   LogConsumer,
@@ -143,7 +143,7 @@ class Processor implements PartitionHandler {
       try {
         return await work();
       } catch (error) {
-        if (error instanceof FencedError || !mayPass(error)) throw error;
+        if (error instanceof FencedError || !isAway(error)) throw error;
         pipelineMetrics.retry();
         this.#options.logger.warn({ err: error, partition: batch.partition }, 'a store is away, the slice waits');
         await pause(Math.min(5_000, 100 * 2 ** Math.min(failures, 6)));
@@ -210,16 +210,6 @@ function belongsTo(slice: readonly LogRecord[], record: LogRecord): boolean {
 /** No event is to blame for these. */
 function isNoEvents(error: unknown): boolean {
   return error instanceof FencedError || error instanceof SliceOrderError;
-}
-
-function mayPass(error: unknown): boolean {
-  if (error instanceof FarthingError) return error.code === 'service_unavailable';
-  const code = (error as { code?: string }).code ?? '';
-  // Postgres is starting, stopping or unreachable; 57P0x and 08xxx are its own words for it.
-  return (
-    /^(ECONN|EPIPE|ETIMEDOUT|57P0|08)/.test(code) ||
-    /Timeout acquiring a connection|terminated|Connection ended/i.test(String(error))
-  );
 }
 
 function pause(ms: number): Promise<void> {

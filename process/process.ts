@@ -7,9 +7,9 @@ import type { RequestListener } from 'node:http';
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import { type Config, readConfig } from '../config.ts';
-import { FarthingError } from '../core/error.ts';
 import { migrate } from '../sql/migrate.ts';
 import { connectClickHouse } from '../storage/clickhouse/clickhouse.ts';
+import { isAway } from '../storage/failure.ts';
 import { measureLog } from '../storage/log/log-metrics.ts';
 import { openLog } from '../storage/log/open-log.ts';
 import { connectPostgres, PROCESS_POOL } from '../storage/postgres/postgres.ts';
@@ -114,11 +114,4 @@ async function whenThere<Answer>(logger: Logger, ask: () => Promise<Answer>): Pr
       await new Promise((resolve) => setTimeout(resolve, 500));
     }
   }
-}
-
-function isAway(error: unknown): boolean {
-  if (error instanceof FarthingError) return error.code === 'service_unavailable';
-  const { code = '' } = error as { code?: string };
-  // Refused, reset, unknown by name; or Postgres says that it is starting or stopping.
-  return /^(ECONN|ENOTFOUND|EAI_AGAIN|EPIPE|ETIMEDOUT|57P0|08)/.test(code) || /terminated/i.test(String(error));
 }

@@ -4,6 +4,7 @@
  */
 import { randomFillSync, randomInt } from 'node:crypto';
 import { formatId, type IdKind } from '../core/id.ts';
+import type { Milliseconds } from '../core/time/instant.ts';
 
 const ENTROPY_BYTES = 10;
 const STEP_MAX = 0xffffff;
@@ -11,7 +12,7 @@ const STEP_MAX = 0xffffff;
 /** By kind, because what happens in between has an instant of its own. */
 const last = new Map<IdKind, { ms: number; entropy: Uint8Array }>();
 
-export function newId(kind: IdKind, nowMs: number = Date.now()): string {
+export function newId(kind: IdKind, nowMs: Milliseconds = Date.now()): string {
   const before = last.get(kind);
   const entropy = before?.entropy ?? new Uint8Array(ENTROPY_BYTES);
   if (before?.ms === nowMs) stepUp(entropy);

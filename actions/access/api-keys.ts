@@ -2,7 +2,8 @@
 import { type ApiKeyType, isSuperAdmin, requireSuperAdmin } from '../../core/access/role.ts';
 import { FarthingError, invalid, notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
-import { createdBy, updatedBy } from '../../core/stamp.ts';
+import { createdBy } from '../../core/stamp.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { displayId, hashApiKey, makeApiKey } from '../../storage/api-key.ts';
 import { SecretModel } from '../../storage/models/secret.ts';
 import { UserModel } from '../../storage/models/user.ts';
@@ -23,7 +24,7 @@ export async function createApiKey(
   { principal, wanted, now }: { principal: Principal; wanted: WantedKey; now: Date },
 ): Promise<{ secret: SecretModel; api_key: string }> {
   const { name, type, expires_at = null } = wanted;
-  if (expires_at !== null && Date.parse(expires_at) <= now.getTime())
+  if (expires_at !== null && instantOf(expires_at) <= now.getTime())
     throw invalid('expires_at', 'must be in the future');
   return postgres.transaction(async (transaction) => {
     const user_id = await ownerOf(transaction, principal, wanted.service_account_id);
@@ -51,8 +52,8 @@ export async function revokeApiKey(
     const secret = await SecretModel.fetch(scope, id, { database: transaction, lock: true });
     if (secret.user_id !== principal.user_id && !isSuperAdmin(principal))
       throw new FarthingError('permission_denied', 'only a super_admin may revoke the key of another');
-    const changed = { status: 'deleted', ...updatedBy({ user_id: principal.user_id, now }) };
-    await SecretModel.in(scope, transaction).where('id', id).patch(changed);
+    const by = { user_id: principal.user_id, now };
+    await SecretModel.change(secret, { status: 'deleted' }, { by, database: transaction });
   });
 }
 

@@ -1,7 +1,7 @@
 /** Changes of a user: its profile, its roles, the end of a service account. */
 import { checkRoles, requireSuperAdmin, type UserType } from '../../core/access/role.ts';
 import { FarthingError, notAllowed } from '../../core/error.ts';
-import { type Author, updatedBy } from '../../core/stamp.ts';
+import { type Author } from '../../core/stamp.ts';
 import { countActiveKeys } from '../../storage/models/secret.ts';
 import { UserModel } from '../../storage/models/user.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
@@ -18,7 +18,8 @@ export async function changeUser(
     const user = await fetchLive(transaction, subject);
     if (only && user.type !== only) throw notAllowed(`${user.id} is not a ${only}`);
     const { name, metadata } = changes;
-    return patch(transaction, subject, { ...(name ? { name } : {}), ...(metadata ? { metadata } : {}) });
+    const given = { ...(name ? { name } : {}), ...(metadata ? { metadata } : {}) };
+    return UserModel.change(user, given, { by: subject.author, database: transaction });
   });
 }
 
@@ -40,7 +41,7 @@ export async function replaceRoles(
       throw notAllowed('a service account needs at least one role');
     if ((await countActiveKeys(transaction, user.id, subject.author.now)) > 0)
       throw notAllowed('this user has active API keys: revoke them first');
-    return patch(transaction, subject, { roles: [...new Set(roles)] });
+    return UserModel.change(user, { roles: [...new Set(roles)] }, { by: subject.author, database: transaction });
   });
 }
 
@@ -50,25 +51,12 @@ export async function archiveServiceAccount({ postgres }: Pick<Stores, 'postgres
     if (user.type !== 'service_account') throw notAllowed('only service accounts can be deleted');
     if ((await countActiveKeys(transaction, user.id, subject.author.now)) > 0)
       throw notAllowed('this service account has active API keys: revoke them first');
-    await patch(transaction, subject, { status: 'archived' });
+    await UserModel.change(user, { status: 'archived' }, { by: subject.author, database: transaction });
   });
 }
 
 async function fetchLive(transaction: Database, { tenant_id, id }: Subject): Promise<UserModel> {
   const user = await UserModel.fetch(tenant_id, id, { database: transaction, lock: true });
   if (user.status !== 'published') throw notAllowed(`user ${id} is archived`);
-  return user;
-}
-
-async function patch(
-  transaction: Database,
-  { tenant_id, id, author }: Subject,
-  changes: Partial<UserModel>,
-): Promise<UserModel> {
-  const [user] = await UserModel.ofTenant(tenant_id, transaction)
-    .where('id', id)
-    .patch({ ...changes, ...updatedBy(author) })
-    .returning('*');
-  if (!user) throw new Error(`user ${id} vanished while it was locked`);
   return user;
 }

@@ -3,6 +3,7 @@
  * the event's place; and nothing stands there that was not asked for or did not take effect. Only a correction that is in
  * progress is known to one of them alone. That the usage rows hold their effect is for the recount to say.
  */
+import { byId } from '../../core/by-id.ts';
 import { identityHashOf } from '../../core/event/identity.ts';
 import { groupBy } from '../../core/group-by.ts';
 import {
@@ -55,12 +56,12 @@ type Compared = {
 };
 
 async function compare(stores: AuditStores, { requested, stored, passed }: Compared, found: Found): Promise<void> {
-  const byId = new Map(stored.map((row) => [row.id, row]));
-  const known = new Map(requested.map((row) => [row.id, row]));
+  const written = byId(stored);
+  const known = byId(requested);
   const tell = (kind: FindingKind, row: CorrectionRow, what: string) =>
     found({ kind, count: 1, what: `${what}: ${row.action} ${row.id} of ${idText(row)}` });
   for (const row of requested) {
-    if (row.state === 'applied' && !byId.has(row.id))
+    if (row.state === 'applied' && !written.has(row.id))
       tell('correction_missing', row, 'a correction is called applied and is not there');
   }
   for (const row of stored) {

@@ -6,8 +6,8 @@
  */
 import { type BucketRow, withDayRows } from '../../core/metering/plan.ts';
 import { type RowDifference, rowDifferences } from '../../core/metering/row-differences.ts';
-import { US_PER_DAY } from '../../core/metering/timestamp.ts';
 import type { Scope } from '../../core/scope.ts';
+import { type Microseconds, US_PER_DAY } from '../../core/time/instant.ts';
 import { withGateForReading } from '../../storage/progress/bucket-gate.ts';
 import { findRebuild, type RebuildKeys, requestRebuild } from '../../storage/progress/bucket-rebuilds.ts';
 import { metersToAudit } from '../../storage/progress/meter-versions.ts';
@@ -31,8 +31,8 @@ export type AuditWanted = {
   readonly environment_id?: string | undefined;
   readonly meter_id?: string | undefined;
   /** Half-open; every day that it touches is looked at. */
-  readonly start_us?: number | undefined;
-  readonly end_us?: number | undefined;
+  readonly start_us?: Microseconds | undefined;
+  readonly end_us?: Microseconds | undefined;
 };
 
 export type Difference = Scope &
@@ -251,6 +251,6 @@ async function compare(
   return { rows: stored.length, differences };
 }
 
-function dayOf({ bucket_start_us }: { bucket_start_us: number }): number {
+function dayOf({ bucket_start_us }: { bucket_start_us: Microseconds }): number {
   return Math.floor(bucket_start_us / US_PER_DAY);
 }

@@ -8,7 +8,7 @@
  */
 import { duePeriod } from '../../core/billing/due.ts';
 import type { Scope } from '../../core/scope.ts';
-import { formatTimestamp } from '../../core/time/timestamp.ts';
+import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
 import { dueSubscriptions } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
@@ -95,16 +95,11 @@ async function closePeriod(stores: Stores, transaction: Database, { subscription
     });
     if (invoice === 'waiting') return 'waiting';
   }
-  await moveOn(subscription, transaction, {
-    now,
-    changes:
-      due.next === null
-        ? ended(due.closed.end)
-        : {
-            current_period_start: formatTimestamp(due.next.start),
-            current_period_end: formatTimestamp(due.next.end),
-          },
-  });
+  const changes =
+    due.next === null
+      ? ended(due.closed.end)
+      : { current_period_start: formatMs(due.next.start), current_period_end: formatMs(due.next.end) };
+  await SubscriptionModel.change(subscription, changes, { by: { now }, database: transaction });
   return 'billed';
 }
 
@@ -116,18 +111,16 @@ async function endTrial(stores: Stores, transaction: Database, { subscription, n
   const due = duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime());
   if (due === null) return 'idle';
   if (due.next === null) {
-    await moveOn(subscription, transaction, { now, changes: ended(due.closed.end) });
+    await SubscriptionModel.change(subscription, ended(due.closed.end), { by: { now }, database: transaction });
     return 'billed';
   }
-  const active = await moveOn(subscription, transaction, {
-    now,
-    changes: {
-      subscription_status: 'active',
-      billing_anchor: formatTimestamp(due.next.start),
-      current_period_start: formatTimestamp(due.next.start),
-      current_period_end: formatTimestamp(due.next.end),
-    },
-  });
+  const changes: Partial<SubscriptionModel> = {
+    subscription_status: 'active',
+    billing_anchor: formatMs(due.next.start),
+    current_period_start: formatMs(due.next.start),
+    current_period_end: formatMs(due.next.end),
+  };
+  const active = await SubscriptionModel.change(subscription, changes, { by: { now }, database: transaction });
   const invoice = {
     subscription: active,
     period: due.next,
@@ -138,22 +131,10 @@ async function endTrial(stores: Stores, transaction: Database, { subscription, n
   return 'billed';
 }
 
-function ended(at: number): Partial<SubscriptionModel> {
+function ended(at: Milliseconds): Partial<SubscriptionModel> {
   return {
     subscription_status: 'cancelled',
-    cancelled_at: formatTimestamp(at),
-    current_period_end: formatTimestamp(at),
+    cancelled_at: formatMs(at),
+    current_period_end: formatMs(at),
   };
-}
-
-async function moveOn(
-  subscription: SubscriptionModel,
-  transaction: Database,
-  { changes, now }: { changes: Partial<SubscriptionModel>; now: Date },
-): Promise<SubscriptionModel> {
-  const [moved] = await SubscriptionModel.in(subscription, transaction)
-    .where('id', subscription.id)
-    .patch({ ...changes, version: subscription.version + 1, updated_at: now.toISOString() })
-    .returning('*');
-  return moved as SubscriptionModel;
 }

@@ -7,6 +7,7 @@ import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.t
 import { Decimal } from '../../core/decimal.ts';
 import { FarthingError } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
@@ -29,8 +30,10 @@ export async function gatherItems(database: Database, subscription: Subscription
     subscription_id: subscription.id,
     status: 'published',
   });
-  const prices = await PriceModel.in(scope, database).whereIn('id', unique(records.map((record) => record.price_id)));
-  const meters = await MeterModel.in(scope, database).whereIn('id', unique(prices.map((price) => price.meter_id)));
+  const priceIds = records.map(({ price_id }) => price_id);
+  const prices = await PriceModel.byId(scope, priceIds, database);
+  const meterIds = Array.from(prices.values(), ({ meter_id }) => meter_id);
+  const meters = await MeterModel.byId(scope, meterIds, database);
   const items = records.map((record) => {
     const price = found(prices, record.price_id, 'price');
     const meter = record.price_type === 'USAGE' ? found(meters, price.meter_id ?? '', 'meter') : null;
@@ -42,9 +45,9 @@ export async function gatherItems(database: Database, subscription: Subscription
 /** As they were added; those of one instant as the plan lists its prices. */
 function inOrder(a: BillableItem, b: BillableItem): number {
   return (
-    instant(a.record.created_at) - instant(b.record.created_at) ||
+    instantOf(a.record.created_at) - instantOf(b.record.created_at) ||
     a.price_record.sequence - b.price_record.sequence ||
-    (a.id < b.id ? -1 : 1)
+    a.record.position - b.record.position
   );
 }
 
@@ -52,15 +55,15 @@ type Priced = { price: PriceModel; meter: MeterModel | null; subscription: Subsc
 
 function billableItem(record: SubscriptionLineItemModel, { price, meter, subscription }: Priced): BillableItem {
   // What lay in the trial is never billed: paid periods begin where it ended.
-  const trialEnd = subscription.trial_end ? instant(subscription.trial_end) : Number.NEGATIVE_INFINITY;
+  const trialEnd = subscription.trial_end ? instantOf(subscription.trial_end) : Number.NEGATIVE_INFINITY;
   return {
     id: record.id,
     price_type: record.price_type,
     invoice_cadence: record.invoice_cadence,
     billing_period: record.billing_period,
     billing_period_count: record.billing_period_count,
-    start_ms: Math.max(instant(record.start_date), trialEnd),
-    end_ms: record.end_date ? instant(record.end_date) : null,
+    start_ms: Math.max(instantOf(record.start_date), trialEnd),
+    end_ms: record.end_date ? instantOf(record.end_date) : null,
     reset_usage: meter?.reset_usage ?? null,
     price,
     quantity: new Decimal(record.quantity),
@@ -72,13 +75,9 @@ function billableItem(record: SubscriptionLineItemModel, { price, meter, subscri
   };
 }
 
-function unique(ids: readonly (string | null)[]): string[] {
-  return [...new Set(ids.filter((id) => id !== null))];
-}
-
-/** A line item whose price or meter is gone cannot be priced, and that is an error, never a missing line. */
-function found<M extends { id: string }>(records: readonly M[], id: string, what: string): M {
-  const record = records.find((candidate) => candidate.id === id);
+/** A line item whose price or meter is gone cannot be measured or priced, and that is an error, never a missing line. */
+export function found<M>(records: ReadonlyMap<string, M>, id: string, what: string): M {
+  const record = records.get(id);
   if (!record) throw new FarthingError('system_error', `${what} ${id} of a subscription line item does not exist`);
   return record;
 }
@@ -104,7 +103,7 @@ export async function usageReader(
       start_ms: window.start,
       end_ms: window.end,
       timezone: subscription.timezone,
-      billing_anchor_ms: instant(subscription.billing_anchor),
+      billing_anchor_ms: instantOf(subscription.billing_anchor),
       ...(now === undefined ? {} : { now_ms: now.getTime() }),
     });
   };
@@ -117,10 +116,10 @@ export function scopeOf(record: Scope): Scope {
 /** A stored subscription in the terms of core. */
 export function billedSubscription(subscription: SubscriptionModel): BilledSubscription {
   return {
-    start_ms: instant(subscription.start_date),
+    start_ms: instantOf(subscription.start_date),
     end_ms: endOf(subscription),
     // Paid periods count from the end of the trial.
-    billing_anchor_ms: instant(
+    billing_anchor_ms: instantOf(
       subscription.subscription_status === 'trialing' && subscription.trial_end
         ? subscription.trial_end
         : subscription.billing_anchor,
@@ -132,19 +131,12 @@ export function billedSubscription(subscription: SubscriptionModel): BilledSubsc
 }
 
 export function currentPeriod(subscription: SubscriptionModel): Period {
-  return { start: instant(subscription.current_period_start), end: instant(subscription.current_period_end) };
-}
-
-/** Timestamps of records are RFC 3339 text. */
-export function instant(timestamp: string): number {
-  const ms = Date.parse(timestamp);
-  if (Number.isNaN(ms)) throw new FarthingError('system_error', `${JSON.stringify(timestamp)} is not a timestamp`);
-  return ms;
+  return { start: instantOf(subscription.current_period_start), end: instantOf(subscription.current_period_end) };
 }
 
 function endOf(subscription: SubscriptionModel): number | null {
   const cancelAt =
     subscription.cancel_at ?? (subscription.cancel_at_period_end ? subscription.current_period_end : null);
   const ends = [subscription.end_date, cancelAt].filter((end) => end !== null && end !== undefined);
-  return ends.length === 0 ? null : Math.min(...ends.map(instant));
+  return ends.length === 0 ? null : Math.min(...ends.map(instantOf));
 }

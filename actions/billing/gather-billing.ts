@@ -6,6 +6,7 @@
 import type { ReferencePoint } from '../../core/billing/charges.ts';
 import type { MeasuredUsage } from '../../core/billing/line-amount.ts';
 import { chargeKey, type InvoicePlan, openCharges, planInvoice } from '../../core/billing/plan-invoice.ts';
+import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
@@ -14,7 +15,6 @@ import {
   type BillableItem,
   billedSubscription,
   gatherItems,
-  instant,
   QUESTIONS_AT_ONCE,
   usageReader,
 } from './billable-items.ts';
@@ -32,7 +32,7 @@ export type BillingTarget = {
 export type Planned = {
   readonly plan: InvoicePlan<BillableItem>;
   /** Every event before this instant is in the usage; null when no usage was read. */
-  readonly usage_as_of_ms: number | null;
+  readonly usage_as_of_ms: Milliseconds | null;
 };
 
 /**
@@ -57,12 +57,12 @@ export async function planFromStores(stores: Stores, database: Database, target:
   };
   const measure = await usageReader(stores, database, subscription, { now: target.now });
   const usage = new Map<string, MeasuredUsage>();
-  let usage_as_of_ms: number | null = null;
+  let usage_as_of_ms: Milliseconds | null = null;
   await atMost(QUESTIONS_AT_ONCE, openCharges(question), async ({ item, service, usage_window }) => {
     if (usage_window === null) return;
     const measured = await measure(item, usage_window);
     usage.set(chargeKey(item.id, service), measured);
-    usage_as_of_ms = Math.min(usage_as_of_ms ?? Number.POSITIVE_INFINITY, instant(measured.as_of));
+    usage_as_of_ms = Math.min(usage_as_of_ms ?? Number.POSITIVE_INFINITY, instantOf(measured.as_of));
   });
   const closed =
     reference === 'period_start'

@@ -7,6 +7,7 @@ import { type ClosedCharge, expectedEventCount } from '../../core/billing/late-e
 import { chargeKey } from '../../core/billing/plan-invoice.ts';
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import type { InvoiceStatus } from '../../core/invoice/record.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
@@ -37,10 +38,9 @@ export async function gatherInvoicedLines(
     .whereIn('invoice_id', [...statusById.keys()])
     .where('status', 'published')
     .whereNotNull('subscription_line_item_id')
-    .orderBy('created_at')
-    .orderBy('id');
+    .orderBy(['created_at', 'invoice_id', 'position']);
   return lines.map((line) => {
-    const service = { start: Date.parse(line.period_start ?? ''), end: Date.parse(line.period_end ?? '') };
+    const service = { start: instantOf(line.period_start ?? ''), end: instantOf(line.period_end ?? '') };
     const key = chargeKey(line.subscription_line_item_id ?? '', service);
     return { key, service, line, invoice_status: statusById.get(line.invoice_id)! };
   });
@@ -91,7 +91,7 @@ function recordedCharge(item: BillableItem, group: readonly InvoicedLine[]): Rec
   return {
     item,
     service: first.service,
-    usage_window: { start: Date.parse(newest.window_start), end: Date.parse(newest.window_end) },
+    usage_window: { start: instantOf(newest.window_start), end: instantOf(newest.window_end) },
     billed_amount: sumOf(group.map(({ line }) => new Decimal(line.amount))),
     billed_quantity: sumOf(group.map(({ line }) => new Decimal(line.quantity))),
     billed_event_count: newest.event_count ?? 0,
@@ -103,7 +103,7 @@ function recordedCharge(item: BillableItem, group: readonly InvoicedLine[]): Rec
 async function isCorrected(database: Database, lines: readonly InvoicedLine[]): Promise<boolean> {
   const final = lines.filter(({ invoice_status }) => invoice_status !== 'DRAFT');
   if (final.length === 0) return false;
-  const since = Math.min(...final.map(({ line }) => Date.parse(line.created_at)));
+  const since = Math.min(...final.map(({ line }) => instantOf(line.created_at)));
   return hasCorrectionsSince(database, final[0]!.line, new Date(since));
 }
 

@@ -8,8 +8,8 @@ import { ZERO } from '../../core/decimal.ts';
 import type { BillingReason, Invoice, InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
 import { MAX_FRACTION_DIGITS } from '../../core/money.ts';
 import { priceUnitFromFiat } from '../../core/pricing/price-unit.ts';
+import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
-import { formatTimestamp } from '../../core/time/timestamp.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -47,8 +47,8 @@ export function invoiceRecord(description: InvoiceDescription, id: string, now: 
     refunded_amount: '0',
     idempotency_key: idempotencyKey(description),
     billing_period: subscription.billing_period,
-    period_start: formatTimestamp(period.start),
-    period_end: formatTimestamp(period.end),
+    period_start: formatMs(period.start),
+    period_end: formatMs(period.end),
     is_manually_edited: false,
     metadata: null,
     version: 1,
@@ -68,11 +68,15 @@ export function computedFields(plan: InvoicePlan<BillableItem>, now: Date) {
   };
 }
 
-export function lineRecords(plan: InvoicePlan<BillableItem>, invoice: Invoice, now: Date): InvoiceLineItem[] {
+/** In the order of the plan, which `position` keeps. */
+export function lineRecords(
+  plan: InvoicePlan<BillableItem>,
+  invoice: Invoice,
+  now: Date,
+): (InvoiceLineItem & { position: number })[] {
   return plan.lines.map((line, position) => {
-    // Ids a millisecond apart: in order of their ids, the lines stand as they were planned.
-    const id = invoice.id === '' ? '' : newId('invoice_line_item', now.getTime() + position);
-    return { id, ...lineRecord(line, invoice, now) };
+    const id = invoice.id === '' ? '' : newId('invoice_line_item', now.getTime());
+    return { id, position, ...lineRecord(line, invoice, now) };
   });
 }
 
@@ -100,8 +104,8 @@ function lineRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date
     quantity: line.quantity.toFixed(),
     amount: line.amount.toFixed(),
     currency: invoice.currency,
-    period_start: formatTimestamp(line.service.start),
-    period_end: formatTimestamp(line.service.end),
+    period_start: formatMs(line.service.start),
+    period_end: formatMs(line.service.end),
     prepaid_credits_applied: ZERO.toFixed(),
     line_item_discount: ZERO.toFixed(),
     invoice_level_discount: ZERO.toFixed(),
@@ -120,7 +124,7 @@ function priceUnitAmount({ item, amount }: PlannedLine<BillableItem>): string | 
 
 /** One draft per subscription, period (to the minute) and billing reason. */
 function idempotencyKey({ subscription, period, reason }: InvoiceDescription): string {
-  const minute = (instant: number) => formatTimestamp(instant).slice(0, 16);
+  const minute = (instant: Milliseconds) => formatMs(instant).slice(0, 16);
   return [subscription.id, minute(period.start), minute(period.end), reason].join('/');
 }
 
@@ -129,21 +133,11 @@ function baseRecord(now: Date) {
   return { status: 'published' as const, created_at: at, updated_at: at, created_by: '', updated_by: '' };
 }
 
-/** Lines go in as they were planned; the invoice is there already. */
-export async function addLines(lines: readonly InvoiceLineItem[], database: Database): Promise<InvoiceLineItemModel[]> {
-  const added: InvoiceLineItemModel[] = [];
-  for (const { tenant_id, environment_id, ...line } of lines) {
-    added.push(await InvoiceLineItemModel.add({ tenant_id, environment_id }, line, { database }));
-  }
-  return added;
-}
-
 /** A stored invoice with its lines, as they were planned. */
 export async function withLines(invoice: InvoiceModel, database: Database): Promise<InvoiceWithLines> {
   const line_items = await InvoiceLineItemModel.in(invoice, database)
     .where({ invoice_id: invoice.id, status: 'published' })
-    .orderBy('created_at')
-    .orderBy('id');
+    .orderBy('position');
   return Object.assign(invoice, { line_items });
 }
 

@@ -2,7 +2,7 @@
 
 import { notAllowed, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Author, updatedBy } from '../../core/stamp.ts';
+import { type Author } from '../../core/stamp.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -22,8 +22,6 @@ export async function archivePlan(
       .whereNot('subscription_status', 'cancelled')
       .limit(1);
     if (live) throw notAllowed(`plan ${id} has active subscriptions`);
-    await PlanModel.in(scope, database)
-      .where('id', id)
-      .patch({ status: 'archived', ...updatedBy(author) });
+    await PlanModel.change(plan, { status: 'archived' }, { by: author, database });
   });
 }

@@ -4,7 +4,7 @@ import { invalid, notFound } from '../../core/error.ts';
 import { checkFeature, type Feature } from '../../core/feature/record.ts';
 import type { Filter } from '../../core/meter/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Author, updatedBy } from '../../core/stamp.ts';
+import { type Author } from '../../core/stamp.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { changeMeterFilters } from '../meters/change-meter.ts';
@@ -31,10 +31,6 @@ export async function changeFeature(
       if (feature.meter_id === null) throw invalid('filters', `a ${feature.type} feature has no meter to filter`);
       await changeMeterFilters({ postgres: database }, scope, { id: feature.meter_id, filters, author });
     }
-    const [changed] = await FeatureModel.in(scope, database)
-      .where('id', id)
-      .patch({ ...changes, ...updatedBy(author) })
-      .returning('*');
-    return changed!;
+    return FeatureModel.change(feature, changes, { by: author, database });
   });
 }

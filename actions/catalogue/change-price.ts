@@ -12,8 +12,8 @@ import {
   type PriceDefinition,
 } from '../../core/price/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Author, updatedBy } from '../../core/stamp.ts';
-import { named } from '../../storage/models/model.ts';
+import { type Author } from '../../core/stamp.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { checkKeyFree, keyConflict, type PriceWriting, storePrice } from './create-price.ts';
@@ -54,15 +54,8 @@ export async function changePrice(
 
 async function describe(price: PriceModel, changes: PriceChanges, writing: PriceWriting): Promise<PriceModel> {
   if (changes.lookup_key) await checkKeyFree({ ...price, lookup_key: changes.lookup_key }, writing);
-  try {
-    const [changed] = await PriceModel.in(writing.scope, writing.database)
-      .where('id', price.id)
-      .patch({ ...changes, ...updatedBy(writing.author) })
-      .returning('*');
-    return changed!;
-  } catch (error) {
-    throw named(error, keyConflict(changes.lookup_key));
-  }
+  const { author, database } = writing;
+  return PriceModel.change(price, changes, { by: author, database, conflict: keyConflict(changes.lookup_key) });
 }
 
 /** The old price ends where the new one starts: no instant is charged twice, none is free. */
@@ -75,19 +68,15 @@ async function supersede(
   // A price with an end may have a successor already; a second one would charge the same time twice.
   if (price.end_date !== null)
     throw notAllowed(`price ${price.id} ends at ${price.end_date}: it cannot be changed any more`);
-  const startsAt = Date.parse(price.start_date!);
+  const startsAt = instantOf(price.start_date!);
   const effectiveAt =
-    writing.effective_from === undefined
-      ? Math.max(author.now.getTime(), startsAt)
-      : Date.parse(writing.effective_from);
+    writing.effective_from === undefined ? Math.max(author.now.getTime(), startsAt) : instantOf(writing.effective_from);
   if (effectiveAt < startsAt)
     throw invalid('effective_from', `must not lie before the price's start at ${price.start_date}`);
   const effective_from = new Date(effectiveAt).toISOString();
   const successor = successorOf(price, changes, effective_from);
 
-  await PriceModel.in(scope, database)
-    .where('id', price.id)
-    .patch({ end_date: effective_from, ...updatedBy(author) });
+  await PriceModel.change(price, { end_date: effective_from }, { by: author, database });
   return storePrice(successor, { scope, database, author });
 }
 

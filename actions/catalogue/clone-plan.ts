@@ -36,19 +36,17 @@ export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, 
     const prices = await PriceModel.current(scope, author.now, database)
       .where({ entity_type: 'PLAN', entity_id: id })
       .orderBy('sequence');
-    for (const price of prices) {
-      const copy = {
-        ...price,
-        // A key names one price, and this is another; so is its lineage.
-        lookup_key: null,
-        parent_price_id: '',
-        display_name: price.display_name === source.name ? plan.name : price.display_name,
-        entity_id: plan.id,
-        id: newId('price', author.now.getTime()),
-        ...createdBy(author),
-      };
-      await PriceModel.add(scope, copy, { database });
-    }
+    const copies = prices.map((price) => ({
+      ...price,
+      // A key names one price, and this is another; so is its lineage.
+      lookup_key: null,
+      parent_price_id: '',
+      display_name: price.display_name === source.name ? plan.name : price.display_name,
+      entity_id: plan.id,
+      id: newId('price', author.now.getTime()),
+      ...createdBy(author),
+    }));
+    await PriceModel.addAll(scope, copies, { database });
     return plan;
   });
 }

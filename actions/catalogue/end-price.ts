@@ -5,7 +5,8 @@
 
 import { invalid, notAllowed, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Author, updatedBy } from '../../core/stamp.ts';
+import { type Author } from '../../core/stamp.ts';
+import { formatMs, instantOf } from '../../core/time/instant.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { Stores } from '../../storage/stores.ts';
 
@@ -19,18 +20,16 @@ export async function endPrice(
     const price = await PriceModel.fetch(scope, id, { database, lock: true });
     if (price.status !== 'published') throw notFound('price', id);
     const now = author.now.getTime();
-    const startsAt = Date.parse(price.start_date!);
-    const endedAt = price.end_date === null ? Number.POSITIVE_INFINITY : Date.parse(price.end_date);
+    const startsAt = instantOf(price.start_date!);
+    const endedAt = price.end_date === null ? Number.POSITIVE_INFINITY : instantOf(price.end_date);
     if (endedAt <= now) throw notAllowed(`price ${id} has ended already, at ${price.end_date}`);
 
     // A price that has not started yet ends, by default, the moment it would start.
-    const endsAt = request.end_date === undefined ? Math.max(now, startsAt) : Date.parse(request.end_date);
+    const endsAt = request.end_date === undefined ? Math.max(now, startsAt) : instantOf(request.end_date);
     if (endsAt < startsAt) throw invalid('end_date', `must not lie before the price's start at ${price.start_date}`);
     // Its end may be where a successor starts: to end later would charge that time twice.
     if (endsAt > endedAt) throw invalid('end_date', `must not lie after the price's end at ${price.end_date}`);
 
-    await PriceModel.in(scope, database)
-      .where('id', id)
-      .patch({ end_date: new Date(endsAt).toISOString(), ...updatedBy(author) });
+    await PriceModel.change(price, { end_date: formatMs(endsAt) }, { by: author, database });
   });
 }

@@ -5,7 +5,7 @@
 
 import { notAllowed, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Author, updatedBy } from '../../core/stamp.ts';
+import { type Author } from '../../core/stamp.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
@@ -21,9 +21,7 @@ export async function archiveCustomer(
     if (customer.status !== 'published') throw notFound('customer', id);
     if (await hasLiveSubscription(scope, id, transaction))
       throw notAllowed(`customer ${id} has active subscriptions, cancel them first`);
-    await CustomerModel.in(scope, transaction)
-      .where('id', id)
-      .patch({ status: 'archived', ...updatedBy(author) });
+    await CustomerModel.change(customer, { status: 'archived' }, { by: author, database: transaction });
   });
 }
 

@@ -2,9 +2,8 @@
 import type { CustomerFields } from '../../core/customer/record.ts';
 import { invalid, notAllowed, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Author, updatedBy } from '../../core/stamp.ts';
+import { type Author } from '../../core/stamp.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
-import { named } from '../../storage/models/model.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { hasLiveSubscription } from './archive-customer.ts';
 
@@ -27,15 +26,8 @@ export async function changeCustomer(
     // Usage is recorded under the external id: a new one would leave the running period's usage behind, unbilled.
     if (renamed && (await hasLiveSubscription(scope, customer.id, transaction)))
       throw notAllowed('external_id cannot change while the customer has active subscriptions');
-    try {
-      const [changed] = await CustomerModel.in(scope, transaction)
-        .where('id', customer.id)
-        .patch({ ...changes, ...updatedBy(change.author) })
-        .returning('*');
-      return changed!;
-    } catch (error) {
-      throw named(error, `a customer with external_id ${changes.external_id} exists already`);
-    }
+    const conflict = `a customer with external_id ${changes.external_id} exists already`;
+    return CustomerModel.change(customer, changes, { by: change.author, database: transaction, conflict });
   });
 }
 

@@ -6,6 +6,7 @@ import { type CheckedEvents, eventSpan, idSpan } from '../../core/event/check-bo
 import { IdentityHasher, partitionOfShard, shardOf } from '../../core/event/identity.ts';
 import type { Span } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
+import { usOf } from '../../core/time/instant.ts';
 import type { EventLog, LogEntry } from '../../storage/log/log.ts';
 import { newId } from '../../storage/new-id.ts';
 
@@ -39,7 +40,7 @@ export async function appendEvents(
     ...scope,
     partition,
     kind: 'events',
-    received_at_us: now.getTime() * 1000,
+    received_at_us: usOf(now.getTime()),
     made_ids: part.made,
     event_count: part.spans.length,
     body: joined(body, part.spans, incoming.contiguous && parts.size === 1),
@@ -68,7 +69,7 @@ export async function appendChecked(
       ...scope,
       partition: 0,
       kind: 'events',
-      received_at_us: now.getTime() * 1000,
+      received_at_us: usOf(now.getTime()),
       made_ids: made,
       event_count: checked.count,
       body: body.subarray(checked.start, checked.end),

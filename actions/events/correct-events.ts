@@ -9,8 +9,8 @@ import { FarthingError, unavailable } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { properties as propertiesIn, readEvent } from '../../core/metering/event-text.ts';
 import { matches } from '../../core/metering/match.ts';
-import { parseTimestamp, US_PER_DAY } from '../../core/metering/timestamp.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
+import { parseEventTime, US_PER_DAY } from '../../core/time/instant.ts';
 import {
   type AppliedCorrection,
   type EventContent,
@@ -120,7 +120,7 @@ async function keep({ clickhouse }: Stores, rows: readonly AppliedCorrection[], 
 /** What the event should have said; without a timestamp of its own it keeps the event's. */
 function replacementOf({ replacement }: Correction, before: EventContent): EventContent {
   const fields = readEvent(replacement!);
-  const given = fields.timestamp ? parseTimestamp(fields.timestamp) : undefined;
+  const given = fields.timestamp ? parseEventTime(fields.timestamp) : undefined;
   if (fields.external_customer_id === undefined || (typeof given === 'string' && given !== 'absent'))
     throw new FarthingError('internal_error', 'a replacement was stored that is no event');
   return {

@@ -5,6 +5,7 @@
 import { faultOfEvent } from '../../core/event/accept.ts';
 import { partitionOfShard } from '../../core/event/identity.ts';
 import type { Scope } from '../../core/scope.ts';
+import { usOf } from '../../core/time/instant.ts';
 import { type DeadLetter, findDeadLetters, noteReplay } from '../../storage/events/dead-letters.ts';
 import { newId } from '../../storage/new-id.ts';
 import { addCorrection, correctionsOf, lockEvent, PIPELINE, shardOfEvent } from '../../storage/progress/corrections.ts';
@@ -103,7 +104,7 @@ async function append(
       ...{ tenant_id: scope.tenant_id, environment_id: scope.environment_id },
       partition: partitionOfShard(shardOfEvent(scope, event_id), stores.log.partition_count),
       kind: 'events',
-      received_at_us: asked.now.getTime() * 1000,
+      received_at_us: usOf(asked.now.getTime()),
       made_ids: given ? null : { 0: event_id },
       event_count: 1,
       body: Buffer.from(`[${body}]`),

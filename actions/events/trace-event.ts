@@ -9,6 +9,7 @@ import type { Contribution, MeteredEvent } from '../../core/metering/contributio
 import { exactText } from '../../core/metering/exact.ts';
 import { type Refusal, whyNot } from '../../core/metering/match.ts';
 import type { Scope } from '../../core/scope.ts';
+import { instantOf, type Microseconds, type Milliseconds, msOf } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
@@ -16,7 +17,7 @@ import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
-import { billedSubscription, instant } from '../billing/billable-items.ts';
+import { billedSubscription } from '../billing/billable-items.ts';
 
 export type TracedLineItem = {
   readonly record: SubscriptionLineItemModel;
@@ -91,7 +92,7 @@ function quantityOf({ value }: Contribution, multiplier: Decimal | undefined): s
 
 async function lineItemsOf(
   database: Database,
-  { customer, prices, at_us }: { customer: CustomerModel; prices: readonly PriceModel[]; at_us: number },
+  { customer, prices, at_us }: { customer: CustomerModel; prices: readonly PriceModel[]; at_us: Microseconds },
 ): Promise<TracedLineItem[]> {
   const records = await SubscriptionLineItemModel.in(customer, database)
     .where({ customer_id: customer.id, status: 'published', price_type: 'USAGE' })
@@ -99,22 +100,21 @@ async function lineItemsOf(
       'price_id',
       prices.map(({ id }) => id),
     )
-    .orderBy(['created_at', 'id']);
-  const ids = [...new Set(records.map(({ subscription_id }) => subscription_id))];
-  const subscriptions = await SubscriptionModel.in(customer, database).whereIn('id', ids);
-  const byId = new Map(subscriptions.map((subscription) => [subscription.id, subscription]));
-  const at_ms = Math.floor(at_us / 1000);
+    .orderBy(['created_at', 'subscription_id', 'position']);
+  const ids = records.map(({ subscription_id }) => subscription_id);
+  const subscriptions = await SubscriptionModel.byId(customer, ids, database);
+  const at_ms = msOf(at_us);
   return records.map((record) => {
-    const subscription = byId.get(record.subscription_id);
-    const end = record.end_date ? instant(record.end_date) : Number.POSITIVE_INFINITY;
-    const timestamp_within_range = at_ms >= instant(record.start_date) && at_ms < end;
+    const subscription = subscriptions.get(record.subscription_id);
+    const end = record.end_date ? instantOf(record.end_date) : Number.POSITIVE_INFINITY;
+    const timestamp_within_range = at_ms >= instantOf(record.start_date) && at_ms < end;
     const lives = subscription !== undefined && livesAt(subscription, at_ms);
     return { record, timestamp_within_range, is_active_for_event: timestamp_within_range && lives };
   });
 }
 
 /** A draft has not begun; what has ended still bills what came before its end. */
-function livesAt(subscription: SubscriptionModel, at_ms: number): boolean {
+function livesAt(subscription: SubscriptionModel, at_ms: Milliseconds): boolean {
   if (subscription.subscription_status === 'draft') return false;
   const { start_ms, end_ms } = billedSubscription(subscription);
   return at_ms >= start_ms && (end_ms === null || at_ms < end_ms);

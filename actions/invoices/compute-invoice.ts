@@ -6,13 +6,13 @@ import type { ReferencePoint } from '../../core/billing/charges.ts';
 import { notAllowed } from '../../core/error.ts';
 import type { BillingReason, InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { instant } from '../billing/billable-items.ts';
 import { planFromStores } from '../billing/gather-billing.ts';
-import { addLines, computedFields, lineRecords, withLines } from '../billing/invoice-records.ts';
+import { computedFields, lineRecords, withLines } from '../billing/invoice-records.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { isComplete } from './draft-invoice.ts';
 
@@ -69,7 +69,7 @@ type Subject = { invoice: InvoiceModel; subscription: SubscriptionModel; referen
 
 async function replaceLines(stores: Stores, transaction: Database, subject: Subject): Promise<Computation> {
   const { invoice, subscription, reference, now } = subject;
-  const period = { start: instant(invoice.period_start ?? ''), end: instant(invoice.period_end ?? '') };
+  const period = { start: instantOf(invoice.period_start ?? ''), end: instantOf(invoice.period_end ?? '') };
   const planned = await planFromStores(stores, transaction, {
     subscription,
     period,
@@ -79,8 +79,13 @@ async function replaceLines(stores: Stores, transaction: Database, subject: Subj
   });
 
   await InvoiceLineItemModel.in(invoice, transaction).where({ invoice_id: invoice.id }).delete();
-  const computed = await patchInvoice(invoice, transaction, computedFields(planned.plan, now));
-  const line_items = await addLines(lineRecords(planned.plan, computed, now), transaction);
+  const computed = await InvoiceModel.change(invoice, computedFields(planned.plan, now), {
+    by: { now },
+    database: transaction,
+  });
+  const line_items = await InvoiceLineItemModel.addAll(invoice, lineRecords(planned.plan, computed, now), {
+    database: transaction,
+  });
   return {
     invoice: Object.assign(computed, { line_items }),
     skipped: computed.invoice_status === 'SKIPPED',
@@ -98,18 +103,10 @@ async function hasGivenLines(invoice: InvoiceModel, transaction: Database): Prom
 }
 
 async function keepLines(invoice: InvoiceModel, transaction: Database, now: Date): Promise<Computation> {
-  const computed = await patchInvoice(invoice, transaction, { last_computed_at: now.toISOString() });
+  const computed = await InvoiceModel.change(
+    invoice,
+    { last_computed_at: now.toISOString() },
+    { by: { now }, database: transaction },
+  );
   return { invoice: await withLines(computed, transaction), skipped: false, complete: true };
-}
-
-async function patchInvoice(
-  invoice: InvoiceModel,
-  transaction: Database,
-  fields: Partial<InvoiceModel> & { last_computed_at: string },
-): Promise<InvoiceModel> {
-  const [patched] = await InvoiceModel.in(invoice, transaction)
-    .where('id', invoice.id)
-    .patch({ ...fields, version: invoice.version + 1, updated_at: fields.last_computed_at })
-    .returning('*');
-  return patched as InvoiceModel;
 }

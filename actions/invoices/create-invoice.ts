@@ -85,25 +85,20 @@ async function addLines(
   invoice: InvoiceModel,
   database: Database,
 ): Promise<InvoiceLineItemModel[]> {
-  // Lines are read back by created_at and id: of one instant, the ids in order keep the order.
-  const ids = written.lines.map(() => newId('invoice_line_item', author.now.getTime())).sort();
-  const added: InvoiceLineItemModel[] = [];
-  for (const [index, { plan_id, ...line }] of written.lines.entries()) {
-    const record = {
-      ...createdBy(author),
-      ...line,
-      id: ids[index],
-      invoice_id: invoice.id,
-      customer_id: invoice.customer_id,
-      subscription_id: line.subscription_id ?? invoice.subscription_id,
-      currency: written.currency,
-      entity_id: line.entity_id ?? plan_id,
-      entity_type: line.entity_type ?? (plan_id ? 'plan' : null),
-      prepaid_credits_applied: '0',
-      line_item_discount: '0',
-      invoice_level_discount: '0',
-    };
-    added.push(await InvoiceLineItemModel.add(scope, record, { database }));
-  }
-  return added;
+  const records = written.lines.map(({ plan_id, ...line }, position) => ({
+    ...createdBy(author),
+    ...line,
+    id: newId('invoice_line_item', author.now.getTime()),
+    position,
+    invoice_id: invoice.id,
+    customer_id: invoice.customer_id,
+    subscription_id: line.subscription_id ?? invoice.subscription_id,
+    currency: written.currency,
+    entity_id: line.entity_id ?? plan_id,
+    entity_type: line.entity_type ?? (plan_id ? 'plan' : null),
+    prepaid_credits_applied: '0',
+    line_item_discount: '0',
+    invoice_level_discount: '0',
+  }));
+  return InvoiceLineItemModel.addAll(scope, records, { database });
 }

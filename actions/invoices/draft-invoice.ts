@@ -7,14 +7,16 @@ import type { ReferencePoint } from '../../core/billing/charges.ts';
 import { duePeriods } from '../../core/billing/due.ts';
 import { ZERO } from '../../core/decimal.ts';
 import type { BillingReason, InvoiceWithLines } from '../../core/invoice/record.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { billedSubscription, currentPeriod, instant, scopeOf } from '../billing/billable-items.ts';
+import { billedSubscription, currentPeriod, scopeOf } from '../billing/billable-items.ts';
 import { type Planned, planFromStores } from '../billing/gather-billing.ts';
-import { addLines, invoiceRecord, lineRecords, nextBillingSequence, withLines } from '../billing/invoice-records.ts';
+import { invoiceRecord, lineRecords, nextBillingSequence, withLines } from '../billing/invoice-records.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 
 export type DraftRequest = {
@@ -49,7 +51,9 @@ export async function draftInvoice(
     { ...record, billing_sequence: await nextBillingSequence(subscription, transaction) },
     { database: transaction, conflict: 'this period of the subscription has an invoice already' },
   );
-  const line_items = await addLines(lineRecords(plan, record, now), transaction);
+  const line_items = await InvoiceLineItemModel.addAll(subscription, lineRecords(plan, record, now), {
+    database: transaction,
+  });
   return Object.assign(invoice, { line_items });
 }
 
@@ -102,7 +106,7 @@ export async function draftFinalInvoice(
   request: { subscription: SubscriptionModel; effective_date: string; now: Date },
 ): Promise<InvoiceWithLines | null> {
   const { subscription, now } = request;
-  const effective = instant(request.effective_date);
+  const effective = instantOf(request.effective_date);
   let start = currentPeriod(subscription).start;
   for (const { closed } of duePeriods(billedSubscription(subscription), currentPeriod(subscription), effective)) {
     const cycle = { reference: 'period_end', reason: 'SUBSCRIPTION_CYCLE' } as const;

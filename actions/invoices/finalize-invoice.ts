@@ -12,12 +12,11 @@ import { notAllowed } from '../../core/error.ts';
 import { DEFAULT_NUMBER_CONFIG, formatInvoiceNumber, numberToken } from '../../core/invoice/number.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { formatTimestamp } from '../../core/time/timestamp.ts';
+import { formatMs, instantOf } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { takeInvoiceNumber } from '../../storage/models/invoice-number.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { instant } from '../billing/billable-items.ts';
 import { withLines } from '../billing/invoice-records.ts';
 
 export async function finalizeInvoice(
@@ -37,26 +36,21 @@ export async function finalizeWithin(
 ): Promise<InvoiceWithLines> {
   const invoice = await InvoiceModel.fetch(scope, invoice_id, { database: transaction, lock: true });
   checkFinalizable(invoice);
-  const due =
-    invoice.due_date ?? formatTimestamp(dueDate(billedUntil(invoice, now), await terms(invoice, transaction)));
+  const due = invoice.due_date ?? formatMs(dueDate(billedUntil(invoice, now), await terms(invoice, transaction)));
 
   // The number comes last: its counter stays locked from here to the commit.
   const token = numberToken(DEFAULT_NUMBER_CONFIG, now.getTime());
   const nth = await takeInvoiceNumber(scope, token, transaction);
   const isPaid = new Decimal(invoice.amount_due).isZero();
-  const [final] = await InvoiceModel.in(scope, transaction)
-    .where('id', invoice.id)
-    .patch({
-      invoice_status: 'FINALIZED',
-      invoice_number: formatInvoiceNumber(DEFAULT_NUMBER_CONFIG, token, nth),
-      finalized_at: now.toISOString(),
-      due_date: due,
-      ...(isPaid ? { payment_status: 'SUCCEEDED', paid_at: now.toISOString() } : {}),
-      version: invoice.version + 1,
-      updated_at: now.toISOString(),
-    })
-    .returning('*');
-  return withLines(final as InvoiceModel, transaction);
+  const changes: Partial<InvoiceModel> = {
+    invoice_status: 'FINALIZED',
+    invoice_number: formatInvoiceNumber(DEFAULT_NUMBER_CONFIG, token, nth),
+    finalized_at: now.toISOString(),
+    due_date: due,
+    ...(isPaid ? { payment_status: 'SUCCEEDED', paid_at: now.toISOString() } : {}),
+  };
+  const final = await InvoiceModel.change(invoice, changes, { by: { now }, database: transaction });
+  return withLines(final, transaction);
 }
 
 function checkFinalizable(invoice: InvoiceModel): void {
@@ -67,7 +61,7 @@ function checkFinalizable(invoice: InvoiceModel): void {
   // One that was computed before its period ended would lack the rest of its usage
   // (docs/rules/invoices.md, "From draft to final").
   if (invoice.billing_reason !== 'SUBSCRIPTION_CYCLE' || !invoice.period_end) return;
-  if (instant(invoice.last_computed_at) < instant(invoice.period_end))
+  if (instantOf(invoice.last_computed_at) < instantOf(invoice.period_end))
     throw notAllowed('this invoice was computed before its period ended', {
       last_computed_at: invoice.last_computed_at,
       period_end: invoice.period_end,
@@ -76,7 +70,7 @@ function checkFinalizable(invoice: InvoiceModel): void {
 
 /** An invoice without a period counts from the day it becomes final (docs/rules/invoices.md, "Due date"). */
 function billedUntil(invoice: InvoiceModel, now: Date): number {
-  return invoice.period_end ? instant(invoice.period_end) : now.getTime();
+  return invoice.period_end ? instantOf(invoice.period_end) : now.getTime();
 }
 
 async function terms(invoice: InvoiceModel, database: Database): Promise<string | null> {

@@ -6,10 +6,9 @@ import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Author } from '../../core/stamp.ts';
 import { statusAfterOpening } from '../../core/subscription/payment-settings.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { withLines } from '../billing/invoice-records.ts';
-import { changeSubscription } from '../subscriptions/update-subscription.ts';
 import { openSubscription } from './draft-invoice.ts';
 
 export type Opened = { subscription: SubscriptionModel; latest_invoice: InvoiceWithLines | null };
@@ -25,10 +24,8 @@ export async function openAndSettle(
   const status = statusAfterOpening(subscription.payment_behavior, latest_invoice?.amount_remaining ?? null);
   if (status === subscription.subscription_status) return { subscription, latest_invoice };
   const changes = { subscription_status: status };
-  return {
-    subscription: await changeSubscription(subscription, { subscription, changes, author }, transaction),
-    latest_invoice,
-  };
+  const settled = await SubscriptionModel.change(subscription, changes, { by: author, database: transaction });
+  return { subscription: settled, latest_invoice };
 }
 
 async function newestInvoice(subscription: SubscriptionModel, database: Database): Promise<InvoiceWithLines | null> {

@@ -8,7 +8,7 @@ import { Decimal } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { parseTimestamp } from '../../core/time/timestamp.ts';
+import { givenInstant, type Milliseconds } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
@@ -50,9 +50,9 @@ type NextInvoice = Pick<DraftRequest, 'period' | 'reference' | 'reason'>;
 function nextInvoice(subscription: SubscriptionModel, request: PreviewRequest): NextInvoice {
   const opening = openingInvoice(subscription);
   const expected = opening?.period ?? currentPeriod(subscription);
-  const start = givenInstant('period_start', request.period_start) ?? expected.start;
+  const start = instantAsked('period_start', request.period_start) ?? expected.start;
   const lastEnd = billedSubscription(subscription).end_ms ?? Number.POSITIVE_INFINITY;
-  const end = givenInstant('period_end', request.period_end) ?? Math.min(expected.end, lastEnd);
+  const end = instantAsked('period_end', request.period_end) ?? Math.min(expected.end, lastEnd);
   if (end <= start) throw invalid('period_end', 'must be after period_start');
   const period = { start, end };
   return opening ? { ...opening, period } : { period, reference: 'preview', reason: 'SUBSCRIPTION_CYCLE' };
@@ -68,9 +68,6 @@ function openingInvoice(subscription: SubscriptionModel): NextInvoice | null {
   return period === null ? null : { period, reference, reason: 'SUBSCRIPTION_TRIAL_END' };
 }
 
-function givenInstant(field: string, text: string | null | undefined): number | undefined {
-  if (text === null || text === undefined || text === '') return undefined;
-  const given = parseTimestamp(text);
-  if (given === undefined) throw invalid(field, 'must be an RFC 3339 timestamp');
-  return given;
+function instantAsked(field: string, text: string | null | undefined): Milliseconds | undefined {
+  return text === null || text === undefined || text === '' ? undefined : givenInstant(field, text);
 }

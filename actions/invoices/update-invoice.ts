@@ -7,15 +7,15 @@
 import { Decimal } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
 import { paymentChange } from '../../core/invoice/payment-status.ts';
-import type { Invoice, UpdateInvoice, UpdatePayment } from '../../core/invoice/record.ts';
+import type { UpdateInvoice, UpdatePayment } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Author, updatedBy } from '../../core/stamp.ts';
+import { type Author } from '../../core/stamp.ts';
 import { stateAfter } from '../../core/subscription/moves.ts';
 import { refuseUsed } from '../../core/subscription/not-yet.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { changeSubscription } from '../subscriptions/update-subscription.ts';
 
 export type InvoiceUpdate = { id: string; request: UpdateInvoice; author: Author };
 
@@ -25,7 +25,7 @@ export async function updateInvoice(
   { id, request, author }: InvoiceUpdate,
 ): Promise<InvoiceModel> {
   refuseUsed(request, ['apply_discount']);
-  if (request.due_date && Date.parse(request.due_date) < author.now.getTime()) {
+  if (request.due_date && instantOf(request.due_date) < author.now.getTime()) {
     throw invalid('due_date', 'must not lie in the past');
   }
   return stores.postgres.transaction(async (transaction) => {
@@ -37,7 +37,7 @@ export async function updateInvoice(
     const changes = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
     return Object.keys(changes).length === 0
       ? invoice
-      : changeInvoice(scope, { invoice, changes, author }, transaction);
+      : InvoiceModel.change(invoice, changes, { by: author, database: transaction });
   });
 }
 
@@ -56,33 +56,16 @@ export async function updateInvoicePayment(
       : null;
     const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
     const changes = paymentChange(invoice, request, author.now);
-    const changed = await changeInvoice(scope, { invoice, changes, author }, transaction);
+    const changed = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
     if (subscription && changed.invoice_type === 'SUBSCRIPTION' && new Decimal(changed.amount_remaining).lte(0)) {
-      await activateWaiting(scope, { subscription, author }, transaction);
+      await activateWaiting(subscription, author, transaction);
     }
     return changed;
   });
 }
 
-/** Writes changes to an invoice whose row this transaction holds. */
-export async function changeInvoice(
-  scope: Scope,
-  { invoice, changes, author }: { invoice: InvoiceModel; changes: Partial<Invoice>; author: Author },
-  transaction: Database,
-): Promise<InvoiceModel> {
-  const [changed] = await InvoiceModel.in(scope, transaction)
-    .where('id', invoice.id)
-    .patch({ ...changes, ...updatedBy(author), version: invoice.version + 1 })
-    .returning('*');
-  return changed!;
-}
-
-async function activateWaiting(
-  scope: Scope,
-  { subscription, author }: { subscription: SubscriptionModel; author: Author },
-  transaction: Database,
-): Promise<void> {
+async function activateWaiting(subscription: SubscriptionModel, author: Author, transaction: Database): Promise<void> {
   const subscription_status = stateAfter('pay', subscription.subscription_status);
   if (subscription_status === undefined) return;
-  await changeSubscription(scope, { subscription, changes: { subscription_status }, author }, transaction);
+  await SubscriptionModel.change(subscription, { subscription_status }, { by: author, database: transaction });
 }

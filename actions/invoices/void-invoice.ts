@@ -5,7 +5,6 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { changeInvoice } from './update-invoice.ts';
 
 export type Voiding = { id: string; metadata: Record<string, string> | null; author: Author };
 
@@ -22,6 +21,6 @@ export async function voidInvoice(
       voided_at: author.now.toISOString(),
       ...(metadata ? { metadata: { ...invoice.metadata, ...metadata } } : {}),
     };
-    return changeInvoice(scope, { invoice, changes, author }, transaction);
+    return InvoiceModel.change(invoice, changes, { by: author, database: transaction });
   });
 }

@@ -4,7 +4,7 @@ import { invalid, notAllowed } from '../../core/error.ts';
 import { checkFilters, type Filter } from '../../core/meter/record.ts';
 import { checkCost } from '../../core/metering/meter-cost.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Author, updatedBy } from '../../core/stamp.ts';
+import { type Author } from '../../core/stamp.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { announceMeterChange } from './announce-meter-change.ts';
@@ -46,9 +46,7 @@ async function change(
   scope: Scope,
   { meter, patch, author }: { meter: MeterModel; patch: Partial<MeterModel>; author: Author },
 ): Promise<MeterModel> {
-  const changed = { ...patch, version: meter.version + 1, ...updatedBy(author) };
-  const [record] = await MeterModel.in(scope, transaction).where('id', meter.id).patch(changed).returning('*');
-  if (!record) throw new Error(`meter ${meter.id} vanished while it was locked`);
+  const record = await MeterModel.change(meter, patch, { by: author, database: transaction });
   await announceMeterChange(transaction, scope, record);
   return record;
 }

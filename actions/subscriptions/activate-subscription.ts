@@ -4,14 +4,14 @@
  */
 
 import type { Scope } from '../../core/scope.ts';
-import { type Author, updatedBy } from '../../core/stamp.ts';
-import { firstPeriod, instantOf } from '../../core/subscription/calendar.ts';
+import { type Author } from '../../core/stamp.ts';
+import { firstPeriod } from '../../core/subscription/calendar.ts';
 import { moveOf } from '../../core/subscription/moves.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { openAndSettle } from '../invoices/open-and-settle.ts';
-import { changeSubscription } from './update-subscription.ts';
 
 export type Activation = { id: string; start_date: string; author: Author };
 
@@ -24,12 +24,9 @@ export async function activateSubscription(
     const draft = await SubscriptionModel.fetch(scope, id, { database: transaction, lock: true });
     const subscription_status = moveOf('activate', draft.subscription_status);
     const calendar = firstPeriod({ ...draft, start_date, billing_anchor: keptAnchor(draft) }, author.now.getTime());
-    const started = await changeSubscription(
-      scope,
-      { subscription: draft, changes: { ...calendar, subscription_status }, author },
-      transaction,
-    );
-    await moveLineItems(scope, { draft, started, author }, transaction);
+    const by = { by: author, database: transaction };
+    const started = await SubscriptionModel.change(draft, { ...calendar, subscription_status }, by);
+    await moveLineItems({ draft, started, author }, transaction);
     return (await openAndSettle(stores, transaction, { subscription: started, author })).subscription;
   });
 }
@@ -41,18 +38,16 @@ function keptAnchor(draft: SubscriptionModel): string | null {
 }
 
 async function moveLineItems(
-  scope: Scope,
   { draft, started, author }: { draft: SubscriptionModel; started: SubscriptionModel; author: Author },
   transaction: Database,
 ): Promise<void> {
-  const items = await SubscriptionLineItemModel.in(scope, transaction).where('subscription_id', draft.id);
+  const items = await SubscriptionLineItemModel.in(draft, transaction).where('subscription_id', draft.id);
   const start = instantOf(started.start_date);
   for (const item of items) {
     const isOver = item.end_date && instantOf(item.end_date) <= start;
     const followed = instantOf(item.start_date) === instantOf(draft.start_date) || instantOf(item.start_date) < start;
     if (isOver || !followed) continue;
-    await SubscriptionLineItemModel.in(scope, transaction)
-      .where('id', item.id)
-      .patch({ start_date: started.start_date, ...updatedBy(author) });
+    const { start_date } = started;
+    await SubscriptionLineItemModel.change(item, { start_date }, { by: author, database: transaction });
   }
 }

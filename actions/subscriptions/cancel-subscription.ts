@@ -13,7 +13,6 @@ import { SubscriptionLineItemModel } from '../../storage/models/subscription-lin
 import type { Database, Stores } from '../../storage/stores.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { draftFinalInvoice } from '../invoices/draft-invoice.ts';
-import { changeSubscription } from './update-subscription.ts';
 
 export type CancelRequest = CancellationRequest & {
   id: string;
@@ -33,7 +32,7 @@ export async function cancelSubscription(stores: Stores, scope: Scope, request: 
       isOver && request.invoice_policy === 'generate_invoice'
         ? await draftFinalInvoice(stores, transaction, { subscription: running, effective_date, now: author.now })
         : null;
-    const subscription = await changeSubscription(scope, { subscription: running, changes, author }, transaction);
+    const subscription = await SubscriptionModel.change(running, changes, { by: author, database: transaction });
     if (isOver) await endLineItems(scope, { subscription, author }, transaction);
     return { subscription, effective_date, invoice };
   });

@@ -3,6 +3,7 @@
  * opening invoice, all or nothing (docs/rules/subscriptions.md, "The opening").
  */
 
+import { byId } from '../../core/by-id.ts';
 import { invalid, notFound } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import { checkCurrency } from '../../core/money.ts';
@@ -10,7 +11,7 @@ import type { Plan } from '../../core/plan/record.ts';
 import type { Price } from '../../core/price/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import { firstPeriod, instantOf } from '../../core/subscription/calendar.ts';
+import { firstPeriod } from '../../core/subscription/calendar.ts';
 import {
   changesPrice,
   type LineItemTerms,
@@ -23,6 +24,7 @@ import { refuseNotYet, refuseUsed } from '../../core/subscription/not-yet.ts';
 import { paymentSettings } from '../../core/subscription/payment-settings.ts';
 import type { CreateSubscription } from '../../core/subscription/record.ts';
 import { checkThreshold, checkTrialTerms, trialDays } from '../../core/subscription/terms.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
@@ -73,13 +75,13 @@ async function gather(scope: Scope, request: CreateSubscription, database: Datab
   const wanted = (request.line_items ?? []).flatMap((line) => line.price_id ?? []);
   const extras = (await PriceModel.in(scope, database).whereIn('id', wanted).where('status', 'published')) as Price[];
   const meterIds = [...prices, ...extras].flatMap((price) => price.meter_id ?? []);
-  const meters = await MeterModel.in(scope, database).whereIn('id', meterIds);
+  const meters = await MeterModel.byId(scope, meterIds, database);
   return {
     customer,
     plan,
     prices,
-    extras: new Map(extras.map((price) => [price.id, price])),
-    meterNames: new Map(meters.map((meter) => [meter.id, meter.name])),
+    extras: byId(extras),
+    meterNames: new Map(Array.from(meters.values(), (meter) => [meter.id, meter.name])),
   };
 }
 
@@ -178,20 +180,15 @@ async function addLineItems(
       lineOf(decision, subscription, { price, entity: entityOf(price, plan), quantity: stated.quantity, stated }),
     );
   }
-  // Lines are read back by created_at and id: of one instant, the ids in order keep the order.
-  const ids = lines.map(() => newId('subscription_line_item', author.now.getTime())).sort();
-  const added: SubscriptionLineItemModel[] = [];
-  for (const [index, line] of lines.entries()) {
-    const record = {
-      ...line,
-      ...createdBy(author),
-      id: ids[index],
-      subscription_id: subscription.id,
-      customer_id: customer.id,
-    };
-    added.push(await SubscriptionLineItemModel.add(scope, record, { database }));
-  }
-  return added;
+  const records = lines.map((line, position) => ({
+    ...line,
+    ...createdBy(author),
+    id: newId('subscription_line_item', author.now.getTime()),
+    position,
+    subscription_id: subscription.id,
+    customer_id: customer.id,
+  }));
+  return SubscriptionLineItemModel.addAll(scope, records, { database });
 }
 
 type LineChoice = Pick<Parameters<typeof lineItemOf>[0], 'price' | 'entity' | 'quantity' | 'stated'>;

@@ -6,13 +6,12 @@
 
 import { FarthingError, notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Author, updatedBy } from '../../core/stamp.ts';
+import { type Author } from '../../core/stamp.ts';
 import { refuseUsed } from '../../core/subscription/not-yet.ts';
 import type { Subscription, UpdateSubscription } from '../../core/subscription/record.ts';
 import { checkThreshold } from '../../core/subscription/terms.ts';
-import { named } from '../../storage/models/model.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/stores.ts';
 
 export type SubscriptionUpdate = { id: string; request: UpdateSubscription; author: Author };
 
@@ -33,29 +32,9 @@ export async function updateSubscription(
     if (request.metadata !== undefined) changes.metadata = request.metadata;
     if (request.lookup_key !== undefined) changes.lookup_key = request.lookup_key || null;
     if (Object.keys(changes).length === 0) return subscription;
-    return changeSubscription(scope, { subscription, changes, author }, transaction);
+    const conflict = `a subscription with lookup_key ${changes.lookup_key} exists already`;
+    return SubscriptionModel.change(subscription, changes, { by: author, database: transaction, conflict });
   });
-}
-
-/** Writes changes to a subscription whose row this transaction holds. */
-export async function changeSubscription(
-  scope: Scope,
-  {
-    subscription,
-    changes,
-    author,
-  }: { subscription: SubscriptionModel; changes: Partial<Subscription>; author: Author },
-  transaction: Database,
-): Promise<SubscriptionModel> {
-  try {
-    const [changed] = await SubscriptionModel.in(scope, transaction)
-      .where('id', subscription.id)
-      .patch({ ...changes, ...updatedBy(author), version: subscription.version + 1 })
-      .returning('*');
-    return changed!;
-  } catch (error) {
-    throw named(error, `a subscription with lookup_key ${changes.lookup_key} exists already`);
-  }
 }
 
 const CANCEL_FIELDS = ['cancel_at', 'cancel_at_period_end'] as const;

@@ -3,16 +3,17 @@
  * line item and the cancellation of its subscription bound its usage (docs/rules/usage.md, "Analytics").
  */
 import type { PricedItem } from '../../core/billing/line-amount.ts';
+import { byId } from '../../core/by-id.ts';
 import { Decimal } from '../../core/decimal.ts';
-import { FarthingError } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
+import { instantOf, type Microseconds, usOf } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
-import { billedSubscription, instant } from '../billing/billable-items.ts';
+import { billedSubscription, found } from '../billing/billable-items.ts';
 
 /** A usage line item, and the part of the asked range in which it lives. */
 export type AnalyticsItem = PricedItem & {
@@ -21,23 +22,24 @@ export type AnalyticsItem = PricedItem & {
   readonly meter: MeterModel;
   readonly subscription: SubscriptionModel;
   readonly external_customer_id: string;
-  readonly start_us: number;
-  readonly end_us: number;
+  readonly start_us: Microseconds;
+  readonly end_us: Microseconds;
 };
 
-type Asked = { customers: readonly CustomerModel[] | null; start_us: number; end_us: number };
+type Asked = { customers: readonly CustomerModel[] | null; start_us: Microseconds; end_us: Microseconds };
 
 export async function gatherAnalyticsItems(database: Database, scope: Scope, asked: Asked): Promise<AnalyticsItem[]> {
   const subscriptions = await subscriptionsOf(database, scope, asked.customers);
   const lines = await SubscriptionLineItemModel.in(scope, database)
     .whereIn('subscription_id', ids(subscriptions))
     .where({ status: 'published', price_type: 'USAGE' })
-    .orderBy(['created_at', 'id']);
-  const prices = byId(await PriceModel.in(scope, database).whereIn('id', unique(lines.map((line) => line.price_id))));
-  const meterIds = unique([...prices.values()].map((price) => price.meter_id ?? ''));
-  const meters = byId(await MeterModel.in(scope, database).whereIn('id', meterIds));
-  const customerIds = unique(subscriptions.map((subscription) => subscription.customer_id));
-  const customers = byId(asked.customers ?? (await CustomerModel.in(scope, database).whereIn('id', customerIds)));
+    .orderBy(['created_at', 'subscription_id', 'position']);
+  const priceIds = lines.map(({ price_id }) => price_id);
+  const prices = await PriceModel.byId(scope, priceIds, database);
+  const meterIds = Array.from(prices.values(), ({ meter_id }) => meter_id);
+  const meters = await MeterModel.byId(scope, meterIds, database);
+  const customerIds = subscriptions.map(({ customer_id }) => customer_id);
+  const customers = asked.customers ? byId(asked.customers) : await CustomerModel.byId(scope, customerIds, database);
   const bySubscription = byId(subscriptions);
   return lines.flatMap((record) => {
     const subscription = found(bySubscription, record.subscription_id, 'subscription');
@@ -69,7 +71,7 @@ function subscriptionsOf(database: Database, scope: Scope, customers: readonly C
 /** Null when nothing of the range is left. What lay in the trial is never billed, as on invoices. */
 function lifeOf(record: SubscriptionLineItemModel, subscription: SubscriptionModel, asked: Asked) {
   const { end_ms } = billedSubscription(subscription);
-  const begins = [record.start_date, subscription.trial_end].flatMap((at) => (at ? [instant(at) * 1000] : []));
+  const begins = [record.start_date, subscription.trial_end].flatMap((at) => (at ? [usOf(instantOf(at))] : []));
   const ends = [
     record.end_date,
     subscription.cancelled_at && subscription.subscription_status === 'cancelled' ? subscription.cancelled_at : null,
@@ -77,8 +79,8 @@ function lifeOf(record: SubscriptionLineItemModel, subscription: SubscriptionMod
   const start_us = Math.max(asked.start_us, ...begins);
   const end_us = Math.min(
     asked.end_us,
-    end_ms === null ? Number.POSITIVE_INFINITY : end_ms * 1000,
-    ...ends.flatMap((at) => (at ? [instant(at) * 1000] : [])),
+    end_ms === null ? Number.POSITIVE_INFINITY : usOf(end_ms),
+    ...ends.flatMap((at) => (at ? [usOf(instantOf(at))] : [])),
   );
   return start_us < end_us ? { start_us, end_us } : null;
 }
@@ -93,8 +95,8 @@ function priced(record: SubscriptionLineItemModel, { price, meter, subscription 
     invoice_cadence: record.invoice_cadence,
     billing_period: record.billing_period,
     billing_period_count: record.billing_period_count,
-    start_ms: Math.max(instant(record.start_date), trial_end ? instant(trial_end) : Number.NEGATIVE_INFINITY),
-    end_ms: record.end_date ? instant(record.end_date) : null,
+    start_ms: Math.max(instantOf(record.start_date), trial_end ? instantOf(trial_end) : Number.NEGATIVE_INFINITY),
+    end_ms: record.end_date ? instantOf(record.end_date) : null,
     reset_usage: meter.reset_usage,
     price,
     quantity: new Decimal(record.quantity),
@@ -108,19 +110,4 @@ function priced(record: SubscriptionLineItemModel, { price, meter, subscription 
 
 function ids(records: readonly { id: string }[]): string[] {
   return records.map(({ id }) => id);
-}
-
-function unique(all: readonly string[]): string[] {
-  return [...new Set(all)];
-}
-
-function byId<M extends { id: string }>(records: readonly M[]): Map<string, M> {
-  return new Map(records.map((record) => [record.id, record]));
-}
-
-/** A line item whose price or meter is gone cannot be measured, and that is an error, never a missing item. */
-function found<M>(records: ReadonlyMap<string, M>, id: string, what: string): M {
-  const record = records.get(id);
-  if (!record) throw new FarthingError('system_error', `${what} ${id} of a subscription line item does not exist`);
-  return record;
 }

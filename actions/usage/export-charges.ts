@@ -19,13 +19,14 @@ import type { InvoiceStatus } from '../../core/invoice/record.ts';
 import { priceText } from '../../core/pricing/price-text.ts';
 import type { PriceTerms } from '../../core/pricing/terms.ts';
 import type { Scope } from '../../core/scope.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { MeterModel } from '../../storage/models/meter.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { billedSubscription, instant } from '../billing/billable-items.ts';
+import { billedSubscription } from '../billing/billable-items.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
 import type { ExportAsked } from './export-asked.ts';
 import { type Cut, measureCuts } from './measure-cuts.ts';
@@ -104,7 +105,7 @@ async function invoicedLines(
   for (const line of lines) {
     const invoice = byId.get(line.invoice_id);
     if (!invoice) continue;
-    const service = { start: instant(line.period_start!), end: instant(line.period_end!) };
+    const service = { start: instantOf(line.period_start!), end: instantOf(line.period_end!) };
     const key = chargeKey(line.subscription_line_item_id!, service);
     const before = byCharge.get(key) ?? [];
     byCharge.set(key, [...before, invoicedLine(line, invoice, before.at(-1)?.line)]);

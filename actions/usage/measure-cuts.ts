@@ -9,11 +9,11 @@ import { groupBy } from '../../core/group-by.ts';
 import { compileMeter } from '../../core/metering/compiled-meter.ts';
 import { canRun, type WindowAnswer } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { windowStart } from '../../core/time/window.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage, type UsageReport } from '../../storage/usage/usage.ts';
-import { instant } from '../billing/billable-items.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
 import { portionsOf } from './portions.ts';
 
@@ -72,7 +72,7 @@ async function answersOf({ stores, scope, asked, same }: Question): Promise<Answ
   const size = isRunning ? 'DAY' : item.meter.aggregation.bucket_size;
   const clock = isRunning
     ? ({ timezone: asked.timezone ?? 'UTC', window_size: 'DAY', running: true } as const)
-    : { timezone: item.subscription.timezone, billing_anchor_ms: instant(item.subscription.billing_anchor) };
+    : { timezone: item.subscription.timezone, billing_anchor_ms: instantOf(item.subscription.billing_anchor) };
   const answers: Answers = new Map();
   for (const external_customer_ids of portionsOf(customers, size, { start_us: since_us, end_us })) {
     const report = await askUsage(stores, scope, {

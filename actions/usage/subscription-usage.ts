@@ -8,7 +8,7 @@ import { usageCharge } from '../../core/billing/line-amount.ts';
 import { type Decimal, sumOf } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf } from '../../core/subscription/calendar.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';

@@ -12,6 +12,7 @@ import { type Decimal, ZERO } from '../../core/decimal.ts';
 import { notFound } from '../../core/error.ts';
 import type { WindowAnswer } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
+import { instantOf, type Microseconds, type Milliseconds, msNotBefore, msOf, usOf } from '../../core/time/instant.ts';
 import { type WindowSize, windowCount } from '../../core/time/window.ts';
 import { eventNamesOf } from '../../storage/events/event-names.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -23,7 +24,7 @@ import { Turns } from '../../storage/turns.ts';
 import { checkCells, type QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage, freshness, type UsageOfKey, type UsageReport } from '../../storage/usage/usage.ts';
 import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
-import { instant, QUESTIONS_AT_ONCE } from '../billing/billable-items.ts';
+import { QUESTIONS_AT_ONCE } from '../billing/billable-items.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
 
 export type AnalyticsAsked = {
@@ -35,14 +36,14 @@ export type AnalyticsAsked = {
   readonly property_filters: PropertyFilters | null;
   readonly group_by: GroupBy;
   readonly window_size: WindowSize | null;
-  readonly billing_anchor_ms: number | null;
-  readonly start_us: number;
-  readonly end_us: number;
+  readonly billing_anchor_ms: Milliseconds | null;
+  readonly start_us: Microseconds;
+  readonly end_us: Microseconds;
   readonly now: Date;
   readonly bounds?: QuestionBounds | undefined;
 };
 
-export type AnalyticsPoint = { window_us: number; usage: Decimal; cost: Decimal; event_count: number };
+export type AnalyticsPoint = { window_us: Microseconds; usage: Decimal; cost: Decimal; event_count: number };
 
 export type AnalyticsRow = {
   /** Null for usage that no line item bills. */
@@ -127,18 +128,18 @@ type Subject = {
   readonly meter: MeterModel;
   readonly external_customer_id: string;
   /** What is counted since then, as an invoice does: of a meter that never resets since the subscription began. */
-  readonly since_us: number;
+  readonly since_us: Microseconds;
   /** Where its windows begin. */
-  readonly start_us: number;
-  readonly end_us: number;
+  readonly start_us: Microseconds;
+  readonly end_us: Microseconds;
   readonly timezone: string;
-  readonly anchor_ms: number | null;
+  readonly anchor_ms: Milliseconds | null;
 };
 
 function subjectOf(item: AnalyticsItem): Subject {
   const { meter, external_customer_id, start_us, end_us, subscription } = item;
-  const anchor_ms = instant(subscription.billing_anchor);
-  const since_us = countedSince(meter.reset_usage, start_us, instant(subscription.start_date) * 1000);
+  const anchor_ms = instantOf(subscription.billing_anchor);
+  const since_us = countedSince(meter.reset_usage, start_us, usOf(instantOf(subscription.start_date)));
   return { item, meter, external_customer_id, since_us, start_us, end_us, timezone: subscription.timezone, anchor_ms };
 }
 
@@ -314,6 +315,6 @@ function costOf(item: AnalyticsItem | null, answer: WindowAnswer, report: UsageR
   const { as_of, high_water, meter_version } = report;
   const { value: quantity, event_count, buckets } = answer;
   const measured = { quantity, event_count, buckets, as_of, high_water, meter_version };
-  const window = { start: Math.floor(answer.start_us / 1000), end: Math.ceil(answer.end_us / 1000) };
+  const window = { start: msOf(answer.start_us), end: msNotBefore(answer.end_us) };
   return usageCharge(item, window, { measured, currency: item.subscription.currency }).amount;
 }

@@ -10,6 +10,7 @@ import { narrow } from '../../storage/models/page.ts';
 import { newId } from '../../storage/new-id.ts';
 import { checkExpand, fetchPage } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { standardRoutes } from '../http/standard-routes.ts';
 import {
   CreateCustomer,
   CustomerAnswer,
@@ -24,17 +25,19 @@ import {
 
 const tag = 'Customers';
 
+const customers = standardRoutes({
+  noun: 'customer',
+  tag,
+  answer: CustomerAnswer,
+  model: CustomerModel,
+  show: (customer) => customer,
+  list: { filter: CustomerFilter, answer: CustomerListAnswer, find: findCustomers },
+});
+
 export const customerRoutes: Route[] = [
-  route({
-    method: 'post',
-    path: '/customers',
-    operation_id: 'createCustomer',
+  customers.create({
     summary: 'Create a customer',
-    tag,
-    access: 'customer:write',
     body: CreateCustomer,
-    success: 201,
-    answer: CustomerAnswer,
     handle: async ({ body }, context) => {
       const record = {
         id: newId('customer', context.now.getTime()),
@@ -47,30 +50,8 @@ export const customerRoutes: Route[] = [
       });
     },
   }),
-  route({
-    method: 'get',
-    path: '/customers',
-    operation_id: 'listCustomers',
-    summary: 'List customers',
-    tag,
-    access: 'customer:read',
-    query: CustomerFilter,
-    success: 200,
-    answer: CustomerListAnswer,
-    handle: ({ query }, context) => findCustomers(query, context),
-  }),
-  route({
-    method: 'post',
-    path: '/customers/search',
-    operation_id: 'queryCustomer',
-    summary: 'Search customers',
-    tag,
-    access: 'customer:read',
-    body: CustomerFilter,
-    success: 200,
-    answer: CustomerListAnswer,
-    handle: ({ body }, context) => findCustomers(body, context),
-  }),
+  customers.list,
+  customers.search,
   route({
     method: 'put',
     path: '/customers',

@@ -4,7 +4,7 @@
  */
 
 import { invalid } from '../../core/error.ts';
-import { createdBy, updatedBy } from '../../core/stamp.ts';
+import { createdBy } from '../../core/stamp.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { newId } from '../../storage/new-id.ts';
 import { fetchPage } from '../http/list.ts';
@@ -84,11 +84,8 @@ export const environmentRoutes: Route[] = [
         const { tenant_id } = context.principal;
         const known = await EnvironmentModel.fetch(tenant_id, params.id, { database, lock: true });
         if (body.type && body.type.toLowerCase() !== known.type) throw invalid('type', 'cannot be changed');
-        const [changed] = await EnvironmentModel.ofTenant(tenant_id, database)
-          .where('id', params.id)
-          .patch({ name: body.name ?? known.name, ...updatedBy(authorOf(context)) })
-          .returning('*');
-        return changed;
+        const changes = { name: body.name ?? known.name };
+        return EnvironmentModel.change(known, changes, { by: authorOf(context), database });
       }),
   }),
 ];

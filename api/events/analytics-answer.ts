@@ -1,11 +1,12 @@
 /** Usage analytics as it is answered, with the records that `expand` asks for. */
 import { z } from 'zod';
 import type { AnalyticsPoint, AnalyticsRow } from '../../actions/usage/usage-analytics.ts';
+import { byId } from '../../core/by-id.ts';
 import { type Decimal, sumOf } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
 import { AGGREGATION_TYPES } from '../../core/meter/record.ts';
-import { formatTimestamp } from '../../core/metering/timestamp.ts';
 import { decimalText } from '../../core/record.ts';
+import { formatUs, type Microseconds } from '../../core/time/instant.ts';
 import { WINDOW_SIZES } from '../../core/time/window.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
@@ -103,7 +104,7 @@ export function checkedExpand(paths: readonly string[] | null | undefined): read
 
 export async function showAnalytics(
   rows: readonly AnalyticsRow[],
-  asked: { expand: readonly string[]; start_us: number; end_us: number; as_of: string },
+  asked: { expand: readonly string[]; start_us: Microseconds; end_us: Microseconds; as_of: string },
   context: Context,
 ) {
   const parts = await partsOf(rows, asked.expand, context);
@@ -114,8 +115,8 @@ export async function showAnalytics(
     totals,
     items: await itemsOf(rows, parts, context),
     custom_analytics: [],
-    start_time: formatTimestamp(asked.start_us),
-    end_time: formatTimestamp(asked.end_us),
+    start_time: formatUs(asked.start_us),
+    end_time: formatUs(asked.end_us),
     as_of: asked.as_of,
   };
 }
@@ -146,7 +147,7 @@ async function itemsOf(rows: readonly AnalyticsRow[], parts: (row: AnalyticsRow)
 
 function showPoint(point: AnalyticsPoint) {
   return {
-    timestamp: formatTimestamp(point.window_us),
+    timestamp: formatUs(point.window_us),
     usage: point.usage,
     subtotal: point.cost,
     discount: '0',
@@ -202,8 +203,8 @@ async function partsOf(rows: readonly AnalyticsRow[], expand: readonly string[],
     : [];
   const planIds = items.flatMap(({ record }) => (record.entity_type === 'plan' ? (record.entity_id ?? []) : []));
   const { scope, services } = context;
-  const plans = asks('plan') ? await PlanModel.in(scope, services.postgres).whereIn('id', [...new Set(planIds)]) : [];
-  const [price, feature, line, plan] = [byId(prices), byId(shown), byId(lines), byId(plans)];
+  const plan = await PlanModel.byId(scope, asks('plan') ? planIds : [], services.postgres);
+  const [price, feature, line] = [byId(prices), byId(shown), byId(lines)];
   return ({ item, meter, feature: own }: AnalyticsRow) => ({
     price: price.get(item?.price_record.id ?? ''),
     meter: asks('meter') ? meter : null,
@@ -214,9 +215,5 @@ async function partsOf(rows: readonly AnalyticsRow[], expand: readonly string[],
 }
 
 function distinct<R extends { id: string }>(records: readonly R[]): R[] {
-  return [...new Map(records.map((record) => [record.id, record])).values()];
-}
-
-function byId<R extends { id: string }>(records: readonly R[]): Map<string, R> {
-  return new Map(records.map((record) => [record.id, record]));
+  return [...byId(records).values()];
 }

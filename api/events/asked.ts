@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { FarthingError, invalid } from '../../core/error.ts';
 import { windowSize } from '../../core/meter/record.ts';
 import { baseSizeOf } from '../../core/metering/bucket-size.ts';
-import { formatTimestamp, parseTimestamp } from '../../core/metering/timestamp.ts';
 import { orNull } from '../../core/record.ts';
+import { formatUs, type Microseconds, parseEventTime, usOf } from '../../core/time/instant.ts';
 import { type WindowSize, windowCount } from '../../core/time/window.ts';
 import { isTimezone } from '../../core/time/zone.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -13,7 +13,7 @@ import type { Context } from '../http/route.ts';
 
 const instantText = (text: string | null | undefined, context: z.core.$RefinementCtx): number | null => {
   if (text === null || text === undefined || text === '') return null;
-  const instant = parseTimestamp(text);
+  const instant = parseEventTime(text);
   if (typeof instant === 'number') return instant;
   if (instant !== 'absent') context.addIssue(`is ${instant}: give an RFC 3339 timestamp`);
   return null;
@@ -47,20 +47,19 @@ export const propertyValues = z
 export const textOf = (text: z.ZodString = z.string()) => orNull(text);
 
 /** Everything that can have been sent: timestamps outside of it are refused at ingestion. */
-const BEGINNING_US = parseTimestamp('1900-01-01T00:00:00Z') as number;
+const BEGINNING_US = parseEventTime('1900-01-01T00:00:00Z') as number;
 
-export type AskedRange = { start_us: number; end_us: number };
+export type AskedRange = { start_us: Microseconds; end_us: Microseconds };
 
 /** From the beginning until now where the request does not say. */
 export function rangeOf(asked: { start_time: number | null; end_time: number | null }, now: Date): AskedRange {
-  const end_us = asked.end_time ?? now.getTime() * 1000;
+  const end_us = asked.end_time ?? usOf(now.getTime());
   const start_us = asked.start_time ?? BEGINNING_US;
   return checkedRange({ start_us, end_us });
 }
 
 export function checkedRange(range: AskedRange): AskedRange {
-  if (range.end_us <= range.start_us)
-    throw invalid('end_time', `must be after start_time ${formatTimestamp(range.start_us)}`);
+  if (range.end_us <= range.start_us) throw invalid('end_time', `must be after start_time ${formatUs(range.start_us)}`);
   return range;
 }
 

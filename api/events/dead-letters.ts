@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import { REPLAYED_AT_ONCE_MAX, replayDeadLetters } from '../../actions/events/replay-dead-letters.ts';
 import { invalid } from '../../core/error.ts';
-import { formatTimestamp } from '../../core/metering/timestamp.ts';
 import { wholeNumber } from '../../core/record.ts';
+import { formatUs } from '../../core/time/instant.ts';
 import { countDeadLetters, findDeadLetters } from '../../storage/events/dead-letters.ts';
 import { Pagination } from '../http/list.ts';
 import { type Route, route } from '../http/route.ts';
@@ -68,7 +68,7 @@ export const deadLetterRoutes: Route[] = [
       const items = letters.map(({ received_at_us, event_id, ...letter }) => ({
         ...letter,
         event_id: event_id === '' ? null : event_id,
-        received_at: formatTimestamp(received_at_us),
+        received_at: formatUs(received_at_us),
       }));
       return { items, pagination: { total: await countDeadLetters(services, scope), ...query } };
     },

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type EventTrace, traceEvent } from '../../actions/events/trace-event.ts';
 import { errorRecord, notFound } from '../../core/error.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
-import { formatTimestamp } from '../../core/metering/timestamp.ts';
+import { formatUs } from '../../core/time/instant.ts';
 import { storedContent } from '../../storage/events/corrections.ts';
 import { type FoundEvent, findEvent } from '../../storage/events/find-events.ts';
 import { type OutcomeRow, outcomesOfEvent } from '../../storage/events/outcomes.ts';
@@ -203,7 +203,7 @@ function processedEvents({ fed }: EventTrace, event: FoundEvent) {
     meter_id,
     feature_id,
     qty_total: quantity,
-    processed_at: formatTimestamp(event.received_at_us),
+    processed_at: formatUs(event.received_at_us),
   }));
 }
 
@@ -282,7 +282,7 @@ function showOutcome({ outcome: kind, meter_id, reason, received_at_us, body }: 
     outcome: kind,
     meter_id: meter_id || null,
     reason,
-    received_at: formatTimestamp(received_at_us),
+    received_at: formatUs(received_at_us),
     body: body || null,
   };
 }

@@ -1,7 +1,7 @@
 /** An event as it is answered: the text of its properties goes out as it came in, so that numbers keep their digits. */
 import { z } from 'zod';
-import { formatTimestamp } from '../../core/metering/timestamp.ts';
 import type { Scope } from '../../core/scope.ts';
+import { formatUs } from '../../core/time/instant.ts';
 import type { FoundEvent } from '../../storage/events/find-events.ts';
 
 export const EventAnswer = z
@@ -37,10 +37,10 @@ export function eventJson(event: ShownEvent, { environment_id }: Scope): string 
     external_customer_id: event.external_customer_id,
     customer_id: event.customer_id,
     event_name: event.event_name,
-    timestamp: formatTimestamp(event.timestamp_us),
+    timestamp: formatUs(event.timestamp_us),
     source: event.source,
     environment_id,
-    received_at: formatTimestamp(event.received_at_us),
+    received_at: formatUs(event.received_at_us),
   };
   return `{"properties":${event.properties},${JSON.stringify(rest).slice(1)}`;
 }

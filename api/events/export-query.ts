@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import { SPLITS, type Split } from '../../core/billing/stretches.ts';
 import { invalid } from '../../core/error.ts';
-import { parseTimestamp } from '../../core/metering/timestamp.ts';
 import { anyCase, orNull } from '../../core/record.ts';
+import { type Microseconds, msOf, parseEventTime, usOf } from '../../core/time/instant.ts';
 import { windowCount } from '../../core/time/window.ts';
 import { firstInstantAt } from '../../core/time/zone.ts';
 import { textList } from '../http/list.ts';
@@ -44,13 +44,13 @@ export type ExportQuery = z.output<typeof ExportQuery>;
 
 /** A date as if its midnight were that of UTC. */
 function parsed(text: string) {
-  return parseTimestamp(DATE.test(text) ? `${text}T00:00:00Z` : text);
+  return parseEventTime(DATE.test(text) ? `${text}T00:00:00Z` : text);
 }
 
 export function exportRange({ start_time, end_time, timezone, split }: ExportQuery): AskedRange {
   const instant = (text: string) => {
-    const us = parsed(text) as number;
-    return DATE.test(text) ? firstInstantAt(timezone ?? 'UTC', us / 1000) * 1000 : us;
+    const us = parsed(text) as Microseconds;
+    return DATE.test(text) ? usOf(firstInstantAt(timezone ?? 'UTC', msOf(us))) : us;
   };
   const range = checkedRange({ start_us: instant(start_time), end_us: instant(end_time) });
   checkSplit(range, split);

@@ -8,7 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { stringify } from 'csv-stringify';
 import { type ExportedUsage, exportUsage } from '../../actions/usage/export-usage.ts';
-import { formatTimestamp } from '../../core/metering/timestamp.ts';
+import { formatUs } from '../../core/time/instant.ts';
 import { Turns } from '../../storage/turns.ts';
 import { freshness } from '../../storage/usage/usage.ts';
 import { type Context, type Route, route } from '../http/route.ts';
@@ -135,8 +135,8 @@ function lineOf(record: ExportedUsage, query: ExportQuery): string[] {
     meter.aggregation.type,
     usage.toFixed(),
     String(event_count),
-    formatTimestamp(start_us),
-    formatTimestamp(end_us),
+    formatUs(start_us),
+    formatUs(end_us),
     ...(query.amounts ? amountCells(record) : []),
   ];
 }

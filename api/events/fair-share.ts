@@ -10,6 +10,7 @@
 import { FarthingError } from '../../core/error.ts';
 import { NO_COST, type WorstCost, worstCostOf, worstWork } from '../../core/metering/meter-cost.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
+import { type Milliseconds, msOf } from '../../core/time/instant.ts';
 import type { EventLog } from '../../storage/log/log.ts';
 import { newestDefinitions } from '../../storage/progress/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -35,10 +36,10 @@ const CORRECTION_WORK = WORK_MAX / 20;
 /** What is sent to the log. */
 export type Sending = { readonly events?: number; readonly bytes?: number; readonly corrections?: number };
 
-type Sent = { readonly at_ms: number; events: number; bytes: number; corrections: number };
+type Sent = { readonly at_ms: Milliseconds; events: number; bytes: number; corrections: number };
 
 /** What one environment has sent and is not known to be processed, oldest first. */
-type Sender = { readonly scope: Scope; sent: Sent[]; last_ms: number; worst: WorstCost; asked_ms: number };
+type Sender = { readonly scope: Scope; sent: Sent[]; last_ms: Milliseconds; worst: WorstCost; asked_ms: Milliseconds };
 
 export class FairShare {
   readonly #log: Pick<EventLog, 'lag'>;
@@ -51,7 +52,7 @@ export class FairShare {
   #looked_ms = Number.NEGATIVE_INFINITY;
   #isLooking = false;
   /** How far each partition was when it last moved, and when that was. */
-  readonly #places = new Map<number, { offset: bigint; at_ms: number }>();
+  readonly #places = new Map<number, { offset: bigint; at_ms: Milliseconds }>();
 
   constructor(log: Pick<EventLog, 'lag'>, worstCost: (scope: Scope) => Promise<WorstCost>) {
     this.#log = log;
@@ -59,7 +60,7 @@ export class FairShare {
   }
 
   /** Throws when it is others' turn; otherwise notes what is sent now. */
-  admit(scope: Scope, { events = 0, bytes = 0, corrections = 0 }: Sending, now_ms: number): void {
+  admit(scope: Scope, { events = 0, bytes = 0, corrections = 0 }: Sending, now_ms: Milliseconds): void {
     this.#look(now_ms);
     const sender = this.#senderOf(scope, now_ms);
     const own = this.#waiting.get(scope.tenant_id) ?? 0;
@@ -82,7 +83,7 @@ export class FairShare {
     this.#total += work;
   }
 
-  #senderOf(scope: Scope, now_ms: number): Sender {
+  #senderOf(scope: Scope, now_ms: Milliseconds): Sender {
     const key = scopeKey(scope);
     let sender = this.#senders.get(key);
     if (sender === undefined) {
@@ -105,7 +106,7 @@ export class FairShare {
   }
 
   /** Nobody waits for the look: what it finds decides about the next. */
-  #look(now_ms: number): void {
+  #look(now_ms: Milliseconds): void {
     const since_ms = now_ms - this.#looked_ms;
     // A clock that was set back must not keep us from looking.
     if (this.#isLooking || (since_ms >= 0 && since_ms < LOOK_EVERY_MS)) return;
@@ -118,7 +119,7 @@ export class FairShare {
             this.#places.set(partition, { offset: committed_offset, at_ms: now_ms });
         const moving = partitions.filter(({ partition }) => now_ms - this.#places.get(partition)!.at_ms < STILL_MS);
         const oldest_us = Math.min(...moving.map(({ oldest_unprocessed_at_us: at }) => at ?? Infinity));
-        this.#found(oldest_us === Infinity ? now_ms : oldest_us / 1000, now_ms);
+        this.#found(oldest_us === Infinity ? now_ms : msOf(oldest_us), now_ms);
       },
       // Who cannot tell that events wait sends nobody away: an accept fails by itself when the log is not there.
       () => this.#found(now_ms, now_ms),
@@ -126,7 +127,7 @@ export class FairShare {
   }
 
   /** What came before `oldest_ms` is processed. */
-  #found(oldest_ms: number, now_ms: number): void {
+  #found(oldest_ms: Milliseconds, now_ms: Milliseconds): void {
     this.#isLooking = false;
     this.#waiting_ms = Math.max(0, now_ms - oldest_ms);
     for (const [key, sender] of this.#senders) {
@@ -136,7 +137,7 @@ export class FairShare {
     this.#count(now_ms);
   }
 
-  #count(now_ms: number): void {
+  #count(now_ms: Milliseconds): void {
     this.#waiting = new Map();
     this.#total = 0;
     for (const { scope, sent, last_ms, worst } of this.#senders.values()) {

@@ -1,7 +1,7 @@
 /** GET /events/monitoring: how many events came, and how far the processing is behind. What cannot be told is an error. */
 import { z } from 'zod';
 import { invalid } from '../../core/error.ts';
-import { formatTimestamp, US_PER_DAY } from '../../core/metering/timestamp.ts';
+import { formatUs, type Microseconds, msNotBefore, msOf, US_PER_DAY, usOf } from '../../core/time/instant.ts';
 import { windowStarts } from '../../core/time/window.ts';
 import { consumptionLag, countEvents, postProcessingLag } from '../../storage/events/monitoring.ts';
 import { type Route, route } from '../http/route.ts';
@@ -52,7 +52,7 @@ export const monitoringRoutes: Route[] = [
         consumption_lag,
         post_processing_lag,
         points: query.window_size
-          ? counts.map(({ start_us, event_count }) => ({ timestamp: formatTimestamp(start_us), event_count }))
+          ? counts.map(({ start_us, event_count }) => ({ timestamp: formatUs(start_us), event_count }))
           : null,
       };
     },
@@ -62,7 +62,7 @@ export const monitoringRoutes: Route[] = [
 /** The last 24 hours when no range is asked for; half a range is refused. */
 function monitoredRange({ start_time, end_time }: z.output<typeof MonitoringQuery>, now: Date) {
   if (start_time === null && end_time === null) {
-    const end_us = now.getTime() * 1000;
+    const end_us = usOf(now.getTime());
     return { start_us: end_us - US_PER_DAY, end_us };
   }
   if (start_time === null) throw invalid('start_time', 'is required with end_time');
@@ -71,10 +71,10 @@ function monitoredRange({ start_time, end_time }: z.output<typeof MonitoringQuer
 }
 
 function startsOf(
-  range: { start_us: number; end_us: number },
+  range: { start_us: Microseconds; end_us: Microseconds },
   size: Parameters<typeof windowStarts>[2],
   timezone: string,
 ) {
-  const from = Math.floor(range.start_us / 1000);
-  return windowStarts(from, Math.ceil(range.end_us / 1000), size, { timezone }).map((ms) => ms * 1000);
+  const from = msOf(range.start_us);
+  return windowStarts(from, msNotBefore(range.end_us), size, { timezone }).map(usOf);
 }

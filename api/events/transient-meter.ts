@@ -4,6 +4,7 @@ import { Decimal } from '../../core/decimal.ts';
 import { FarthingError } from '../../core/error.ts';
 import type { Aggregation, AggregationType, Meter } from '../../core/meter/record.ts';
 import { checkMeter } from '../../core/meter/record.ts';
+import { AGGREGATIONS } from '../../core/metering/aggregations/index.ts';
 import { compileNewExpression } from '../../core/metering/expression.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
@@ -46,7 +47,7 @@ export function asAnotherType(meter: Meter, type: AggregationType): MeterDefinit
   const { id, event_name, filters, aggregation } = meter;
   const { field, expression, bucket_size } = aggregation;
   const asked = { event_name, aggregation_type: type, property_name: field, expression };
-  const takesBuckets = type === 'MAX' || type === 'SUM';
+  const takesBuckets = AGGREGATIONS[type].takes.includes('bucket_size');
   const definition = transientMeter({
     ...asked,
     multiplier: null,

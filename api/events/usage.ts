@@ -5,10 +5,11 @@ import { passesAll } from '../../core/analytics/property-filter.ts';
 import { invalid } from '../../core/error.ts';
 import type { Meter } from '../../core/meter/record.ts';
 import { AGGREGATION_TYPES, aggregationType, windowSize } from '../../core/meter/record.ts';
+import { AGGREGATIONS } from '../../core/metering/aggregations/index.ts';
 import { rowStart } from '../../core/metering/bucket-size.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
-import { formatTimestamp, US_PER_DAY } from '../../core/metering/timestamp.ts';
 import { decimalText, orNull } from '../../core/record.ts';
+import { formatUs, msOf, US_PER_DAY } from '../../core/time/instant.ts';
 import { firstEventAt } from '../../storage/events/event-names.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { inTurns } from '../../storage/turns.ts';
@@ -144,10 +145,10 @@ async function answerUsage(
   context: Context,
 ) {
   const { event_name, aggregation } = body.definition;
-  if (aggregation.type === 'WEIGHTED_SUM' && (body.start_time === null || body.end_time === null))
+  if (AGGREGATIONS[aggregation.type].needs_range && (body.start_time === null || body.end_time === null))
     throw invalid(
       body.start_time === null ? 'start_time' : 'end_time',
-      'is required: WEIGHTED_SUM depends on the range',
+      `is required: ${aggregation.type} depends on the range`,
     );
   const external_customer_ids = await customersAsked(body, context);
   const range = await rangeToCut(body, external_customer_ids, context);
@@ -159,7 +160,7 @@ async function answerUsage(
     external_customer_ids,
     window_size: pointSize(body.window_size, aggregation.bucket_size) ?? undefined,
     timezone: body.timezone ?? undefined,
-    billing_anchor_ms: body.billing_anchor === null ? undefined : Math.floor(body.billing_anchor / 1000),
+    billing_anchor_ms: body.billing_anchor === null ? undefined : msOf(body.billing_anchor),
     only: body.filters ? { passes: passesAll(body.filters) } : undefined,
     now_ms: context.now.getTime(),
   };
@@ -168,7 +169,7 @@ async function answerUsage(
   return {
     results: body.window_size
       ? await inTurns(context.scope.tenant_id, windows, ({ window_us, value }) => ({
-          window_size: formatTimestamp(window_us),
+          window_size: formatUs(window_us),
           value,
         }))
       : null,

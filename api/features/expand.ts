@@ -5,9 +5,8 @@ import { MeterModel } from '../../storage/models/meter.ts';
 import type { Context } from '../http/route.ts';
 
 export async function showFeatures(features: readonly FeatureModel[], expand: readonly string[], context: Context) {
-  const ids = expand.includes('meters') ? features.flatMap(({ meter_id }) => meter_id ?? []) : [];
-  const found = await MeterModel.in(context.scope, context.services.postgres).whereIn('id', ids);
-  const meters = new Map(found.map((meter) => [meter.id, meter]));
+  const ids = expand.includes('meters') ? features.map(({ meter_id }) => meter_id) : [];
+  const meters = await MeterModel.byId(context.scope, ids, context.services.postgres);
   return features.map((feature) => ({
     ...feature,
     reporting_unit: feature.reporting_unit && {

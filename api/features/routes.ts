@@ -2,12 +2,11 @@
 import { changeFeature } from '../../actions/catalogue/change-feature.ts';
 import { cloneFeature } from '../../actions/catalogue/clone-feature.ts';
 import { createFeature } from '../../actions/catalogue/create-feature.ts';
-import { notFound } from '../../core/error.ts';
-import { updatedBy } from '../../core/stamp.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
+import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { standardRoutes } from '../http/standard-routes.ts';
 import { showFeature, showFeatures } from './expand.ts';
 import {
   CloneFeature,
@@ -21,91 +20,36 @@ import {
 
 const tag = 'Features';
 
+const features = standardRoutes({
+  noun: 'feature',
+  tag,
+  answer: FeatureAnswer,
+  model: FeatureModel,
+  show: showFeature,
+  list: { filter: FeatureFilter, answer: FeatureListAnswer, find: findFeatures },
+});
+
 export const featureRoutes: Route[] = [
-  route({
-    method: 'post',
-    path: '/features',
-    operation_id: 'createFeature',
+  features.create({
     summary: 'Create a feature, with an inline meter if wanted',
-    tag,
-    access: 'feature:write',
     body: CreateFeature,
-    success: 201,
-    answer: FeatureAnswer,
-    handle: async ({ body }, context) => {
-      const given = { feature: body, author: authorOf(context) };
-      return showFeature(await createFeature(context.services, context.scope, given), context);
-    },
+    handle: ({ body }, context) =>
+      createFeature(context.services, context.scope, { feature: body, author: authorOf(context) }),
   }),
-  route({
-    method: 'get',
-    path: '/features',
-    operation_id: 'listFeatures',
-    summary: 'List features',
-    tag,
-    access: 'feature:read',
-    query: FeatureFilter,
-    success: 200,
-    answer: FeatureListAnswer,
-    handle: ({ query }, context) => findFeatures(query, context),
-  }),
-  route({
-    method: 'post',
-    path: '/features/search',
-    operation_id: 'queryFeature',
-    summary: 'Search features',
-    tag,
-    access: 'feature:read',
-    body: FeatureFilter,
-    success: 200,
-    answer: FeatureListAnswer,
-    handle: ({ body }, context) => findFeatures(body, context),
-  }),
-  route({
-    method: 'get',
-    path: '/features/:id',
-    operation_id: 'getFeature',
-    summary: 'Get a feature with its meter',
-    tag,
-    access: 'feature:read',
-    params: idParams,
-    success: 200,
-    answer: FeatureAnswer,
-    handle: async ({ params }, context) =>
-      showFeature(await FeatureModel.fetch(context.scope, params.id, { database: context.services.postgres }), context),
-  }),
-  route({
-    method: 'put',
-    path: '/features/:id',
-    operation_id: 'updateFeature',
+  features.list,
+  features.search,
+  features.read({ summary: 'Get a feature with its meter' }),
+  features.change({
     summary: "Update a feature, or its meter's filters",
-    tag,
-    access: 'feature:write',
-    params: idParams,
     body: UpdateFeature,
-    success: 200,
-    answer: FeatureAnswer,
-    handle: async ({ params, body: { filters, ...changes } }, context) => {
-      const change = { id: params.id, changes, filters, author: authorOf(context) };
-      return showFeature(await changeFeature(context.services, context.scope, change), context);
-    },
+    handle: ({ params, body: { filters, ...changes } }, context) =>
+      changeFeature(context.services, context.scope, { id: params.id, changes, filters, author: authorOf(context) }),
   }),
-  route({
-    method: 'delete',
-    path: '/features/:id',
-    operation_id: 'deleteFeature',
+  features.archive({
     summary: 'Archive a feature',
-    tag,
-    access: 'feature:write',
-    params: idParams,
-    success: 200,
-    answer: MessageAnswer,
     handle: async ({ params }, context) => {
-      const archived = await FeatureModel.in(context.scope, context.services.postgres)
-        .where({ id: params.id, status: 'published' })
-        .patch({ status: 'archived', ...updatedBy(authorOf(context)) });
-      if (archived === 0) throw notFound('feature', params.id);
-      return { message: 'feature deleted' };
+      const by = { by: authorOf(context), database: context.services.postgres };
+      await FeatureModel.changePublished(context.scope, { id: params.id, changes: { status: 'archived' } }, by);
     },
   }),
   route({

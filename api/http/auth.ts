@@ -7,6 +7,7 @@ import type { Request } from 'express';
 import { LRUCache } from 'lru-cache';
 import type { Permission } from '../../core/access/role.ts';
 import { FarthingError } from '../../core/error.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { hashApiKey } from '../../storage/api-key.ts';
 import { environmentBelongs, findKeyHolder, type KeyHolder, touchKey } from '../../storage/models/secret.ts';
 import type { Database } from '../../storage/stores.ts';
@@ -33,7 +34,7 @@ export async function authenticate(
   now: Date,
 ): Promise<Caller> {
   const holder = await holderOf(request, services, now);
-  if (holder.expires_at !== null && Date.parse(holder.expires_at) <= now.getTime())
+  if (holder.expires_at !== null && instantOf(holder.expires_at) <= now.getTime())
     throw unauthenticated('the API key has expired');
   checkAccess(access, holder);
   return { ...holder, environment_id: await environmentOf(request, holder, access, services.postgres) };
@@ -65,7 +66,7 @@ async function holderOf(request: Request, services: Services, now: Date): Promis
 async function lookUp(database: Database, hash: string, now: Date): Promise<KeyHolder> {
   const holder = await findKeyHolder(database, hash);
   if (!holder) throw unauthenticated('the API key is not valid');
-  if (holder.last_used_at === null || now.getTime() - Date.parse(holder.last_used_at) > TOUCHED_EVERY_MS)
+  if (holder.last_used_at === null || now.getTime() - instantOf(holder.last_used_at) > TOUCHED_EVERY_MS)
     await touchKey(database, holder.secret_id, now);
   return holder;
 }

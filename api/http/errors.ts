@@ -6,6 +6,7 @@
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import { ERROR_CODES, errorRecord, FarthingError, invalid, unavailable } from '../../core/error.ts';
+import { failureOf, postgresCode } from '../../storage/failure.ts';
 
 export const ErrorAnswer = z
   .object({
@@ -59,7 +60,7 @@ export function asFarthingError(error: unknown): FarthingError {
   if (error instanceof FarthingError && error.code === 'database_error') return databaseFailed(error);
   if (error instanceof FarthingError) return error;
   if (error instanceof z.core.$ZodError) return fromZod(error);
-  return fromRequest(error) ?? fromDatabase(error) ?? unexpected(error);
+  return fromRequest(error) ?? fromStore(error) ?? unexpected(error);
 }
 
 function unexpected(cause: unknown): FarthingError {
@@ -125,46 +126,23 @@ const BODY_FAULTS: Record<string, string> = {
   'request.size.invalid': 'the request body is not as long as it said',
 };
 
-const AWAY = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH']);
-/** Values that no column can hold: a NUL in a text, a number or a date beyond its range. */
-const UNUSABLE_VALUE = new Set(['22001', '22003', '22007', '22008', '22021', '22P02', '22P05']);
-
-function fromDatabase(error: unknown): FarthingError | undefined {
-  const native = ((error as { nativeError?: unknown }).nativeError ?? error) as {
-    name?: string;
-    code?: unknown;
-    message?: string;
-    severity?: unknown;
-    type?: unknown;
-  };
-  const code = typeof native.code === 'string' ? native.code : '';
-  if (AWAY.has(code) || isLostConnection(native)) return unavailable('the database', error);
-  if (native.severity !== undefined && /^[0-9A-Z]{5}$/.test(code)) return fromPostgres(code, error);
-  // A ClickHouse error has a number for a code and a name for a type.
-  if (/^\d+$/.test(code) && typeof native.type === 'string') return databaseFailed(error);
-  return undefined;
+function fromStore(error: unknown): FarthingError | undefined {
+  switch (failureOf(error)) {
+    case 'away':
+      return unavailable('the database', error);
+    case 'conflict':
+      return new FarthingError('already_exists', 'this record exists already', { cause: error });
+    case 'refused':
+      return new FarthingError('validation_error', refusalOf(error), { cause: error });
+    case 'ours':
+      return databaseFailed(error);
+    default:
+      return undefined;
+  }
 }
 
-/** Knex writes the statement before what the driver said. */
-function isLostConnection({ name, message = '' }: { name?: string; message?: string }): boolean {
-  return (
-    name === 'KnexTimeoutError' ||
-    /(^| - )(Connection terminated|timeout exceeded when trying to connect|Timeout error|socket hang up|Unable to acquire a connection)/.test(
-      message,
-    )
-  );
-}
-
-function fromPostgres(code: string, cause: unknown): FarthingError {
-  if (code === '23505') return new FarthingError('already_exists', 'this record exists already', { cause });
-  if (code === '23503')
-    return new FarthingError('validation_error', 'a record that is referred to does not exist', { cause });
-  if (UNUSABLE_VALUE.has(code)) return new FarthingError('validation_error', 'a value cannot be stored', { cause });
-  // What Postgres cannot read is as wrong the next time.
-  if (code === '08P01') return databaseFailed(cause);
-  // 08 connection, 40 rolled back to let another go on, 53 out of resources, 57 shut down or timed out.
-  if (/^(08|40|53|57)/.test(code)) return unavailable('the database', cause);
-  return databaseFailed(cause);
+function refusalOf(error: unknown): string {
+  return postgresCode(error) === '23503' ? 'a record that is referred to does not exist' : 'a value cannot be stored';
 }
 
 function databaseFailed(cause: unknown): FarthingError {

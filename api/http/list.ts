@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { invalid } from '../../core/error.ts';
 import { anyCase, STATUSES, timestampText, wholeNumberOr } from '../../core/record.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import {
   type Condition,
   narrow,
@@ -154,7 +155,7 @@ export function checkExpand(paths: readonly string[], grammar: ListGrammar): voi
 
 function conditionsOf(input: ListInput, grammar: ListGrammar): Condition[] {
   const { status = 'published', start_time, end_time, filters = [], metadata } = input;
-  if (start_time && end_time && Date.parse(end_time) < Date.parse(start_time))
+  if (start_time && end_time && instantOf(end_time) < instantOf(start_time))
     throw invalid('end_time', 'must not be before start_time');
   if (metadata && !grammar.metadata) throw invalid('metadata', 'this resource cannot be filtered by metadata');
   return [

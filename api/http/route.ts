@@ -36,7 +36,7 @@ export type Context = {
 };
 
 type Shape = z.ZodType;
-type Decoded<S> = S extends Shape ? z.output<S> : undefined;
+export type Decoded<S> = S extends Shape ? z.output<S> : undefined;
 
 export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undefined, B extends Shape | undefined> = {
   method: Method;

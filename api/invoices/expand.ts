@@ -1,4 +1,5 @@
 /** Invoices with the parts that are asked for: one query per part, however many invoices. */
+import { byId } from '../../core/by-id.ts';
 import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
@@ -46,19 +47,17 @@ async function linesOf(invoices: readonly Invoice[], { scope, services }: Contex
   return InvoiceLineItemModel.in(scope, services.postgres)
     .where('status', 'published')
     .whereIn('invoice_id', ids)
-    .orderBy(['created_at', 'id']);
+    .orderBy('position');
 }
 
 async function customersOf(invoices: readonly Invoice[], { scope, services }: Context) {
-  const ids = [...new Set(invoices.map(({ customer_id }) => customer_id))];
-  const customers = await CustomerModel.in(scope, services.postgres).whereIn('id', ids);
-  return new Map(customers.map((customer) => [customer.id, customer]));
+  const ids = invoices.map(({ customer_id }) => customer_id);
+  return CustomerModel.byId(scope, ids, services.postgres);
 }
 
 async function subscriptionsOf(invoices: readonly Invoice[], expand: readonly string[], context: Context) {
   const { scope, services } = context;
-  const ids = [...new Set(invoices.flatMap(({ subscription_id }) => subscription_id ?? []))];
-  const subscriptions = await SubscriptionModel.in(scope, services.postgres).whereIn('id', ids);
-  const shown = await showSubscriptions(subscriptions, expand.includes('subscription.plan') ? ['plan'] : [], context);
-  return new Map(shown.map((subscription) => [subscription.id, subscription]));
+  const ids = invoices.map(({ subscription_id }) => subscription_id);
+  const subscriptions = [...(await SubscriptionModel.byId(scope, ids, services.postgres)).values()];
+  return byId(await showSubscriptions(subscriptions, expand.includes('subscription.plan') ? ['plan'] : [], context));
 }

@@ -12,6 +12,7 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { summarizeInvoices } from '../../storage/models/invoice-summary.ts';
 import { checkExpand } from '../http/list.ts';
 import { answered, authorOf, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
+import { standardRoutes } from '../http/standard-routes.ts';
 import { EVERY_PART, showInvoice, showInvoices } from './expand.ts';
 import { findInvoices } from './find.ts';
 import {
@@ -33,6 +34,15 @@ import {
 
 const tag = 'Invoices';
 
+const invoices = standardRoutes({
+  noun: 'invoice',
+  tag,
+  answer: InvoiceAnswer,
+  model: InvoiceModel,
+  show: (invoice: InvoiceModel, context) => showInvoice(invoice, context),
+  list: { filter: InvoiceFilter, answer: InvoiceListAnswer, find: findInvoices },
+});
+
 export const invoiceRoutes: Route[] = [
   route({
     method: 'post',
@@ -47,30 +57,8 @@ export const invoiceRoutes: Route[] = [
     handle: async ({ body }, context) =>
       showInvoice(await createInvoice(context.services, context.scope, body, authorOf(context)), context),
   }),
-  route({
-    method: 'get',
-    path: '/invoices',
-    operation_id: 'listInvoices',
-    summary: 'List invoices',
-    tag,
-    access: 'invoice:read',
-    query: InvoiceFilter,
-    success: 200,
-    answer: InvoiceListAnswer,
-    handle: ({ query }, context) => findInvoices(query, context),
-  }),
-  route({
-    method: 'post',
-    path: '/invoices/search',
-    operation_id: 'queryInvoice',
-    summary: 'Search invoices',
-    tag,
-    access: 'invoice:read',
-    body: InvoiceFilter,
-    success: 200,
-    answer: InvoiceListAnswer,
-    handle: ({ body }, context) => findInvoices(body, context),
-  }),
+  invoices.list,
+  invoices.search,
   ...(
     [
       ['/invoices/preview', 'getInvoicePreview', 'Preview the next invoice of a subscription'],
@@ -111,21 +99,11 @@ export const invoiceRoutes: Route[] = [
       return shown;
     },
   }),
-  route({
-    method: 'put',
-    path: '/invoices/:id',
-    operation_id: 'updateInvoice',
+  invoices.change({
     summary: "Change an invoice's dates, document address or metadata",
-    tag,
-    access: 'invoice:write',
-    params: idParams,
     body: UpdateInvoice,
-    success: 200,
-    answer: InvoiceAnswer,
-    handle: async ({ params, body }, context) => {
-      const update = { id: params.id, request: body, author: authorOf(context) };
-      return showInvoice(await updateInvoice(context.services, context.scope, update), context);
-    },
+    handle: ({ params, body }, context) =>
+      updateInvoice(context.services, context.scope, { id: params.id, request: body, author: authorOf(context) }),
   }),
   route({
     method: 'post',

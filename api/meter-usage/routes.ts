@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { pointSize } from '../../core/analytics/point-size.ts';
 import { notFound } from '../../core/error.ts';
 import { AGGREGATION_TYPES, type AggregationType, aggregationType } from '../../core/meter/record.ts';
-import { formatTimestamp } from '../../core/metering/timestamp.ts';
 import { decimalText } from '../../core/record.ts';
+import { formatUs, msOf } from '../../core/time/instant.ts';
 import { windowCount } from '../../core/time/window.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { inTurns } from '../../storage/turns.ts';
@@ -139,10 +139,9 @@ export const meterUsageRoutes: Route[] = [
 
 /** In the order in which they are asked for. */
 async function metersOf(ids: readonly string[], { scope, services }: Context): Promise<MeterModel[]> {
-  const meters = await MeterModel.in(scope, services.postgres).whereIn('id', [...ids]);
-  const byId = new Map(meters.map((meter) => [meter.id, meter]));
+  const meters = await MeterModel.byId(scope, ids, services.postgres);
   return [...new Set(ids)].map((id) => {
-    const meter = byId.get(id);
+    const meter = meters.get(id);
     if (!meter) throw notFound('meter', id);
     return meter;
   });
@@ -166,7 +165,7 @@ async function measured(
     external_customer_ids: [body.external_customer_id],
     ...range,
     window_size: pointSize(body.window_size, bucket_size) ?? undefined,
-    billing_anchor_ms: body.billing_anchor === null ? undefined : Math.floor(body.billing_anchor / 1000),
+    billing_anchor_ms: body.billing_anchor === null ? undefined : msOf(body.billing_anchor),
     now_ms: context.now.getTime(),
     bounds,
   };
@@ -179,7 +178,7 @@ async function measured(
     event_count: total.event_count,
     points: body.window_size
       ? await inTurns(context.scope.tenant_id, windows, ({ window_us, value, event_count }) => ({
-          timestamp: formatTimestamp(window_us),
+          timestamp: formatUs(window_us),
           value,
           event_count,
         }))

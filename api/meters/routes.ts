@@ -5,7 +5,8 @@ import { MeterModel } from '../../storage/models/meter.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { countingOf } from '../../storage/progress/meter-versions.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
+import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
+import { standardRoutes } from '../http/standard-routes.ts';
 import {
   CreateMeter,
   MeterAnswer,
@@ -18,17 +19,19 @@ import {
 
 const tag = 'Meters';
 
+const meters = standardRoutes({
+  noun: 'meter',
+  tag,
+  answer: MeterAnswer,
+  model: MeterModel,
+  show: (meter) => meter,
+  list: { filter: MeterFilter, answer: MeterListAnswer, find: findMeters },
+});
+
 export const meterRoutes: Route[] = [
-  route({
-    method: 'post',
-    path: '/meters',
-    operation_id: 'createMeter',
+  meters.create({
     summary: 'Create a meter',
-    tag,
-    access: 'meter:write',
     body: CreateMeter,
-    success: 201,
-    answer: MeterAnswer,
     example: {
       body: {
         name: 'API calls',
@@ -41,24 +44,7 @@ export const meterRoutes: Route[] = [
     handle: ({ body }, context) =>
       createMeter(context.services, context.scope, { definition: body, author: authorOf(context) }),
   }),
-  route({
-    method: 'get',
-    path: '/meters',
-    operation_id: 'listMeters',
-    summary: 'List meters',
-    tag,
-    access: 'meter:read',
-    query: MeterFilter,
-    success: 200,
-    answer: MeterListAnswer,
-    handle: ({ query }, { scope, services }) => {
-      const meters = narrow(MeterModel.in(scope, services.postgres), [
-        ['id', query.meter_ids],
-        ['event_name', query.event_name],
-      ]);
-      return fetchPage(meters, query, meterGrammar);
-    },
-  }),
+  meters.list,
   route({
     method: 'get',
     path: '/meters/:id',
@@ -74,17 +60,9 @@ export const meterRoutes: Route[] = [
       return { ...meter, ...(await countingOf(services.postgres, scope, params.id)) };
     },
   }),
-  route({
-    method: 'put',
-    path: '/meters/:id',
-    operation_id: 'updateMeter',
+  meters.change({
     summary: 'Replace the filters of a meter',
-    tag,
-    access: 'meter:write',
-    params: idParams,
     body: UpdateMeter,
-    success: 200,
-    answer: MeterAnswer,
     handle: ({ params, body }, context) =>
       changeMeterFilters(context.services, context.scope, { ...params, ...body, author: authorOf(context) }),
   }),
@@ -111,3 +89,11 @@ export const meterRoutes: Route[] = [
     }),
   ),
 ];
+
+function findMeters(input: MeterFilter, { scope, services }: Context) {
+  const query = narrow(MeterModel.in(scope, services.postgres), [
+    ['id', input.meter_ids],
+    ['event_name', input.event_name],
+  ]);
+  return fetchPage(query, input, meterGrammar);
+}

@@ -7,6 +7,7 @@ import { narrow } from '../../storage/models/page.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { fetchPage } from '../http/list.ts';
 import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
+import { standardRoutes } from '../http/standard-routes.ts';
 import { showPrice, showPrices } from './expand.ts';
 import {
   BulkPriceAnswer,
@@ -23,21 +24,21 @@ import {
 
 const tag = 'Prices';
 
+const prices = standardRoutes({
+  noun: 'price',
+  tag,
+  answer: PriceAnswer,
+  model: PriceModel,
+  show: showPrice,
+  list: { filter: PriceFilter, answer: PriceListAnswer, find: findPrices },
+});
+
 export const priceRoutes: Route[] = [
-  route({
-    method: 'post',
-    path: '/prices',
-    operation_id: 'createPrice',
+  prices.create({
     summary: 'Create a price of a plan or subscription',
-    tag,
-    access: 'price:write',
     body: CreatePriceRequest,
-    success: 201,
-    answer: PriceAnswer,
-    handle: async ({ body }, context) => {
-      const input = { request: body, author: authorOf(context) };
-      return showPrice(await createPrice(context.services, context.scope, input), context);
-    },
+    handle: ({ body }, context) =>
+      createPrice(context.services, context.scope, { request: body, author: authorOf(context) }),
   }),
   route({
     method: 'post',
@@ -54,30 +55,8 @@ export const priceRoutes: Route[] = [
       return { items: await showPrices(await createPrices(context.services, context.scope, input), [], context) };
     },
   }),
-  route({
-    method: 'get',
-    path: '/prices',
-    operation_id: 'listPrices',
-    summary: 'List prices',
-    tag,
-    access: 'price:read',
-    query: PriceFilter,
-    success: 200,
-    answer: PriceListAnswer,
-    handle: ({ query }, context) => findPrices(query, context),
-  }),
-  route({
-    method: 'post',
-    path: '/prices/search',
-    operation_id: 'queryPrice',
-    summary: 'Search prices',
-    tag,
-    access: 'price:read',
-    body: PriceFilter,
-    success: 200,
-    answer: PriceListAnswer,
-    handle: ({ body }, context) => findPrices(body, context),
-  }),
+  prices.list,
+  prices.search,
   route({
     method: 'get',
     path: '/prices/lookup/:lookup_key',
@@ -93,39 +72,17 @@ export const priceRoutes: Route[] = [
       return showPrice(await PriceModel.fetchByKey(context.scope, params.lookup_key, at), context);
     },
   }),
-  route({
-    method: 'get',
-    path: '/prices/:id',
-    operation_id: 'getPrice',
-    summary: 'Get a price',
-    tag,
-    access: 'price:read',
-    params: idParams,
-    success: 200,
-    answer: PriceAnswer,
-    handle: async ({ params }, context) =>
-      showPrice(await PriceModel.fetch(context.scope, params.id, { database: context.services.postgres }), context),
-  }),
-  route({
-    method: 'put',
-    path: '/prices/:id',
-    operation_id: 'updatePrice',
+  prices.read({ summary: 'Get a price' }),
+  prices.change({
     summary: 'Describe a price anew, or end it and start a successor',
-    tag,
-    access: 'price:write',
-    params: idParams,
     body: UpdatePriceRequest,
-    success: 200,
-    answer: PriceAnswer,
-    handle: async ({ params, body }, context) => {
-      const price = await changePrice(context.services, context.scope, {
+    handle: ({ params, body }, context) =>
+      changePrice(context.services, context.scope, {
         id: params.id,
         changes: changesOf(body),
         effective_from: body.effective_from ?? undefined,
         author: authorOf(context),
-      });
-      return showPrice(price, context);
-    },
+      }),
   }),
   route({
     method: 'delete',

@@ -70,11 +70,10 @@ export const secretRoutes: Route[] = [
 
 /** A key's roles are those of its principal. */
 async function withHolders(secrets: SecretModel[], { principal, services }: Context) {
-  const ids = [...new Set(secrets.map((secret) => secret.user_id))];
-  const users = await UserModel.ofTenant(principal.tenant_id, services.postgres).whereIn('id', ids);
-  const byId = new Map(users.map((user) => [user.id, user]));
+  const ids = secrets.map(({ user_id }) => user_id);
+  const users = await UserModel.byId(principal.tenant_id, ids, services.postgres);
   return secrets.map((secret) => {
-    const user = byId.get(secret.user_id);
+    const user = users.get(secret.user_id);
     const service_account_name = user?.type === 'service_account' ? user.name : null;
     return { ...secret, roles: user?.roles, user_type: user?.type, service_account_name };
   });

@@ -1,8 +1,8 @@
 /** Subscriptions with the parts that are asked for: one query per part, however many subscriptions. */
+import { byId } from '../../core/by-id.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
-import type { ScopedModel } from '../../storage/models/model.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -69,10 +69,11 @@ export async function showLineItems(
   context: Context,
 ) {
   const { scope, services } = context;
-  const wanted = prices ? await PriceModel.in(scope, services.postgres).whereIn('id', idsOf(items, 'price_id')) : [];
+  const priceIds = prices ? items.map(({ price_id }) => price_id) : [];
+  const wanted = [...(await PriceModel.byId(scope, priceIds, services.postgres)).values()];
   const shownPrices = byId(await showPrices(wanted, meters ? ['meters'] : [], context));
-  const found = meters ? await MeterModel.in(scope, services.postgres).whereIn('id', idsOf(items, 'meter_id')) : [];
-  const metersById = byId(found);
+  const meterIds = meters ? items.map(({ meter_id }) => meter_id) : [];
+  const metersById = await MeterModel.byId(scope, meterIds, services.postgres);
   return items.map((item) => ({
     ...item,
     trial_period: item.trial_period_days,
@@ -83,20 +84,23 @@ export async function showLineItems(
 
 async function plansOf(subscriptions: readonly SubscriptionModel[], expand: readonly string[], context: Context) {
   const { scope, services } = context;
-  const plans = await PlanModel.in(scope, services.postgres).whereIn('id', idsOf(subscriptions, 'plan_id'));
-  return byId(await showPlans(plans, expand.includes('plan.prices') ? ['prices'] : [], context));
+  const ids = subscriptions.map(({ plan_id }) => plan_id);
+  const plans = await PlanModel.byId(scope, ids, services.postgres);
+  return byId(await showPlans([...plans.values()], expand.includes('plan.prices') ? ['prices'] : [], context));
 }
 
 async function customersOf(subscriptions: readonly SubscriptionModel[], { scope, services }: Context) {
-  return byId(await CustomerModel.in(scope, services.postgres).whereIn('id', idsOf(subscriptions, 'customer_id')));
+  const ids = subscriptions.map(({ customer_id }) => customer_id);
+  return CustomerModel.byId(scope, ids, services.postgres);
 }
 
 async function linesOf(subscriptions: readonly SubscriptionModel[], expand: readonly string[], context: Context) {
   const { scope, services } = context;
+  const ids = subscriptions.map(({ id }) => id);
   const items = await SubscriptionLineItemModel.in(scope, services.postgres)
     .where('status', 'published')
-    .whereIn('subscription_id', idsOf(subscriptions, 'id'))
-    .orderBy(['created_at', 'id']);
+    .whereIn('subscription_id', ids)
+    .orderBy('position');
   return showLineItems(items, partsOfLines(expand), context);
 }
 
@@ -105,12 +109,4 @@ export function partsOfLines(expand: readonly string[]) {
     prices: expand.some((path) => /(^|\.)prices(\.|$)/.test(path) && !path.startsWith('plan.')),
     meters: expand.some((path) => /(^|\.)meters$/.test(path)),
   };
-}
-
-function idsOf<M extends ScopedModel>(records: readonly M[], column: keyof M): string[] {
-  return [...new Set(records.map((record) => record[column]).filter(Boolean))] as string[];
-}
-
-function byId<R extends { id: string }>(records: readonly R[]): Map<string, R> {
-  return new Map(records.map((record) => [record.id, record]));
 }

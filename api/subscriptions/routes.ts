@@ -6,11 +6,12 @@ import { updateSubscription } from '../../actions/subscriptions/update-subscript
 import { type SubscriptionUsage, subscriptionUsage, type UsageCharge } from '../../actions/usage/subscription-usage.ts';
 import { displayAmount } from '../../core/money.ts';
 import { refuseUsed } from '../../core/subscription/not-yet.ts';
-import { formatTimestamp } from '../../core/time/timestamp.ts';
+import { formatMs } from '../../core/time/instant.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { checkExpand } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { standardRoutes } from '../http/standard-routes.ts';
 import { showPrices } from '../prices/expand.ts';
 import { SubscriptionAnswer, SubscriptionAnswerV2 } from './answer.ts';
 import { showSubscription, showSubscriptions } from './expand.ts';
@@ -33,6 +34,15 @@ import {
 
 const tag = 'Subscriptions';
 
+const subscriptions = standardRoutes({
+  noun: 'subscription',
+  tag,
+  answer: SubscriptionAnswer,
+  model: SubscriptionModel,
+  show: (subscription: SubscriptionModel, context) => showSubscription(subscription, context),
+  list: { filter: SubscriptionFilter, answer: SubscriptionListAnswer, find: findSubscriptions },
+});
+
 export const subscriptionRoutes: Route[] = [
   route({
     method: 'post',
@@ -49,30 +59,8 @@ export const subscriptionRoutes: Route[] = [
       return showSubscription(made.subscription, context, made.latest_invoice);
     },
   }),
-  route({
-    method: 'get',
-    path: '/subscriptions',
-    operation_id: 'listSubscriptions',
-    summary: 'List subscriptions',
-    tag,
-    access: 'subscription:read',
-    query: SubscriptionFilter,
-    success: 200,
-    answer: SubscriptionListAnswer,
-    handle: ({ query }, context) => findSubscriptions(query, context),
-  }),
-  route({
-    method: 'post',
-    path: '/subscriptions/search',
-    operation_id: 'querySubscription',
-    summary: 'Search subscriptions',
-    tag,
-    access: 'subscription:read',
-    body: SubscriptionFilter,
-    success: 200,
-    answer: SubscriptionListAnswer,
-    handle: ({ body }, context) => findSubscriptions(body, context),
-  }),
+  subscriptions.list,
+  subscriptions.search,
   route({
     method: 'post',
     path: '/subscriptions/usage',
@@ -98,18 +86,7 @@ export const subscriptionRoutes: Route[] = [
     answer: SubscriptionLineItemListAnswer,
     handle: ({ body }, context) => findLineItems(body, context),
   }),
-  route({
-    method: 'get',
-    path: '/subscriptions/:id',
-    operation_id: 'getSubscription',
-    summary: 'Get a subscription with its plan, customer and line items',
-    tag,
-    access: 'subscription:read',
-    params: idParams,
-    success: 200,
-    answer: SubscriptionAnswer,
-    handle: async ({ params }, context) => showSubscription(await fetchOne(params.id, context), context),
-  }),
+  subscriptions.read({ summary: 'Get a subscription with its plan, customer and line items' }),
   route({
     method: 'get',
     path: '/subscriptions/:id/v2',
@@ -123,26 +100,17 @@ export const subscriptionRoutes: Route[] = [
     answer: SubscriptionAnswerV2,
     handle: async ({ params, query }, context) => {
       checkExpand(query.expand ?? [], subscriptionGrammar);
-      const subscription = await fetchOne(params.id, context);
+      const { scope, services } = context;
+      const subscription = await SubscriptionModel.fetch(scope, params.id, { database: services.postgres });
       const [shown] = await showSubscriptions([subscription], query.expand ?? [], context);
       return { ...shown, plan_prices_out_of_sync: await isOutOfSync(subscription, context) };
     },
   }),
-  route({
-    method: 'put',
-    path: '/subscriptions/:id',
-    operation_id: 'updateSubscription',
+  subscriptions.change({
     summary: "Change a subscription's metadata or lookup key",
-    tag,
-    access: 'subscription:write',
-    params: idParams,
     body: UpdateSubscription,
-    success: 200,
-    answer: SubscriptionAnswer,
-    handle: async ({ params, body }, context) => {
-      const update = { id: params.id, request: body, author: authorOf(context) };
-      return showSubscription(await updateSubscription(context.services, context.scope, update), context);
-    },
+    handle: ({ params, body }, context) =>
+      updateSubscription(context.services, context.scope, { id: params.id, request: body, author: authorOf(context) }),
   }),
   route({
     method: 'post',
@@ -198,10 +166,6 @@ export const subscriptionRoutes: Route[] = [
   }),
 ];
 
-function fetchOne(id: string, { scope, services }: Context): Promise<SubscriptionModel> {
-  return SubscriptionModel.fetch(scope, id, { database: services.postgres });
-}
-
 async function isOutOfSync(subscription: SubscriptionModel, { scope, services }: Context): Promise<boolean> {
   const [newest] = await PriceModel.in(scope, services.postgres)
     .where({ entity_type: 'PLAN', entity_id: subscription.plan_id })
@@ -221,8 +185,8 @@ async function showUsage({ subscription, period, charges, amount }: Subscription
     amount: amount.toFixed(),
     currency,
     display_amount: displayAmount(amount, currency),
-    start_time: formatTimestamp(period.start),
-    end_time: formatTimestamp(period.end),
+    start_time: formatMs(period.start),
+    end_time: formatMs(period.end),
     charges: charges.map((charge, index) => ({ ...showCharge(charge, currency), price: prices[index] })),
     has_overage: false,
   };

@@ -7,18 +7,18 @@
  */
 import { dayRowsAnswer, US_BY_ROW_SIZE } from '../metering/bucket-size.ts';
 import type { CompiledMeter } from '../metering/compiled-meter.ts';
-import { US_PER_DAY } from '../metering/timestamp.ts';
+import { type Microseconds, msNotBefore, msOf, US_PER_DAY, usOf } from '../time/instant.ts';
 import { type WindowGrid, type WindowSize, windowsOf } from '../time/window.ts';
 import { stretchAt } from '../time/zone.ts';
 
-export type Range = readonly [start_us: number, end_us: number];
+export type Range = readonly [start_us: Microseconds, end_us: Microseconds];
 
 /** `asked` is the start of the window that was asked for, `own` that of the meter's own bucket_size window. */
 export type Segment = {
-  readonly start_us: number;
-  readonly end_us: number;
-  readonly asked_us: number;
-  readonly own_us: number;
+  readonly start_us: Microseconds;
+  readonly end_us: Microseconds;
+  readonly asked_us: Microseconds;
+  readonly own_us: Microseconds;
 };
 
 export type SegmentPlan = {
@@ -38,7 +38,7 @@ const RANGES_MAX = 200;
 /** In steps, one a segment: there may be tens of thousands, and whoever plans lets others have their turn. */
 export function* planSegments(
   meter: CompiledMeter,
-  asked: { start_us: number; end_us: number; window_size?: WindowSize | undefined; grid: WindowGrid },
+  asked: { start_us: Microseconds; end_us: Microseconds; window_size?: WindowSize | undefined; grid: WindowGrid },
 ): Generator<undefined, SegmentPlan, undefined> {
   const rowsAreWindows = meter.bucket_size !== undefined && baseRowsAreWindows(meter, asked);
   const segments = yield* segmentsOf(meter, asked, rowsAreWindows);
@@ -62,7 +62,10 @@ export function* planSegments(
 }
 
 /** The same from raw rows alone. */
-export function rawPlan(plan: SegmentPlan, { start_us, end_us }: { start_us: number; end_us: number }): SegmentPlan {
+export function rawPlan(
+  plan: SegmentPlan,
+  { start_us, end_us }: { start_us: Microseconds; end_us: Microseconds },
+): SegmentPlan {
   return { ...plan, base_ranges: [], day_ranges: [], raw_ranges: [[start_us, end_us]], edge_ranges: [] };
 }
 
@@ -78,7 +81,7 @@ export function withEdges(plan: SegmentPlan): SegmentPlan {
 function raggedBuckets(
   segments: readonly Segment[],
   raw: readonly Range[],
-  { start_us, end_us, size }: { start_us: number; end_us: number; size: number },
+  { start_us, end_us, size }: { start_us: Microseconds; end_us: Microseconds; size: number },
 ): Range[] {
   const areShared = segments.some(
     (segment) => segment.start_us !== start_us && floorTo(segment.start_us, size) !== segment.start_us,
@@ -102,11 +105,11 @@ export function withDaysBefore(plan: SegmentPlan, days_before: number): SegmentP
 /** Base rows are aligned to UTC: they are the meter's windows where the zone's clock agrees with it. */
 function baseRowsAreWindows(
   meter: CompiledMeter,
-  asked: { start_us: number; end_us: number; grid: WindowGrid },
+  asked: { start_us: Microseconds; end_us: Microseconds; grid: WindowGrid },
 ): boolean {
   if (meter.bucket_size !== meter.base_size) return false;
-  const size = US_BY_ROW_SIZE[meter.base_size] / 1000;
-  for (let at = asked.start_us / 1000; at < asked.end_us / 1000; ) {
+  const size = msOf(US_BY_ROW_SIZE[meter.base_size]);
+  for (let at = msOf(asked.start_us); at < msNotBefore(asked.end_us); ) {
     const stretch = stretchAt(asked.grid.timezone, at);
     if (stretch.offset % size !== 0) return false;
     at = stretch.to;
@@ -116,7 +119,7 @@ function baseRowsAreWindows(
 
 function* segmentsOf(
   meter: CompiledMeter,
-  asked: { start_us: number; end_us: number; window_size?: WindowSize | undefined; grid: WindowGrid },
+  asked: { start_us: Microseconds; end_us: Microseconds; window_size?: WindowSize | undefined; grid: WindowGrid },
   rowsAreWindows: boolean,
 ): Generator<undefined, Segment[], undefined> {
   const { start_us, end_us, window_size, grid } = asked;
@@ -139,7 +142,7 @@ function* segmentsOf(
 }
 
 /** Both lists, each in order of time, as one without anything twice. */
-function edgesOf(left: readonly number[], right: readonly number[], start_us: number): number[] {
+function edgesOf(left: readonly number[], right: readonly number[], start_us: Microseconds): number[] {
   const edges: number[] = [];
   for (let i = 0, j = 0; i < left.length || j < right.length; ) {
     const isLeft = j >= right.length || (i < left.length && left[i]! <= right[j]!);
@@ -149,13 +152,17 @@ function edgesOf(left: readonly number[], right: readonly number[], start_us: nu
   return edges;
 }
 
-function startsOf(asked: { start_us: number; end_us: number }, size: WindowSize, grid: WindowGrid): number[] {
+function startsOf(
+  asked: { start_us: Microseconds; end_us: Microseconds },
+  size: WindowSize,
+  grid: WindowGrid,
+): number[] {
   // Windows are cut at milliseconds: the range is widened to whole ones and clipped again by the caller.
-  const windows = windowsOf(Math.floor(asked.start_us / 1000), Math.ceil(asked.end_us / 1000), size, grid);
-  return windows.map((window) => window.start * 1000);
+  const windows = windowsOf(msOf(asked.start_us), msNotBefore(asked.end_us), size, grid);
+  return windows.map((window) => usOf(window.start));
 }
 
-type Open = [start_us: number, end_us: number];
+type Open = [start_us: Microseconds, end_us: Microseconds];
 
 /** Segments come in order of time, and what one adds to a list goes on where the one before it has ended, or behind it. */
 function divide(
@@ -183,7 +190,7 @@ function divide(
   if (lastDay < last) extend(into.base, lastDay, last);
 }
 
-function extend(ranges: Open[], start_us: number, end_us: number): void {
+function extend(ranges: Open[], start_us: Microseconds, end_us: Microseconds): void {
   const previous = ranges.at(-1);
   if (previous && previous[1] === start_us) previous[1] = end_us;
   else ranges.push([start_us, end_us]);

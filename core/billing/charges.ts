@@ -10,6 +10,7 @@
  * take those whose start or end lies in the window. An item of the subscription's own period simply has the subscription's
  * periods.
  */
+import type { Microseconds, Milliseconds } from '../time/instant.ts';
 import {
   nextPeriodEnd,
   type Period,
@@ -25,10 +26,10 @@ export type ReferencePoint = (typeof REFERENCE_POINTS)[number];
 
 /** What billing needs to know of a subscription. Instants are milliseconds since 1970. */
 export type BilledSubscription = {
-  readonly start_ms: number;
+  readonly start_ms: Milliseconds;
   /** The first of end_date and cancel_at: nothing is billed from here on. */
-  readonly end_ms: number | null;
-  readonly billing_anchor_ms: number;
+  readonly end_ms: Milliseconds | null;
+  readonly billing_anchor_ms: Milliseconds;
   readonly billing_period: RecurringPeriod;
   readonly billing_period_count: number;
   readonly timezone: string;
@@ -41,8 +42,8 @@ export type BilledItem = {
   readonly invoice_cadence: 'ARREAR' | 'ADVANCE';
   readonly billing_period: RecurringPeriod | 'ONETIME';
   readonly billing_period_count: number;
-  readonly start_ms: number;
-  readonly end_ms: number | null;
+  readonly start_ms: Milliseconds;
+  readonly end_ms: Milliseconds | null;
   /** `NEVER`: the meter counts from the start of the subscription on. */
   readonly reset_usage: 'BILLING_PERIOD' | 'NEVER' | null;
 };
@@ -78,7 +79,7 @@ export function chargesDue<Item extends BilledItem>(question: ChargeQuestion<Ite
 }
 
 /** The period after this one; null where the subscription has ended by then. */
-export function nextPeriod(period_start: number, subscription: BilledSubscription): Period | null {
+export function nextPeriod(period_start: Milliseconds, subscription: BilledSubscription): Period | null {
   if (subscription.end_ms !== null && subscription.end_ms <= period_start) return null;
   return { start: period_start, end: nextPeriodEnd({ ...periodRule(subscription), period_start }) };
 }
@@ -185,11 +186,11 @@ function windowOf(item: BilledItem, service: Period, subscription: BilledSubscri
  * what still stands (seats, storage) is paid for in every period. Any other meter counts what lies in the service. Both
  * instants are of one unit, which is that of the answer.
  */
-export function countedSince(
+export function countedSince<Instant extends Milliseconds | Microseconds>(
   reset_usage: BilledItem['reset_usage'],
-  service_start: number,
-  subscription_start: number,
-): number {
+  service_start: Instant,
+  subscription_start: Instant,
+): Instant {
   return reset_usage === 'NEVER' ? subscription_start : service_start;
 }
 
@@ -220,7 +221,7 @@ export function servicesWithin(asked: Period, item: BilledItem, subscription: Bi
 /** The period in which an item is at this instant: the subscription's `current` one, unless it has periods of its own. */
 export function runningPeriod(
   item: BilledItem,
-  { subscription, current, now }: { subscription: BilledSubscription; current: Period; now: number },
+  { subscription, current, now }: { subscription: BilledSubscription; current: Period; now: Milliseconds },
 ): Period | undefined {
   if (item.billing_period === 'ONETIME' || !hasOwnPeriods(item, subscription)) return current;
   return periodContaining(Math.max(now, current.start), item.start_ms, itemRule(item, subscription));

@@ -3,6 +3,7 @@
  * day on which an invoice is to be paid (docs/rules/invoices.md, "Due date").
  */
 import { invalid } from '../error.ts';
+import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import { type BilledSubscription, nextPeriod } from './charges.ts';
 
@@ -13,7 +14,7 @@ export type DuePeriod = {
 };
 
 /** The period to invoice now, if the current one is over; a subscription's end inside it closes it early. */
-export function duePeriod(subscription: BilledSubscription, current: Period, nowMs: number): DuePeriod | null {
+export function duePeriod(subscription: BilledSubscription, current: Period, nowMs: Milliseconds): DuePeriod | null {
   const closed = {
     start: current.start,
     end: Math.max(current.start, Math.min(current.end, subscription.end_ms ?? Infinity)),
@@ -23,7 +24,7 @@ export function duePeriod(subscription: BilledSubscription, current: Period, now
 }
 
 /** Every period that has ended by now, oldest first. */
-export function duePeriods(subscription: BilledSubscription, current: Period, nowMs: number): DuePeriod[] {
+export function duePeriods(subscription: BilledSubscription, current: Period, nowMs: Milliseconds): DuePeriod[] {
   const due: DuePeriod[] = [];
   for (let period: Period | null = current; period !== null; ) {
     const found = duePeriod(subscription, period, nowMs);

@@ -10,8 +10,8 @@ import type { ComputedFrom } from '../invoice/record.ts';
 import { MAX_FRACTION_DIGITS, roundMoney } from '../money.ts';
 import { billedQuantity, chargeParts } from '../pricing/index.ts';
 import type { ChargePart, PriceTerms } from '../pricing/terms.ts';
+import { formatMs } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
-import { formatTimestamp } from '../time/timestamp.ts';
 import type { BilledItem } from './charges.ts';
 import { prorate, type Share, shareText } from './proration.ts';
 
@@ -79,8 +79,8 @@ export function usageCharge(
       price: priceSnapshot(item.price),
       meter_id: item.meter_id,
       meter_version: String(measured.meter_version),
-      window_start: formatTimestamp(window.start),
-      window_end: formatTimestamp(window.end),
+      window_start: formatMs(window.start),
+      window_end: formatMs(window.end),
       quantity: measured.quantity.toFixed(),
       event_count: measured.event_count,
       high_water: { ...measured.high_water },

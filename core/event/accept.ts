@@ -4,7 +4,7 @@
  * came in.
  */
 import { FarthingError, invalid } from '../error.ts';
-import { LAST_INSTANT_US, parseTimestamp } from '../metering/timestamp.ts';
+import { LAST_INSTANT_US, parseEventTime } from '../time/instant.ts';
 
 export const EVENTS_PER_REQUEST_MAX = 1000;
 export const TEXT_MAX = 1024;
@@ -47,7 +47,7 @@ function faultOfText(field: string, value: unknown): { field: string; why: strin
 function faultOfTimestamp(value: unknown): { field: string; why: string } | undefined {
   if (value === undefined || value === null || value === '') return undefined;
   if (typeof value !== 'string') return { field: 'timestamp', why: 'must be an RFC 3339 date-time string' };
-  const instant = parseTimestamp(value);
+  const instant = parseEventTime(value);
   if (instant === 'malformed')
     return { field: 'timestamp', why: 'must be an RFC 3339 date-time such as 2026-01-31T10:00:00Z' };
   if (instant === 'out of range') return { field: 'timestamp', why: 'must lie between the years 1900 and 2254' };

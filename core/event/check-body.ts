@@ -23,7 +23,7 @@ import {
 } from '../json/bytes.ts';
 import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from '../json/signs.ts';
 import type { Span } from '../metering/event-text.ts';
-import { LAST_INSTANT_US, parseTimestamp } from '../metering/timestamp.ts';
+import { LAST_INSTANT_US, parseEventTime } from '../time/instant.ts';
 import { EVENTS_PER_REQUEST_MAX, TEXT_MAX } from './accept.ts';
 import { EventShape } from './event-shape.ts';
 
@@ -231,7 +231,7 @@ const BEGIN_BLANKS: readonly number[] = [0xc2, 0xe1, 0xe2, 0xe3, 0xef];
 /** The common form in UTC is read where it stands, any other as a string; empty is absent. */
 function isTimestamp(bytes: Uint8Array, start: number, end: number): boolean {
   if (start === end || isCommonInstant(bytes, start, end)) return true;
-  const instant = parseTimestamp(String.fromCharCode(...bytes.subarray(start, end)));
+  const instant = parseEventTime(String.fromCharCode(...bytes.subarray(start, end)));
   return instant === 'absent' || (typeof instant === 'number' && instant < LAST_INSTANT_US);
 }
 

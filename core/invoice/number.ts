@@ -4,6 +4,7 @@
  */
 import { Temporal } from 'temporal-polyfill';
 import { invalid } from '../error.ts';
+import type { Milliseconds } from '../time/instant.ts';
 
 export const NUMBER_FORMATS = ['YYYYMM', 'YYYYMMDD', 'YYMMDD', 'YY', 'YYYY'] as const;
 export type NumberFormat = (typeof NUMBER_FORMATS)[number];
@@ -27,7 +28,7 @@ export const DEFAULT_NUMBER_CONFIG: NumberConfig = {
 };
 
 /** The date token: it names the counter as well. */
-export function numberToken(config: NumberConfig, finalizedAtMs: number): string {
+export function numberToken(config: NumberConfig, finalizedAtMs: Milliseconds): string {
   const date = Temporal.Instant.fromEpochMilliseconds(finalizedAtMs).toZonedDateTimeISO(config.timezone).toPlainDate();
   const year = String(date.year).padStart(4, '0');
   const month = String(date.month).padStart(2, '0');

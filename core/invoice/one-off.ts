@@ -8,6 +8,7 @@ import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { invalid, notAllowed } from '../error.ts';
 import { checkCurrency, minorUnits } from '../money.ts';
 import { refuseUsed } from '../subscription/not-yet.ts';
+import { instantOf } from '../time/instant.ts';
 import { paymentOf } from './payment-status.ts';
 import type { CreateInvoice, CreateInvoiceLine, PaymentStatus } from './record.ts';
 
@@ -57,7 +58,7 @@ function checkPeriod(
   { period_start, period_end }: { period_start: string | null; period_end: string | null },
   at: string,
 ): void {
-  if (period_start && period_end && Date.parse(period_end) < Date.parse(period_start)) {
+  if (period_start && period_end && instantOf(period_end) < instantOf(period_start)) {
     throw invalid(`${at}period_end`, 'must not be before period_start');
   }
 }

@@ -7,20 +7,14 @@
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
-import { anyCase, baseFields, decimalText, keyText, orDefault, orNull } from '../record.ts';
+import type { Aggregation as AggregationRules } from '../metering/aggregations/aggregation.ts';
+import { AGGREGATIONS, type AggregationType } from '../metering/aggregations/index.ts';
+import { anyCase, baseFields, decimalText, keyText, orDefault, orNull, wordsOf } from '../record.ts';
 import { WINDOW_SIZES } from '../time/window.ts';
 
-export const AGGREGATION_TYPES = [
-  'COUNT',
-  'SUM',
-  'AVG',
-  'COUNT_UNIQUE',
-  'LATEST',
-  'SUM_WITH_MULTIPLIER',
-  'MAX',
-  'WEIGHTED_SUM',
-] as const;
-export type AggregationType = (typeof AGGREGATION_TYPES)[number];
+/** A new one is a file and a line in `core/metering/aggregations/`. */
+export const AGGREGATION_TYPES = wordsOf<AggregationType>(AGGREGATIONS);
+export type { AggregationType };
 
 export const RESET_USAGES = ['BILLING_PERIOD', 'NEVER'] as const;
 export type ResetUsage = (typeof RESET_USAGES)[number];
@@ -75,7 +69,7 @@ export function checkMeter(meter: MeterDefinition, compileExpression?: CompileEx
 
 export function checkAggregation(aggregation: Aggregation, compileExpression?: CompileExpression): void {
   const { type, field, expression } = aggregation;
-  if (type !== 'COUNT' && !hasText(field) && !hasText(expression))
+  if (AGGREGATIONS[type].needs_value && !hasText(field) && !hasText(expression))
     throw invalid('aggregation.field', `is required for ${type} unless an expression is given`);
   if (hasText(expression)) compileExpression?.(expression);
   checkMultiplier(aggregation);
@@ -91,19 +85,27 @@ export function checkFilters(filters: readonly Filter[]): void {
 }
 
 function checkMultiplier({ type, multiplier }: Aggregation): void {
-  if (type !== 'SUM_WITH_MULTIPLIER') {
-    if (hasText(multiplier)) throw invalid('aggregation.multiplier', 'is used by SUM_WITH_MULTIPLIER only');
+  if (!AGGREGATIONS[type].takes.includes('multiplier')) {
+    if (hasText(multiplier)) throw invalid('aggregation.multiplier', `is used by ${takersOf('multiplier')} only`);
     return;
   }
-  if (!hasText(multiplier)) throw invalid('aggregation.multiplier', 'is required for SUM_WITH_MULTIPLIER');
+  if (!hasText(multiplier)) throw invalid('aggregation.multiplier', `is required for ${type}`);
   if (!new Decimal(multiplier).gt(0)) throw invalid('aggregation.multiplier', 'must be greater than 0');
 }
 
 function checkBuckets({ type, bucket_size, group_by }: Aggregation): void {
-  if (bucket_size && type !== 'MAX' && type !== 'SUM')
-    throw invalid('aggregation.bucket_size', `is supported for MAX and SUM only, not for ${type}`);
-  if (hasText(group_by) && !(type === 'MAX' && bucket_size))
-    throw invalid('aggregation.group_by', 'is supported only for MAX with bucket_size');
+  const { takes } = AGGREGATIONS[type];
+  if (bucket_size && !takes.includes('bucket_size'))
+    throw invalid('aggregation.bucket_size', `is supported for ${takersOf('bucket_size')} only, not for ${type}`);
+  if (hasText(group_by) && !(takes.includes('group_by') && bucket_size))
+    throw invalid('aggregation.group_by', `is supported only for ${takersOf('group_by')} with bucket_size`);
+}
+
+/** `MAX and SUM` */
+function takersOf(part: AggregationRules['takes'][number]): string {
+  return AGGREGATION_TYPES.filter((type) => AGGREGATIONS[type].takes.includes(part))
+    .sort()
+    .join(' and ');
 }
 
 function hasText(text: string | null | undefined): text is string {

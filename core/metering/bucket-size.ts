@@ -3,8 +3,8 @@
  * Their starts are aligned to UTC; windows in a subscription's timezone
  * (docs/rules/windows.md, "Windows follow the local clock") are made of them.
  */
+import { type Microseconds, US_PER_DAY, US_PER_HOUR, US_PER_MINUTE } from '../time/instant.ts';
 import type { BucketSize } from './meter-definition.ts';
-import { US_PER_DAY, US_PER_HOUR, US_PER_MINUTE } from './timestamp.ts';
 
 export const US_BY_ROW_SIZE = {
   MINUTE: US_PER_MINUTE,
@@ -31,7 +31,7 @@ export function dayRowsAnswer(bucketSize: BucketSize | undefined): boolean {
 }
 
 /** The start of the row of an instant, also before 1970. Remainders of safe integers are exact, quotients are not. */
-export function rowStart(timestamp_us: number, size: RowSize): number {
+export function rowStart(timestamp_us: Microseconds, size: RowSize): number {
   const length = US_BY_ROW_SIZE[size];
   const rest = timestamp_us % length;
   return rest < 0 ? timestamp_us - rest - length : timestamp_us - rest;

@@ -3,12 +3,13 @@
  * (timestamp, id, value), exact distinct set, and for the time-weighted sum the pair (Σ v, Σ v·t). Each aggregation fills
  * the fields that it needs; the others stay neutral and cost nothing.
  */
+import type { Microseconds } from '../time/instant.ts';
 import { compare, type Exact, exactOf, mantissaOf } from './exact.ts';
 import { ExactSum, quantityOfScaled, scaledOf } from './quantity.ts';
 
 export type BucketField = 'count' | 'sum' | 'weighted_sum' | 'min' | 'max' | 'latest' | 'uniques';
 
-export type Latest = { readonly timestamp_us: number; readonly event_id: string; readonly value: bigint };
+export type Latest = { readonly timestamp_us: Microseconds; readonly event_id: string; readonly value: bigint };
 
 /** A bucket as the store keeps it: every number is the quantity times 10^24. */
 export type BucketFields = {
@@ -22,7 +23,7 @@ export type BucketFields = {
   readonly uniques: readonly string[];
 };
 
-type Moment = { readonly timestamp_us: number; readonly event_id: string };
+type Moment = { readonly timestamp_us: Microseconds; readonly event_id: string };
 
 export class UsageBucket {
   count = 0;
@@ -49,7 +50,7 @@ export class UsageBucket {
     return bucket;
   }
 
-  see(timestamp_us: number): void {
+  see(timestamp_us: Microseconds): void {
     if (timestamp_us < this.first_us) this.first_us = timestamp_us;
     if (timestamp_us > this.last_us) this.last_us = timestamp_us;
   }
@@ -59,7 +60,7 @@ export class UsageBucket {
     this.total.add(value);
   }
 
-  addWeighted(value: Exact, timestamp_us: number): void {
+  addWeighted(value: Exact, timestamp_us: Microseconds): void {
     this.weighted ??= new ExactSum();
     this.weighted.add(exactOf(mantissaOf(value) * BigInt(timestamp_us), value.scale));
   }

@@ -25,10 +25,11 @@ export type CompiledMeter = ValueSource & {
 
 export function compileMeter(definition: MeterDefinition): CompiledMeter {
   const { type, field, expression, multiplier, bucket_size, group_by } = definition.aggregation;
-  const aggregation = AGGREGATIONS[type];
+  const aggregation: Aggregation | undefined = AGGREGATIONS[type];
   if (aggregation === undefined) throw invalid('aggregation.type', 'is not an aggregation');
   if (aggregation.needs_value && !expression && !field) throw invalid('aggregation.field', `is required for ${type}`);
-  if (type === 'SUM_WITH_MULTIPLIER' && !multiplier) throw invalid('aggregation.multiplier', `is required for ${type}`);
+  if (aggregation.takes.includes('multiplier') && !multiplier)
+    throw invalid('aggregation.multiplier', `is required for ${type}`);
   return {
     id: definition.id,
     event_name: definition.event_name.trim(),

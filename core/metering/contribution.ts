@@ -5,6 +5,7 @@
  * silent 0 (docs/rules/metering.md, "Unusable events"). A reason names the property, never its value.
  */
 
+import type { Microseconds } from '../time/instant.ts';
 import { canonicalNumber } from './canonical-number.ts';
 import type { Property, PropertySource } from './event-text.ts';
 import { type Exact, exactText } from './exact.ts';
@@ -17,7 +18,7 @@ const IDENTITY_MAX = 1_024;
 export type MeteredEvent = {
   readonly event_id: string;
   readonly external_customer_id: string;
-  readonly timestamp_us: number;
+  readonly timestamp_us: Microseconds;
   readonly properties: PropertySource;
 };
 

@@ -1,5 +1,6 @@
 /** Raw events added up to the cells of a question: the ragged ends of a range, and whatever has no pre-aggregated rows. */
 import type { Segment, SegmentPlan } from '../analytics/segments.ts';
+import { msOf, usOf } from '../time/instant.ts';
 import { type WindowGrid, windowStart } from '../time/window.ts';
 import { UsageBucket } from './bucket.ts';
 import { type CompiledMeter, measure } from './compiled-meter.ts';
@@ -42,9 +43,7 @@ export class EventCells<Event extends MeteredEvent> {
     const contribution = measure(meter, event);
     if (contribution.unusable !== undefined) return;
     const segment_us = this.#segmentAt(event.timestamp_us).start_us;
-    const window_us = plan.rows_are_windows
-      ? windowStart(Math.floor(event.timestamp_us / 1000), meter.bucket_size!, grid) * 1000
-      : 0;
+    const window_us = plan.rows_are_windows ? usOf(windowStart(msOf(event.timestamp_us), meter.bucket_size!, grid)) : 0;
     const { group_key } = contribution;
     const key = key_of(event);
     const place = JSON.stringify([segment_us, window_us, group_key, key]);

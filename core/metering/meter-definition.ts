@@ -1,25 +1,8 @@
 /** What metering needs to know of a meter: the fields that decide which events count and for how much. */
-export type AggregationType =
-  | 'COUNT'
-  | 'SUM'
-  | 'AVG'
-  | 'COUNT_UNIQUE'
-  | 'LATEST'
-  | 'SUM_WITH_MULTIPLIER'
-  | 'MAX'
-  | 'WEIGHTED_SUM';
+import type { WindowSize } from '../time/window.ts';
+import type { AggregationType } from './aggregations/index.ts';
 
-export type BucketSize =
-  | 'MINUTE'
-  | '15MIN'
-  | '30MIN'
-  | 'HOUR'
-  | '3HOUR'
-  | '6HOUR'
-  | '12HOUR'
-  | 'DAY'
-  | 'WEEK'
-  | 'MONTH';
+export type BucketSize = WindowSize;
 
 export type MeterFilter = { readonly key: string; readonly values: readonly string[] };
 

@@ -5,11 +5,11 @@
  * slice writes the same block.
  */
 import type { Scope } from '../scope.ts';
+import { type Microseconds, US_PER_DAY } from '../time/instant.ts';
 import { type BucketFields, UsageBucket } from './bucket.ts';
 import { type RowSize, rowStart } from './bucket-size.ts';
 import type { CompiledMeter } from './compiled-meter.ts';
 import type { Contribution } from './contribution.ts';
-import { US_PER_DAY } from './timestamp.ts';
 
 export type BucketRow = BucketFields & {
   readonly tenant_id: string;
@@ -17,11 +17,11 @@ export type BucketRow = BucketFields & {
   readonly meter_id: string;
   readonly external_customer_id: string;
   readonly size: RowSize;
-  readonly bucket_start_us: number;
+  readonly bucket_start_us: Microseconds;
   readonly group_key: string;
   /** When the first and the last of its events happened, of a base row; null where nobody knows, and of a day row. */
-  readonly first_us: number | null;
-  readonly last_us: number | null;
+  readonly first_us: Microseconds | null;
+  readonly last_us: Microseconds | null;
 };
 
 /** Buckets by the number of the customer: the innermost map, which most events hit without looking at any other. */
@@ -200,7 +200,7 @@ type RowKey = {
 class Row implements BucketRow {
   readonly external_customer_id: string;
   readonly size: RowSize;
-  readonly bucket_start_us: number;
+  readonly bucket_start_us: Microseconds;
   readonly group_key: string;
   private readonly buckets: MeterBuckets;
   private readonly bucket: UsageBucket;

@@ -2,9 +2,9 @@
  * Usage rows equal a recomputation from the raw events, always, to the last digit (docs/reliability.md): what is not equal
  * between the rows that should be and the rows that are, field by field.
  */
+import { formatUs, type Microseconds } from '../time/instant.ts';
 import type { BucketRow } from './plan.ts';
 import { decimalOfScaled } from './quantity.ts';
-import { formatTimestamp } from './timestamp.ts';
 
 /** A row as the store tells it: of the set of distinct values only its size, and its size united with the expected one. */
 export type StoredFields = Omit<BucketRow, 'uniques'> & {
@@ -15,7 +15,7 @@ export type StoredFields = Omit<BucketRow, 'uniques'> & {
 export type RowDifference = {
   readonly size: string;
   readonly external_customer_id: string;
-  readonly bucket_start_us: number;
+  readonly bucket_start_us: Microseconds;
   readonly group_key: string;
   readonly field: string;
   /** Null where there is no such row. */
@@ -73,7 +73,7 @@ const FIELDS: readonly (readonly [string, (row: Numbers) => string | null])[] = 
 ];
 
 function instantText(us: number | null): string | null {
-  return us === null ? null : formatTimestamp(us);
+  return us === null ? null : formatUs(us);
 }
 
 function quantityText(scaled: bigint | null): string | null {

@@ -9,6 +9,7 @@ import type { Segment, SegmentPlan } from '../analytics/segments.ts';
 import { Decimal, ZERO } from '../decimal.ts';
 import { FarthingError } from '../error.ts';
 import { groupBy } from '../group-by.ts';
+import { type Microseconds, US_PER_SECOND } from '../time/instant.ts';
 import { UsageBucket } from './bucket.ts';
 import type { CompiledMeter } from './compiled-meter.ts';
 
@@ -16,9 +17,9 @@ import type { CompiledMeter } from './compiled-meter.ts';
 export type PlacedCell = {
   /** Whose usage it is: the customer, the asked key, or ''. */
   readonly key: string;
-  readonly segment_us: number;
+  readonly segment_us: Microseconds;
   /** The start of the base row where rows are windows; not looked at otherwise. */
-  readonly window_us: number;
+  readonly window_us: Microseconds;
   readonly group_key: string;
   readonly bucket: UsageBucket;
   /** How many distinct values there are, where the store has counted them; null where the bucket holds all that there is. */
@@ -27,10 +28,10 @@ export type PlacedCell = {
 
 export type WindowAnswer = {
   /** The part of the window that lies in the range. */
-  readonly start_us: number;
-  readonly end_us: number;
+  readonly start_us: Microseconds;
+  readonly end_us: Microseconds;
   /** Where the window begins on the clock, which may be before the range. */
-  readonly window_us: number;
+  readonly window_us: Microseconds;
   readonly value: Decimal;
   readonly event_count: number;
   /** Values per bucket_size window of the meter, per group in it; null for a meter without bucket_size. */
@@ -39,8 +40,8 @@ export type WindowAnswer = {
 
 export type UsageQuestion = {
   readonly meter: CompiledMeter;
-  readonly start_us: number;
-  readonly end_us: number;
+  readonly start_us: Microseconds;
+  readonly end_us: Microseconds;
   readonly plan: SegmentPlan;
   readonly cells: readonly PlacedCell[];
   /** These are answered also where nothing was counted. */
@@ -92,7 +93,7 @@ function* ownAnswers(meter: CompiledMeter, { windows }: OfKey, ranges: Ranges): 
 }
 
 function* runningAnswers({ meter, start_us }: UsageQuestion, of: OfKey, ranges: Ranges): Steps<WindowAnswer[]> {
-  if (!canRun(meter)) throw new FarthingError('internal_error', `windows of ${meter.aggregation.type} do not run`);
+  if (!canRun(meter)) throw new FarthingError('internal_error', `windows of meter ${meter.id} do not run`);
   const merged = new UsageBucket();
   const answers: WindowAnswer[] = [];
   for (const [window_us, inside] of of.windows) {
@@ -107,9 +108,9 @@ function* runningAnswers({ meter, start_us }: UsageQuestion, of: OfKey, ranges: 
   return answers;
 }
 
-type Range = { readonly start_us: number; readonly end_us: number; readonly window_us: number };
+type Range = { readonly start_us: Microseconds; readonly end_us: Microseconds; readonly window_us: Microseconds };
 type Ranges = ReadonlyMap<number, Range>;
-type OwnedCell = PlacedCell & { readonly own_us: number };
+type OwnedCell = PlacedCell & { readonly own_us: Microseconds };
 /** What belongs to one key: all its cells, and those of each asked window, in order of time. */
 type OfKey = { readonly cells: OwnedCell[]; readonly windows: Map<number, OwnedCell[]> };
 
@@ -146,7 +147,7 @@ function* cellsByWindow(
   const byWindow = new Map<number, OwnedCell[]>([...ranges.keys()].map((window_us) => [window_us, []]));
   const bySegment = yield* segmentsByStart(plan.segments);
   for (const cell of cells) {
-    const segment = bySegment.get(Math.floor(cell.segment_us / 1_000_000))!;
+    const segment = bySegment.get(Math.floor(cell.segment_us / US_PER_SECOND))!;
     const own_us = plan.rows_are_windows ? cell.window_us : segment.own_us;
     pushTo(byWindow, segment.asked_us, { ...cell, own_us });
     yield;
@@ -158,7 +159,7 @@ function* cellsByWindow(
 function* segmentsByStart(segments: readonly Segment[]): Steps<Map<number, Segment>> {
   const byStart = new Map<number, Segment>();
   for (const segment of segments) {
-    byStart.set(Math.floor(segment.start_us / 1_000_000), segment);
+    byStart.set(Math.floor(segment.start_us / US_PER_SECOND), segment);
     yield;
   }
   return byStart;

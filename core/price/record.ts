@@ -19,8 +19,8 @@ import {
   timestampText,
   wholeNumber,
 } from '../record.ts';
+import { givenInstant } from '../time/instant.ts';
 import { RECURRING_PERIODS } from '../time/period.ts';
-import { parseTimestamp } from '../time/timestamp.ts';
 
 export const PRICE_TYPES = ['USAGE', 'FIXED'] as const;
 export const BILLING_MODELS = ['FLAT_FEE', 'PACKAGE', 'TIERED'] as const;
@@ -257,7 +257,7 @@ function checkUnitFields(price: PriceDefinition): void {
 
 function checkDates({ start_date, end_date }: PriceDefinition): void {
   if (start_date === null || end_date === null) return;
-  if (instantOf('start_date', start_date) > instantOf('end_date', end_date))
+  if (givenInstant('start_date', start_date) > givenInstant('end_date', end_date))
     throw invalid('end_date', 'must not lie before start_date');
 }
 
@@ -338,10 +338,4 @@ function checkNotNegative(field: string, amount: string): void {
 
 function isOpen(tier: { up_to?: number | string | null }): boolean {
   return tier.up_to === null || tier.up_to === undefined;
-}
-
-function instantOf(field: string, text: string): number {
-  const instant = parseTimestamp(text);
-  if (instant === undefined) throw invalid(field, 'must be an RFC 3339 timestamp');
-  return instant;
 }

@@ -5,8 +5,7 @@
  */
 
 import { invalid } from '../error.ts';
-import { formatTimestamp } from '../time/timestamp.ts';
-import { instantOf } from './calendar.ts';
+import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
 import { stateAfter } from './moves.ts';
 import type { CANCELLATION_TYPES, Subscription } from './record.ts';
 
@@ -22,7 +21,11 @@ export type Cancellation = {
   changes: Partial<Subscription>;
 };
 
-export function cancellationOf(subscription: Subscription, request: CancellationRequest, now: number): Cancellation {
+export function cancellationOf(
+  subscription: Subscription,
+  request: CancellationRequest,
+  now: Milliseconds,
+): Cancellation {
   checkCancellable(subscription);
   switch (request.cancellation_type) {
     case 'immediate':
@@ -50,7 +53,7 @@ function checkCancellable(subscription: Subscription): void {
   }
 }
 
-function backdated(subscription: Subscription, cancel_at: string | null | undefined, now: number): number {
+function backdated(subscription: Subscription, cancel_at: string | null | undefined, now: Milliseconds): number {
   if (!cancel_at) return now;
   const at = instantOf(cancel_at);
   if (at > now) throw invalid('cancel_at', 'lies in the future: use cancellation_type scheduled_date');
@@ -62,7 +65,7 @@ function backdated(subscription: Subscription, cancel_at: string | null | undefi
   return at;
 }
 
-function future(cancel_at: string | null | undefined, now: number): number {
+function future(cancel_at: string | null | undefined, now: Milliseconds): number {
   if (!cancel_at) throw invalid('cancel_at', 'is required for scheduled_date');
   const at = instantOf(cancel_at);
   if (at <= now) throw invalid('cancel_at', 'must lie in the future for scheduled_date');
@@ -70,24 +73,24 @@ function future(cancel_at: string | null | undefined, now: number): number {
 }
 
 /** One that has not begun ends at its start, having lasted no time. */
-function endedAt(effective: number, subscription: Subscription, now: number): Cancellation {
+function endedAt(effective: Milliseconds, subscription: Subscription, now: Milliseconds): Cancellation {
   const end = Math.max(effective, instantOf(subscription.start_date));
   return {
-    effective_date: formatTimestamp(effective),
+    effective_date: formatMs(effective),
     changes: {
       subscription_status: 'cancelled',
-      cancel_at: formatTimestamp(effective),
-      cancelled_at: formatTimestamp(now),
-      end_date: formatTimestamp(end),
+      cancel_at: formatMs(effective),
+      cancelled_at: formatMs(now),
+      end_date: formatMs(end),
     },
   };
 }
 
 /** Billing ends at `cancel_at`, also inside the running period; the period itself stays, so that this can be undone. */
-function scheduledFor(at: number, subscription: Subscription, cancel_at_period_end: boolean): Cancellation {
+function scheduledFor(at: Milliseconds, subscription: Subscription, cancel_at_period_end: boolean): Cancellation {
   if (subscription.end_date && at > instantOf(subscription.end_date)) {
     throw invalid('cancel_at', 'lies after the end of the subscription', { end_date: subscription.end_date });
   }
-  const cancel_at = formatTimestamp(at);
+  const cancel_at = formatMs(at);
   return { effective_date: cancel_at, changes: { cancel_at, cancel_at_period_end } };
 }

@@ -10,8 +10,7 @@ import { Decimal } from '../decimal.ts';
 import { FarthingError, invalid } from '../error.ts';
 import { displayAmount } from '../money.ts';
 import { CRITICAL_FIELDS, checkPrice, inTierOrder, type Price, type PriceDefinition } from '../price/record.ts';
-import { formatTimestamp } from '../time/timestamp.ts';
-import { instantOf } from './calendar.ts';
+import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
 import type { Subscription, SubscriptionLineItem } from './record.ts';
 
 /** A line item before it has ids, a scope and an author. */
@@ -43,7 +42,7 @@ export type PriceOverride = {
 export type LineQuestion = {
   price: Price;
   subscription: Pick<Subscription, 'start_date' | 'end_date'>;
-  now: number;
+  now: Milliseconds;
   entity: { entity_id: string; entity_type: 'plan' | 'addon' | 'subscription'; name: string | null };
   meter_name: string | null;
   quantity?: string | null;
@@ -56,7 +55,7 @@ type Metadata = SubscriptionLineItem['metadata'];
 export function pricesToCopy(
   prices: readonly Price[],
   currency: string,
-  terms: { start: number; end: number | null; now: number },
+  terms: { start: Milliseconds; end: Milliseconds | null; now: Milliseconds },
 ): Price[] {
   const from = Math.max(terms.start, terms.now);
   const chosen = prices.filter(
@@ -166,8 +165,8 @@ function lifeOf({ price, subscription, now, stated }: LineQuestion): Pick<LineIt
     end ? [instantOf(end)] : [],
   );
   return {
-    start_date: formatTimestamp(priceStart > now ? Math.max(priceStart, start) : start),
-    end_date: ends.length === 0 ? null : formatTimestamp(Math.min(...ends)),
+    start_date: formatMs(priceStart > now ? Math.max(priceStart, start) : start),
+    end_date: ends.length === 0 ? null : formatMs(Math.min(...ends)),
   };
 }
 

@@ -7,7 +7,7 @@
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import type { Price } from '../price/record.ts';
-import { instantOf } from './calendar.ts';
+import { instantOf } from '../time/instant.ts';
 import type { CreateSubscription } from './record.ts';
 
 /** What can be said before the plan is known. */

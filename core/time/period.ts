@@ -5,24 +5,24 @@
  */
 import { Temporal } from 'temporal-polyfill';
 import { invalid } from '../error.ts';
-import { LAST_INSTANT } from './timestamp.ts';
+import { LAST_INSTANT, type Milliseconds } from './instant.ts';
 import { checkTimezone, firstInstantAt } from './zone.ts';
 
 export const RECURRING_PERIODS = ['MONTHLY', 'ANNUAL', 'WEEKLY', 'DAILY', 'QUARTERLY', 'HALF_YEARLY'] as const;
 export type RecurringPeriod = (typeof RECURRING_PERIODS)[number];
 
 export type PeriodRule = {
-  readonly billing_anchor: number;
+  readonly billing_anchor: Milliseconds;
   readonly billing_period: RecurringPeriod;
   readonly billing_period_count: number;
   readonly timezone: string;
   /** The last period is cut here. */
-  readonly subscription_end?: number | null;
+  readonly subscription_end?: Milliseconds | null;
 };
-export type Period = { readonly start: number; readonly end: number };
+export type Period = { readonly start: Milliseconds; readonly end: Milliseconds };
 
 /** The end of the period that starts at `period_start`. */
-export function nextPeriodEnd(rule: PeriodRule & { readonly period_start: number }): number {
+export function nextPeriodEnd(rule: PeriodRule & { readonly period_start: Milliseconds }): number {
   const { period_start, subscription_end } = rule;
   const cut = cutAt(subscription_end, period_start, wholePeriod(rule).end);
   if (cut > LAST_INSTANT) throw invalid('billing_period', PAST_THE_CALENDAR);
@@ -33,7 +33,7 @@ export function nextPeriodEnd(rule: PeriodRule & { readonly period_start: number
  * The period of full length, count × unit of the grid, that ends where the period that starts at `period_start` would end if
  * nothing cut it. They are the same unless this one is a first period that the anchor shortens.
  */
-export function wholePeriod(rule: PeriodRule & { readonly period_start: number }): Period {
+export function wholePeriod(rule: PeriodRule & { readonly period_start: Milliseconds }): Period {
   const { period_start, billing_anchor, billing_period, billing_period_count: count, timezone } = rule;
   if (!Number.isInteger(count) || count < 1)
     throw invalid('billing_period_count', 'must be a whole number of at least 1');
@@ -108,7 +108,7 @@ class Grid {
  * The anchor of calendar billing: the next local midnight, Monday, or first of month, quarter, half-year or year
  * strictly after the start.
  */
-export function calendarAnchor(start: number, billing_period: RecurringPeriod, timezone: string): number {
+export function calendarAnchor(start: Milliseconds, billing_period: RecurringPeriod, timezone: string): number {
   checkTimezone(timezone);
   const nextDate = CALENDAR_DATE[billing_period];
   if (nextDate === undefined) throw invalid('billing_period', `${billing_period} does not recur`);
@@ -116,7 +116,7 @@ export function calendarAnchor(start: number, billing_period: RecurringPeriod, t
 }
 
 /** The periods from `start` on, until the subscription's end or for ever; there is no cap on their number. */
-export function* periodsFrom(start: number, rule: PeriodRule): Generator<Period> {
+export function* periodsFrom(start: Milliseconds, rule: PeriodRule): Generator<Period> {
   const last = rule.subscription_end ?? Number.POSITIVE_INFINITY;
   for (let period_start = start; period_start < last; ) {
     const end = nextPeriodEnd({ ...rule, period_start });
@@ -126,7 +126,7 @@ export function* periodsFrom(start: number, rule: PeriodRule): Generator<Period>
 }
 
 /** The period that holds the instant; undefined before the start and from the subscription's end on. */
-export function periodContaining(instant: number, start: number, rule: PeriodRule): Period | undefined {
+export function periodContaining(instant: Milliseconds, start: Milliseconds, rule: PeriodRule): Period | undefined {
   if (instant < start) return undefined;
   for (const period of periodsFrom(start, rule)) {
     if (instant < period.end) return period;
@@ -135,7 +135,7 @@ export function periodContaining(instant: number, start: number, rule: PeriodRul
 }
 
 /** Whole local dates from one instant to another: 9 March 00:00 to 11 March 00:00 is 2, also across a clock change. */
-export function calendarDays(start: number, end: number, timezone: string): number {
+export function calendarDays(start: Milliseconds, end: Milliseconds, timezone: string): number {
   checkTimezone(timezone);
   const from = localTime(start, timezone).toPlainDate();
   return from.until(localTime(end, timezone).toPlainDate(), { largestUnit: 'day' }).days;
@@ -158,7 +158,11 @@ function firstOfNext(date: Temporal.PlainDate, months: number): Temporal.PlainDa
   return date.with({ day: 1 }).add({ months: months - monthsIntoBlock });
 }
 
-function cutAt(subscription_end: number | null | undefined, period_start: number, end: number): number {
+function cutAt(
+  subscription_end: Milliseconds | null | undefined,
+  period_start: Milliseconds,
+  end: Milliseconds,
+): number {
   if (subscription_end === undefined || subscription_end === null) return end;
   if (subscription_end <= period_start) throw invalid('subscription_end', 'lies at or before the start of the period');
   return Math.min(end, subscription_end);
@@ -168,6 +172,6 @@ function startOfDay(date: Temporal.PlainDate, timezone: string): number {
   return firstInstantAt(timezone, Date.UTC(date.year, date.month - 1, date.day));
 }
 
-function localTime(instant: number, timezone: string): Temporal.ZonedDateTime {
+function localTime(instant: Milliseconds, timezone: string): Temporal.ZonedDateTime {
   return Temporal.Instant.fromEpochMilliseconds(instant).toZonedDateTimeISO(timezone);
 }

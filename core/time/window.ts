@@ -8,6 +8,7 @@
  * or less that day (docs/rules/windows.md, "Days of 23 and 25 hours").
  */
 import { invalid } from '../error.ts';
+import { type Microseconds, type Milliseconds, US_PER_MINUTE } from './instant.ts';
 import { firstInstantAt, stretchAt } from './zone.ts';
 
 export const WINDOW_SIZES = [
@@ -24,43 +25,49 @@ export const WINDOW_SIZES = [
 ] as const;
 export type WindowSize = (typeof WINDOW_SIZES)[number];
 
-const MINUTE_US = 60_000_000;
-
 /** The least time that a window takes, clock changes aside: of how many windows a range can be. */
 const SHORTEST_US: Readonly<Record<WindowSize, number>> = {
-  MINUTE: MINUTE_US,
-  '15MIN': 15 * MINUTE_US,
-  '30MIN': 30 * MINUTE_US,
-  HOUR: 60 * MINUTE_US,
-  '3HOUR': 180 * MINUTE_US,
-  '6HOUR': 360 * MINUTE_US,
-  '12HOUR': 720 * MINUTE_US,
-  DAY: 1440 * MINUTE_US,
-  WEEK: 7 * 1440 * MINUTE_US,
-  MONTH: 28 * 1440 * MINUTE_US,
+  MINUTE: US_PER_MINUTE,
+  '15MIN': 15 * US_PER_MINUTE,
+  '30MIN': 30 * US_PER_MINUTE,
+  HOUR: 60 * US_PER_MINUTE,
+  '3HOUR': 180 * US_PER_MINUTE,
+  '6HOUR': 360 * US_PER_MINUTE,
+  '12HOUR': 720 * US_PER_MINUTE,
+  DAY: 1440 * US_PER_MINUTE,
+  WEEK: 7 * 1440 * US_PER_MINUTE,
+  MONTH: 28 * 1440 * US_PER_MINUTE,
 };
 
 /** At most so many windows a range is cut into, clock changes and the ends aside. */
-export function windowCount(range: { start_us: number; end_us: number }, size: WindowSize | null | undefined): number {
+export function windowCount(
+  range: { start_us: Microseconds; end_us: Microseconds },
+  size: WindowSize | null | undefined,
+): number {
   return size ? (range.end_us - range.start_us) / SHORTEST_US[size] : 1;
 }
 
 /** `billing_anchor` matters to MONTH only: windows start on its day of the month at local 00:00. */
-export type WindowGrid = { readonly timezone: string; readonly billing_anchor?: number | null };
-export type Window = { readonly start: number; readonly end: number };
+export type WindowGrid = { readonly timezone: string; readonly billing_anchor?: Milliseconds | null };
+export type Window = { readonly start: Milliseconds; readonly end: Milliseconds };
 
 /** The window that holds the instant. */
-export function windowAt(instant: number, size: WindowSize, grid: WindowGrid): Window {
+export function windowAt(instant: Milliseconds, size: WindowSize, grid: WindowGrid): Window {
   const short = SHORT_SIZES[size];
   return short === undefined ? longWindowAt(instant, size, grid) : shortWindowAt(instant, short, grid.timezone);
 }
 
-export function windowStart(instant: number, size: WindowSize, grid: WindowGrid): number {
+export function windowStart(instant: Milliseconds, size: WindowSize, grid: WindowGrid): number {
   return windowAt(instant, size, grid).start;
 }
 
 /** All windows that share an instant with [rangeStart, rangeEnd); the first may begin before it and the last end after. */
-export function windowsOf(rangeStart: number, rangeEnd: number, size: WindowSize, grid: WindowGrid): Window[] {
+export function windowsOf(
+  rangeStart: Milliseconds,
+  rangeEnd: Milliseconds,
+  size: WindowSize,
+  grid: WindowGrid,
+): Window[] {
   if (!(rangeStart <= rangeEnd)) throw invalid('range_end', 'lies before range_start');
   const short = SHORT_SIZES[size];
   if (short !== undefined) return shortWindowsOf(rangeStart, rangeEnd, short, grid.timezone);
@@ -73,7 +80,12 @@ export function windowsOf(rangeStart: number, rangeEnd: number, size: WindowSize
   return windows;
 }
 
-export function windowStarts(rangeStart: number, rangeEnd: number, size: WindowSize, grid: WindowGrid): number[] {
+export function windowStarts(
+  rangeStart: Milliseconds,
+  rangeEnd: Milliseconds,
+  size: WindowSize,
+  grid: WindowGrid,
+): number[] {
   return windowsOf(rangeStart, rangeEnd, size, grid).map((window) => window.start);
 }
 
@@ -88,14 +100,14 @@ const SHORT_SIZES: Partial<Record<WindowSize, number>> = {
   HOUR,
 };
 
-function shortWindowAt(instant: number, length: number, timezone: string): Window {
+function shortWindowAt(instant: Milliseconds, length: number, timezone: string): Window {
   const { from, to, offset } = stretchAt(timezone, instant);
   const start = floorTo(instant + offset, length) - offset;
   return { start: Math.max(start, from), end: Math.min(start + length, to) };
 }
 
 /** There may be tens of thousands of them: the clock is asked once for each stretch of it. */
-function shortWindowsOf(rangeStart: number, rangeEnd: number, length: number, timezone: string): Window[] {
+function shortWindowsOf(rangeStart: Milliseconds, rangeEnd: Milliseconds, length: number, timezone: string): Window[] {
   const windows: Window[] = [];
   for (let at = rangeStart; at < rangeEnd; ) {
     const { from, to, offset } = stretchAt(timezone, at);
@@ -108,9 +120,9 @@ function shortWindowsOf(rangeStart: number, rangeEnd: number, length: number, ti
 }
 
 /** How a long size divides the wall clock: the boundary at or before a wall time, and the one after a boundary. */
-type WallGrid = { at: (wall: number) => number; after: (boundary: number) => number };
+type WallGrid = { at: (wall: Milliseconds) => number; after: (boundary: number) => number };
 
-function longWindowAt(instant: number, size: WindowSize, grid: WindowGrid): Window {
+function longWindowAt(instant: Milliseconds, size: WindowSize, grid: WindowGrid): Window {
   const wallGrid = wallGridOf(size, grid);
   let boundary = wallGrid.at(instant + stretchAt(grid.timezone, instant).offset);
   let start = firstInstantAt(grid.timezone, boundary);
@@ -167,7 +179,7 @@ function anchorDay({ billing_anchor, timezone }: WindowGrid): number {
 }
 
 /** Months since year 0, so that months can be counted through year ends. */
-function monthNumber(wall: number): number {
+function monthNumber(wall: Milliseconds): number {
   const date = new Date(wall);
   return date.getUTCFullYear() * 12 + date.getUTCMonth();
 }

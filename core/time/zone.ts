@@ -5,12 +5,13 @@
  */
 import { Temporal } from 'temporal-polyfill';
 import { invalid } from '../error.ts';
+import type { Milliseconds } from './instant.ts';
 
 /** Half-open [from, to): in it, wall time = instant + offset. */
-export type Stretch = { readonly from: number; readonly to: number; readonly offset: number };
+export type Stretch = { readonly from: Milliseconds; readonly to: Milliseconds; readonly offset: number };
 
 /** The stretch that holds the instant. */
-export function stretchAt(timezone: string, instant: number): Stretch {
+export function stretchAt(timezone: string, instant: Milliseconds): Stretch {
   const stretches = stretchesOf(timezone);
   let low = 0;
   let high = stretches.length;
@@ -26,7 +27,7 @@ export function stretchAt(timezone: string, instant: number): Stretch {
   return fresh;
 }
 
-export function wallTime(timezone: string, instant: number): number {
+export function wallTime(timezone: string, instant: Milliseconds): number {
   return instant + stretchAt(timezone, instant).offset;
 }
 
@@ -37,7 +38,7 @@ const LARGEST_OFFSET = 16 * 3_600_000;
  * The first instant at which the clock shows this wall time or a later one: the earlier of two when the clock is set
  * back over it, the moment of the change when the clock is set forward over it. So a local day starts exactly once.
  */
-export function firstInstantAt(timezone: string, wall: number): number {
+export function firstInstantAt(timezone: string, wall: Milliseconds): number {
   let stretch = stretchAt(timezone, wall - LARGEST_OFFSET);
   for (;;) {
     const candidate = wall - stretch.offset;
@@ -76,7 +77,7 @@ function stretchesOf(timezone: string): Stretch[] {
   return stretches;
 }
 
-function findStretch(timezone: string, instant: number): Stretch {
+function findStretch(timezone: string, instant: Milliseconds): Stretch {
   const at = Temporal.Instant.fromEpochMilliseconds(instant).toZonedDateTimeISO(timezone);
   // `previous` looks strictly before its instant, and a change at this very instant has already happened.
   const previous = at.add({ milliseconds: 1 }).getTimeZoneTransition('previous');

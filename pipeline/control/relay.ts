@@ -1,5 +1,6 @@
 /** Carries control messages from the outbox into every partition of the log, or into that of their shard. At least once: the pipeline takes the first. */
 import { partitionOfShard } from '../../core/event/identity.ts';
+import { type Milliseconds, usOf } from '../../core/time/instant.ts';
 import type { LogEntry } from '../../storage/log/log.ts';
 import { removeMessages, takeMessages } from '../../storage/progress/outbox.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -7,7 +8,7 @@ import type { Stores } from '../../storage/stores.ts';
 const MESSAGES_PER_ROUND = 100;
 
 /** One round; answers how many messages were carried. */
-export async function relayControlMessages({ postgres, log }: Stores, nowMs: number): Promise<number> {
+export async function relayControlMessages({ postgres, log }: Stores, nowMs: Milliseconds): Promise<number> {
   return postgres.transaction(async (transaction) => {
     const messages = await takeMessages(transaction, MESSAGES_PER_ROUND);
     if (messages.length === 0) return 0;
@@ -19,7 +20,7 @@ export async function relayControlMessages({ postgres, log }: Stores, nowMs: num
           kind: 'control',
           tenant_id,
           environment_id,
-          received_at_us: nowMs * 1000,
+          received_at_us: usOf(nowMs),
           made_ids: null,
           event_count: 0,
           body: Buffer.from(JSON.stringify(body)),

@@ -4,7 +4,7 @@
  * with their bytes, and voided in case a part of them was written before. When nothing is refused, or nearly everything,
  * it is no event's fault: the slice waits, and says so in the log of the process.
  */
-import { FarthingError } from '../../core/error.ts';
+
 import { forgetOtherOutcomes } from '../../storage/events/forget-outcomes.ts';
 import { forgetIdentities } from '../../storage/events/identities.ts';
 import { missingRows } from '../../storage/events/present.ts';
@@ -16,6 +16,7 @@ import {
   usageBuckets,
 } from '../../storage/events/tables.ts';
 import { Trial } from '../../storage/events/trial.ts';
+import { isAway } from '../../storage/failure.ts';
 import { addCorrection, correctionsOf, lockEvent, PIPELINE } from '../../storage/progress/corrections.ts';
 import { notePoison, type PoisonPlace } from '../../storage/progress/poison.ts';
 import { type HeldPartition, proveOwner } from '../../storage/progress/slices.ts';
@@ -66,7 +67,8 @@ async function refusalOfEvents(
   try {
     metered = await meterEvents(events, (scope) => catalogue.metersOf(scope));
   } catch (error) {
-    if (error instanceof FarthingError && error.code === 'service_unavailable') throw error;
+    // A store that is away says nothing against the events.
+    if (isAway(error)) throw error;
     return error instanceof Error ? error.message : String(error);
   }
   return (

@@ -25,8 +25,8 @@ import {
   propertiesOfEvent,
   valueEnd,
 } from '../../core/metering/event-text.ts';
-import { parseTimestamp } from '../../core/metering/timestamp.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
+import { parseEventTime } from '../../core/time/instant.ts';
 import type { EventOutcome, StoredEvent } from '../../storage/events/tables.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
 
@@ -361,7 +361,7 @@ function grown(words: Uint32Array): Uint32Array {
 
 function timestampOf(text: string | undefined): number | undefined {
   if (text === undefined || text === '') return undefined;
-  const instant = parseTimestamp(text);
+  const instant = parseEventTime(text);
   if (instant === 'absent') return undefined;
   if (typeof instant === 'string') throw invalid('timestamp', `is ${instant}`);
   return instant;

@@ -5,6 +5,7 @@
 import { type CheckName, checkOf, type Finding } from '../../actions/audit/findings.ts';
 import { sampleRecords } from '../../actions/audit/sample-records.ts';
 import { auditSample, type Difference } from '../../actions/audit/usage.ts';
+import { formatMs, msOf } from '../../core/time/instant.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Job } from '../job.ts';
 import { auditMetrics } from '../metrics.ts';
@@ -59,6 +60,6 @@ function saidOf({ kind, count, what, partition, from_offset, to_offset }: Findin
 }
 
 function textOf({ size, bucket_start_us, field, stored, expected }: Difference): string {
-  const start = new Date(bucket_start_us / 1000).toISOString();
+  const start = formatMs(msOf(bucket_start_us));
   return `the usage row ${size} ${start} differs in ${field}: ${stored} is stored, the raw events say ${expected}; run npm run audit -- --repair`;
 }

@@ -9,6 +9,7 @@ import {
 } from '@clickhouse/client';
 import { z } from 'zod';
 import { FarthingError, unavailable } from '../../core/error.ts';
+import { isAway } from '../failure.ts';
 import { quoted } from './literals.ts';
 import { clientOfReplicas } from './replicas.ts';
 import { CLUSTER_SETTINGS, STATEMENT_SETTINGS } from './settings.ts';
@@ -240,51 +241,12 @@ async function reading<Value>(name: string, work: () => Promise<Value>): Promise
 /** Turns what the client throws into an error of ours: the store cannot answer now, or it refuses this statement. */
 export function clickhouseFailure(name: string, error: unknown): Error {
   if (error instanceof FarthingError || error instanceof z.ZodError) return error;
-  if (isTransient(error)) return unavailable('the usage store', error);
+  if (isAway(error) || isBrokenOff(error)) return unavailable('the usage store', error);
   const why = error instanceof Error ? error.message : String(error);
   return new FarthingError('database_error', `${name}: ${why}`, { cause: error });
 }
 
-/** True when the same statement may succeed later: the store was not reached, was too busy, or its replicas were not of one mind. */
-export function isTransient(error: unknown): boolean {
-  if (error instanceof ClickHouseError) return TRANSIENT_SERVER_CODES.has(Number(error.code));
-  const { code, message = '' } = error as { code?: string; message?: string };
-  return (
-    (code !== undefined && TRANSIENT_SOCKET_CODES.has(code)) || /timeout error|socket hang up|aborted/i.test(message)
-  );
+/** The client's word for a request that it broke off itself. */
+function isBrokenOff(error: unknown): boolean {
+  return /aborted/i.test(error instanceof Error ? error.message : '');
 }
-
-const TRANSIENT_SERVER_CODES = new Set([
-  159, // TIMEOUT_EXCEEDED
-  202, // TOO_MANY_SIMULTANEOUS_QUERIES
-  209, // SOCKET_TIMEOUT
-  210, // NETWORK_ERROR
-  225, // NO_ZOOKEEPER
-  236, // ABORTED
-  241, // MEMORY_LIMIT_EXCEEDED
-  242, // TABLE_IS_READ_ONLY
-  252, // TOO_MANY_PARTS
-  232, // NO_SUCH_DATA_PART
-  234, // NO_REPLICA_HAS_PART
-  244, // UNEXPECTED_ZOOKEEPER_ERROR
-  279, // ALL_CONNECTION_TRIES_FAILED
-  285, // TOO_FEW_LIVE_REPLICAS
-  286, // UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE
-  289, // REPLICA_IS_NOT_IN_QUORUM
-  319, // UNKNOWN_STATUS_OF_INSERT
-  341, // UNFINISHED: a replica that is away has a mutation before it
-  394, // QUERY_WAS_CANCELLED: by whoever writes instead of us
-  999, // KEEPER_EXCEPTION
-]);
-
-const TRANSIENT_SOCKET_CODES = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ECONNABORTED',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EPIPE',
-  'ETIMEDOUT',
-]);

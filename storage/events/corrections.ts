@@ -6,6 +6,7 @@
 import { hashToBigInt, IdentityHasher } from '../../core/event/identity.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
+import type { Microseconds } from '../../core/time/instant.ts';
 import { askRows, type ClickHouseClient } from '../clickhouse/clickhouse.ts';
 import { instant, label, text, uint16, uint32, uint64 } from './native.ts';
 import { writeRows } from './rows.ts';
@@ -16,7 +17,7 @@ import type { WriteAttempt } from './write-fence.ts';
 export type EventContent = {
   readonly external_customer_id: string;
   readonly event_name: string;
-  readonly timestamp_us: number;
+  readonly timestamp_us: Microseconds;
   readonly customer_id: string;
   readonly source: string;
   /** The JSON text of the object. */
@@ -24,7 +25,7 @@ export type EventContent = {
 };
 
 export type StoredContent = EventContent & {
-  readonly received_at_us: number;
+  readonly received_at_us: Microseconds;
   readonly event_offset: number;
   readonly event_position: number;
 };

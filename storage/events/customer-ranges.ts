@@ -1,5 +1,6 @@
 /** Cuts the customers of a day into ranges of their names, for work that must not hold all of them in memory. */
 import type { Scope } from '../../core/scope.ts';
+import type { Microseconds } from '../../core/time/instant.ts';
 import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
 
 /** Customers in the order of their names' bytes: behind `after`, up to and with `until`; open where one is absent. */
@@ -8,8 +9,8 @@ export type CustomerRange = { readonly after?: string | undefined; readonly unti
 export type RangesWanted = Scope & {
   readonly event_name: string;
   /** Half-open, in microseconds. */
-  readonly start_us: number;
-  readonly end_us: number;
+  readonly start_us: Microseconds;
+  readonly end_us: Microseconds;
   /** Only what stands before these offsets, by partition. */
   readonly before: ReadonlyMap<number, bigint>;
 };

@@ -1,6 +1,7 @@
 /** What could not become an event, with its bytes as they came and the reason; and which of them were sent again. */
 import { z } from 'zod';
 import type { Scope } from '../../core/scope.ts';
+import type { Microseconds } from '../../core/time/instant.ts';
 import { question } from '../clickhouse/clickhouse.ts';
 import type { Database, Stores } from '../stores.ts';
 
@@ -9,7 +10,7 @@ export type DeadLetter = {
   readonly id: string;
   readonly event_id: string;
   readonly reason: string;
-  readonly received_at_us: number;
+  readonly received_at_us: Microseconds;
   readonly body: string;
   readonly replayed_at: string | null;
 };

@@ -5,6 +5,7 @@ import { invalid } from '../../core/error.ts';
 import { identityHashOf } from '../../core/event/identity.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
+import type { Microseconds } from '../../core/time/instant.ts';
 import { askRows, type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse/clickhouse.ts';
 import { Turns } from '../turns.ts';
 import { asLarge, asSmall, type QuestionBounds } from '../usage/question.ts';
@@ -14,8 +15,8 @@ export type FoundEvent = {
   readonly external_customer_id: string;
   readonly customer_id: string;
   readonly event_name: string;
-  readonly timestamp_us: number;
-  readonly received_at_us: number;
+  readonly timestamp_us: Microseconds;
+  readonly received_at_us: Microseconds;
   readonly source: string;
   readonly partition: number;
   readonly offset: number;
@@ -24,15 +25,15 @@ export type FoundEvent = {
 };
 
 /** The place of an event in the order of time: what a cursor points to. */
-export type EventPlace = { readonly timestamp_us: number; readonly event_id: string };
+export type EventPlace = { readonly timestamp_us: Microseconds; readonly event_id: string };
 
 export type EventsWanted = Scope & {
   readonly external_customer_id?: string | null | undefined;
   readonly event_name?: string | null | undefined;
   readonly event_id?: string | null | undefined;
   readonly source?: string | null | undefined;
-  readonly start_us?: number | null | undefined;
-  readonly end_us?: number | null | undefined;
+  readonly start_us?: Microseconds | null | undefined;
+  readonly end_us?: Microseconds | null | undefined;
   readonly property_filters?: PropertyFilters | null | undefined;
   /** Only events strictly earlier or later than these. */
   readonly earlier_than?: EventPlace | undefined;

@@ -1,17 +1,18 @@
 /** How many events came when, and how far the processing is behind. */
 
 import type { Scope } from '../../core/scope.ts';
+import type { Microseconds } from '../../core/time/instant.ts';
 import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
 import { EmbeddedLog } from '../log/embedded/embedded.ts';
 import type { Stores } from '../stores.ts';
 
-export type EventCount = { readonly start_us: number; readonly event_count: number };
+export type EventCount = { readonly start_us: Microseconds; readonly event_count: number };
 
 /** Events by their own timestamp in [start_us, end_us), counted per window; the windows begin at `starts`, in order. */
 export async function countEvents(
   clickhouse: ClickHouseClient,
   scope: Scope,
-  asked: { start_us: number; end_us: number; starts: readonly number[] },
+  asked: { start_us: Microseconds; end_us: Microseconds; starts: readonly number[] },
 ): Promise<EventCount[]> {
   try {
     const answer = await clickhouse.query({

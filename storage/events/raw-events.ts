@@ -2,6 +2,7 @@
 import type { MeteredEvent } from '../../core/metering/contribution.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
+import type { Microseconds } from '../../core/time/instant.ts';
 import { type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse/clickhouse.ts';
 import { type CustomerRange, rangeConditions } from './customer-ranges.ts';
 import { monthOfDay } from './tables.ts';
@@ -15,7 +16,7 @@ export type RawEvent = MeteredEvent & {
 
 /** Where an event stands in the log, and when it came. */
 export type EventPlace = {
-  readonly received_at_us: number;
+  readonly received_at_us: Microseconds;
   readonly partition: number;
   readonly offset: number;
   readonly position: number;
@@ -68,8 +69,8 @@ export async function* placedEvents(
 }
 
 const CONTENT = 'external_customer_id, event_id, toUnixTimestamp64Micro(timestamp) as t, source, properties';
-type ContentRow = [customer: string, event_id: string, timestamp_us: number, source: string, properties: string];
-type PlacedRow = [...ContentRow, received_at_us: number, partition: number, offset: number, position: number];
+type ContentRow = [customer: string, event_id: string, timestamp_us: Microseconds, source: string, properties: string];
+type PlacedRow = [...ContentRow, received_at_us: Microseconds, partition: number, offset: number, position: number];
 
 function eventOf(event_name: string, row: ContentRow | PlacedRow): RawEvent {
   const [external_customer_id, event_id, timestamp_us, source, text] = row;

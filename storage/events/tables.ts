@@ -2,7 +2,7 @@
 
 import type { BucketRow } from '../../core/metering/plan.ts';
 import { QUANTITY_PLACES } from '../../core/metering/quantity.ts';
-import { US_PER_DAY } from '../../core/metering/timestamp.ts';
+import { type Microseconds, msOf, US_PER_DAY, US_PER_SECOND, usOf } from '../../core/time/instant.ts';
 import {
   bits64,
   type Column,
@@ -30,14 +30,14 @@ export type RowTarget<Row> = {
 };
 
 /** In microseconds, as the table's partitions are cut. */
-export function monthStart(instant_us: number): number {
-  const date = new Date(Math.floor(instant_us / 1000));
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1) * 1000;
+export function monthStart(instant_us: Microseconds): number {
+  const date = new Date(msOf(instant_us));
+  return usOf(Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1));
 }
 
 /** The month of a UTC day as ClickHouse's toYYYYMM says it: the partition of the tables that are partitioned by month. */
 export function monthOfDay(day: number): number {
-  const date = new Date((day * US_PER_DAY) / 1000);
+  const date = new Date(msOf(day * US_PER_DAY));
   return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;
 }
 
@@ -50,8 +50,8 @@ export type StoredEvent = {
   readonly external_customer_id: string;
   readonly customer_id: string;
   readonly source: string;
-  readonly timestamp_us: number;
-  readonly received_at_us: number;
+  readonly timestamp_us: Microseconds;
+  readonly received_at_us: Microseconds;
   /** The JSON text of the object. */
   readonly properties_json: string;
   readonly partition: number;
@@ -112,7 +112,7 @@ export type EventOutcome = {
   readonly outcome: OutcomeKind;
   readonly meter_id: string;
   readonly reason: string;
-  readonly received_at_us: number;
+  readonly received_at_us: Microseconds;
   readonly partition: number;
   readonly offset: number;
   readonly position: number;
@@ -158,7 +158,7 @@ export function usageBuckets(versionOf: (meterId: string) => number, attempt = 0
       uint32('meter_version', (row) => versionOf(row.meter_id)),
       label('size', (row) => row.size),
       text('external_customer_id', (row) => row.external_customer_id),
-      instant('bucket_start', 0, (row) => row.bucket_start_us / 1_000_000),
+      instant('bucket_start', 0, (row) => row.bucket_start_us / US_PER_SECOND),
       text('group_key', (row) => row.group_key),
       uint64('event_count', (row) => row.count),
       int64('first_us', (row) => row.first_us ?? -UNKNOWN_US),

@@ -2,8 +2,10 @@
  * Tries whether ClickHouse would take rows, without keeping them: into a table of the same columns and constraints whose
  * engine forgets everything.
  */
+
 import { randomUUID } from 'node:crypto';
 import { type ClickHouseClient, clickhouseFailure, onCluster } from '../clickhouse/clickhouse.ts';
+import { isAway } from '../failure.ts';
 import { writeRows } from './rows.ts';
 import type { RowTarget } from './tables.ts';
 
@@ -32,7 +34,7 @@ export class Trial {
       await writeRows(this.#clickhouse, { ...target, table }, { rows, attempt: { writer: 'trial', attempt: 0n } });
       return undefined;
     } catch (error) {
-      if ((error as { code?: string }).code === 'service_unavailable') throw error;
+      if (isAway(error)) throw error;
       return error instanceof Error ? error.message : String(error);
     }
   }

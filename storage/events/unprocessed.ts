@@ -4,8 +4,8 @@
  */
 import { IdentityHasher, partitionOfShard, shardOf } from '../../core/event/identity.ts';
 import { elementSpans, NO_PROPERTIES, readEvent } from '../../core/metering/event-text.ts';
-import { parseTimestamp } from '../../core/metering/timestamp.ts';
 import type { Scope } from '../../core/scope.ts';
+import { parseEventTime } from '../../core/time/instant.ts';
 import { EmbeddedLog } from '../log/embedded/embedded.ts';
 import type { LogRecord } from '../log/log.ts';
 import type { Stores } from '../stores.ts';
@@ -42,7 +42,7 @@ function eventIn(record: LogRecord, event_id: string): Omit<FoundEvent, 'partiti
   for (const [position, span] of elementSpans(text).entries()) {
     const fields = fieldsAt(text, span);
     if (!fields || (fields.event_id ?? made[position]) !== event_id) continue;
-    const given = fields.timestamp === undefined ? undefined : parseTimestamp(fields.timestamp);
+    const given = fields.timestamp === undefined ? undefined : parseEventTime(fields.timestamp);
     return {
       event_id,
       external_customer_id: fields.external_customer_id ?? '',

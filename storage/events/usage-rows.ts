@@ -5,6 +5,7 @@
  * (docs/decisions/0009).
  */
 import type { BucketRow } from '../../core/metering/plan.ts';
+import { type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
 import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
 import { writeRows } from './rows.ts';
 import { monthStart, usageBuckets } from './tables.ts';
@@ -53,13 +54,13 @@ export async function monthsLanded(
       query_params: { writer, since },
       format: 'JSONEachRow',
     });
-    return new Set((await answer.json<{ start_s: string }>()).map(({ start_s }) => Number(start_s) * 1_000_000));
+    return new Set((await answer.json<{ start_s: string }>()).map(({ start_s }) => Number(start_s) * US_PER_SECOND));
   } catch (error) {
     throw clickhouseFailure('marks of usage rows', error);
   }
 }
 
-function markOf(writer: string, start_us: number): BucketRow {
+function markOf(writer: string, start_us: Microseconds): BucketRow {
   return {
     tenant_id: '',
     environment_id: '',

@@ -8,6 +8,7 @@
  * compaction). Where one is missing all the same, a record is lost, and the partition stops (continuity.ts).
  */
 import type { Scope } from '../../core/scope.ts';
+import type { Microseconds } from '../../core/time/instant.ts';
 import type { EventOutcome } from '../events/tables.ts';
 
 export type LogRecordKind = 'events' | 'control';
@@ -16,7 +17,7 @@ export type LogRecordKind = 'events' | 'control';
 export type LogEntry = Scope & {
   readonly partition: number;
   readonly kind: LogRecordKind;
-  readonly received_at_us: number;
+  readonly received_at_us: Microseconds;
   /** Ids made by us for events that came without one, by index in the array. */
   readonly made_ids: Readonly<Record<number, string>> | null;
   readonly event_count: number;
@@ -46,7 +47,7 @@ export type PartitionLag = {
   readonly end_offset: bigint;
   readonly committed_offset: bigint;
   readonly unprocessed_records: number;
-  readonly oldest_unprocessed_at_us: number | null;
+  readonly oldest_unprocessed_at_us: Microseconds | null;
 };
 
 export interface EventLog {

@@ -10,4 +10,6 @@ export class InvoiceLineItemModel extends ScopedModel {
   static override get jsonAttributes() {
     return ['commitment_info', 'metadata', 'computed_from'];
   }
+  /** Its place among the lines of its invoice, from 0. */
+  declare position: number;
 }

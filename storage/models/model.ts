@@ -3,8 +3,11 @@
  * construction and not by memory; `test/tidy.test.ts` refuses `.query(` outside this file.
  */
 import { Model, QueryBuilder, type QueryBuilderType, raw } from 'objection';
+import { byId } from '../../core/by-id.ts';
 import { alreadyExists, FarthingError, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
+import { type Author, updatedBy } from '../../core/stamp.ts';
+import { failureOf } from '../failure.ts';
 import type { Database } from '../stores.ts';
 
 /** A model's class, as its static methods see it. */
@@ -59,6 +62,54 @@ export abstract class ScopedModel extends Model {
     const { tenant_id, environment_id } = scope;
     return insertOne(this, { ...record, tenant_id, environment_id }, options);
   }
+
+  /** Inserts records of this scope, in their order; all or none when the caller has a transaction open. */
+  static addAll<M extends ScopedModel>(
+    this: Class<M>,
+    scope: Scope,
+    records: readonly Record<string, unknown>[],
+    options: AddOptions,
+  ): Promise<M[]> {
+    const { tenant_id, environment_id } = scope;
+    const rows = records.map((record) => ({ ...record, tenant_id, environment_id }));
+    return insertAll(this, rows, options);
+  }
+
+  /** The records with these ids, by their id; what is not in this scope is not among them. */
+  static byId<M extends ScopedModel>(
+    this: Class<M>,
+    scope: Scope,
+    ids: Ids,
+    database: Database,
+  ): Promise<Map<string, M>> {
+    const { tenant_id, environment_id } = scope;
+    return fetchById(this, { tenant_id, environment_id }, { ids, database });
+  }
+
+  /** Writes changes to a record that this transaction holds, and answers it as it is then. */
+  static change<M extends ScopedModel>(
+    this: Class<M>,
+    record: M,
+    changes: Partial<NoInfer<M>>,
+    options: ChangeOptions,
+  ): Promise<M> {
+    const { tenant_id, environment_id } = record;
+    return changeOne(this, { owner: { tenant_id, environment_id }, record, changes }, options);
+  }
+
+  /** Writes changes to the published record with this id, in one statement, or `not_found`. */
+  static async changePublished<M extends ScopedModel>(
+    this: Class<M>,
+    scope: Scope,
+    { id, changes }: { id: string; changes: Partial<NoInfer<M>> },
+    options: ChangeOptions,
+  ): Promise<M> {
+    const { tenant_id, environment_id } = scope;
+    const question = queryOf(this, options.database).where({ tenant_id, environment_id, id, status: 'published' });
+    const [changed] = await patch(this, question, { changes, ...options });
+    if (!changed) throw notFound(this.recordName, id);
+    return changed;
+  }
 }
 
 /** The base of the few tables that lie above the environments: tenants, environments, users. */
@@ -98,10 +149,34 @@ export abstract class TenantWideModel extends Model {
   ): Promise<M> {
     return insertOne(this, record, options);
   }
+
+  static byId<M extends TenantWideModel>(
+    this: Class<M> & { tenantColumn: string },
+    tenant_id: string,
+    ids: Ids,
+    database: Database,
+  ): Promise<Map<string, M>> {
+    return fetchById(this, { [this.tenantColumn]: tenant_id }, { ids, database });
+  }
+
+  static change<M extends TenantWideModel>(
+    this: Class<M> & { tenantColumn: string },
+    record: M,
+    changes: Partial<NoInfer<M>>,
+    options: ChangeOptions,
+  ): Promise<M> {
+    const tenant_id = record[this.tenantColumn as keyof M] as string;
+    return changeOne(this, { owner: { [this.tenantColumn]: tenant_id }, record, changes }, options);
+  }
 }
 
 type FetchOptions = { database: Database; lock?: boolean };
 type AddOptions = { database: Database; conflict?: string };
+/** `by` changes the record: a caller, or the clock alone. */
+type ChangeOptions = AddOptions & { by: Author | Pick<Author, 'now'> };
+/** Ids as records name others: some name none, and several the same. */
+type Ids = Iterable<string | null | undefined>;
+type Change<M> = { owner: Record<string, string>; record: M & { id: string; version?: number }; changes: Partial<M> };
 
 function queryOf<M extends Model>(model: Class<M>, database: Database) {
   return model.query(database) as QueryBuilderType<M>;
@@ -133,9 +208,74 @@ async function insertOne<M extends Model>(
   }
 }
 
+/** A statement has at most 65,535 parameters, and no record has a hundred columns. */
+const ROWS_AT_ONCE = 500;
+
+async function insertAll<M extends Model>(
+  model: Class<M>,
+  records: readonly Record<string, unknown>[],
+  { database, conflict }: AddOptions,
+): Promise<M[]> {
+  const added: M[] = [];
+  try {
+    for (let from = 0; from < records.length; from += ROWS_AT_ONCE) {
+      const rows = records.slice(from, from + ROWS_AT_ONCE);
+      added.push(
+        ...((await queryOf(model, database)
+          .insert(rows as never)
+          .returning('*')) as unknown as M[]),
+      );
+    }
+    return added;
+  } catch (error) {
+    throw named(error, conflict ?? `one of these ${model.recordName}s exists already`);
+  }
+}
+
+async function fetchById<M extends Model & { id: string }>(
+  model: Class<M>,
+  owner: Record<string, string>,
+  { ids, database }: { ids: Ids; database: Database },
+): Promise<Map<string, M>> {
+  const wanted = [...new Set(ids)].filter((id): id is string => Boolean(id));
+  if (wanted.length === 0) return new Map();
+  return byId((await queryOf(model, database).where(owner).whereIn('id', wanted)) as M[]);
+}
+
+/** A record that counts its versions is changed from the version that was read, and from no other. */
+async function changeOne<M extends Model>(
+  model: Class<M>,
+  { owner, record, changes }: Change<M>,
+  options: ChangeOptions,
+): Promise<M> {
+  const { id, version } = record;
+  const question = queryOf(model, options.database).where(owner).where('id', id);
+  const isVersioned = version !== undefined;
+  const [changed] = await (isVersioned
+    ? patch(model, question.where('version', version), { changes: { ...changes, version: version + 1 }, ...options })
+    : patch(model, question, { changes, ...options }));
+  if (!changed) throw new FarthingError('version_conflict', `${model.recordName} ${id} was changed in between`);
+  return changed;
+}
+
+async function patch<M extends Model>(
+  model: Class<M>,
+  question: QueryBuilderType<M>,
+  { changes, by, conflict }: ChangeOptions & { changes: Partial<M> },
+): Promise<M[]> {
+  try {
+    return (await question.patch({ ...changes, ...changedBy(by) } as never).returning('*')) as unknown as M[];
+  } catch (error) {
+    throw named(error, conflict ?? `this ${model.recordName} exists already`);
+  }
+}
+
+function changedBy(by: ChangeOptions['by']) {
+  return 'user_id' in by ? updatedBy(by) : { updated_at: by.now.toISOString() };
+}
+
 /** Postgres' word for a broken unique index as ours; anything else stays what it is. */
 export function named(error: unknown, conflict: string): unknown {
   if (error instanceof FarthingError) return error;
-  const { code, nativeError } = error as { code?: string; nativeError?: { code?: string } };
-  return (nativeError?.code ?? code) === '23505' ? alreadyExists(conflict) : error;
+  return failureOf(error) === 'conflict' ? alreadyExists(conflict) : error;
 }

@@ -14,6 +14,8 @@ export class SubscriptionLineItemModel extends ScopedModel {
   static override get jsonAttributes() {
     return ['metadata'];
   }
+  /** Its place among the lines of its subscription, from 0. */
+  declare position: number;
 
   /** Nothing of the subscription is charged after this instant; what was to begin later never does. */
   static async endAll(

@@ -4,6 +4,7 @@
  * (ARCHITECTURE.md, "Exactly once").
  */
 import { unavailable } from '../../core/error.ts';
+import type { Microseconds } from '../../core/time/instant.ts';
 import type { Database } from '../stores.ts';
 import { TogetherByKey } from '../together.ts';
 
@@ -18,7 +19,7 @@ export type SliceState = {
   readonly slice_from: bigint | null;
   readonly slice_to: bigint | null;
   readonly phase: SlicePhase;
-  readonly watermark_us: number;
+  readonly watermark_us: Microseconds;
   /** CRC-32 of the body of the last record before `next_offset`; null when it is not known. */
   readonly last_record: number | null;
   /** Who has closed the gate of the usage rows (storage/progress/bucket-gate.ts); null while it is open. */
@@ -209,7 +210,7 @@ export const NO_EVENTS: SliceCounts = {
 export type SliceDone = {
   readonly from: bigint;
   readonly next_offset: bigint;
-  readonly watermark_us: number;
+  readonly watermark_us: Microseconds;
   /** CRC-32 of the body of the last record. */
   readonly last_record: number;
   readonly counts: SliceCounts;

@@ -9,6 +9,7 @@ import { type BucketField, type BucketFields, UsageBucket } from '../../core/met
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { PlacedCell } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
+import { type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
 import { type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse/clickhouse.ts';
 import { NO_LATEST } from '../events/tables.ts';
 import { Turns } from '../turns.ts';
@@ -31,8 +32,8 @@ export type BucketQuestion = Scope & {
 export type Inside = Range;
 
 export type ExtraUniques = {
-  segment_us: number;
-  window_us: number;
+  segment_us: Microseconds;
+  window_us: Microseconds;
   group_key: string;
   customer: string;
   values: readonly string[];
@@ -144,7 +145,7 @@ export type Key = { sql: string; name: string; is_constant: boolean };
 
 export function keysOf({ plan, meter, by_customer }: Pick<BucketQuestion, 'plan' | 'meter' | 'by_customer'>): Key[] {
   const start = 'toInt64(toUnixTimestamp64Second(bucket_start))';
-  const starts = plan.segments.map((segment) => Math.floor(segment.start_us / 1_000_000));
+  const starts = plan.segments.map((segment) => Math.floor(segment.start_us / US_PER_SECOND));
   const key = (name: string, sql: string | undefined, otherwise: string): Key => ({
     name,
     sql: sql ?? otherwise,
@@ -190,7 +191,7 @@ export function timesCondition({ meter, plan }: Pick<BucketQuestion, 'meter' | '
 }
 
 export function rangeCondition(size: string, [start_us, end_us]: Range): string {
-  const at = (us: number) => `toDateTime64(${us / 1_000_000}, 0, 'UTC')`;
+  const at = (us: number) => `toDateTime64(${us / US_PER_SECOND}, 0, 'UTC')`;
   return `(size = '${size}' and bucket_start >= ${at(start_us)} and bucket_start < ${at(end_us)})`;
 }
 
@@ -198,8 +199,8 @@ export function rangeCondition(size: string, [start_us, end_us]: Range): string 
 function extraRows(asked: BucketQuestion, params: Record<string, unknown>): string {
   params['extra'] = JSON.stringify(
     asked.extra_uniques.map((extra) => [
-      Math.floor(extra.segment_us / 1_000_000),
-      extra.window_us / 1_000_000,
+      Math.floor(extra.segment_us / US_PER_SECOND),
+      extra.window_us / US_PER_SECOND,
       extra.group_key,
       extra.customer,
       extra.values,
@@ -250,8 +251,8 @@ export function cellOf(fills: readonly BucketField[], row: CellRow): Cell {
   const read = fills.map((field, index) => HELD[field].read(held[index]));
   const uniques_at = fills.indexOf('uniques');
   return {
-    segment_us: Number(segment_s) * 1_000_000,
-    window_us: Number(window_s) * 1_000_000,
+    segment_us: Number(segment_s) * US_PER_SECOND,
+    window_us: Number(window_s) * US_PER_SECOND,
     group_key,
     customer,
     counted_uniques: uniques_at < 0 ? null : Number(held[uniques_at]),

@@ -3,7 +3,7 @@
  * change meanwhile (actions/usage/make-day-rows.ts closes the gate of the rows).
  */
 import { unavailable } from '../../core/error.ts';
-import { US_PER_DAY } from '../../core/metering/timestamp.ts';
+import { US_PER_DAY, US_PER_SECOND } from '../../core/time/instant.ts';
 import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
 import { deleteWhere } from '../clickhouse/delete.ts';
 import { writeFailure } from '../events/rows.ts';
@@ -85,5 +85,5 @@ function between(from: number, until: number): string {
 }
 
 function startOf(day: number): string {
-  return `toDateTime64(${(day * US_PER_DAY) / 1_000_000}, 0, 'UTC')`;
+  return `toDateTime64(${(day * US_PER_DAY) / US_PER_SECOND}, 0, 'UTC')`;
 }

@@ -6,8 +6,8 @@ import { type CompiledMeter, compiledMeter, measure } from '../../core/metering/
 import { matches } from '../../core/metering/match.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { BucketAggregator, type BucketRow } from '../../core/metering/plan.ts';
-import { US_PER_DAY } from '../../core/metering/timestamp.ts';
 import type { Scope } from '../../core/scope.ts';
+import { US_PER_DAY } from '../../core/time/instant.ts';
 import { type CustomerRange, customerRanges } from '../events/customer-ranges.ts';
 import {
   type CustomerDay,

@@ -3,6 +3,7 @@
 import { groupBy } from '../../core/group-by.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
 import { scopeKey } from '../../core/scope.ts';
+import { US_PER_SECOND } from '../../core/time/instant.ts';
 import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
 import { deleteWhere } from '../clickhouse/delete.ts';
 import { quoted } from '../clickhouse/literals.ts';
@@ -157,7 +158,7 @@ const UNITED = `
       from (select arrayJoin(JSONExtract({sets:String}, 'Array(Tuple(String, String, Int64, String, Array(String)))')) as x)`;
 
 function setOf(row: BucketRow): unknown[] {
-  return [row.size, row.external_customer_id, row.bucket_start_us / 1_000_000, row.group_key, row.uniques];
+  return [row.size, row.external_customer_id, row.bucket_start_us / US_PER_SECOND, row.group_key, row.uniques];
 }
 
 type AnswerRow = {
@@ -189,7 +190,7 @@ function rowOf({ tenant_id, environment_id, meter_id }: Counted, row: AnswerRow)
     meter_id,
     size: row.size,
     external_customer_id: row.customer,
-    bucket_start_us: Number(row.start_s) * 1_000_000,
+    bucket_start_us: Number(row.start_s) * US_PER_SECOND,
     group_key: row.group_key,
     first_us: knownOrNull(row.first_seen),
     last_us: knownOrNull(row.last_seen),

@@ -2,6 +2,7 @@
 import type { Meter } from '../../core/meter/record.ts';
 import type { PropertySource } from '../../core/metering/event-text.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
+import type { Microseconds, Milliseconds } from '../../core/time/instant.ts';
 import type { WindowSize } from '../../core/time/window.ts';
 import type { QuestionBounds } from './question.ts';
 
@@ -12,13 +13,13 @@ export type UsageAsked = {
   readonly definition?: MeterDefinition | undefined;
   /** All customers when null; several are one set. */
   readonly external_customer_ids: readonly string[] | null;
-  readonly start_us: number;
-  readonly end_us: number;
+  readonly start_us: Microseconds;
+  readonly end_us: Microseconds;
   readonly window_size?: WindowSize | undefined;
   /** Each window is answered as if the range had ended with it, for the meters of which `canRun` says so. */
   readonly running?: boolean;
   readonly timezone?: string | undefined;
-  readonly billing_anchor_ms?: number | undefined;
+  readonly billing_anchor_ms?: Milliseconds | undefined;
   /** One answer per customer instead of one for the set. */
   readonly by_customer?: boolean;
   /** Only events that pass; such a question is answered from raw rows. */
@@ -30,7 +31,7 @@ export type UsageAsked = {
     | undefined;
   /** One answer per key that an event belongs to; such a question is answered from raw rows. */
   readonly key_of?: ((event: KeyedEvent) => string) | undefined;
-  readonly now_ms?: number;
+  readonly now_ms?: Milliseconds;
   /** A tenant's own question, which may be too much, or called off; none where billing asks. */
   readonly bounds?: QuestionBounds | undefined;
 };

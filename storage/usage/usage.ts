@@ -11,7 +11,6 @@ import { FarthingError, unavailable } from '../../core/error.ts';
 import type { Meter } from '../../core/meter/record.ts';
 import { type CompiledMeter, compileMeter } from '../../core/metering/compiled-meter.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
-import { formatTimestamp } from '../../core/metering/timestamp.ts';
 import {
   type PlacedCell,
   type UsageByKey,
@@ -20,6 +19,7 @@ import {
   type WindowAnswer,
 } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
+import { formatUs, type Milliseconds, usOf } from '../../core/time/instant.ts';
 import { countRawEvents } from '../events/raw-events.ts';
 import { monthStart } from '../events/tables.ts';
 import type { EventLog, PartitionLag } from '../log/log.ts';
@@ -202,12 +202,12 @@ async function counterOf(stores: Stores, scope: Scope, asked: UsageAsked): Promi
 export type UsageQuestion = {
   readonly meter: Meter;
   readonly external_customer_id: string;
-  readonly start_ms: number;
-  readonly end_ms: number;
+  readonly start_ms: Milliseconds;
+  readonly end_ms: Milliseconds;
   /** IANA zone that aligns the meter's own buckets; UTC when absent. */
   readonly timezone?: string;
-  readonly billing_anchor_ms?: number;
-  readonly now_ms?: number;
+  readonly billing_anchor_ms?: Milliseconds;
+  readonly now_ms?: Milliseconds;
 };
 
 export type UsageAnswer = {
@@ -226,8 +226,8 @@ export async function readUsage(stores: Stores, scope: Scope, question: UsageQue
   const report = await askUsage(stores, scope, {
     meter: question.meter,
     external_customer_ids: [question.external_customer_id],
-    start_us: question.start_ms * 1000,
-    end_us: question.end_ms * 1000,
+    start_us: usOf(question.start_ms),
+    end_us: usOf(question.end_ms),
     timezone: question.timezone,
     billing_anchor_ms: question.billing_anchor_ms,
     ...(question.now_ms === undefined ? {} : { now_ms: question.now_ms }),
@@ -250,11 +250,11 @@ const LAG = new TogetherByKey<EventLog, void, readonly PartitionLag[]>(async (lo
 });
 
 /** The instant before which everything durable in the log is in the stores. */
-export async function freshness(stores: Stores, nowMs: number): Promise<string> {
+export async function freshness(stores: Stores, nowMs: Milliseconds): Promise<string> {
   const lag = await LAG.ask(stores.log);
   const oldest = lag.reduce(
     (earliest, { oldest_unprocessed_at_us: at }) => Math.min(earliest, at ?? Infinity),
-    nowMs * 1000,
+    usOf(nowMs),
   );
-  return formatTimestamp(oldest);
+  return formatUs(oldest);
 }

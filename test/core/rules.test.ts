@@ -15,10 +15,10 @@ import type { MeteredEvent } from '../../core/metering/contribution.ts';
 import { properties } from '../../core/metering/event-text.ts';
 import { matches } from '../../core/metering/match.ts';
 import type { MeterAggregation, MeterFilter } from '../../core/metering/meter-definition.ts';
-import * as eventTime from '../../core/metering/timestamp.ts';
 import { roundMoney } from '../../core/money.ts';
 import { chargeParts } from '../../core/pricing/index.ts';
 import type { PriceTerms } from '../../core/pricing/terms.ts';
+import * as eventTime from '../../core/time/instant.ts';
 import { calendarAnchor, type Period, periodsFrom, type RecurringPeriod } from '../../core/time/period.ts';
 import { windowAt, windowsOf } from '../../core/time/window.ts';
 import { usageOfEvents } from '../support/usage-of-events.ts';
@@ -321,7 +321,7 @@ function meter(aggregation: MeterAggregation, filters: MeterFilter[] = []): Comp
 }
 
 function event(time: string, text: string): MeteredEvent {
-  const timestamp_us = eventTime.parseTimestamp(new Date(at(time)).toISOString()) as number;
+  const timestamp_us = eventTime.parseEventTime(new Date(at(time)).toISOString()) as number;
   return { event_id: time, external_customer_id: 'acme', timestamp_us, properties: properties(text) };
 }
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { planSegments } from '../../core/analytics/segments.ts';
 import { compileMeter } from '../../core/metering/compiled-meter.ts';
-import { formatTimestamp, parseTimestamp } from '../../core/metering/timestamp.ts';
+import { formatUs, parseEventTime } from '../../core/time/instant.ts';
 import type { WindowSize } from '../../core/time/window.ts';
 import { atOnce } from '../support/usage-of-events.ts';
 
@@ -31,8 +31,8 @@ describe('the base buckets of ragged ends', () => {
       edges: '',
     },
   ];
-  const instant = (text: string) => parseTimestamp(`2026-03-${text.replace(' ', 'T')}:00Z`) as number;
-  const short = (us: number) => formatTimestamp(us).slice(8, 16).replace('T', ' ');
+  const instant = (text: string) => parseEventTime(`2026-03-${text.replace(' ', 'T')}:00Z`) as number;
+  const short = (us: number) => formatUs(us).slice(8, 16).replace('T', ' ');
   for (const { name, range, windows, timezone = 'UTC', edges } of cases)
     it(name, () => {
       const asked = { start_us: instant(range[0]), end_us: instant(range[1]), window_size: windows };

@@ -3,7 +3,7 @@
  * instants, ">=5" and ">50" as bounds, objects by the keys that the example names. Answers the differences.
  */
 import { Decimal } from '../../core/decimal.ts';
-import { parseTimestamp } from '../../core/time/timestamp.ts';
+import { parseInstant } from '../../core/time/instant.ts';
 
 export type Result = Readonly<Record<string, unknown>>;
 
@@ -65,7 +65,7 @@ function decimals(value: unknown): number {
 }
 
 function instantOf(value: unknown): number | undefined {
-  return typeof value === 'string' ? parseTimestamp(value) : undefined;
+  return typeof value === 'string' ? parseInstant(value) : undefined;
 }
 
 function show(value: unknown): string {

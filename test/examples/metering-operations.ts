@@ -8,7 +8,7 @@ import { compileExpression } from '../../core/metering/expression.ts';
 import { matches } from '../../core/metering/match.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { decimalOf } from '../../core/metering/quantity.ts';
-import { parseTimestamp } from '../../core/metering/timestamp.ts';
+import { parseEventTime } from '../../core/time/instant.ts';
 import { usageOfEvents } from '../support/usage-of-events.ts';
 import type { Result } from './compare.ts';
 
@@ -96,7 +96,7 @@ const METER: Omit<MeterDefinition, 'aggregation'> = {
 };
 
 function micros(text: string): number {
-  const instant = parseTimestamp(text);
+  const instant = parseEventTime(text);
   if (typeof instant === 'string') throw new Error(`${text} is ${instant}`);
   return instant;
 }

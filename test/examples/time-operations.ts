@@ -1,12 +1,12 @@
 /** The operations of the areas billing_period.*, usage_window.* and proration.calendar_days on core/time/. */
 import { z } from 'zod';
 import { anyCase } from '../../core/record.ts';
+import { formatMs, parseInstant } from '../../core/time/instant.ts';
 import { calendarAnchor, calendarDays, nextPeriodEnd, RECURRING_PERIODS } from '../../core/time/period.ts';
-import { formatTimestamp, parseTimestamp } from '../../core/time/timestamp.ts';
 import { WINDOW_SIZES, windowStarts } from '../../core/time/window.ts';
 
 export const instant = z.string().transform((text, context) => {
-  const found = parseTimestamp(text);
+  const found = parseInstant(text);
   if (found === undefined) context.addIssue(`${text} is not a timestamp`);
   return found ?? 0;
 });
@@ -25,12 +25,12 @@ export function periodEnd(given: unknown) {
       subscription_end: instant.nullish(),
     })
     .parse(given);
-  return { period_end: formatTimestamp(nextPeriodEnd(rule)) };
+  return { period_end: formatMs(nextPeriodEnd(rule)) };
 }
 
 export function anchor(given: unknown) {
   const stated = z.object({ billing_period, start: instant, timezone }).parse(given);
-  return { billing_anchor: formatTimestamp(calendarAnchor(stated.start, stated.billing_period, stated.timezone)) };
+  return { billing_anchor: formatMs(calendarAnchor(stated.start, stated.billing_period, stated.timezone)) };
 }
 
 export function starts(given: unknown) {
@@ -44,7 +44,7 @@ export function starts(given: unknown) {
     })
     .parse(given);
   const { range_start, range_end, window_size, ...grid } = stated;
-  return { window_starts: windowStarts(range_start, range_end, window_size, grid).map(formatTimestamp) };
+  return { window_starts: windowStarts(range_start, range_end, window_size, grid).map(formatMs) };
 }
 
 export function daysBetween(given: unknown) {
@@ -57,5 +57,5 @@ export function grantPeriodEnd(given: unknown) {
     .object({ start: instant, period: billing_period, period_count: count })
     .parse(given);
   const rule = { billing_period: period, billing_period_count: period_count, timezone: 'UTC' };
-  return { period_end: formatTimestamp(nextPeriodEnd({ ...rule, period_start: start, billing_anchor: start })) };
+  return { period_end: formatMs(nextPeriodEnd({ ...rule, period_start: start, billing_anchor: start })) };
 }

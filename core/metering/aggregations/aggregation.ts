@@ -1,20 +1,23 @@
 /** What an aggregation type states about itself, once: the processor, the store and the usage questions all follow it. */
 import type { Decimal } from '../../decimal.ts';
+import type { Microseconds } from '../../time/instant.ts';
 import type { BucketField, UsageBucket } from '../bucket.ts';
 import type { Contribution, MeteredEvent, Unusable, ValueSource } from '../contribution.ts';
-import type { AggregationType } from '../meter-definition.ts';
 
 /** The half-open range that a number is asked for, and the meter's multiplier. */
 export type FinishRange = {
-  readonly start_us: number;
-  readonly end_us: number;
+  readonly start_us: Microseconds;
+  readonly end_us: Microseconds;
   readonly multiplier: Decimal | undefined;
 };
 
 export type Aggregation = {
-  readonly type: AggregationType;
   /** Whether a field or an expression must say what to aggregate. */
   readonly needs_value: boolean;
+  /** What else a meter of this type may state. A multiplier is then required. */
+  readonly takes: readonly ('multiplier' | 'bucket_size' | 'group_by')[];
+  /** Whether the number of the same events depends on the range that is asked for. */
+  readonly needs_range?: true;
   /** The fields of a bucket that this type fills; bucket.ts says how each of them combines. */
   readonly fills: readonly BucketField[];
   /** What one event contributes. */

@@ -9,8 +9,8 @@ import { decimalOfScaled } from '../quantity.ts';
 import type { Aggregation } from './aggregation.ts';
 
 export const avg: Aggregation = {
-  type: 'AVG',
   needs_value: true,
+  takes: [],
   fills: ['count', 'sum'],
   measure: contributeNumber,
   add(bucket, contribution) {

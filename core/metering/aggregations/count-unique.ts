@@ -4,8 +4,8 @@ import { contributeIdentity } from '../contribution.ts';
 import type { Aggregation } from './aggregation.ts';
 
 export const countUnique: Aggregation = {
-  type: 'COUNT_UNIQUE',
   needs_value: true,
+  takes: [],
   fills: ['count', 'uniques'],
   measure: contributeIdentity,
   add(bucket, contribution) {

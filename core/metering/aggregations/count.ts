@@ -4,8 +4,8 @@ import { contributeEvent } from '../contribution.ts';
 import type { Aggregation } from './aggregation.ts';
 
 export const count: Aggregation = {
-  type: 'COUNT',
   needs_value: false,
+  takes: [],
   fills: ['count'],
   measure: contributeEvent,
   add(bucket) {

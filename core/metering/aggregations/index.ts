@@ -1,5 +1,4 @@
 /** The aggregations there are. A new one is a file beside this and a line here. */
-import type { AggregationType } from '../meter-definition.ts';
 import type { Aggregation } from './aggregation.ts';
 import { avg } from './avg.ts';
 import { count } from './count.ts';
@@ -10,7 +9,7 @@ import { sum } from './sum.ts';
 import { sumWithMultiplier } from './sum-with-multiplier.ts';
 import { weightedSum } from './weighted-sum.ts';
 
-export const AGGREGATIONS: Readonly<Record<AggregationType, Aggregation>> = {
+export const AGGREGATIONS = {
   COUNT: count,
   SUM: sum,
   AVG: avg,
@@ -19,4 +18,6 @@ export const AGGREGATIONS: Readonly<Record<AggregationType, Aggregation>> = {
   SUM_WITH_MULTIPLIER: sumWithMultiplier,
   MAX: max,
   WEIGHTED_SUM: weightedSum,
-};
+} as const satisfies Readonly<Record<string, Aggregation>>;
+
+export type AggregationType = keyof typeof AGGREGATIONS;

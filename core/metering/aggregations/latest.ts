@@ -9,8 +9,8 @@ import { decimalOfScaled } from '../quantity.ts';
 import type { Aggregation } from './aggregation.ts';
 
 export const latest: Aggregation = {
-  type: 'LATEST',
   needs_value: true,
+  takes: [],
   fills: ['count', 'latest'],
   measure: contributeNumber,
   add(bucket, contribution) {

@@ -10,8 +10,8 @@ import { decimalOfScaled } from '../quantity.ts';
 import type { Aggregation } from './aggregation.ts';
 
 export const max: Aggregation = {
-  type: 'MAX',
   needs_value: true,
+  takes: ['bucket_size', 'group_by'],
   fills: ['count', 'min', 'max'],
   measure: contributeNumber,
   add(bucket, contribution) {

@@ -6,8 +6,8 @@ import { QUANTITY_PLACES } from '../quantity.ts';
 import type { Aggregation } from './aggregation.ts';
 
 export const sumWithMultiplier: Aggregation = {
-  type: 'SUM_WITH_MULTIPLIER',
   needs_value: true,
+  takes: ['multiplier'],
   fills: ['count', 'sum'],
   measure: contributeNumber,
   add(bucket, contribution) {

@@ -5,8 +5,8 @@ import { decimalOfScaled } from '../quantity.ts';
 import type { Aggregation } from './aggregation.ts';
 
 export const sum: Aggregation = {
-  type: 'SUM',
   needs_value: true,
+  takes: ['bucket_size'],
   fills: ['count', 'sum'],
   measure: contributeNumber,
   add(bucket, contribution) {

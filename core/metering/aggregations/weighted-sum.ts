@@ -9,8 +9,9 @@ import { decimalOfScaled } from '../quantity.ts';
 import type { Aggregation } from './aggregation.ts';
 
 export const weightedSum: Aggregation = {
-  type: 'WEIGHTED_SUM',
   needs_value: true,
+  takes: [],
+  needs_range: true,
   fills: ['count', 'sum', 'weighted_sum'],
   measure: contributeNumber,
   add(bucket, contribution) {

@@ -7,8 +7,8 @@ import { type CompiledMeter, compileMeter, measure } from '../../../core/meterin
 import type { MeteredEvent } from '../../../core/metering/contribution.ts';
 import { properties } from '../../../core/metering/event-text.ts';
 import type { MeterAggregation, MeterFilter } from '../../../core/metering/meter-definition.ts';
-import { parseTimestamp } from '../../../core/metering/timestamp.ts';
 import type { PlacedCell, WindowAnswer } from '../../../core/metering/usage.ts';
+import { parseEventTime } from '../../../core/time/instant.ts';
 import { eventCells, usageOfCells, usageOfEvents } from '../../support/usage-of-events.ts';
 
 const DAY = { start_us: us('2026-01-01T00:00:00Z'), end_us: us('2026-01-02T00:00:00Z') };
@@ -384,7 +384,7 @@ function meterOf(aggregation: MeterAggregation, filters: MeterFilter[] = []): Co
 }
 
 function us(text: string): number {
-  const instant = parseTimestamp(text);
+  const instant = parseEventTime(text);
   if (typeof instant === 'string') throw new Error(`${text} is ${instant}`);
   return instant;
 }

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Temporal } from 'temporal-polyfill';
+import { formatMs } from '../../../core/time/instant.ts';
 import {
   calendarAnchor,
   calendarDays,
@@ -13,7 +14,6 @@ import {
   type RecurringPeriod,
   wholePeriod,
 } from '../../../core/time/period.ts';
-import { formatTimestamp } from '../../../core/time/timestamp.ts';
 import { wallTime } from '../../../core/time/zone.ts';
 
 const DAY = 86_400_000;
@@ -64,7 +64,7 @@ describe('nextPeriodEnd', () => {
     it(`${count} ${billing_period} from ${start}, anchor ${anchor}, ${timezone}: ${end}`, () => {
       const rule = { billing_period, billing_period_count: count, billing_anchor: Date.parse(anchor), timezone };
       const found = nextPeriodEnd({ ...rule, period_start: Date.parse(start) });
-      expect(formatTimestamp(found)).to.equal(formatTimestamp(Date.parse(end)));
+      expect(formatMs(found)).to.equal(formatMs(Date.parse(end)));
     });
 
   const monthly = { billing_period: 'MONTHLY', billing_period_count: 1, billing_anchor: 0, timezone: 'UTC' } as const;
@@ -118,7 +118,7 @@ describe('periods', () => {
   };
 
   it('follow one another up to the subscription end', () => {
-    const ends = [...periodsFrom(start, rule)].map(({ end }) => formatTimestamp(end).slice(0, 10));
+    const ends = [...periodsFrom(start, rule)].map(({ end }) => formatMs(end).slice(0, 10));
     expect(ends).to.deep.equal(['2024-02-29', '2024-03-31', '2024-04-05']);
   });
 
@@ -199,7 +199,7 @@ describe('periods tile time on the anchor’s grid, for any anchor, timezone and
       fc.property(instants, rules, (start, rule) => {
         for (const [index, period] of take(6, periodsFrom(start, rule)).entries()) {
           const end = unitsOf(period.end, rule);
-          expect(end, `${formatTimestamp(period.end)} is on the grid`).to.not.equal(undefined);
+          expect(end, `${formatMs(period.end)} is on the grid`).to.not.equal(undefined);
           const whole = { start: onGrid(end! - rule.billing_period_count, rule), end: period.end };
           expect(period.start).to.be.at.least(whole.start);
           if (index > 0) expect(period).to.deep.equal(whole);
@@ -233,7 +233,7 @@ describe('periods tile time on the anchor’s grid, for any anchor, timezone and
       fc.property(instants, fc.constantFrom(...RECURRING_PERIODS), zones, (start, period, timezone) => {
         const anchor = calendarAnchor(start, period, timezone);
         expect(anchor > start && anchor <= start + longest[period] * DAY).to.equal(true);
-        const date = (at: number) => formatTimestamp(wallTime(timezone, at)).slice(0, 10);
+        const date = (at: number) => formatMs(wallTime(timezone, at)).slice(0, 10);
         expect(date(anchor - 1) < date(anchor)).to.equal(true);
       }),
     );

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { formatTimestamp } from '../../../core/time/timestamp.ts';
+import { formatMs } from '../../../core/time/instant.ts';
 import {
   WINDOW_SIZES,
   type WindowSize,
@@ -65,7 +65,7 @@ describe('windows over a clock change', () => {
     const starts = windowStarts(Date.parse('2024-03-30T23:00Z'), Date.parse('2024-03-31T07:00Z'), '3HOUR', {
       timezone: 'Europe/Berlin',
     });
-    expect(starts.map(formatTimestamp)).to.deep.equal([
+    expect(starts.map(formatMs)).to.deep.equal([
       '2024-03-30T23:00:00.000Z',
       '2024-03-31T01:00:00.000Z',
       '2024-03-31T04:00:00.000Z',
@@ -77,14 +77,14 @@ describe('windows over a clock change', () => {
       timezone: 'Australia/Lord_Howe',
     });
     expect(windows.map(({ start, end }) => (end - start) / 60_000)).to.deep.equal([60, 30, 60]);
-    expect(formatTimestamp(windows[1]!.start)).to.equal('2024-04-06T15:00:00.000Z');
+    expect(formatMs(windows[1]!.start)).to.equal('2024-04-06T15:00:00.000Z');
   });
 
   it('a day that does not exist has no window', () => {
     const starts = windowStarts(Date.parse('2011-12-29T10:00Z'), Date.parse('2012-01-01T10:00Z'), 'DAY', {
       timezone: 'Pacific/Apia',
     });
-    expect(starts.map(formatTimestamp)).to.deep.equal([
+    expect(starts.map(formatMs)).to.deep.equal([
       '2011-12-29T10:00:00.000Z',
       '2011-12-30T10:00:00.000Z',
       '2011-12-31T10:00:00.000Z',
@@ -95,7 +95,7 @@ describe('windows over a clock change', () => {
 describe('MONTH windows on an anchor', () => {
   const starts = (anchor: string, from: string, to: string, timezone = 'UTC') =>
     windowStarts(Date.parse(from), Date.parse(to), 'MONTH', { timezone, billing_anchor: Date.parse(anchor) }).map(
-      formatTimestamp,
+      formatMs,
     );
 
   it('clamp to the end of short months and come back', () => {
@@ -157,7 +157,7 @@ describe('windows tile time', () => {
     fc.assert(
       fc.property(instants, fc.constantFrom<WindowSize>('DAY', 'WEEK', 'MONTH'), grids, (instant, size, grid) => {
         const { start } = windowAt(instant, size, grid);
-        const date = (at: number) => formatTimestamp(wallTime(grid.timezone, at)).slice(0, 10);
+        const date = (at: number) => formatMs(wallTime(grid.timezone, at)).slice(0, 10);
         expect(date(start - 1) < date(start)).to.equal(true);
       }),
       { numRuns: 1000 },

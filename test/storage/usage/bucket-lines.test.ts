@@ -3,7 +3,7 @@
  * same stretch of time go to the store as one statement.
  */
 import { expect } from 'chai';
-import type { AggregationType } from '../../../core/metering/meter-definition.ts';
+import type { AggregationType } from '../../../core/metering/aggregations/index.ts';
 import { connectClickHouse } from '../../../storage/clickhouse/clickhouse.ts';
 import { type StatementWay, statementsTo } from '../../faults/statements.ts';
 import { type Metering, startMetering } from '../../support/metering.ts';

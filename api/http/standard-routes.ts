@@ -1,0 +1,127 @@
+/**
+ * The operations that a resource usually has: create, list and search, read, change, archive. Its noun gives them their
+ * paths, names and permissions, and one function shows its records; each operation says what it takes and what is done.
+ * An operation that is unlike the others is a `route` of its own beside these.
+ */
+import type { z } from 'zod';
+import type { Entity } from '../../core/access/role.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Database } from '../../storage/stores.ts';
+import {
+  type Context,
+  type Decoded,
+  idParams,
+  MessageAnswer,
+  type Route,
+  type RouteDefinition,
+  route,
+} from './route.ts';
+
+type Shape = z.ZodType;
+type Id = z.output<typeof idParams>;
+
+/** What is said of an operation beyond what its noun says. */
+type Said = Pick<RouteDefinition<undefined, undefined, undefined>, 'summary' | 'example'>;
+type Stated<Input, Result> = Said & { handle(input: Input, context: Context): Promise<Result> };
+
+type Resource<Row, Filter extends Shape> = {
+  /** `plan`: the path is /plans, the operations are createPlan, listPlans …, the permissions plan:read and plan:write. */
+  noun: Entity;
+  tag: string;
+  answer: Shape;
+  model: { fetch(scope: Scope, id: string, options: { database: Database }): Promise<Row> };
+  show(record: Row, context: Context): unknown;
+  /** One question, whether it comes in the query string or in a body. */
+  list: { filter: Filter; answer: Shape; find(filter: Decoded<Filter>, context: Context): Promise<unknown> };
+};
+
+/** One operation after the other, in straight lines. */
+export function standardRoutes<Row, Filter extends Shape>(resource: Resource<Row, Filter>) {
+  const { noun, tag, answer, model, list } = resource;
+  const path = `/${noun}s`;
+  const one = `${path}/:id`;
+  const name = noun[0]!.toUpperCase() + noun.slice(1);
+  const reads = { tag, access: `${noun}:read`, success: 200 } as const;
+  const writes = { tag, access: `${noun}:write`, success: 200 } as const;
+  const shown =
+    <Input>(handle: Stated<Input, Row>['handle']) =>
+    async (input: Input, context: Context) =>
+      resource.show(await handle(input, context), context);
+
+  return {
+    create: <Body extends Shape>(stated: Stated<{ body: Decoded<Body> }, Row> & { body: Body }): Route =>
+      route({
+        ...writes,
+        method: 'post',
+        path,
+        operation_id: `create${name}`,
+        success: 201,
+        answer,
+        ...stated,
+        handle: shown(stated.handle),
+      }),
+
+    list: route({
+      ...reads,
+      method: 'get',
+      path,
+      operation_id: `list${name}s`,
+      summary: `List ${noun}s`,
+      query: list.filter,
+      answer: list.answer,
+      handle: ({ query }, context) => list.find(query, context),
+    }),
+
+    search: route({
+      ...reads,
+      method: 'post',
+      path: `${path}/search`,
+      operation_id: `query${name}`,
+      summary: `Search ${noun}s`,
+      body: list.filter,
+      answer: list.answer,
+      handle: ({ body }, context) => list.find(body, context),
+    }),
+
+    read: (said: Said): Route =>
+      route({
+        ...reads,
+        method: 'get',
+        path: one,
+        operation_id: `get${name}`,
+        params: idParams,
+        answer,
+        ...said,
+        handle: shown(({ params }, { scope, services }) =>
+          model.fetch(scope, params.id, { database: services.postgres }),
+        ),
+      }),
+
+    change: <Body extends Shape>(stated: Stated<{ params: Id; body: Decoded<Body> }, Row> & { body: Body }): Route =>
+      route({
+        ...writes,
+        method: 'put',
+        path: one,
+        operation_id: `update${name}`,
+        params: idParams,
+        answer,
+        ...stated,
+        handle: shown(stated.handle),
+      }),
+
+    archive: (stated: Stated<{ params: Id }, void>): Route =>
+      route({
+        ...writes,
+        method: 'delete',
+        path: one,
+        operation_id: `delete${name}`,
+        params: idParams,
+        answer: MessageAnswer,
+        ...stated,
+        handle: async (input, context) => {
+          await stated.handle(input, context);
+          return { message: `${noun} deleted` };
+        },
+      }),
+  };
+}

@@ -1,0 +1,194 @@
+/**
+ * An instant is a number of units since 1970-01-01T00:00:00Z. What a record says is kept to the millisecond
+ * (docs/rules/records.md, "Times"), the time of an event to the microsecond (docs/rules/events.md, "The time of an event").
+ * Both come in as RFC 3339 text, read by one walk; finer digits are cut off downwards.
+ *
+ * The two units are types of their own: the compiler refuses one where the other is meant. A plain number is taken for
+ * either, so that arithmetic stays arithmetic; whoever changes the unit says so with `usOf` or `msOf`.
+ */
+import { FarthingError, invalid } from '../error.ts';
+
+declare const unit: unique symbol;
+export type Microseconds = number & { readonly [unit]?: 'microseconds' };
+export type Milliseconds = number & { readonly [unit]?: 'milliseconds' };
+
+const US_PER_MS = 1000;
+export const US_PER_SECOND = 1_000_000;
+export const US_PER_MINUTE = 60 * US_PER_SECOND;
+export const US_PER_HOUR = 60 * US_PER_MINUTE;
+export const US_PER_DAY = 24 * US_PER_HOUR;
+
+export function usOf(ms: Milliseconds): Microseconds {
+  return ms * US_PER_MS;
+}
+
+/** The millisecond that the instant lies in. */
+export function msOf(us: Microseconds): Milliseconds {
+  return Math.floor(us / US_PER_MS);
+}
+
+/** The first whole millisecond that is not before the instant: the end of a half-open range in coarser units. */
+export function msNotBefore(us: Microseconds): Milliseconds {
+  return Math.ceil(us / US_PER_MS);
+}
+
+/** What such a text can say in UTC: the years 1 to 9999; `+010000-01-01` is none. */
+const FIRST_SECOND = daysSince1970(1, 1, 1) * 86_400;
+const END_SECOND = daysSince1970(10_000, 1, 1) * 86_400;
+export const LAST_INSTANT: Milliseconds = END_SECOND * 1000 - 1;
+
+/** The instant of a record, or undefined where the text is not a real RFC 3339 date and time with an offset. */
+export function parseInstant(text: string): Milliseconds | undefined {
+  const zone = endOfFraction(text);
+  const seconds = zone === undefined ? undefined : secondsOf(text, zone);
+  if (seconds === undefined || seconds < FIRST_SECOND || seconds >= END_SECOND) return undefined;
+  return seconds * 1000 + fractionOf(text, zone!, 3);
+}
+
+/** The instant that a field of a request names. */
+export function givenInstant(field: string, text: string): Milliseconds {
+  const instant = parseInstant(text);
+  if (instant === undefined) throw invalid(field, 'must be an RFC 3339 timestamp');
+  return instant;
+}
+
+/** The instant in a record that was checked when it was written. */
+export function instantOf(text: string): Milliseconds {
+  const instant = parseInstant(text);
+  if (instant === undefined) throw new FarthingError('system_error', `${JSON.stringify(text)} is not a timestamp`);
+  return instant;
+}
+
+export type NotATimestamp = 'absent' | 'malformed' | 'out of range';
+
+/** A number holds microseconds exactly until the year 2255. */
+const EARLIEST_US: Microseconds = daysSince1970(1900, 1, 1) * US_PER_DAY;
+const END_US: Microseconds = daysSince1970(2255, 1, 1) * US_PER_DAY;
+/** A range that ends here holds every event: one at this instant itself could be held by none, so it is refused. */
+export const LAST_INSTANT_US: Microseconds = END_US - 1;
+const EVENT_FRACTION_DIGITS_MAX = 9;
+
+/** The time of an event. The zero time 0001-01-01T00:00:00Z, which some producers send for "not set", counts as absent. */
+export function parseEventTime(text: string): Microseconds | NotATimestamp {
+  const zone = endOfFraction(text);
+  if (zone === undefined || zone > 20 + EVENT_FRACTION_DIGITS_MAX) return 'malformed';
+  const seconds = secondsOf(text, zone);
+  if (seconds === undefined) return 'malformed';
+  if (seconds === FIRST_SECOND) return 'absent';
+  const us = seconds * US_PER_SECOND + fractionOf(text, zone, 6);
+  return us >= EARLIEST_US && us < END_US ? us : 'out of range';
+}
+
+/** RFC 3339 in UTC with milliseconds, always: texts of one width sort as the instants do. */
+export function formatMs(instant: Milliseconds): string {
+  return new Date(instant).toISOString();
+}
+
+/** The same to the microsecond, with as many digits of the fraction as are needed and none when it is zero. */
+export function formatUs(us: Microseconds): string {
+  const days = Math.floor(us / US_PER_DAY);
+  let rest = us - days * US_PER_DAY;
+  const hour = Math.floor(rest / US_PER_HOUR);
+  rest -= hour * US_PER_HOUR;
+  const minute = Math.floor(rest / US_PER_MINUTE);
+  rest -= minute * US_PER_MINUTE;
+  const second = Math.floor(rest / US_PER_SECOND);
+  const fraction = rest - second * US_PER_SECOND;
+  const time = `${padded(hour, 2)}:${padded(minute, 2)}:${padded(second, 2)}`;
+  return `${dateText(days)}T${time}${fraction === 0 ? '' : `.${padded(fraction, 6).replace(/0+$/, '')}`}Z`;
+}
+
+/**
+ * The whole seconds that the text says, in UTC. Strict: no missing seconds, no zone-less times, no 24:00, no leap second, no
+ * day that the calendar lacks. `zone` is where the offset begins.
+ */
+function secondsOf(text: string, zone: number): number | undefined {
+  const year = digitsAt(text, 0, 2) * 100 + digitsAt(text, 2, 2);
+  const month = digitsAt(text, 5, 2);
+  const day = digitsAt(text, 8, 2);
+  const hour = digitsAt(text, 11, 2);
+  const minute = digitsAt(text, 14, 2);
+  const second = digitsAt(text, 17, 2);
+  if (!hasSeparators(text)) return undefined;
+  // A part that was not all digits is NaN, and no comparison with NaN holds.
+  if (!(hour <= 23 && minute <= 59 && second <= 59 && year >= 0)) return undefined;
+  if (!(month >= 1 && month <= 12 && day >= 1 && day <= daysInMonth(year, month))) return undefined;
+  const offset = offsetSeconds(text, zone);
+  if (offset === undefined) return undefined;
+  return daysSince1970(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset;
+}
+
+function digitsAt(text: string, from: number, count: number): number {
+  let value = 0;
+  for (let at = from; at < from + count; at++) {
+    const digit = text.charCodeAt(at) - 48;
+    if (!(digit >= 0 && digit <= 9)) return Number.NaN;
+    value = value * 10 + digit;
+  }
+  return value;
+}
+
+function hasSeparators(text: string): boolean {
+  const t = text.charCodeAt(10);
+  return (
+    text.charCodeAt(4) === 45 &&
+    text.charCodeAt(7) === 45 &&
+    (t === 84 || t === 116) &&
+    text.charCodeAt(13) === 58 &&
+    text.charCodeAt(16) === 58
+  );
+}
+
+/** Where the zone begins; undefined when the fraction has no digit. */
+function endOfFraction(text: string): number | undefined {
+  if (text.charCodeAt(19) !== 46) return 19;
+  let at = 20;
+  while (text.charCodeAt(at) >= 48 && text.charCodeAt(at) <= 57) at++;
+  return at > 20 ? at : undefined;
+}
+
+/** The first digits of the fraction, as a number of so many digits. */
+function fractionOf(text: string, end: number, digits: 3 | 6): number {
+  let value = 0;
+  for (let at = 20; at < 20 + digits; at++) value = value * 10 + (at < end ? text.charCodeAt(at) - 48 : 0);
+  return value;
+}
+
+/** What the zone adds to UTC, in seconds; undefined when it is not the end of a well-formed timestamp. */
+function offsetSeconds(text: string, at: number): number | undefined {
+  const sign = text.charCodeAt(at);
+  if (sign === 90 || sign === 122) return text.length === at + 1 ? 0 : undefined;
+  if ((sign !== 43 && sign !== 45) || text.length !== at + 6 || text.charCodeAt(at + 3) !== 58) return undefined;
+  const hours = digitsAt(text, at + 1, 2);
+  const minutes = digitsAt(text, at + 4, 2);
+  if (!(hours <= 23 && minutes <= 59)) return undefined;
+  return (sign === 45 ? -1 : 1) * (hours * 3600 + minutes * 60);
+}
+
+const DAYS_IN_MONTH = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+function daysInMonth(year: number, month: number): number {
+  if (month === 2 && isLeap(year)) return 29;
+  return DAYS_IN_MONTH[month - 1]!;
+}
+
+function isLeap(year: number): boolean {
+  return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+}
+
+/** Days of the proleptic Gregorian calendar. Years are counted from March, so that the leap day is the last of a year. */
+function daysSince1970(year: number, month: number, day: number): number {
+  const y = month > 2 ? year : year - 1;
+  const monthFromMarch = month > 2 ? month - 3 : month + 9;
+  const dayOfYear = Math.floor((153 * monthFromMarch + 2) / 5) + day - 1;
+  return 365 * y + Math.floor(y / 4) - Math.floor(y / 100) + Math.floor(y / 400) + dayOfYear - 719_468;
+}
+
+function dateText(days: number): string {
+  const date = new Date(days * 86_400_000);
+  return `${padded(date.getUTCFullYear(), 4)}-${padded(date.getUTCMonth() + 1, 2)}-${padded(date.getUTCDate(), 2)}`;
+}
+
+function padded(value: number, width: number): string {
+  return String(value).padStart(width, '0');
+}

@@ -1,0 +1,107 @@
+/**
+ * What the failure of a store means, decided here for the API, the pipeline and the start alike.
+ *
+ * - `away`: it was not reached, was too busy or is stopping; the same may succeed later.
+ * - `conflict`: the database decided between two writers, and this one came second.
+ * - `refused`: it does not take a value or a reference that was sent; it never will.
+ * - `ours`: anything else that a store says is wrong: the statement is, or the store is damaged.
+ */
+import { ClickHouseError } from '@clickhouse/client';
+import { FarthingError } from '../core/error.ts';
+
+export type Failure = 'away' | 'conflict' | 'refused' | 'ours';
+
+/** Undefined where it is no failure of a store. */
+export function failureOf(error: unknown): Failure | undefined {
+  if (error instanceof FarthingError) return FAILURE_BY_ERROR_CODE[error.code];
+  const code = postgresCode(error);
+  if (code !== undefined) return failureOfPostgres(code);
+  const native = nativeOf(error);
+  if (isOfClickHouse(native)) return AWAY_CLICKHOUSE.has(Number(native.code)) ? 'away' : 'ours';
+  return isUnreached(native) ? 'away' : undefined;
+}
+
+export function isAway(error: unknown): boolean {
+  return failureOf(error) === 'away';
+}
+
+/** The five characters with which Postgres itself says what is wrong; undefined where it did not say anything. */
+export function postgresCode(error: unknown): string | undefined {
+  const { code, severity } = nativeOf(error);
+  return severity !== undefined && typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+}
+
+const FAILURE_BY_ERROR_CODE: Partial<Record<FarthingError['code'], Failure>> = {
+  service_unavailable: 'away',
+  already_exists: 'conflict',
+  version_conflict: 'conflict',
+  database_error: 'ours',
+};
+
+/** 22… that no column can hold: a NUL in a text, a number or a date beyond its range. 23503: a reference to nothing. */
+const REFUSED = new Set(['22001', '22003', '22007', '22008', '22021', '22P02', '22P05', '23503']);
+
+function failureOfPostgres(code: string): Failure {
+  if (code === '23505') return 'conflict';
+  if (REFUSED.has(code)) return 'refused';
+  // What Postgres cannot read is as wrong the next time.
+  if (code === '08P01') return 'ours';
+  // 08 connection, 40 rolled back to let another go on, 53 out of resources, 57 shut down or timed out.
+  return /^(08|40|53|57)/.test(code) ? 'away' : 'ours';
+}
+
+type Native = { name?: string; code?: unknown; message?: string; severity?: unknown; type?: unknown };
+
+/** What the driver threw, which Objection wraps. */
+function nativeOf(error: unknown): Native {
+  return ((error as { nativeError?: unknown } | null)?.nativeError ?? error ?? {}) as Native;
+}
+
+/** An error of ClickHouse has a number for a code and a name for a type. */
+function isOfClickHouse(native: Native): boolean {
+  const { code, type } = native;
+  return native instanceof ClickHouseError || (/^\d+$/.test(String(code)) && typeof type === 'string');
+}
+
+const AWAY_CLICKHOUSE = new Set([
+  159, // TIMEOUT_EXCEEDED
+  202, // TOO_MANY_SIMULTANEOUS_QUERIES
+  209, // SOCKET_TIMEOUT
+  210, // NETWORK_ERROR
+  225, // NO_ZOOKEEPER
+  236, // ABORTED
+  241, // MEMORY_LIMIT_EXCEEDED
+  242, // TABLE_IS_READ_ONLY
+  252, // TOO_MANY_PARTS
+  232, // NO_SUCH_DATA_PART
+  234, // NO_REPLICA_HAS_PART
+  244, // UNEXPECTED_ZOOKEEPER_ERROR
+  279, // ALL_CONNECTION_TRIES_FAILED
+  285, // TOO_FEW_LIVE_REPLICAS
+  286, // UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE
+  289, // REPLICA_IS_NOT_IN_QUORUM
+  319, // UNKNOWN_STATUS_OF_INSERT
+  341, // UNFINISHED: a replica that is away has a mutation before it
+  394, // QUERY_WAS_CANCELLED: by whoever writes instead of us
+  999, // KEEPER_EXCEPTION
+]);
+
+const UNREACHED = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EPIPE',
+  'ETIMEDOUT',
+]);
+
+/** What clients say without a code. Knex writes the statement before what the driver said. */
+const LOST =
+  /(^| - )(Connection terminated|Connection ended|timeout exceeded when trying to connect|Timeout error|socket hang up|Unable to acquire a connection)/;
+
+function isUnreached({ name, code, message = '' }: Native): boolean {
+  return UNREACHED.has(String(code)) || name === 'KnexTimeoutError' || LOST.test(message);
+}
