@@ -11,20 +11,23 @@ import { type AskedRange, anyTimezone, checkedRange } from './asked.ts';
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
-const dateOrInstant = z
-  .string()
-  .refine((text) => typeof parsed(text) === 'number', { error: 'must be a date (2026-03-01) or an RFC 3339 timestamp' })
-  .meta({
-    description:
-      'A date is its midnight on the clock of `timezone`; so a range from 2026-03-01 to 2026-04-01 is March.',
-    example: '2026-03-01',
-  });
+/** Each end with an example of its own: together they are a range. */
+const dateOrInstant = (example: string) =>
+  z
+    .string()
+    .refine((text) => typeof parsed(text) === 'number', {
+      error: 'must be a date (2026-03-01) or an RFC 3339 timestamp',
+    })
+    .meta({
+      description: 'A date is its midnight on the clock of `timezone`: from 2026-03-01 to 2026-04-01 is March.',
+      example,
+    });
 
 const YES_OR_NO = z.enum(['true', 'false']).transform((text) => text === 'true');
 
 export const ExportQuery = z.object({
-  start_time: dateOrInstant,
-  end_time: dateOrInstant,
+  start_time: dateOrInstant('2026-03-01'),
+  end_time: dateOrInstant('2026-04-01'),
   meter_ids: textList.optional().meta({ description: 'All published meters when absent or empty.' }),
   metadata_columns: textList
     .optional()
