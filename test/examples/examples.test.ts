@@ -1,6 +1,9 @@
-/** Runs every worked example that has an operation; which file they come from stands in the title. */
-import { existsSync, readFileSync } from 'node:fs';
-import { basename } from 'node:path';
+/**
+ * Runs every worked example that has an operation; which file they come from stands in the title. Those of `own/` are in
+ * the repository, so that a clone by itself tests every operation of the table.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { ZodError } from 'zod';
@@ -10,15 +13,17 @@ import { endWorld } from './ingestion-operations.ts';
 import { NOT_YET, OPERATIONS, type Operation } from './operations.ts';
 import { type Example, parseExamples } from './parse-examples.ts';
 
-const OWN_FILE = fileURLToPath(new URL('own-examples.md', import.meta.url));
+const OWN_DIRECTORY = fileURLToPath(new URL('own/', import.meta.url));
 const SHARED_FILE = fileURLToPath(new URL('../../../shared/behaviour/examples-public.md', import.meta.url));
 
-runFile(OWN_FILE);
+const ownFiles = readdirSync(OWN_DIRECTORY).map((name) => join(OWN_DIRECTORY, name));
+for (const file of ownFiles) runFile(file);
+testOwnFilesTogether(ownFiles.flatMap(examplesOf));
 const otherFile = process.env.EXAMPLES_FILE ?? (existsSync(SHARED_FILE) ? SHARED_FILE : undefined);
 if (otherFile !== undefined) runFile(otherFile);
 
 function runFile(file: string): void {
-  const examples = parseExamples(readFileSync(file, 'utf8'));
+  const examples = examplesOf(file);
   describe(`worked examples of ${basename(file)}`, () => {
     after(endWorld);
 
@@ -40,6 +45,24 @@ function runFile(file: string): void {
   });
 }
 
+function examplesOf(file: string): Example[] {
+  return parseExamples(readFileSync(file, 'utf8'));
+}
+
+function testOwnFilesTogether(examples: readonly Example[]): void {
+  describe('worked examples of our own', () => {
+    it('are there for every operation, so that none is tested only where another file of examples is', () => {
+      const asked = new Set(examples.map(({ op }) => op));
+      expect(Object.keys(OPERATIONS).filter((op) => !asked.has(op))).to.deep.equal([]);
+    });
+
+    it('have ids of their own, so that a failure names one row', () => {
+      const ids = examples.map(({ id }) => id);
+      expect(ids.filter((id, index) => id === '' || ids.indexOf(id) !== index)).to.deep.equal([]);
+    });
+  });
+}
+
 function itListsOnlyWhatIsMissing(examples: readonly Example[]): void {
   it('NOT_YET names no area and operation that the file does not have', () => {
     const pairs = new Set(examples.map(({ area, op }) => `${area}: ${op}`));
@@ -51,14 +74,16 @@ function isNotYet(area: string, op: string): boolean {
   return NOT_YET.includes(`${area}: ${op}`);
 }
 
-/** An error on purpose is an answer, but only to an example that expects one. */
+/** An error on purpose is an answer, but only to an example that expects one: with the field at fault, if it names one. */
 async function answer(operation: Operation, example: Example): Promise<Result> {
   try {
     return await operation(example.given);
   } catch (error) {
     if (!expectsError(example)) throw error;
-    if (error instanceof FarthingError) return { error_code: error.code, http_status: error.http_status_code };
-    if (error instanceof ZodError) return { error_code: 'validation_error', http_status: 400 };
+    if (error instanceof FarthingError)
+      return { error_code: error.code, http_status: error.http_status_code, field: error.details?.field };
+    if (error instanceof ZodError)
+      return { error_code: 'validation_error', http_status: 400, field: error.issues[0]?.path.join('.') };
     throw error;
   }
 }

@@ -1,7 +1,8 @@
 /**
  * Reads worked examples written as markdown: `## area`, then per operation a line "op `name` — common: `{…}`", lines
  * "- @alias = `…`", and a table with one example per row. A column "→ x" holds an expected result, `given` an object of
- * arguments, `expect` an object of results, `tol` an absolute tolerance; `id` and `note` are for the reader.
+ * arguments, `expect` an object of results, `tol` an absolute tolerance; `id` and `note` are for the reader. The notes of
+ * `own/` say by which sum a result was found: it follows from a rule and is never taken from what the code answers.
  */
 export type Example = {
   readonly area: string;
