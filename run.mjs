@@ -5,7 +5,7 @@
 // Plain JavaScript without dependencies, in a syntax that an old Node can read far enough to be told that it is too old.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+import { availableParallelism, constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { helpOf, overview, takesNothing } from './process/help.mjs';
@@ -120,7 +120,7 @@ function inChild(args, { command = process.execPath, shell = false } = {}) {
     child.on('error', ({ message }) => leave(`${command} could not be started (${message}): is Node installed whole?`));
     child.on('exit', (code, signal) => {
       for (const each of ['SIGINT', 'SIGTERM']) process.off(each, tell);
-      resolve(code ?? 128 + (signal === 'SIGINT' ? 2 : 15));
+      resolve(code ?? 128 + constants.signals[signal]);
     });
   });
 }

@@ -15,7 +15,7 @@ export type Failure = 'away' | 'conflict' | 'refused' | 'ours';
 export function failureOf(error: unknown): Failure | undefined {
   if (error instanceof FarthingError) return FAILURE_BY_ERROR_CODE[error.code];
   const code = postgresCode(error);
-  if (code !== undefined) return failureOfPostgres(code);
+  if (code !== undefined) return failureOfPostgres(code, nativeOf(error).severity);
   const native = nativeOf(error);
   if (isOfClickHouse(native)) return AWAY_CLICKHOUSE.has(Number(native.code)) ? 'away' : 'ours';
   return isUnreached(native) ? 'away' : undefined;
@@ -41,11 +41,11 @@ const FAILURE_BY_ERROR_CODE: Partial<Record<FarthingError['code'], Failure>> = {
 /** 22… that no column can hold: a NUL in a text, a number or a date beyond its range. 23503: a reference to nothing. */
 const REFUSED = new Set(['22001', '22003', '22007', '22008', '22021', '22P02', '22P05', '23503']);
 
-function failureOfPostgres(code: string): Failure {
+function failureOfPostgres(code: string, severity: unknown): Failure {
   if (code === '23505') return 'conflict';
   if (REFUSED.has(code)) return 'refused';
-  // What Postgres cannot read is as wrong the next time.
-  if (code === '08P01') return 'ours';
+  // What Postgres cannot read is as wrong the next time; a pool before it says so of a server that it cannot reach.
+  if (code === '08P01') return severity === 'FATAL' ? 'away' : 'ours';
   // 08 connection, 40 rolled back to let another go on, 53 out of resources, 57 shut down or timed out.
   return /^(08|40|53|57)/.test(code) ? 'away' : 'ours';
 }
@@ -100,7 +100,7 @@ const UNREACHED = new Set([
 
 /** What clients say without a code. Knex writes the statement before what the driver said. */
 const LOST =
-  /(^| - )(Connection terminated|Connection ended|timeout exceeded when trying to connect|Timeout error|socket hang up|Unable to acquire a connection)/;
+  /(^| - )(Connection terminated|Connection ended|Client was closed|Client has encountered a connection error|timeout exceeded when trying to connect|Timeout error|socket hang up|Unable to acquire a connection)/;
 
 function isUnreached({ name, code, message = '' }: Native): boolean {
   return UNREACHED.has(String(code)) || name === 'KnexTimeoutError' || LOST.test(message);

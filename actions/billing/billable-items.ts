@@ -47,8 +47,13 @@ function inOrder(a: BillableItem, b: BillableItem): number {
   return (
     instantOf(a.record.created_at) - instantOf(b.record.created_at) ||
     a.price_record.sequence - b.price_record.sequence ||
-    a.record.position - b.record.position
+    place(a) - place(b) ||
+    (a.id < b.id ? -1 : 1)
   );
+}
+
+function place({ record: { position } }: BillableItem): number {
+  return position ?? Number.MAX_SAFE_INTEGER;
 }
 
 type Priced = { price: PriceModel; meter: MeterModel | null; subscription: SubscriptionModel };

@@ -38,7 +38,7 @@ export async function gatherInvoicedLines(
     .whereIn('invoice_id', [...statusById.keys()])
     .where('status', 'published')
     .whereNotNull('subscription_line_item_id')
-    .orderBy(['created_at', 'invoice_id', 'position']);
+    .orderBy(['created_at', 'invoice_id', 'position', 'id']);
   return lines.map((line) => {
     const service = { start: instantOf(line.period_start ?? ''), end: instantOf(line.period_end ?? '') };
     const key = chargeKey(line.subscription_line_item_id ?? '', service);

@@ -137,7 +137,7 @@ function baseRecord(now: Date) {
 export async function withLines(invoice: InvoiceModel, database: Database): Promise<InvoiceWithLines> {
   const line_items = await InvoiceLineItemModel.in(invoice, database)
     .where({ invoice_id: invoice.id, status: 'published' })
-    .orderBy('position');
+    .orderBy(['position', 'created_at', 'id']);
   return Object.assign(invoice, { line_items });
 }
 

@@ -100,7 +100,7 @@ async function lineItemsOf(
       'price_id',
       prices.map(({ id }) => id),
     )
-    .orderBy(['created_at', 'subscription_id', 'position']);
+    .orderBy(['created_at', 'subscription_id', 'position', 'id']);
   const ids = records.map(({ subscription_id }) => subscription_id);
   const subscriptions = await SubscriptionModel.byId(customer, ids, database);
   const at_ms = msOf(at_us);

@@ -33,7 +33,7 @@ export async function gatherAnalyticsItems(database: Database, scope: Scope, ask
   const lines = await SubscriptionLineItemModel.in(scope, database)
     .whereIn('subscription_id', ids(subscriptions))
     .where({ status: 'published', price_type: 'USAGE' })
-    .orderBy(['created_at', 'subscription_id', 'position']);
+    .orderBy(['created_at', 'subscription_id', 'position', 'id']);
   const priceIds = lines.map(({ price_id }) => price_id);
   const prices = await PriceModel.byId(scope, priceIds, database);
   const meterIds = Array.from(prices.values(), ({ meter_id }) => meter_id);

@@ -19,7 +19,7 @@ import type { InvoiceStatus } from '../../core/invoice/record.ts';
 import { priceText } from '../../core/pricing/price-text.ts';
 import type { PriceTerms } from '../../core/pricing/terms.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { formatMs, instantOf, type Microseconds, msNotBefore, msOf, usOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -93,16 +93,18 @@ async function invoicedLines(
   const lines = await InvoiceLineItemModel.in(scope, database)
     .whereIn('subscription_line_item_id', [...new Set(items.map(({ id }) => id))])
     .where({ status: 'published', price_type: 'USAGE' })
-    .where('period_start', '<', textOf(Math.ceil(asked.end_us / 1000)))
-    .where('period_end', '>', textOf(Math.floor(asked.start_us / 1000)))
-    .orderBy(['created_at', 'id']);
+    .where('period_start', '<', formatMs(msNotBefore(asked.end_us)))
+    .where('period_end', '>', formatMs(msOf(asked.start_us)))
+    .orderBy(['created_at', 'invoice_id', 'position', 'id']);
   const invoices = await InvoiceModel.in(scope, database)
     .whereIn('id', [...new Set(lines.map(({ invoice_id }) => invoice_id))])
     .where('status', 'published')
     .whereNot('invoice_status', 'VOIDED');
   const byId = new Map(invoices.map((invoice) => [invoice.id, invoice]));
   const byCharge = new Map<string, InvoicedLine[]>();
-  for (const line of lines) {
+  // A charge that was computed again is younger than what corrected it.
+  const [own, corrections] = [lines.filter(isOwn), lines.filter((line) => !isOwn(line))];
+  for (const line of [...own, ...corrections]) {
     const invoice = byId.get(line.invoice_id);
     if (!invoice) continue;
     const service = { start: instantOf(line.period_start!), end: instantOf(line.period_end!) };
@@ -113,6 +115,10 @@ async function invoicedLines(
   return byCharge;
 }
 
+function isOwn({ parent_line_item_id }: InvoiceLineItemModel): boolean {
+  return !parent_line_item_id;
+}
+
 function invoicedLine(line: InvoiceLineItemModel, invoice: InvoiceModel, before: InvoiceLineItemModel | undefined) {
   const counted = (of: InvoiceLineItemModel | undefined) => of?.computed_from?.event_count ?? 0;
   const { invoice_number, invoice_status: status } = invoice;
@@ -121,10 +127,6 @@ function invoicedLine(line: InvoiceLineItemModel, invoice: InvoiceModel, before:
     invoice: { number: invoice_number ?? null, status },
     event_count: counted(line) - counted(before),
   };
-}
-
-function textOf(ms: number): string {
-  return new Date(ms).toISOString();
 }
 
 /** A service period of a line item that shares time with the range. */
@@ -138,13 +140,17 @@ type Charge = {
   readonly lines: readonly InvoicedLine[];
 };
 
-/** What a cancelled subscription has not invoiced, it never will: such usage is exported without an amount. */
+/**
+ * Those of periods that have begun: what never resets would be charged for in all that are to come. What a cancelled subscription
+ * has not invoiced, it never will: such usage is exported without an amount.
+ */
 function chargesOf(item: AnalyticsItem, invoiced: ReadonlyMap<string, InvoicedLine[]>, asked: ExportAsked): Charge[] {
   const subscription = billedSubscription(item.subscription);
-  const range = { start: asked.start_us / 1000, end: asked.end_us / 1000 };
+  const range = { start: msOf(asked.start_us), end: msNotBefore(asked.end_us) };
   const isOver = item.subscription.subscription_status === 'cancelled';
   const parts = stretchesOf(asked, asked.split, asked.timezone ?? 'UTC');
   return servicesWithin(range, item, subscription).flatMap((period) => {
+    if (period.start > asked.now.getTime()) return [];
     const lines = invoiced.get(chargeKey(item.id, period)) ?? [];
     if (isOver && lines.length === 0) return [];
     const service = stretchOf(period);
@@ -153,7 +159,7 @@ function chargesOf(item: AnalyticsItem, invoiced: ReadonlyMap<string, InvoicedLi
 }
 
 function stretchOf({ start, end }: Period): Stretch {
-  return { start_us: start * 1000, end_us: end * 1000 };
+  return { start_us: usOf(start), end_us: usOf(end) };
 }
 
 /** At these instants the charge is measured: nothing is, where the invoice says all that is asked. */
@@ -169,8 +175,8 @@ function cutsOf(charge: Charge): Cut[] {
   return [...new Set(bounds)].map((at_us) => cutAt(charge, at_us));
 }
 
-function cutAt({ item, service, subscription }: Charge, at_us: number): Cut {
-  const since_us = countedSince(item.reset_usage, service.start_us, subscription.start_ms * 1000);
+function cutAt({ item, service, subscription }: Charge, at_us: Microseconds): Cut {
+  const since_us = countedSince(item.reset_usage, service.start_us, usOf(subscription.start_ms));
   return { item, since_us, at_us };
 }
 
@@ -183,7 +189,7 @@ type Answers = { readonly asked: ExportAsked; readonly measured: (cut: Cut) => C
 
 function recordsOf(charge: Charge, { asked, measured }: Answers): ChargedUsage[] {
   const { service, stretches, lines } = charge;
-  const at = (at_us: number) => (at_us === service.start_us ? NOTHING_CHARGED : measured(cutAt(charge, at_us)));
+  const at = (at_us: Microseconds) => (at_us === service.start_us ? NOTHING_CHARGED : measured(cutAt(charge, at_us)));
   const [own, ...corrections] = lines;
   const wholes = (some: readonly InvoicedLine[]) => {
     const endsHere = service.end_us > asked.start_us && service.end_us <= asked.end_us;

@@ -61,10 +61,11 @@ async function* usageOfBatch(
   scope: Scope,
   { asked, meters, batch }: Batch,
 ): AsyncGenerator<ExportedUsage> {
-  const customers = await CustomerModel.in(scope, stores.postgres)
-    .whereIn('external_id', [...batch])
-    .where('status', 'published');
-  const byExternalId = new Map(customers.map((customer) => [customer.external_id, customer]));
+  // Those who were archived have been charged, too; an id may have had several owners.
+  const customers = await CustomerModel.in(scope, stores.postgres).whereIn('external_id', [...batch]);
+  const byExternalId = new Map(
+    customers.filter(({ status }) => status === 'published').map((customer) => [customer.external_id, customer]),
+  );
   const { records, charged } = asked.amounts ? await chargesOfBatch(stores, scope, { asked, customers }) : NO_CHARGES;
   const byCustomer = new Map<string, BatchRecord[]>(batch.map((id) => [id, []]));
   for (const record of records) byCustomer.get(record.external_customer_id)!.push(record);

@@ -38,7 +38,8 @@ async function billedCustomers({ postgres }: Stores, scope: Scope, { after, limi
     .where('status', 'published')
     .where('id', 'in', lines);
   const customers = await CustomerModel.in(scope, postgres)
-    .where('status', 'published')
+    .select('external_id')
+    .groupBy('external_id')
     .where('id', 'in', subscriptions)
     .whereRaw('external_id collate "C" > ?', [after])
     .orderByRaw('external_id collate "C"')

@@ -9,7 +9,7 @@ import { groupBy } from '../../core/group-by.ts';
 import { compileMeter } from '../../core/metering/compiled-meter.ts';
 import { canRun, type WindowAnswer } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { instantOf, msOf, usOf } from '../../core/time/instant.ts';
 import { windowStart } from '../../core/time/window.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { QuestionBounds } from '../../storage/usage/question.ts';
@@ -53,7 +53,7 @@ function questionsOf({ timezone }: Asked, cuts: readonly Cut[]): (cut: Cut) => s
   const midnights = new Map<number, boolean>();
   for (const { at_us } of cuts)
     if (!midnights.has(at_us))
-      midnights.set(at_us, windowStart(at_us / 1000, 'DAY', { timezone: timezone ?? 'UTC' }) * 1000 === at_us);
+      midnights.set(at_us, usOf(windowStart(msOf(at_us), 'DAY', { timezone: timezone ?? 'UTC' })) === at_us);
   const runs = new Map<string, boolean>();
   for (const { item } of cuts) if (!runs.has(item.meter.id)) runs.set(item.meter.id, canRun(compileMeter(item.meter)));
   return ({ item, since_us, at_us }) => {

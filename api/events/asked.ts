@@ -1,4 +1,5 @@
 /** What the questions about events and usage have in common: times, windows, whose usage, which properties. */
+import { setMaxListeners } from 'node:events';
 import { z } from 'zod';
 import { FarthingError, invalid } from '../../core/error.ts';
 import { windowSize } from '../../core/meter/record.ts';
@@ -98,6 +99,8 @@ export async function withBounds<Answer>(
   answer: (bounds: QuestionBounds) => Promise<Answer>,
 ): Promise<Answer> {
   const caller = new AbortController();
+  // Many questions of one request may wait at one time.
+  setMaxListeners(0, caller.signal);
   const leave = () =>
     caller.abort(new FarthingError('invalid_operation', 'the caller has gone', { http_status_code: GONE }));
   response.once('close', leave);

@@ -21,9 +21,11 @@ export type Caller = KeyHolder & { readonly environment_id: string };
 const FRESH_MS = 5_000;
 /** While Postgres is away nobody can be looked up: whoever was known so lately goes on sending events. */
 const KNOWN_MS = 60_000;
+const TRIED_EVERY_MS = 1_000;
 const TOUCHED_EVERY_MS = 60_000;
 
-type Kept = { readonly holder: KeyHolder; readonly seen_ms: number };
+/** Who it is, when that was looked up, and when it was tried last. */
+type Kept = { readonly holder: KeyHolder; readonly seen_ms: number; readonly tried_ms: number };
 
 const holders = new WeakMap<Database, LRUCache<string, Kept>>();
 
@@ -51,10 +53,13 @@ async function holderOf(request: Request, services: Services, now: Date): Promis
   const hash = hashApiKey(key);
   const kept = cacheOf(services.postgres);
   const known = kept.get(hash);
-  if (known && now.getTime() - known.seen_ms < FRESH_MS) return known.holder;
+  const now_ms = now.getTime();
+  // While somebody tries, the others go on: a Postgres that hangs would hold up every one of them.
+  if (known && (now_ms - known.seen_ms < FRESH_MS || now_ms - known.tried_ms < TRIED_EVERY_MS)) return known.holder;
+  if (known) kept.set(hash, { ...known, tried_ms: now_ms }, { noUpdateTTL: true });
   try {
     const holder = await lookUp(services.postgres, hash, now);
-    kept.set(hash, { holder, seen_ms: now.getTime() });
+    kept.set(hash, { holder, seen_ms: now_ms, tried_ms: now_ms });
     return holder;
   } catch (error) {
     if (known && asFarthingError(error).code === 'service_unavailable') return known.holder;

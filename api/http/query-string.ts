@@ -11,7 +11,9 @@ export function parseQuery(given: string | null): Record<string, unknown> {
   const query: Record<string, unknown> = {};
   for (const [name, value] of new URLSearchParams(text)) {
     const [, outer, inner] = /^([^[\]]+)\[([^\]]*)\]$/.exec(name) ?? [undefined, name, undefined];
-    if (outer === undefined || outer === '__proto__' || inner === '__proto__') continue;
+    // A filter of that name would filter nothing: everything would look like what was asked for.
+    if (outer === '__proto__' || inner === '__proto__') throw invalid(name, 'is no name that can be used');
+    if (outer === undefined) continue;
     if (inner) put(mapAt(query, outer), inner, value);
     else put(query, outer, value, inner === '');
   }

@@ -5,10 +5,11 @@
  * microseconds since 1970.
  */
 import { ZERO } from '../decimal.ts';
+import { type Microseconds, msNotBefore, msOf, usOf } from '../time/instant.ts';
 import { windowStarts } from '../time/window.ts';
 import type { LineAmount } from './line-amount.ts';
 
-export type Stretch = { readonly start_us: number; readonly end_us: number };
+export type Stretch = { readonly start_us: Microseconds; readonly end_us: Microseconds };
 
 export const SPLITS = ['DAY', 'MONTH'] as const;
 export type Split = (typeof SPLITS)[number];
@@ -16,8 +17,8 @@ export type Split = (typeof SPLITS)[number];
 /** The days or months of the local clock that lie in a range, the first and the last cut to it; the range where it is not split. */
 export function stretchesOf(range: Stretch, split: Split | null, timezone: string): Stretch[] {
   if (split === null) return [range];
-  const starts = windowStarts(range.start_us / 1000, range.end_us / 1000, split, { timezone });
-  const bounds = [range.start_us, ...starts.slice(1).map((start) => start * 1000), range.end_us];
+  const starts = windowStarts(msOf(range.start_us), msNotBefore(range.end_us), split, { timezone });
+  const bounds = [range.start_us, ...starts.slice(1).map(usOf), range.end_us];
   return bounds.slice(1).map((end_us, index) => ({ start_us: bounds[index]!, end_us }));
 }
 

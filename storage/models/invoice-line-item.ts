@@ -11,5 +11,6 @@ export class InvoiceLineItemModel extends ScopedModel {
     return ['commitment_info', 'metadata', 'computed_from'];
   }
   /** Its place among the lines of its invoice, from 0. */
-  declare position: number;
+  /** Null where a version before this one wrote it. */
+  declare position: number | null;
 }

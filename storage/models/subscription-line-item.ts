@@ -15,7 +15,8 @@ export class SubscriptionLineItemModel extends ScopedModel {
     return ['metadata'];
   }
   /** Its place among the lines of its subscription, from 0. */
-  declare position: number;
+  /** Null where a version before this one wrote it. */
+  declare position: number | null;
 
   /** Nothing of the subscription is charged after this instant; what was to begin later never does. */
   static async endAll(

@@ -32,7 +32,10 @@ const QUESTIONS_MAX = 50;
 
 const TOGETHER = new TogetherByKey<ClickHouseClient, LinesAsked, Cell[] | null>(answerAll, QUESTIONS_MAX);
 
-export function isOfLines({ external_customer_ids, by_customer, plan, extra_uniques }: BucketQuestion): boolean {
+export function isOfLines(question: BucketQuestion): boolean {
+  const { external_customer_ids, by_customer, plan, extra_uniques, meter, bounds } = question;
+  // Windows of the meter's own, and groups, may be any number: whoever has bounds is counted while they come.
+  if (bounds && (plan.rows_are_windows || meter.group_by !== undefined)) return false;
   if (external_customer_ids === null || external_customer_ids.length > CUSTOMERS_MAX) return false;
   if (plan.segments.length > SEGMENTS_MAX || extra_uniques.length > 0) return false;
   return by_customer || external_customer_ids.length === 1;

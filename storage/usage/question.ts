@@ -182,9 +182,20 @@ const LARGE_PLACES = new QuestionPlaces({ at_once: 1, waiting_per_asker: 16, wai
 export const asSmall = <Answer>(bounds: QuestionBounds | undefined, work: () => Promise<Answer>): Promise<Answer> =>
   inPlace(SMALL_PLACES, bounds, work);
 
-/** One that looks at raw events without knowing how many. */
-export const asLarge = <Answer>(bounds: QuestionBounds | undefined, work: () => Promise<Answer>): Promise<Answer> =>
-  inPlace(LARGE_PLACES, bounds, work);
+/** One that looks at raw events without knowing how many. Those of one request are one asker's work: one after the other. */
+export function asLarge<Answer>(bounds: QuestionBounds | undefined, work: () => Promise<Answer>): Promise<Answer> {
+  if (bounds === undefined) return work();
+  const before = lastLarge.get(bounds.spent) ?? Promise.resolve();
+  const own = before.then(() => inPlace(LARGE_PLACES, bounds, work));
+  lastLarge.set(
+    bounds.spent,
+    own.catch(() => {}),
+  );
+  return own;
+}
+
+/** By request. */
+const lastLarge = new WeakMap<QuestionBounds['spent'], Promise<unknown>>();
 
 async function inPlace<Answer>(
   places: QuestionPlaces,

@@ -130,6 +130,11 @@ describe('events: the usage export with amounts', () => {
       ]);
     });
 
+    it('a period that has not begun charges nothing, also for what never resets', async () => {
+      const year = await rowsOf('start_time=2026-01-01&end_time=2027-01-01');
+      expect(ofFile(year, 'acme')).to.deep.equal(ofFile(await rowsOf(JANUARY), 'acme'));
+    });
+
     it('what nobody charges for has no amount, and no 0', async () => {
       const rows = (await rowsOf(JANUARY)).filter((row) => row.amount === '');
       expect(rows.map((row) => `${short(row)} ${row.meter_name} ${row.end_time!.slice(5, 10)}`)).to.deep.equal([
@@ -225,9 +230,31 @@ describe('events: the usage export with amounts', () => {
         ),
       ).to.deep.equal(ofInvoices(await world.invoices('acme')));
     });
+
+    it('what was charged stays charged when its customer is archived', async () => {
+      const charged = async () =>
+        (await rowsOf('start_time=2026-01-01&end_time=2026-02-10'))
+          .filter((row) => row.external_customer_id === 'later' && row.invoice_number !== '')
+          .map(short);
+      const before = await charged();
+      expect(before).to.deep.equal(['later calls 4 2 4 01-10']);
+      await world.cancel('later');
+      const { body: customer } = await world.api.request('GET', '/customers/external/later');
+      const archived = await world.api.request('DELETE', `/customers/${customer.id}`);
+      expect(archived.status, archived.text).to.equal(204);
+      expect(await charged()).to.deep.equal(before);
+    });
   });
 
   describe('how it is asked', () => {
+    it('a range may begin and end within a millisecond, and days are cut from it', async () => {
+      const range = 'start_time=2026-01-03T00:00:00.0005Z&end_time=2026-01-05T00:00:00.0005Z';
+      const [whole] = await rowsOf(`${range}&timezone=America/St_Johns`);
+      expect(whole!.start_time).to.equal('2026-01-03T00:00:00.0005Z');
+      const days = await rowsOf(`${range}&split=day&timezone=America/St_Johns`);
+      expect(days[0]!.start_time).to.equal('2026-01-03T03:30:00Z');
+    });
+
     it('dates are midnights of the time zone, and so are the days', async () => {
       const rows = await rowsOf('start_time=2026-01-03&end_time=2026-01-05&timezone=Asia/Tokyo&split=day&meter_ids=');
       expect(rows[0]).to.deep.include({ start_time: '2026-01-02T15:00:00Z', end_time: '2026-01-03T15:00:00Z' });

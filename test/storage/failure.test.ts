@@ -48,6 +48,17 @@ describe('failureOf', () => {
     await alone.destroy();
   });
 
+  it('Postgres: a transaction whose session was ended is away, at the first statement after it and at the next', async () => {
+    const alone = connectPostgres(database.postgres_url, { pool_max: 1 });
+    const transaction = await alone.transaction();
+    const { rows } = await transaction.raw('select pg_backend_pid() as pid');
+    await database.postgres.raw('select pg_terminate_backend(?)', [rows[0].pid]);
+    for (const which of ['first', 'next'])
+      expect(failureOf(await said(transaction.raw('select 1'))), which).to.equal('away');
+    await transaction.rollback().catch(() => {}); // There is nothing to roll back any more.
+    await alone.destroy();
+  });
+
   it('a model says the same through Objection', async () => {
     const nothing = CustomerModel.in({ tenant_id: 'a', environment_id: 'b' }, database.postgres);
     expect(failureOf(await said(nothing.whereRaw(`'x'::int = 1`)))).to.equal('refused');

@@ -61,7 +61,12 @@ describe('authentication', () => {
     const at = (seconds: number) => new Date(Date.parse('2026-03-15T12:00:00Z') + seconds * 1000);
     try {
       const known = await authenticate(request, 'event:write', services, at(0));
+      way.hang();
+      const first = authenticate(request, 'event:write', services, at(20));
+      expect(await authenticate(request, 'event:write', services, at(20)), 'beside one who waits').to.deep.equal(known);
       await way.cut();
+      expect(await first, 'who waited').to.deep.equal(known);
+      way.goOn();
       // Later than it would be taken for fresh.
       expect(await authenticate(request, 'event:write', services, at(30))).to.deep.equal(known);
       forgetKeys(services);

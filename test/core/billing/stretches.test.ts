@@ -34,6 +34,16 @@ describe('stretches', () => {
     ]);
   });
 
+  it('begin and end within a millisecond', () => {
+    const range = { start_us: us('2026-03-01T22:00:00Z') + 1, end_us: us('2026-03-02T23:00:00Z') + 1 };
+    const midnight = us('2026-03-02T23:00:00Z');
+    expect(stretchesOf(range, 'DAY', 'Africa/Lagos')).to.deep.equal([
+      { start_us: range.start_us, end_us: midnight - 86_400_000_000 },
+      { start_us: midnight - 86_400_000_000, end_us: midnight },
+      { start_us: midnight, end_us: range.end_us },
+    ]);
+  });
+
   it('are months from first to first', () => {
     const range = stretch('2026-01-31T00:00:00Z', '2026-03-02T00:00:00Z');
     expect(told(stretchesOf(range, 'MONTH', 'UTC'))).to.deep.equal([

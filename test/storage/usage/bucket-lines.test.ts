@@ -5,8 +5,9 @@
 import { expect } from 'chai';
 import type { AggregationType } from '../../../core/metering/aggregations/index.ts';
 import { connectClickHouse } from '../../../storage/clickhouse/clickhouse.ts';
+import { askUsage } from '../../../storage/usage/usage.ts';
 import { type StatementWay, statementsTo } from '../../faults/statements.ts';
-import { type Metering, startMetering } from '../../support/metering.ts';
+import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
 
 const METERS: Record<string, AggregationType> = {
   m_count: 'COUNT',
@@ -100,6 +101,18 @@ describe('usage that is asked for at one time', () => {
     );
     expect(statements).to.have.length(3);
     expect(statements.filter((text) => text.includes('unique_values'))).to.have.length(1);
+  });
+
+  it('counts the windows and groups of who has bounds while they come: such questions are their own', async () => {
+    const aggregation = { type: 'MAX', field: 'n', group_by: 'host' } as const;
+    await metering.announce('m_grouped', { event_name: 'call', filters: [], aggregation });
+    await metering.settled();
+    const range = { start_us: Date.parse(RANGES[0][0]) * 1000, end_us: Date.parse(RANGES[0][1]) * 1000 };
+    const bounds = () => ({ asker: 'acme', signal: new AbortController().signal, spent: { work: 0 } });
+    const ask = (id: string) =>
+      askUsage(metering.stores, SCOPE, { meter: { id }, external_customer_ids: ['acme'], ...range, bounds: bounds() });
+    await watched(() => Promise.all([ask('m_grouped'), ask('m_grouped'), ask('m_max'), ask('m_sum')]));
+    expect(statements).to.have.length(3);
   });
 
   it('fails for each of them when the statement fails, and for nobody afterwards', async () => {

@@ -42,6 +42,20 @@ describe('places for questions that read many raw events', () => {
     for (const place of waiting) (await place)();
   });
 
+  it('one request may have many: they are one asker’s, one after the other, and none is refused', async () => {
+    const own = bounds('acme');
+    let [at_once, most] = [0, 0];
+    const work = async () => {
+      most = Math.max(most, ++at_once);
+      await new Promise((resolve) => setImmediate(resolve));
+      at_once--;
+    };
+    const broken = asLarge(own, () => Promise.reject(new Error('broken')));
+    await Promise.all(Array.from({ length: 40 }, () => asLarge(own, work)));
+    expect(most).to.equal(1);
+    expect(await broken.catch((error) => error.message)).to.equal('broken');
+  });
+
   it('who goes away while waiting takes no place', async () => {
     const places = new QuestionPlaces({ at_once: 1, waiting_per_asker: 16, waiting: 64 });
     const leave = await places.take(bounds('acme'));
