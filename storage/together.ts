@@ -1,7 +1,8 @@
 /**
  * Those who ask the same store at one time are answered by one question. Nobody waits for others to come: a question goes out
  * with all who have asked by then, and whoever asks while it is out is answered by the next one. So every answer was begun
- * after it was asked for, and the busier the service is, the fewer questions there are to a request.
+ * after it was asked for, and the busier the service is, the fewer questions there are to a request. A slow one holds up the next
+ * of its kind, and no other.
  */
 export type AnswerAll<Asked, Answer> = (asked: readonly Asked[]) => Promise<readonly Answer[]>;
 
@@ -13,35 +14,35 @@ type Waiting<Asked, Answer> = {
 
 export class Together<Asked, Answer> {
   readonly #answerAll: AnswerAll<Asked, Answer>;
-  readonly #at_once_max: number;
+  readonly #atOnceMax: number;
   #waiting: Waiting<Asked, Answer>[] = [];
-  #is_out = false;
+  #isOut = false;
 
   /** `answerAll` answers in the order of what was asked, of so many at most. */
-  constructor(answerAll: AnswerAll<Asked, Answer>, at_once_max = Number.POSITIVE_INFINITY) {
+  constructor(answerAll: AnswerAll<Asked, Answer>, atOnceMax = Number.POSITIVE_INFINITY) {
     this.#answerAll = answerAll;
-    this.#at_once_max = at_once_max;
+    this.#atOnceMax = atOnceMax;
   }
 
-  get is_idle(): boolean {
-    return !this.#is_out;
+  get isIdle(): boolean {
+    return !this.#isOut;
   }
 
   ask(asked: Asked): Promise<Answer> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ asked, resolve, reject });
-      if (!this.#is_out) void this.#answerWaiting();
+      if (!this.#isOut) void this.#answerWaiting();
     });
   }
 
   async #answerWaiting(): Promise<void> {
-    this.#is_out = true;
+    this.#isOut = true;
     while (this.#waiting.length > 0) {
       // Who is about to ask in this round of the event loop is taken along.
       await new Promise((resolve) => setImmediate(resolve));
-      await this.#answerSome(this.#waiting.splice(0, this.#at_once_max));
+      await this.#answerSome(this.#waiting.splice(0, this.#atOnceMax));
     }
-    this.#is_out = false;
+    this.#isOut = false;
   }
 
   async #answerSome(some: readonly Waiting<Asked, Answer>[]): Promise<void> {
@@ -57,25 +58,25 @@ export class Together<Asked, Answer> {
 /** One for each store, and for each key where what is asked must be alike. */
 export class TogetherByKey<Store extends object, Asked, Answer> {
   readonly #answerAll: (store: Store, asked: readonly Asked[]) => Promise<readonly Answer[]>;
-  readonly #at_once_max: number | undefined;
+  readonly #atOnceMax: number | undefined;
   readonly #open = new WeakMap<Store, Map<string, Together<Asked, Answer>>>();
 
-  constructor(answerAll: (store: Store, asked: readonly Asked[]) => Promise<readonly Answer[]>, at_once_max?: number) {
+  constructor(answerAll: (store: Store, asked: readonly Asked[]) => Promise<readonly Answer[]>, atOnceMax?: number) {
     this.#answerAll = answerAll;
-    this.#at_once_max = at_once_max;
+    this.#atOnceMax = atOnceMax;
   }
 
   async ask(store: Store, asked: Asked, key = ''): Promise<Answer> {
     const open = this.#openOf(store);
     const together =
-      open.get(key) ?? new Together<Asked, Answer>((some) => this.#answerAll(store, some), this.#at_once_max);
+      open.get(key) ?? new Together<Asked, Answer>((some) => this.#answerAll(store, some), this.#atOnceMax);
     open.set(key, together);
     try {
       return await together.ask(asked);
     } finally {
       // The last answer comes just before it is idle; keys are many, and none is kept for long.
       queueMicrotask(() => {
-        if (together.is_idle && open.get(key) === together) open.delete(key);
+        if (together.isIdle && open.get(key) === together) open.delete(key);
       });
     }
   }
@@ -88,7 +89,7 @@ export class TogetherByKey<Store extends object, Asked, Answer> {
 }
 
 /** What `work` makes of each, so many at a time, in the order of the items; the first failure is thrown. */
-export async function atMost<Item, Made>(
+export async function mapConcurrently<Item, Made>(
   count: number,
   items: readonly Item[],
   work: (item: Item) => Promise<Made>,

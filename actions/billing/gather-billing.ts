@@ -10,14 +10,8 @@ import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { atMost } from '../../storage/together.ts';
-import {
-  type BillableItem,
-  billedSubscription,
-  gatherItems,
-  QUESTIONS_AT_ONCE,
-  usageReader,
-} from './billable-items.ts';
+import { mapConcurrently } from '../../storage/together.ts';
+import { type BillableItem, billedSubscription, CHARGES_AT_ONCE, gatherItems, usageReader } from './billable-items.ts';
 import { gatherClosedCharges, gatherInvoicedLines, type InvoicedLine } from './gather-closed-charges.ts';
 
 export type BillingTarget = {
@@ -58,7 +52,7 @@ export async function planFromStores(stores: Stores, database: Database, target:
   const measure = await usageReader(stores, database, subscription, { now: target.now });
   const usage = new Map<string, MeasuredUsage>();
   let usage_as_of_ms: Milliseconds | null = null;
-  await atMost(QUESTIONS_AT_ONCE, openCharges(question), async ({ item, service, usage_window }) => {
+  await mapConcurrently(CHARGES_AT_ONCE, openCharges(question), async ({ item, service, usage_window }) => {
     if (usage_window === null) return;
     const measured = await measure(item, usage_window);
     usage.set(chargeKey(item.id, service), measured);

@@ -12,13 +12,13 @@ import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { atMost } from '../../storage/together.ts';
+import { mapConcurrently } from '../../storage/together.ts';
 import {
   type BillableItem,
   billedSubscription,
+  CHARGES_AT_ONCE,
   currentPeriod,
   gatherItems,
-  QUESTIONS_AT_ONCE,
   usageReader,
 } from '../billing/billable-items.ts';
 
@@ -50,7 +50,7 @@ export async function subscriptionUsage(
   const current = currentPeriod(subscription);
   const measure = await usageReader(stores, database, subscription);
   const items = await gatherItems(database, subscription);
-  const measured = await atMost(QUESTIONS_AT_ONCE, items, async (item): Promise<UsageCharge[]> => {
+  const measured = await mapConcurrently(CHARGES_AT_ONCE, items, async (item): Promise<UsageCharge[]> => {
     const period = asked ?? runningPeriod(item, { subscription: billed, current, now: now.getTime() });
     const window = period ? usageWindowIn(period, item, billed) : null;
     if (window === null) return [];

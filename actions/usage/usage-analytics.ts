@@ -19,12 +19,11 @@ import { CustomerModel } from '../../storage/models/customer.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { atMost } from '../../storage/together.ts';
+import { mapConcurrently } from '../../storage/together.ts';
 import { Turns } from '../../storage/turns.ts';
 import { checkCells, type QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage, freshness, type UsageOfKey, type UsageReport } from '../../storage/usage/usage.ts';
 import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
-import { QUESTIONS_AT_ONCE } from '../billing/billable-items.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
 
 export type AnalyticsAsked = {
@@ -191,6 +190,9 @@ function pick({ tenant_id, environment_id }: Scope): Scope {
 
 type Measured = { subject: Subject; report: UsageReport; usage: readonly { group: Group; of: UsageOfKey }[] };
 
+/** Those that are out at one time go to the stores together (storage/usage/bucket-lines.ts). */
+const QUESTIONS_AT_ONCE = 16;
+
 /** Customers who share a meter, a range and a clock share one question. */
 async function measureAll(
   stores: Stores,
@@ -213,7 +215,7 @@ async function measureAll(
   }
   if (asked.bounds) checkCells([...questions.values()].reduce((sum, [one]) => sum + windowsAsked(one!, asked), 0));
   let cells = 0;
-  const measured = await atMost(QUESTIONS_AT_ONCE, [...questions.values()], async (same) => {
+  const measured = await mapConcurrently(QUESTIONS_AT_ONCE, [...questions.values()], async (same) => {
     const some = await measureTogether(stores, scope, { asked, same });
     for (const { usage } of some) for (const { of } of usage) cells += 1 + of.windows.length;
     if (asked.bounds) checkCells(cells);

@@ -282,7 +282,7 @@ const SOON = new TogetherByKey<Database, void, SliceState[]>(async (database, as
 });
 
 /** The same, read after it was asked for, and once for all who ask at one time. */
-export const progressSoon = (database: Database): Promise<SliceState[]> => SOON.ask(database);
+export const sharedProgress = (database: Database): Promise<SliceState[]> => SOON.ask(database);
 
 /** Everything before them is in the stores, by partition. */
 export function nextOffsets(progress: readonly SliceState[]): Map<number, bigint> {

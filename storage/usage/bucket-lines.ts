@@ -22,7 +22,7 @@ import {
 } from './bucket-cells.ts';
 import { asSmall, checkCells, type QuestionBounds } from './question.ts';
 
-type LinesAsked = { readonly question: BucketQuestion; readonly inside: Inside | undefined };
+type BatchedQuestion = { readonly question: BucketQuestion; readonly inside: Inside | undefined };
 
 /** More customers than these, or more windows, are a question of their own. */
 const CUSTOMERS_MAX = 20;
@@ -30,7 +30,7 @@ const SEGMENTS_MAX = 50;
 /** Of one statement, whose parameters a server takes in its address. */
 const QUESTIONS_MAX = 50;
 
-const TOGETHER = new TogetherByKey<ClickHouseClient, LinesAsked, Cell[] | null>(answerAll, QUESTIONS_MAX);
+const TOGETHER = new TogetherByKey<ClickHouseClient, BatchedQuestion, Cell[] | null>(answerAll, QUESTIONS_MAX);
 
 export function isOfLines(question: BucketQuestion): boolean {
   const { external_customer_ids, by_customer, plan, extra_uniques, meter, bounds } = question;
@@ -49,48 +49,53 @@ export async function cellsOfLines(
 ): Promise<Cell[] | null> {
   const { plan, bounds } = question;
   if (plan.base_ranges.length + plan.day_ranges.length === 0) return [];
-  const cells = await TOGETHER.ask(clickhouse, { question, inside }, likeness(question, inside));
+  const cells = await TOGETHER.ask(clickhouse, { question, inside }, batchKey(question, inside));
   bounds?.signal.throwIfAborted();
   if (bounds) checkCells(cells?.length ?? 0);
   return cells;
 }
 
 /** Questions with the same text differ in meters and customers alone. */
-function likeness({ tenant_id, environment_id, meter, plan, bounds }: BucketQuestion, inside: unknown): string {
+function batchKey({ tenant_id, environment_id, meter, plan, bounds }: BucketQuestion, inside: unknown): string {
   const { segments, rows_are_windows, base_ranges, day_ranges, edge_ranges } = plan;
   const starts = segments.map(({ start_us }) => start_us);
   const ranges = [base_ranges, day_ranges, inside === undefined ? null : edge_ranges];
-  const shape = [meter.base_size, meter.group_by !== undefined, rows_are_windows, kindOf(meter.aggregation.fills)];
+  const shape = [
+    meter.base_size,
+    meter.group_by !== undefined,
+    rows_are_windows,
+    kindOfColumns(meter.aggregation.fills),
+  ];
   return JSON.stringify([tenant_id, environment_id, bounds?.asker ?? null, shape, starts, ranges]);
 }
 
 /** Columns of numbers cost little where they are not wanted; sets and latest values are read by who wants them. */
 const LARGE: readonly BucketField[] = ['uniques', 'latest'];
 
-function kindOf(fills: readonly BucketField[]): string {
+function kindOfColumns(fills: readonly BucketField[]): string {
   return fills.some((field) => LARGE.includes(field)) ? fills.join() : 'numbers';
 }
 
 /** Behind the fields: the meter, and between which instants the events of the edges lie. */
 type LineRow = [...CellRow, meter_id: string, meter_version: number, first_us: string, last_us: string];
-const BEHIND = 4;
+const TRAILING_COLUMNS = 4;
 
-async function answerAll(clickhouse: ClickHouseClient, asked: readonly LinesAsked[]): Promise<(Cell[] | null)[]> {
+async function answerAll(clickhouse: ClickHouseClient, asked: readonly BatchedQuestion[]): Promise<(Cell[] | null)[]> {
   const fields = (Object.keys(HELD) as BucketField[]).filter((field) =>
     asked.some(({ question }) => question.meter.aggregation.fills.includes(field)),
   );
-  const rows = await asSmall(ofAll(asked[0]!.question.bounds), () => readRows(clickhouse, asked, fields));
+  const rows = await asSmall(boundsOfBatch(asked[0]!.question.bounds), () => readRows(clickhouse, asked, fields));
   return asked.map((one) => cellsFor(one, fields, rows));
 }
 
 /** Who has gone leaves the others their answer. */
-function ofAll(bounds: QuestionBounds | undefined): QuestionBounds | undefined {
+function boundsOfBatch(bounds: QuestionBounds | undefined): QuestionBounds | undefined {
   return bounds && { asker: bounds.asker, signal: new AbortController().signal, spent: { work: 0 } };
 }
 
 async function readRows(
   clickhouse: ClickHouseClient,
-  asked: readonly LinesAsked[],
+  asked: readonly BatchedQuestion[],
   fields: readonly BucketField[],
 ): Promise<Map<string, LineRow[]>> {
   const { question, inside } = asked[0]!;
@@ -104,7 +109,7 @@ async function readRows(
     });
     for await (const some of rows) {
       for (const row of some) {
-        const [meter_id, meter_version] = row.slice(-BEHIND) as [string, number];
+        const [meter_id, meter_version] = row.slice(-TRAILING_COLUMNS) as [string, number];
         const line = lineKey(meter_id, meter_version, row[3]);
         const known = found.get(line);
         if (known) known.push(row);
@@ -142,7 +147,7 @@ function statementOf(question: BucketQuestion, inside: Inside | undefined, field
 const MAX_INT64 = 'toInt64(9223372036854775807)';
 const MIN_INT64 = 'toInt64(-9223372036854775808)';
 
-function paramsOf(asked: readonly LinesAsked[]): Record<string, unknown> {
+function paramsOf(asked: readonly BatchedQuestion[]): Record<string, unknown> {
   const { tenant_id, environment_id } = asked[0]!.question;
   const lines = new Map<string, TupleParam>();
   for (const { question } of asked) {
@@ -155,7 +160,7 @@ function paramsOf(asked: readonly LinesAsked[]): Record<string, unknown> {
 }
 
 function cellsFor(
-  { question, inside }: LinesAsked,
+  { question, inside }: BatchedQuestion,
   fields: readonly BucketField[],
   rows: ReadonlyMap<string, LineRow[]>,
 ): Cell[] | null {

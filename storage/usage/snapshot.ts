@@ -6,7 +6,7 @@
  * While rows are rebuilt after a correction, the raw rows answer. Whose meter was changed meanwhile asks anew: half of the
  * rows may be of one version, and half of the next.
  */
-import { daysBefore, nextOffsets, progressSoon, type SliceState } from '../progress/slices.ts';
+import { daysBefore, nextOffsets, type SliceState, sharedProgress } from '../progress/slices.ts';
 import type { Stores } from '../stores.ts';
 
 export type Snapshot = {
@@ -45,17 +45,17 @@ export async function consistently<T>(
 ): Promise<{ value: T; snapshot: Snapshot } | null> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     if (tries > 0) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-    const before = await progressSoon(stores.postgres);
+    const before = await sharedProgress(stores.postgres);
     if (isRebuilding(before)) continue;
     const snapshot = snapshotOf(before);
     const value = await reading.read(snapshot);
-    const [after, isCurrent] = await Promise.all([progressSoon(stores.postgres), reading.isCurrent()]);
+    const [after, isCurrent] = await Promise.all([sharedProgress(stores.postgres), reading.isCurrent()]);
     if (!isCurrent) return null;
     if (isRebuilding(after) || rebuildsOf(after) !== rebuildsOf(before)) continue;
     const doubts = doubtsBetween(before, after);
     if (doubts.length === 0 || !(await reading.matters(doubts, value))) return { value, snapshot };
   }
-  const snapshot = snapshotOf(await progressSoon(stores.postgres));
+  const snapshot = snapshotOf(await sharedProgress(stores.postgres));
   const value = await reading.readRaw(snapshot);
   return (await reading.isCurrent()) ? { value, snapshot } : null;
 }
