@@ -2,6 +2,14 @@
 import { z } from 'zod';
 import { EVENTS_PER_REQUEST_MAX } from '../../core/event/accept.ts';
 
+const EVENT_EXAMPLE = {
+  event_name: 'api_call',
+  event_id: 'call-1',
+  external_customer_id: 'acme',
+  timestamp: '2026-01-31T10:00:00Z',
+  properties: { tokens: 128, region: 'eu' },
+};
+
 export const IngestEventRequest = z
   .object({
     event_name: z.string().min(1).meta({ description: 'Trimmed of leading and trailing white space.' }),
@@ -20,13 +28,7 @@ export const IngestEventRequest = z
   })
   .meta({
     id: 'IngestEventRequest',
-    example: {
-      event_name: 'api_call',
-      event_id: 'call-1',
-      external_customer_id: 'acme',
-      timestamp: '2026-01-31T10:00:00Z',
-      properties: { tokens: 128, region: 'eu' },
-    },
+    example: EVENT_EXAMPLE,
   });
 
 export const BulkIngestEventRequest = z
@@ -34,15 +36,7 @@ export const BulkIngestEventRequest = z
   .meta({
     id: 'BulkIngestEventRequest',
     example: {
-      events: [
-        {
-          event_name: 'api_call',
-          event_id: 'call-1',
-          external_customer_id: 'acme',
-          timestamp: '2026-01-31T10:00:00Z',
-          properties: { tokens: 128, region: 'eu' },
-        },
-      ],
+      events: [EVENT_EXAMPLE],
     },
   });
 
@@ -51,15 +45,7 @@ export const BulkIngestRawEventRequest = z
   .meta({
     id: 'BulkIngestRawEventRequest',
     example: {
-      events: [
-        {
-          event_name: 'api_call',
-          event_id: 'call-1',
-          external_customer_id: 'acme',
-          timestamp: '2026-01-31T10:00:00Z',
-          properties: { tokens: 128, region: 'eu' },
-        },
-      ],
+      events: [EVENT_EXAMPLE],
     },
   });
 

@@ -16,35 +16,26 @@ import { decimalText, metadata, optionalKey, timestampText } from '../../core/re
 import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
 import { PlanWithoutParts } from '../plans/answer.ts';
 
+const PRICE_EXAMPLE = {
+  entity_type: 'PLAN',
+  entity_id: 'plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
+  type: 'FIXED',
+  billing_model: 'FLAT_FEE',
+  amount: '20',
+  currency: 'usd',
+  billing_period: 'MONTHLY',
+  invoice_cadence: 'ADVANCE',
+};
+
 export const CreatePriceRequest = createPriceShape.extend({ lookup_key: optionalKey.default(null) }).meta({
   id: 'CreatePriceRequest',
-  example: {
-    entity_type: 'PLAN',
-    entity_id: 'plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
-    type: 'FIXED',
-    billing_model: 'FLAT_FEE',
-    amount: '20',
-    currency: 'usd',
-    billing_period: 'MONTHLY',
-    invoice_cadence: 'ADVANCE',
-  },
+  example: PRICE_EXAMPLE,
 });
 
 export const CreateBulkPriceRequest = z.object({ items: z.array(CreatePriceRequest).min(1).max(100) }).meta({
   id: 'CreateBulkPriceRequest',
   example: {
-    items: [
-      {
-        entity_type: 'PLAN',
-        entity_id: 'plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
-        type: 'FIXED',
-        billing_model: 'FLAT_FEE',
-        amount: '20',
-        currency: 'usd',
-        billing_period: 'MONTHLY',
-        invoice_cadence: 'ADVANCE',
-      },
-    ],
+    items: [PRICE_EXAMPLE],
   },
 });
 

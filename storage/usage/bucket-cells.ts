@@ -45,20 +45,12 @@ export type Cell = Omit<PlacedCell, 'key'> & { readonly customer: string };
 /** What the row stands for, then what the fields of the aggregation hold, in their order. */
 export type CellRow = [segment_s: string, window_s: string, group_key: string, customer: string, ...held: unknown[]];
 
-export async function bucketCells(clickhouse: ClickHouseClient, asked: BucketQuestion): Promise<Cell[]> {
-  return (await gathered(clickhouse, asked))!;
-}
-
-/** Null where a row of the edges has events that are not inside, or does not know it. */
-export function bucketCellsInside(
+/** Null where `inside` is given, and a row of the edges has events that are not inside, or does not know it. */
+export async function bucketCells(
   clickhouse: ClickHouseClient,
   asked: BucketQuestion,
-  inside: Inside,
+  inside?: Inside,
 ): Promise<Cell[] | null> {
-  return gathered(clickhouse, asked, inside);
-}
-
-async function gathered(clickhouse: ClickHouseClient, asked: BucketQuestion, inside?: Inside): Promise<Cell[] | null> {
   const { plan } = asked;
   if (plan.base_ranges.length + plan.day_ranges.length === 0 && asked.extra_uniques.length === 0) return [];
   const { sql, params } = statementOf(asked, inside);

@@ -7,7 +7,7 @@ import type { Scope } from '../../core/scope.ts';
 import { type RawEvent, type RawEventsWanted, rawEvents } from '../events/raw-events.ts';
 import type { Stores } from '../stores.ts';
 import { Turns } from '../turns.ts';
-import { type BucketQuestion, bucketCells, bucketCellsInside, type Cell, type ExtraUniques } from './bucket-cells.ts';
+import { type BucketQuestion, bucketCells, type Cell, type ExtraUniques, type Inside } from './bucket-cells.ts';
 import { cellsOfLines, isOfLines } from './bucket-lines.ts';
 import { asSmall, checkCells, readWithin } from './question.ts';
 import type { Snapshot } from './snapshot.ts';
@@ -46,9 +46,7 @@ async function cellsOfRows(reading: Reading): Promise<PlacedCell[] | null> {
   if (plan.edge_ranges.length === 0) return null;
   const question = { ...questionOf(reading), plan: withEdges(plan) };
   const inside = [asked.start_us, asked.end_us] as const;
-  const cells = isOfLines(question)
-    ? await cellsOfLines(stores.clickhouse, question, inside)
-    : await asSmall(asked.bounds, () => bucketCellsInside(stores.clickhouse, question, inside));
+  const cells = await storedCells(stores, question, inside);
   return cells?.map(placed) ?? null;
 }
 
@@ -58,18 +56,17 @@ async function cellsWithRaw(reading: Reading): Promise<PlacedCell[]> {
   const countsUniques = meter.aggregation.fills.includes('uniques');
   const usesBuckets = plan.base_ranges.length + plan.day_ranges.length > 0;
   const unite = countsUniques && usesBuckets;
-  const stored = usesBuckets ? await storedCells(reading, unite ? fromRaw : []) : [];
-  const cells = stored.map(placed);
+  const question = { ...questionOf(reading), extra_uniques: unite ? fromRaw.map(extraOf) : [] };
+  const stored = usesBuckets ? await storedCells(reading.stores, question) : [];
+  const cells = stored!.map(placed);
   // Where the engine has united the distinct values, the raw cells still carry their count of events.
   return unite ? [...cells, ...fromRaw.map((cell) => ({ ...cell, counted_uniques: 0 }))] : [...cells, ...fromRaw];
 }
 
-/** Merged by the engine; `united`: the distinct values of raw rows go into the same sets. */
-async function storedCells(reading: Reading, united: readonly PlacedCell[]): Promise<readonly Cell[]> {
-  const question = { ...questionOf(reading), extra_uniques: united.map(extraOf) };
-  const { clickhouse } = reading.stores;
-  if (isOfLines(question)) return (await cellsOfLines(clickhouse, question))!;
-  return asSmall(reading.asked.bounds, () => bucketCells(clickhouse, question));
+/** Together with who else asks, or by a statement of its own. Null only where `inside` is given (bucket-cells.ts). */
+function storedCells({ clickhouse }: Stores, question: BucketQuestion, inside?: Inside): Promise<Cell[] | null> {
+  if (isOfLines(question)) return cellsOfLines(clickhouse, question, inside);
+  return asSmall(question.bounds, () => bucketCells(clickhouse, question, inside));
 }
 
 function questionOf({ scope, meter, meter_version, asked, plan }: Reading): BucketQuestion {
