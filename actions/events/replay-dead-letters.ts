@@ -2,8 +2,10 @@
  * Sends dead letters through the log once more: their bytes go through validation again, and what passes becomes an event
  * under the id that its producer was told. Appended first and marked then: what is appended twice is removed by its identity.
  */
+
 import { faultOfEvent } from '../../core/event/accept.ts';
 import { partitionOfShard } from '../../core/event/identity.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import type { Scope } from '../../core/scope.ts';
 import { usOf } from '../../core/time/instant.ts';
 import { type DeadLetter, findDeadLetters, noteReplay } from '../../storage/events/dead-letters.ts';
@@ -64,7 +66,7 @@ async function replay(
   }
   const fault = faultIn(body);
   if (fault) return { id, event_id: letter.event_id || null, verdict: 'refused', message: fault };
-  const given = (JSON.parse(body) as { event_id?: string | null }).event_id?.trim() ? letter.event_id : '';
+  const given = (parseJson(body) as { event_id?: string | null }).event_id?.trim() ? letter.event_id : '';
   const event_id = given || letter.event_id || newId('event', asked.now.getTime());
   if (!(await putBack(stores, scope, { event_id, body, asked })))
     await append(stores, scope, { event_id, given, body, asked });
@@ -115,7 +117,7 @@ async function append(
 function faultIn(body: string): string | undefined {
   let event: unknown;
   try {
-    event = JSON.parse(body);
+    event = parseJson(body);
   } catch {
     return 'is not JSON';
   }

@@ -1,8 +1,10 @@
 /** POST /events/{id}/void and /events/{id}/replace, and what was corrected: an addition of ours to the interface. */
+
 import { z } from 'zod';
 import { requestCorrection } from '../../actions/events/request-correction.ts';
 import { invalid } from '../../core/error.ts';
 import { faultOfEvent } from '../../core/event/accept.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { properties } from '../../core/metering/event-text.ts';
 import { type Correction, correctionsOf } from '../../storage/progress/corrections.ts';
 import { checkKeys } from '../http/ignored-keys.ts';
@@ -107,7 +109,7 @@ function replacementIn(context: Context, id: string): { replacement: string; rea
   const text: string = context.request.body.toString('utf8');
   let body: { event?: unknown; reason?: unknown };
   try {
-    body = JSON.parse(text);
+    body = parseJson(text) as typeof body;
   } catch {
     throw invalid('body', 'must be valid JSON');
   }

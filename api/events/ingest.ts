@@ -1,9 +1,11 @@
 /** POST /events, /events/bulk, /events/raw/bulk: 202 only when the events are durable in the log. */
+
 import { isAscii } from 'node:buffer';
 import { appendChecked, appendEvents, type IncomingEvent } from '../../actions/events/append-events.ts';
 import { FarthingError, invalid } from '../../core/error.ts';
 import { bulkFault, eventsOf, faultOfEvent } from '../../core/event/accept.ts';
 import { checkBulk, type EventRules } from '../../core/event/check-body.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { elementSpansUnder } from '../../core/metering/event-text.ts';
 import { fieldPath } from '../http/errors.ts';
 import { checkKeys, refusedKeys, whyRefused } from '../http/ignored-keys.ts';
@@ -118,7 +120,7 @@ function bodyOf(context: Context): Body {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (cause) {
     throw new FarthingError('validation_error', 'body: must be valid JSON', { cause, details: { field: 'body' } });
   }

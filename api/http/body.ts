@@ -2,9 +2,11 @@
  * Request bodies: read as bytes (inflated, the limit counts inflated bytes), then taken as JSON where the route wants
  * JSON. A body of no bytes is no body, whatever its content type says: the published client sends such.
  */
+
 import { isUtf8 } from 'node:buffer';
 import express, { type RequestHandler } from 'express';
 import { FarthingError } from '../../core/error.ts';
+import { parseJson } from '../../core/json/parse.ts';
 
 const MIB = 1024 * 1024;
 export const BODY_LIMIT = 1 * MIB;
@@ -42,7 +44,7 @@ function isJson(contentType: string | undefined): boolean {
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     // The parser's own words quote the body, which may hold what must not be repeated.
     throw refused('the body is not valid JSON');

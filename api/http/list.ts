@@ -2,8 +2,10 @@
  * Lists and searches: one envelope, one grammar of paging, filters, sorting, metadata and expansion for every resource. GET
  * lists take it from the query string, POST …/search from the body.
  */
+
 import { z } from 'zod';
 import { invalid } from '../../core/error.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { anyCase, STATUSES, timestampText, wholeNumberOr } from '../../core/record.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import {
@@ -67,7 +69,7 @@ const jsonOr = <S extends z.ZodType>(shape: S) =>
   z.preprocess((value, context) => {
     if (typeof value !== 'string') return value;
     try {
-      return JSON.parse(value);
+      return parseJson(value);
     } catch {
       context.issues.push({ code: 'custom', message: 'must be JSON', input: value });
       return z.NEVER;

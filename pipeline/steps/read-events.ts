@@ -2,10 +2,12 @@
  * First step of an event's life: from the bytes in the log to the fields of the event. What cannot be read is dead-lettered
  * with its bytes and the reason, and takes nobody with it.
  */
+
 import { isAscii } from 'node:buffer';
 import { FarthingError, invalid } from '../../core/error.ts';
 import { ContentHash } from '../../core/event/content-hash.ts';
 import { IdentityHasher } from '../../core/event/identity.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import {
   ABSENT,
   EVENT_END,
@@ -389,7 +391,7 @@ function deadLetter(
 /** The id of an event that cannot be read otherwise, so that the debugger finds it. */
 function idIn(text: string): string {
   try {
-    const { event_id } = JSON.parse(text) as { event_id?: unknown };
+    const { event_id } = parseJson(text) as { event_id?: unknown };
     return typeof event_id === 'string' ? event_id : '';
   } catch {
     return '';

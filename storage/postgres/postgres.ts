@@ -1,5 +1,6 @@
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
+import { parseJson } from '../../core/json/parse.ts';
 import { watchForSilence } from './silence.ts';
 
 export interface PostgresOptions {
@@ -96,6 +97,8 @@ const instants = (text: string) => textArray(text).map((item) => (item === null 
 /** By the number that Postgres gives to the type. What is not listed keeps the driver's parser. */
 const PARSERS: Record<number, (text: string) => unknown> = {
   20: asIs, // int8
+  114: parseJson, // json
+  3802: parseJson, // jsonb
   1016: textArray, // int8[]
   1700: asIs, // numeric
   1231: textArray, // numeric[]

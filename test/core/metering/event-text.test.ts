@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { parseJson } from '../../../core/json/parse.ts';
 import {
   elementSpans,
   elementSpansUnder,
@@ -101,7 +102,7 @@ describe('event text: an event where it stands in the text of the producer', () 
     fc.assert(
       fc.property(fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()), noise(), (object, spacing) => {
         const text = written(object as Json, spacing);
-        const parsed = JSON.parse(text) as Record<string, Json>;
+        const parsed = parseJson(text) as Record<string, Json>;
         const read = properties(text);
         expect(new Set(read.keys())).to.deep.equal(new Set(Object.keys(parsed)));
         for (const key of Object.keys(parsed)) expect(valueOf(read.get(key))).to.deep.equal(parsed[key]);
@@ -130,14 +131,14 @@ describe('event text: an event where it stands in the text of the producer', () 
         const spans = elementSpans(text);
         expect(spans.length).to.equal(events.length);
         for (const [index, span] of spans.entries()) {
-          const parsed = JSON.parse(text.slice(span.start, span.end)) as (typeof events)[number];
-          expect(parsed).to.deep.equal(JSON.parse(JSON.stringify(events[index])));
+          const parsed = parseJson(text.slice(span.start, span.end)) as (typeof events)[number];
+          expect(JSON.stringify(parsed)).to.equal(JSON.stringify(events[index]));
           const read = readEvent(text, span.start, span.end);
           expect(read.event_name).to.equal(parsed.event_name.trim());
           expect(read.event_id).to.equal(parsed.event_id);
           expect(read.source).to.equal(parsed.source);
           expect(read.end).to.equal(span.end);
-          expect(read.properties && JSON.parse(read.properties.json())).to.deep.equal(parsed.properties);
+          expect(read.properties && parseJson(read.properties.json())).to.deep.equal(parsed.properties);
         }
       }),
       { numRuns: 300 },
@@ -176,7 +177,7 @@ describe('event text: an event where it stands in the text of the producer', () 
 
 function valueOf(property: Property | undefined): Json | undefined {
   if (property === undefined) return undefined;
-  return property.kind === 'string' ? property.text : (JSON.parse(property.text) as Json);
+  return property.kind === 'string' ? property.text : (parseJson(property.text) as Json);
 }
 
 /** Numbers that decide where blanks stand and which characters are written as escapes. */
