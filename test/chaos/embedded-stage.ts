@@ -2,7 +2,7 @@
  * Everything in one process tree with stores of its own, on a disk of its own where one can be mounted. Its engine can be
  * killed at a system call, and have another clock; its disk can hang, be full, and lose its power.
  */
-import { readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { auditAnswer } from '../faults/compare.ts';
@@ -182,6 +182,7 @@ class Installation {
     let what = 'no file damaged: there was none';
     this.#meanwhile = () => {
       const dir = join(this.service.data_dir, 'identities');
+      if (!existsSync(dir)) return; // None was written yet, or the power went before it was on the disk.
       const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
       if (files.length === 0) return;
       const path = chance.oneOf(files.map(({ parentPath, name }) => join(parentPath, name)).sort());
