@@ -71,7 +71,7 @@ export function rawPlan(
 
 /** The same with the base buckets of the ragged ends in place of their raw rows: right where none reaches beyond the range. */
 export function withEdges(plan: SegmentPlan): SegmentPlan {
-  return { ...plan, base_ranges: joined([...plan.base_ranges, ...plan.edge_ranges]), raw_ranges: [] };
+  return { ...plan, base_ranges: united([...plan.base_ranges, ...plan.edge_ranges]), raw_ranges: [] };
 }
 
 /**
@@ -90,7 +90,7 @@ function raggedBuckets(
   const edges = [...new Set([floorTo(start_us, size), floorTo(end_us, size)])]
     .map((from): Range => [from, from + size])
     .filter(([from, to]) => raw.some((range) => range[0] < to && range[1] > from));
-  const found = joined(edges);
+  const found = united(edges);
   return raw.every((range) => found.some(([from, to]) => range[0] >= from && range[1] <= to)) ? found : [];
 }
 
@@ -99,7 +99,7 @@ export function withDaysBefore(plan: SegmentPlan, days_before: number): SegmentP
   const end = days_before * US_PER_DAY;
   const days = plan.day_ranges.map(([from, to]): Range => [from, Math.min(to, end)]).filter(([from, to]) => from < to);
   const later = plan.day_ranges.map(([from, to]): Range => [Math.max(from, end), to]).filter(([from, to]) => from < to);
-  return { ...plan, day_ranges: days, base_ranges: joined([...plan.base_ranges, ...later]) };
+  return { ...plan, day_ranges: days, base_ranges: united([...plan.base_ranges, ...later]) };
 }
 
 /** Base rows are aligned to UTC: they are the meter's windows where the zone's clock agrees with it. */
@@ -196,9 +196,14 @@ function extend(ranges: Open[], start_us: Microseconds, end_us: Microseconds): v
   else ranges.push([start_us, end_us]);
 }
 
-function joined(ranges: Range[]): Range[] {
+/** Ranges of any kind, which may overlap, as the fewest that cover the same. */
+export function united(ranges: readonly Range[]): Range[] {
   const result: Open[] = [];
-  for (const [start, end] of ranges.toSorted((a, b) => a[0] - b[0])) extend(result, start, end);
+  for (const [start, end] of ranges.toSorted((a, b) => a[0] - b[0])) {
+    const previous = result.at(-1);
+    if (previous && start <= previous[1]) previous[1] = Math.max(previous[1], end);
+    else result.push([start, end]);
+  }
   return result;
 }
 

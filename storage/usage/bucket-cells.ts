@@ -4,7 +4,7 @@
  * customer-month the statement costs more than the rows.
  */
 
-import type { Range, SegmentPlan } from '../../core/analytics/segments.ts';
+import { type Range, type SegmentPlan, united } from '../../core/analytics/segments.ts';
 import { type BucketField, type BucketFields, UsageBucket } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { PlacedCell } from '../../core/metering/usage.ts';
@@ -98,6 +98,8 @@ export const FEW_ROWS = {
   optimize_move_to_prewhere: 0,
   optimize_use_projections: 0,
   optimize_use_implicit_projections: 0,
+  // In one piece when it is known: a server need not plan for a reader who comes for more.
+  wait_end_of_query: 1,
 } as const;
 const CUSTOMERS_OF_SMALL = 20;
 
@@ -133,9 +135,9 @@ function beyondCondition({ plan, meter }: BucketQuestion, [start_us, end_us]: In
   return `(${edges.join(' or ')}) and (first_us < ${start_us} or last_us >= ${end_us})`;
 }
 
-export type Key = { sql: string; name: string; is_constant: boolean };
+type Key = { sql: string; name: string; is_constant: boolean };
 
-export function keysOf({ plan, meter, by_customer }: Pick<BucketQuestion, 'plan' | 'meter' | 'by_customer'>): Key[] {
+function keysOf({ plan, meter, by_customer }: Pick<BucketQuestion, 'plan' | 'meter' | 'by_customer'>): Key[] {
   const start = 'toInt64(toUnixTimestamp64Second(bucket_start))';
   const starts = plan.segments.map((segment) => Math.floor(segment.start_us / US_PER_SECOND));
   const key = (name: string, sql: string | undefined, otherwise: string): Key => ({
@@ -169,20 +171,25 @@ function rowsCondition(asked: BucketQuestion, params: Record<string, unknown>): 
     conditions.push('external_customer_id in {customers:Array(String)}');
     params['customers'] = customers;
   }
-  conditions.push(timesCondition(asked));
+  conditions.push(rangesCondition([asked]));
   return conditions.join(' and ');
 }
 
-/** The stretches of time that the plan leaves to rows. */
-export function timesCondition({ meter, plan }: Pick<BucketQuestion, 'meter' | 'plan'>): string {
-  const times = [
-    ...plan.base_ranges.map((range) => rangeCondition(meter.base_size, range)),
-    ...plan.day_ranges.map((range) => rangeCondition('DAY', range)),
-  ];
+/** What the plans leave to rows: of each size of row the stretches of time that any of them wants. */
+export function rangesCondition(asked: readonly Pick<BucketQuestion, 'meter' | 'plan'>[]): string {
+  const bySize = new Map<string, Range[]>();
+  const add = (size: string, ranges: readonly Range[]) => {
+    if (ranges.length > 0) bySize.set(size, [...(bySize.get(size) ?? []), ...ranges]);
+  };
+  for (const { meter, plan } of asked) {
+    add(meter.base_size, plan.base_ranges);
+    add('DAY', plan.day_ranges);
+  }
+  const times = [...bySize].flatMap(([size, ranges]) => united(ranges).map((range) => rangeCondition(size, range)));
   return `(${times.join(' or ') || '0'})`;
 }
 
-export function rangeCondition(size: string, [start_us, end_us]: Range): string {
+function rangeCondition(size: string, [start_us, end_us]: Range): string {
   const at = (us: number) => `toDateTime64(${us / US_PER_SECOND}, 0, 'UTC')`;
   return `(size = '${size}' and bucket_start >= ${at(start_us)} and bucket_start < ${at(end_us)})`;
 }

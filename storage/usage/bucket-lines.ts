@@ -1,24 +1,27 @@
 /**
  * Questions that want the rows of some customers, each by itself, are asked together: what the meters of a subscription, the
- * lines of an invoice, or the requests of one moment want to know of the same stretch of time is one statement. A statement costs
- * the engine more than the rows that it reads, so this is what a busy service spends its time on, or does not.
+ * lines of an invoice, or the requests of one moment want to know is one statement, whatever time each of them asks for. A
+ * statement costs the engine more than the rows that it reads, so this is what a busy service spends its time on, or does not.
+ *
+ * The starts and ends of all that is asked cut time into stretches. The statement answers by stretch, and a question takes the
+ * stretches that lie in its own ranges: sums, least and greatest of stretches are those of the whole. Of sets of distinct
+ * values the store answers how many there are, which cannot be put together, so these are asked for one by one.
  */
 import { TupleParam } from '@clickhouse/client';
+import type { Range, SegmentPlan } from '../../core/analytics/segments.ts';
 import type { BucketField } from '../../core/metering/bucket.ts';
+import { US_PER_SECOND } from '../../core/time/instant.ts';
 import { type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse/clickhouse.ts';
 import { TogetherByKey } from '../together.ts';
 import { Turns } from '../turns.ts';
 import {
   type BucketQuestion,
   type Cell,
-  type CellRow,
   cellOf,
   FEW_ROWS,
   HELD,
   type Inside,
-  keysOf,
-  rangeCondition,
-  timesCondition,
+  rangesCondition,
 } from './bucket-cells.ts';
 import { asSmall, checkCells, type QuestionBounds } from './question.ts';
 
@@ -34,6 +37,7 @@ const TOGETHER = new TogetherByKey<ClickHouseClient, BatchedQuestion, Cell[] | n
 
 export function isOfLines(question: BucketQuestion): boolean {
   const { external_customer_ids, by_customer, plan, extra_uniques, meter, bounds } = question;
+  if (meter.aggregation.fills.includes('uniques')) return false;
   // Windows of the meter's own, and groups, may be any number: whoever has bounds is counted while they come.
   if (bounds && (plan.rows_are_windows || meter.group_by !== undefined)) return false;
   if (external_customer_ids === null || external_customer_ids.length > CUSTOMERS_MAX) return false;
@@ -49,36 +53,31 @@ export async function cellsOfLines(
 ): Promise<Cell[] | null> {
   const { plan, bounds } = question;
   if (plan.base_ranges.length + plan.day_ranges.length === 0) return [];
-  const cells = await TOGETHER.ask(clickhouse, { question, inside }, batchKey(question, inside));
+  const cells = await TOGETHER.ask(clickhouse, { question, inside }, batchKey(question));
   bounds?.signal.throwIfAborted();
   if (bounds) checkCells(cells?.length ?? 0);
   return cells;
 }
 
-/** Questions with the same text differ in meters and customers alone. */
-function batchKey({ tenant_id, environment_id, meter, plan, bounds }: BucketQuestion, inside: unknown): string {
-  const { segments, rows_are_windows, base_ranges, day_ranges, edge_ranges } = plan;
-  const starts = segments.map(({ start_us }) => start_us);
-  const ranges = [base_ranges, day_ranges, inside === undefined ? null : edge_ranges];
-  const shape = [
-    meter.base_size,
-    meter.group_by !== undefined,
-    rows_are_windows,
-    kindOfColumns(meter.aggregation.fills),
-  ];
-  return JSON.stringify([tenant_id, environment_id, bounds?.asker ?? null, shape, starts, ranges]);
+/** Questions with the same columns differ in meters, customers and times alone. */
+function batchKey({ tenant_id, environment_id, meter, plan, bounds }: BucketQuestion): string {
+  const columns = [meter.group_by !== undefined, plan.rows_are_windows, meter.aggregation.fills.includes('latest')];
+  return JSON.stringify([tenant_id, environment_id, bounds?.asker ?? null, ...columns]);
 }
 
-/** Columns of numbers cost little where they are not wanted; sets and latest values are read by who wants them. */
-const LARGE: readonly BucketField[] = ['uniques', 'latest'];
-
-function kindOfColumns(fills: readonly BucketField[]): string {
-  return fills.some((field) => LARGE.includes(field)) ? fills.join() : 'numbers';
-}
-
-/** Behind the fields: the meter, and between which instants the events of the edges lie. */
-type LineRow = [...CellRow, meter_id: string, meter_version: number, first_us: string, last_us: string];
-const TRAILING_COLUMNS = 4;
+/** Behind these the fields that any of the questions wants. */
+type LineRow = [
+  meter_id: string,
+  meter_version: number,
+  customer: string,
+  group_key: string,
+  size: string,
+  stretch_s: string,
+  first_us: string,
+  last_us: string,
+  ...held: unknown[],
+];
+const LEADING_COLUMNS = 8;
 
 async function answerAll(clickhouse: ClickHouseClient, asked: readonly BatchedQuestion[]): Promise<(Cell[] | null)[]> {
   const fields = (Object.keys(HELD) as BucketField[]).filter((field) =>
@@ -98,19 +97,17 @@ async function readRows(
   asked: readonly BatchedQuestion[],
   fields: readonly BucketField[],
 ): Promise<Map<string, LineRow[]>> {
-  const { question, inside } = asked[0]!;
   const found = new Map<string, LineRow[]>();
-  const turns = new Turns(question.bounds?.asker);
+  const turns = new Turns(asked[0]!.question.bounds?.asker);
   try {
     const rows = streamedRows<LineRow>(clickhouse, {
-      query: statementOf(question, inside, fields),
+      query: statementOf(asked, fields),
       query_params: paramsOf(asked),
       settings: { output_format_json_quote_64bit_integers: 1, ...FEW_ROWS },
     });
     for await (const some of rows) {
       for (const row of some) {
-        const [meter_id, meter_version] = row.slice(-TRAILING_COLUMNS) as [string, number];
-        const line = lineKey(meter_id, meter_version, row[3]);
+        const line = lineKey(row[0], row[1], row[2]);
         const known = found.get(line);
         if (known) known.push(row);
         else found.set(line, [row]);
@@ -127,28 +124,24 @@ function lineKey(meter_id: string, meter_version: number, customer: string): str
   return `${meter_id}/${meter_version}/${customer}`;
 }
 
-function statementOf(question: BucketQuestion, inside: Inside | undefined, fields: readonly BucketField[]): string {
-  const { plan, meter } = question;
-  const keys = keysOf({ plan, meter, by_customer: true });
-  const edges = plan.edge_ranges.map((range) => rangeCondition(meter.base_size, range)).join(' or ');
-  const at = (column: string, otherwise: string) => `if(${edges}, ${column}, ${otherwise})`;
-  const ends =
-    inside === undefined ? ['0', '0'] : [`min(${at('first_us', MAX_INT64)})`, `max(${at('last_us', MIN_INT64)})`];
-  const named = keys.map(({ sql, name }) => `${sql} as ${name}`);
+function statementOf(asked: readonly BatchedQuestion[], fields: readonly BucketField[]): string {
+  const { plan, meter } = asked[0]!.question;
+  const start = 'toInt64(toUnixTimestamp64Second(bucket_start))';
+  const line = ['meter_id', 'meter_version', 'external_customer_id'];
+  const grouped = meter.group_by === undefined ? [] : ['group_key'];
+  const stretch = plan.rows_are_windows ? start : `roundDown(${start}, {cuts:Array(Int64)})`;
+  const ends = asked.some(({ inside }) => inside !== undefined) ? ['min(first_us)', 'max(last_us)'] : ['0', '0'];
   const merged = fields.map((field) => HELD[field].merged);
-  const groups = ['meter_id', 'meter_version', ...keys.filter((key) => !key.is_constant).map(({ name }) => name)];
-  return `select ${[...named, ...merged, 'meter_id', 'meter_version', ...ends].join(', ')} from usage_buckets
+  const group_key = grouped[0] ?? "''";
+  return `select ${[...line, group_key, 'size', `${stretch} as stretch`, ...ends, ...merged].join(', ')} from usage_buckets
     where tenant_id = {tenant_id:String} and environment_id = {environment_id:String} and meter_id in {meter_ids:Array(String)}
       and (meter_id, meter_version, external_customer_id) in {lines:Array(Tuple(String, UInt32, String))}
-      and ${timesCondition(question)}
-    group by ${groups.join(', ')}`;
+      and ${rangesCondition(asked.map(({ question }) => question))}
+    group by ${[...line, ...grouped, 'size', 'stretch'].join(', ')}`;
 }
 
-const MAX_INT64 = 'toInt64(9223372036854775807)';
-const MIN_INT64 = 'toInt64(-9223372036854775808)';
-
 function paramsOf(asked: readonly BatchedQuestion[]): Record<string, unknown> {
-  const { tenant_id, environment_id } = asked[0]!.question;
+  const { tenant_id, environment_id, plan } = asked[0]!.question;
   const lines = new Map<string, TupleParam>();
   for (const { question } of asked) {
     const { meter, meter_version, external_customer_ids } = question;
@@ -156,7 +149,17 @@ function paramsOf(asked: readonly BatchedQuestion[]): Record<string, unknown> {
       lines.set(lineKey(meter.id, meter_version, customer), new TupleParam([meter.id, meter_version, customer]));
   }
   const meter_ids = [...new Set(asked.map(({ question }) => question.meter.id))];
-  return { tenant_id, environment_id, meter_ids, lines: [...lines.values()] };
+  const cuts = plan.rows_are_windows ? {} : { cuts: cutsOf(asked.map(({ question }) => question.plan)) };
+  return { tenant_id, environment_id, meter_ids, lines: [...lines.values()], ...cuts };
+}
+
+/** In seconds, because rows begin at whole ones: a row belongs to the last of these before its own start. */
+function cutsOf(plans: readonly SegmentPlan[]): number[] {
+  const instants = plans.flatMap(({ segments, base_ranges, day_ranges, edge_ranges }) => [
+    ...segments.map(({ start_us }) => start_us),
+    ...[...base_ranges, ...day_ranges, ...edge_ranges].flat(),
+  ]);
+  return [...new Set(instants.map((at) => Math.floor(at / US_PER_SECOND)))].toSorted((a, b) => a - b);
 }
 
 function cellsFor(
@@ -164,19 +167,45 @@ function cellsFor(
   fields: readonly BucketField[],
   rows: ReadonlyMap<string, LineRow[]>,
 ): Cell[] | null {
-  const { meter, meter_version, by_customer } = question;
+  const { meter, meter_version, by_customer, plan } = question;
   const cells: Cell[] = [];
   for (const customer of new Set(question.external_customer_ids)) {
     for (const row of rows.get(lineKey(meter.id, meter_version, customer)) ?? []) {
-      if (inside && isBeyond(row, inside)) return null;
-      const cell = cellOf(fields, row);
-      cells.push(by_customer ? cell : { ...cell, customer: '' });
+      if (!isAsked(question, row)) continue;
+      if (inside && isBeyond(question, inside, row)) return null;
+      const stretch_s = Number(row[STRETCH]);
+      const window_s = plan.rows_are_windows ? row[STRETCH] : '0';
+      const place = [segmentOf(plan, stretch_s), window_s, row[3], by_customer ? customer : ''] as const;
+      cells.push(cellOf(fields, [...place, ...row.slice(LEADING_COLUMNS)]));
     }
   }
   return cells;
 }
 
-function isBeyond(row: LineRow, [start_us, end_us]: Inside): boolean {
-  const [first_us, last_us] = row.slice(-2).map(Number) as [number, number];
+const SIZE = 4;
+const STRETCH = 5;
+
+function isAsked({ meter, plan }: BucketQuestion, row: LineRow): boolean {
+  const ranges = [
+    ...(row[SIZE] === meter.base_size ? plan.base_ranges : []),
+    ...(row[SIZE] === 'DAY' ? plan.day_ranges : []),
+  ];
+  return isIn(ranges, row);
+}
+
+function isBeyond({ meter, plan }: BucketQuestion, [start_us, end_us]: Inside, row: LineRow): boolean {
+  if (row[SIZE] !== meter.base_size || !isIn(plan.edge_ranges, row)) return false;
+  const [first_us, last_us] = [Number(row[6]), Number(row[7])];
   return first_us < start_us || last_us >= end_us;
+}
+
+function isIn(ranges: readonly Range[], row: LineRow): boolean {
+  const at = Number(row[STRETCH]) * US_PER_SECOND;
+  return ranges.some(([from, to]) => at >= from && at < to);
+}
+
+/** The row of a ragged start begins before the first segment, and belongs to it. */
+function segmentOf({ segments }: SegmentPlan, stretch_s: number): string {
+  const at = segments.findLast(({ start_us }) => Math.floor(start_us / US_PER_SECOND) <= stretch_s) ?? segments[0];
+  return String(Math.floor((at?.start_us ?? 0) / US_PER_SECOND));
 }

@@ -24,6 +24,7 @@ export async function answer(request: Request, response: ServerResponse, served:
   if (statement.kind === 'insert') return answerInsert(request, response, served);
   if (statement.kind === 'other') return answerSmall(request, response, served);
   const format = statement.format ?? request.default_format;
+  if (request.waits_for_end && (await answerShort(request, response, { ...served, format }))) return;
   const in_pieces = statement.streams && (CUTTABLE.has(format) || isCuttableCustom(request, format));
   if (!in_pieces) return answerFromFile(request, response, { ...served, format });
   const { ending, ...cut } = withoutEnding(request, format);
@@ -113,6 +114,29 @@ interface PiecesOptions extends ReadOptions {
   /** What stands behind the last row. */
   ending: string;
 }
+
+/**
+ * Most answers are short: these are read in memory in one step, off this process's event loop, which planning a statement
+ * would stop for as long as it takes. False when the answer is longer; nothing has gone out then, and it is read again.
+ */
+async function answerShort(request: Request, response: ServerResponse, { engine, format }: ReadOptions) {
+  const { statement, surroundings } = request;
+  // A stream is what tells these apart from statements that change something.
+  if (!statement.streams) return false;
+  const settings: [string, string][] = [...surroundings.settings, ['max_result_bytes', String(HELD_BYTES_MAX)]];
+  const read = untilGone({ ...request, surroundings: { ...surroundings, settings } }, response);
+  try {
+    const bytes = await engine.with(read, (connection) => connection.run(withoutFormat(statement), format));
+    beginAnswer(response, { format, summary: {} });
+    gzipped(request, response).end(bytes);
+    return true;
+  } catch (error) {
+    if (asStatementError(error).code === TOO_MANY_ROWS_OR_BYTES) return false;
+    throw error;
+  }
+}
+
+const TOO_MANY_ROWS_OR_BYTES = 396;
 
 /** The whole result is on the disk before the first byte goes out, so a failure is still told by the status. */
 async function answerFromFile(request: Request, response: ServerResponse, options: ReadOptions): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Questions that are asked at one time: each is answered as if it were asked alone, whatever else is asked, and those about the
- * same stretch of time go to the store as one statement.
+ * Questions that are asked at one time: each is answered as if it were asked alone, whatever else is asked, and they go to the
+ * store as one statement, whatever stretches of time they are about.
  */
 import { expect } from 'chai';
 import type { AggregationType } from '../../../core/metering/aggregations/index.ts';
@@ -22,6 +22,10 @@ const RANGES = [
   ['2026-03-10T00:00:00Z', '2026-03-10T11:45:00Z'],
   // An event lies behind this end, in an hour that it shares.
   ['2026-03-10T00:00:00Z', '2026-03-10T11:15:00Z'],
+  ['2026-03-10T11:00:00Z', '2026-03-10T12:00:00Z'],
+  ['2026-03-10T10:05:00Z', '2026-03-10T11:30:00.000001Z'],
+  ['2026-01-31T23:59:59.999999Z', '2026-04-02T00:00:00Z'],
+  ['2026-03-11T00:00:00Z', '2026-03-12T00:00:00Z'],
 ] as const;
 
 describe('usage that is asked for at one time', () => {
@@ -86,21 +90,26 @@ describe('usage that is asked for at one time', () => {
     expect(await metering.usage('m_sum', "o'brien", RANGES[2])).to.equal('21');
   });
 
-  it('is one statement for those that read the same columns of the same time', async () => {
-    const questions = each([RANGES[0]]).filter(({ meter }) => ['m_count', 'm_sum', 'm_max'].includes(meter));
+  it('is one statement for those that read the same columns, of whatever time', async () => {
+    const questions = each([RANGES[0], RANGES[1], RANGES[3], RANGES[5]]).filter(({ meter }) =>
+      ['m_count', 'm_sum', 'm_max'].includes(meter),
+    );
     const answers = await watched(() =>
       Promise.all(questions.map(({ meter, customer, range }) => metering.usage(meter, customer, range))),
     );
-    expect(answers).to.have.members(['3', '3', '3', '0', '33', '63', '93', '0', '12', '22', '32', '0']);
+    const ofDay = ['3', '3', '3', '0', '33', '63', '93', '0', '12', '22', '32', '0'];
+    const ofHour = ['2', '2', '2', '0', '23', '43', '63', '0', '12', '22', '32', '0'];
+    expect(answers).to.have.members([...ofDay, ...ofDay, ...ofDay, ...ofHour]);
     expect(statements).to.have.length(1);
   });
 
-  it('asks for sets and latest values only where they are wanted', async () => {
+  it('asks for sets and latest values only where they are wanted, and for each set by itself', async () => {
     await watched(() =>
       Promise.all(each([RANGES[0]]).map(({ meter, customer, range }) => metering.usage(meter, customer, range))),
     );
-    expect(statements).to.have.length(3);
-    expect(statements.filter((text) => text.includes('unique_values'))).to.have.length(1);
+    expect(statements.filter((text) => text.includes('unique_values'))).to.have.length(CUSTOMERS.length);
+    expect(statements.filter((text) => text.includes('latest'))).to.have.length(1);
+    expect(statements).to.have.length(CUSTOMERS.length + 2);
   });
 
   it('counts the windows and groups of who has bounds while they come: such questions are their own', async () => {

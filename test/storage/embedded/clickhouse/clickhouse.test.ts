@@ -3,7 +3,13 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { Readable } from 'node:stream';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { type ClickHouseClient, ClickHouseError, createClient, TupleParam } from '@clickhouse/client';
+import {
+  type ClickHouseClient,
+  ClickHouseError,
+  type ClickHouseSettings,
+  createClient,
+  TupleParam,
+} from '@clickhouse/client';
 import { expect } from 'chai';
 import { testStores } from '../../../support/stores.ts';
 
@@ -309,6 +315,12 @@ describe('the served ClickHouse engine', () => {
         expect(answer)
           .to.deep.equal(usual)
           .and.not.deep.equal([{ t: '7', b: '11' }]);
+    });
+
+    it('are refused with a value that they do not take, whatever else is set', async () => {
+      const clickhouse_settings = { max_block_size: 'many', max_threads: 7 } as ClickHouseSettings;
+      const error = await failure(rows('SELECT 1', { clickhouse_settings }));
+      expect(error.message).to.match(/many/);
     });
 
     it('that do not exist are refused', async () => {
