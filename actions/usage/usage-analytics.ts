@@ -158,17 +158,11 @@ async function unbilled(
 ): Promise<Subject[]> {
   if (customers === null) return [];
   const { start_us, end_us } = asked;
-  const externalIds = customers.map(({ external_id }) => external_id);
-  const names = await eventNamesOf.ask(stores.clickhouse, { ...pick(scope), customers: externalIds, start_us, end_us });
-  const meters = await MeterModel.in(scope, stores.postgres)
+  const shown = await MeterModel.in(scope, stores.postgres)
     .where('status', 'published')
-    .whereIn(
-      'event_name',
-      names.map(({ event_name }) => event_name),
-    );
+    .whereIn('id', asked.meter_ids === null ? [...features.keys()] : [...asked.meter_ids]);
   const billed = new Set(items.map((item) => `${item.external_customer_id}/${item.meter.id}`));
-  const shown = meters.filter((meter) => isAsked(meter) && (features.has(meter.id) || asked.meter_ids !== null));
-  return shown.flatMap((meter) =>
+  const left = shown.filter(isAsked).flatMap((meter) =>
     customers
       .filter(({ external_id }) => !billed.has(`${external_id}/${meter.id}`))
       .map(({ external_id, timezone }) => ({
@@ -182,6 +176,34 @@ async function unbilled(
         anchor_ms: null,
       })),
   );
+  const names = await namesToMeasure(stores, scope, { asked, left });
+  return names === null ? left : left.filter(({ meter }) => names.has(meter.event_name));
+}
+
+/** More meters than these are asked for only where there are events of their name; a few are measured, and have rows or not. */
+const MEASURED_UNSEEN_MAX = 20;
+
+/** Null where all may be measured: a few that answer from buckets cost less than to ask which events there are. */
+async function namesToMeasure(
+  stores: Stores,
+  scope: Scope,
+  { asked, left }: { asked: AnalyticsAsked; left: readonly Subject[] },
+): Promise<ReadonlySet<string> | null> {
+  const count = new Set(left.map(({ meter }) => meter.id)).size;
+  if (count === 0 || (count <= MEASURED_UNSEEN_MAX && isSmall(asked))) return null;
+  const customers = [...new Set(left.map(({ external_customer_id }) => external_customer_id))];
+  const { start_us, end_us } = asked;
+  const names = await eventNamesOf.ask(stores.clickhouse, { ...pick(scope), customers, start_us, end_us });
+  return new Set(names.map(({ event_name }) => event_name));
+}
+
+/** Sources, properties and groups of the question's own are in no bucket, and every window is counted and costs. */
+function isSmall(asked: AnalyticsAsked): boolean {
+  return !isFiltered(asked) && !divides(asked.group_by) && asked.window_size === null;
+}
+
+function isFiltered({ sources, property_filters }: AnalyticsAsked): boolean {
+  return sources !== null || property_filters !== null;
 }
 
 function pick({ tenant_id, environment_id }: Scope): Scope {
@@ -238,7 +260,7 @@ async function measureTogether(
 ): Promise<Measured[]> {
   const { meter, since_us, start_us, end_us, timezone, anchor_ms } = same[0]!;
   const { group_by, sources, property_filters } = asked;
-  const filtered = sources !== null || property_filters !== null;
+  const filtered = isFiltered(asked);
   const window_size = pointSize(asked.window_size, meter.aggregation.bucket_size) ?? undefined;
   const question: Omit<UsageAsked, 'start_us'> = {
     meter,
@@ -285,7 +307,7 @@ async function* rowsOf(
   const { item, meter, external_customer_id } = subject;
   const window_size = pointSize(asked.window_size, meter.aggregation.bucket_size);
   const row = { item, meter, external_customer_id, feature: features.get(meter.id) ?? null, window_size };
-  const filtered = asked.sources !== null || asked.property_filters !== null;
+  const filtered = isFiltered(asked);
   // What was not used is shown, unless a filter asks for what was (docs/rules/usage.md, "Analytics").
   if (usage.length === 0 && item !== null && !filtered)
     yield { ...row, group: NO_GROUP, usage: ZERO, cost: ZERO, event_count: 0, points: window_size ? [] : null };
