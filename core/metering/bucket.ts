@@ -93,6 +93,13 @@ export class UsageBucket {
     if (other.distinct !== undefined) for (const identity of other.distinct) this.addUnique(identity);
   }
 
+  /** What takes this one out of another again; only of fields that add up. */
+  negative(): UsageBucket {
+    const { count, sum, weighted_sum } = this;
+    const none = { min: null, max: null, latest: null, uniques: NONE };
+    return UsageBucket.of({ count: -count, sum: -sum, weighted_sum: -weighted_sum, ...none });
+  }
+
   get sum(): bigint {
     return this.total === undefined ? 0n : this.total.scaled;
   }

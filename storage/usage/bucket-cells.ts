@@ -45,14 +45,18 @@ export type Cell = Omit<PlacedCell, 'key'> & { readonly customer: string };
 /** What the row stands for, then what the fields of the aggregation hold, in their order. */
 export type CellRow = [segment_s: string, window_s: string, group_key: string, customer: string, ...held: unknown[]];
 
-/** Null where `inside` is given, and a row of the edges has events that are not inside, or does not know it. */
+/** `is_beyond` where `inside` is given, and a row of the edges has events that are not inside, or does not know it. */
+export type StoredCells = { readonly cells: Cell[]; readonly is_beyond: boolean };
+
+export const NO_CELLS: StoredCells = { cells: [], is_beyond: false };
+
 export async function bucketCells(
   clickhouse: ClickHouseClient,
   asked: BucketQuestion,
   inside?: Inside,
-): Promise<Cell[] | null> {
+): Promise<StoredCells> {
   const { plan } = asked;
-  if (plan.base_ranges.length + plan.day_ranges.length === 0 && asked.extra_uniques.length === 0) return [];
+  if (plan.base_ranges.length + plan.day_ranges.length === 0 && asked.extra_uniques.length === 0) return NO_CELLS;
   const { sql, params } = statementOf(asked, inside);
   try {
     const rows = streamedRows<CellRow>(clickhouse, {
@@ -72,13 +76,14 @@ async function cellsOf(
   { meter, bounds }: BucketQuestion,
   rows: AsyncIterable<CellRow[]>,
   isInside: boolean,
-): Promise<Cell[] | null> {
+): Promise<StoredCells> {
   const { fills } = meter.aggregation;
   const turns = new Turns(bounds?.asker);
   const cells: Cell[] = [];
+  let is_beyond = false;
   for await (const some of rows) {
     for (const row of some) {
-      if (isInside && row.at(-1) === BEYOND) return null;
+      is_beyond ||= isInside && row.at(-1) === BEYOND;
       const cell = cellOf(fills, row);
       // A question without groups is answered with one row where there is none, too.
       if (cell.bucket.count > 0 || (cell.counted_uniques ?? 0) > 0) cells.push(cell);
@@ -86,7 +91,7 @@ async function cellsOf(
     }
     if (bounds) checkCells(cells.length);
   }
-  return cells;
+  return { cells, is_beyond };
 }
 
 /**

@@ -21,7 +21,9 @@ import {
   FEW_ROWS,
   HELD,
   type Inside,
+  NO_CELLS,
   rangesCondition,
+  type StoredCells,
 } from './bucket-cells.ts';
 import { asSmall, checkCells, type QuestionBounds } from './question.ts';
 
@@ -33,7 +35,7 @@ const SEGMENTS_MAX = 50;
 /** Of one statement, whose parameters a server takes in its address. */
 const QUESTIONS_MAX = 50;
 
-const TOGETHER = new TogetherByKey<ClickHouseClient, BatchedQuestion, Cell[] | null>(answerAll, QUESTIONS_MAX);
+const TOGETHER = new TogetherByKey<ClickHouseClient, BatchedQuestion, StoredCells>(answerAll, QUESTIONS_MAX);
 
 export function isOfLines(question: BucketQuestion): boolean {
   const { external_customer_ids, by_customer, plan, extra_uniques, meter, bounds } = question;
@@ -45,18 +47,18 @@ export function isOfLines(question: BucketQuestion): boolean {
   return by_customer || external_customer_ids.length === 1;
 }
 
-/** Null where a row of the edges has events that are not inside, or does not know it. */
+/** As `bucketCells` answers. */
 export async function cellsOfLines(
   clickhouse: ClickHouseClient,
   question: BucketQuestion,
   inside?: Inside,
-): Promise<Cell[] | null> {
+): Promise<StoredCells> {
   const { plan, bounds } = question;
-  if (plan.base_ranges.length + plan.day_ranges.length === 0) return [];
-  const cells = await TOGETHER.ask(clickhouse, { question, inside }, batchKey(question));
+  if (plan.base_ranges.length + plan.day_ranges.length === 0) return NO_CELLS;
+  const stored = await TOGETHER.ask(clickhouse, { question, inside }, batchKey(question));
   bounds?.signal.throwIfAborted();
-  if (bounds) checkCells(cells?.length ?? 0);
-  return cells;
+  if (bounds) checkCells(stored.cells.length);
+  return stored;
 }
 
 /** Questions with the same columns differ in meters, customers and times alone. */
@@ -79,7 +81,7 @@ type LineRow = [
 ];
 const LEADING_COLUMNS = 8;
 
-async function answerAll(clickhouse: ClickHouseClient, asked: readonly BatchedQuestion[]): Promise<(Cell[] | null)[]> {
+async function answerAll(clickhouse: ClickHouseClient, asked: readonly BatchedQuestion[]): Promise<StoredCells[]> {
   const fields = (Object.keys(HELD) as BucketField[]).filter((field) =>
     asked.some(({ question }) => question.meter.aggregation.fills.includes(field)),
   );
@@ -166,20 +168,21 @@ function cellsFor(
   { question, inside }: BatchedQuestion,
   fields: readonly BucketField[],
   rows: ReadonlyMap<string, LineRow[]>,
-): Cell[] | null {
+): StoredCells {
   const { meter, meter_version, by_customer, plan } = question;
   const cells: Cell[] = [];
+  let is_beyond = false;
   for (const customer of new Set(question.external_customer_ids)) {
     for (const row of rows.get(lineKey(meter.id, meter_version, customer)) ?? []) {
       if (!isAsked(question, row)) continue;
-      if (inside && isBeyond(question, inside, row)) return null;
+      is_beyond ||= inside !== undefined && isBeyond(question, inside, row);
       const stretch_s = Number(row[STRETCH]);
       const window_s = plan.rows_are_windows ? row[STRETCH] : '0';
       const place = [segmentOf(plan, stretch_s), window_s, row[3], by_customer ? customer : ''] as const;
       cells.push(cellOf(fields, [...place, ...row.slice(LEADING_COLUMNS)]));
     }
   }
-  return cells;
+  return { cells, is_beyond };
 }
 
 const SIZE = 4;

@@ -27,6 +27,8 @@ export type Doubt = {
 export type SnapshotRead<T> = {
   /** Reads buckets, and raw rows before the snapshot's offsets. */
   read(snapshot: Snapshot): Promise<T>;
+  /** How far the stores were just after the buckets were read; when absent, they may have been read until the end. */
+  rowsReadAt?(value: T): readonly SliceState[] | undefined;
   /** Whether any raw row in doubt would matter to what was read. */
   matters(doubts: readonly Doubt[], value: T): Promise<boolean>;
   /** Reads everything from raw rows: slower, and never in doubt. */
@@ -52,7 +54,8 @@ export async function consistently<T>(
     const [after, isCurrent] = await Promise.all([sharedProgress(stores.postgres), reading.isCurrent()]);
     if (!isCurrent) return null;
     if (isRebuilding(after) || rebuildsOf(after) !== rebuildsOf(before)) continue;
-    const doubts = doubtsBetween(before, after);
+    // Raw rows before the snapshot's offsets are the same whenever they are read.
+    const doubts = doubtsBetween(before, reading.rowsReadAt?.(value) ?? after);
     if (doubts.length === 0 || !(await reading.matters(doubts, value))) return { value, snapshot };
   }
   const snapshot = snapshotOf(await sharedProgress(stores.postgres));

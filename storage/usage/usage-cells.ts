@@ -1,13 +1,23 @@
 /** Gathers what a question is answered from: merged partials of the pre-aggregated rows, and of the raw rows beside them. */
-import { type SegmentPlan, withEdges } from '../../core/analytics/segments.ts';
+import { type Range, type SegmentPlan, withEdges } from '../../core/analytics/segments.ts';
+import type { BucketField } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import { EventCells } from '../../core/metering/event-cells.ts';
 import type { PlacedCell } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
+import { US_PER_SECOND, usOf } from '../../core/time/instant.ts';
 import { type RawEvent, type RawEventsWanted, rawEvents } from '../events/raw-events.ts';
+import { type SliceState, sharedProgress } from '../progress/slices.ts';
 import type { Stores } from '../stores.ts';
 import { Turns } from '../turns.ts';
-import { type BucketQuestion, bucketCells, type Cell, type ExtraUniques, type Inside } from './bucket-cells.ts';
+import {
+  type BucketQuestion,
+  bucketCells,
+  type Cell,
+  type ExtraUniques,
+  type Inside,
+  type StoredCells,
+} from './bucket-cells.ts';
 import { cellsOfLines, isOfLines } from './bucket-lines.ts';
 import { asSmall, checkCells, readWithin } from './question.ts';
 import type { Snapshot } from './snapshot.ts';
@@ -27,27 +37,72 @@ export type Reading = {
 
 export type CellsRead = {
   readonly cells: readonly PlacedCell[];
-  /** Whether raw rows were read for them. */
-  readonly has_raw: boolean;
+  /** Whose raw rows were read for them. */
+  readonly raw_ranges: readonly Range[];
+  /** How far the stores were when the rows had been read, where raw rows were read after that. */
+  readonly progress?: readonly SliceState[];
 };
 
 export async function cellsOf(reading: Reading): Promise<CellsRead> {
-  const cells = await cellsOfRows(reading);
-  if (cells !== null) return { cells, has_raw: false };
-  return { cells: await cellsWithRaw(reading), has_raw: reading.plan.raw_ranges.length > 0 };
+  const { plan } = reading;
+  const stored = plan.edge_ranges.length === 0 ? null : await storedWithEdges(reading);
+  if (stored && !stored.is_beyond) return { cells: stored.cells.map(placed), raw_ranges: [] };
+  const outside = stored ? outsideToTakeAway(reading) : null;
+  if (stored && outside) {
+    // Events arrive beyond a range that ends now all the time: what comes after the rows were read is in neither.
+    const progress = await sharedProgress(reading.stores.postgres);
+    return { cells: await withoutThem(reading, stored.cells, outside), raw_ranges: outside, progress };
+  }
+  return { cells: await cellsWithRaw(reading), raw_ranges: plan.raw_ranges };
+}
+
+/** All of a ragged range from pre-aggregated rows, in one statement: those of its ends may hold events beyond the range. */
+function storedWithEdges(reading: Reading): Promise<StoredCells> {
+  const { plan, asked, stores } = reading;
+  const question = { ...questionOf(reading), plan: withEdges(plan) };
+  return storedCells(stores, question, [asked.start_us, asked.end_us]);
 }
 
 /**
- * All of a ragged range from pre-aggregated rows, in one statement. Null where nothing is ragged, and where the base rows of a
- * ragged end hold events beyond the range, or might: then the raw rows tell.
+ * What rows hold beyond the range can be read and taken away again, where what is counted adds up. Of a question until now that is
+ * what arrived since it was asked: so few, that who sends much is asked about as cheaply as who sends little. Null where it
+ * does not add up, and where less time lies inside of the range than beyond it.
  */
-async function cellsOfRows(reading: Reading): Promise<PlacedCell[] | null> {
-  const { plan, asked, stores } = reading;
-  if (plan.edge_ranges.length === 0) return null;
-  const question = { ...questionOf(reading), plan: withEdges(plan) };
-  const inside = [asked.start_us, asked.end_us] as const;
-  const cells = await storedCells(stores, question, inside);
-  return cells?.map(placed) ?? null;
+function outsideToTakeAway({ meter, plan, asked }: Reading): Range[] | null {
+  if (!meter.aggregation.fills.every((field) => ADDITIVE.includes(field))) return null;
+  const { start_us, end_us } = asked;
+  const ends = plan.edge_ranges.flat();
+  const [from, to] = [Math.min(...ends), Math.max(...ends)];
+  const outside = [
+    ...(from < start_us ? [[from, start_us] as const] : []),
+    ...(to > end_us ? [[end_us, to] as const] : []),
+  ];
+  const now_us = usOf(asked.now_ms ?? Date.now());
+  const length = (ranges: readonly Range[]) =>
+    ranges.reduce((sum, [start, end]) => sum + Math.max(0, Math.min(end, now_us) - start), 0);
+  return length(outside) <= length(plan.raw_ranges) ? outside : null;
+}
+
+const ADDITIVE: readonly BucketField[] = ['count', 'sum', 'weighted_sum'];
+
+/** Whoever has no events left in a place has none there. */
+async function withoutThem(
+  reading: Reading,
+  stored: readonly Cell[],
+  outside: readonly Range[],
+): Promise<PlacedCell[]> {
+  const cells = new Map<string, PlacedCell>();
+  const add = (cell: PlacedCell) => {
+    const { key, segment_us, window_us, group_key } = cell;
+    const place = JSON.stringify([Math.floor(segment_us / US_PER_SECOND), window_us, group_key, key]);
+    const known = cells.get(place);
+    if (known) known.bucket.combine(cell.bucket);
+    else cells.set(place, cell);
+  };
+  for (const cell of stored) add(placed(cell));
+  const plan = { ...reading.plan, raw_ranges: outside };
+  for (const cell of await rawCells({ ...reading, plan })) add({ ...cell, bucket: cell.bucket.negative() });
+  return [...cells.values()].filter(({ bucket }) => bucket.count > 0);
 }
 
 async function cellsWithRaw(reading: Reading): Promise<PlacedCell[]> {
@@ -57,14 +112,14 @@ async function cellsWithRaw(reading: Reading): Promise<PlacedCell[]> {
   const usesBuckets = plan.base_ranges.length + plan.day_ranges.length > 0;
   const unite = countsUniques && usesBuckets;
   const question = { ...questionOf(reading), extra_uniques: unite ? fromRaw.map(extraOf) : [] };
-  const stored = usesBuckets ? await storedCells(reading.stores, question) : [];
-  const cells = stored!.map(placed);
+  const stored = usesBuckets ? await storedCells(reading.stores, question) : { cells: [] };
+  const cells = stored.cells.map(placed);
   // Where the engine has united the distinct values, the raw cells still carry their count of events.
   return unite ? [...cells, ...fromRaw.map((cell) => ({ ...cell, counted_uniques: 0 }))] : [...cells, ...fromRaw];
 }
 
-/** Together with who else asks, or by a statement of its own. Null only where `inside` is given (bucket-cells.ts). */
-function storedCells({ clickhouse }: Stores, question: BucketQuestion, inside?: Inside): Promise<Cell[] | null> {
+/** Together with who else asks, or by a statement of its own. */
+function storedCells({ clickhouse }: Stores, question: BucketQuestion, inside?: Inside): Promise<StoredCells> {
   if (isOfLines(question)) return cellsOfLines(clickhouse, question, inside);
   return asSmall(question.bounds, () => bucketCells(clickhouse, question, inside));
 }

@@ -85,13 +85,15 @@ async function countedBy({ stores, scope, asked, counter }: Asking): Promise<Omi
   const answer = await consistently(stores, {
     read: read(wantsRaw),
     readRaw: read(true),
+    rowsReadAt: (found) => (parts.length === 1 ? found[0]!.progress : undefined),
     matters: async (doubts, found) => {
       // What is read by one statement is of one moment; a second one must not see more than the first.
-      const plan = parts.length > 1 ? rawPlan(parts[0]!.plan, asked) : parts[0]!.plan;
+      const { raw_ranges } = parts.length > 1 ? rawPlan(parts[0]!.plan, asked) : found[0]!;
       if (wantsRaw) return false;
       if (doubts.some(({ is_wide }) => is_wide) && isOfSeveralMonths(asked)) return true;
-      if (parts.length === 1 && !found[0]!.has_raw) return false;
+      if (raw_ranges.length === 0) return false;
       const nothing = { before: new Map(), days_before: 0 };
+      const plan = { ...parts[0]!.plan, raw_ranges };
       const wanted = { ...rawWanted({ ...question, asked, plan, snapshot: nothing }), doubts };
       return (await countRawEvents(stores.clickhouse, wanted)) > 0;
     },
