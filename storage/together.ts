@@ -1,8 +1,8 @@
 /**
  * Those who ask the same store at one time are answered by one question. Nobody waits for others to come: a question goes out
  * with all who have asked by then, and whoever asks while it is out is answered by the next one. So every answer was begun
- * after it was asked for, and the busier the service is, the fewer questions there are to a request. A slow one holds up the next
- * of its kind, and no other.
+ * after it was asked for, and the busier the service is, the fewer questions there are to a request: while some wait, the store
+ * rests as long as it has worked for the others, and more come together. A slow one holds up the next of its kind, and no other.
  */
 export type AnswerAll<Asked, Answer> = (asked: readonly Asked[]) => Promise<readonly Answer[]>;
 
@@ -11,6 +11,8 @@ type Waiting<Asked, Answer> = {
   resolve(answer: Answer): void;
   reject(error: unknown): void;
 };
+
+const REST_MAX_MS = 30;
 
 export class Together<Asked, Answer> {
   readonly #answerAll: AnswerAll<Asked, Answer>;
@@ -40,7 +42,10 @@ export class Together<Asked, Answer> {
     while (this.#waiting.length > 0) {
       // Who is about to ask in this round of the event loop is taken along.
       await new Promise((resolve) => setImmediate(resolve));
+      const began = performance.now();
       await this.#answerSome(this.#waiting.splice(0, this.#atOnceMax));
+      const rest_ms = Math.min(performance.now() - began, REST_MAX_MS);
+      if (this.#waiting.length > 0) await new Promise((resolve) => setTimeout(resolve, rest_ms));
     }
     this.#isOut = false;
   }
