@@ -3,7 +3,7 @@ import type { MeteredEvent } from '../../core/metering/contribution.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
-import { type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, clickhouseFailure, SMALL_ANSWER, streamedRows } from '../clickhouse/clickhouse.ts';
 import { type CustomerRange, rangeConditions } from './customer-ranges.ts';
 import { monthOfDay } from './tables.ts';
 
@@ -23,6 +23,14 @@ export type EventPlace = {
 };
 
 export type PlacedEvent = RawEvent & { readonly place: EventPlace };
+
+/** Events of customers of one environment, wherever they stand in the log. */
+export type EventsOfCustomers = Scope & {
+  readonly event_names: readonly string[];
+  readonly external_customer_ids: readonly string[];
+  readonly ranges: readonly (readonly [number, number])[];
+  readonly limit: number;
+};
 
 /** A customer's events of a UTC day, as days since 1970. */
 export type CustomerDay = { readonly external_customer_id: string; readonly day: number };
@@ -66,6 +74,30 @@ export async function* placedEvents(
       yield { ...eventOf(wanted.event_name, row), place: { received_at_us, partition, offset, position } };
     }
   }
+}
+
+/** So many of them at most, in no order: for few events, which several who ask are told of together. */
+export async function eventsOfCustomers(
+  clickhouse: ClickHouseClient,
+  { event_names, limit, ...wanted }: EventsOfCustomers,
+): Promise<PlacedEvent[]> {
+  const { sql, params } = statementOf({ ...wanted, event_names, before: null });
+  const places = 'toUnixTimestamp64Micro(received_at), partition, place, event_position';
+  const query = `select ${CONTENT}, ${places}, event_name ${sql} limit {limit:UInt32}`;
+  const asked = { query, query_params: { ...params, limit }, settings: SMALL_ANSWER };
+  const events: PlacedEvent[] = [];
+  try {
+    for await (const rows of streamedRows<[...PlacedRow, event_name: string]>(clickhouse, asked)) {
+      for (const row of rows) {
+        const [, , , , , received_at_us, partition, offset, position, event_name] = row;
+        const placed = row.slice(0, -1) as PlacedRow;
+        events.push({ ...eventOf(event_name, placed), place: { received_at_us, partition, offset, position } });
+      }
+    }
+  } catch (error) {
+    throw clickhouseFailure('raw events', error);
+  }
+  return events;
 }
 
 const CONTENT = 'external_customer_id, event_id, toUnixTimestamp64Micro(timestamp) as t, source, properties';
@@ -139,13 +171,13 @@ export async function countRawEvents(
  * The events as they count: a corrected one is left out with what it said, and what replaced it is put in its place
  * (storage/events/corrections.ts). Both keep the event's own place in the log.
  */
-function statementOf(wanted: RawEventsWanted): { sql: string; params: Record<string, unknown> } {
+function statementOf(wanted: StatementWanted): { sql: string; params: Record<string, unknown> } {
   const scope = 'tenant_id = {tenant_id:String} and environment_id = {environment_id:String}';
-  const conditions = [scope, 'event_name = {event_name:String}'];
+  const conditions = [scope, 'event_name in {event_names:Array(String)}'];
   const params: Record<string, unknown> = {
     tenant_id: wanted.tenant_id,
     environment_id: wanted.environment_id,
-    event_name: wanted.event_name,
+    event_names: wanted.event_names ?? [wanted.event_name],
   };
   if (wanted.external_customer_ids) {
     conditions.push('external_customer_id in {customers:Array(String)}');
@@ -158,12 +190,8 @@ function statementOf(wanted: RawEventsWanted): { sql: string; params: Record<str
   if (wanted.range) conditions.push(...rangeConditions(wanted.range, params));
   if (wanted.ranges) conditions.push(rangesCondition(wanted.ranges, params));
   if (wanted.customer_days) conditions.push(...customerDaysConditions(wanted.customer_days, params));
-  const partitions = [...wanted.before.keys()];
-  params['partitions'] = partitions;
-  params['before'] = partitions.map((partition) => wanted.before.get(partition)!);
-  const placed = (offset: string) =>
-    `${offset} < transform(partition, {partitions:Array(UInt16)}, {before:Array(UInt64)}, toUInt64(0))`;
-  const columns = 'external_customer_id, event_id, timestamp, source, properties, partition, received_at';
+  const placed = wanted.before === null ? () => '1' : beforeCondition(wanted.before, params);
+  const columns = 'external_customer_id, event_id, event_name, timestamp, source, properties, partition, received_at';
   const wanted_rows = conditions.join(' and ');
   return {
     params,
@@ -176,6 +204,22 @@ function statementOf(wanted: RawEventsWanted): { sql: string; params: Record<str
          and (event_id, sequence) in (select event_id, max(sequence) from event_corrections where ${scope} group by event_id)
        limit 1 by event_id)`,
   };
+}
+
+type StatementWanted =
+  | (RawEventsWanted & { readonly event_names?: undefined })
+  | (Omit<RawEventsWanted, 'event_name' | 'before'> & {
+      readonly event_names: readonly string[];
+      readonly event_name?: undefined;
+      readonly before: null;
+    });
+
+function beforeCondition(before: ReadonlyMap<number, bigint>, params: Record<string, unknown>) {
+  const partitions = [...before.keys()];
+  params['partitions'] = partitions;
+  params['before'] = partitions.map((partition) => before.get(partition)!);
+  return (offset: string) =>
+    `${offset} < transform(partition, {partitions:Array(UInt16)}, {before:Array(UInt64)}, toUInt64(0))`;
 }
 
 /** The pairs, and before them what the order of the table can use: the customers, and the months that are read at all. */

@@ -10,7 +10,7 @@ import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { PlacedCell } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
-import { type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, clickhouseFailure, SMALL_ANSWER, streamedRows } from '../clickhouse/clickhouse.ts';
 import { NO_LATEST } from '../events/tables.ts';
 import { Turns } from '../turns.ts';
 import { checkCells, type QuestionBounds } from './question.ts';
@@ -62,7 +62,7 @@ export async function bucketCells(
     const rows = streamedRows<CellRow>(clickhouse, {
       query: sql,
       query_params: params,
-      settings: { output_format_json_quote_64bit_integers: 1, ...(isSmall(asked) ? FEW_ROWS : {}) },
+      settings: { output_format_json_quote_64bit_integers: 1, ...(isSmall(asked) ? SMALL_ANSWER : {}) },
       ...(asked.bounds ? { abort_signal: asked.bounds.signal } : {}),
     });
     return await cellsOf(asked, rows, inside !== undefined);
@@ -94,18 +94,6 @@ async function cellsOf(
   return { cells, is_beyond };
 }
 
-/**
- * Few rows are read soonest by one thread, in one step (to read some columns before the others takes a third of the time
- * where there are many small parts), and without a search for projections, which the table has not.
- */
-export const FEW_ROWS = {
-  max_threads: 1,
-  optimize_move_to_prewhere: 0,
-  optimize_use_projections: 0,
-  optimize_use_implicit_projections: 0,
-  // In one piece when it is known: a server need not plan for a reader who comes for more.
-  wait_end_of_query: 1,
-} as const;
 const CUSTOMERS_OF_SMALL = 20;
 
 function isSmall({ external_customer_ids: customers }: BucketQuestion): boolean {

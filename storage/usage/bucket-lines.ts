@@ -11,14 +11,13 @@ import { TupleParam } from '@clickhouse/client';
 import type { Range, SegmentPlan } from '../../core/analytics/segments.ts';
 import type { BucketField } from '../../core/metering/bucket.ts';
 import { US_PER_SECOND } from '../../core/time/instant.ts';
-import { type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, clickhouseFailure, SMALL_ANSWER, streamedRows } from '../clickhouse/clickhouse.ts';
 import { TogetherByKey } from '../together.ts';
 import { Turns } from '../turns.ts';
 import {
   type BucketQuestion,
   type Cell,
   cellOf,
-  FEW_ROWS,
   HELD,
   type Inside,
   NO_CELLS,
@@ -105,7 +104,7 @@ async function readRows(
     const rows = streamedRows<LineRow>(clickhouse, {
       query: statementOf(asked, fields),
       query_params: paramsOf(asked),
-      settings: { output_format_json_quote_64bit_integers: 1, ...FEW_ROWS },
+      settings: { output_format_json_quote_64bit_integers: 1, ...SMALL_ANSWER },
     });
     for await (const some of rows) {
       for (const row of some) {

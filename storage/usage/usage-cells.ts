@@ -5,11 +5,18 @@ import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import { EventCells } from '../../core/metering/event-cells.ts';
 import type { PlacedCell } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
-import { US_PER_SECOND, usOf } from '../../core/time/instant.ts';
-import { type RawEvent, type RawEventsWanted, rawEvents } from '../events/raw-events.ts';
+import { type Microseconds, US_PER_SECOND, usOf } from '../../core/time/instant.ts';
+import {
+  type EventPlace,
+  type PlacedEvent,
+  type RawEvent,
+  type RawEventsWanted,
+  rawEvents,
+} from '../events/raw-events.ts';
 import { type SliceState, sharedProgress } from '../progress/slices.ts';
 import type { Stores } from '../stores.ts';
 import { Turns } from '../turns.ts';
+import { eventsBeyond } from './beyond.ts';
 import {
   type BucketQuestion,
   bucketCells,
@@ -41,6 +48,8 @@ export type CellsRead = {
   readonly raw_ranges: readonly Range[];
   /** How far the stores were when the rows had been read, where raw rows were read after that. */
   readonly progress?: readonly SliceState[];
+  /** Where all events of `raw_ranges` stand in the log, of which those before the snapshot were read, when it is known. */
+  readonly places?: readonly EventPlace[];
 };
 
 export async function cellsOf(reading: Reading): Promise<CellsRead> {
@@ -48,12 +57,51 @@ export async function cellsOf(reading: Reading): Promise<CellsRead> {
   const stored = plan.edge_ranges.length === 0 ? null : await storedWithEdges(reading);
   if (stored && !stored.is_beyond) return { cells: stored.cells.map(placed), raw_ranges: [] };
   const outside = stored ? outsideToTakeAway(reading) : null;
-  if (stored && outside) {
-    // Events arrive beyond a range that ends now all the time: what comes after the rows were read is in neither.
-    const progress = await sharedProgress(reading.stores.postgres);
-    return { cells: await withoutThem(reading, stored.cells, outside), raw_ranges: outside, progress };
-  }
+  if (stored && outside) return withoutOutside(reading, stored.cells, outside);
   return { cells: await cellsWithRaw(reading), raw_ranges: plan.raw_ranges };
+}
+
+/** Events arrive beyond a range that ends now all the time: what comes after the rows were read is in neither of the two. */
+async function withoutOutside(
+  reading: Reading,
+  stored: readonly Cell[],
+  outside: readonly Range[],
+): Promise<CellsRead> {
+  const { stores, scope, asked, meter } = reading;
+  const { external_customer_ids, bounds } = asked;
+  const isShort = timeUntilNow(outside, asked) <= SHORT_US;
+  const ofFew = isShort && external_customer_ids !== null && external_customer_ids.length <= CUSTOMERS_TOGETHER_MAX;
+  const [progress, events] = await Promise.all([
+    sharedProgress(stores.postgres),
+    ofFew
+      ? eventsBeyond(stores.clickhouse, {
+          ...scope,
+          event_name: meter.event_name,
+          external_customer_ids,
+          ranges: outside,
+          bounds,
+        })
+      : null,
+  ]);
+  const taken = events
+    ? cellsOfEvents(reading, events.filter(isBefore(reading)))
+    : await rawCells({ ...reading, plan: { ...reading.plan, raw_ranges: outside } });
+  const cells = withoutThem(stored, taken);
+  return { cells, raw_ranges: outside, progress, ...(events ? { places: events.map(({ place }) => place) } : {}) };
+}
+
+/** Beyond a range that ends now lies what arrived since; of more time than this it is no longer little. */
+const SHORT_US = 120 * US_PER_SECOND;
+const CUSTOMERS_TOGETHER_MAX = 20;
+
+function isBefore({ snapshot, stop }: Reading): (event: PlacedEvent) => boolean {
+  const before = stop ? earlierOf(snapshot.before, stop) : snapshot.before;
+  return ({ place }) => BigInt(place.offset) < (before.get(place.partition) ?? 0n);
+}
+
+function timeUntilNow(ranges: readonly Range[], { now_ms }: UsageAsked): Microseconds {
+  const now_us = usOf(now_ms ?? Date.now());
+  return ranges.reduce((sum, [start, end]) => sum + Math.max(0, Math.min(end, now_us) - start), 0);
 }
 
 /** All of a ragged range from pre-aggregated rows, in one statement: those of its ends may hold events beyond the range. */
@@ -77,20 +125,13 @@ function outsideToTakeAway({ meter, plan, asked }: Reading): Range[] | null {
     ...(from < start_us ? [[from, start_us] as const] : []),
     ...(to > end_us ? [[end_us, to] as const] : []),
   ];
-  const now_us = usOf(asked.now_ms ?? Date.now());
-  const length = (ranges: readonly Range[]) =>
-    ranges.reduce((sum, [start, end]) => sum + Math.max(0, Math.min(end, now_us) - start), 0);
-  return length(outside) <= length(plan.raw_ranges) ? outside : null;
+  return timeUntilNow(outside, asked) <= timeUntilNow(plan.raw_ranges, asked) ? outside : null;
 }
 
 const ADDITIVE: readonly BucketField[] = ['count', 'sum', 'weighted_sum'];
 
 /** Whoever has no events left in a place has none there. */
-async function withoutThem(
-  reading: Reading,
-  stored: readonly Cell[],
-  outside: readonly Range[],
-): Promise<PlacedCell[]> {
+function withoutThem(stored: readonly Cell[], taken: readonly PlacedCell[]): PlacedCell[] {
   const cells = new Map<string, PlacedCell>();
   const add = (cell: PlacedCell) => {
     const { key, segment_us, window_us, group_key } = cell;
@@ -100,8 +141,7 @@ async function withoutThem(
     else cells.set(place, cell);
   };
   for (const cell of stored) add(placed(cell));
-  const plan = { ...reading.plan, raw_ranges: outside };
-  for (const cell of await rawCells({ ...reading, plan })) add({ ...cell, bucket: cell.bucket.negative() });
+  for (const cell of taken) add({ ...cell, bucket: cell.bucket.negative() });
   return [...cells.values()].filter(({ bucket }) => bucket.count > 0);
 }
 
@@ -165,19 +205,29 @@ function earlierOf(before: ReadonlyMap<number, bigint>, stop: ReadonlyMap<number
   );
 }
 
+function cellsOfEvents(reading: Reading, events: readonly RawEvent[]): PlacedCell[] {
+  const gathering = gatheringOf(reading);
+  for (const event of events) gathering.add(event);
+  return gathering.all();
+}
+
+function gatheringOf({ asked, meter, plan, grid }: Reading): EventCells<RawEvent> {
+  const passes = asked.only?.passes;
+  return new EventCells<RawEvent>({
+    meter,
+    plan,
+    grid,
+    passes: passes && ((event) => passes(event.properties)),
+    key_of: asked.key_of ?? ((event) => (asked.by_customer ? event.external_customer_id : '')),
+  });
+}
+
 async function rawCells(reading: Reading): Promise<PlacedCell[]> {
-  const { asked, meter, plan, grid } = reading;
-  const { bounds, only } = asked;
-  const passes = only?.passes;
+  const { asked, meter } = reading;
+  const { bounds } = asked;
   return readWithin(bounds, meter, async (work) => {
     const turns = new Turns(bounds?.asker);
-    const gathering = new EventCells<RawEvent>({
-      meter,
-      plan,
-      grid,
-      passes: passes && ((event) => passes(event.properties)),
-      key_of: asked.key_of ?? ((event) => (asked.by_customer ? event.external_customer_id : '')),
-    });
+    const gathering = gatheringOf(reading);
     const wanted = { ...rawWanted(reading), signal: bounds?.signal };
     for await (const event of rawEvents(reading.stores.clickhouse, wanted)) {
       if (!work.maySpend(event.length)) return undefined;

@@ -20,14 +20,14 @@ import {
 } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatUs, type Milliseconds, usOf } from '../../core/time/instant.ts';
-import { countRawEvents } from '../events/raw-events.ts';
+import { countRawEvents, type EventPlace } from '../events/raw-events.ts';
 import { monthStart } from '../events/tables.ts';
 import type { EventLog, PartitionLag } from '../log/log.ts';
 import { barriersOf, currentVersions } from '../progress/meter-versions.ts';
 import type { Stores } from '../stores.ts';
 import { TogetherByKey } from '../together.ts';
 import { finished } from '../turns.ts';
-import { consistently, type Snapshot } from './snapshot.ts';
+import { consistently, type Doubt, type Snapshot } from './snapshot.ts';
 import type { UsageAsked } from './usage-asked.ts';
 import { cellsOf, rawWanted } from './usage-cells.ts';
 
@@ -92,6 +92,8 @@ async function countedBy({ stores, scope, asked, counter }: Asking): Promise<Omi
       if (wantsRaw) return false;
       if (doubts.some(({ is_wide }) => is_wide) && isOfSeveralMonths(asked)) return true;
       if (raw_ranges.length === 0) return false;
+      const { places } = found[0]!;
+      if (places && parts.length === 1) return places.some((place) => doubts.some((doubt) => isOf(doubt, place)));
       const nothing = { before: new Map(), days_before: 0 };
       const plan = { ...parts[0]!.plan, raw_ranges };
       const wanted = { ...rawWanted({ ...question, asked, plan, snapshot: nothing }), doubts };
@@ -108,6 +110,10 @@ async function countedBy({ stores, scope, asked, counter }: Asking): Promise<Omi
     meter_version: counter.version,
     from: wantsRaw ? 'raw' : 'buckets',
   };
+}
+
+function isOf(doubt: Doubt, { partition, offset }: EventPlace): boolean {
+  return partition === doubt.partition && offset >= doubt.from && offset < doubt.to;
 }
 
 function isOfSeveralMonths({ start_us, end_us }: UsageAsked): boolean {

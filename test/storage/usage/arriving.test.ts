@@ -121,6 +121,8 @@ async function askOne({ stores }: Metering, chance: Chance, of?: number): Promis
     end_us: (end + step) * 1000,
     timezone: question.timezone,
     window_size: question.window_size,
+    // A range that ends now: what lies beyond it has just arrived, and is asked for together with who else asks.
+    ...(chance.next() < 0.5 ? { now_ms: end + step } : {}),
   });
   const behind = new Map((await readProgress(stores.postgres)).map((state) => [state.partition, laterOf(state)]));
   return { meter, question, report, behind };

@@ -4,8 +4,9 @@
  */
 import { expect } from 'chai';
 import { connectClickHouse } from '../../../storage/clickhouse/clickhouse.ts';
+import { askUsage } from '../../../storage/usage/usage.ts';
 import { type StatementWay, statementsTo } from '../../faults/statements.ts';
-import { type Metering, startMetering } from '../../support/metering.ts';
+import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
 
 describe('usage of a range with ragged ends', () => {
   let metering: Metering;
@@ -19,8 +20,10 @@ describe('usage of a range with ragged ends', () => {
         return connectClickHouse(way.url);
       },
     });
-    for (const [id, type] of Object.entries({ m_sum: 'SUM', m_unique: 'COUNT_UNIQUE', m_latest: 'LATEST' } as const))
+    const types = { m_sum: 'SUM', m_avg: 'AVG', m_unique: 'COUNT_UNIQUE', m_latest: 'LATEST' } as const;
+    for (const [id, type] of Object.entries(types))
       await metering.announce(id, { event_name: 'call', filters: [], aggregation: { type, field: 'n' } });
+    await metering.announce('m_count', { event_name: 'call', filters: [], aggregation: { type: 'COUNT' } });
     await metering.send([at('e1', '10:05:00', 1), at('e2', '11:10:00', 2), at('e3', '11:30:00', 3)]);
     await metering.settled();
   });
@@ -67,6 +70,27 @@ describe('usage of a range with ragged ends', () => {
     await metering.settled();
     expect(await ask('10:00:00', '11:45:00')).to.equal('6 3 3, raw');
     expect(await ask('10:00:00', '11:55:00')).to.equal('10 4 4');
+  });
+
+  it('asks once for all who ask until now what has arrived since', async () => {
+    rawReads = 0;
+    way.meet(({ text }) => {
+      if (/select external_customer_id, event_id, /i.test(text)) rawReads++;
+      return undefined;
+    });
+    const end = '2026-03-10T11:45:00Z';
+    const now_ms = Date.parse(end) + 500;
+    const range = { start_us: Date.parse('2026-03-10T10:00:00Z') * 1000, end_us: Date.parse(end) * 1000 };
+    const reports = await Promise.all(
+      ['m_sum', 'm_count', 'm_avg'].flatMap((id) =>
+        ['acme', 'other'].map((customer) =>
+          askUsage(metering.stores, SCOPE, { meter: { id }, external_customer_ids: [customer], ...range, now_ms }),
+        ),
+      ),
+    );
+    way.meet(undefined);
+    expect(reports.map(({ usage }) => usage[0]!.total.value.toString())).to.deep.equal(['6', '0', '3', '0', '2', '0']);
+    expect(rawReads).to.equal(1);
   });
 
   it('trusts no row that does not say when its events happened', async () => {
