@@ -119,12 +119,12 @@ export async function settled(ask: Service['ask']): Promise<void> {
 
 const MS_PER_DAY = 86_400_000;
 
-/** Day rows of all days until tomorrow; resolves when they are there. */
-export async function makeDayRows(service: Service): Promise<void> {
+/** Daily rollups of all days until tomorrow; resolves when they are there. */
+export async function makeDailyRollups(service: Service): Promise<void> {
   const days_before = Math.floor(Date.now() / MS_PER_DAY) + 2;
   const open = `select count(*)::int as n from slices where days_before < ${days_before}`;
   while ((await service.ask<{ n: number }[]>({ what: 'postgres', sql: open }))[0]!.n > 0) {
-    await service.ask({ what: 'day_rows', days_before });
+    await service.ask({ what: 'daily_rollups', days_before });
     while ((await service.ask<number>({ what: 'lag' })) > 0) await pause(PAUSE_MS);
     await pause(PAUSE_MS);
   }
