@@ -8,8 +8,8 @@
 import { type Decimal, sumOf, ZERO } from '../decimal.ts';
 import type { ComputedFrom } from '../invoice/record.ts';
 import { MAX_FRACTION_DIGITS, roundMoney } from '../money.ts';
-import { billedQuantity, chargeParts } from '../pricing/index.ts';
-import type { ChargePart, PriceTerms } from '../pricing/terms.ts';
+import { billedQuantity, chargeParts, type PriceTerms } from '../pricing/charge.ts';
+import type { ChargePart } from '../pricing/terms.ts';
 import { formatMs } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import type { BilledItem } from './charges.ts';

@@ -9,7 +9,8 @@
 import { Decimal } from '../decimal.ts';
 import { FarthingError, invalid } from '../error.ts';
 import { displayAmount } from '../money.ts';
-import { CRITICAL_FIELDS, checkPrice, inTierOrder, type Price, type PriceDefinition } from '../price/record.ts';
+import { CRITICAL_FIELDS, checkPrice, type Price, type PriceDefinition } from '../price/record.ts';
+import { inTierOrder } from '../pricing/tiers.ts';
 import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
 import type { Subscription, SubscriptionLineItem } from './record.ts';
 

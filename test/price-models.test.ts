@@ -1,0 +1,105 @@
+// The registry of price models: what it lists is what may be said, and a new model is one file and one line.
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { expect } from 'chai';
+import { PRICE_MODELS } from '../core/pricing/index.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+
+const PER_SEAT = `/** PER_SEAT: the first quantity of a package is included, every further unit costs the amount. */
+import { Decimal, ZERO } from '../decimal.ts';
+import { amountOf, amountText, checkAmount } from './amount.ts';
+import { chargePart, type PriceModel } from './terms.ts';
+
+export const perSeat = {
+  billing_model: 'PER_SEAT',
+  tier_mode: null,
+  takes: ['amount', 'transform_quantity'],
+  check: checkAmount,
+  parts(price, quantity) {
+    const further = Decimal.max(ZERO, quantity.minus(price.transform_quantity?.divide_by ?? 0));
+    return [chargePart(null, further, { unit_amount: amountOf(price, 'PER_SEAT') })];
+  },
+  text: ({ amount }) => \`\${amountText(amount)} a seat\`,
+} as const satisfies PriceModel;
+`;
+
+/** What the compiler must allow once the model is listed. */
+const USE = `import { createPriceShape, definePrice } from './price/record.ts';
+import { chargeParts, type PriceTerms, priceText } from './pricing/charge.ts';
+import { successorOf } from './price/successor.ts';
+
+export const terms: PriceTerms = {
+  billing_model: 'PER_SEAT',
+  currency: 'usd',
+  amount: '3',
+  transform_quantity: { divide_by: 2 },
+};
+export { chargeParts, createPriceShape, definePrice, priceText, successorOf };
+`;
+
+describe('the registry of price models', () => {
+  it('has no two models for the same prices', () => {
+    const named = PRICE_MODELS.map(({ billing_model, tier_mode }) => `${billing_model} ${tier_mode ?? ''}`);
+    expect(new Set(named).size).to.equal(named.length);
+    for (const { billing_model } of PRICE_MODELS) {
+      const ways = PRICE_MODELS.filter((model) => model.billing_model === billing_model);
+      if (ways.length > 1) expect(ways.map((way) => way.tier_mode)).to.not.include(null);
+    }
+  });
+
+  describe('with one more file and one more line', function () {
+    this.timeout(60_000);
+    let copy: string;
+    const write = (file: string, text: string) => writeFileSync(join(copy, file), text);
+    before(() => {
+      copy = mkdtempSync(join(tmpdir(), 'farthing-models-'));
+      cpSync(join(ROOT, 'core'), join(copy, 'core'), { recursive: true });
+      for (const file of ['package.json', 'tsconfig.json']) cpSync(join(ROOT, file), join(copy, file));
+      symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
+      const list = readFileSync(join(copy, 'core/pricing/index.ts'), 'utf8');
+      write('core/pricing/per-seat.ts', PER_SEAT);
+      write(
+        'core/pricing/index.ts',
+        `import { perSeat } from './per-seat.ts';\n${list.replace('[flatFee,', '[perSeat, flatFee,')}`,
+      );
+      write('core/use.ts', USE);
+    });
+    after(() => rmSync(copy, { recursive: true, force: true }));
+
+    it('is a word of the types', () => {
+      const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
+      const { stdout, status } = spawnSync(process.execPath, [tsc, '--noEmit', '-p', copy], { encoding: 'utf8' });
+      expect(stdout).to.equal('');
+      expect(status).to.equal(0);
+    });
+
+    it('is understood in requests, checked, priced, changed and told', async () => {
+      const { terms, ...core } = await import(pathToFileURL(join(copy, 'core/use.ts')).href);
+      const request = {
+        ...terms,
+        billing_model: 'per_seat',
+        entity_type: 'PLAN',
+        entity_id: 'plan_1',
+        type: 'FIXED',
+        billing_period: 'MONTHLY',
+        invoice_cadence: 'ADVANCE',
+      };
+      const price = core.definePrice(core.createPriceShape.parse(request));
+      expect(price).to.include({ billing_model: 'PER_SEAT', amount: '3' });
+      expect(core.chargeParts(price, '5')[0].amount.toFixed()).to.equal('9');
+      expect(core.priceText(price)).to.equal('3 a seat');
+      const without = core.createPriceShape.parse({ ...request, amount: null });
+      expect(() => core.definePrice(without)).to.throw('amount: is required for PER_SEAT');
+      const changed = { ...price, id: 'price_1', billing_model: 'FLAT_FEE', transform_quantity: null };
+      const toSeats = { billing_model: 'PER_SEAT', transform_quantity: { divide_by: 4, round: 'up' } };
+      expect(core.successorOf(changed, toSeats, '2026-05-01T00:00:00Z')).to.deep.include({ amount: '3', ...toSeats });
+      expect(() => core.successorOf(price, { tier_mode: 'SLAB' }, '2026-05-01T00:00:00Z')).to.throw(
+        'tier_mode: is used by TIERED only, not by PER_SEAT',
+      );
+    });
+  });
+});
