@@ -50,16 +50,27 @@ const chargedShapes = { tier_mode: billingTier, ...modelFields };
 export type ChargedField = keyof typeof chargedShapes;
 export const CHARGED_FIELDS = Object.keys(chargedShapes) as ChargedField[];
 
+/** What a CUSTOM price carries of its price unit, and no FIAT one. */
+const unitFields = allOrNull({
+  price_unit: z.string(),
+  price_unit_id: z.string(),
+  price_unit_amount: decimalText,
+  display_price_unit_amount: z.string(),
+  price_unit_tiers: z.array(tierShape),
+  conversion_rate: decimalText,
+});
+type UnitField = keyof typeof unitFields;
+const UNIT_FIELDS = Object.keys(unitFields) as UnitField[];
+
 /**
  * A change of one of these ends the price and starts a successor; everything else changes in place
  * (docs/rules/pricing.md, "Changing a price").
  */
-export const criticalFields = allOrNull({
-  billing_model: billingModel,
-  ...chargedShapes,
-  price_unit_amount: decimalText,
-  price_unit_tiers: z.array(tierShape),
-});
+export const criticalFields = {
+  ...allOrNull({ billing_model: billingModel, ...chargedShapes }),
+  price_unit_amount: unitFields.price_unit_amount,
+  price_unit_tiers: unitFields.price_unit_tiers,
+};
 export type CriticalField = keyof typeof criticalFields;
 export const CRITICAL_FIELDS = Object.keys(criticalFields) as CriticalField[];
 
@@ -91,12 +102,7 @@ export const priceShape = z.object({
   amount: decimalText,
   display_amount: z.string(),
   trial_period_days: orDefault(int32, 0),
-  price_unit: orNull(z.string()),
-  price_unit_id: orNull(z.string()),
-  price_unit_amount: orNull(decimalText),
-  display_price_unit_amount: orNull(z.string()),
-  price_unit_tiers: orNull(z.array(tierShape)),
-  conversion_rate: orNull(decimalText),
+  ...unitFields,
   entity_type: orNull(priceEntityType),
   entity_id: orNull(z.string()),
   // The root price, for lineage; '' and not null when there is none, as the interface has it.
@@ -158,6 +164,18 @@ export function definePrice(request: CreatePrice, unit?: PriceUnitTerms): PriceD
   return price;
 }
 
+/** What a price costs, as far as it is stated. */
+export type StatedCharge = { readonly [Field in 'billing_model' | ChargedField]?: Price[Field] | null };
+
+/** The price with the charge that is stated instead of its own; null states nothing. */
+export function withCharge<Priced extends PriceDefinition>(price: Priced, stated: StatedCharge): Priced {
+  const fields = ['billing_model', ...CHARGED_FIELDS] as const;
+  const charge = Object.fromEntries(fields.map((field) => [field, stated[field] ?? price[field]]));
+  const changed = { ...price, ...charge };
+  const tiers = changed.tiers === null ? null : inTierOrder(changed.tiers);
+  return { ...changed, tiers, display_amount: displayAmount(changed.amount, price.currency) };
+}
+
 /** Every rule that a price must keep by itself, also after an override or an update. */
 export function checkPrice(price: PriceDefinition): void {
   checkCurrency(price.currency);
@@ -202,11 +220,9 @@ function checkUnitTiers(price: PriceDefinition): void {
     checkTiers('price_unit_tiers', price.price_unit_tiers);
 }
 
-/** The fields of a price unit belong to a CUSTOM price, which must have them, and to no FIAT one. */
 function checkUnitFields(price: PriceDefinition): void {
-  const carriesUnit = [price.price_unit, price.price_unit_id, price.price_unit_amount, price.price_unit_tiers];
   if (price.price_unit_type === 'FIAT') {
-    if (carriesUnit.some((value) => value !== null) || price.conversion_rate !== null)
+    if (UNIT_FIELDS.some((field) => price[field] !== null))
       throw invalid('price_unit_type', 'a FIAT price may not carry price unit fields');
     return;
   }
@@ -221,27 +237,13 @@ function checkDates({ start_date, end_date }: PriceDefinition): void {
     throw invalid('end_date', 'must not lie before start_date');
 }
 
-type Money = Pick<
-  PriceDefinition,
-  | 'tiers'
-  | 'price_unit'
-  | 'price_unit_id'
-  | 'price_unit_amount'
-  | 'display_price_unit_amount'
-  | 'price_unit_tiers'
-  | 'conversion_rate'
-> & { amount: string | null };
+type Money = Pick<PriceDefinition, 'tiers' | UnitField> & { amount: string | null };
 
 function fiatMoney(request: CreatePrice): Money {
   return {
     amount: request.amount,
     tiers: request.tiers === null ? null : inTierOrder(request.tiers),
-    price_unit: null,
-    price_unit_id: null,
-    price_unit_amount: null,
-    display_price_unit_amount: null,
-    price_unit_tiers: null,
-    conversion_rate: null,
+    ...(Object.fromEntries(UNIT_FIELDS.map((field) => [field, null])) as Record<UnitField, null>),
   };
 }
 
