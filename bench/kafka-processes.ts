@@ -15,7 +15,7 @@ import { connectPostgres } from '../storage/postgres/postgres.ts';
 import { requestDailyRollups } from '../storage/progress/daily-rollups-message.ts';
 import { startKafka } from '../test/support/kafka/broker.ts';
 import { cpuOfTree } from './cpu.ts';
-import { bareEnvironment, isPostgres, NODE_FLAGS, pause, post, type Service, settled } from './processes.ts';
+import { bareEnvironment, isPostgres, NODE, NODE_FLAGS, pause, post, type Service, settled } from './processes.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const KEY = 'farthing-bench-key';
@@ -125,7 +125,7 @@ async function startParts(dir: string, { partitions: partition_count, stops, sto
 type Process = { readonly pid: number; readonly url: string; stop(): Promise<void> };
 
 async function startProcess(entrance: string, settings: Record<string, string>): Promise<Process> {
-  const child = spawn(process.execPath, [...NODE_FLAGS, entrance], {
+  const child = spawn(NODE, [...NODE_FLAGS, entrance], {
     cwd: ROOT,
     env: { ...bareEnvironment(), ...settings },
     stdio: ['ignore', 'pipe', 'inherit'],
