@@ -88,7 +88,8 @@ function profiling(): string[] {
 /** What a process needs of ours; everything else would be a setting that nobody meant. */
 export function bareEnvironment(): Record<string, string | undefined> {
   const { PATH, HOME } = process.env;
-  return { PATH, HOME };
+  // Which node process/node.sh becomes: ours, whichever stands first in PATH.
+  return { PATH, HOME, npm_node_execpath: process.execPath };
 }
 
 /** The stores start side by side, and are listed as they became ready. */
