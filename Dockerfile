@@ -26,4 +26,4 @@ EXPOSE 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=6 \
   CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.PORT + '/health').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "--max-semi-space-size=64", "--heap-growing-percent=150", "--import", "tsx", "api/main.ts"]
+CMD ["sh", "process/node.sh", "--import", "tsx", "api/main.ts"]

@@ -67,7 +67,7 @@ const Settings = z.object({
   FINALIZATION_DELAY_SECONDS: whole.default(7200),
   /** Scheduler: how often it looks for due periods. */
   BILLING_INTERVAL_SECONDS: positive.default(120),
-  /** Usage of a UTC day is summed up in day rows when the day has been over for so many days. */
+  /** Usage of a UTC day is summed up in daily rollups, "day rows" before, when the day has been over for so many days. */
   DAY_ROWS_AFTER_DAYS: whole.default(2),
 });
 

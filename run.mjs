@@ -1,7 +1,7 @@
 // The launcher behind `npm start`, `npm test` and the other scripts: each of them may be the first command in a fresh
 // clone. It checks Node and the platform, installs the locked dependencies when they are missing or other than the lock
 // file says, and runs the target in this process, so that Ctrl-C and exit codes are the target's own.
-// The scripts say `exec node`: a signal to npm goes to the shell between, which would die of it and leave Node behind.
+// The scripts say `exec`: a signal to npm goes to the shell between, which would die of it and leave Node behind.
 // Plain JavaScript without dependencies, in a syntax that an old Node can read far enough to be told that it is too old.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -16,9 +16,8 @@ const NODE_MODULES = join(ROOT, 'node_modules');
 const INSTALL_LOCK = join(ROOT, '.installing');
 
 // What each script runs. `stores` starts the embedded Postgres and ClickHouse unless their addresses are set;
-// `settings` reads .env; `dev` needs the development dependencies. The scripts that take in events start node with a larger
-// young generation (package.json): what a slice of events allocates lives until it is written, and in the 16 MiB that
-// node begins with it would be copied again and again by the garbage collector, which then took a quarter of the CPU.
+// `settings` reads .env; `dev` needs the development dependencies. The scripts that take in events run node with the flags
+// of process/node.sh (package.json).
 const SCRIPTS = {
   start: { file: 'main.ts', stores: true, settings: true },
   demo: { file: 'demo.ts', stores: true },

@@ -12,10 +12,10 @@ import { connectClickHouse } from '../storage/clickhouse/clickhouse.ts';
 import { startEmbedded } from '../storage/embedded/stack.ts';
 import { openKafkaLog } from '../storage/log/kafka/kafka.ts';
 import { connectPostgres } from '../storage/postgres/postgres.ts';
-import { requestDayRows } from '../storage/progress/day-rows-message.ts';
+import { requestDailyRollups } from '../storage/progress/daily-rollups-message.ts';
 import { startKafka } from '../test/support/kafka/broker.ts';
 import { cpuOfTree } from './cpu.ts';
-import { bareEnvironment, isPostgres, NODE_FLAGS, pause, post, type Service, settled } from './processes.ts';
+import { bareEnvironment, isPostgres, NODE, NODE_FLAGS, pause, post, type Service, settled } from './processes.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const KEY = 'farthing-bench-key';
@@ -85,7 +85,7 @@ async function startParts(dir: string, { partitions: partition_count, stops, sto
     const { what, sql = '', days_before = 0 } = asked as { what: string; sql?: string; days_before?: number };
     if (what === 'lag') return (await lag()) as T;
     if (what === 'sql') return (await query(sql)) as T;
-    if (what === 'day_rows') return (await requestDayRows(postgres, days_before)) as T;
+    if (what === 'daily_rollups') return (await requestDailyRollups(postgres, days_before)) as T;
     if (what === 'postgres') return (await postgres.raw(sql)).rows as T;
     throw new Error(`the processes on Kafka are not asked for ${what}`);
   };
@@ -125,7 +125,7 @@ async function startParts(dir: string, { partitions: partition_count, stops, sto
 type Process = { readonly pid: number; readonly url: string; stop(): Promise<void> };
 
 async function startProcess(entrance: string, settings: Record<string, string>): Promise<Process> {
-  const child = spawn(process.execPath, [...NODE_FLAGS, entrance], {
+  const child = spawn(NODE, [...NODE_FLAGS, entrance], {
     cwd: ROOT,
     env: { ...bareEnvironment(), ...settings },
     stdio: ['ignore', 'pipe', 'inherit'],

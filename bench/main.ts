@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { cpus, loadavg, totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { NODE_FLAGS } from './processes.ts';
+import { NODE, NODE_FLAGS } from './processes.ts';
 
 const BENCHMARKS: Record<string, { file: string; claim: string }> = {
   p1: { file: './p1-accept.ts', claim: 'durable bulk accepts against parsing the JSON alone' },
@@ -53,6 +53,6 @@ process.exitCode = failed > 0 ? 1 : 0;
 function runOne(file: string): Promise<number> {
   const starter = fileURLToPath(new URL('./one.ts', import.meta.url));
   const url = new URL(file, import.meta.url).href;
-  const child = spawn(process.execPath, [...NODE_FLAGS, '--expose-gc', starter, url, ...flags], { stdio: 'inherit' });
+  const child = spawn(NODE, [...NODE_FLAGS, '--expose-gc', starter, url, ...flags], { stdio: 'inherit' });
   return new Promise((resolve) => child.on('exit', (code) => resolve(code ?? 1)));
 }

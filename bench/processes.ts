@@ -26,8 +26,9 @@ export type Service = {
 /** One that runs on embedded stores in a directory; the pids of the service, ClickHouse and Postgres. */
 export type EmbeddedService = Service & { readonly dir: string; readonly pids: readonly number[] };
 
-/** The flags with which `npm start` runs node. */
-export const NODE_FLAGS = ['--import', 'tsx', '--max-semi-space-size=64', '--heap-growing-percent=150'];
+/** Node as `npm start` runs it, and before the file: our sources are TypeScript. */
+export const NODE = 'sh';
+export const NODE_FLAGS = [fileURLToPath(new URL('../process/node.sh', import.meta.url)), '--import', 'tsx'];
 
 export async function startService(
   part: Part = 'whole',
@@ -35,6 +36,7 @@ export async function startService(
   dir = mkdtempSync(join(tmpdir(), 'farthing-bench-')),
 ): Promise<EmbeddedService> {
   const child = fork(fileURLToPath(new URL('./serve.ts', import.meta.url)), [JSON.stringify({ part, dir, settings })], {
+    execPath: NODE,
     execArgv: [...NODE_FLAGS, ...profiling()],
     serialization: 'advanced',
   });
@@ -86,7 +88,8 @@ function profiling(): string[] {
 /** What a process needs of ours; everything else would be a setting that nobody meant. */
 export function bareEnvironment(): Record<string, string | undefined> {
   const { PATH, HOME } = process.env;
-  return { PATH, HOME };
+  // Which node process/node.sh becomes: ours, whichever stands first in PATH.
+  return { PATH, HOME, npm_node_execpath: process.execPath };
 }
 
 /** The stores start side by side, and are listed as they became ready. */
@@ -119,12 +122,12 @@ export async function settled(ask: Service['ask']): Promise<void> {
 
 const MS_PER_DAY = 86_400_000;
 
-/** Day rows of all days until tomorrow; resolves when they are there. */
-export async function makeDayRows(service: Service): Promise<void> {
+/** Daily rollups of all days until tomorrow; resolves when they are there. */
+export async function makeDailyRollups(service: Service): Promise<void> {
   const days_before = Math.floor(Date.now() / MS_PER_DAY) + 2;
   const open = `select count(*)::int as n from slices where days_before < ${days_before}`;
   while ((await service.ask<{ n: number }[]>({ what: 'postgres', sql: open }))[0]!.n > 0) {
-    await service.ask({ what: 'day_rows', days_before });
+    await service.ask({ what: 'daily_rollups', days_before });
     while ((await service.ask<number>({ what: 'lag' })) > 0) await pause(PAUSE_MS);
     await pause(PAUSE_MS);
   }
@@ -160,6 +163,7 @@ export const startRawInserter = (): Promise<RawInserter> => startWorker('./raw-i
 
 async function startWorker<Work extends object, Done>(file: string): Promise<Worker<Work, Done>> {
   const child = fork(fileURLToPath(new URL(file, import.meta.url)), {
+    execPath: NODE,
     execArgv: NODE_FLAGS,
     serialization: 'advanced',
   });

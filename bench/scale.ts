@@ -5,7 +5,14 @@
  */
 import { memoryOfTree } from './cpu.ts';
 import { expectedOf } from './expected.ts';
-import { type EmbeddedService, makeDayRows, makeMeters, pause, startGenerator, startService } from './processes.ts';
+import {
+  type EmbeddedService,
+  makeDailyRollups,
+  makeMeters,
+  pause,
+  startGenerator,
+  startService,
+} from './processes.ts';
 import { check, fixed, flag, median, quantile, say } from './report.ts';
 import { seeded, type WorkloadOptions } from './workload.ts';
 
@@ -31,7 +38,7 @@ export async function run(): Promise<void> {
   try {
     const meter_ids = await makeMeters(first);
     await ingest(first, { rounds, workloadOf });
-    await dayRows(first);
+    await dailyRollups(first);
     await verify(first, { meter_ids, rounds, workloadOf });
     service = undefined;
     service = await restart(first);
@@ -69,14 +76,14 @@ async function ingest(service: EmbeddedService, { rounds, workloadOf }: Rounds):
 }
 
 /** As the scheduler asks for them when the days are over. */
-async function dayRows(service: EmbeddedService): Promise<void> {
+async function dailyRollups(service: EmbeddedService): Promise<void> {
   const began = performance.now();
-  await makeDayRows(service);
+  await makeDailyRollups(service);
   const [row] = await service.ask<{ n: string }[]>({
     what: 'sql',
     sql: `select count() as n from usage_buckets where size = 'DAY'`,
   });
-  say(`  day rows of the week: ${row!.n} in ${fixed((performance.now() - began) / 1000)} s`);
+  say(`  daily rollups of the week: ${row!.n} in ${fixed((performance.now() - began) / 1000)} s`);
 }
 
 function progress(

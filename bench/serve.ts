@@ -19,7 +19,7 @@ import { connectClickHouse } from '../storage/clickhouse/clickhouse.ts';
 import { startEmbedded } from '../storage/embedded/stack.ts';
 import { openLog } from '../storage/log/open-log.ts';
 import { connectPostgres } from '../storage/postgres/postgres.ts';
-import { requestDayRows } from '../storage/progress/day-rows-message.ts';
+import { requestDailyRollups } from '../storage/progress/daily-rollups-message.ts';
 import { askUsage } from '../storage/usage/usage.ts';
 
 type Asked =
@@ -31,7 +31,7 @@ type Asked =
   | { what: 'clickhouse_url' }
   | { what: 'usage'; meter_id: string; customer: string; start_us: number; end_us: number; times: number }
   | { what: 'audit'; meter_id: string }
-  | { what: 'day_rows'; days_before: number }
+  | { what: 'daily_rollups'; days_before: number }
   | { what: 'stop'; keep: boolean };
 
 /** Everything; without the scheduler, whose audit would rightly object to rows that a benchmark made up; the entrance alone. */
@@ -79,8 +79,8 @@ async function answer(asked: Asked): Promise<unknown> {
       );
       return { ...report, found: found.slice(0, 3) };
     }
-    case 'day_rows':
-      return requestDayRows(postgres, asked.days_before);
+    case 'daily_rollups':
+      return requestDailyRollups(postgres, asked.days_before);
     case 'stop':
       await running.stop();
       if (!asked.keep) rmSync(dir, { recursive: true, force: true });

@@ -1,6 +1,13 @@
 /** Sends a workload through the whole path and says what it cost; used by several benchmarks. */
 import { expectedOf } from './expected.ts';
-import { type Generator, makeDayRows, makeMeters, type Service, startGenerator, startService } from './processes.ts';
+import {
+  type Generator,
+  makeDailyRollups,
+  makeMeters,
+  type Service,
+  startGenerator,
+  startService,
+} from './processes.ts';
 import { check, fixed, micros } from './report.ts';
 import { meterDefinitions } from './workload.ts';
 
@@ -66,7 +73,7 @@ export class WholePathBench {
     return { total, node, clickhouse, postgres, events_per_core: 1e6 / total, wall_rate: this.#events / wall_s };
   }
 
-  /** Every event is stored once, and the base rows of every meter, and the day rows made of them, are right to the last digit. */
+  /** Every event is stored once, the base rows of every meter and the daily rollups made of them are right to the last digit. */
   async verify(): Promise<void> {
     const { service, meter_ids } = this;
     const expected = expectedOf(this.#seeds, this.#events);
@@ -76,7 +83,7 @@ export class WholePathBench {
     });
     check(stored!.n === String(expected.events), `${stored!.n} events are stored, ${expected.events} were sent`);
     check(stored!.ids === stored!.n, 'an event is stored twice');
-    await makeDayRows(service);
+    await makeDailyRollups(service);
     const rows = await service.ask<{ meter_id: string; size: string; n: string; s: string }[]>({
       what: 'sql',
       sql: `select meter_id, if(size = 'DAY', 'DAY', 'BASE') as size, sum(event_count) as n, toString(toDecimal256(sum(sum) * 1000, 0)) as s

@@ -77,6 +77,12 @@ export function orNull<Shape extends z.ZodType>(shape: Shape) {
   return z.preprocess((input) => (input === '' ? null : input), shape.nullable()).default(null as never);
 }
 
+/** The same fields, each of which may be missing or null. */
+export function allOrNull<Shapes extends Record<string, z.ZodType>>(shapes: Shapes) {
+  const entries = Object.entries(shapes).map(([field, shape]) => [field, orNull(shape)]);
+  return Object.fromEntries(entries) as { [Field in keyof Shapes]: ReturnType<typeof orNull<Shapes[Field]>> };
+}
+
 /** A field with a value of its own where the request says nothing. */
 export function orDefault<Shape extends z.ZodType>(shape: Shape, value: z.output<Shape>) {
   const isUnset = (input: unknown) => input === undefined || input === null || input === '';

@@ -114,7 +114,8 @@ class Processor implements PartitionHandler {
     const began = performance.now();
     if (slice[0]!.kind === 'control') {
       const problem = await this.#untilDone(batch, () => partition.passControl(slice));
-      if (problem) this.#options.logger.error({ err: problem, partition: batch.partition }, 'day rows were not made');
+      if (problem)
+        this.#options.logger.error({ err: problem, partition: batch.partition }, 'daily rollups were not made');
       return;
     }
     try {

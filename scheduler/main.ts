@@ -17,7 +17,7 @@ import { auditSampleJob } from './jobs/audit-sample.ts';
 import { billDuePeriodsJob } from './jobs/bill-due-periods.ts';
 import { computeInvoiceWork } from './jobs/compute-invoice.ts';
 import { finalizeDueInvoicesJob } from './jobs/finalize-due-invoices.ts';
-import { makeDayRowsJob } from './jobs/make-day-rows.ts';
+import { makeDailyRollupsJob } from './jobs/make-daily-rollups.ts';
 import { purgeAnswersJob } from './jobs/purge-answers.ts';
 import { purgeJobsJob } from './jobs/purge-jobs.ts';
 import { jobMetrics } from './metrics.ts';
@@ -51,7 +51,7 @@ export function jobsOf(services: SchedulerServices): Job[] {
     purgeAnswersJob(services, HOUR),
     purgeJobsJob(services, HOUR),
     auditSampleJob(services, FIVE_MINUTES),
-    makeDayRowsJob(services, { every_seconds: FIVE_MINUTES, after_days: DAY_ROWS_AFTER_DAYS }),
+    makeDailyRollupsJob(services, { every_seconds: FIVE_MINUTES, after_days: DAY_ROWS_AFTER_DAYS }),
   ];
 }
 

@@ -1,14 +1,14 @@
 /**
  * The audit: recounts usage rows from the raw events and compares them with what is stored: some days, customers
  * and meters at a time, so that memory does not grow with the data, nor the number of questions with the days. What differs is
- * looked at once more with the gate of the rows closed (storage/progress/bucket-gate.ts), so that a slice in progress is never a false
+ * looked at once more with the bucket rows locked (storage/progress/bucket-lock.ts), so that a slice in progress is never a false
  * alarm.
  */
-import { type BucketRow, withDayRows } from '../../core/metering/plan.ts';
+import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
 import { type RowDifference, rowDifferences } from '../../core/metering/row-differences.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Microseconds, US_PER_DAY } from '../../core/time/instant.ts';
-import { withGateForReading } from '../../storage/progress/bucket-gate.ts';
+import { withBucketsLockedForReading } from '../../storage/progress/bucket-lock.ts';
 import { findRebuild, type RebuildKeys, requestRebuild } from '../../storage/progress/bucket-rebuilds.ts';
 import { metersToAudit } from '../../storage/progress/meter-versions.ts';
 import { readProgress, type SliceState } from '../../storage/progress/slices.ts';
@@ -154,7 +154,7 @@ export async function isRepaired({ postgres }: AuditStores, ids: readonly string
   return true;
 }
 
-/** A meter as its rows should be: counted so, with day rows of the days before this one. */
+/** A meter as its rows should be: counted so, with daily rollups of the days before this one. */
 type Audited = Counted & { readonly days_before: number };
 
 async function countedAt(
@@ -223,7 +223,7 @@ async function auditDays(stores: AuditStores, group: Group, { days, size }: Span
 /** The same customers once more while no slice is in its rows; the version may have been superseded meanwhile. */
 async function certainDifferences(stores: AuditStores, counted: Audited, wanted: DaysWanted): Promise<Difference[]> {
   const name = `audit ${counted.meter_id} ${wanted.days[0]}`;
-  return withGateForReading(stores.postgres, { name, seconds_max: READING_SECONDS_MAX }, async (progress) => {
+  return withBucketsLockedForReading(stores.postgres, { name, seconds_max: READING_SECONDS_MAX }, async (progress) => {
     const now = await countedAt(stores, counted, { meter_id: counted.meter_id, progress });
     if (now?.version !== counted.version) return [];
     const expected = await recountDays(stores, now, wanted);
@@ -237,9 +237,9 @@ async function compare(
   counted: Audited,
   wanted: DaysWanted & { readonly expected: readonly BucketRow[] },
 ): Promise<Looked> {
-  const expected = withDayRows(wanted.expected, counted.days_before);
+  const expected = withDailyRollups(wanted.expected, counted.days_before);
   const all = await storedRows(stores.clickhouse, counted, { ...wanted, expected });
-  // Day rows of later days are what a try to make them has left: nobody reads them.
+  // Daily rollups of later days are what a try to make them has left: nobody reads them.
   const stored = all.filter((row) => row.size !== 'DAY' || dayOf(row) < counted.days_before);
   const { tenant_id, environment_id, meter_id, version } = counted;
   const place = { tenant_id, environment_id, meter_id, meter_version: version };

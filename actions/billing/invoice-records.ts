@@ -4,6 +4,7 @@
  */
 import type { PlannedLine } from '../../core/billing/line-amount.ts';
 import type { InvoicePlan } from '../../core/billing/plan-invoice.ts';
+import { totalsText } from '../../core/billing/totals.ts';
 import { ZERO } from '../../core/decimal.ts';
 import type { BillingReason, Invoice, InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
 import { MAX_FRACTION_DIGITS } from '../../core/money.ts';
@@ -39,11 +40,6 @@ export function invoiceRecord(description: InvoiceDescription, id: string, now: 
     billing_reason: reason,
     currency: subscription.currency,
     ...computedFields(description.plan, now),
-    total_discount: '0',
-    total_prepaid_credits_applied: '0',
-    total_tax: '0',
-    adjustment_amount: '0',
-    amount_paid: '0',
     refunded_amount: '0',
     idempotency_key: idempotencyKey(description),
     billing_period: subscription.billing_period,
@@ -57,13 +53,10 @@ export function invoiceRecord(description: InvoiceDescription, id: string, now: 
 }
 
 /** What a computation writes, the first time and every time after. */
-export function computedFields(plan: InvoicePlan<BillableItem>, now: Date) {
+export function computedFields({ lines: _lines, ...totals }: InvoicePlan<BillableItem>, now: Date) {
   return {
-    invoice_status: plan.subtotal.isZero() ? ('SKIPPED' as const) : ('DRAFT' as const),
-    subtotal: plan.subtotal.toFixed(),
-    total: plan.total.toFixed(),
-    amount_due: plan.amount_due.toFixed(),
-    amount_remaining: plan.amount_remaining.toFixed(),
+    invoice_status: totals.subtotal.isZero() ? ('SKIPPED' as const) : ('DRAFT' as const),
+    ...totalsText(totals),
     last_computed_at: now.toISOString(),
   };
 }

@@ -5,7 +5,7 @@
  */
 import type { ReferencePoint } from '../../core/billing/charges.ts';
 import { duePeriods } from '../../core/billing/due.ts';
-import { ZERO } from '../../core/decimal.ts';
+import { totalsOf } from '../../core/billing/totals.ts';
 import type { BillingReason, InvoiceWithLines } from '../../core/invoice/record.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
@@ -122,7 +122,7 @@ export async function draftFinalInvoice(
 
 async function openTrial(transaction: Database, subscription: SubscriptionModel, now: Date): Promise<void> {
   const period = currentPeriod(subscription);
-  const plan = { lines: [], subtotal: ZERO, total: ZERO, amount_due: ZERO, amount_remaining: ZERO };
+  const plan = { lines: [], ...totalsOf([], subscription.currency) };
   const reason = 'SUBSCRIPTION_TRIAL_START';
   const id = newId('invoice', now.getTime());
   const record = invoiceRecord({ subscription, period, reason, plan }, id, now);

@@ -16,8 +16,7 @@ import {
 } from '../../core/billing/stretches.ts';
 import { Decimal } from '../../core/decimal.ts';
 import type { InvoiceStatus } from '../../core/invoice/record.ts';
-import { priceText } from '../../core/pricing/price-text.ts';
-import type { PriceTerms } from '../../core/pricing/terms.ts';
+import { type PriceTerms, priceText } from '../../core/pricing/charge.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatMs, instantOf, type Microseconds, msNotBefore, msOf, usOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';

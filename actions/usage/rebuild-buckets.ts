@@ -2,19 +2,19 @@
  * Writes bucket rows anew from the raw events: after a correction, and for a repair. It is done by the owner of a partition as
  * the effect of one message, exactly once:
  *
- *   close the gate → no slice is in its bucket rows → recount → take the old rows away → write the new ones → look → open
+ *   lock the bucket rows → no slice is in its own → recount → take the old rows away → write the new ones → look → unlock
  *
  * After a crash, or whatever went wrong, all of it is done again under a greater number: the delete takes away the rows of
  * every try before, and nothing of these can arrive any more (docs/decisions/0009).
  */
 import { unavailable } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { type BucketRow, withDayRows } from '../../core/metering/plan.ts';
+import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
 import { missingUsageRows, writeUsageRows } from '../../storage/events/usage-rows.ts';
 import type { WriteAttempt } from '../../storage/events/write-fence.ts';
 import { partitionWriter } from '../../storage/progress/attempts.ts';
-import { beginRebuild, closeGateWhenQuiet, openGate } from '../../storage/progress/bucket-gate.ts';
+import { beginRebuild, lockBucketsWhenQuiet, unlockBuckets } from '../../storage/progress/bucket-lock.ts';
 import { daysBefore, type HeldPartition } from '../../storage/progress/slices.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { type Counted, countedNow, eventsKey, recountPlacesTogether } from '../../storage/usage/recount.ts';
@@ -35,24 +35,24 @@ export type Rebuild = {
   readonly own_before?: bigint;
   /** A version that goes live with this rebuild: its rows are written although nobody reads them yet. */
   readonly settling?: { readonly meter_id: string; readonly version: number } | null;
-  /** With the gate closed, before anything is recounted: what else the rows depend on. */
+  /** With the bucket rows locked, before anything is recounted: what else the rows depend on. */
   prepare?(attempt: WriteAttempt): Promise<void>;
-  /** Asked with the gate closed. */
+  /** Asked with the bucket rows locked. */
   targets(): Promise<readonly RebuildTarget[]>;
-  /** Records the end, in the transaction that opens the gate. */
+  /** Records the end, in the transaction that unlocks the bucket rows. */
   finish(transaction: Database): Promise<void>;
 };
 
 export async function rebuildBuckets(stores: Stores, rebuild: Rebuild): Promise<void> {
   const { held } = rebuild;
-  const progress = await closeGateWhenQuiet(stores.postgres, held);
+  const progress = await lockBucketsWhenQuiet(stores.postgres, held);
   const own = { writer: partitionWriter(held.partition), attempt: await beginRebuild(stores.postgres, held) };
   const before = new Map(snapshotOf(progress).before);
   if (rebuild.own_before !== undefined) before.set(held.partition, rebuild.own_before);
   await rebuild.prepare?.(own);
   const { rows, ...anew } = await recounted(stores, rebuild, before);
-  await replaceRows(stores, { ...anew, rows: withDayRows(rows, daysBefore(progress)) }, own);
-  await openGate(stores.postgres, held, (transaction) => rebuild.finish(transaction));
+  await replaceRows(stores, { ...anew, rows: withDailyRollups(rows, daysBefore(progress)) }, own);
+  await unlockBuckets(stores.postgres, held, (transaction) => rebuild.finish(transaction));
 }
 
 type Recounted = { old: RowsToDelete[]; rows: readonly BucketRow[]; versions: Map<string, number> };

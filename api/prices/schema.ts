@@ -2,17 +2,15 @@
 import { z } from 'zod';
 import { meterShape } from '../../core/meter/record.ts';
 import {
-  billingModel,
   billingPeriod,
-  billingTier,
   CRITICAL_FIELDS,
+  type CriticalField,
   createPriceShape,
+  criticalFields,
   priceEntityType,
   priceShape,
-  tierShape,
-  transformQuantityShape,
 } from '../../core/price/record.ts';
-import { decimalText, metadata, optionalKey, timestampText } from '../../core/record.ts';
+import { metadata, optionalKey, timestampText } from '../../core/record.ts';
 import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
 import { PlanWithoutParts } from '../plans/answer.ts';
 
@@ -48,13 +46,7 @@ export const UpdatePriceRequest = z
     metadata: metadata.unwrap().optional(),
     group_id: optionalKey.optional(),
     effective_from: timestampText.nullish(),
-    billing_model: billingModel.nullish(),
-    amount: decimalText.nullish(),
-    tier_mode: billingTier.nullish(),
-    tiers: z.array(tierShape).nullish(),
-    transform_quantity: transformQuantityShape.nullish(),
-    price_unit_amount: decimalText.nullish(),
-    price_unit_tiers: z.array(tierShape).nullish(),
+    ...criticalFields,
   })
   .meta({ id: 'UpdatePriceRequest', example: { display_name: 'Base fee' } });
 
@@ -65,7 +57,7 @@ export function changesOf({ effective_from: _effective, ...stated }: z.output<ty
     ([field, value]) => value !== undefined && (value !== null || !critical.includes(field)),
   );
   return Object.fromEntries(entries) as {
-    [Field in keyof typeof stated]: Field extends (typeof CRITICAL_FIELDS)[number]
+    [Field in keyof typeof stated]: Field extends CriticalField
       ? NonNullable<(typeof stated)[Field]>
       : (typeof stated)[Field];
   };

@@ -5,7 +5,7 @@
  * bucket_size window of the meter; all instants are microseconds, all ranges half-open
  * (docs/rules/windows.md, "Half-open ranges").
  */
-import { dayRowsAnswer, US_BY_ROW_SIZE } from '../metering/bucket-size.ts';
+import { dailyRollupsAnswer, US_BY_ROW_SIZE } from '../metering/bucket-size.ts';
 import type { CompiledMeter } from '../metering/compiled-meter.ts';
 import { type Microseconds, msNotBefore, msOf, US_PER_DAY, usOf } from '../time/instant.ts';
 import { type WindowGrid, type WindowSize, windowsOf } from '../time/window.ts';
@@ -94,7 +94,7 @@ function raggedBuckets(
   return raw.every((range) => found.some(([from, to]) => range[0] >= from && range[1] <= to)) ? found : [];
 }
 
-/** The same with day rows only of the days before this one (since 1970): there are none of later days. */
+/** The same with daily rollups only of the days before this one (since 1970): there are none of later days. */
 export function withDaysBefore(plan: SegmentPlan, days_before: number): SegmentPlan {
   const end = days_before * US_PER_DAY;
   const days = plan.day_ranges.map(([from, to]): Range => [from, Math.min(to, end)]).filter(([from, to]) => from < to);
@@ -181,7 +181,7 @@ function divide(
   if (last < end_us) extend(into.raw, last, end_us);
   const firstDay = ceilTo(first, US_PER_DAY);
   const lastDay = floorTo(last, US_PER_DAY);
-  if (!dayRowsAnswer(meter.bucket_size) || firstDay >= lastDay) {
+  if (!dailyRollupsAnswer(meter.bucket_size) || firstDay >= lastDay) {
     extend(into.base, first, last);
     return;
   }

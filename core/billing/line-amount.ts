@@ -8,8 +8,9 @@
 import { type Decimal, sumOf, ZERO } from '../decimal.ts';
 import type { ComputedFrom } from '../invoice/record.ts';
 import { MAX_FRACTION_DIGITS, roundMoney } from '../money.ts';
-import { billedQuantity, chargeParts } from '../pricing/index.ts';
-import type { ChargePart, PriceTerms } from '../pricing/terms.ts';
+import { CHARGED_FIELDS } from '../price/record.ts';
+import { billedQuantity, chargeParts, type PriceTerms } from '../pricing/charge.ts';
+import type { ChargePart } from '../pricing/terms.ts';
 import { formatMs } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import type { BilledItem } from './charges.ts';
@@ -130,13 +131,7 @@ function partText(part: ChargePart): Record<string, unknown> {
 
 /** The money fields of the price as they were: an edit of the price later must not change what the line says. */
 function priceSnapshot(price: PriceTerms): Record<string, unknown> {
-  const { billing_model, currency, amount, tier_mode, tiers, transform_quantity } = price;
-  return {
-    billing_model,
-    currency,
-    amount: String(amount ?? ZERO),
-    tier_mode: tier_mode ?? null,
-    tiers: tiers ?? null,
-    transform_quantity: transform_quantity ?? null,
-  };
+  const { billing_model, currency, amount } = price;
+  const charged = Object.fromEntries(CHARGED_FIELDS.map((field) => [field, price[field] ?? null]));
+  return { billing_model, currency, ...charged, amount: String(amount ?? ZERO) };
 }

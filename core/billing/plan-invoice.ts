@@ -10,7 +10,7 @@ import type { Period } from '../time/period.ts';
 import { type BilledItem, type Charge, type ChargeQuestion, chargesDue } from './charges.ts';
 import { type ClosedCharge, correctionsOf } from './late-events.ts';
 import { fixedCharge, type MeasuredUsage, type PlannedLine, type PricedItem, usageCharge } from './line-amount.ts';
-import { type Totals, totalsOf } from './totals.ts';
+import { type Adjustments, type Totals, totalsOf } from './totals.ts';
 
 export type InvoicePlan<Item extends PricedItem = PricedItem> = Totals & {
   readonly lines: readonly PlannedLine<Item>[];
@@ -24,20 +24,30 @@ export type InvoiceQuestion<Item extends PricedItem> = ChargeQuestion<Item> & {
   readonly usage: ReadonlyMap<string, MeasuredUsage>;
   /** Usage charges of final invoices whose events have grown since (docs/rules/invoices.md, "Late events"). */
   readonly closed: readonly ClosedCharge<Item>[];
+  /** What stands between the lines and the total; nothing in this version (docs/rules/invoices.md, "Totals"). */
+  readonly adjustments?: Adjustments;
 };
 
+/** What stands on an invoice, in this order: each step says its lines and sees those of the steps before. */
+const LINE_STEPS = [linesOfCharges, linesOfLateEvents];
+
 export function planInvoice<Item extends PricedItem>(question: InvoiceQuestion<Item>): InvoicePlan<Item> {
-  const { currency, usage, closed } = question;
-  const own = openCharges(question).map((charge) => lineOf(charge, currency, usage));
-  const corrections = correctionsOf(closed, { currency, available: sumOf(own.map((line) => line.amount)) });
-  const lines = [...own, ...corrections];
-  return {
-    lines,
-    ...totalsOf(
-      lines.map((line) => line.amount),
-      currency,
-    ),
-  };
+  let lines: readonly PlannedLine<Item>[] = [];
+  for (const linesOf of LINE_STEPS) lines = [...lines, ...linesOf(question, lines)];
+  const amounts = lines.map((line) => line.amount);
+  return { lines, ...totalsOf(amounts, question.currency, question.adjustments) };
+}
+
+function linesOfCharges<Item extends PricedItem>(question: InvoiceQuestion<Item>): PlannedLine<Item>[] {
+  return openCharges(question).map((charge) => lineOf(charge, question.currency, question.usage));
+}
+
+/** What is given back lowers what stands on the invoice already, to 0 at most. */
+function linesOfLateEvents<Item extends PricedItem>(
+  { closed, currency }: InvoiceQuestion<Item>,
+  before: readonly PlannedLine<Item>[],
+): PlannedLine<Item>[] {
+  return correctionsOf(closed, { currency, available: sumOf(before.map((line) => line.amount)) });
 }
 
 /** The charges that are due and stand on no other invoice: what the usage answers are gathered for. */

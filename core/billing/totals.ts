@@ -1,40 +1,125 @@
 /**
- * The sums of an invoice (docs/rules/invoices.md, "Totals"): the subtotal of its lines, less discounts and credits, plus
- * tax, is the total; less adjustments it is due; less what was paid it remains. The amounts that come in are rounded
- * already (docs/rules/numbers.md, "Each line first, then the sum").
+ * From the lines of an invoice to what is still to be paid (docs/rules/invoices.md, "Totals"): a list of steps, each of which
+ * begins with what those before it left. The amounts that come in are rounded already
+ * (docs/rules/numbers.md, "Each line first, then the sum").
  */
 import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { FarthingError } from '../error.ts';
 import { minorUnits } from '../money.ts';
 
-export type Deductions = {
-  readonly discount?: Decimal;
-  readonly prepaid_credits?: Decimal;
-  readonly tax?: Decimal;
-  readonly adjustment?: Decimal;
-  readonly paid?: Decimal;
-};
-
+/** The fields of an invoice that its steps fill, in their order. */
 export type Totals = {
   readonly subtotal: Decimal;
+  readonly total_discount: Decimal;
+  readonly total_prepaid_credits_applied: Decimal;
+  readonly total_tax: Decimal;
   readonly total: Decimal;
+  readonly adjustment_amount: Decimal;
   readonly amount_due: Decimal;
+  readonly amount_paid: Decimal;
   readonly amount_remaining: Decimal;
 };
 
-export function totalsOf(lineAmounts: readonly Decimal[], currency: string, deductions: Deductions = {}): Totals {
-  const { discount = ZERO, prepaid_credits = ZERO, tax = ZERO, adjustment = ZERO, paid = ZERO } = deductions;
-  for (const amount of lineAmounts) checkRounded(amount, currency);
-  const subtotal = sumOf(lineAmounts);
-  const total = Decimal.max(ZERO, subtotal.minus(discount).minus(prepaid_credits).plus(tax));
-  const amount_due = total.minus(adjustment);
-  return { subtotal, total, amount_due, amount_remaining: Decimal.max(ZERO, amount_due.minus(paid)) };
+type AdjustmentField =
+  | 'total_discount'
+  | 'total_prepaid_credits_applied'
+  | 'total_tax'
+  | 'adjustment_amount'
+  | 'amount_paid';
+
+/** How much an adjustment is of what remains when its turn comes: all that it may depend on. Which is not there is 0. */
+export type Adjustments = { readonly [Field in AdjustmentField]?: (remaining: Decimal) => Decimal };
+
+type Given = {
+  readonly line_amounts: readonly Decimal[];
+  readonly currency: string;
+  readonly adjustments: Adjustments;
+};
+type Running = Totals & { readonly remaining: Decimal };
+type Step = (running: Running, given: Given) => Running;
+
+/**
+ * The order. Credits come before taxes: what is taxed is what remains after discounts and credits. An adjustment of another
+ * kind is a field of `Totals` and a line here.
+ */
+const STEPS: readonly Step[] = [
+  addLines,
+  takeOff('total_discount'),
+  takeOff('total_prepaid_credits_applied'),
+  putOn('total_tax'),
+  neverBelowZero,
+  note('total'),
+  takeOff('adjustment_amount'),
+  note('amount_due'),
+  takeOff('amount_paid'),
+  neverBelowZero,
+  note('amount_remaining'),
+];
+
+export function totalsOf(line_amounts: readonly Decimal[], currency: string, adjustments: Adjustments = {}): Totals {
+  const given = { line_amounts, currency, adjustments };
+  const { remaining: _nothing, ...totals } = STEPS.reduce((running, step) => step(running, given), NOTHING);
+  return totals;
 }
 
-function checkRounded(amount: Decimal, currency: string): void {
+/** As a record holds them. */
+export function totalsText(totals: Totals): Record<keyof Totals, string> {
+  const texts = Object.entries(totals).map(([field, amount]) => [field, amount.toFixed()]);
+  return Object.fromEntries(texts) as Record<keyof Totals, string>;
+}
+
+const NOTHING: Running = {
+  subtotal: ZERO,
+  total_discount: ZERO,
+  total_prepaid_credits_applied: ZERO,
+  total_tax: ZERO,
+  total: ZERO,
+  adjustment_amount: ZERO,
+  amount_due: ZERO,
+  amount_paid: ZERO,
+  amount_remaining: ZERO,
+  remaining: ZERO,
+};
+
+function addLines(running: Running, { line_amounts, currency }: Given): Running {
+  for (const amount of line_amounts) checkRounded('a line', amount, currency);
+  const subtotal = sumOf(line_amounts);
+  return { ...running, subtotal, remaining: subtotal };
+}
+
+function takeOff(field: AdjustmentField): Step {
+  return (running, given) => {
+    const amount = adjustmentOf(field, running, given);
+    return { ...running, [field]: amount, remaining: running.remaining.minus(amount) };
+  };
+}
+
+function putOn(field: AdjustmentField): Step {
+  return (running, given) => {
+    const amount = adjustmentOf(field, running, given);
+    return { ...running, [field]: amount, remaining: running.remaining.plus(amount) };
+  };
+}
+
+function neverBelowZero(running: Running): Running {
+  return { ...running, remaining: Decimal.max(ZERO, running.remaining) };
+}
+
+/** What remains at this place has a name of its own. */
+function note(field: 'total' | 'amount_due' | 'amount_remaining'): Step {
+  return (running) => ({ ...running, [field]: running.remaining });
+}
+
+function adjustmentOf(field: AdjustmentField, { remaining }: Running, { adjustments, currency }: Given): Decimal {
+  const amount = adjustments[field]?.(remaining) ?? ZERO;
+  checkRounded(field, amount, currency);
+  return amount;
+}
+
+function checkRounded(what: string, amount: Decimal, currency: string): void {
   if (amount.decimalPlaces() > minorUnits(currency))
     throw new FarthingError(
       'system_error',
-      `a line of ${amount.toFixed()} ${currency} was not rounded before it was summed`,
+      `${what} of ${amount.toFixed()} ${currency} was not rounded before it was summed`,
     );
 }

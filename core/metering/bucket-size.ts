@@ -23,10 +23,10 @@ export function baseSizeOf(bucketSize: BucketSize | undefined): BaseSize {
 }
 
 /**
- * Whether the day rows of a meter may answer for whole days. They may not where the meter aggregates windows shorter
+ * Whether the daily rollups of a meter may answer for whole days. They may not where the meter aggregates windows shorter
  * than a day by itself: the sum of the hourly maxima cannot be told from the maximum of the day.
  */
-export function dayRowsAnswer(bucketSize: BucketSize | undefined): boolean {
+export function dailyRollupsAnswer(bucketSize: BucketSize | undefined): boolean {
   return bucketSize === undefined || bucketSize === 'DAY' || bucketSize === 'WEEK' || bucketSize === 'MONTH';
 }
 

@@ -19,7 +19,7 @@ export type BucketRow = BucketFields & {
   readonly size: RowSize;
   readonly bucket_start_us: Microseconds;
   readonly group_key: string;
-  /** When the first and the last of its events happened, of a base row; null where nobody knows, and of a day row. */
+  /** When the first and the last of its events happened, of a base row; null where nobody knows, and of a daily rollup. */
   readonly first_us: Microseconds | null;
   readonly last_us: Microseconds | null;
 };
@@ -150,14 +150,14 @@ function* rowsOf(buckets: MeterBuckets, names: readonly string[]): Generator<Buc
   yield rows;
 }
 
-/** Base rows as they are written: with what they add to the day rows of days that have them. */
-export function withDayRows(base: readonly BucketRow[], days_before: number): readonly BucketRow[] {
-  const days = dayRows(base, days_before);
+/** Base rows as they are written: with what they add to the daily rollups of days that have them. */
+export function withDailyRollups(base: readonly BucketRow[], days_before: number): readonly BucketRow[] {
+  const days = dailyRollups(base, days_before);
   return days.length === 0 ? base : [...base, ...days];
 }
 
-/** What these base rows add to the day rows of the UTC days before `days_before` (days since 1970). */
-export function dayRows(rows: readonly BucketRow[], days_before: number): BucketRow[] {
+/** What these base rows add to the daily rollups of the UTC days before `days_before` (days since 1970). */
+export function dailyRollups(rows: readonly BucketRow[], days_before: number): BucketRow[] {
   const days = new Map<string, { row: BucketRow; start: number; bucket: UsageBucket }>();
   for (const row of rows) {
     if (row.bucket_start_us >= days_before * US_PER_DAY) continue;

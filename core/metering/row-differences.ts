@@ -47,7 +47,7 @@ function fieldDifferences(expected: BucketRow, stored: StoredFields): RowDiffere
   }
   for (const field of ['first_us', 'last_us'] as const) {
     const values = { stored: instantText(stored[field]), expected: instantText(expected[field]) };
-    // Rows of an older version, and day rows, do not say it: then nobody goes by it.
+    // Rows of an older version, and daily rollups, do not say it: then nobody goes by it.
     if (values.stored !== null && values.expected !== null && values.stored !== values.expected)
       differences.push(differenceOf(expected, field, values));
   }

@@ -1,13 +1,19 @@
 /**
  * A price: what one unit, package or tier of something costs, how often and when it is billed. Here are the rules of a
- * price alone (docs/rules/pricing.md, "What a price must state", docs/rules/pricing.md, "Which tiers are valid"); how a
- * quantity is priced is in `core/pricing/`.
+ * price alone (docs/rules/pricing.md, "What a price must state"); what its model asks of it, and how a quantity
+ * is priced, is in `core/pricing/`.
  */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import { checkCurrency, displayAmount, parseDecimal, withSymbol } from '../money.ts';
+import { checkNotNegative } from '../pricing/amount.ts';
+import { checkModel, isChargedBy } from '../pricing/charge.ts';
+import { type BillingModel, PRICE_MODELS, type TierMode } from '../pricing/index.ts';
+import { modelFields, type PriceModel, type PriceTier, tierShape } from '../pricing/terms.ts';
+import { checkTiers, inTierOrder } from '../pricing/tiers.ts';
 import {
+  allOrNull,
   anyCase,
   baseFields,
   decimalText,
@@ -18,55 +24,68 @@ import {
   orNull,
   timestampText,
   wholeNumber,
+  wordsOf,
 } from '../record.ts';
 import { givenInstant } from '../time/instant.ts';
 import { RECURRING_PERIODS } from '../time/period.ts';
 
 export const PRICE_TYPES = ['USAGE', 'FIXED'] as const;
-export const BILLING_MODELS = ['FLAT_FEE', 'PACKAGE', 'TIERED'] as const;
-export const BILLING_TIERS = ['VOLUME', 'SLAB'] as const;
 export const BILLING_PERIODS = [...RECURRING_PERIODS, 'ONETIME'] as const;
 export const BILLING_CADENCES = ['RECURRING'] as const;
 export const INVOICE_CADENCES = ['ARREAR', 'ADVANCE'] as const;
 export const PRICE_UNIT_TYPES = ['FIAT', 'CUSTOM'] as const;
 export const PRICE_ENTITY_TYPES = ['PLAN', 'SUBSCRIPTION', 'ADDON', 'PRICE', 'COSTSHEET'] as const;
-export const ROUND_TYPES = ['up', 'down'] as const;
 
 export const priceType = anyCase(PRICE_TYPES);
-export const billingModel = anyCase(BILLING_MODELS);
-export const billingTier = anyCase(BILLING_TIERS);
+/** What may be said is what the registry of price models lists. */
+const billingModel = anyCase(wordsOf(byWord<BillingModel>((model) => model.billing_model)));
+const billingTier = anyCase(wordsOf(byWord<TierMode>((model) => model.tier_mode)));
 export const billingPeriod = anyCase(BILLING_PERIODS);
 export const invoiceCadence = anyCase(INVOICE_CADENCES);
 export const priceEntityType = anyCase(PRICE_ENTITY_TYPES);
 export type BillingPeriod = (typeof BILLING_PERIODS)[number];
 
-export const tierShape = z.object({
-  up_to: orNull(wholeNumber),
-  unit_amount: decimalText,
-  flat_amount: orNull(decimalText),
-});
-export type PriceTier = z.output<typeof tierShape>;
+/** What decides what a price costs, beside its billing model. */
+const chargedShapes = { tier_mode: billingTier, ...modelFields };
+export type ChargedField = keyof typeof chargedShapes;
+export const CHARGED_FIELDS = Object.keys(chargedShapes) as ChargedField[];
 
-export const transformQuantityShape = z.object({
-  divide_by: wholeNumber,
-  round: orDefault(anyCase(ROUND_TYPES), 'up'),
+/** What a CUSTOM price carries of its price unit, and no FIAT one. */
+const unitFields = allOrNull({
+  price_unit: z.string(),
+  price_unit_id: z.string(),
+  price_unit_amount: decimalText,
+  display_price_unit_amount: z.string(),
+  price_unit_tiers: z.array(tierShape),
+  conversion_rate: decimalText,
 });
-export type TransformQuantity = z.output<typeof transformQuantityShape>;
+type UnitField = keyof typeof unitFields;
+const UNIT_FIELDS = Object.keys(unitFields) as UnitField[];
+
+/**
+ * A change of one of these ends the price and starts a successor; everything else changes in place
+ * (docs/rules/pricing.md, "Changing a price").
+ */
+export const criticalFields = {
+  ...allOrNull({ billing_model: billingModel, ...chargedShapes }),
+  price_unit_amount: unitFields.price_unit_amount,
+  price_unit_tiers: unitFields.price_unit_tiers,
+};
+export type CriticalField = keyof typeof criticalFields;
+export const CRITICAL_FIELDS = Object.keys(criticalFields) as CriticalField[];
 
 /** What a client may state as it is stored; create and update requests and the record share it. */
 const statedFields = {
   currency: z.string(),
   type: priceType,
   billing_model: billingModel,
+  ...allOrNull(chargedShapes),
   billing_period: billingPeriod,
   billing_period_count: orDefault(int32, 1),
   billing_cadence: orDefault(anyCase(BILLING_CADENCES), 'RECURRING'),
   invoice_cadence: invoiceCadence,
   meter_id: orNull(z.string()),
   min_quantity: orNull(decimalText),
-  tier_mode: orNull(billingTier),
-  tiers: orNull(z.array(tierShape)),
-  transform_quantity: orNull(transformQuantityShape),
   price_unit_type: orDefault(anyCase(PRICE_UNIT_TYPES), 'FIAT'),
   display_name: orNull(keyText),
   description: orNull(z.string()),
@@ -83,12 +102,7 @@ export const priceShape = z.object({
   amount: decimalText,
   display_amount: z.string(),
   trial_period_days: orDefault(int32, 0),
-  price_unit: orNull(z.string()),
-  price_unit_id: orNull(z.string()),
-  price_unit_amount: orNull(decimalText),
-  display_price_unit_amount: orNull(z.string()),
-  price_unit_tiers: orNull(z.array(tierShape)),
-  conversion_rate: orNull(decimalText),
+  ...unitFields,
   entity_type: orNull(priceEntityType),
   entity_id: orNull(z.string()),
   // The root price, for lineage; '' and not null when there is none, as the interface has it.
@@ -106,7 +120,6 @@ export const priceUnitConfigShape = z.object({
 
 export const createPriceShape = z.object({
   ...statedFields,
-  amount: orNull(decimalText),
   entity_type: priceEntityType,
   entity_id: z.string(),
   trial_period_days: orNull(int32),
@@ -116,20 +129,6 @@ export const createPriceShape = z.object({
   filter_values: orNull(z.record(z.string(), z.array(z.string()))),
 });
 export type CreatePrice = z.output<typeof createPriceShape>;
-
-/**
- * A change of one of these ends the price and starts a successor; everything else changes in place
- * (docs/rules/pricing.md, "Changing a price").
- */
-export const CRITICAL_FIELDS = [
-  'amount',
-  'billing_model',
-  'tier_mode',
-  'tiers',
-  'transform_quantity',
-  'price_unit_amount',
-  'price_unit_tiers',
-] as const satisfies readonly (keyof Price)[];
 
 /** A price that is complete and checked, before it gets an id, a sequence and an owner in the store. */
 export type PriceDefinition = Omit<Price, 'id' | 'sequence' | keyof typeof baseFields>;
@@ -159,10 +158,22 @@ export function definePrice(request: CreatePrice, unit?: PriceUnitTerms): PriceD
     trial_period_days: request.trial_period_days ?? trial_period ?? 0,
     parent_price_id: '',
   };
-  if (money.amount === null && price.billing_model !== 'TIERED')
+  if (money.amount === null && isChargedBy(price.billing_model, 'amount'))
     throw invalid('amount', `is required for ${price.billing_model}`);
   checkPrice(price);
   return price;
+}
+
+/** What a price costs, as far as it is stated. */
+export type StatedCharge = { readonly [Field in 'billing_model' | ChargedField]?: Price[Field] | null };
+
+/** The price with the charge that is stated instead of its own; null states nothing. */
+export function withCharge<Priced extends PriceDefinition>(price: Priced, stated: StatedCharge): Priced {
+  const fields = ['billing_model', ...CHARGED_FIELDS] as const;
+  const charge = Object.fromEntries(fields.map((field) => [field, stated[field] ?? price[field]]));
+  const changed = { ...price, ...charge };
+  const tiers = changed.tiers === null ? null : inTierOrder(changed.tiers);
+  return { ...changed, tiers, display_amount: displayAmount(changed.amount, price.currency) };
 }
 
 /** Every rule that a price must keep by itself, also after an override or an update. */
@@ -174,16 +185,9 @@ export function checkPrice(price: PriceDefinition): void {
   checkTrial(price);
   checkMinQuantity(price);
   checkModel(price);
+  checkUnitTiers(price);
   checkUnitFields(price);
   checkDates(price);
-}
-
-/** Sorted by up_to, the open tier last: the order in which tiers are filled. */
-export function inTierOrder<Tier extends { up_to?: number | string | null }>(tiers: readonly Tier[]): Tier[] {
-  return [...tiers].sort((a, b) => {
-    if (isOpen(a) || isOpen(b)) return Number(isOpen(a)) - Number(isOpen(b));
-    return new Decimal(a.up_to ?? 0).comparedTo(b.up_to ?? 0);
-  });
 }
 
 /** Usage is billed in arrears, because nobody knows it before; a price override never changes that. */
@@ -211,42 +215,14 @@ function checkMinQuantity(price: PriceDefinition): void {
   if (price.min_quantity !== null) checkNotNegative('min_quantity', price.min_quantity);
 }
 
-function checkModel(price: PriceDefinition): void {
-  if (price.billing_model === 'TIERED') {
-    checkTiers('tiers', price.tiers);
-    if (price.price_unit_tiers !== null) checkTiers('price_unit_tiers', price.price_unit_tiers);
-    if (price.tier_mode === null) throw invalid('tier_mode', 'is required for TIERED');
-    return;
-  }
-  checkNotNegative('amount', price.amount);
-  if (price.billing_model === 'PACKAGE') {
-    if (price.transform_quantity === null) throw invalid('transform_quantity', 'is required for PACKAGE');
-    if (price.transform_quantity.divide_by < 1) throw invalid('transform_quantity.divide_by', 'must be at least 1');
-  }
+function checkUnitTiers(price: PriceDefinition): void {
+  if (price.price_unit_tiers !== null && isChargedBy(price.billing_model, 'tiers'))
+    checkTiers('price_unit_tiers', price.price_unit_tiers);
 }
 
-/** docs/rules/pricing.md, "Which tiers are valid". */
-function checkTiers(field: string, tiers: readonly PriceTier[] | null): void {
-  if (tiers === null || tiers.length === 0) throw invalid(field, 'needs at least one tier for TIERED');
-  let previous = 0;
-  for (const [index, tier] of inTierOrder(tiers).entries()) {
-    const at = `${field}[${index}]`;
-    checkNotNegative(`${at}.unit_amount`, tier.unit_amount);
-    if (tier.flat_amount !== null) checkNotNegative(`${at}.flat_amount`, tier.flat_amount);
-    const isLast = index === tiers.length - 1;
-    if (isOpen(tier) !== isLast) throw invalid(`${at}.up_to`, 'must be null on the last tier, and only there');
-    if (tier.up_to === null) continue;
-    if (tier.up_to <= 0) throw invalid(`${at}.up_to`, 'must be greater than 0');
-    if (tier.up_to <= previous) throw invalid(`${at}.up_to`, 'must be greater than that of the tier before');
-    previous = tier.up_to;
-  }
-}
-
-/** The fields of a price unit belong to a CUSTOM price, which must have them, and to no FIAT one. */
 function checkUnitFields(price: PriceDefinition): void {
-  const carriesUnit = [price.price_unit, price.price_unit_id, price.price_unit_amount, price.price_unit_tiers];
   if (price.price_unit_type === 'FIAT') {
-    if (carriesUnit.some((value) => value !== null) || price.conversion_rate !== null)
+    if (UNIT_FIELDS.some((field) => price[field] !== null))
       throw invalid('price_unit_type', 'a FIAT price may not carry price unit fields');
     return;
   }
@@ -261,27 +237,13 @@ function checkDates({ start_date, end_date }: PriceDefinition): void {
     throw invalid('end_date', 'must not lie before start_date');
 }
 
-type Money = Pick<
-  PriceDefinition,
-  | 'tiers'
-  | 'price_unit'
-  | 'price_unit_id'
-  | 'price_unit_amount'
-  | 'display_price_unit_amount'
-  | 'price_unit_tiers'
-  | 'conversion_rate'
-> & { amount: string | null };
+type Money = Pick<PriceDefinition, 'tiers' | UnitField> & { amount: string | null };
 
 function fiatMoney(request: CreatePrice): Money {
   return {
     amount: request.amount,
     tiers: request.tiers === null ? null : inTierOrder(request.tiers),
-    price_unit: null,
-    price_unit_id: null,
-    price_unit_amount: null,
-    display_price_unit_amount: null,
-    price_unit_tiers: null,
-    conversion_rate: null,
+    ...(Object.fromEntries(UNIT_FIELDS.map((field) => [field, null])) as Record<UnitField, null>),
   };
 }
 
@@ -332,10 +294,7 @@ function toFiat(field: string, amount: string, rate: string): string {
   return text;
 }
 
-function checkNotNegative(field: string, amount: string): void {
-  if (new Decimal(amount).isNegative()) throw invalid(field, 'must not be negative');
-}
-
-function isOpen(tier: { up_to?: number | string | null }): boolean {
-  return tier.up_to === null || tier.up_to === undefined;
+function byWord<Word extends string>(wordOf: (model: PriceModel) => string | null): Record<Word, PriceModel> {
+  const entries = PRICE_MODELS.map((model) => [wordOf(model), model] as const);
+  return Object.fromEntries(entries.filter(([word]) => word !== null)) as Record<Word, PriceModel>;
 }

@@ -1,9 +1,12 @@
 /** FLAT_FEE: amount × quantity (docs/rules/pricing.md, "Flat fee"). */
-import type { Decimal } from '../decimal.ts';
-import { invalid } from '../error.ts';
-import { type ChargePart, chargePart, type PriceTerms } from './terms.ts';
+import { amountOf, amountText, checkAmount } from './amount.ts';
+import { chargePart, type PriceModel } from './terms.ts';
 
-export function flatFee(price: PriceTerms, quantity: Decimal): ChargePart[] {
-  if (price.amount === null || price.amount === undefined) throw invalid('amount', 'is required for FLAT_FEE');
-  return [chargePart(null, quantity, { unit_amount: price.amount })];
-}
+export const flatFee = {
+  billing_model: 'FLAT_FEE',
+  tier_mode: null,
+  takes: ['amount'],
+  check: checkAmount,
+  parts: (price, quantity) => [chargePart(null, quantity, { unit_amount: amountOf(price, 'FLAT_FEE') })],
+  text: ({ amount }) => amountText(amount),
+} as const satisfies PriceModel;

@@ -4,20 +4,35 @@
  */
 import type { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
-import { type ChargePart, chargePart, type PriceTerms } from './terms.ts';
+import { amountOf, amountText, checkAmount } from './amount.ts';
+import { chargePart, type ModelTerms, type PriceModel } from './terms.ts';
 
-export function packagePrice(price: PriceTerms, quantity: Decimal): ChargePart[] {
-  if (price.amount === null || price.amount === undefined) throw invalid('amount', 'is required for PACKAGE');
-  const packages = packagesOf(price, quantity);
-  return packages.isZero() ? [] : [chargePart(null, packages, { unit_amount: price.amount })];
-}
+export const packagePrice = {
+  billing_model: 'PACKAGE',
+  tier_mode: null,
+  takes: ['amount', 'transform_quantity'],
+  check(price) {
+    checkAmount(price);
+    packageOf(price);
+  },
+  parts(price, quantity) {
+    const unit_amount = amountOf(price, 'PACKAGE');
+    const packages = packagesOf(price, quantity);
+    return packages.isZero() ? [] : [chargePart(null, packages, { unit_amount })];
+  },
+  text: (price) => `${amountText(price.amount)} per ${packageOf(price).divide_by}`,
+} as const satisfies PriceModel;
 
 /** Whole packages and a remainder, both exact: a quotient rounded to some digits could turn a sliver into nothing. */
-function packagesOf({ transform_quantity }: PriceTerms, quantity: Decimal): Decimal {
-  if (!transform_quantity) throw invalid('transform_quantity', 'is required for PACKAGE');
-  const { divide_by, round } = transform_quantity;
-  if (!(divide_by >= 1)) throw invalid('transform_quantity.divide_by', 'must be at least 1');
+function packagesOf(price: ModelTerms, quantity: Decimal): Decimal {
+  const { divide_by, round } = packageOf(price);
   const whole = quantity.divToInt(divide_by);
   const hasRest = whole.times(divide_by).lt(quantity);
   return hasRest && round !== 'down' ? whole.plus(1) : whole;
+}
+
+function packageOf({ transform_quantity }: ModelTerms) {
+  if (!transform_quantity) throw invalid('transform_quantity', 'is required for PACKAGE');
+  if (!(transform_quantity.divide_by >= 1)) throw invalid('transform_quantity.divide_by', 'must be at least 1');
+  return transform_quantity;
 }

@@ -1,23 +1,53 @@
 /**
- * What the price models work on: the money fields of a price, and the parts that a charge is made of. A charge is by
- * definition the sum of its parts, so an invoice line and its explanation cannot disagree.
+ * What the price models work on (docs/rules/pricing.md): the fields that a price charges by, and the parts that a charge is
+ * made of. A charge is by definition the sum of its parts, so an invoice line and its explanation cannot disagree.
  */
+import { z } from 'zod';
 import { Decimal, type DecimalInput, ZERO } from '../decimal.ts';
+import { anyCase, decimalText, orDefault, orNull, wholeNumber } from '../record.ts';
 
+export const tierShape = z.object({
+  up_to: orNull(wholeNumber),
+  unit_amount: decimalText,
+  flat_amount: orNull(decimalText),
+});
+export type PriceTier = z.output<typeof tierShape>;
+
+const transformQuantityShape = z.object({
+  divide_by: wholeNumber,
+  round: orDefault(anyCase(['up', 'down']), 'up'),
+});
+
+/**
+ * The fields that a price charges by, beside its model. A new one is a line here, a column of `prices`, and the model that
+ * goes by it: the requests that state or change one, overrides, successors and what a line was computed from follow.
+ */
+export const modelFields = {
+  amount: decimalText,
+  tiers: z.array(tierShape),
+  transform_quantity: transformQuantityShape,
+};
+export type ModelField = keyof typeof modelFields;
+
+/** Tiers of worked examples leave out what is null; a bound that is text is compared as a decimal. */
 export type TierTerms = {
-  /** Arrives as a number on the wire and perhaps as text from a store: compared as a decimal. */
   readonly up_to?: number | string | null;
   readonly unit_amount: DecimalInput;
   readonly flat_amount?: DecimalInput | null;
 };
 
-export type PriceTerms = {
-  readonly billing_model: 'FLAT_FEE' | 'PACKAGE' | 'TIERED';
-  readonly currency: string;
-  readonly amount?: DecimalInput | null;
-  readonly tier_mode?: 'VOLUME' | 'SLAB' | null;
-  readonly tiers?: readonly TierTerms[] | null;
-  readonly transform_quantity?: { readonly divide_by: number; readonly round?: 'up' | 'down' | null } | null;
+/** Fields of which a model understands more than a record holds. */
+type Understood = {
+  readonly amount: DecimalInput;
+  readonly tiers: readonly TierTerms[];
+  readonly transform_quantity: { readonly divide_by: number; readonly round?: 'up' | 'down' | null };
+};
+
+/** The charged fields as a model reads them. */
+export type ModelTerms = {
+  readonly [Field in ModelField]?:
+    | (Field extends keyof Understood ? Understood[Field] : z.output<(typeof modelFields)[Field]>)
+    | null;
 };
 
 export type ChargePart = {
@@ -30,8 +60,20 @@ export type ChargePart = {
   readonly amount: Decimal;
 };
 
-/** One file per model exports one of these; the quantity is always greater than 0. */
-export type PriceModel = (price: PriceTerms, quantity: Decimal) => ChargePart[];
+/** What a price model states about itself, once: creation, requests, invoices and texts all follow it. */
+export type PriceModel = {
+  /** The prices that it prices: of this billing model and, where a billing model has several ways, of this tier mode. */
+  readonly billing_model: string;
+  readonly tier_mode: string | null;
+  /** The charged fields that it goes by. */
+  readonly takes: readonly ModelField[];
+  /** What must hold of its fields whenever a price is made; throws the field and what is wrong with it. */
+  check(price: ModelTerms): void;
+  /** What took how much, unrounded; the quantity is always greater than 0. */
+  parts(price: ModelTerms, quantity: Decimal): ChargePart[];
+  /** The price in one cell of a table. */
+  text(price: ModelTerms): string;
+};
 
 export function chargePart(
   tier: number | null,

@@ -5,14 +5,23 @@
 
 import { Decimal, ZERO } from '../decimal.ts';
 import { invalid } from '../error.ts';
-import { inTierOrder } from '../price/record.ts';
-import { type ChargePart, chargePart, type PriceTerms } from './terms.ts';
+import { type ChargePart, chargePart, type ModelTerms, type PriceModel } from './terms.ts';
+import { checkTiers, inTierOrder, isOpen, tiersText } from './tiers.ts';
 
-export function tieredSlab(price: PriceTerms, quantity: Decimal): ChargePart[] {
+export const tieredSlab = {
+  billing_model: 'TIERED',
+  tier_mode: 'SLAB',
+  takes: ['tiers'],
+  check: ({ tiers }) => checkTiers('tiers', tiers),
+  parts: filledTiers,
+  text: ({ tiers }) => tiersText('SLAB', tiers),
+} as const satisfies PriceModel;
+
+function filledTiers(price: ModelTerms, quantity: Decimal): ChargePart[] {
   const parts: ChargePart[] = [];
   let filled = ZERO;
   for (const [index, tier] of inTierOrder(price.tiers ?? []).entries()) {
-    const bound = tier.up_to === null || tier.up_to === undefined ? quantity : Decimal.min(quantity, tier.up_to);
+    const bound = isOpen(tier) ? quantity : Decimal.min(quantity, tier.up_to!);
     parts.push(chargePart(index, bound.minus(filled), tier));
     filled = bound;
     if (filled.eq(quantity)) return parts;

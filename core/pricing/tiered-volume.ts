@@ -5,12 +5,21 @@
 
 import type { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
-import { inTierOrder } from '../price/record.ts';
-import { type ChargePart, chargePart, type PriceTerms } from './terms.ts';
+import { type ChargePart, chargePart, type ModelTerms, type PriceModel } from './terms.ts';
+import { checkTiers, inTierOrder, isOpen, tiersText } from './tiers.ts';
 
-export function tieredVolume(price: PriceTerms, quantity: Decimal): ChargePart[] {
+export const tieredVolume = {
+  billing_model: 'TIERED',
+  tier_mode: 'VOLUME',
+  takes: ['tiers'],
+  check: ({ tiers }) => checkTiers('tiers', tiers),
+  parts: tierThatHolds,
+  text: ({ tiers }) => tiersText('VOLUME', tiers),
+} as const satisfies PriceModel;
+
+function tierThatHolds(price: ModelTerms, quantity: Decimal): ChargePart[] {
   const tiers = inTierOrder(price.tiers ?? []);
-  const fits = tiers.findIndex(({ up_to }) => up_to === null || up_to === undefined || quantity.lte(up_to));
+  const fits = tiers.findIndex((tier) => isOpen(tier) || quantity.lte(tier.up_to!));
   const index = fits === -1 ? tiers.length - 1 : fits;
   const tier = tiers[index];
   if (tier === undefined) throw invalid('tiers', 'needs at least one tier for TIERED');

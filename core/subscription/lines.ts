@@ -8,8 +8,14 @@
 
 import { Decimal } from '../decimal.ts';
 import { FarthingError, invalid } from '../error.ts';
-import { displayAmount } from '../money.ts';
-import { CRITICAL_FIELDS, checkPrice, inTierOrder, type Price, type PriceDefinition } from '../price/record.ts';
+import {
+  CRITICAL_FIELDS,
+  checkPrice,
+  type Price,
+  type PriceDefinition,
+  type StatedCharge,
+  withCharge,
+} from '../price/record.ts';
 import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
 import type { Subscription, SubscriptionLineItem } from './record.ts';
 
@@ -29,15 +35,7 @@ export type LineItemTerms = Omit<
 >;
 
 /** What the client changes of one plan price for this subscription only. */
-export type PriceOverride = {
-  price_id: string;
-  quantity?: string | null;
-  amount?: string | null;
-  billing_model?: Price['billing_model'] | null;
-  tier_mode?: Price['tier_mode'];
-  tiers?: Price['tiers'];
-  transform_quantity?: Price['transform_quantity'];
-};
+export type PriceOverride = StatedCharge & { price_id: string; quantity?: string | null };
 
 export type LineQuestion = {
   price: Price;
@@ -138,15 +136,8 @@ export function overriddenPrice(root: Price, override: PriceOverride, subscripti
   }
   const { id, tenant_id, environment_id, status, created_at, updated_at, created_by, updated_by, sequence, ...kept } =
     root;
-  const amount = override.amount ?? root.amount;
   const price: PriceDefinition = {
-    ...kept,
-    amount,
-    display_amount: displayAmount(amount ?? '0', root.currency),
-    billing_model: override.billing_model ?? root.billing_model,
-    tier_mode: override.tier_mode ?? root.tier_mode,
-    tiers: override.tiers ? inTierOrder(override.tiers) : root.tiers,
-    transform_quantity: override.transform_quantity ?? root.transform_quantity,
+    ...withCharge(kept, override),
     entity_type: 'SUBSCRIPTION',
     entity_id: subscription_id,
     lookup_key: null,

@@ -5,7 +5,7 @@
  * Of the types one is spelled small, and so are all statuses: the interface has them so.
  */
 import { z } from 'zod';
-import { billingModel, billingTier, tierShape, transformQuantityShape } from '../price/record.ts';
+import { criticalFields } from '../price/record.ts';
 import {
   anyCase,
   baseFields,
@@ -141,13 +141,7 @@ export type SubscriptionLineItem = z.infer<typeof SubscriptionLineItem>;
 export const overrideLineItemShape = z.object({
   price_id: z.string(),
   quantity: orNull(decimalText),
-  amount: orNull(decimalText),
-  billing_model: orNull(billingModel),
-  tier_mode: orNull(billingTier),
-  tiers: orNull(z.array(tierShape)),
-  transform_quantity: orNull(transformQuantityShape),
-  price_unit_amount: orNull(decimalText),
-  price_unit_tiers: orNull(z.array(tierShape)),
+  ...criticalFields,
 });
 
 /** A line beside the plan's: a price that exists, its own dates and quantity. */

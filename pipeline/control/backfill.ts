@@ -6,14 +6,14 @@
  * Events whose value the meter cannot use get their outcome here as well.
  */
 import { unavailable } from '../../core/error.ts';
-import { type BucketRow, withDayRows } from '../../core/metering/plan.ts';
+import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
 import type { CustomerRange } from '../../storage/events/customer-ranges.ts';
 import { missingRows } from '../../storage/events/present.ts';
 import { writeRows } from '../../storage/events/rows.ts';
 import { EVENT_OUTCOMES, type EventOutcome } from '../../storage/events/tables.ts';
 import { missingUsageRows, writeUsageRows } from '../../storage/events/usage-rows.ts';
 import { raiseFence } from '../../storage/events/write-fence.ts';
-import { isGateOpen } from '../../storage/progress/bucket-gate.ts';
+import { areBucketsUnlocked } from '../../storage/progress/bucket-lock.ts';
 import { requestRebuild } from '../../storage/progress/bucket-rebuilds.ts';
 import { correctedSince } from '../../storage/progress/corrections.ts';
 import {
@@ -91,7 +91,7 @@ function locked<T>(
 /** Live at once, unless rows are uncertain: then the rebuild that mends them makes it live. */
 async function makeLive(transaction: Database, version: MeterVersion): Promise<boolean> {
   // While a correction is rebuilding rows it does not know of us: the next round finds what it has done.
-  if (!(await isGateOpen(transaction))) return false;
+  if (!(await areBucketsUnlocked(transaction))) return false;
   const { uncertain_days } = await readVersion(transaction, version);
   const corrected = await correctedSince(transaction, version, version);
   if (uncertain_days.length + corrected.length === 0) {
@@ -153,9 +153,9 @@ async function writePart(stores: Stores, counted: Counted, part: Part): Promise<
   if (begun === undefined) return false;
   if (begun === null) return true;
   const written = await locked(stores, counted, async (transaction) => {
-    // It stays so: no day rows are made while the past of a meter is being counted (actions/usage/make-day-rows.ts).
+    // It stays so: no daily rollups are made while the past of a meter is being counted (actions/usage/make-daily-rollups.ts).
     const days_before = daysBefore(await readProgress(transaction));
-    const rows = withDayRows(found.rows, days_before);
+    const rows = withDailyRollups(found.rows, days_before);
     await putPart({ clickhouse }, counted, { rows, outcomes: found.outcomes }, begun);
     return true;
   });

@@ -1,10 +1,10 @@
 /**
  * Control messages of the log, each given its effect exactly once at its offset: a meter changes (a barrier), an event is
- * corrected, usage rows are rebuilt, day rows are made. What touches the stores is planned like a slice, so that a crash
+ * corrected, usage rows are rebuilt, daily rollups are made. What touches the stores is planned like a slice, so that a crash
  * leaves it to be done again before anything behind it.
  */
 import { correctEvents, overtakenByCorrections } from '../../actions/events/correct-events.ts';
-import { makeDayRows } from '../../actions/usage/make-day-rows.ts';
+import { makeDailyRollups } from '../../actions/usage/make-daily-rollups.ts';
 import { type RebuildTarget, rebuildBuckets } from '../../actions/usage/rebuild-buckets.ts';
 import type { Scope } from '../../core/scope.ts';
 import { raiseFence } from '../../storage/events/write-fence.ts';
@@ -18,7 +18,7 @@ import {
   type Settled,
 } from '../../storage/progress/bucket-rebuilds.ts';
 import type { CorrectionMessage } from '../../storage/progress/corrections.ts';
-import type { DayRowsMessage } from '../../storage/progress/day-rows-message.ts';
+import type { DailyRollupsMessage } from '../../storage/progress/daily-rollups-message.ts';
 import {
   type BarrierMessage,
   readVersion,
@@ -29,7 +29,7 @@ import { finishSlice, type HeldPartition, NO_EVENTS, planSlice } from '../../sto
 import type { Database, Stores } from '../../storage/stores.ts';
 import { pipelineMetrics } from '../metrics.ts';
 
-type ControlMessage = BarrierMessage | CorrectionMessage | RebuildMessage | DayRowsMessage;
+type ControlMessage = BarrierMessage | CorrectionMessage | RebuildMessage | DailyRollupsMessage;
 
 /** What stands behind the message, and what it could not do, where the log goes on without it. */
 export type Passed = { readonly to: bigint; readonly problem?: Error | null };
@@ -63,8 +63,8 @@ export async function passControl(stores: Stores, held: HeldPartition, records: 
   if (again) await raiseFence(stores.clickhouse, { writer: partitionWriter(held.partition), attempt });
   if (message!.type === 'day_rows') {
     const { days_before } = message!;
-    const made = await makeDayRows(stores, { held, days_before, finish: end });
-    pipelineMetrics.dayRows(made);
+    const made = await makeDailyRollups(stores, { held, days_before, finish: end });
+    pipelineMetrics.dailyRollups(made);
     return { to, problem: made.problem };
   }
   if (message!.type === 'rebuild') await passRebuild(stores, { held, record, end }, message!);

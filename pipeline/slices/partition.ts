@@ -8,7 +8,7 @@
  * writes what is missing (docs/decisions/0009). A worker that lost the partition is fenced by its epoch (storage/progress/slices.ts).
  */
 import { shardsOfPartition } from '../../core/event/identity.ts';
-import { type BucketRow, withDayRows } from '../../core/metering/plan.ts';
+import { type BucketRow, withDailyRollups } from '../../core/metering/plan.ts';
 import { eachIdentityHash, hashRangeOf } from '../../storage/events/identities.ts';
 import { firstRowFrom, missingRows } from '../../storage/events/present.ts';
 import { writeRows } from '../../storage/events/rows.ts';
@@ -204,7 +204,7 @@ export class Partition {
     const is_wide = new Set(buckets.map((row) => monthStart(row.bucket_start_us))).size > 1;
     const { attempt, rows_since, days_before } = await enterBuckets(postgres, this.#state, { is_wide });
     const own = { writer: this.#writer, attempt };
-    let rows = withDayRows(buckets, days_before);
+    let rows = withDailyRollups(buckets, days_before);
     if (attempt !== rows_since) {
       await raiseFence(clickhouse, own);
       rows = await missingUsageRows(clickhouse, rows, { writer: this.#writer, since: rows_since });

@@ -1,5 +1,5 @@
 /** Table `customers`. */
-import type { Customer } from '../../core/customer/record.ts';
+import { type Customer, customerShape } from '../../core/customer/record.ts';
 import { notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
@@ -10,9 +10,7 @@ export interface CustomerModel extends Customer {}
 export class CustomerModel extends ScopedModel {
   static override tableName = 'customers';
   static override recordName = 'customer';
-  static override get jsonAttributes() {
-    return ['metadata'];
-  }
+  static override record = customerShape;
 
   /** The published customer with the client's own id: an archived one has given its external id back. */
   static async fetchExternal(scope: Scope, external_id: string, database: Database): Promise<CustomerModel> {

@@ -1,5 +1,5 @@
 /** Table `features`. */
-import type { Feature } from '../../core/feature/record.ts';
+import { type Feature, featureShape } from '../../core/feature/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface FeatureModel extends Feature {}
@@ -7,7 +7,5 @@ export interface FeatureModel extends Feature {}
 export class FeatureModel extends ScopedModel {
   static override tableName = 'features';
   static override recordName = 'feature';
-  static override get jsonAttributes() {
-    return ['metadata', 'reporting_unit', 'alert_settings'];
-  }
+  static override record = featureShape;
 }

@@ -1,5 +1,5 @@
 /** Table `invoices`. */
-import type { Invoice } from '../../core/invoice/record.ts';
+import { Invoice } from '../../core/invoice/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface InvoiceModel extends Invoice {}
@@ -7,7 +7,5 @@ export interface InvoiceModel extends Invoice {}
 export class InvoiceModel extends ScopedModel {
   static override tableName = 'invoices';
   static override recordName = 'invoice';
-  static override get jsonAttributes() {
-    return ['metadata'];
-  }
+  static override record = Invoice;
 }

@@ -1,5 +1,5 @@
 /** Table `meters`. */
-import type { Meter } from '../../core/meter/record.ts';
+import { type Meter, meterShape } from '../../core/meter/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface MeterModel extends Meter {}
@@ -7,9 +7,7 @@ export interface MeterModel extends Meter {}
 export class MeterModel extends ScopedModel {
   static override tableName = 'meters';
   static override recordName = 'meter';
-  static override get jsonAttributes() {
-    return ['aggregation', 'filters'];
-  }
+  static override record = meterShape;
   /** `backfilling` until the events that came before the meter are counted. */
   declare state: 'backfilling' | 'live';
   /** Grows with each change of what the meter counts. */

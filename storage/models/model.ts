@@ -3,12 +3,14 @@
  * construction and not by memory; `test/tidy.test.ts` refuses `.query(` outside this file.
  */
 import { Model, QueryBuilder, type QueryBuilderType, raw } from 'objection';
+import type { z } from 'zod';
 import { byId } from '../../core/by-id.ts';
 import { alreadyExists, FarthingError, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, updatedBy } from '../../core/stamp.ts';
 import { failureOf } from '../failure.ts';
 import type { Database } from '../stores.ts';
+import { jsonFieldsOf } from './json-fields.ts';
 
 /** A model's class, as its static methods see it. */
 type Class<M extends Model> = {
@@ -37,6 +39,11 @@ export abstract class ScopedModel extends Model {
   declare environment_id: string;
   /** What a record of this table is called in messages: `meter`. */
   static recordName = 'record';
+  /** The shape of a record, which says what is kept as JSON. */
+  static record?: z.ZodObject;
+  static override get jsonAttributes() {
+    return this.record ? jsonFieldsOf(this.record) : [];
+  }
   static override useLimitInFirst = true;
 
   /** Every query of this table that sees only this tenant and environment. */

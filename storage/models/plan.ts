@@ -1,5 +1,5 @@
 /** Table `plans`. */
-import type { Plan } from '../../core/plan/record.ts';
+import { type Plan, planShape } from '../../core/plan/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface PlanModel extends Plan {}
@@ -7,7 +7,5 @@ export interface PlanModel extends Plan {}
 export class PlanModel extends ScopedModel {
   static override tableName = 'plans';
   static override recordName = 'plan';
-  static override get jsonAttributes() {
-    return ['metadata'];
-  }
+  static override record = planShape;
 }

@@ -1,7 +1,7 @@
 /** Table `prices`. `sequence` is written by the database (sql/postgres/0010-catalogue.sql). */
 
 import { notFound } from '../../core/error.ts';
-import type { Price } from '../../core/price/record.ts';
+import { type Price, priceShape } from '../../core/price/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
@@ -12,9 +12,7 @@ export interface PriceModel extends Price {}
 export class PriceModel extends ScopedModel {
   static override tableName = 'prices';
   static override recordName = 'price';
-  static override get jsonAttributes() {
-    return ['metadata', 'tiers', 'price_unit_tiers', 'transform_quantity'];
-  }
+  static override record = priceShape;
 
   /** Published prices that have not ended: those that are to start later are among them. */
   static current(scope: Scope, now: Date, database: Database) {

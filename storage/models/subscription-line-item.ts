@@ -1,7 +1,7 @@
 /** Table `subscription_line_items`. */
 import { raw } from 'objection';
 import type { Scope } from '../../core/scope.ts';
-import type { SubscriptionLineItem } from '../../core/subscription/record.ts';
+import { SubscriptionLineItem } from '../../core/subscription/record.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 import { narrow } from './page.ts';
@@ -11,9 +11,7 @@ export interface SubscriptionLineItemModel extends SubscriptionLineItem {}
 export class SubscriptionLineItemModel extends ScopedModel {
   static override tableName = 'subscription_line_items';
   static override recordName = 'subscription line item';
-  static override get jsonAttributes() {
-    return ['metadata'];
-  }
+  static override record = SubscriptionLineItem;
   /** Its place among the lines of its subscription, from 0. */
   /** Null where a version before this one wrote it. */
   declare position: number | null;

@@ -1,5 +1,5 @@
 /** Table `subscriptions`. */
-import type { Subscription } from '../../core/subscription/record.ts';
+import { Subscription } from '../../core/subscription/record.ts';
 import { ScopedModel } from './model.ts';
 import { narrow, type Query } from './page.ts';
 
@@ -8,9 +8,7 @@ export interface SubscriptionModel extends Subscription {}
 export class SubscriptionModel extends ScopedModel {
   static override tableName = 'subscriptions';
   static override recordName = 'subscription';
-  static override get jsonAttributes() {
-    return ['metadata'];
-  }
+  static override record = Subscription;
 }
 
 /** Those that had begun and were not over at this instant; all of them without one. */

@@ -22,7 +22,7 @@ export type SliceState = {
   readonly watermark_us: Microseconds;
   /** CRC-32 of the body of the last record before `next_offset`; null when it is not known. */
   readonly last_record: number | null;
-  /** Who has closed the gate of the usage rows (storage/progress/bucket-gate.ts); null while it is open. */
+  /** Who has locked the bucket rows (storage/progress/bucket-lock.ts, also for the name); null while they are unlocked. */
   readonly gate: string | null;
   /** Grows with each rebuild of usage rows. */
   readonly rebuilds: bigint;
@@ -30,7 +30,7 @@ export type SliceState = {
   readonly wide_slices: bigint;
   /** The usage rows of the slice in progress, or of the last one, are of several months. */
   readonly is_wide: boolean;
-  /** The UTC days (since 1970) before it have day rows, and whoever writes base rows of them writes day rows too. */
+  /** The UTC days (since 1970) before it have daily rollups, and whoever writes base rows of them writes daily rollups too. */
   readonly days_before: number;
 };
 
@@ -44,10 +44,10 @@ export class FencedError extends Error {
   }
 }
 
-/** Takes the partition over: from here on every older epoch is fenced. A gate that is closed is closed for it too. */
+/** Takes the partition over: from here on every older epoch is fenced. A lock on the bucket rows holds for it too. */
 export async function takePartition(database: Database, partition: number, owner: string): Promise<SliceState> {
   return database.transaction(async (transaction) => {
-    await lockGate(transaction);
+    await takeTurnAtBucketLock(transaction);
     const { rows } = await transaction.raw(
       `insert into slices (partition, epoch, owner, gate, days_before)
        values (?, 1, ?, (select gate from slices where gate is not null limit 1),
@@ -60,11 +60,11 @@ export async function takePartition(database: Database, partition: number, owner
   });
 }
 
-const GATE_LOCK = 7_155_021;
+const BUCKET_LOCK_TURN = 7_155_021;
 
-/** Whoever closes the gate and whoever adds a partition take turns, so that no partition is left out. */
-export async function lockGate(transaction: Database): Promise<void> {
-  await transaction.raw(`select pg_advisory_xact_lock(?)`, [GATE_LOCK]);
+/** Whoever changes the lock on the bucket rows and whoever adds a partition take turns, so that no partition is left out. */
+export async function takeTurnAtBucketLock(transaction: Database): Promise<void> {
+  await transaction.raw(`select pg_advisory_xact_lock(?)`, [BUCKET_LOCK_TURN]);
 }
 
 export type SlicePlan = {
@@ -142,7 +142,7 @@ export async function proveOwner(transaction: Database, { partition, epoch }: He
   if (rows.length === 0) throw new FencedError(partition);
 }
 
-const GATE_WITHIN_MS = 5_000;
+const UNLOCKED_WITHIN_MS = 5_000;
 const PAUSE_MS = 20;
 
 export type BucketsEntered = {
@@ -150,17 +150,17 @@ export type BucketsEntered = {
   readonly attempt: bigint;
   /** Usage rows of this slice may have been written by tries from this number on. */
   readonly rows_since: bigint;
-  /** The days that have day rows: until the slice is finished it stays so, because who changes it closes the gate and waits. */
+  /** The days that have daily rollups, until the slice is finished: who changes it locks the bucket rows and waits. */
   readonly days_before: number;
 };
 
-/** Goes through the gate of the usage rows, and waits for a while where somebody has closed it. */
+/** Begins with the bucket rows of the slice, and waits for a while where somebody has locked them. */
 export async function enterBuckets(
   database: Database,
   held: HeldPartition,
   { is_wide }: { is_wide: boolean },
 ): Promise<BucketsEntered> {
-  const until = performance.now() + GATE_WITHIN_MS;
+  const until = performance.now() + UNLOCKED_WITHIN_MS;
   for (;;) {
     const answer = await database.raw(
       `update slices s set phase = 'buckets', updated_at = now(), attempt = next.attempt,
@@ -257,7 +257,7 @@ const FINISH = `
     returning partition)
   select (select count(*) from done)::int as done, (select count(*) from begun)::int as begun`;
 
-/** `days_before` of an installation whose day rows were written with every slice. */
+/** `days_before` of an installation whose daily rollups were written with every slice. */
 export const EVERY_DAY = 2_147_483_647;
 
 /** The same for all partitions. */
@@ -265,7 +265,7 @@ export function daysBefore(progress: readonly SliceState[]): number {
   return progress[0]?.days_before ?? 0;
 }
 
-/** Inside the transaction that opens the gate (storage/progress/bucket-gate.ts). */
+/** Inside the transaction that unlocks the bucket rows (storage/progress/bucket-lock.ts). */
 export async function setDaysBefore(transaction: Database, days_before: number): Promise<void> {
   await transaction.raw(`update slices set days_before = ?`, [days_before]);
 }

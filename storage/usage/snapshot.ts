@@ -11,7 +11,7 @@ import type { Stores } from '../stores.ts';
 
 export type Snapshot = {
   readonly before: ReadonlyMap<number, bigint>;
-  /** The UTC days before it have day rows; that they become more during the read takes nothing from the base rows. */
+  /** The UTC days before it have daily rollups; that they become more during the read takes nothing from the base rows. */
   readonly days_before: number;
 };
 
@@ -63,7 +63,7 @@ export async function consistently<T>(
   return (await reading.isCurrent()) ? { value, snapshot } : null;
 }
 
-/** Rows are being taken away and written anew (storage/progress/bucket-gate.ts): they say nothing now. */
+/** Rows are being taken away and written anew (storage/progress/bucket-lock.ts): they say nothing now. */
 function isRebuilding(progress: readonly SliceState[]): boolean {
   return progress.some((state) => state.gate?.startsWith('partition:'));
 }

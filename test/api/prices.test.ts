@@ -475,6 +475,12 @@ describe('/prices', () => {
         { amount: '0', tier_mode: 'VOLUME' },
       ],
       [
+        'packages to flat',
+        () => usage({ billing_model: 'PACKAGE', transform_quantity: { divide_by: 10 } }),
+        { billing_model: 'FLAT_FEE' },
+        { amount: '12.5', transform_quantity: null },
+      ],
+      [
         'tiers to flat',
         () => tiered(),
         { billing_model: 'FLAT_FEE', amount: '3' },
@@ -528,6 +534,7 @@ describe('/prices', () => {
       ['an amount that is none', () => flat(), { amount: 'free' }, 400, 'amount'],
       ['tiers on a flat price', () => flat(), { tiers: [{ unit_amount: '1' }] }, 400, 'tiers'],
       ['a tier mode on a flat price', () => flat(), { tier_mode: 'SLAB' }, 400, 'tier_mode'],
+      ['a package on a flat price', () => flat(), { transform_quantity: { divide_by: 2 } }, 400, 'transform_quantity'],
       ['tiers without an open end', () => tiered(), { tiers: [{ up_to: 1, unit_amount: '1' }] }, 400, 'tiers[0].up_to'],
       ['tiered without tiers', () => flat(), { billing_model: 'TIERED' }, 400, 'tiers'],
       ['flat without an amount', () => tiered(), { billing_model: 'FLAT_FEE' }, 400, 'amount'],

@@ -5,10 +5,10 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { auditUsage, type Difference } from '../../actions/audit/usage.ts';
-import { requestDayRows } from '../../storage/progress/day-rows-message.ts';
+import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 import { RECORD_CHECKS, storeDifferences, withAudit } from '../faults/compare.ts';
 import { type Chance, chanceOf } from '../support/seeds.ts';
-import { isSettled, untilDayRows } from '../support/settled.ts';
+import { isSettled, untilDailyRollups } from '../support/settled.ts';
 import { until } from '../support/until.ts';
 import { Billing } from './billing.ts';
 import { Client } from './client.ts';
@@ -22,7 +22,7 @@ export type ChaosReport = {
   readonly meters: number;
   readonly rows: number;
   /** Of them, those of days. */
-  readonly day_rows: number;
+  readonly daily_rollups: number;
   readonly seconds: { readonly chaos: number; readonly settling: number; readonly checking: number };
   /** Nothing when all is as it should be. */
   readonly difference: string | undefined;
@@ -50,22 +50,22 @@ export async function chaosOn(
       disturbances.push(await stage.disturb(chance));
     }
   };
-  await withoutDayRows(stage);
+  await withoutDailyRollups(stage);
   let isBilled = false;
   const bills = billing.run(traffic.meters, { isOver, customers: CUSTOMERS }).finally(() => {
     isBilled = true;
   });
-  await Promise.all([traffic.run(isOver), bills, trouble(), askForDayRows(stage, chanceOf(seed ^ 0xda1), isOver)]);
+  await Promise.all([traffic.run(isOver), bills, trouble(), askForDailyRollups(stage, chanceOf(seed ^ 0xda1), isOver)]);
   const sent = performance.now();
   await settle(stage);
-  // While meters come and change there are hardly any day rows: the answers are to be those of all of them.
-  await stage.withStores(({ postgres }) => untilDayRows(postgres, FIRST_DAY + DAYS, () => settle(stage)));
+  // While meters come and change there are hardly any daily rollups: the answers are to be those of all of them.
+  await stage.withStores(({ postgres }) => untilDailyRollups(postgres, FIRST_DAY + DAYS, () => settle(stage)));
   const settled = performance.now();
-  const { rows, day_rows, difference } = await check(stage, traffic, billing);
+  const { rows, daily_rollups, difference } = await check(stage, traffic, billing);
   const since = (from: number, to = performance.now()) => Math.round((to - from) / 100) / 10;
   const seconds = { chaos: since(began, sent), settling: since(sent, settled), checking: since(settled) };
   const counts = { ...traffic.counts, ...billing.counts, failed: client.failed };
-  return { seed, disturbances, counts, meters: traffic.meters.length, rows, day_rows, seconds, difference };
+  return { seed, disturbances, counts, meters: traffic.meters.length, rows, daily_rollups, seconds, difference };
 }
 
 const DAY_MS = 86_400_000;
@@ -73,19 +73,19 @@ const FIRST_DAY = Date.parse('2026-02-28T00:00:00Z') / DAY_MS;
 const DAYS = 15;
 
 /** As before an earlier seed: while nothing is in progress, rows of a day that nobody reads are no rows. */
-export function withoutDayRows(stage: Stage): Promise<void> {
+export function withoutDailyRollups(stage: Stage): Promise<void> {
   return stage.withStores(async ({ postgres }) => {
     await postgres.raw(`update slices set days_before = 0`);
   });
 }
 
 /** More and more of the days that the traffic is about. */
-async function askForDayRows(stage: Stage, chance: Chance, isOver: () => boolean): Promise<void> {
+async function askForDailyRollups(stage: Stage, chance: Chance, isOver: () => boolean): Promise<void> {
   for (let day = FIRST_DAY; !isOver() && day < FIRST_DAY + DAYS; ) {
     await pause(chance.whole(300, 2_500));
     day += chance.whole(1, 6);
     // Whoever is killed just now is asked the next time.
-    await stage.withStores(({ postgres }) => requestDayRows(postgres, day)).catch(() => {});
+    await stage.withStores(({ postgres }) => requestDailyRollups(postgres, day)).catch(() => {});
   }
 }
 
@@ -101,7 +101,7 @@ export async function settle(stage: Pick<Stage, 'ask' | 'withStores'>): Promise<
   await until('everything has had its effect', isDone, SETTLED_WITHIN_MS);
 }
 
-type Checked = { rows: number; day_rows: number; difference: string | undefined };
+type Checked = { rows: number; daily_rollups: number; difference: string | undefined };
 
 async function check(stage: Stage, traffic: Traffic, billing: Billing): Promise<Checked> {
   const answers = traffic.firstDifference();
@@ -124,10 +124,10 @@ async function checkStores(stores: LookedAt, traffic: Traffic): Promise<Checked>
   const row =
     found[0] && `a usage row differs from the raw events: ${JSON.stringify(found[0])} (${found.length} in all)`;
   const difference = row ?? (stored.length > 0 ? stored.join('; ') : undefined);
-  return { rows, day_rows: await countDayRows(stores, traffic.meters), difference };
+  return { rows, daily_rollups: await countDailyRollups(stores, traffic.meters), difference };
 }
 
-export async function countDayRows({ clickhouse }: LookedAt, meters: readonly { id: string }[]): Promise<number> {
+export async function countDailyRollups({ clickhouse }: LookedAt, meters: readonly { id: string }[]): Promise<number> {
   const answer = await clickhouse.query({
     query: `select count() as n from usage_buckets final where size = 'DAY' and meter_id in {meters:Array(String)}`,
     query_params: { meters: meters.map(({ id }) => id) },
@@ -159,7 +159,7 @@ export function lineOf({
   counts,
   meters,
   rows,
-  day_rows,
+  daily_rollups,
   disturbances,
   seconds,
   difference,
@@ -174,5 +174,5 @@ export function lineOf({
   const bills = `${counts.invoices} invoices of ${counts.lines} lines, computed ${counts.computed} times on the way`;
   const changes = `${meters} meters, ${counts.changed} changes, ${counts.voided} voided, ${counts.replaced} replaced`;
   const time = `${seconds.chaos} s, settled in ${seconds.settling} s, checked in ${seconds.checking} s`;
-  return `seed ${seed}: ${difference ? 'DIFFERS' : 'equal'}; ${sent}; ${changes}; ${bills}; ${rows} rows, ${day_rows} of days; ${troubles}; ${time}`;
+  return `seed ${seed}: ${difference ? 'DIFFERS' : 'equal'}; ${sent}; ${changes}; ${bills}; ${rows} rows, ${daily_rollups} of days; ${troubles}; ${time}`;
 }

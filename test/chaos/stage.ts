@@ -20,7 +20,7 @@ export const PIPELINE_SETTINGS = {
   SLICE_WAIT_MS: '20',
   IDENTITY_HOT_IDS: '500',
   BILLING_INTERVAL_SECONDS: '1',
-  // The events are of March: their day rows are asked for on the way.
+  // The events are of March: their daily rollups are asked for on the way.
   DAY_ROWS_AFTER_DAYS: '100000',
 };
 

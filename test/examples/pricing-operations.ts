@@ -5,8 +5,8 @@ import { totalsOf } from '../../core/billing/totals.ts';
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import { minorUnits, roundMoney } from '../../core/money.ts';
 import { createPriceShape, definePrice } from '../../core/price/record.ts';
+import type { PriceTerms } from '../../core/pricing/charge.ts';
 import { checkPriceUnit, priceUnitFromFiat, priceUnitToFiat } from '../../core/pricing/price-unit.ts';
-import type { PriceTerms } from '../../core/pricing/terms.ts';
 
 const decimal = z.union([z.string(), z.number()]).transform(String);
 type Stated = PriceTerms & {

@@ -3,7 +3,7 @@
  * should have written is there once, whichever table it is, and whatever the engine had noted about it before.
  */
 import { expect } from 'chai';
-import { requestDayRows } from '../../storage/progress/day-rows-message.ts';
+import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 import { until } from '../support/until.ts';
 import { tablePath } from './tables.ts';
 import { type Faulty, startWithFaults } from './with-faults.ts';
@@ -20,7 +20,7 @@ const SETTINGS = {
 type Place = { what: string; table: string; skip?: number; act(world: World): Promise<void> };
 
 /** Once made they stay: each time there are some more. */
-let dayRows = 0;
+let dailyRollups = 0;
 const sendSome = (world: World) => world.send(30);
 const PLACES: Place[] = [
   { what: 'raw events', table: 'events', act: sendSome },
@@ -34,11 +34,11 @@ const PLACES: Place[] = [
   { what: 'a replacement', table: 'event_corrections', act: (world) => world.replace(world.ids[1]!) },
   { what: 'the usage rows of a void', table: 'usage_buckets', act: (world) => world.void(world.ids[2]!) },
   {
-    what: 'day rows',
+    what: 'daily rollups',
     table: 'usage_buckets',
     act: (world) =>
       world.service.withStores(async ({ postgres }) => {
-        await requestDayRows(postgres, FIRST / DAY_MS + ++dayRows * 5);
+        await requestDailyRollups(postgres, FIRST / DAY_MS + ++dailyRollups * 5);
       }),
   },
 ];

@@ -108,7 +108,7 @@ class Round {
     const targets = [{ meter_id, day: this.#start / DAY_MS }];
     await requestRebuild(metering.stores.postgres, SCOPE, { targets, reason: 'a test' });
     await metering.settled();
-    await metering.askForDayRows(new Date(this.#start + 2 * DAY_MS).toISOString());
+    await metering.askForDailyRollups(new Date(this.#start + 2 * DAY_MS).toISOString());
     await metering.settled();
   }
 

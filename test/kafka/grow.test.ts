@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { kafkaClient } from '../../storage/log/kafka/client.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
-import { untilDayRows } from '../support/settled.ts';
+import { untilDailyRollups } from '../support/settled.ts';
 import { until } from '../support/until.ts';
 
 const HOUR_MS = 3_600_000;
@@ -94,7 +94,7 @@ describe('growing a topic', function () {
     expect((await grow(5).ended).output).to.match(/not drained: records wait in partitions/);
     await startWorker();
     await cluster.settled();
-    await untilDayRows(cluster.database.postgres, FROM / (24 * HOUR_MS) + 10, () => cluster.settled());
+    await untilDailyRollups(cluster.database.postgres, FROM / (24 * HOUR_MS) + 10, () => cluster.settled());
     await stopWorkers();
     expect((await grow(3).ended).output).to.include('the log has 3 partitions; partitions can only be added');
     expect((await grow('many').ended).output).to.include('--to wants a whole number');

@@ -7,11 +7,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Decimal } from '../../core/decimal.ts';
-import { requestDayRows } from '../../storage/progress/day-rows-message.ts';
+import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 import { type Cluster, type ClusterProcess, startCluster } from '../support/cluster.ts';
 import { startKafka, type TestKafka } from '../support/kafka/broker.ts';
 import { type Chance, chanceOf, seedsToRun } from '../support/seeds.ts';
-import { untilDayRows } from '../support/settled.ts';
+import { untilDailyRollups } from '../support/settled.ts';
 
 const BATCH = 200;
 const SENDERS = 4;
@@ -61,13 +61,13 @@ describe('the story on three brokers', function () {
           troubleWorkers(cluster, chance),
           troubleBrokers(kafka, chanceOf(seed + 2000)),
           producer.createMetersLater(),
-          askForDayRows(cluster, chanceOf(seed + 3000)),
+          askForDailyRollups(cluster, chanceOf(seed + 3000)),
         ]);
         producer.isEnough = true;
         await sending;
         const settled = () => cluster.settled(SETTLED_WITHIN_MS);
         await settled();
-        await untilDayRows(cluster.database.postgres, FIRST_DAY + DAYS + 1, settled);
+        await untilDailyRollups(cluster.database.postgres, FIRST_DAY + DAYS + 1, settled);
         const { stored, rows } = await storedRows(cluster);
         const expected = recomputed(producer.accepted.values(), producer.meters);
         expect(stored).to.equal(producer.accepted.size);
@@ -101,11 +101,11 @@ async function troubleWorkers(cluster: Cluster, chance: Chance): Promise<void> {
   await cluster.restart(third);
 }
 
-/** Day rows of one day after the other, while events of all days arrive. */
-async function askForDayRows({ database }: Cluster, chance: Chance): Promise<void> {
+/** Daily rollups of one day after the other, while events of all days arrive. */
+async function askForDailyRollups({ database }: Cluster, chance: Chance): Promise<void> {
   for (let day = 1; day < DAYS; day++) {
     await pause(chance.whole(1_000, 5_000));
-    await requestDayRows(database.postgres, FIRST_DAY + day);
+    await requestDailyRollups(database.postgres, FIRST_DAY + day);
   }
 }
 

@@ -6,6 +6,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { NODE_FLAGS } from '../support/node-start.ts';
 import {
   type Process,
   processesBelow,
@@ -98,6 +99,7 @@ describe('npm start', function () {
         service = await startServiceProcess(settings, { api_key: service.api_key, npm: true });
         const processes = service.processes();
         expectStores(processes);
+        expect(processes.map(({ command }) => command).join('\n')).to.include(`${NODE_FLAGS.join(' ')} run.mjs start`);
         expect(await service.stop(signal)).to.deep.equal({ code: 0, signal: null });
         expect(await stillAlive(processes, 0)).to.deep.equal([]);
         expect(service.stdout()).to.contain(`${signal}, draining`);

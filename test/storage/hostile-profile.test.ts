@@ -157,7 +157,7 @@ describe('a profile that sets everything otherwise', () => {
     await metering.settled();
     expect(await total('m')).to.equal(699);
     expect(await total('u')).to.equal(21);
-    await metering.askForDayRows('2026-05-01T00:00:00Z');
+    await metering.askForDailyRollups('2026-05-01T00:00:00Z');
     await metering.settled();
     expect(await total('m')).to.equal(699);
     const { rows, differences } = await auditUsage(metering.stores, {}, () => {});

@@ -6,7 +6,7 @@ import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import { type RunningPipeline, startPipeline } from '../../pipeline/pipeline.ts';
 import type { ClickHouseClient } from '../../storage/clickhouse/clickhouse.ts';
 import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
-import { requestDayRows } from '../../storage/progress/day-rows-message.ts';
+import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 import { announceMeterVersion } from '../../storage/progress/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
@@ -29,8 +29,8 @@ export type Metering = {
   settled(): Promise<void>;
   /** What a meter measured for a customer in a range of instants, as text. */
   usage(meter_id: string, customer: string, range: readonly [string, string]): Promise<string>;
-  /** Day rows for the days before this one, asked for. */
-  askForDayRows(before: string): Promise<void>;
+  /** Daily rollups for the days before this one, asked for. */
+  askForDailyRollups(before: string): Promise<void>;
   rows<Row>(query: string): Promise<Row[]>;
   pause(): Promise<void>;
   resume(): Promise<void>;
@@ -120,8 +120,8 @@ export async function startMetering({
       });
       return report.usage[0]!.total.value.toFixed();
     },
-    askForDayRows: async (before) => {
-      await requestDayRows(stores.postgres, Math.floor(Date.parse(before) / 86_400_000));
+    askForDailyRollups: async (before) => {
+      await requestDailyRollups(stores.postgres, Math.floor(Date.parse(before) / 86_400_000));
     },
     rows: async <Row>(query: string) =>
       (await (await stores.clickhouse.query({ query, format: 'JSONEachRow' })).json<Row>()) as Row[],

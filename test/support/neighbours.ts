@@ -271,7 +271,7 @@ export const WAYS: readonly Way[] = [
   },
 ];
 
-/** Each correction is a rebuild with the gate of the rows closed: told by itself. */
+/** Each correction is a rebuild with the bucket rows locked: told by itself. */
 export const CORRECTIONS: Way = {
   name: 'corrections, as many as go',
   at_once: 4,

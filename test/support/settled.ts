@@ -1,7 +1,7 @@
 /** Whether everything that was accepted has had its effect: the question of every test that looks at the end of something. */
 
 import type { EventLog } from '../../storage/log/log.ts';
-import { requestDayRows } from '../../storage/progress/day-rows-message.ts';
+import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 import type { Database } from '../../storage/stores.ts';
 
 /**
@@ -27,11 +27,11 @@ async function isNothingOpen(postgres: Database): Promise<boolean> {
   return rows[0].open === '0';
 }
 
-/** Asks for the day rows of all days before this one (days since 1970) until they are there, as the scheduler does. */
-export async function untilDayRows(
+/** Asks for the daily rollups of all days before this one (days since 1970) until they are there, as the scheduler does. */
+export async function untilDailyRollups(
   postgres: Database,
   days_before: number,
   settled: () => Promise<void>,
 ): Promise<void> {
-  while (await requestDayRows(postgres, days_before)) await settled();
+  while (await requestDailyRollups(postgres, days_before)) await settled();
 }

@@ -20,7 +20,7 @@ describe('audit of the usage rows', () => {
       await metering.announce(id, { event_name: 'call', filters: [], aggregation });
     await metering.send(events('a', 300));
     await metering.settled();
-    await metering.askForDayRows('2026-04-01T00:00:00Z');
+    await metering.askForDailyRollups('2026-04-01T00:00:00Z');
     await metering.settled();
   });
   after(() => metering.stop());

@@ -168,8 +168,8 @@ describe('corrections meet the usage rows', () => {
     await metering.resume();
     await metering.settled();
     expect(await all('m_sum')).to.equal('86');
-    const gate = await postgres.raw(`select count(*)::int as closed from slices where gate is not null`);
-    expect(gate.rows[0].closed).to.equal(0);
+    const lock = await postgres.raw(`select count(*)::int as locked from slices where gate is not null`);
+    expect(lock.rows[0].locked).to.equal(0);
     const wrong = await differences();
     // The customer's other days were taken away by this test; the touched one is whole again.
     expect(wrong.filter(({ day }) => day === Date.UTC(2026, 2, 1) / 86_400_000)).to.deep.equal([]);
@@ -245,7 +245,7 @@ describe('corrections meet the usage rows', () => {
     }).catch((error) => error);
     expect(refusal.code).to.equal('not_found');
     await until(
-      'the gate is open',
+      'the bucket rows are unlocked',
       async () => (await metering.stores.postgres.raw(`select 1 from slices where gate is not null`)).rows.length === 0,
     );
   });

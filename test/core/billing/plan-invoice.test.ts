@@ -5,7 +5,7 @@ import type { MeasuredUsage, PricedItem } from '../../../core/billing/line-amoun
 import { chargeKey, type InvoiceQuestion, planInvoice } from '../../../core/billing/plan-invoice.ts';
 import { Decimal, sumOf } from '../../../core/decimal.ts';
 import { minorUnits } from '../../../core/money.ts';
-import type { PriceTerms } from '../../../core/pricing/terms.ts';
+import type { PriceTerms } from '../../../core/pricing/charge.ts';
 import type { Period } from '../../../core/time/period.ts';
 
 const at = (text: string) => Date.parse(`${text}T00:00:00Z`);

@@ -6,15 +6,15 @@ import { type CompiledMeter, compileMeter, measure } from '../../../core/meterin
 import { properties } from '../../../core/metering/event-text.ts';
 import { exactText } from '../../../core/metering/exact.ts';
 import type { MeterAggregation } from '../../../core/metering/meter-definition.ts';
-import { BucketAggregator, type BucketRow, dayRows } from '../../../core/metering/plan.ts';
+import { BucketAggregator, type BucketRow, dailyRollups } from '../../../core/metering/plan.ts';
 import { quantityOfScaled } from '../../../core/metering/quantity.ts';
 
 const HOUR = 3_600_000_000;
 const DAY = 24 * HOUR;
 const ACME = { tenant_id: 't1', environment_id: 'prod' };
 
-describe('plan: contributions in, base rows and day rows out', () => {
-  it('one row per customer and hour, and one per customer and day of the days that have day rows', () => {
+describe('plan: contributions in, base rows and daily rollups out', () => {
+  it('one row per customer and hour, and one per customer and day of the days that have daily rollups', () => {
     const meter = meterOf({ type: 'SUM', field: 'v' });
     const plan = new BucketAggregator();
     for (const [customer, at, v] of [
@@ -34,9 +34,9 @@ describe('plan: contributions in, base rows and day rows out', () => {
       'HOUR 24 a n=1 Σ=8',
     ]);
     const first = ['DAY 0 a n=3 Σ=7.5', 'DAY 0 b n=1 Σ=9007199254740993.25'];
-    expect(dayRows(rows, 2).map(shown)).to.deep.equal([...first, 'DAY 24 a n=1 Σ=8']);
-    expect(dayRows(rows, 1).map(shown)).to.deep.equal(first);
-    expect(dayRows(rows, 0)).to.deep.equal([]);
+    expect(dailyRollups(rows, 2).map(shown)).to.deep.equal([...first, 'DAY 24 a n=1 Σ=8']);
+    expect(dailyRollups(rows, 1).map(shown)).to.deep.equal(first);
+    expect(dailyRollups(rows, 0)).to.deep.equal([]);
     expect(drained(plan)).to.deep.equal([]);
   });
 
@@ -78,7 +78,7 @@ describe('plan: contributions in, base rows and day rows out', () => {
     expect(drained(plan).map((row) => row.external_customer_id)).to.deep.equal(['']);
   });
 
-  it('rows of every type: base rows are the buckets of their events, day rows what their base rows combine to', () => {
+  it('rows of every type: base rows are the buckets of their events, daily rollups what their base rows combine to', () => {
     const meters = (
       [
         { type: 'COUNT' },
@@ -111,7 +111,7 @@ describe('plan: contributions in, base rows and day rows out', () => {
           }
         }
         const base = drained(plan);
-        const rows = [...base, ...dayRows(base, 2)];
+        const rows = [...base, ...dailyRollups(base, 2)];
         const keys = rows.map((row) =>
           [row.meter_id, row.external_customer_id, row.size, row.bucket_start_us, row.group_key].join('|'),
         );

@@ -3,10 +3,10 @@ import {
   checkPrice,
   createPriceShape,
   definePrice,
-  inTierOrder,
   type PriceUnitTerms,
   priceShape,
 } from '../../../core/price/record.ts';
+import { inTierOrder } from '../../../core/pricing/tiers.ts';
 
 const FIXED = {
   amount: '12.50',

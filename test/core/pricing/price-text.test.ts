@@ -1,7 +1,6 @@
 // A price in one cell of a table.
 import { expect } from 'chai';
-import { priceText } from '../../../core/pricing/price-text.ts';
-import type { PriceTerms } from '../../../core/pricing/terms.ts';
+import { type PriceTerms, priceText } from '../../../core/pricing/charge.ts';
 
 const CASES: [said: string, price: Omit<PriceTerms, 'currency'>][] = [
   ['0.00000005', { billing_model: 'FLAT_FEE', amount: '5e-8' }],

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Decimal, type DecimalInput, sumOf, ZERO } from '../../../core/decimal.ts';
-import { billedQuantity, chargeParts } from '../../../core/pricing/index.ts';
-import type { PriceTerms, TierTerms } from '../../../core/pricing/terms.ts';
+import { billedQuantity, chargeParts, type PriceTerms } from '../../../core/pricing/charge.ts';
+import type { TierTerms } from '../../../core/pricing/terms.ts';
 
 const flat: PriceTerms = { billing_model: 'FLAT_FEE', currency: 'usd', amount: '0.015' };
 const packs = (round: 'up' | 'down' | null, divide_by = 3): PriceTerms => ({

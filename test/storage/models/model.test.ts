@@ -3,8 +3,16 @@ import { expect } from 'chai';
 import { createdBy } from '../../../core/stamp.ts';
 import { CustomerModel } from '../../../storage/models/customer.ts';
 import { EnvironmentModel } from '../../../storage/models/environment.ts';
+import { FeatureModel } from '../../../storage/models/feature.ts';
+import { InvoiceModel } from '../../../storage/models/invoice.ts';
+import { InvoiceLineItemModel } from '../../../storage/models/invoice-line-item.ts';
 import { MeterModel } from '../../../storage/models/meter.ts';
+import { PlanModel } from '../../../storage/models/plan.ts';
+import { PriceModel } from '../../../storage/models/price.ts';
+import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
 import { TenantModel } from '../../../storage/models/tenant.ts';
+import { WorkflowRunModel } from '../../../storage/models/workflow-run.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
 
 const SCOPE = { tenant_id: 'tenant_a', environment_id: 'env_a' };
@@ -12,12 +20,36 @@ const ELSEWHERE = { tenant_id: 'tenant_a', environment_id: 'env_b' };
 const MADE = { user_id: 'user_1', now: new Date('2026-03-01T00:00:00Z') };
 const LATER = { user_id: 'user_2', now: new Date('2026-03-02T00:00:00Z') };
 
+const MODELS = [
+  CustomerModel,
+  FeatureModel,
+  InvoiceLineItemModel,
+  InvoiceModel,
+  MeterModel,
+  PlanModel,
+  PriceModel,
+  SubscriptionLineItemModel,
+  SubscriptionModel,
+  WorkflowRunModel,
+];
+
 describe('a table of a tenant and environment', () => {
   let database: FreshDatabase;
   before(async () => {
     database = await freshDatabase();
   });
   after(() => database.close());
+
+  for (const model of MODELS)
+    it(`${model.tableName}: what its record has as JSON, the table has as JSON, and nothing else`, async () => {
+      const { rows } = await database.postgres.raw(
+        `select column_name from information_schema.columns
+          where table_schema = 'public' and table_name = ? and data_type in ('json', 'jsonb')`,
+        [model.tableName],
+      );
+      const columns = rows.map(({ column_name }: { column_name: string }) => column_name);
+      expect(model.jsonAttributes).to.have.members(columns);
+    });
 
   const customers = (ids: readonly string[]) =>
     CustomerModel.addAll(

@@ -69,9 +69,9 @@ async function playOn(metering: Metering, chance: Chance): Promise<void> {
   for (let from = 0; from < events.length; from += PER_BATCH) {
     const batch = [...events.slice(from, from + PER_BATCH), ...sentBefore(events.slice(0, from), chance)];
     const questions = [askOne(metering, chance), askOne(metering, chance)];
-    // Now and then some more days get day rows.
+    // Now and then some more days get daily rollups.
     if (chance.next() < 0.4)
-      await metering.askForDayRows(new Date(FIRST + chance.whole(-1, DAYS + 2) * 24 * HOUR).toISOString());
+      await metering.askForDailyRollups(new Date(FIRST + chance.whole(-1, DAYS + 2) * 24 * HOUR).toISOString());
     await metering.send(batch);
     const answers = await Promise.all(questions);
     for (const one of answers) for (const earlier of asked.slice(-2)) expectNotOlder(one, earlier);

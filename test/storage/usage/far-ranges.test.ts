@@ -40,7 +40,7 @@ describe('usage of ranges at the ends of time', () => {
   for (const rows of ['hours', 'days']) {
     it(`from ${rows}`, async () => {
       if (rows === 'days') {
-        await metering.askForDayRows('2255-01-01T00:00:00Z');
+        await metering.askForDailyRollups('2255-01-01T00:00:00Z');
         await metering.settled();
       }
       for (const [start, end, expected] of RANGES)

@@ -1,22 +1,25 @@
-/** The message in the log by which day rows are made (actions/usage/make-day-rows.ts). */
+/** The message in the log by which daily rollups are made (actions/usage/make-daily-rollups.ts). */
 
 import type { Database } from '../stores.ts';
 import { leaveMessage } from './outbox.ts';
 import { daysBefore, EVERY_DAY, readProgress } from './slices.ts';
 
-/** The body of the control message: day rows for the UTC days (since 1970) before this one. */
-export type DayRowsMessage = { readonly type: 'day_rows'; readonly days_before: number };
+/**
+ * The body of the control message: daily rollups for the UTC days (since 1970) before this one. Its kind is the older word
+ * for them: records that say so are in logs, and must still be read.
+ */
+export type DailyRollupsMessage = { readonly type: 'day_rows'; readonly days_before: number };
 
 /** The partition of the first shard does it, as it does the rebuilds: of all tenants, so it carries the name of none. */
 const SHARD = 0;
 const EVERYBODY = { tenant_id: '', environment_id: '' };
 
 /** Asks for it where there are such days; answers whether there are. */
-export async function requestDayRows(database: Database, days_before: number): Promise<boolean> {
+export async function requestDailyRollups(database: Database, days_before: number): Promise<boolean> {
   const progress = await readProgress(database);
   const made = daysBefore(progress);
   if (progress.length === 0 || (made >= days_before && made !== EVERY_DAY)) return false;
-  const message: DayRowsMessage = { type: 'day_rows', days_before };
+  const message: DailyRollupsMessage = { type: 'day_rows', days_before };
   await leaveMessage(database, EVERYBODY, message, SHARD);
   return true;
 }

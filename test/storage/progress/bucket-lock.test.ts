@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { closeGate, openGate } from '../../../storage/progress/bucket-gate.ts';
+import { lockBuckets, unlockBuckets } from '../../../storage/progress/bucket-lock.ts';
 import {
   enterBuckets,
   planSlice,
@@ -10,7 +10,7 @@ import {
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
 import { until } from '../../support/until.ts';
 
-describe('the gate of the usage rows', () => {
+describe('the lock on the bucket rows', () => {
   let database: FreshDatabase;
   beforeEach(async () => {
     database = await freshDatabase();
@@ -26,7 +26,7 @@ describe('the gate of the usage rows', () => {
     return rows[0].n > 0;
   };
 
-  it('says which days have day rows to whoever goes through it', async () => {
+  it('says which days have daily rollups to whoever goes through it', async () => {
     const held = await take(0);
     await planSlice(database.postgres, held, { from: 0n, to: 5n });
     expect(await enterBuckets(database.postgres, held, { is_wide: false })).to.include({ days_before: 0 });
@@ -34,24 +34,24 @@ describe('the gate of the usage rows', () => {
     expect(await enterBuckets(database.postgres, held, { is_wide: false })).to.include({ days_before: 20_000 });
   });
 
-  it('is closed for a partition that is added, which has the days of the others', async () => {
-    await closeGate(database.postgres, await take(0));
+  it('holds for a partition that is added, which has the days of the others', async () => {
+    await lockBuckets(database.postgres, await take(0));
     await setDaysBefore(database.postgres, 20_000);
     expect(await take(1)).to.deep.include({ gate: 'partition:0', days_before: 20_000 });
   });
 
   it('is opened for a partition that is added at the same moment', async () => {
     const held = await take(0);
-    await closeGate(database.postgres, held);
+    await lockBuckets(database.postgres, held);
     let opening: Promise<void> | undefined;
     await database.postgres.transaction(async (transaction) => {
       await take(1, transaction);
       // It is not to be seen yet: opening waits for it, or would pass it by.
       let isOpen = false;
-      opening = openGate(database.postgres, held, (inside) => setDaysBefore(inside, 20_000)).then(() => {
+      opening = unlockBuckets(database.postgres, held, (inside) => setDaysBefore(inside, 20_000)).then(() => {
         isOpen = true;
       });
-      await until('the gate opens, or waits', async () => isOpen || (await waiting()));
+      await until('the bucket rows are unlocked, or wait', async () => isOpen || (await waiting()));
     });
     await opening;
     for (const state of await readProgress(database.postgres))

@@ -1,15 +1,15 @@
 /**
- * kill -9 and SIGSTOP while day rows are made, again and again, of days whose events still arrive: every answer equals the
- * reference model, every row the raw events, and there is one day row for each meter, customer and day.
+ * kill -9 and SIGSTOP while daily rollups are made, again and again, of days whose events still arrive: every answer equals the
+ * reference model, every row the raw events, and there is one daily rollup for each meter, customer and day.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { auditUsage, type Difference } from '../../actions/audit/usage.ts';
-import { requestDayRows } from '../../storage/progress/day-rows-message.ts';
+import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 import { type ModelEvent, type ModelMeter, type ModelQuestion, usageByModel } from '../support/reference-model.ts';
 import { type Chance, chanceOf, seedsToRun } from '../support/seeds.ts';
-import { untilDayRows } from '../support/settled.ts';
-import { countDayRows, settle, withoutDayRows } from './chaos.ts';
+import { untilDailyRollups } from '../support/settled.ts';
+import { countDailyRollups, settle, withoutDailyRollups } from './chaos.ts';
 import { Client } from './client.ts';
 import { embeddedStage } from './embedded-stage.ts';
 import type { Stage } from './stage.ts';
@@ -28,7 +28,7 @@ const QUESTIONS: ModelQuestion[] = [
 
 type Meter = ModelMeter & { readonly id: string };
 
-describe('day rows while processes are killed', function () {
+describe('daily rollups while processes are killed', function () {
   this.timeout(240_000);
   let stage: Stage;
   before(async () => {
@@ -41,7 +41,7 @@ describe('day rows while processes are killed', function () {
       const client = new Client(stage.ask);
       const meters = await makeMeters(client, `day ${seed}`);
       await settle(stage);
-      await withoutDayRows(stage);
+      await withoutDailyRollups(stage);
       const chance = chanceOf(seed);
       const events = Array.from({ length: EVENTS }, (_none, index) => randomEvent(chance, `day ${seed}`, index));
       let isSent = false;
@@ -50,7 +50,7 @@ describe('day rows while processes are killed', function () {
       });
       const [disturbances] = await Promise.all([
         trouble(stage, seed, () => isSent),
-        askForDayRows(stage, seed),
+        askForDailyRollups(stage, seed),
         sending,
       ]);
       await settle(stage);
@@ -63,7 +63,7 @@ describe('day rows while processes are killed', function () {
         await stage.withStores((stores) => auditUsage(stores, { meter_id: meter.id }, (each) => found.push(each)));
       }
       expect(found).to.deep.equal([]);
-      const made = await stage.withStores((stores) => countDayRows(stores, meters));
+      const made = await stage.withStores((stores) => countDailyRollups(stores, meters));
       expect(made).to.equal(meters.length * CUSTOMERS.length * DAYS);
       console.log(`      seed ${seed}: ${disturbances.join(', ')}; ${client.failed} requests failed`);
       expect(disturbances).to.be.an('array').that.is.not.empty;
@@ -118,17 +118,17 @@ async function trouble(stage: Stage, seed: number, isOver: () => boolean): Promi
 }
 
 /** A day more at a time, as long as there are days. */
-async function askForDayRows(stage: Stage, seed: number): Promise<void> {
+async function askForDailyRollups(stage: Stage, seed: number): Promise<void> {
   const chance = chanceOf(seed ^ 0xda1);
   for (let day = 1; day < DAYS; day++) {
     await pause(chance.whole(100, 900));
     // Whoever is killed just now is asked for the next day.
-    await stage.withStores(({ postgres }) => requestDayRows(postgres, FIRST_DAY + day)).catch(() => {});
+    await stage.withStores(({ postgres }) => requestDailyRollups(postgres, FIRST_DAY + day)).catch(() => {});
   }
 }
 
 function makeAll(stage: Stage): Promise<void> {
-  return stage.withStores(({ postgres }) => untilDayRows(postgres, FIRST_DAY + DAYS, () => settle(stage)));
+  return stage.withStores(({ postgres }) => untilDailyRollups(postgres, FIRST_DAY + DAYS, () => settle(stage)));
 }
 
 async function asked(client: Client, meter: Meter, { start, end, timezone, window_size }: ModelQuestion) {

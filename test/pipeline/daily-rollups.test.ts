@@ -1,4 +1,4 @@
-/** Day rows of days that are over: what they are made of, what comes late, and what a crash leaves (docs/decisions/0008). */
+/** Daily rollups of days that are over: what they are made of, what comes late, and what a crash leaves (docs/decisions/0008). */
 import { expect } from 'chai';
 import { auditUsage, type Difference } from '../../actions/audit/usage.ts';
 import { requestCorrection } from '../../actions/events/request-correction.ts';
@@ -19,7 +19,7 @@ const CUSTOMERS = ['c0', 'c1', 'c2'];
 const MARCH = ['2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z'] as const;
 const RAGGED = ['2026-03-01T23:10:00.5Z', '2026-03-04T10:20:00Z'] as const;
 
-describe('day rows', () => {
+describe('daily rollups', () => {
   let metering: Metering;
   beforeEach(async () => {
     metering = await startMetering();
@@ -45,8 +45,8 @@ describe('day rows', () => {
     await metering.send(events(from, to));
     await metering.settled();
   };
-  const makeDayRows = async (before: string) => {
-    await metering.askForDayRows(before);
+  const makeDailyRollups = async (before: string) => {
+    await metering.askForDailyRollups(before);
     await metering.settled();
   };
   const answers = async () => {
@@ -62,7 +62,7 @@ describe('day rows', () => {
     await auditUsage(metering.stores, {}, (difference) => found.push(difference));
     return found;
   };
-  /** Day of the month, and how many events its day rows of a meter hold. */
+  /** Day of the month, and how many events its daily rollups of a meter hold. */
   const heldByDay = async (meter: string) => {
     const rows = await metering.rows<{ day: number; n: string }>(
       `select toDayOfMonth(bucket_start) as day, sum(event_count) as n from usage_buckets
@@ -76,7 +76,7 @@ describe('day rows', () => {
     await send(0, 360);
     expect(await heldByDay('m_sum')).to.deep.equal([]);
     const before = await answers();
-    await makeDayRows('2026-03-04T00:00:00Z');
+    await makeDailyRollups('2026-03-04T00:00:00Z');
     expect(await heldByDay('m_sum')).to.deep.equal([
       [1, 60],
       [2, 60],
@@ -84,7 +84,7 @@ describe('day rows', () => {
     ]);
     expect(await answers()).to.deep.equal(before);
     expect(await differences()).to.deep.equal([]);
-    await makeDayRows('2026-03-07T00:00:00Z');
+    await makeDailyRollups('2026-03-07T00:00:00Z');
     expect(await heldByDay('m_unique')).to.deep.equal([1, 2, 3, 4, 5, 6].map((day) => [day, 60]));
     expect(await answers()).to.deep.equal(before);
     expect(await differences()).to.deep.equal([]);
@@ -92,7 +92,7 @@ describe('day rows', () => {
 
   it('of days that have them are written with what comes late, and of other days not', async () => {
     await send(0, 60);
-    await makeDayRows('2026-03-04T00:00:00Z');
+    await makeDailyRollups('2026-03-04T00:00:00Z');
     await send(60, 360);
     expect(await heldByDay('m_max')).to.deep.equal([
       [1, 60],
@@ -101,18 +101,18 @@ describe('day rows', () => {
     ]);
     expect(await differences()).to.deep.equal([]);
     const all = await answers();
-    await makeDayRows('2026-04-01T00:00:00Z');
+    await makeDailyRollups('2026-04-01T00:00:00Z');
     expect(await answers()).to.deep.equal(all);
     expect(await differences()).to.deep.equal([]);
   });
 
   it('are asked for again to no effect, and never become fewer', async () => {
     await send(0, 60);
-    await makeDayRows('2026-03-07T00:00:00Z');
+    await makeDailyRollups('2026-03-07T00:00:00Z');
     const [first] = await heldByDay('m_count');
     const made = await days();
-    await makeDayRows('2026-03-07T00:00:00Z');
-    await makeDayRows('2026-03-02T00:00:00Z');
+    await makeDailyRollups('2026-03-07T00:00:00Z');
+    await makeDailyRollups('2026-03-02T00:00:00Z');
     expect((await heldByDay('m_count'))[0]).to.deep.equal(first);
     expect(await days()).to.equal(made);
   });
@@ -127,7 +127,7 @@ describe('day rows', () => {
     const before = await answers();
     expect(before['m_count c1 2026-03-01T00:00:00Z']).to.equal('20');
     expect(await differences()).to.deep.equal([]);
-    await makeDayRows('2026-03-07T00:00:00Z');
+    await makeDailyRollups('2026-03-07T00:00:00Z');
     expect(await heldByDay('m_count')).to.deep.equal([1, 2, 3, 4, 5, 6].map((day) => [day, 10]));
     expect(await answers()).to.deep.equal(before);
     expect(await differences()).to.deep.equal([]);
@@ -136,7 +136,7 @@ describe('day rows', () => {
   it('are written again however soon after they were taken away', async () => {
     await send(0, 60);
     for (let tries = 0; tries < 6; tries++) {
-      await makeDayRows('2026-03-03T00:00:00Z');
+      await makeDailyRollups('2026-03-03T00:00:00Z');
       expect(await heldByDay('m_sum')).to.deep.equal([1, 2].map((day) => [day, 10]));
       // As if the engine had refused the last of them: the next try begins at the first.
       await metering.stores.postgres.raw(`update slices set days_before = 0`);
@@ -150,14 +150,14 @@ describe('day rows', () => {
     expect(await heldByDay('m_sum')).to.deep.equal(every);
     const before = await answers();
     expect(await differences()).to.deep.equal([]);
-    await makeDayRows('2026-03-04T00:00:00Z');
+    await makeDailyRollups('2026-03-04T00:00:00Z');
     expect(await days()).to.equal(Date.parse('2026-03-04T00:00:00Z') / 86_400_000);
     expect(await answers()).to.deep.equal(before);
     await send(60, 120);
     const all = await answers();
     expect(all['m_count c1 2026-03-01T00:00:00Z']).to.equal('40');
     expect(await differences()).to.deep.equal([]);
-    await makeDayRows('2026-03-06T00:00:00Z');
+    await makeDailyRollups('2026-03-06T00:00:00Z');
     expect(await heldByDay('m_sum')).to.deep.equal([1, 2, 3, 4, 5].map((day) => [day, 20]));
     expect(await answers()).to.deep.equal(all);
     expect(await differences()).to.deep.equal([]);
@@ -165,7 +165,7 @@ describe('day rows', () => {
 
   it('come to meters that are made later, and follow corrections', async () => {
     await send(0, 120);
-    await makeDayRows('2026-03-05T00:00:00Z');
+    await makeDailyRollups('2026-03-05T00:00:00Z');
     await metering.announce('m_later', { event_name: 'call', filters: [], aggregation: METERS['m_sum']! });
     await metering.settled();
     expect(await heldByDay('m_later')).to.deep.equal([1, 2, 3, 4].map((day) => [day, 20]));
@@ -186,13 +186,13 @@ describe('day rows', () => {
   it('wait while the past of a meter is being counted', async () => {
     await send(0, 60);
     await metering.pause();
-    await metering.askForDayRows('2026-03-07T00:00:00Z');
+    await metering.askForDailyRollups('2026-03-07T00:00:00Z');
     await metering.announce('m_later', { event_name: 'call', filters: [], aggregation: METERS['m_sum']! });
     await metering.resume();
     await metering.settled();
     expect(await days()).to.equal(0);
     expect(await heldByDay('m_sum')).to.deep.equal([]);
-    await makeDayRows('2026-03-07T00:00:00Z');
+    await makeDailyRollups('2026-03-07T00:00:00Z');
     expect(await heldByDay('m_later')).to.deep.equal([1, 2, 3, 4, 5, 6].map((day) => [day, 10]));
     expect(await differences()).to.deep.equal([]);
   });
@@ -200,10 +200,10 @@ describe('day rows', () => {
   it('of a worker that ended in the middle of them are made by the next one', async () => {
     await send(0, 60);
     await metering.pause();
-    // As a crash leaves it behind the insert of the first day: the gate is closed, and nothing of that try can still come.
+    // As a crash leaves it behind the insert of the first day: the bucket rows are locked, and nothing of that try can still come.
     const { rows } = await metering.stores.postgres.raw(`select min(partition) as first from slices`);
     await metering.stores.postgres.raw(`update slices set gate = ?, gate_until = null`, [`adding:${rows[0].first}`]);
-    await metering.askForDayRows('2026-03-07T00:00:00Z');
+    await metering.askForDailyRollups('2026-03-07T00:00:00Z');
     await metering.resume();
     await metering.settled();
     expect(await heldByDay('m_sum')).to.deep.equal([1, 2, 3, 4, 5, 6].map((day) => [day, 10]));

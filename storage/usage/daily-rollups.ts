@@ -1,6 +1,6 @@
 /**
- * Day rows made of base rows, by the engine alone: one insert for each UTC day, over all meters. What is summed up must not
- * change meanwhile (actions/usage/make-day-rows.ts closes the gate of the rows).
+ * Daily rollups made of base rows, by the engine alone: one insert for each UTC day, over all meters. What is summed up must not
+ * change meanwhile (actions/usage/make-daily-rollups.ts locks the bucket rows).
  */
 import { unavailable } from '../../core/error.ts';
 import { US_PER_DAY, US_PER_SECOND } from '../../core/time/instant.ts';
@@ -30,14 +30,14 @@ export async function daysWithBaseRows(
   }
 }
 
-/** Takes away the day rows of this day and later ones that tries with smaller numbers have left. */
-export async function deleteDayRows(clickhouse: ClickHouseClient, from: number, attempt: bigint): Promise<void> {
+/** Takes away the daily rollups of this day and later ones that tries with smaller numbers have left. */
+export async function deleteDailyRollups(clickhouse: ClickHouseClient, from: number, attempt: bigint): Promise<void> {
   const condition = `size = 'DAY' and bucket_start >= ${startOf(from)} and attempt < ${attempt}`;
   await deleteWhere(clickhouse, { table: 'usage_buckets', conditions: [condition] });
 }
 
 /** Sums up the base rows of a day, and looks whether all of them are in. */
-export async function insertDayRows(clickhouse: ClickHouseClient, day: number, own: WriteAttempt): Promise<void> {
+export async function insertDailyRollups(clickhouse: ClickHouseClient, day: number, own: WriteAttempt): Promise<void> {
   try {
     await clickhouse.command({
       query: `
@@ -61,10 +61,10 @@ export async function insertDayRows(clickhouse: ClickHouseClient, day: number, o
     throw writeFailure('usage_buckets', error);
   }
   if (!(await isWhole(clickhouse, day)))
-    throw unavailable('the usage store (day rows that were written are not there)');
+    throw unavailable('the usage store (daily rollups that were written are not there)');
 }
 
-/** The day rows hold as many events as the base rows that they were made of. */
+/** The daily rollups hold as many events as the base rows that they were made of. */
 async function isWhole(clickhouse: ClickHouseClient, day: number): Promise<boolean> {
   try {
     const answer = await clickhouse.query({
@@ -74,7 +74,7 @@ async function isWhole(clickhouse: ClickHouseClient, day: number): Promise<boole
     });
     return Boolean((await answer.json<{ whole: 0 | 1 }>())[0]!.whole);
   } catch (error) {
-    throw clickhouseFailure('count of day rows', error);
+    throw clickhouseFailure('count of daily rollups', error);
   }
 }
 

@@ -1,13 +1,13 @@
 import { expect } from 'chai';
-import { makeDayRowsJob } from '../../scheduler/jobs/make-day-rows.ts';
+import { makeDailyRollupsJob } from '../../scheduler/jobs/make-daily-rollups.ts';
 import { daysBefore, readProgress } from '../../storage/progress/slices.ts';
 import { startMetering } from '../support/metering.ts';
 
-describe('job make-day-rows', () => {
-  it('asks for the days that have been over for long enough, while they have no day rows', async () => {
+describe('job make-day-rows, which makes daily rollups', () => {
+  it('asks for the days that have been over for long enough, while they have no daily rollups', async () => {
     const metering = await startMetering();
     try {
-      const job = makeDayRowsJob(metering.stores, { every_seconds: 300, after_days: 2 });
+      const job = makeDailyRollupsJob(metering.stores, { every_seconds: 300, after_days: 2 });
       const run = async (now: string) => {
         const { asked } = (await job.run(new Date(now))).done;
         await metering.settled();

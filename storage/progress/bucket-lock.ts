@@ -1,50 +1,51 @@
 /**
- * The gate before the pre-aggregated rows. A bucket row holds what several partitions contributed, so whoever takes rows
- * away to write them anew must know exactly what is in them: it closes the gate, waits until no slice is between the
- * beginning and the end of its bucket rows, and then every row holds what stands before the partitions' `next_offset`.
- * The gate is a column in the row of every partition, so that the row's lock orders who closes it and who goes through;
- * whoever changes more than one row takes `lockGate` first, or two of them could each wait for the other.
+ * The lock on the bucket rows, the pre-aggregated ones. A bucket row holds what several partitions contributed, so whoever
+ * takes rows away to write them anew must know exactly what is in them: it locks the bucket rows of all partitions, waits
+ * until no slice is between the beginning and the end of its own, and then every row holds what stands before the
+ * partitions' `next_offset`. The lock is a column in the row of every partition, so that Postgres orders who takes it and
+ * which slice begins; whoever changes more than one row takes its turn first, or two of them could each wait for the other.
+ * The columns keep the names they were given, `gate`, `gate_until` and `gate_attempt`: the migrations that made them stand.
  *
  * A rebuild belongs to the partition that met its message in the log and is fenced by its epoch: after a crash the next
- * owner finds the gate closed in its own name and does the work again, under a greater number. A gate for reading only opens
- * by itself.
+ * owner finds the bucket rows locked in its own name and does the work again, under a greater number. A lock for reading
+ * only ends by itself.
  */
 import { unavailable } from '../../core/error.ts';
 import type { Database } from '../stores.ts';
-import { FencedError, type HeldPartition, lockGate, readProgress, type SliceState } from './slices.ts';
+import { FencedError, type HeldPartition, readProgress, type SliceState, takeTurnAtBucketLock } from './slices.ts';
 
-/** Who closes the gate; with `only_adds` the rows that are there stay, and whoever reads them need not wait. */
-export type GateKeeper = HeldPartition & { readonly only_adds?: boolean };
+/** Who locks the bucket rows; with `only_adds` the rows that are there stay, and whoever reads them need not wait. */
+export type BucketLockHolder = HeldPartition & { readonly only_adds?: boolean };
 
-function nameOf({ partition, only_adds }: GateKeeper): string {
+function nameOf({ partition, only_adds }: BucketLockHolder): string {
   return `${only_adds ? 'adding' : 'partition'}:${partition}`;
 }
 
 const QUIET_WITHIN_MS = 5_000;
-const CLOSED_WITHIN_MS = 10_000;
+const LOCKED_WITHIN_MS = 10_000;
 const PAUSE_MS = 10;
 
-/** Closes the gate for the owner of a partition, and answers the progress at a moment at which nobody writes bucket rows. */
-export async function closeGateWhenQuiet(database: Database, held: GateKeeper): Promise<SliceState[]> {
-  await closeGate(database, held);
+/** Locks the bucket rows for the owner of a partition, and answers the progress at a moment at which nobody writes bucket rows. */
+export async function lockBucketsWhenQuiet(database: Database, held: BucketLockHolder): Promise<SliceState[]> {
+  await lockBuckets(database, held);
   try {
     return await untilQuiet(database, held.partition);
   } catch (error) {
-    await giveGateBack(database, held);
+    await returnBucketLock(database, held);
     throw error;
   }
 }
 
-export async function closeGate(database: Database, held: GateKeeper): Promise<void> {
-  const until = performance.now() + CLOSED_WITHIN_MS;
-  while (!(await tryToClose(database, held))) {
-    if (performance.now() > until) throw unavailable('the gate of the usage rows');
+export async function lockBuckets(database: Database, held: BucketLockHolder): Promise<void> {
+  const until = performance.now() + LOCKED_WITHIN_MS;
+  while (!(await tryToLock(database, held))) {
+    if (performance.now() > until) throw unavailable('the lock on the usage rows');
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }
 
 /** False while somebody else has it. */
-async function tryToClose(database: Database, held: GateKeeper): Promise<boolean> {
+async function tryToLock(database: Database, held: BucketLockHolder): Promise<boolean> {
   const mine = nameOf(held);
   return database.transaction(async (transaction) => {
     const rows = await lockAll(transaction);
@@ -58,10 +59,10 @@ async function tryToClose(database: Database, held: GateKeeper): Promise<boolean
 
 /**
  * From here on rows are taken away and written. Answers the number of the try: it is greater than that of every row that is
- * there, and smaller than that of every row that is written once the gate is open again, so a delete that says "of earlier
+ * there, and smaller than that of every row that is written once the bucket rows are unlocked, so a delete that says "of earlier
  * tries" takes nothing else, however late it is carried out.
  */
-export async function beginRebuild(database: Database, held: GateKeeper): Promise<bigint> {
+export async function beginRebuild(database: Database, held: BucketLockHolder): Promise<bigint> {
   const { rows } = await database.raw(
     `update slices s set attempt = next.attempt, gate_attempt = coalesce(s.gate_attempt, next.attempt)
        from (select nextval('write_attempts') as attempt) as next
@@ -73,16 +74,16 @@ export async function beginRebuild(database: Database, held: GateKeeper): Promis
 }
 
 /**
- * Opens the gate in one transaction with `finish`, which ends the keeper's slice and is fenced. A partition that is added
- * meanwhile comes before it, and its gate is opened too, or after it, and finds what `finish` has written.
+ * Unlocks the bucket rows in one transaction with `finish`, which ends the holder's slice and is fenced. A partition that
+ * is added meanwhile comes before it, and is unlocked too, or after it, and finds what `finish` has written.
  */
-export async function openGate(
+export async function unlockBuckets(
   database: Database,
-  held: GateKeeper,
+  held: BucketLockHolder,
   finish: (transaction: Database) => Promise<void>,
 ): Promise<void> {
   await database.transaction(async (transaction) => {
-    await lockGate(transaction);
+    await takeTurnAtBucketLock(transaction);
     await finish(transaction);
     await transaction.raw(
       `update slices set gate = null, gate_until = null, gate_attempt = null, rebuilds = rebuilds + 1 where gate = ?`,
@@ -91,10 +92,10 @@ export async function openGate(
   });
 }
 
-/** Gives the gate free again when nothing was written behind it: nobody is held up until the next try. */
-export async function giveGateBack(database: Database, held: GateKeeper): Promise<void> {
+/** Gives the lock back when nothing was written under it: nobody is held up until the next try. */
+export async function returnBucketLock(database: Database, held: BucketLockHolder): Promise<void> {
   await database.transaction(async (transaction) => {
-    await lockGate(transaction);
+    await takeTurnAtBucketLock(transaction);
     await transaction.raw(
       `update slices set gate = null where gate = ?
           and exists (select 1 from slices where partition = ? and epoch = ?)
@@ -115,35 +116,35 @@ async function untilQuiet(database: Database, own?: number): Promise<SliceState[
   }
 }
 
-/** Inside a transaction: nobody closes the gate before its end. */
-export async function isGateOpen(transaction: Database): Promise<boolean> {
+/** Inside a transaction: nobody locks the bucket rows before its end. */
+export async function areBucketsUnlocked(transaction: Database): Promise<boolean> {
   return (await lockAll(transaction)).every((row) => !isTaken(row, ''));
 }
 
-/** Reads with the gate closed, so that what is read fits the progress to the event. Writes must not be made here. */
-export async function withGateForReading<T>(
+/** Reads with the bucket rows locked, so that what is read fits the progress to the event. Writes must not be made here. */
+export async function withBucketsLockedForReading<T>(
   database: Database,
   { name, seconds_max }: { name: string; seconds_max: number },
   read: (progress: SliceState[]) => Promise<T>,
 ): Promise<T> {
   const mine = `reading:${name}`;
-  await untilClosed(database, mine, seconds_max);
+  await untilLocked(database, mine, seconds_max);
   try {
     const value = await read(await untilQuiet(database));
     const { rows } = await database.raw(`select count(*)::int as held from slices where gate = ?`, [mine]);
-    if (rows[0].held === 0) throw unavailable('the gate of the usage rows (the reading took too long)');
+    if (rows[0].held === 0) throw unavailable('the lock on the usage rows (the reading took too long)');
     return value;
   } finally {
     await database.transaction(async (transaction) => {
-      await lockGate(transaction);
+      await takeTurnAtBucketLock(transaction);
       await transaction.raw(`update slices set gate = null, gate_until = null where gate = ?`, [mine]);
     });
   }
 }
 
-async function untilClosed(database: Database, mine: string, seconds_max: number): Promise<void> {
+async function untilLocked(database: Database, mine: string, seconds_max: number): Promise<void> {
   for (let tries = 0; ; tries++) {
-    const closed = await database.transaction(async (transaction) => {
+    const locked = await database.transaction(async (transaction) => {
       const rows = await lockAll(transaction);
       if (rows.some((row) => isTaken(row, mine))) return false;
       await transaction.raw(`update slices set gate = ?, gate_until = extract(epoch from now())::bigint + ?`, [
@@ -152,16 +153,16 @@ async function untilClosed(database: Database, mine: string, seconds_max: number
       ]);
       return true;
     });
-    if (closed) return;
-    if (tries * PAUSE_MS > QUIET_WITHIN_MS) throw unavailable('the gate of the usage rows');
+    if (locked) return;
+    if (tries * PAUSE_MS > QUIET_WITHIN_MS) throw unavailable('the lock on the usage rows');
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }
 
-type GateRow = { partition: number; epoch: string; gate: string | null; gate_until: string | null; now_s: string };
+type LockRow = { partition: number; epoch: string; gate: string | null; gate_until: string | null; now_s: string };
 
-async function lockAll(transaction: Database): Promise<GateRow[]> {
-  await lockGate(transaction);
+async function lockAll(transaction: Database): Promise<LockRow[]> {
+  await takeTurnAtBucketLock(transaction);
   const { rows } = await transaction.raw(
     `select partition, epoch, gate, gate_until, extract(epoch from now())::bigint as now_s
        from slices order by partition for update`,
@@ -169,8 +170,8 @@ async function lockAll(transaction: Database): Promise<GateRow[]> {
   return rows;
 }
 
-/** A gate for reading whose time is over holds nobody up: its reader finds that it has lost it. */
-function isTaken({ gate, gate_until, now_s }: GateRow, mine: string): boolean {
+/** A lock for reading whose time is over holds nobody up: its reader finds that it has lost it. */
+function isTaken({ gate, gate_until, now_s }: LockRow, mine: string): boolean {
   if (gate === null || gate === mine) return false;
   return !(gate.startsWith('reading:') && Number(gate_until) < Number(now_s));
 }

@@ -1,0 +1,23 @@
+/** Daily rollups for the days that are over, asked for until they are there: the pipeline makes them (docs/decisions/0008). */
+import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
+import type { Stores } from '../../storage/stores.ts';
+import type { Job } from '../job.ts';
+
+const MS_PER_DAY = 86_400_000;
+
+/** `after_days`: what comes later than that is written with its daily rollups, what comes sooner waits for them. */
+export function makeDailyRollupsJob(
+  { postgres }: Pick<Stores, 'postgres'>,
+  { every_seconds, after_days }: { every_seconds: number; after_days: number },
+): Job {
+  return {
+    // The older word for them: jobs of this name are in queues, and it is a label of metrics.
+    name: 'make-day-rows',
+    every_seconds,
+    async run(now) {
+      const today = Math.floor(now.getTime() / MS_PER_DAY);
+      const asked = await requestDailyRollups(postgres, today - after_days);
+      return { done: { asked: asked ? 1 : 0 }, waiting: [], failed: [] };
+    },
+  };
+}

@@ -1,0 +1,14 @@
+/** Which columns of a table hold JSON: the fields of its record that are objects, lists or maps. */
+import { z } from 'zod';
+
+export function jsonFieldsOf(record: z.ZodObject): string[] {
+  return Object.entries(record.shape).flatMap(([field, shape]) => (isJson(shape) ? [field] : []));
+}
+
+function isJson(shape: unknown): boolean {
+  if (shape instanceof z.ZodDefault || shape instanceof z.ZodNullable || shape instanceof z.ZodOptional)
+    return isJson(shape.unwrap());
+  // What is prepared before it is read: the second half is what it is read as.
+  if (shape instanceof z.ZodPipe) return isJson(shape.out);
+  return shape instanceof z.ZodObject || shape instanceof z.ZodArray || shape instanceof z.ZodRecord;
+}
