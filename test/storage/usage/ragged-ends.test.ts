@@ -7,6 +7,7 @@ import { connectClickHouse } from '../../../storage/clickhouse/clickhouse.ts';
 import { askUsage } from '../../../storage/usage/usage.ts';
 import { type StatementWay, statementsTo } from '../../faults/statements.ts';
 import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
+import { until } from '../../support/until.ts';
 
 describe('usage of a range with ragged ends', () => {
   let metering: Metering;
@@ -93,12 +94,35 @@ describe('usage of a range with ragged ends', () => {
     expect(rawReads).to.equal(1);
   });
 
+  it('takes away only what the rows hold: not what is stored, and is not in them yet', async () => {
+    way.meet(({ kind }) => (kind === 'insert into event_identities' ? 'held' : undefined));
+    await metering.send([at('e6', '11:56:00', 7)]);
+    const stored = `select count() as n from events where event_id = 'e6'`;
+    await until(
+      'the event is stored',
+      async () => way.waiting > 0 && (await metering.rows<{ n: string }>(stored))[0]!.n === '1',
+    );
+    const end = Date.parse('2026-03-10T11:45:00Z');
+    const report = await askUsage(metering.stores, SCOPE, {
+      meter: { id: 'm_sum' },
+      external_customer_ids: ['acme'],
+      start_us: Date.parse('2026-03-10T10:00:00Z') * 1000,
+      end_us: end * 1000,
+      now_ms: end + 500,
+    });
+    expect(report.usage[0]!.total.value.toString()).to.equal('6');
+    way.meet(undefined);
+    await way.release();
+    await metering.settled();
+    expect(await ask('10:00:00', '11:57:00')).to.equal('17 5 7');
+  });
+
   it('trusts no row that does not say when its events happened', async () => {
     const { clickhouse } = metering.stores;
     await clickhouse.command({
       query: `alter table usage_buckets update last_us = 9000000000000000000 where meter_id = 'm_sum'`,
       clickhouse_settings: { mutations_sync: '2' },
     });
-    expect(await ask('10:00:00', '11:55:00')).to.equal('10 4 4, raw');
+    expect(await ask('10:00:00', '11:57:00')).to.equal('17 5 7, raw');
   });
 });
