@@ -45,10 +45,12 @@ export type Cell = Omit<PlacedCell, 'key'> & { readonly customer: string };
 /** What the row stands for, then what the fields of the aggregation hold, in their order. */
 export type CellRow = [segment_s: string, window_s: string, group_key: string, customer: string, ...held: unknown[]];
 
-/** `is_beyond` where `inside` is given, and a row of the edges has events that are not inside, or does not know it. */
-export type StoredCells = { readonly cells: Cell[]; readonly is_beyond: boolean };
+/** Where `inside` is given: at which of its ends a row of the edges has events that lie beyond it, or does not know it. */
+export type Beyond = { start: boolean; end: boolean };
 
-export const NO_CELLS: StoredCells = { cells: [], is_beyond: false };
+export type StoredCells = { readonly cells: Cell[]; readonly beyond: Beyond };
+
+export const NO_CELLS: StoredCells = { cells: [], beyond: { start: false, end: false } };
 
 export async function bucketCells(
   clickhouse: ClickHouseClient,
@@ -80,10 +82,10 @@ async function cellsOf(
   const { fills } = meter.aggregation;
   const turns = new Turns(bounds?.asker);
   const cells: Cell[] = [];
-  let is_beyond = false;
+  const beyond = { start: false, end: false };
   for await (const some of rows) {
     for (const row of some) {
-      is_beyond ||= isInside && row.at(-1) === BEYOND;
+      if (isInside) note(beyond, { start: row.at(-2) === IS_BEYOND, end: row.at(-1) === IS_BEYOND });
       const cell = cellOf(fills, row);
       // A question without groups is answered with one row where there is none, too.
       if (cell.bucket.count > 0 || (cell.counted_uniques ?? 0) > 0) cells.push(cell);
@@ -91,7 +93,12 @@ async function cellsOf(
     }
     if (bounds) checkCells(cells.length);
   }
-  return { cells, is_beyond };
+  return { cells, beyond };
+}
+
+export function note(beyond: Beyond, { start, end }: Beyond): void {
+  beyond.start ||= start;
+  beyond.end ||= end;
 }
 
 const CUSTOMERS_OF_SMALL = 20;
@@ -103,7 +110,7 @@ function isSmall({ external_customer_ids: customers }: BucketQuestion): boolean 
 type Statement = { sql: string; params: Record<string, unknown> };
 
 /** What `max` of a condition answers. */
-const BEYOND = 1;
+const IS_BEYOND = 1;
 
 function statementOf(asked: BucketQuestion, inside: Inside | undefined): Statement {
   const params: Record<string, unknown> = {};
@@ -119,13 +126,13 @@ function statementOf(asked: BucketQuestion, inside: Inside | undefined): Stateme
   }
   const groups = keys.filter((key) => !key.is_constant).map(({ name }) => name);
   const grouping = groups.length === 0 ? '' : `group by ${groups.join(', ')}`;
-  const beyond = inside === undefined ? [] : [`max(${beyondCondition(asked, inside)})`];
+  const beyond = inside === undefined ? [] : beyondConditions(asked, inside).map((condition) => `max(${condition})`);
   return { params, sql: `select ${[...named, ...merged, ...beyond].join(', ')} ${from} ${grouping}` };
 }
 
-function beyondCondition({ plan, meter }: BucketQuestion, [start_us, end_us]: Inside): string {
-  const edges = plan.edge_ranges.map((range) => rangeCondition(meter.base_size, range));
-  return `(${edges.join(' or ')}) and (first_us < ${start_us} or last_us >= ${end_us})`;
+function beyondConditions({ plan, meter }: BucketQuestion, [start_us, end_us]: Inside): string[] {
+  const edges = plan.edge_ranges.map((range) => rangeCondition(meter.base_size, range)).join(' or ');
+  return [`(${edges}) and first_us < ${start_us}`, `(${edges}) and last_us >= ${end_us}`];
 }
 
 type Key = { sql: string; name: string; is_constant: boolean };

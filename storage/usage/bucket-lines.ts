@@ -15,12 +15,14 @@ import { type ClickHouseClient, clickhouseFailure, SMALL_ANSWER, streamedRows } 
 import { TogetherByKey } from '../together.ts';
 import { Turns } from '../turns.ts';
 import {
+  type Beyond,
   type BucketQuestion,
   type Cell,
   cellOf,
   HELD,
   type Inside,
   NO_CELLS,
+  note,
   rangesCondition,
   type StoredCells,
 } from './bucket-cells.ts';
@@ -170,18 +172,18 @@ function cellsFor(
 ): StoredCells {
   const { meter, meter_version, by_customer, plan } = question;
   const cells: Cell[] = [];
-  let is_beyond = false;
+  const beyond = { start: false, end: false };
   for (const customer of new Set(question.external_customer_ids)) {
     for (const row of rows.get(lineKey(meter.id, meter_version, customer)) ?? []) {
       if (!isAsked(question, row)) continue;
-      is_beyond ||= inside !== undefined && isBeyond(question, inside, row);
+      if (inside) note(beyond, beyondIn(question, inside, row));
       const stretch_s = Number(row[STRETCH]);
       const window_s = plan.rows_are_windows ? row[STRETCH] : '0';
       const place = [segmentOf(plan, stretch_s), window_s, row[3], by_customer ? customer : ''] as const;
       cells.push(cellOf(fields, [...place, ...row.slice(LEADING_COLUMNS)]));
     }
   }
-  return { cells, is_beyond };
+  return { cells, beyond };
 }
 
 const SIZE = 4;
@@ -195,10 +197,9 @@ function isAsked({ meter, plan }: BucketQuestion, row: LineRow): boolean {
   return isIn(ranges, row);
 }
 
-function isBeyond({ meter, plan }: BucketQuestion, [start_us, end_us]: Inside, row: LineRow): boolean {
-  if (row[SIZE] !== meter.base_size || !isIn(plan.edge_ranges, row)) return false;
-  const [first_us, last_us] = [Number(row[6]), Number(row[7])];
-  return first_us < start_us || last_us >= end_us;
+function beyondIn({ meter, plan }: BucketQuestion, [start_us, end_us]: Inside, row: LineRow): Beyond {
+  const isEdge = row[SIZE] === meter.base_size && isIn(plan.edge_ranges, row);
+  return { start: isEdge && Number(row[6]) < start_us, end: isEdge && Number(row[7]) >= end_us };
 }
 
 function isIn(ranges: readonly Range[], row: LineRow): boolean {

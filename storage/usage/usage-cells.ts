@@ -18,6 +18,7 @@ import type { Stores } from '../stores.ts';
 import { Turns } from '../turns.ts';
 import { eventsBeyond } from './beyond.ts';
 import {
+  type Beyond,
   type BucketQuestion,
   bucketCells,
   type Cell,
@@ -55,8 +56,8 @@ export type CellsRead = {
 export async function cellsOf(reading: Reading): Promise<CellsRead> {
   const { plan } = reading;
   const stored = plan.edge_ranges.length === 0 ? null : await storedWithEdges(reading);
-  if (stored && !stored.is_beyond) return { cells: stored.cells.map(placed), raw_ranges: [] };
-  const outside = stored ? outsideToTakeAway(reading) : null;
+  if (stored && !stored.beyond.start && !stored.beyond.end) return { cells: stored.cells.map(placed), raw_ranges: [] };
+  const outside = stored ? outsideToTakeAway(reading, stored.beyond) : null;
   if (stored && outside) return withoutOutside(reading, stored.cells, outside);
   return { cells: await cellsWithRaw(reading), raw_ranges: plan.raw_ranges };
 }
@@ -116,14 +117,14 @@ function storedWithEdges(reading: Reading): Promise<StoredCells> {
  * what arrived since it was asked: so few, that who sends much is asked about as cheaply as who sends little. Null where it
  * does not add up, and where less time lies inside of the range than beyond it.
  */
-function outsideToTakeAway({ meter, plan, asked }: Reading): Range[] | null {
+function outsideToTakeAway({ meter, plan, asked }: Reading, beyond: Beyond): Range[] | null {
   if (!meter.aggregation.fills.every((field) => ADDITIVE.includes(field))) return null;
   const { start_us, end_us } = asked;
   const ends = plan.edge_ranges.flat();
   const [from, to] = [Math.min(...ends), Math.max(...ends)];
   const outside = [
-    ...(from < start_us ? [[from, start_us] as const] : []),
-    ...(to > end_us ? [[end_us, to] as const] : []),
+    ...(beyond.start && from < start_us ? [[from, start_us] as const] : []),
+    ...(beyond.end && to > end_us ? [[end_us, to] as const] : []),
   ];
   return timeUntilNow(outside, asked) <= timeUntilNow(plan.raw_ranges, asked) ? outside : null;
 }
