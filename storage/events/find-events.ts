@@ -13,7 +13,6 @@ import {
   clickhouseFailure,
   streamedRows,
 } from '../clickhouse/clickhouse.ts';
-import { TogetherByKey } from '../together.ts';
 import { Turns } from '../turns.ts';
 import { asLarge, asSmall, type QuestionBounds } from '../usage/question.ts';
 
@@ -187,49 +186,44 @@ function eventOf({ place, ...row }: EventRow): FoundEvent {
  * are too long, costs the engine four times as much, before it reads a row.
  */
 async function readPage(clickhouse: ClickHouseClient, wanted: EventsWanted, page: Page): Promise<FoundPage> {
-  if (!(await hasCorrections(clickhouse))) {
-    const events = await shortPage(clickhouse, wanted, page);
-    if (events) return { events, is_cut: false };
-  }
-  return correctedPage(clickhouse, wanted, page);
+  const events = CORRECTED.has(clickhouse) ? undefined : await plainPage(clickhouse, wanted, page);
+  return events ? { events, is_cut: false } : correctedPage(clickhouse, wanted, page);
 }
 
+/** Where some event was corrected; that is never undone. */
 const CORRECTED = new WeakSet<ClickHouseClient>();
-const CORRECTIONS = new TogetherByKey<ClickHouseClient, void, boolean>(async (clickhouse, asked) => {
-  const [row] = await askRows<{ n: string }>(clickhouse, 'corrections', {
-    query: 'select toString(count()) as n from event_corrections',
-  });
-  return asked.map(() => row!.n !== '0');
-});
 
-/** Whether any event of anybody was ever corrected: how many rows a table has is known without reading it. */
-async function hasCorrections(clickhouse: ClickHouseClient): Promise<boolean> {
-  if (CORRECTED.has(clickhouse)) return true;
-  const has = await CORRECTIONS.ask(clickhouse);
-  if (has) CORRECTED.add(clickhouse);
-  return has;
-}
+/** Whether any event of anybody was corrected: how many rows a table has is known without reading it. */
+const CORRECTIONS = 'select count() from event_corrections';
 
-/** Undefined where it is too long to be had in one piece. */
-async function shortPage(
+/** Undefined where some event was corrected, and where the page is too long to be had in one piece. */
+async function plainPage(
   clickhouse: ClickHouseClient,
   wanted: EventsWanted,
   { order, offset, limit }: Page,
 ): Promise<FoundEvent[] | undefined> {
   const { conditions, params } = conditionsOf(wanted);
+  const asked = { params: { ...params, limit, offset }, signal: wanted.bounds?.signal };
   try {
-    const rows = await askRows<EventRow>(clickhouse, 'events', {
-      query: `select ${COLUMNS} from events where ${conditions} order by ${sortedBy(order)}
-        limit {limit:UInt32} offset {offset:UInt64}`,
-      params: { ...params, limit, offset },
+    const rows = await askRows<EventRow & { corrections: string }>(clickhouse, 'events', {
+      ...asked,
+      query: `select ${COLUMNS}, toString((${CORRECTIONS})) as corrections from events where ${conditions}
+        order by ${sortedBy(order)} limit {limit:UInt32} offset {offset:UInt64}`,
       settings: { max_result_bytes: String(PAGE_BYTES) },
-      signal: wanted.bounds?.signal,
     });
-    return rows.map(eventOf);
+    const corrections = rows[0]?.corrections ?? (await countOfCorrections(clickhouse));
+    if (corrections !== '0') CORRECTED.add(clickhouse);
+    return corrections === '0' ? rows.map(({ corrections: _none, ...row }) => eventOf(row)) : undefined;
   } catch (error) {
     if (isTooLong(error)) return undefined;
     throw error;
   }
+}
+
+async function countOfCorrections(clickhouse: ClickHouseClient): Promise<string> {
+  const query = `select toString((${CORRECTIONS})) as corrections`;
+  const [row] = await askRows<{ corrections: string }>(clickhouse, 'corrections', { query });
+  return row!.corrections;
 }
 
 function isTooLong(error: unknown): boolean {
