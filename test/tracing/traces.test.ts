@@ -11,6 +11,7 @@ import { type RunningService, startService } from '../../service.ts';
 import { openTelemetry } from '../../tracing/open-telemetry.ts';
 import { inTrace, isTracing } from '../../tracing/spans.ts';
 import { summaryOf } from '../../tracing/statement.ts';
+import { type Cluster, startCluster } from '../support/cluster.ts';
 import { type CollectedSpan, type Collector, startCollector } from '../support/collector.ts';
 import { ROOT } from '../support/service.ts';
 import { isLogProcessed, isSettled } from '../support/settled.ts';
@@ -253,6 +254,40 @@ describe('traces', () => {
     await service!.stop();
     service = undefined;
     expect(collector.headers).to.deep.equal([]);
+  });
+});
+
+describe('traces across processes', function () {
+  this.timeout(120_000);
+  let collector: Collector;
+  let cluster: Cluster;
+  before(async () => {
+    collector = await startCollector();
+    const settings = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url };
+    cluster = await startCluster({ partitions: 1, settings });
+  });
+  after(async () => {
+    await cluster.stop();
+    await collector.stop();
+  });
+
+  it('a worker continues what an API began, and each has its name', async () => {
+    await fetch(`${cluster.process('api', 0).url}/v1/events`, {
+      method: 'POST',
+      headers: {
+        'x-api-key': 'farthing-test-key',
+        'content-type': 'application/json',
+        traceparent: `00-${TRACE}-${CALLER}-01`,
+      },
+      body: JSON.stringify({ event_name: 'call', external_customer_id: 'acme' }),
+    });
+    await cluster.settled();
+    for (const role of ['api', 'pipeline'] as const)
+      expect(await cluster.process(role, 0).kill('SIGTERM'), role).to.equal(0);
+    const spans = collector.spans.filter(({ trace_id }) => trace_id === TRACE);
+    expect(treeOf(spans, CALLER)).to.include('POST /events > log.append > slice > slice.write_raw_rows');
+    const serviceOf = (name: string) => spans.find((span) => span.name === name)?.resource['service.name'];
+    expect([serviceOf('log.append'), serviceOf('slice')]).to.deep.equal(['farthing-api', 'farthing-pipeline']);
   });
 });
 
