@@ -115,6 +115,8 @@ export const debuggerRoutes: Route[] = [
     path: '/events/:id',
     operation_id: 'getEvent',
     summary: 'Get an event and what became of it',
+    description:
+      'Which meters count it and what it comes to in each, which refuse it and why, which prices and line items charge for it, and by whom it was corrected. What was sent with this id and not counted (repeats, conflicts, dead letters) is in `outcomes`.',
     tag: 'Events',
     access: 'event:read',
     params: idParams,
@@ -127,6 +129,7 @@ export const debuggerRoutes: Route[] = [
     path: '/events/lookup',
     operation_id: 'lookupEvent',
     summary: 'Get an event by an id that does not fit into a path',
+    description: 'The same as `GET /events/{id}`, with the id in the query string.',
     tag: 'Events',
     access: 'event:read',
     query: z.object({ id: z.string().min(1) }),

@@ -33,6 +33,8 @@ export const monitoringRoutes: Route[] = [
     path: '/events/monitoring',
     operation_id: 'getEventsMonitoring',
     summary: 'Count events, and tell how far their processing is behind',
+    description:
+      'The number of events of the range by their own time, in windows if `window_size` is stated; the last 24 hours without a range. The lags are as of now.',
     tag: 'Events',
     access: 'event:read',
     query: MonitoringQuery,

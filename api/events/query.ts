@@ -74,6 +74,8 @@ export const queryRoutes: Route[] = [
     path: '/events',
     operation_id: 'listEvents',
     summary: 'List events',
+    description:
+      'Events as they were sent, newest first unless `sort` and `order` say otherwise. Go on with `offset`, or with `iter_last_key` of the answer, which stays exact while events arrive.',
     tag: 'Events',
     access: 'event:read',
     query: GetEventsQuery,
@@ -86,6 +88,7 @@ export const queryRoutes: Route[] = [
     path: '/events/query',
     operation_id: 'listRawEvents',
     summary: 'List events that pass filters',
+    description: 'The same as `GET /events`, with the question in the body and pages of up to 1,000 events.',
     tag: 'Events',
     access: 'event:read',
     body: GetEventsRequest,

@@ -44,6 +44,8 @@ export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undef
   path: string;
   operation_id: string;
   summary: string;
+  /** What happens, in a sentence or two: what the summary leaves open, defaults, what is refused. */
+  description?: string;
   tag: string;
   access: Access;
   params?: P;

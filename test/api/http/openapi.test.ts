@@ -49,6 +49,14 @@ describe('the OpenAPI document', () => {
     }
   });
 
+  it('says of each operation what happens, beside who may ask for it', () => {
+    const silent = operations().filter(({ operation }) => {
+      const said = (operation.description ?? '').replace(/Needs the permission `[\w:]+`\.$/, '').trim();
+      return !/^[A-Z`].{20,}[.)]$/s.test(said) || said === operation.summary;
+    });
+    expect(silent.map(({ operation }) => operation.operationId)).to.deep.equal([]);
+  });
+
   it('says of a list in a query string what the server takes there', async () => {
     const lists = operations().filter(({ method, operation }) => {
       const names = (operation.parameters ?? []).map((one: Json) => one.name);
