@@ -114,7 +114,9 @@ export const customerRoutes: Route[] = [
       description: 'The external id is the one that its events name. An archived customer is not found by it.',
       tag,
       access: 'customer:read',
-      params: z.object({ [parameter]: z.string().min(1) }),
+      params: z.object({
+        [parameter]: z.string().min(1).meta({ description: 'The id that the events of the customer name.' }),
+      }),
       query: CustomerExpand,
       success: 200,
       answer: CustomerAnswer,

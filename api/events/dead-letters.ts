@@ -46,8 +46,8 @@ const ReplayAnswer = z
   .meta({ id: 'ReplayDeadLettersResponse' });
 
 const page = {
-  limit: wholeNumber.pipe(z.int().min(1).max(1000)).default(50),
-  offset: wholeNumber.pipe(z.int().min(0)).default(0),
+  limit: wholeNumber.pipe(z.int().min(1).max(1000)).default(50).meta({ description: 'How many a page has at most.' }),
+  offset: wholeNumber.pipe(z.int().min(0)).default(0).meta({ description: 'How many to leave out before the page.' }),
 };
 
 export const deadLetterRoutes: Route[] = [

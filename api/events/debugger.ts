@@ -132,7 +132,7 @@ export const debuggerRoutes: Route[] = [
     description: 'The same as `GET /events/{id}`, with the id in the query string.',
     tag: 'Events',
     access: 'event:read',
-    query: z.object({ id: z.string().min(1) }),
+    query: z.object({ id: z.string().min(1).meta({ description: 'The id of the event, as it was sent.' }) }),
     success: 200,
     answer: EventByIdAnswer,
     handle: ({ query }, context) => answerEvent(query.id, context),

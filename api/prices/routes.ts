@@ -68,7 +68,7 @@ export const priceRoutes: Route[] = [
     description: 'The one that runs now; else the next that will begin; else the last that has ended.',
     tag,
     access: 'price:read',
-    params: z.object({ lookup_key: z.string().min(1) }),
+    params: z.object({ lookup_key: z.string().min(1).meta({ description: 'The key of the price.' }) }),
     success: 200,
     answer: PriceAnswer,
     handle: async ({ params }, context) => {

@@ -26,7 +26,11 @@ export const rbacRoutes: Route[] = [
     description: 'Roles are given, and none can be added. `user_type` narrows them to those that such a user may have.',
     tag,
     access: 'user:read',
-    query: z.object({ user_type: anyCase(USER_TYPES).optional() }),
+    query: z.object({
+      user_type: anyCase(USER_TYPES)
+        .optional()
+        .meta({ description: 'Roles that such a user may have; all when absent.' }),
+    }),
     success: 200,
     answer: z.object({ roles: z.array(RoleAnswer) }).meta({ id: 'ListRolesResponse' }),
     handle: async ({ query }) => {

@@ -57,6 +57,22 @@ describe('the OpenAPI document', () => {
     expect(silent.map(({ operation }) => operation.operationId)).to.deep.equal([]);
   });
 
+  it('says of each parameter, and of each condition of a search, what it means', () => {
+    const silent = operations().flatMap(({ path, operation }) => {
+      const parameters = (operation.parameters ?? []).map(({ name, description, schema }: Json) => ({
+        name,
+        description: description ?? schema.description,
+      }));
+      const { $ref } = operation.requestBody?.content['application/json'].schema ?? {};
+      const searched = path.endsWith('/search') ? document.components.schemas[$ref.split('/').at(-1)].properties : {};
+      const conditions = Object.entries<Json>(searched).map(([name, { description }]) => ({ name, description }));
+      return [...parameters, ...conditions]
+        .filter(({ description }) => !/^[A-Z`].+\.$/s.test(description ?? ''))
+        .map(({ name }) => `${operation.operationId}: ${name}`);
+    });
+    expect(silent).to.deep.equal([]);
+  });
+
   it('says of a list in a query string what the server takes there', async () => {
     const lists = operations().filter(({ method, operation }) => {
       const names = (operation.parameters ?? []).map((one: Json) => one.name);
