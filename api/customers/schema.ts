@@ -9,7 +9,8 @@ const notYet = (what: string) =>
   z
     .array(z.unknown())
     .max(0, { error: `${what} are not supported` })
-    .nullish();
+    .nullish()
+    .meta({ description: 'Not there yet: refused when it says something.' });
 
 const absentParts = {
   tax_rate_overrides: notYet('tax rate overrides'),
@@ -27,7 +28,10 @@ export const CreateCustomer = customerFields
   .extend({
     external_id,
     name: name.nullish(),
-    timezone: z.union([z.literal(''), timezone]).nullish(),
+    timezone: z
+      .union([z.literal(''), timezone])
+      .nullish()
+      .meta(timezone.meta()!),
     ...absentParts,
     ...olderParts,
     ...workflowParts,

@@ -17,15 +17,17 @@ const stated = featureShape
   })
   .partial();
 
-const { name, type, meter_id } = featureShape.shape;
+const { name, type, meter_id, lookup_key } = featureShape.shape;
 
 export const CreateFeature = stated
   .extend({
     name,
     type, // "" and null leave the key to be made from the name.
-    lookup_key: optionalKey.default(null),
+    lookup_key: optionalKey.default(null).meta(lookup_key.meta()!),
     meter_id: meter_id.optional(),
-    meter: createMeterShape.nullish(),
+    meter: createMeterShape
+      .nullish()
+      .meta({ description: 'A meter that is made with the feature, in the place of `meter_id`.' }),
   })
   .meta({
     id: 'CreateFeatureRequest',

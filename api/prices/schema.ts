@@ -25,10 +25,12 @@ const PRICE_EXAMPLE = {
   invoice_cadence: 'ADVANCE',
 };
 
-export const CreatePriceRequest = createPriceShape.extend({ lookup_key: optionalKey.default(null) }).meta({
-  id: 'CreatePriceRequest',
-  example: PRICE_EXAMPLE,
-});
+export const CreatePriceRequest = createPriceShape
+  .extend({ lookup_key: optionalKey.default(null).meta(createPriceShape.shape.lookup_key.meta()!) })
+  .meta({
+    id: 'CreatePriceRequest',
+    example: PRICE_EXAMPLE,
+  });
 
 export const CreateBulkPriceRequest = z.object({ items: z.array(CreatePriceRequest).min(1).max(100) }).meta({
   id: 'CreateBulkPriceRequest',
