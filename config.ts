@@ -16,6 +16,13 @@ const optionalText = z
   .transform((text) => (text === '' ? undefined : text))
   .optional();
 
+/** `name=value,…`: what cannot be read is refused here, for the library would leave it out. */
+const pairs = optionalText.refine((text) => text === undefined || text.split(',').every(isPair), {
+  error: 'must be name=value,… with percent-encoded values',
+});
+
+const collector = optionalText.pipe(z.url({ protocol: /^https?$/, error: 'must be an http(s) URL' }).optional());
+
 const Settings = z.object({
   /** Port of the HTTP interface; 0 takes a free one. */
   PORT: port.default(8080),
@@ -69,6 +76,28 @@ const Settings = z.object({
   BILLING_INTERVAL_SECONDS: positive.default(120),
   /** Usage of a UTC day is summed up in daily rollups, "day rows" before, when the day has been over for so many days. */
   DAY_ROWS_AFTER_DAYS: whole.default(2),
+  /** http(s)://host:4318 of an OpenTelemetry collector; no traces when absent. `/v1/traces` is put behind it. */
+  OTEL_EXPORTER_OTLP_ENDPOINT: collector,
+  /** The same for traces alone, taken as it is. */
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: collector,
+  /** What the collector wants to see: name=value,…, percent-encoded. */
+  OTEL_EXPORTER_OTLP_HEADERS: pairs,
+  /** The name of the process (farthing, farthing-api, …) when absent. */
+  OTEL_SERVICE_NAME: optionalText,
+  OTEL_RESOURCE_ATTRIBUTES: pairs,
+  /** Which traces are kept; parentbased_always_on when absent. */
+  OTEL_TRACES_SAMPLER: z
+    .enum([
+      'always_on',
+      'always_off',
+      'traceidratio',
+      'parentbased_always_on',
+      'parentbased_always_off',
+      'parentbased_traceidratio',
+    ])
+    .optional(),
+  /** How many of them, for the two samplers by ratio: 0.1 is every tenth; all when absent. */
+  OTEL_TRACES_SAMPLER_ARG: z.coerce.number().min(0).max(1).optional(),
 });
 
 export type Config = Readonly<z.infer<typeof Settings>>;
@@ -86,15 +115,45 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     const { METRICS, DOCS, INTERNAL_PORT } = parsed.data;
     if (INTERNAL_PORT === undefined && [METRICS, DOCS].includes('internal'))
       throw new Error('configuration: INTERNAL_PORT: is required where METRICS or DOCS is internal');
+    refuseUntraced(parsed.data, environment);
     return parsed.data;
   }
   const faults = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
   throw new Error(`configuration: ${faults.join('; ')}`);
 }
 
+function isPair(entry: string): boolean {
+  return /^\s*[^=;\s]+=(?:[^%;]|%[0-9a-f]{2})+$/i.test(entry);
+}
+
 /** Shells replace `~` in some places, and `.env` files nowhere. */
 function fromHome(path: string): string {
   return path === '~' || path.startsWith('~/') ? homedir() + path.slice(1) : path;
+}
+
+/** Names of OpenTelemetry that are about something else than traces. */
+const OTHER_SIGNALS = /^OTEL_(?:EXPORTER_OTLP_)?(?:METRICS?|LOGS?|LOGRECORD|BLRP|PROFILES?)_/;
+
+/** Who sets how traces are made wants them made so: a setting that would do nothing is refused. */
+function refuseUntraced(config: Config, environment: Record<string, string | undefined>): void {
+  const refused = (name: string, why: string) => new Error(`configuration: ${name}: ${why}`);
+  const isOn = config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? config.OTEL_EXPORTER_OTLP_ENDPOINT;
+  if (config.OTEL_TRACES_SAMPLER_ARG !== undefined && !config.OTEL_TRACES_SAMPLER?.endsWith('traceidratio'))
+    throw refused('OTEL_TRACES_SAMPLER_ARG', 'is for an OTEL_TRACES_SAMPLER by ratio (parentbased_traceidratio)');
+  if (isOn === undefined) {
+    const unused = (['OTEL_TRACES_SAMPLER', 'OTEL_EXPORTER_OTLP_HEADERS'] as const).find((name) => config[name]);
+    if (unused) throw refused(unused, 'does nothing without OTEL_EXPORTER_OTLP_ENDPOINT');
+    return;
+  }
+  const unknown = Object.keys(environment).find(
+    (name) =>
+      name.startsWith('OTEL_') &&
+      environment[name] &&
+      !Object.hasOwn(Settings.shape, name) &&
+      !OTHER_SIGNALS.test(name),
+  );
+  if (unknown)
+    throw refused(unknown, 'is no setting: traces go as OTLP over HTTP in JSON (.env.example lists the others)');
 }
 
 /** Short names are near to too many others. */

@@ -51,6 +51,15 @@ const BORDERS = {
     NO_TESTS,
     DECIMAL,
   ],
+  tracing: [
+    from(
+      ['core', 'storage', 'integrations', 'actions', 'process', 'commands', 'sql', ...ENTRANCES],
+      'tracing imports nothing of ours: everything but core may use it.',
+    ),
+    NO_STORES,
+    NO_TESTS,
+    DECIMAL,
+  ],
   sql: [
     from(['integrations', 'actions', 'process', 'commands', ...ENTRANCES], 'sql imports storage and core.'),
     NO_TESTS,
@@ -117,7 +126,7 @@ export default {
 function coreMayImport(...packages) {
   return [
     from(
-      ['storage', 'integrations', 'actions', 'process', 'commands', 'sql', 'test', 'bench', ...ENTRANCES],
+      ['storage', 'integrations', 'actions', 'process', 'commands', 'sql', 'tracing', 'test', 'bench', ...ENTRANCES],
       'core imports only core.',
     ),
     { regex: '^\\.[./]*/config\\.ts$', message: `Settings come in as arguments. ${SEE}` },

@@ -10,6 +10,7 @@ import type { Config } from './config.ts';
 import { identityOptions, startPipeline } from './pipeline/pipeline.ts';
 import { makeLogger } from './process/logger.ts';
 import { openDoor } from './process/process-door.ts';
+import { startTracing } from './process/tracing.ts';
 import { startScheduler } from './scheduler/main.ts';
 import { migrate } from './sql/migrate.ts';
 import { bootstrap } from './storage/bootstrap.ts';
@@ -75,9 +76,11 @@ function interrupted(signal: AbortSignal | undefined): Promise<never> {
 
 async function startParts(
   config: Config,
-  { clock = () => new Date(), logger = makeLogger(config, 'farthing'), onDeath }: ServiceOptions,
+  { clock = () => new Date(), onDeath, ...options }: ServiceOptions,
   { stops, stop }: { stops: Stops; stop: () => Promise<void> },
 ): Promise<RunningService> {
+  stops.push(await startTracing(config, 'farthing'));
+  const logger = options.logger ?? makeLogger(config, 'farthing');
   // The port first: nothing is started for a service that nobody could reach.
   const door = await openDoor(config);
   stops.push(() => door.close());

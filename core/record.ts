@@ -101,6 +101,9 @@ export const metadataMap = z
   .record(keyText, z.string().max(METADATA_VALUE_MAX))
   .refine((map) => Object.keys(map).length <= METADATA_PAIRS_MAX, {
     error: `must not have more than ${METADATA_PAIRS_MAX} keys`,
+  })
+  .meta({
+    description: `At most ${METADATA_PAIRS_MAX} pairs of your own; a map that is sent replaces the one before.`,
   });
 export const metadata = orNull(metadataMap);
 

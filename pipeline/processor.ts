@@ -21,6 +21,7 @@ import type { IdentityOptions } from './identity/identity-memory.ts';
 import { pipelineMetrics } from './metrics.ts';
 import { Partition } from './slices/partition.ts';
 import { SLICE_WORK_MAX } from './slices/slice-work.ts';
+import { traceSlice } from './slices/trace-slice.ts';
 
 export type ProcessorOptions = {
   owner: string;
@@ -118,6 +119,12 @@ class Processor implements PartitionHandler {
         this.#options.logger.error({ err: problem, partition: batch.partition }, 'daily rollups were not made');
       return;
     }
+    await traceSlice(slice, () => this.#giveEffect(batch, partition, slice));
+    await this.#untilDone(batch, () => partition.settle());
+    pipelineMetrics.slice((performance.now() - began) / 1000);
+  }
+
+  async #giveEffect(batch: PartitionBatch, partition: Partition, slice: readonly LogRecord[]): Promise<void> {
     try {
       await this.#take(batch, partition, slice);
     } catch (error) {
@@ -128,8 +135,6 @@ class Processor implements PartitionHandler {
       );
       await this.#take(batch, partition, slice);
     }
-    await this.#untilDone(batch, () => partition.settle());
-    pipelineMetrics.slice((performance.now() - began) / 1000);
   }
 
   async #take(batch: PartitionBatch, partition: Partition, slice: readonly LogRecord[]): Promise<void> {

@@ -1,11 +1,12 @@
 /**
  * The log: one JSON object a line on the standard output, of one shape in every process, so that whoever collects it needs one
  * rule. `level` is a name, `time` an instant in UTC, `service` and `version` say who speaks. What belongs to a tenant has its
- * `tenant_id`, what belongs to a request its `request_id`, each once.
+ * `tenant_id`, what belongs to a request its `request_id`, what is traced its `trace_id`, each once.
  */
 import { format } from 'node:util';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import type { Config } from '../config.ts';
+import { isTracing, openSpan } from '../tracing/spans.ts';
 import { VERSION } from './version.ts';
 
 export function makeLogger(
@@ -18,8 +19,14 @@ export function makeLogger(
     base: { service, version: VERSION, pid: process.pid },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (level: string) => ({ level }) },
+    ...(isTracing() ? { mixin: traceOf } : {}),
   };
   return destination ? pino(options, destination) : pino(options);
+}
+
+function traceOf(): { trace_id?: string } {
+  const span = openSpan();
+  return span === undefined ? {} : { trace_id: span.trace_id };
 }
 
 /**

@@ -18,6 +18,7 @@ import type { Stores } from '../storage/stores.ts';
 import { explain } from './explain.ts';
 import { makeAnnouncer, makeLogger } from './logger.ts';
 import { openDoor, watchRoutes } from './process-door.ts';
+import { startTracing } from './tracing.ts';
 
 export type ProcessServices = Stores & {
   readonly config: Config;
@@ -74,6 +75,7 @@ async function startAll(
     const what = 'a process of its own needs DATABASE_URL and CLICKHOUSE_URL';
     throw new Error(`configuration: ${what}; npm start runs everything with built-in stores`);
   }
+  stops.push(await startTracing(config, `farthing-${name}`));
   const logger = makeLogger(config, `farthing-${name}`);
   const door = await openDoor(config);
   const postgres = connectPostgres(DATABASE_URL, {

@@ -12,6 +12,7 @@ import { runProcess } from '../process/process.ts';
 import { measureLedger } from '../storage/audit/ledger-metrics.ts';
 import { isOvertaken } from '../storage/jobs.ts';
 import type { Stores } from '../storage/stores.ts';
+import { inTrace } from '../tracing/spans.ts';
 import type { Job, JobReport, Work } from './job.ts';
 import { auditSampleJob } from './jobs/audit-sample.ts';
 import { billDuePeriodsJob } from './jobs/bill-due-periods.ts';
@@ -111,7 +112,9 @@ function workTask(work: Work, { logger }: SchedulerServices): TaskList[string] {
   return async (payload, { job, abortSignal }) => {
     const attempt = { attempt: job.attempts, is_last: job.attempts >= job.max_attempts, signal: abortSignal };
     try {
-      const outcome = await jobMetrics.measure(work.name, () => work.run(payload, attempt));
+      const outcome = await inTrace(`job ${work.name}`, { kind: 'consumer', parent: traceparentIn(payload) }, () =>
+        jobMetrics.measure(work.name, () => work.run(payload, attempt)),
+      );
       if (outcome === 'failed') logger.warn({ job: work.name, payload }, 'a job has failed and is not tried again');
     } catch (error) {
       const { attempts, max_attempts } = job;
@@ -121,7 +124,18 @@ function workTask(work: Work, { logger }: SchedulerServices): TaskList[string] {
   };
 }
 
-async function runJob(job: Job, now: Date, logger: Logger): Promise<JobReport> {
+/** A request that is traced puts it beside what the work wants to know (storage/jobs.ts). */
+function traceparentIn(payload: unknown): string | undefined {
+  return Traced.safeParse(payload).data?.traceparent;
+}
+
+const Traced = z.object({ traceparent: z.string().optional() });
+
+function runJob(job: Job, now: Date, logger: Logger): Promise<JobReport> {
+  return inTrace(`job ${job.name}`, { attributes: { job: job.name } }, () => runAndReport(job, now, logger));
+}
+
+async function runAndReport(job: Job, now: Date, logger: Logger): Promise<JobReport> {
   try {
     const report = await job.run(now);
     for (const { id, error } of report.failed)

@@ -6,6 +6,7 @@
 import { runMigrations } from 'graphile-worker';
 import type { Knex } from 'knex';
 import pg from 'pg';
+import { openSpan } from '../tracing/spans.ts';
 import type { Database } from './stores.ts';
 
 /** Connections of the queue's own. */
@@ -22,11 +23,13 @@ export type NewJob = {
   readonly max_attempts: number;
 };
 
-/** With the transaction's effects or not at all. */
+/** With the transaction's effects or not at all. The job continues the trace of who adds it. */
 export async function addJob(transaction: Database, job: NewJob): Promise<void> {
+  const traceparent = openSpan()?.traceparent;
+  const payload = traceparent === undefined ? job.payload : { ...job.payload, traceparent };
   await transaction.raw(
     `select graphile_worker.add_job(?, payload := ?::json, queue_name := ?, max_attempts := ?, job_key := ?)`,
-    [job.task, JSON.stringify(job.payload), job.queue, job.max_attempts, job.key],
+    [job.task, JSON.stringify(payload), job.queue, job.max_attempts, job.key],
   );
 }
 

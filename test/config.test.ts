@@ -23,6 +23,31 @@ describe('settings', () => {
     expect(readConfig({ DATABASE_URL: 'postgres://a/b', DATABASE_URI: 'x' }).DATABASE_URL).to.equal('postgres://a/b');
   });
 
+  it('of traces: what would do nothing is refused, and what is about other signals is none of ours', () => {
+    const on = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
+    const cases: [environment: Record<string, string>, why: string][] = [
+      [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4317' }, 'OTEL_EXPORTER_OTLP_ENDPOINT: must be an http(s) URL'],
+      [{ OTEL_TRACES_SAMPLER: 'always_on' }, 'OTEL_TRACES_SAMPLER: does nothing without OTEL_EXPORTER_OTLP_ENDPOINT'],
+      [{ OTEL_EXPORTER_OTLP_HEADERS: 'a=b' }, 'OTEL_EXPORTER_OTLP_HEADERS: does nothing without'],
+      [{ ...on, OTEL_EXPORTER_OTLP_HEADERS: 'bearer' }, 'OTEL_EXPORTER_OTLP_HEADERS: must be name=value'],
+      [{ ...on, OTEL_EXPORTER_OTLP_HEADERS: 'a=b,c=%zz' }, 'OTEL_EXPORTER_OTLP_HEADERS: must be name=value'],
+      [{ ...on, OTEL_TRACES_SAMPLER: 'sometimes' }, 'OTEL_TRACES_SAMPLER: '],
+      [{ ...on, OTEL_TRACES_SAMPLER_ARG: '0.5' }, 'OTEL_TRACES_SAMPLER_ARG: is for an OTEL_TRACES_SAMPLER by ratio'],
+      [{ ...on, OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '2' }, 'OTEL_TRACES_SAMPLER_ARG: '],
+      [{ ...on, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'OTEL_EXPORTER_OTLP_PROTOCOL: is no setting: traces go as OTLP'],
+      [{ ...on, OTEL_TRACES_EXPORTER: 'zipkin' }, 'OTEL_TRACES_EXPORTER: is no setting'],
+    ];
+    for (const [environment, why] of cases)
+      expect(() => readConfig(environment), JSON.stringify(environment)).to.throw(`configuration: ${why}`);
+    const others = {
+      OTEL_METRICS_EXPORTER: 'none',
+      OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: 'http://logs:4318',
+      OTEL_PROPAGATORS: '',
+    };
+    expect(readConfig({ ...on, ...others })).to.deep.equal(readConfig(on));
+    expect(readConfig({ OTEL_PROPAGATORS: 'b3', OTEL_SERVICE_NAME: 'x' }).OTEL_SERVICE_NAME).to.equal('x');
+  });
+
   it('that name a path below the home directory', () => {
     expect(readConfig({ DATA_DIR: '~/farthing' }).DATA_DIR).to.equal(join(homedir(), 'farthing'));
     expect(readConfig({ DATA_DIR: '/srv/~x' }).DATA_DIR).to.equal('/srv/~x');

@@ -12,6 +12,7 @@ import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
 import { dueSubscriptions } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
+import { inSpan } from '../../tracing/spans.ts';
 import { draftAndFinalize, draftInvoice } from '../invoices/draft-invoice.ts';
 import { billedSubscription, currentPeriod } from './billable-items.ts';
 import { billingTransaction } from './transaction.ts';
@@ -36,7 +37,10 @@ export async function billDuePeriods(stores: Stores, now: Date): Promise<Billing
   const worker = async () => {
     for await (const { id, ...scope } of due) {
       try {
-        const { billed, outcome } = await billSubscription(stores, scope, { subscription_id: id, now });
+        const attributes = { ...scope, subscription_id: id };
+        const { billed, outcome } = await inSpan('subscription.bill', { attributes }, () =>
+          billSubscription(stores, scope, { subscription_id: id, now }),
+        );
         report.billed += billed;
         if (outcome === 'waiting') report.waiting.push(id);
       } catch (error) {

@@ -11,6 +11,7 @@ import type { Period } from '../../core/time/period.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
+import { inSpan, inSyncSpan } from '../../tracing/spans.ts';
 import { type BillableItem, billedSubscription, CHARGES_AT_ONCE, gatherItems, usageReader } from './billable-items.ts';
 import { gatherClosedCharges, gatherInvoicedLines, type InvoicedLine } from './gather-closed-charges.ts';
 
@@ -38,7 +39,11 @@ function isOpenCorrection({ line, invoice_status }: InvoicedLine): boolean {
 }
 
 /** `database` is the transaction that will write the plan, or the pool for a preview. */
-export async function planFromStores(stores: Stores, database: Database, target: BillingTarget): Promise<Planned> {
+export function planFromStores(stores: Stores, database: Database, target: BillingTarget): Promise<Planned> {
+  return inSpan('invoice.plan', {}, () => gatherAndPlan(stores, database, target));
+}
+
+async function gatherAndPlan(stores: Stores, database: Database, target: BillingTarget): Promise<Planned> {
   const { subscription, period, reference } = target;
   const items = await gatherItems(database, subscription);
   const lines = await gatherInvoicedLines(database, subscription, target.invoice_id);
@@ -62,6 +67,8 @@ export async function planFromStores(stores: Stores, database: Database, target:
     reference === 'period_start'
       ? []
       : await gatherClosedCharges(database, { lines, items, before: period.end }, measure);
-  const plan = planInvoice({ ...question, currency: subscription.currency, usage, closed });
+  const plan = inSyncSpan('invoice.price', () =>
+    planInvoice({ ...question, currency: subscription.currency, usage, closed }),
+  );
   return { plan, usage_as_of_ms };
 }

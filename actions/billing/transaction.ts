@@ -4,6 +4,7 @@
  * the others wait before they take a connection.
  */
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
+import { inSpan } from '../../tracing/spans.ts';
 
 const AT_ONCE = 4;
 
@@ -19,7 +20,7 @@ export async function billingTransaction<T>(
   if (queue.running >= AT_ONCE) await new Promise<void>((resolve) => queue.waiting.push(resolve));
   else queue.running += 1;
   try {
-    return await postgres.transaction(work);
+    return await inSpan('invoice.transaction', {}, async () => postgres.transaction(work));
   } finally {
     // The place goes to the next in line; only when nobody waits is it free.
     const next = queue.waiting.shift();

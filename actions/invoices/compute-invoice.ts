@@ -11,7 +11,8 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { planFromStores } from '../billing/gather-billing.ts';
+import { inSpan } from '../../tracing/spans.ts';
+import { type Planned, planFromStores } from '../billing/gather-billing.ts';
 import { computedFields, lineRecords, withLines } from '../billing/invoice-records.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { isComplete } from './draft-invoice.ts';
@@ -77,20 +78,27 @@ async function replaceLines(stores: Stores, transaction: Database, subject: Subj
     invoice_id: invoice.id,
     now,
   });
-
-  await InvoiceLineItemModel.in(invoice, transaction).where({ invoice_id: invoice.id }).delete();
-  const computed = await InvoiceModel.change(invoice, computedFields(planned.plan, now), {
-    by: { now },
-    database: transaction,
-  });
-  const line_items = await InvoiceLineItemModel.addAll(invoice, lineRecords(planned.plan, computed, now), {
-    database: transaction,
-  });
+  const attributes = { invoice_id: invoice.id, lines: planned.plan.lines.length };
+  const computed = await inSpan('invoice.write', { attributes }, () =>
+    writePlan(transaction, { invoice, planned, now }),
+  );
   return {
-    invoice: Object.assign(computed, { line_items }),
+    invoice: computed,
     skipped: computed.invoice_status === 'SKIPPED',
     complete: isComplete(planned, period),
   };
+}
+
+async function writePlan(
+  transaction: Database,
+  { invoice, planned, now }: { invoice: InvoiceModel; planned: Planned; now: Date },
+): Promise<InvoiceWithLines> {
+  await InvoiceLineItemModel.in(invoice, transaction).where({ invoice_id: invoice.id }).delete();
+  const changes = computedFields(planned.plan, now);
+  const computed = await InvoiceModel.change(invoice, changes, { by: { now }, database: transaction });
+  const lines = lineRecords(planned.plan, computed, now);
+  const line_items = await InvoiceLineItemModel.addAll(invoice, lines, { database: transaction });
+  return Object.assign(computed, { line_items });
 }
 
 /** Lines that a client wrote name no line item of the subscription, and are not ours to replace. */

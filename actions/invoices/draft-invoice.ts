@@ -14,6 +14,7 @@ import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts'
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
+import { inSpan } from '../../tracing/spans.ts';
 import { billedSubscription, currentPeriod, scopeOf } from '../billing/billable-items.ts';
 import { type Planned, planFromStores } from '../billing/gather-billing.ts';
 import { invoiceRecord, lineRecords, nextBillingSequence, withLines } from '../billing/invoice-records.ts';
@@ -46,14 +47,21 @@ export async function draftInvoice(
   if (plan.lines.length === 0) return null;
 
   const record = invoiceRecord({ subscription, period, reason, plan }, newId('invoice', now.getTime()), now);
+  const write = () => addInvoice(transaction, subscription, { record, lines: lineRecords(plan, record, now) });
+  return inSpan('invoice.write', { attributes: { invoice_id: record.id, lines: plan.lines.length } }, write);
+}
+
+async function addInvoice(
+  transaction: Database,
+  subscription: SubscriptionModel,
+  { record, lines }: { record: ReturnType<typeof invoiceRecord>; lines: ReturnType<typeof lineRecords> },
+): Promise<InvoiceWithLines> {
   const invoice = await InvoiceModel.add(
     scopeOf(subscription),
     { ...record, billing_sequence: await nextBillingSequence(subscription, transaction) },
     { database: transaction, conflict: 'this period of the subscription has an invoice already' },
   );
-  const line_items = await InvoiceLineItemModel.addAll(subscription, lineRecords(plan, record, now), {
-    database: transaction,
-  });
+  const line_items = await InvoiceLineItemModel.addAll(subscription, lines, { database: transaction });
   return Object.assign(invoice, { line_items });
 }
 

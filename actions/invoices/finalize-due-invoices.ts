@@ -7,6 +7,7 @@ import type { Scope } from '../../core/scope.ts';
 import { dueDrafts } from '../../storage/due-billing.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { inSpan } from '../../tracing/spans.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { computeWithin } from './compute-invoice.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
@@ -27,7 +28,9 @@ export async function finalizeDueInvoices(
   const computedBefore = new Date(now.getTime() - delay_seconds * 1000);
   for await (const { id, ...scope } of dueDrafts(stores.postgres, computedBefore)) {
     try {
-      report[await finalizeDue(stores, scope, { id, now })]++;
+      const attributes = { ...scope, invoice_id: id };
+      const outcome = await inSpan('invoice.finalize', { attributes }, () => finalizeDue(stores, scope, { id, now }));
+      report[outcome]++;
     } catch (error) {
       if (error instanceof UsageIncomplete) report.waiting.push(id);
       else if (await isStillDraft(stores, scope, id)) report.failed.push({ id, error });

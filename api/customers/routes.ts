@@ -37,6 +37,8 @@ const customers = standardRoutes({
 export const customerRoutes: Route[] = [
   customers.create({
     summary: 'Create a customer',
+    description:
+      '`external_id` is its name in events, and its own among the published customers. Events that came before it count for it, too.',
     body: CreateCustomer,
     handle: async ({ body }, context) => {
       const record = {
@@ -57,6 +59,7 @@ export const customerRoutes: Route[] = [
     path: '/customers',
     operation_id: 'updateCustomer',
     summary: 'Update a customer, named by its id or its external id',
+    description: 'Changes what is sent; the rest stays. One of `id` and `external_customer_id` is required.',
     tag,
     access: 'customer:write',
     query: CustomerChoice,
@@ -70,6 +73,7 @@ export const customerRoutes: Route[] = [
     path: '/customers/:id',
     operation_id: 'updateCustomerById',
     summary: 'Update a customer',
+    description: 'Changes what is sent; the rest stays.',
     tag,
     access: 'customer:write',
     params: idParams,
@@ -84,6 +88,7 @@ export const customerRoutes: Route[] = [
     path: '/customers/:id',
     operation_id: 'getCustomer',
     summary: 'Get a customer',
+    description: 'By its id. An archived customer is answered, too.',
     tag,
     access: 'customer:read',
     params: idParams,
@@ -106,9 +111,12 @@ export const customerRoutes: Route[] = [
       path,
       operation_id,
       summary: 'Get a published customer by its external id',
+      description: 'The external id is the one that its events name. An archived customer is not found by it.',
       tag,
       access: 'customer:read',
-      params: z.object({ [parameter]: z.string().min(1) }),
+      params: z.object({
+        [parameter]: z.string().min(1).meta({ description: 'The id that the events of the customer name.' }),
+      }),
       query: CustomerExpand,
       success: 200,
       answer: CustomerAnswer,
@@ -123,6 +131,8 @@ export const customerRoutes: Route[] = [
     path: '/customers/:id',
     operation_id: 'deleteCustomer',
     summary: 'Archive a customer without active subscriptions',
+    description:
+      'Its external id is free for another customer then. Refused while it has a subscription that is not cancelled.',
     tag,
     access: 'customer:write',
     params: idParams,

@@ -2,14 +2,15 @@
 import { z } from 'zod';
 import { customerFields, customerShape } from '../../core/customer/record.ts';
 import { withoutEffect } from '../../core/record.ts';
-import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
+import { anyOf, expand, type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
 
 /** Parts of a request whose resource does not exist here: refused when they say something, never quietly dropped. */
 const notYet = (what: string) =>
   z
     .array(z.unknown())
     .max(0, { error: `${what} are not supported` })
-    .nullish();
+    .nullish()
+    .meta({ description: 'Not there yet: refused when it says something.' });
 
 const absentParts = {
   tax_rate_overrides: notYet('tax rate overrides'),
@@ -27,7 +28,10 @@ export const CreateCustomer = customerFields
   .extend({
     external_id,
     name: name.nullish(),
-    timezone: z.union([z.literal(''), timezone]).nullish(),
+    timezone: z
+      .union([z.literal(''), timezone])
+      .nullish()
+      .meta(timezone.meta()!),
     ...absentParts,
     ...olderParts,
     ...workflowParts,
@@ -63,17 +67,22 @@ export function fieldsOf<Body extends object>(body: Body): Omit<Body, NotKept> {
 type NotKept = keyof typeof absentParts | keyof typeof olderParts | keyof typeof workflowParts;
 
 /** PUT /customers names the customer in the query, by either id or both. */
-export const CustomerChoice = z.object({ id: z.string().optional(), external_customer_id: z.string().optional() });
+export const CustomerChoice = z.object({
+  id: z.string().optional().meta({ description: 'Id of the customer.' }),
+  external_customer_id: z.string().optional().meta({ description: 'The customer by the id that its events name.' }),
+});
 export type CustomerChoice = z.output<typeof CustomerChoice>;
 
-export const CustomerExpand = z.object({ expand: textList.optional() });
+export const CustomerExpand = z.object({ expand });
 
 export const CustomerFilter = listShape({
-  customer_ids: textList.optional(),
-  external_ids: textList.optional(),
-  external_id: z.string().optional(),
-  email: z.string().optional(),
-  parent_customer_ids: textList.optional(),
+  customer_ids: anyOf('customers'),
+  external_ids: anyOf('external ids'),
+  external_id: z.string().optional().meta({ description: 'The id that the events of the customer name.' }),
+  email: z.string().optional().meta({ description: 'Exactly this address.' }),
+  parent_customer_ids: textList
+    .optional()
+    .meta({ description: 'Customers have no parents: with one of these the list is empty.' }),
 }).meta({ id: 'CustomerFilter', example: { external_ids: ['acme'], limit: 10 } });
 export type CustomerFilter = z.output<typeof CustomerFilter>;
 

@@ -53,6 +53,8 @@ export const correctionRoutes: Route[] = [
     path: '/events/:id/void',
     operation_id: 'voidEvent',
     summary: 'Void an accepted event: usage and open drafts follow, final invoices stay',
+    description:
+      'It is taken out of all usage, and what was charged for it comes off the next invoice. The answer says that it is asked for, and `GET /events/{id}/corrections` when it has its effect. A voided event cannot be replaced any more.',
     tag,
     access: 'event:correct',
     params: idParams,
@@ -66,6 +68,8 @@ export const correctionRoutes: Route[] = [
     path: '/events/:id/replace',
     operation_id: 'replaceEvent',
     summary: 'Replace an accepted event: usage and open drafts follow, final invoices stay',
+    description:
+      'Another content is put in its place, under its id; the difference goes to the next invoice where its own is final. The answer says that it is asked for, and `GET /events/{id}/corrections` when it has its effect.',
     tag,
     access: 'event:correct',
     params: idParams,
@@ -81,6 +85,7 @@ export const correctionRoutes: Route[] = [
     path: '/events/:id/corrections',
     operation_id: 'listEventCorrections',
     summary: 'Who voided or replaced an event, when and why',
+    description: 'Every correction that was asked for, with its state.',
     tag,
     access: 'event:read',
     params: idParams,

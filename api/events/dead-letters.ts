@@ -46,8 +46,8 @@ const ReplayAnswer = z
   .meta({ id: 'ReplayDeadLettersResponse' });
 
 const page = {
-  limit: wholeNumber.pipe(z.int().min(1).max(1000)).default(50),
-  offset: wholeNumber.pipe(z.int().min(0)).default(0),
+  limit: wholeNumber.pipe(z.int().min(1).max(1000)).default(50).meta({ description: 'How many a page has at most.' }),
+  offset: wholeNumber.pipe(z.int().min(0)).default(0).meta({ description: 'How many to leave out before the page.' }),
 };
 
 export const deadLetterRoutes: Route[] = [
@@ -56,6 +56,7 @@ export const deadLetterRoutes: Route[] = [
     path: '/events/dead-letters',
     operation_id: 'listDeadLetters',
     summary: 'What was accepted and could not become an event, with the reason, newest first',
+    description: 'Each with its bytes as they came; `replayed_at` says when it was sent once more.',
     tag,
     access: 'event:read',
     query: z.object(page),
@@ -78,6 +79,8 @@ export const deadLetterRoutes: Route[] = [
     path: '/events/dead-letters/replay',
     operation_id: 'replayDeadLetters',
     summary: 'Send dead letters through validation and the log once more',
+    description:
+      'Those named by `ids`, or with `all` those that were not replayed yet. Each is judged as if it were sent now, and is replayed once at most; the answer says of each what became of it.',
     tag,
     access: 'event:correct',
     body: ReplayRequest,

@@ -32,7 +32,7 @@ export const ExportQuery = z.object({
   metadata_columns: textList
     .optional()
     .meta({ description: 'Keys of the customers’ metadata, each a column of its own.', example: ['region', 'tier'] }),
-  timezone: anyTimezone,
+  timezone: anyTimezone.meta({ description: 'An IANA name, on whose clock dates and cuts are; UTC when absent.' }),
   split: orNull(anyCase(SPLITS)).meta({
     description: 'A record for each day or month on the clock of `timezone` instead of one for the range.',
   }),

@@ -22,6 +22,8 @@ export const exportRoutes: Route[] = [
     operation_id: 'exportUsage',
     summary:
       'Usage per customer and meter as CSV, as fresh as its header X-As-Of says; gzip when the request accepts it',
+    description:
+      'One record per customer and meter with events in the range; with `amounts=true` one per charge, with what is charged for it and on which invoice. A connection that ends in order has sent the whole file.',
     tag: 'Events',
     access: 'event:read',
     query: ExportQuery,

@@ -27,6 +27,8 @@ export const ingestRoutes: Route[] = [
     path: '/events',
     operation_id: 'ingestEvent',
     summary: 'Ingest one usage event',
+    description:
+      'Answered when the event is durable, and counted within about a second. An `event_id` has one effect for the life of the data: sending it again, after a 503 or when no answer came, counts nothing twice. Without one an id is made and answered.',
     tag: 'Events',
     access: 'event:write',
     body: IngestEventRequest,
@@ -49,6 +51,8 @@ export const ingestRoutes: Route[] = [
     path: '/events/bulk',
     operation_id: 'ingestEventsBulk',
     summary: 'Ingest 1 to 1,000 usage events',
+    description:
+      'All are checked before any is accepted: one fault refuses the request and names every fault. With `verdicts=true` the good ones are accepted, and the answer says of each what became of it.',
     tag: 'Events',
     access: 'event:write',
     query: IngestQuery,
@@ -74,6 +78,8 @@ export const ingestRoutes: Route[] = [
     path: '/events/raw/bulk',
     operation_id: 'ingestRawEventsBulk',
     summary: 'Ingest up to 1,000 raw JSON events, processed asynchronously',
+    description:
+      'Each must be a JSON object; what else is wrong with it is found later and shown among the dead letters (`GET /events/dead-letters`).',
     tag: 'Events',
     access: 'event:write',
     body: BulkIngestRawEventRequest,

@@ -8,10 +8,10 @@ import { type Route, route } from '../http/route.ts';
 import { anyTimezone, anyWindowSize, checkedRange, checkWindows, instantUs } from './asked.ts';
 
 const MonitoringQuery = z.object({
-  start_time: instantUs,
-  end_time: instantUs,
-  window_size: anyWindowSize,
-  timezone: anyTimezone,
+  start_time: instantUs.meta({ description: 'Events at this instant or later; with `end_time`, or neither.' }),
+  end_time: instantUs.meta({ description: 'Events before this instant.' }),
+  window_size: anyWindowSize.meta({ description: 'Cuts the range into windows of this size.' }),
+  timezone: anyTimezone.meta({ description: 'On whose clock days and longer windows begin; UTC when absent.' }),
 });
 
 const MonitoringAnswer = z
@@ -33,6 +33,8 @@ export const monitoringRoutes: Route[] = [
     path: '/events/monitoring',
     operation_id: 'getEventsMonitoring',
     summary: 'Count events, and tell how far their processing is behind',
+    description:
+      'The number of events of the range by their own time, in windows if `window_size` is stated; the last 24 hours without a range. The lags are as of now.',
     tag: 'Events',
     access: 'event:read',
     query: MonitoringQuery,

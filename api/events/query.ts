@@ -36,24 +36,44 @@ const filtersInText = z
 const PAGE_SIZE = 50;
 
 const asked = {
-  external_customer_id: orNull(z.string()),
-  event_name: orNull(z.string().trim()),
-  event_id: orNull(z.string()),
-  source: orNull(z.string()),
-  start_time: instantUs,
-  end_time: instantUs,
-  sort: orDefault(anyCase(['timestamp', 'event_name']), 'timestamp'),
-  order: orDefault(anyCase(['asc', 'desc']), 'desc'),
-  offset: orDefault(wholeNumber.pipe(z.int().min(0)), 0),
-  iter_first_key: orNull(z.string()),
-  iter_last_key: orNull(z.string()),
-  count_total: orDefault(z.union([z.boolean(), z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0'] })]), false),
+  external_customer_id: orNull(z.string()).meta({ description: 'Events of this customer.' }),
+  event_name: orNull(z.string().trim()).meta({ description: 'Events of this name.' }),
+  event_id: orNull(z.string()).meta({ description: 'The event of this id.' }),
+  source: orNull(z.string()).meta({ description: 'Events of this source.' }),
+  start_time: instantUs.meta({ description: 'Events at this instant or later.' }),
+  end_time: instantUs.meta({ description: 'Events before this instant.' }),
+  sort: orDefault(anyCase(['timestamp', 'event_name']), 'timestamp').meta({
+    description: 'With a key of a page, `timestamp` alone.',
+  }),
+  order: orDefault(anyCase(['asc', 'desc']), 'desc').meta({ description: 'Of what `sort` names.' }),
+  offset: orDefault(wholeNumber.pipe(z.int().min(0)), 0).meta({
+    description: 'How many events to leave out before the page.',
+  }),
+  iter_first_key: orNull(z.string()).meta({ description: 'Of an answer: the page before it.' }),
+  iter_last_key: orNull(z.string()).meta({ description: 'Of an answer: the page behind it.' }),
+  count_total: orDefault(
+    z.union([z.boolean(), z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0'] })]),
+    false,
+  ).meta({ description: 'Answers with the number of all events that pass.' }),
 };
-const pageSize = (most: number) => orDefault(wholeNumber.pipe(z.int().min(1).max(most)), PAGE_SIZE);
+const pageSize = (most: number) =>
+  orDefault(wholeNumber.pipe(z.int().min(1).max(most)), PAGE_SIZE).meta({
+    description: 'How many events a page has at most.',
+  });
 
-const GetEventsQuery = z.object({ ...asked, page_size: pageSize(PAGE_SIZE), property_filters: filtersInText });
+const GetEventsQuery = z.object({
+  ...asked,
+  page_size: pageSize(PAGE_SIZE),
+  property_filters: filtersInText.meta({
+    description: 'Properties and their accepted values: name:value,value;name:value.',
+  }),
+});
 const GetEventsRequest = z
-  .object({ ...asked, page_size: pageSize(1000), property_filters: propertyValues })
+  .object({
+    ...asked,
+    page_size: pageSize(1000),
+    property_filters: propertyValues.meta({ description: 'Properties, and of each the values that pass.' }),
+  })
   .meta({ id: 'GetEventsRequest', example: { external_customer_id: 'acme', event_name: 'api_call', page_size: 10 } });
 type Asked = z.output<typeof GetEventsRequest>;
 
@@ -74,6 +94,8 @@ export const queryRoutes: Route[] = [
     path: '/events',
     operation_id: 'listEvents',
     summary: 'List events',
+    description:
+      'Events as they were sent, newest first unless `sort` and `order` say otherwise. Go on with `offset`, or with `iter_last_key` of the answer, which stays exact while events arrive.',
     tag: 'Events',
     access: 'event:read',
     query: GetEventsQuery,
@@ -86,6 +108,7 @@ export const queryRoutes: Route[] = [
     path: '/events/query',
     operation_id: 'listRawEvents',
     summary: 'List events that pass filters',
+    description: 'The same as `GET /events`, with the question in the body and pages of up to 1,000 events.',
     tag: 'Events',
     access: 'event:read',
     body: GetEventsRequest,

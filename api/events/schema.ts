@@ -17,14 +17,23 @@ export const IngestEventRequest = z
       .string()
       .optional()
       .meta({ description: 'The idempotency key, for the life of the data; made by us when absent.' }),
-    external_customer_id: z.string().min(1),
-    customer_id: z.string().optional(),
+    external_customer_id: z
+      .string()
+      .min(1)
+      .meta({ description: 'Whose usage it is; the customer need not exist yet.' }),
+    customer_id: z
+      .string()
+      .optional()
+      .meta({ description: 'Kept with the event; whose usage it is, `external_customer_id` says.' }),
     timestamp: z.iso
       .datetime({ offset: true })
       .optional()
       .meta({ description: 'When it happened; the time of receipt when absent.' }),
-    source: z.string().optional(),
-    properties: z.record(z.string(), z.unknown()).optional(),
+    source: z.string().optional().meta({ description: 'Where it comes from, to tell usage apart by.' }),
+    properties: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .meta({ description: 'What meters read; numbers keep their digits.' }),
   })
   .meta({
     id: 'IngestEventRequest',

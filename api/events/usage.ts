@@ -91,6 +91,8 @@ export const usageRoutes: Route[] = [
     path: '/events/usage',
     operation_id: 'getUsageStatistics',
     summary: 'Aggregate the usage of an event name',
+    description:
+      'By an aggregation that the request states, without a meter. Where a meter counts alike its rows answer, and else the raw events; the number is the same.',
     tag: 'Events',
     access: 'event:read',
     body: GetUsageRequest,
@@ -109,6 +111,7 @@ export const usageRoutes: Route[] = [
     path: '/events/usage/meter',
     operation_id: 'getUsageByMeter',
     summary: 'Aggregate usage through a meter',
+    description: 'By the aggregation and the filters of the meter; further filters and customers narrow it.',
     tag: 'Events',
     access: 'event:read',
     body: GetUsageByMeterRequest,

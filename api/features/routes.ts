@@ -32,21 +32,26 @@ const features = standardRoutes({
 export const featureRoutes: Route[] = [
   features.create({
     summary: 'Create a feature, with an inline meter if wanted',
+    description:
+      'A metered feature names a meter with `meter_id`, or defines one with `meter`, which is made with it; features of other types have none. Without a lookup key one is made from the name.',
     body: CreateFeature,
     handle: ({ body }, context) =>
       createFeature(context.services, context.scope, { feature: body, author: authorOf(context) }),
   }),
   features.list,
   features.search,
-  features.read({ summary: 'Get a feature with its meter' }),
+  features.read({ summary: 'Get a feature with its meter', description: 'An archived feature is answered, too.' }),
   features.change({
     summary: "Update a feature, or its meter's filters",
+    description:
+      'Changes what is sent; the rest stays. `filters` replace those of its meter, for every feature and price that has it, and its past is counted anew.',
     body: UpdateFeature,
     handle: ({ params, body: { filters, ...changes } }, context) =>
       changeFeature(context.services, context.scope, { id: params.id, changes, filters, author: authorOf(context) }),
   }),
   features.archive({
     summary: 'Archive a feature',
+    description: 'Its lookup key is free for another feature then. Its meter goes on counting.',
     handle: async ({ params }, context) => {
       const by = { by: authorOf(context), database: context.services.postgres };
       await FeatureModel.changePublished(context.scope, { id: params.id, changes: { status: 'archived' } }, by);
@@ -57,6 +62,7 @@ export const featureRoutes: Route[] = [
     path: '/features/:id/clone',
     operation_id: 'cloneFeature',
     summary: 'Copy a feature under a new name and lookup key',
+    description: 'The copy counts with the same meter.',
     tag,
     access: 'feature:write',
     params: idParams,

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ALERT_CONDITIONS, featureShape } from '../../core/feature/record.ts';
 import { createMeterShape, filterShape, meterShape } from '../../core/meter/record.ts';
 import { givenKey, optionalKey } from '../../core/record.ts';
-import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
+import { anyOf, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 
 const stated = featureShape
   .pick({
@@ -17,15 +17,17 @@ const stated = featureShape
   })
   .partial();
 
-const { name, type, meter_id } = featureShape.shape;
+const { name, type, meter_id, lookup_key } = featureShape.shape;
 
 export const CreateFeature = stated
   .extend({
     name,
     type, // "" and null leave the key to be made from the name.
-    lookup_key: optionalKey.default(null),
+    lookup_key: optionalKey.default(null).meta(lookup_key.meta()!),
     meter_id: meter_id.optional(),
-    meter: createMeterShape.nullish(),
+    meter: createMeterShape
+      .nullish()
+      .meta({ description: 'A meter that is made with the feature, in the place of `meter_id`.' }),
   })
   .meta({
     id: 'CreateFeatureRequest',
@@ -48,11 +50,11 @@ export const CloneFeature = stated
   .meta({ id: 'CloneFeatureRequest', example: { name: 'API calls, second', lookup_key: 'api_calls_2' } });
 
 export const FeatureFilter = listShape({
-  feature_ids: textList.optional(),
-  meter_ids: textList.optional(),
-  lookup_key: z.string().optional(),
-  lookup_keys: textList.optional(),
-  name_contains: z.string().optional(),
+  feature_ids: anyOf('features'),
+  meter_ids: anyOf('meters'),
+  lookup_key: z.string().optional().meta({ description: 'Exactly this key.' }),
+  lookup_keys: anyOf('lookup keys'),
+  name_contains: z.string().optional().meta({ description: 'A part of the name.' }),
 }).meta({ id: 'FeatureFilter', example: { name_contains: 'calls', limit: 10 } });
 export type FeatureFilter = z.output<typeof FeatureFilter>;
 

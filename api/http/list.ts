@@ -49,9 +49,11 @@ export const textList = z.preprocess(
 );
 
 const FilterCondition = z.object({
-  field: z.string(),
-  operator: z.enum(['eq', 'contains', 'not_contains', 'gt', 'lt', 'gte', 'in', 'not_in', 'before', 'after']),
-  data_type: z.enum(['string', 'number', 'date', 'array']),
+  field: z.string().meta({ description: 'A column of the record.' }),
+  operator: z
+    .enum(['eq', 'contains', 'not_contains', 'gt', 'lt', 'gte', 'in', 'not_in', 'before', 'after'])
+    .meta({ description: 'How the column compares with the value.' }),
+  data_type: z.enum(['string', 'number', 'date', 'array']).meta({ description: 'Which key of `value` is compared.' }),
   value: z.object({
     string: z.string().nullish(),
     number: z.number().nullish(),
@@ -76,6 +78,11 @@ const jsonOr = <S extends z.ZodType>(shape: S) =>
     }
   }, shape);
 
+/** What is answered beside the record itself. */
+export const expand = textList
+  .optional()
+  .meta({ description: 'Related records to answer with, such as `prices.meters`, between commas.' });
+
 const commonShape = {
   limit: whole('limit', 'from 1 to 1000')
     .pipe(z.int().min(1).max(1000))
@@ -87,15 +94,21 @@ const commonShape = {
     .meta({ description: 'How many records to leave out before the page.' }),
   status: anyCase(STATUSES).optional().meta({ description: 'Published records when absent.' }),
   order: anyCase(['asc', 'desc']).default('desc').meta({ description: 'Of the column in `sort`.' }),
-  expand: textList
-    .optional()
-    .meta({ description: 'Related records to answer with, such as `prices.meters`, between commas.' }),
+  expand,
   start_time: timestampText.optional().meta({ description: 'Created at this instant or later.' }),
   end_time: timestampText.optional().meta({ description: 'Created before this instant or at it.' }),
-  filters: jsonOr(z.array(FilterCondition)).optional(),
-  sort: z.union([z.array(SortCondition), z.string()]).optional(),
-  metadata: z.record(z.string(), z.string()).optional(),
+  filters: jsonOr(z.array(FilterCondition))
+    .optional()
+    .meta({ description: 'Conditions on columns, which all must hold.' }),
+  sort: z
+    .union([z.array(SortCondition), z.string()])
+    .optional()
+    .meta({ description: 'Columns with their directions, or one column; by the time of creation when absent.' }),
+  metadata: z.record(z.string(), z.string()).optional().meta({ description: 'Pairs that all must match.' }),
 };
+
+/** The condition of a list that what it names is one of these. */
+export const anyOf = (these: string) => textList.optional().meta({ description: `Any of these ${these}.` });
 
 /** The request shape of a list: the common filter and what the resource adds. */
 export function listShape<S extends z.ZodRawShape>(extra: S) {
@@ -113,7 +126,6 @@ const inQueryString = {
     .optional()
     .meta({ description: 'A column; `order` says in which direction.', example: 'created_at' }),
   metadata: commonShape.metadata.meta({
-    description: 'Pairs that all must match.',
     param: { style: 'deepObject', explode: true },
   }),
 };

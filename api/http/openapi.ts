@@ -92,7 +92,8 @@ function operationOf(route: Route): ZodOpenApiOperationObject {
     operationId: route.operation_id,
     summary: route.summary,
     tags: [route.tag],
-    ...(route.access === 'public' ? { security: [] } : { description: `Needs the permission \`${route.access}\`.` }),
+    description: descriptionOf(route),
+    ...(route.access === 'public' ? { security: [] } : {}),
     requestParams: {
       ...(route.params ? { path: route.params } : {}),
       ...(route.query ? { query: describedInQuery(route.query) } : {}),
@@ -101,6 +102,11 @@ function operationOf(route: Route): ZodOpenApiOperationObject {
     ...(route.body ? { requestBody: bodyOf(route.body, exampleOf(route)) } : {}),
     responses: { [route.success]: successOf(route), ...errorsOf(route) },
   } as ZodOpenApiOperationObject;
+}
+
+function descriptionOf({ description, access }: Route): string {
+  const needed = access === 'public' ? undefined : `Needs the permission \`${access}\`.`;
+  return [description, needed].filter((text) => text !== undefined).join('\n\n');
 }
 
 const IdempotencyHeader = z.object({

@@ -10,7 +10,7 @@ import { newId } from '../../storage/new-id.ts';
 
 const HARMLESS_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 const SECRETS = ['x-api-key', 'authorization', 'cookie', 'x-session-token'];
-const QUIET = new Set(['/health', '/ready', '/metrics']);
+export const QUIET = new Set(['/health', '/ready', '/metrics']);
 
 export function logRequests(logger: Logger): RequestHandler {
   // The redaction guards against a later line that logs a whole request.
@@ -35,7 +35,7 @@ export function logRequests(logger: Logger): RequestHandler {
 }
 
 function lineOf(request: IncomingMessage, response: ServerResponse, { responseTime }: { responseTime: number }) {
-  const { route, scope = {} } = (response as Response).locals;
+  const { route, scope = {}, trace_id } = (response as Response).locals;
   return {
     ...scope,
     method: request.method,
@@ -43,5 +43,6 @@ function lineOf(request: IncomingMessage, response: ServerResponse, { responseTi
     route,
     http_status: response.statusCode,
     duration_ms: responseTime,
+    ...(trace_id === undefined ? {} : { trace_id }),
   };
 }

@@ -44,6 +44,8 @@ export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undef
   path: string;
   operation_id: string;
   summary: string;
+  /** What happens, in a sentence or two: what the summary leaves open, defaults, what is refused. */
+  description?: string;
   tag: string;
   access: Access;
   params?: P;
@@ -90,7 +92,7 @@ export function authorOf({ principal, now }: Context): Author {
 }
 
 /** `/things/:id` */
-export const idParams = z.object({ id: z.string().min(1) });
+export const idParams = z.object({ id: z.string().min(1).meta({ description: 'The id of what is meant.' }) });
 
 /** `{message}` of deletes and other verbs without a record to answer. */
 export const MessageAnswer = z.object({ message: z.string() }).meta({ id: 'SuccessResponse' });

@@ -21,7 +21,7 @@ type Shape = z.ZodType;
 type Id = z.output<typeof idParams>;
 
 /** What is said of an operation beyond what its noun says. */
-type Said = Pick<RouteDefinition<undefined, undefined, undefined>, 'summary' | 'example'>;
+type Said = Pick<RouteDefinition<undefined, undefined, undefined>, 'summary' | 'description' | 'example'>;
 type Stated<Input, Result> = Said & { handle(input: Input, context: Context): Promise<Result> };
 
 type Resource<Row, Filter extends Shape> = {
@@ -34,6 +34,9 @@ type Resource<Row, Filter extends Shape> = {
   /** One question, whether it comes in the query string or in a body. */
   list: { filter: Filter; answer: Shape; find(filter: Decoded<Filter>, context: Context): Promise<unknown> };
 };
+
+const PUBLISHED =
+  'Those that meet all conditions, a page at a time: published ones unless `status` is stated, newest first unless `sort` is.';
 
 /** One operation after the other, in straight lines. */
 export function standardRoutes<Row, Filter extends Shape>(resource: Resource<Row, Filter>) {
@@ -67,6 +70,7 @@ export function standardRoutes<Row, Filter extends Shape>(resource: Resource<Row
       path,
       operation_id: `list${name}s`,
       summary: `List ${noun}s`,
+      description: `${PUBLISHED} The conditions stand in the query string.`,
       query: list.filter,
       answer: list.answer,
       handle: ({ query }, context) => list.find(query, context),
@@ -78,6 +82,7 @@ export function standardRoutes<Row, Filter extends Shape>(resource: Resource<Row
       path: `${path}/search`,
       operation_id: `query${name}`,
       summary: `Search ${noun}s`,
+      description: `${PUBLISHED} The conditions stand in the body.`,
       body: list.filter,
       answer: list.answer,
       handle: ({ body }, context) => list.find(body, context),

@@ -49,6 +49,8 @@ export const invoiceRoutes: Route[] = [
     path: '/invoices',
     operation_id: 'createInvoice',
     summary: 'Create a one-off invoice',
+    description:
+      'A draft with the lines of the request, whose amounts add up to `subtotal`, `total` and `amount_due`; without lines the whole amount is one line. With `invoice_status` FINALIZED it is final at once. With an `idempotency_key` that another invoice has, unless it is void, the answer is 409.',
     tag,
     access: 'invoice:write',
     body: CreateInvoice,
@@ -70,6 +72,9 @@ export const invoiceRoutes: Route[] = [
       path,
       operation_id,
       summary,
+      description:
+        'What the invoice at the end of the running period would be now; of a draft subscription its opening. Nothing is ' +
+        'written, and ids are empty. The numbers are those that the draft will have, if nothing is used until then.',
       tag,
       access: 'invoice:read',
       body: PreviewInvoice,
@@ -84,6 +89,8 @@ export const invoiceRoutes: Route[] = [
     path: '/invoices/:id',
     operation_id: 'getInvoice',
     summary: 'Get an invoice with its line items',
+    description:
+      'Each line says in `computed_from` what its amount was computed from. Customer and subscription are answered with it.',
     tag,
     access: 'invoice:read',
     params: idParams,
@@ -101,6 +108,7 @@ export const invoiceRoutes: Route[] = [
   }),
   invoices.change({
     summary: "Change an invoice's dates, document address or metadata",
+    description: 'Of a draft or a final invoice. A due date does not lie in the past. Amounts never change by hand.',
     body: UpdateInvoice,
     handle: ({ params, body }, context) =>
       updateInvoice(context.services, context.scope, { id: params.id, request: body, author: authorOf(context) }),
@@ -110,6 +118,8 @@ export const invoiceRoutes: Route[] = [
     path: '/invoices/:id/compute',
     operation_id: 'computeInvoice',
     summary: 'Compute a draft invoice anew',
+    description:
+      'From the usage as it is now; of a draft or a skipped invoice. It is done in the background, and the answer names a workflow to ask after; with `sync=true` it is done at once, and the answer is 200 with the invoice. One that comes to nothing is skipped.',
     tag,
     access: 'invoice:write',
     params: idParams,
@@ -133,6 +143,8 @@ export const invoiceRoutes: Route[] = [
     path: '/invoices/:id/finalize',
     operation_id: 'finalizeInvoice',
     summary: 'Finalize a draft invoice',
+    description:
+      'Gives it its number and its due date. Its lines do not change from then on, and it is not computed anew before. One whose amount due is 0 is paid with it. Refused for a draft that was computed before its period ended.',
     tag,
     access: 'invoice:write',
     params: idParams,
@@ -148,6 +160,8 @@ export const invoiceRoutes: Route[] = [
     path: '/invoices/:id/void',
     operation_id: 'voidInvoice',
     summary: 'Void an invoice',
+    description:
+      'It keeps its number and its lines, and its charges are open again. Refused for one on which money was received, that is being paid, or that is void.',
     tag,
     access: 'invoice:write',
     params: idParams,
@@ -165,6 +179,8 @@ export const invoiceRoutes: Route[] = [
     path: '/invoices/:id/payment',
     operation_id: 'updateInvoicePaymentStatus',
     summary: 'Set the payment status of an invoice by hand',
+    description:
+      'Of a final invoice. `amount` is what was paid in all: of SUCCEEDED exactly the amount due, of OVERPAID more, of PENDING and FAILED less. A subscription that waits for its opening invoice becomes active when it is paid.',
     tag,
     access: 'invoice:write',
     params: idParams,
@@ -181,6 +197,8 @@ export const invoiceRoutes: Route[] = [
     path: '/customers/:id/invoices/summary',
     operation_id: 'getCustomerInvoiceSummary',
     summary: 'What a customer was billed and owes, per currency',
+    description:
+      'Final invoices only. Overdue is what remains to be paid behind its due date; of unpaid invoices, charges for usage and others are told apart.',
     tag,
     access: 'invoice:read',
     params: idParams,

@@ -11,7 +11,7 @@ import {
 } from '../../core/invoice/record.ts';
 import { anyCase, decimalText, metadata, orDefault, orNull, timestampText } from '../../core/record.ts';
 import { CustomerAnswer } from '../customers/schema.ts';
-import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
+import { anyOf, expand, type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
 import { SubscriptionAnswer } from '../subscriptions/answer.ts';
 import { WorkflowResult } from '../workflows/schema.ts';
 import { InvoiceWithoutParts } from './answer.ts';
@@ -58,7 +58,9 @@ export const ComputeInvoice = z
   .nullish()
   .meta({ id: 'InvoiceComputeRequest', example: {} });
 const yes = z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0', ''] });
-export const ComputeQuery = z.object({ sync: yes.default(false) });
+export const ComputeQuery = z.object({
+  sync: yes.default(false).meta({ description: 'Computed at once, and answered with the invoice.' }),
+});
 
 /** Computed at once (200), or the ids under which the work is known (202). */
 export const ComputeAnswer = z.union([
@@ -71,11 +73,13 @@ export const VoidInvoice = z
   .nullish()
   .meta({ id: 'InvoiceVoidRequest', example: { metadata: { reason: 'sent to the wrong address' } } });
 
+const NOT_THERE = { description: 'Not there yet: refused when it is set.' };
+
 export const InvoiceQuery = z.object({
-  expand: textList.optional(),
-  group_by: textList.optional(),
-  expand_by_source: yes.default(false),
-  force_runtime_recalculation: yes.default(false),
+  expand,
+  group_by: textList.optional().meta(NOT_THERE),
+  expand_by_source: yes.default(false).meta(NOT_THERE),
+  force_runtime_recalculation: yes.default(false).meta(NOT_THERE),
 });
 
 const flag = z.union([z.boolean(), z.stringbool({ truthy: ['true'], falsy: ['false'] })]);
@@ -86,23 +90,28 @@ const listOf = <S extends z.ZodType>(item: S) =>
   );
 
 export const InvoiceFilter = listShape({
-  invoice_ids: textList.optional(),
-  customer_id: z.string().optional(),
-  external_customer_id: z.string().optional(),
-  subscription_id: z.string().optional(),
-  subscription_customer_id: textList.optional(),
-  invoice_type: anyCase(INVOICE_TYPES).optional(),
-  currency: z.string().optional(),
-  invoice_status: listOf(anyCase(INVOICE_STATUSES)).optional(),
-  payment_status: listOf(paymentStatus).optional(),
-  billing_reason: billingReason.optional(),
-  amount_due_gt: decimalText.optional(),
-  amount_remaining_gt: decimalText.optional(),
-  period_start_gte: timestampText.optional(),
-  period_start_lte: timestampText.optional(),
-  period_end_gte: timestampText.optional(),
-  period_end_lte: timestampText.optional(),
-  skip_line_items: flag.default(false),
+  invoice_ids: anyOf('invoices'),
+  customer_id: z.string().optional().meta({ description: 'Id of the customer who pays.' }),
+  external_customer_id: z
+    .string()
+    .optional()
+    .meta({ description: 'The customer by the id that its events name; archived ones of this id, too.' }),
+  subscription_id: z.string().optional().meta({ description: 'Id of the subscription.' }),
+  subscription_customer_id: anyOf('customers, who use the subscription'),
+  invoice_type: anyCase(INVOICE_TYPES).optional().meta({ description: 'SUBSCRIPTION, ONE_OFF or CREDIT.' }),
+  currency: z.string().optional().meta({ description: 'As ISO 4217 has it, in any case.' }),
+  invoice_status: listOf(anyCase(INVOICE_STATUSES))
+    .optional()
+    .meta({ description: 'Any of these states; all but SKIPPED when absent.' }),
+  payment_status: listOf(paymentStatus).optional().meta({ description: 'Any of these states.' }),
+  billing_reason: billingReason.optional().meta({ description: 'Why the invoice was made.' }),
+  amount_due_gt: decimalText.optional().meta({ description: 'More than this is due.' }),
+  amount_remaining_gt: decimalText.optional().meta({ description: 'More than this remains to be paid.' }),
+  period_start_gte: timestampText.optional().meta({ description: 'The period begins at this instant or later.' }),
+  period_start_lte: timestampText.optional().meta({ description: 'The period begins at this instant or before.' }),
+  period_end_gte: timestampText.optional().meta({ description: 'The period ends at this instant or later.' }),
+  period_end_lte: timestampText.optional().meta({ description: 'The period ends at this instant or before.' }),
+  skip_line_items: flag.default(false).meta({ description: 'Answers without line items.' }),
 }).meta({ id: 'InvoiceFilter', example: { external_customer_id: 'acme', invoice_status: ['FINALIZED'], limit: 10 } });
 export type InvoiceFilter = z.output<typeof InvoiceFilter>;
 

@@ -31,6 +31,8 @@ const meters = standardRoutes({
 export const meterRoutes: Route[] = [
   meters.create({
     summary: 'Create a meter',
+    description:
+      'It counts the events of its name that pass its filters, from the first that was ever accepted: the past is counted in the background, and answers are exact meanwhile. Its aggregation cannot be changed later.',
     body: CreateMeter,
     example: {
       body: {
@@ -50,6 +52,8 @@ export const meterRoutes: Route[] = [
     path: '/meters/:id',
     operation_id: 'getMeter',
     summary: 'Get a meter, and how far its counting is',
+    description:
+      '`state` says whether the events that came before it, or before its change, have been counted. An archived meter is answered, too.',
     tag,
     access: 'meter:read',
     params: idParams,
@@ -62,6 +66,8 @@ export const meterRoutes: Route[] = [
   }),
   meters.change({
     summary: 'Replace the filters of a meter',
+    description:
+      'All of them, and for all events: the past is counted anew in the background. Nothing else of a meter changes. Final invoices stay as they are.',
     body: UpdateMeter,
     handle: ({ params, body }, context) =>
       changeMeterFilters(context.services, context.scope, { ...params, ...body, author: authorOf(context) }),
@@ -77,6 +83,7 @@ export const meterRoutes: Route[] = [
       path,
       operation_id,
       summary: 'Archive a meter, so that it matches no event any more',
+      description: 'What it has counted stays. Of a meter that is archived already nothing changes.',
       tag,
       access: 'meter:write',
       params: idParams,

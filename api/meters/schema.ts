@@ -1,7 +1,7 @@
 /** Requests and answers of meters. */
 import { z } from 'zod';
 import { createMeterShape, meterShape } from '../../core/meter/record.ts';
-import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
+import { anyOf, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 
 export const CreateMeter = createMeterShape.meta({ id: 'CreateMeterRequest' });
 export const UpdateMeter = meterShape
@@ -22,8 +22,8 @@ export const MeterDetailAnswer = meterShape
   .meta({ id: 'MeterDetailResponse' });
 
 export const MeterFilter = listShape({
-  meter_ids: textList.optional(),
-  event_name: z.string().trim().optional(),
+  meter_ids: anyOf('meters'),
+  event_name: z.string().trim().optional().meta({ description: 'The name of the events that are counted.' }),
 });
 export type MeterFilter = z.output<typeof MeterFilter>;
 export const MeterListAnswer = listAnswer(MeterAnswer, 'ListMetersResponse');

@@ -25,6 +25,8 @@ const plans = standardRoutes({
 export const planRoutes: Route[] = [
   plans.create({
     summary: 'Create a plan',
+    description:
+      'A plan is what prices are attached to (`POST /prices`); it has none at first. Its `lookup_key` is its own among the published plans.',
     body: CreatePlan,
     handle: ({ body }, context) => {
       const record = { id: newId('plan', context.now.getTime()), ...body, ...createdBy(authorOf(context)) };
@@ -34,9 +36,13 @@ export const planRoutes: Route[] = [
   }),
   plans.list,
   plans.search,
-  plans.read({ summary: 'Get a plan with its prices' }),
+  plans.read({
+    summary: 'Get a plan with its prices',
+    description: 'Its published prices with their meters are in `prices`. An archived plan is answered, too.',
+  }),
   plans.change({
     summary: 'Update a plan',
+    description: 'Changes what is sent; the rest stays. Subscriptions and prices are not touched.',
     body: UpdatePlan,
     handle: ({ params, body }, context) => {
       const conflict = keyConflict(body.lookup_key);
@@ -46,6 +52,7 @@ export const planRoutes: Route[] = [
   }),
   plans.archive({
     summary: 'Archive a plan without active subscriptions',
+    description: 'Its lookup key is free for another plan then. Refused while a subscription to it is not cancelled.',
     handle: ({ params }, context) =>
       archivePlan(context.services, context.scope, { id: params.id, author: authorOf(context) }),
   }),
@@ -54,6 +61,8 @@ export const planRoutes: Route[] = [
     path: '/plans/:id/clone',
     operation_id: 'clonePlan',
     summary: 'Copy a plan with its prices',
+    description:
+      'The copy has the prices that have not ended, as new prices without lookup keys. The request states its name and lookup key, and may state description, order and metadata of its own.',
     tag,
     access: 'plan:write',
     params: idParams,

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { planFields, planShape } from '../../core/plan/record.ts';
 import { givenKey } from '../../core/record.ts';
-import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
+import { anyOf, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 import { PriceAnswer } from '../prices/schema.ts';
 
 export const CreatePlan = planFields
@@ -22,8 +22,8 @@ export const ClonePlan = planFields
   .meta({ id: 'ClonePlanRequest', example: { name: 'Pro 2027', lookup_key: 'pro_2027' } });
 
 export const PlanFilter = listShape({
-  plan_ids: textList.optional(),
-  lookup_key: z.string().optional(),
+  plan_ids: anyOf('plans'),
+  lookup_key: z.string().optional().meta({ description: 'Exactly this key.' }),
 }).meta({ id: 'PlanFilter', example: { lookup_key: 'pro', limit: 10 } });
 export type PlanFilter = z.output<typeof PlanFilter>;
 

@@ -36,6 +36,8 @@ const prices = standardRoutes({
 export const priceRoutes: Route[] = [
   prices.create({
     summary: 'Create a price of a plan or subscription',
+    description:
+      'It begins now unless `start_date` is stated. Subscriptions to the plan that run already do not get it.',
     body: CreatePriceRequest,
     handle: ({ body }, context) =>
       createPrice(context.services, context.scope, { request: body, author: authorOf(context) }),
@@ -45,6 +47,7 @@ export const priceRoutes: Route[] = [
     path: '/prices/bulk',
     operation_id: 'createPricesBulk',
     summary: 'Create up to 100 prices, all or none',
+    description: 'One fault refuses all, and names the index of the price.',
     tag,
     access: 'price:write',
     body: CreateBulkPriceRequest,
@@ -62,9 +65,10 @@ export const priceRoutes: Route[] = [
     path: '/prices/lookup/:lookup_key',
     operation_id: 'getPriceByLookupKey',
     summary: 'Get the price that has a lookup key now',
+    description: 'The one that runs now; else the next that will begin; else the last that has ended.',
     tag,
     access: 'price:read',
-    params: z.object({ lookup_key: z.string().min(1) }),
+    params: z.object({ lookup_key: z.string().min(1).meta({ description: 'The key of the price.' }) }),
     success: 200,
     answer: PriceAnswer,
     handle: async ({ params }, context) => {
@@ -72,9 +76,11 @@ export const priceRoutes: Route[] = [
       return showPrice(await PriceModel.fetchByKey(context.scope, params.lookup_key, at), context);
     },
   }),
-  prices.read({ summary: 'Get a price' }),
+  prices.read({ summary: 'Get a price', description: 'By its id. A price that has ended is answered, too.' }),
   prices.change({
     summary: 'Describe a price anew, or end it and start a successor',
+    description:
+      'Name, description, metadata and lookup key change in place. A change of what it costs ends it at `effective_from` (now unless stated) and starts a successor then, which is the answer. Running subscriptions keep the price that they have.',
     body: UpdatePriceRequest,
     handle: ({ params, body }, context) =>
       changePrice(context.services, context.scope, {
@@ -89,6 +95,7 @@ export const priceRoutes: Route[] = [
     path: '/prices/:id',
     operation_id: 'deletePrice',
     summary: 'End a price, now or at end_date',
+    description: 'What was charged before stays explained. Running subscriptions keep it.',
     tag,
     access: 'price:write',
     params: idParams,

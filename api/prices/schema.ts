@@ -11,7 +11,7 @@ import {
   priceShape,
 } from '../../core/price/record.ts';
 import { metadata, optionalKey, timestampText } from '../../core/record.ts';
-import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
+import { anyOf, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 import { PlanWithoutParts } from '../plans/answer.ts';
 
 const PRICE_EXAMPLE = {
@@ -25,10 +25,12 @@ const PRICE_EXAMPLE = {
   invoice_cadence: 'ADVANCE',
 };
 
-export const CreatePriceRequest = createPriceShape.extend({ lookup_key: optionalKey.default(null) }).meta({
-  id: 'CreatePriceRequest',
-  example: PRICE_EXAMPLE,
-});
+export const CreatePriceRequest = createPriceShape
+  .extend({ lookup_key: optionalKey.default(null).meta(createPriceShape.shape.lookup_key.meta()!) })
+  .meta({
+    id: 'CreatePriceRequest',
+    example: PRICE_EXAMPLE,
+  });
 
 export const CreateBulkPriceRequest = z.object({ items: z.array(CreatePriceRequest).min(1).max(100) }).meta({
   id: 'CreateBulkPriceRequest',
@@ -71,18 +73,21 @@ export const DeletePriceRequest = z
 const flag = z.union([z.boolean(), z.stringbool({ truthy: ['true'], falsy: ['false'] })]);
 
 export const PriceFilter = listShape({
-  price_ids: textList.optional(),
+  price_ids: anyOf('prices'),
   billing_periods: z
     .preprocess((list) => (typeof list === 'string' ? list.split(',') : list), z.array(billingPeriod))
-    .optional(),
-  plan_ids: textList.optional(),
-  entity_type: priceEntityType.optional(),
-  entity_ids: textList.optional(),
-  subscription_id: z.string().optional(),
-  parent_price_id: z.string().optional(),
-  meter_ids: textList.optional(),
-  allow_expired_prices: flag.default(false),
-  start_date_lt: timestampText.optional(),
+    .optional()
+    .meta({ description: 'Any of these periods.' }),
+  plan_ids: anyOf('plans, to which the price belongs'),
+  entity_type: priceEntityType
+    .optional()
+    .meta({ description: 'Whether the price belongs to a plan or to a subscription.' }),
+  entity_ids: anyOf('plans or subscriptions, to which the price belongs'),
+  subscription_id: z.string().optional().meta({ description: 'Prices that belong to this subscription.' }),
+  parent_price_id: z.string().optional().meta({ description: 'Successors of this price, and overrides of it.' }),
+  meter_ids: anyOf('meters, whose usage is priced'),
+  allow_expired_prices: flag.default(false).meta({ description: 'Prices that have ended, too.' }),
+  start_date_lt: timestampText.optional().meta({ description: 'Prices that begin before this instant.' }),
 }).meta({ id: 'PriceFilter', example: { plan_ids: ['plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X'], limit: 10 } });
 export type PriceFilter = z.output<typeof PriceFilter>;
 

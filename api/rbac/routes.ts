@@ -23,9 +23,14 @@ export const rbacRoutes: Route[] = [
     path: '/rbac/roles',
     operation_id: 'listRbacRoles',
     summary: 'List roles',
+    description: 'Roles are given, and none can be added. `user_type` narrows them to those that such a user may have.',
     tag,
     access: 'user:read',
-    query: z.object({ user_type: anyCase(USER_TYPES).optional() }),
+    query: z.object({
+      user_type: anyCase(USER_TYPES)
+        .optional()
+        .meta({ description: 'Roles that such a user may have; all when absent.' }),
+    }),
     success: 200,
     answer: z.object({ roles: z.array(RoleAnswer) }).meta({ id: 'ListRolesResponse' }),
     handle: async ({ query }) => {
@@ -38,6 +43,7 @@ export const rbacRoutes: Route[] = [
     path: '/rbac/roles/:id',
     operation_id: 'getRbacRole',
     summary: 'Get a role',
+    description: 'With what it allows, by entity.',
     tag,
     access: 'user:read',
     params: idParams,

@@ -17,6 +17,7 @@ export const secretRoutes: Route[] = [
     path: '/secrets/api/keys',
     operation_id: 'listApiKeys',
     summary: 'List API keys, masked',
+    description: 'Of the environment: all of them for a super_admin, else the own ones.',
     tag,
     access: 'secret:read',
     query: SecretFilter,
@@ -38,6 +39,8 @@ export const secretRoutes: Route[] = [
     path: '/secrets/api/keys',
     operation_id: 'createApiKey',
     summary: 'Create an API key; it is shown once',
+    description:
+      'For the caller, or for a service account if the caller is a super_admin. It acts with the roles of its owner in the environment of the request; a publishable one may only send events.',
     tag,
     access: 'secret:write',
     shows_secret: true,
@@ -57,6 +60,8 @@ export const secretRoutes: Route[] = [
     path: '/secrets/api/keys/:id',
     operation_id: 'deleteApiKey',
     summary: 'Revoke an API key',
+    description:
+      'For good: this process refuses it at once, others within five seconds. That of another is for a super_admin only.',
     tag,
     access: 'secret:write',
     params: idParams,

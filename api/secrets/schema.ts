@@ -37,7 +37,9 @@ export const CreateApiKeyAnswer = z
   .object({ secret: SecretAnswer, api_key: z.string() })
   .meta({ id: 'CreateAPIKeyResponse' });
 
-export const SecretFilter = listShape({ user_id: z.string().optional() });
+export const SecretFilter = listShape({
+  user_id: z.string().optional().meta({ description: 'Keys of this user or service account.' }),
+});
 export const SecretListAnswer = listAnswer(SecretAnswer, 'ListSecretsResponse');
 
 export const secretGrammar: ListGrammar = {

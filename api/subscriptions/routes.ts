@@ -49,6 +49,8 @@ export const subscriptionRoutes: Route[] = [
     path: '/subscriptions',
     operation_id: 'createSubscription',
     summary: 'Subscribe a customer to a plan',
+    description:
+      'It gets a line item for each published price of the plan in its currency, and an opening invoice of its advance charges, which is final at once. What names something that is not there yet (a trial, a coupon, an add-on) is refused by the field.',
     tag,
     access: 'subscription:write',
     body: CreateSubscription,
@@ -66,6 +68,7 @@ export const subscriptionRoutes: Route[] = [
     path: '/subscriptions/usage',
     operation_id: 'getSubscriptionUsage',
     summary: 'Usage and charges of a subscription for a period',
+    description: 'Of its usage line items, priced as an invoice would be; the running period unless one is stated.',
     tag,
     access: 'subscription:read',
     body: SubscriptionUsageRequest,
@@ -79,6 +82,7 @@ export const subscriptionRoutes: Route[] = [
     path: '/subscriptions/lineitems/search',
     operation_id: 'querySubscriptionLineItem',
     summary: 'Search line items across subscriptions',
+    description: 'Line items with the ids of their subscriptions, a page at a time.',
     tag,
     access: 'subscription:read',
     body: SubscriptionLineItemFilter,
@@ -86,12 +90,17 @@ export const subscriptionRoutes: Route[] = [
     answer: SubscriptionLineItemListAnswer,
     handle: ({ body }, context) => findLineItems(body, context),
   }),
-  subscriptions.read({ summary: 'Get a subscription with its plan, customer and line items' }),
+  subscriptions.read({
+    summary: 'Get a subscription with its plan, customer and line items',
+    description: 'A cancelled subscription is answered, too.',
+  }),
   route({
     method: 'get',
     path: '/subscriptions/:id/v2',
     operation_id: 'getSubscriptionV2',
     summary: 'Get a subscription with the parts that are asked for',
+    description:
+      'Only what `expand` names is answered with it. `plan_prices_out_of_sync` says whether the plan got prices since it began.',
     tag,
     access: 'subscription:read',
     params: idParams,
@@ -108,6 +117,8 @@ export const subscriptionRoutes: Route[] = [
   }),
   subscriptions.change({
     summary: "Change a subscription's metadata or lookup key",
+    description:
+      'With a `version`, only if nobody else has changed it since: else the answer is 409 `version_conflict`.',
     body: UpdateSubscription,
     handle: ({ params, body }, context) =>
       updateSubscription(context.services, context.scope, { id: params.id, request: body, author: authorOf(context) }),
@@ -117,6 +128,8 @@ export const subscriptionRoutes: Route[] = [
     path: '/subscriptions/:id/activate',
     operation_id: 'activateSubscription',
     summary: 'Activate a draft subscription',
+    description:
+      'Its dates are computed again from the start that is given, and it is opened with an invoice of its advance charges.',
     tag,
     access: 'subscription:write',
     params: idParams,
@@ -133,6 +146,8 @@ export const subscriptionRoutes: Route[] = [
     path: '/subscriptions/:id/cancel',
     operation_id: 'cancelSubscription',
     summary: 'Cancel a subscription now, at the end of its period or on a date',
+    description:
+      'An immediate cancellation invoices the arrears up to its date, unless the policy is `skip`; what was charged in advance stays charged. A draft, a cancelled subscription, and one whose cancellation is scheduled already are refused.',
     tag,
     access: 'subscription:write',
     params: idParams,

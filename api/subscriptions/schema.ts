@@ -13,7 +13,7 @@ import {
   SUBSCRIPTION_TYPES,
   updateSubscriptionShape,
 } from '../../core/subscription/record.ts';
-import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
+import { anyOf, expand, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 import { PriceAnswer } from '../prices/schema.ts';
 import { SubscriptionAnswer, SubscriptionLineItemAnswer } from './answer.ts';
 import { subscriptionExpand } from './expand.ts';
@@ -113,25 +113,36 @@ const listOf = <S extends z.ZodType>(item: S) =>
     z.array(item),
   );
 
-export const SubscriptionExpand = z.object({ expand: textList.optional() });
+export const SubscriptionExpand = z.object({ expand });
 
 export const SubscriptionFilter = listShape({
-  subscription_ids: textList.optional(),
-  parent_subscription_ids: textList.optional(),
-  customer_id: z.string().optional(),
-  customer_ids: textList.optional(),
-  external_customer_id: z.string().optional(),
-  invoicing_customer_ids: textList.optional(),
-  plan_id: z.string().optional(),
-  subscription_status: listOf(anyCase(SUBSCRIPTION_STATUSES)).optional(),
-  subscription_type: listOf(anyCase(SUBSCRIPTION_TYPES)).optional(),
-  billing_cadence: listOf(anyCase(['RECURRING'])).optional(),
-  billing_period: listOf(anyCase(SUBSCRIPTION_PERIODS)).optional(),
-  active_at: timestampText.optional(),
-  effective_date_for_update: timestampText.optional(),
-  trial_end_due_lte: timestampText.optional(),
-  with_line_items: flag.default(false),
-  with_coupon_associations: flag.default(false),
+  subscription_ids: anyOf('subscriptions'),
+  parent_subscription_ids: anyOf('parent subscriptions'),
+  customer_id: z.string().optional().meta({ description: 'Id of the customer who uses.' }),
+  customer_ids: anyOf('customers'),
+  external_customer_id: z
+    .string()
+    .optional()
+    .meta({ description: 'The customer by the id that its events name; archived ones of this id, too.' }),
+  invoicing_customer_ids: anyOf('customers, to whom the invoices go'),
+  plan_id: z.string().optional().meta({ description: 'Id of the plan.' }),
+  subscription_status: listOf(anyCase(SUBSCRIPTION_STATUSES)).optional().meta({ description: 'Any of these states.' }),
+  subscription_type: listOf(anyCase(SUBSCRIPTION_TYPES)).optional().meta({ description: 'Any of these types.' }),
+  billing_cadence: listOf(anyCase(['RECURRING']))
+    .optional()
+    .meta({ description: 'Any of these; every subscription is RECURRING.' }),
+  billing_period: listOf(anyCase(SUBSCRIPTION_PERIODS)).optional().meta({ description: 'Any of these periods.' }),
+  active_at: timestampText.optional().meta({ description: 'Subscriptions that are active at this instant.' }),
+  effective_date_for_update: timestampText
+    .optional()
+    .meta({ description: 'Subscriptions whose period, scheduled cancellation or end comes by this instant.' }),
+  trial_end_due_lte: timestampText
+    .optional()
+    .meta({ description: 'Subscriptions in a trial that ends at this instant or before.' }),
+  with_line_items: flag.default(false).meta({ description: 'Answers with the line items of each.' }),
+  with_coupon_associations: flag
+    .default(false)
+    .meta({ description: 'Answers with the coupons of each; there are none yet.' }),
 }).meta({
   id: 'SubscriptionFilter',
   example: { external_customer_id: 'acme', subscription_status: ['active'], limit: 10 },
@@ -176,18 +187,22 @@ export const subscriptionGrammar: ListGrammar = {
 export const SubscriptionListAnswer = listAnswer(SubscriptionAnswer, 'ListSubscriptionsResponse');
 
 export const SubscriptionLineItemFilter = listShape({
-  subscription_line_item_ids: textList.optional(),
-  subscription_ids: textList.optional(),
-  customer_ids: textList.optional(),
-  price_ids: textList.optional(),
-  meter_ids: textList.optional(),
-  currencies: textList.optional(),
-  billing_periods: listOf(anyCase(LINE_ITEM_PERIODS)).optional(),
-  entity_ids: textList.optional(),
-  entity_type: anyCase(LINE_ITEM_ENTITY_TYPES).optional(),
-  addon_association_ids: textList.optional(),
-  active_filter: flag.default(true),
-  current_period_start: timestampText.optional(),
+  subscription_line_item_ids: anyOf('line items'),
+  subscription_ids: anyOf('subscriptions'),
+  customer_ids: anyOf('customers'),
+  price_ids: anyOf('prices'),
+  meter_ids: anyOf('meters'),
+  currencies: anyOf('currencies'),
+  billing_periods: listOf(anyCase(LINE_ITEM_PERIODS)).optional().meta({ description: 'Any of these periods.' }),
+  entity_ids: anyOf('plans or subscriptions, from which the line comes'),
+  entity_type: anyCase(LINE_ITEM_ENTITY_TYPES).optional().meta({ description: 'Where the line comes from.' }),
+  addon_association_ids: anyOf('add-ons; there are none yet'),
+  active_filter: flag
+    .default(true)
+    .meta({ description: 'Lines that have not ended at `current_period_start`; `false` takes those that have, too.' }),
+  current_period_start: timestampText
+    .optional()
+    .meta({ description: 'The instant of `active_filter`; now when absent.' }),
 }).meta({
   id: 'SubscriptionLineItemFilter',
   example: { subscription_ids: ['subs_01JZ8K3M5N7P9Q1R3S5T7V9W1X'], limit: 10 },

@@ -14,6 +14,7 @@ export const tenantRoutes: Route[] = [
     path: '/tenants/:id',
     operation_id: 'getTenantById',
     summary: 'Get the tenant',
+    description: 'The tenant of the API key; any other does not exist here.',
     tag,
     access: 'tenant:read',
     params: idParams,
@@ -29,6 +30,8 @@ export const tenantRoutes: Route[] = [
     path: '/tenants/update',
     operation_id: 'updateTenant',
     summary: 'Update the tenant',
+    description:
+      'Changes the tenant of the API key. What is not sent stays; a map that is sent replaces the one before.',
     tag,
     access: 'tenant:write',
     body: UpdateTenant,

@@ -27,6 +27,7 @@ export const userRoutes: Route[] = [
     path: '/users/me',
     operation_id: 'getUserInfo',
     summary: 'Get the caller and its tenant',
+    description: 'The user or service account to whom the API key belongs, with its roles.',
     tag,
     access: 'self:read',
     success: 200,
@@ -42,6 +43,8 @@ export const userRoutes: Route[] = [
     path: '/users/me',
     operation_id: 'updateUser',
     summary: 'Update the own profile',
+    description:
+      'Changes the name, and replaces the metadata, of the user to whom the API key belongs; what is not sent stays.',
     tag,
     access: 'self:write',
     body: UpdateUser,
@@ -58,6 +61,8 @@ export const userRoutes: Route[] = [
     path: '/users',
     operation_id: 'createUser',
     summary: 'Create a user or a service account',
+    description:
+      'For a super_admin only. A user has an email of its own; a service account has none, and at least one role.',
     tag,
     access: 'user:write',
     body: CreateUser,
@@ -75,6 +80,8 @@ export const userRoutes: Route[] = [
     path: '/users/search',
     operation_id: 'queryUser',
     summary: 'Search users',
+    description:
+      'Users and service accounts of the tenant. Published ones unless `status` is stated, newest first unless `sort` is.',
     tag,
     access: 'user:read',
     body: UserFilter,
@@ -87,6 +94,8 @@ export const userRoutes: Route[] = [
     path: '/users/:id',
     operation_id: 'renameServiceAccount',
     summary: 'Rename a service account',
+    description:
+      'Changes its name, and replaces its metadata; what is not sent stays. Of a user it is refused: users change themselves.',
     tag,
     access: 'user:write',
     params: idParams,
@@ -104,6 +113,8 @@ export const userRoutes: Route[] = [
     path: '/users/:id/roles',
     operation_id: 'updateUserRoles',
     summary: 'Replace the roles of a user',
+    description:
+      'For a super_admin only, and not for oneself. Refused while the user has active API keys, because these would change with it: revoke them first.',
     tag,
     access: 'user:write',
     params: idParams,
@@ -126,6 +137,7 @@ export const userRoutes: Route[] = [
     path: '/users/:id',
     operation_id: 'deleteUser',
     summary: 'Archive a service account without active keys',
+    description: 'Refused while it has active API keys (revoke them first), and of users.',
     tag,
     access: 'user:write',
     params: idParams,

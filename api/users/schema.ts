@@ -36,9 +36,9 @@ export const UserAnswer = z
   .meta({ id: 'UserResponse' });
 
 export const UserFilter = listShape({
-  user_ids: textList.nullish(),
-  type: anyCase(USER_TYPES).nullish(),
-  roles: textList.nullish(),
+  user_ids: textList.nullish().meta({ description: 'Any of these users.' }),
+  type: anyCase(USER_TYPES).nullish().meta({ description: 'People, or service accounts.' }),
+  roles: textList.nullish().meta({ description: 'Who has any of these roles.' }),
 }).meta({ id: 'UserFilter', example: { type: 'service_account', limit: 10 } });
 export type UserFilter = z.output<typeof UserFilter>;
 export const UserListAnswer = listAnswer(UserAnswer, 'ListUsersResponse');

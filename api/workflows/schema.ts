@@ -44,16 +44,19 @@ export const WorkflowResult = z
   .object({ message: z.string(), workflow_id: z.string(), run_id: z.string() })
   .meta({ id: 'TemporalWorkflowResult' });
 
-export const runParams = z.object({ workflow_id: z.string().min(1), run_id: z.string().min(1) });
-export const ResultQuery = z.object({ workflow_id: z.string().min(1) });
+export const runParams = z.object({
+  workflow_id: z.string().min(1).meta({ description: 'As the answer to the request named it.' }),
+  run_id: z.string().min(1).meta({ description: 'As the answer to the request named it.' }),
+});
+export const ResultQuery = runParams.pick({ workflow_id: true });
 
 export const WorkflowFilter = listShape({
-  workflow_id: z.string().nullish(),
-  workflow_type: z.string().nullish(),
-  task_queue: z.string().nullish(),
-  workflow_status: workflowStatus.nullish(),
-  entity: z.string().nullish(),
-  entity_id: z.string().nullish(),
+  workflow_id: z.string().nullish().meta({ description: 'Id of the workflow.' }),
+  workflow_type: z.string().nullish().meta({ description: 'What kind of work it is, such as ComputeInvoiceWorkflow.' }),
+  task_queue: z.string().nullish().meta({ description: 'The queue in which it stands, such as invoice.' }),
+  workflow_status: workflowStatus.nullish().meta({ description: 'How far it is.' }),
+  entity: z.string().nullish().meta({ description: 'The kind of record that it is about, such as invoice.' }),
+  entity_id: z.string().nullish().meta({ description: 'Id of that record.' }),
 }).meta({ id: 'WorkflowExecutionFilter', example: { workflow_status: 'Completed', limit: 10 } });
 
 export const workflowGrammar: ListGrammar = {

@@ -29,14 +29,16 @@ const clearable = (text: z.ZodString) =>
 
 export const customerShape = z.object({
   id: z.string(),
-  external_id: givenKey,
-  name: z.string().max(255),
+  external_id: givenKey.meta({
+    description: 'The id that the events of the customer name; of one published customer.',
+  }),
+  name: z.string().max(255).meta({ description: 'The external id where none is given.' }),
   email: clearable(
     z
       .string()
       .max(320)
       .refine((text) => text === '' || EMAIL.safeParse(text).success, { error: 'must be an email address' }),
-  ),
+  ).meta({ description: 'An address for invoices.' }),
   contact: clearable(z.string().max(20)),
   address_line1: clearable(z.string().max(255)),
   address_line2: clearable(z.string().max(255)),
@@ -47,8 +49,11 @@ export const customerShape = z.object({
     z.string().refine((text) => text === '' || COUNTRIES.has(text), {
       error: 'must be an ISO 3166-1 alpha-2 code such as US',
     }),
-  ),
-  timezone: z.string().refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' }),
+  ).meta({ description: 'Two letters of ISO 3166-1, such as US.' }),
+  timezone: z
+    .string()
+    .refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' })
+    .meta({ description: 'An IANA name; the clock of new subscriptions that state none. UTC when absent.' }),
   metadata: metadata.unwrap(),
   ...baseFields,
 });

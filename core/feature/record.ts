@@ -20,8 +20,11 @@ const numberText = decimalText.refine((text) => (parseDecimal(text)?.precision()
 });
 
 const threshold = z.object({
-  threshold: numberText,
-  condition: anyCase(ALERT_CONDITIONS).nullable().default(null),
+  threshold: numberText.meta({ description: 'A number of at most 15 digits.' }),
+  condition: anyCase(ALERT_CONDITIONS)
+    .nullable()
+    .default(null)
+    .meta({ description: 'The same of all thresholds: above or below.' }),
 });
 
 export const alertSettings = z.object({
@@ -29,34 +32,37 @@ export const alertSettings = z.object({
     .boolean()
     .nullish()
     .transform((enabled) => enabled ?? false)
-    .pipe(z.boolean()),
-  critical: threshold.nullable().default(null),
-  warning: threshold.nullable().default(null),
-  info: threshold.nullable().default(null),
+    .pipe(z.boolean())
+    .meta({ description: 'Needs at least one threshold.' }),
+  critical: threshold.nullable().default(null).meta({ description: 'Where it is critical; a warning needs one.' }),
+  warning: threshold.nullable().default(null).meta({ description: 'Passed before the critical one.' }),
+  info: threshold.nullable().default(null).meta({ description: 'Passed before the warning.' }),
 });
 export type AlertSettings = z.output<typeof alertSettings>;
 
 export const reportingUnit = z.object({
-  unit_singular: givenName,
-  unit_plural: givenName,
-  conversion_rate: numberText.refine((text) => parseDecimal(text)?.gt(0) !== false, {
-    error: 'must be greater than 0',
-  }),
+  unit_singular: givenName.meta({ description: 'What one of it is called.' }),
+  unit_plural: givenName.meta({ description: 'What several of it are called.' }),
+  conversion_rate: numberText
+    .refine((text) => parseDecimal(text)?.gt(0) !== false, { error: 'must be greater than 0' })
+    .meta({ description: 'Greater than 0; kept and answered, and nothing here is computed with it.' }),
 });
 
 export const featureShape = z.object({
   id: z.string(),
-  name: givenName,
-  lookup_key: z.string(),
-  description: z.string().nullable(),
-  type: anyCase(FEATURE_TYPES),
-  meter_id: optionalKey,
+  name: givenName.meta({ description: 'What people call it.' }),
+  lookup_key: z
+    .string()
+    .meta({ description: 'A name of your own, of one published feature; made from its name when absent.' }),
+  description: z.string().nullable().meta({ description: 'For people.' }),
+  type: anyCase(FEATURE_TYPES).meta({ description: 'metered has a meter; the others have none.' }),
+  meter_id: optionalKey.meta({ description: 'The meter of a metered feature.' }),
   metadata: metadata.unwrap(),
-  unit_singular: optionalKey,
-  unit_plural: optionalKey,
-  reporting_unit: reportingUnit.nullable(),
-  alert_settings: alertSettings.nullable(),
-  group_id: optionalKey,
+  unit_singular: optionalKey.meta({ description: 'What one unit is called; with `unit_plural`, or neither.' }),
+  unit_plural: optionalKey.meta({ description: 'What several units are called.' }),
+  reporting_unit: reportingUnit.nullable().meta({ description: 'Another unit in which usage is shown.' }),
+  alert_settings: alertSettings.nullable().meta({ description: 'Thresholds for alerts.' }),
+  group_id: optionalKey.meta({ description: 'Groups are not there yet.' }),
   ...baseFields,
 });
 export type Feature = z.output<typeof featureShape>;

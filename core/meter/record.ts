@@ -23,26 +23,45 @@ export const windowSize = anyCase(WINDOW_SIZES);
 export const aggregationType = anyCase(AGGREGATION_TYPES);
 
 export const aggregationShape = z.object({
-  type: aggregationType,
-  field: orNull(keyText),
-  expression: orNull(z.string()),
-  multiplier: orNull(decimalText),
-  bucket_size: orNull(windowSize),
-  group_by: orNull(keyText),
+  type: aggregationType.meta({ description: 'How the values of events become one number.' }),
+  field: orNull(keyText).meta({
+    description:
+      'The property that holds the value, by its name and not by a path; all but COUNT need it, or an expression.',
+  }),
+  expression: orNull(z.string()).meta({
+    description: 'CEL over properties, in the place of the field; a missing property is 0.',
+  }),
+  multiplier: orNull(decimalText).meta({ description: 'Of SUM_WITH_MULTIPLIER alone: greater than 0.' }),
+  bucket_size: orNull(windowSize).meta({
+    description: 'Of SUM and MAX: aggregated window by window, and the total is the sum of the windows.',
+  }),
+  group_by: orNull(keyText).meta({
+    description: 'Of MAX with a bucket_size: each value of this property has a maximum of its own, and they add up.',
+  }),
 });
 export type Aggregation = z.output<typeof aggregationShape>;
 
-export const filterShape = z.object({ key: keyText, values: z.array(z.string()) });
+export const filterShape = z.object({
+  key: keyText.meta({ description: 'The name of a property, and not a path.' }),
+  values: z
+    .array(z.string())
+    .meta({ description: 'Any of these passes; a number passes as the same number, however it is written.' }),
+});
 export type Filter = z.output<typeof filterShape>;
 
 export const meterShape = z.object({
   id: z.string(),
-  name: keyText,
+  name: keyText.meta({ description: 'What people call it.' }),
   // Event names are trimmed of leading and trailing whitespace at ingestion and at query time.
-  event_name: z.string().trim().max(255),
-  aggregation: aggregationShape,
-  filters: orDefault(z.array(filterShape), []),
-  reset_usage: orDefault(anyCase(RESET_USAGES), 'BILLING_PERIOD'),
+  event_name: z.string().trim().max(255).meta({ description: 'The name of the events that it counts.' }),
+  aggregation: aggregationShape.meta({ description: 'How the events become one number. It cannot be changed later.' }),
+  filters: orDefault(z.array(filterShape), []).meta({
+    description: 'What an event must have to be counted: all of them.',
+  }),
+  reset_usage: orDefault(anyCase(RESET_USAGES), 'BILLING_PERIOD').meta({
+    description:
+      'BILLING_PERIOD begins each period at 0; with NEVER what was counted since the start of the subscription stands.',
+  }),
   ...baseFields,
 });
 export type Meter = z.output<typeof meterShape>;

@@ -76,23 +76,31 @@ export const CRITICAL_FIELDS = Object.keys(criticalFields) as CriticalField[];
 
 /** What a client may state as it is stored; create and update requests and the record share it. */
 const statedFields = {
-  currency: z.string(),
-  type: priceType,
-  billing_model: billingModel,
+  currency: z.string().meta({ description: 'As ISO 4217 has it, in any case.' }),
+  type: priceType.meta({ description: 'USAGE is measured by a meter, FIXED is stated by the subscription.' }),
+  billing_model: billingModel.meta({
+    description: 'FLAT_FEE: each unit costs the amount; PACKAGE: each package does; TIERED: by the tiers.',
+  }),
   ...allOrNull(chargedShapes),
-  billing_period: billingPeriod,
-  billing_period_count: orDefault(int32, 1),
-  billing_cadence: orDefault(anyCase(BILLING_CADENCES), 'RECURRING'),
-  invoice_cadence: invoiceCadence,
-  meter_id: orNull(z.string()),
-  min_quantity: orNull(decimalText),
-  price_unit_type: orDefault(anyCase(PRICE_UNIT_TYPES), 'FIAT'),
-  display_name: orNull(keyText),
-  description: orNull(z.string()),
-  lookup_key: orNull(z.string()),
-  group_id: orNull(z.string()),
-  start_date: orNull(timestampText),
-  end_date: orNull(timestampText),
+  billing_period: billingPeriod.meta({
+    description: 'How long a period is, times `billing_period_count`; ONETIME is charged once.',
+  }),
+  billing_period_count: orDefault(int32, 1).meta({ description: 'How many of these make a period.' }),
+  billing_cadence: orDefault(anyCase(BILLING_CADENCES), 'RECURRING').meta({ description: 'Every price is RECURRING.' }),
+  invoice_cadence: invoiceCadence.meta({ description: 'ARREAR is billed after the period, ADVANCE before it.' }),
+  meter_id: orNull(z.string()).meta({ description: 'The meter of a USAGE price.' }),
+  min_quantity: orNull(decimalText).meta({
+    description: 'The quantity of a FIXED price where a subscription states none; it may not state less.',
+  }),
+  price_unit_type: orDefault(anyCase(PRICE_UNIT_TYPES), 'FIAT').meta({
+    description: 'FIAT is money; CUSTOM is not there yet.',
+  }),
+  display_name: orNull(keyText).meta({ description: 'What an invoice line is called.' }),
+  description: orNull(z.string()).meta({ description: 'For people.' }),
+  lookup_key: orNull(z.string()).meta({ description: 'A name of your own, of one price at a time.' }),
+  group_id: orNull(z.string()).meta({ description: 'Groups are not there yet.' }),
+  start_date: orNull(timestampText).meta({ description: 'From when on it is sold; now when absent.' }),
+  end_date: orNull(timestampText).meta({ description: 'Until when, exclusive; open when absent.' }),
   metadata,
 };
 
@@ -120,13 +128,17 @@ export const priceUnitConfigShape = z.object({
 
 export const createPriceShape = z.object({
   ...statedFields,
-  entity_type: priceEntityType,
-  entity_id: z.string(),
-  trial_period_days: orNull(int32),
+  entity_type: priceEntityType.meta({ description: 'What the price belongs to: PLAN or SUBSCRIPTION.' }),
+  entity_id: z.string().meta({ description: 'The id of that plan or subscription.' }),
+  trial_period_days: orNull(int32).meta({
+    description: 'Days of trial that a subscription begins with, where it states none; trials are not there yet.',
+  }),
   // The published client's name of trial_period_days.
-  trial_period: orNull(int32),
-  price_unit_config: orNull(priceUnitConfigShape),
-  filter_values: orNull(z.record(z.string(), z.array(z.string()))),
+  trial_period: orNull(int32).meta({ description: 'Another name of `trial_period_days`.' }),
+  price_unit_config: orNull(priceUnitConfigShape).meta({ description: 'Of a CUSTOM price; not there yet.' }),
+  filter_values: orNull(z.record(z.string(), z.array(z.string()))).meta({
+    description: 'Refused: filters belong on the meter.',
+  }),
 });
 export type CreatePrice = z.output<typeof createPriceShape>;
 

@@ -29,6 +29,7 @@ import { partitionWriter } from '../../storage/progress/attempts.ts';
 import { type PoisonPlace, poisonFrom } from '../../storage/progress/poison.ts';
 import { enterBuckets, finishSlice, planSlice, type SliceState, takePartition } from '../../storage/progress/slices.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { inSpan, inSyncSpan } from '../../tracing/spans.ts';
 import { passControl } from '../control/control.ts';
 import { MeterCatalogue } from '../control/meter-catalogue.ts';
 import { EXACT_ONLY, IdentityMemory, type IdentityOptions, type ReadIdentities } from '../identity/identity-memory.ts';
@@ -136,9 +137,15 @@ export class Partition {
 
   /** What the slice comes to. Nothing is written yet. */
   async prepare(records: readonly LogRecord[]): Promise<PreparedSlice> {
-    const { poisoned, refused, ...read } = this.#withoutPoison(this.#reader.read(records));
-    const { accepted, repeats } = await dedupe(this.#stores.clickhouse, this.#seen, read.events);
-    const metered = await meterEvents(accepted, (scope) => this.#catalogue.metersOf(scope));
+    const { poisoned, refused, ...read } = this.#withoutPoison(
+      inSyncSpan('slice.read', () => this.#reader.read(records)),
+    );
+    const { accepted, repeats } = await inSpan('slice.identity', {}, () =>
+      dedupe(this.#stores.clickhouse, this.#seen, read.events),
+    );
+    const metered = await inSpan('slice.meter', {}, () =>
+      meterEvents(accepted, (scope) => this.#catalogue.metersOf(scope)),
+    );
     return {
       records,
       from: records[0]!.offset,
@@ -159,16 +166,20 @@ export class Partition {
     if (plan.done) return this.#finished(slice);
     const letters = slice.outcomes.filter(({ outcome }) => outcome === 'dead_letter');
     if (letters.length > 0) await log.tellDeadLetters?.(letters);
-    await this.#writeRaw(slice, plan);
-    await this.#writeBuckets(slice.buckets);
-    const last = records.at(-1)!;
-    await finishSlice(postgres, this.#state, {
+    await inSpan('slice.write_raw_rows', { attributes: { rows: slice.events.length } }, () =>
+      this.#writeRaw(slice, plan),
+    );
+    await inSpan('slice.write_buckets', { attributes: { rows: slice.buckets.length } }, () =>
+      this.#writeBuckets(slice.buckets),
+    );
+    const progress = {
       from,
       next_offset: to,
       watermark_us: records.reduce((latest, record) => Math.max(latest, record.received_at_us), 0),
-      last_record: recordCrc(last),
+      last_record: recordCrc(records.at(-1)!),
       counts: countsOf(slice),
-    });
+    };
+    await inSpan('slice.commit', {}, () => finishSlice(postgres, this.#state, progress));
     this.#finished(slice);
   }
 

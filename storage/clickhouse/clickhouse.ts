@@ -14,6 +14,7 @@ import { quoted } from './literals.ts';
 import { clientOfReplicas } from './replicas.ts';
 import { CLUSTER_SETTINGS, STATEMENT_SETTINGS } from './settings.ts';
 import { withSilenceWatched } from './silence.ts';
+import { withStatementsTraced } from './traced.ts';
 
 export type { ClickHouseClient };
 export { ClickHouseError };
@@ -53,7 +54,7 @@ export function connectClickHouse(url: string, options: ClickHouseOptions = {}):
       ...options.settings,
     },
   });
-  const whole = withWholeAnswers(withSilenceWatched(client, url));
+  const whole = withWholeAnswers(withStatementsTraced(withSilenceWatched(client, url)));
   if (options.cluster === undefined) return whole;
   const one = clientOfReplicas(whole);
   clusters.set(one, options.cluster);

@@ -22,6 +22,8 @@ export type LogEntry = Scope & {
   readonly made_ids: Readonly<Record<number, string>> | null;
   readonly event_count: number;
   readonly body: Buffer;
+  /** Where the request stands in its trace, if it is traced (storage/log/traced-log.ts). */
+  readonly traceparent?: string;
 };
 
 /** What a consumer reads back. */

@@ -8,6 +8,7 @@ import type { KafkaConnection } from './kafka/client.ts';
 import { openKafkaLog } from './kafka/kafka.ts';
 import { layoutIn } from './kafka/layout.ts';
 import type { EventLog } from './log.ts';
+import { tracedLog } from './traced-log.ts';
 
 /** Of a topic that is made without a wish: enough for a dozen workers, and no burden for one. */
 const KAFKA_PARTITIONS = 12;
@@ -18,7 +19,11 @@ const KAFKA_WAIT_MS = 1_000;
 
 export type LogParts = { readonly postgres: Knex; readonly logger: Logger };
 
-export function openLog(config: Config, { postgres, logger }: LogParts): Promise<EventLog> {
+export async function openLog(config: Config, parts: LogParts): Promise<EventLog> {
+  return tracedLog(await openUntraced(config, parts));
+}
+
+function openUntraced(config: Config, { postgres, logger }: LogParts): Promise<EventLog> {
   const partitions = config.LOG_PARTITIONS;
   if (config.KAFKA_BROKERS === undefined) {
     // The lock on the data directory says that no other process works on an embedded Postgres.

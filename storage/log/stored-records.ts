@@ -5,7 +5,7 @@ import type { LogRecord } from './log.ts';
 
 /** What `recordsOf` wants of each row, in this order. */
 export const RECORD_COLUMNS = `"offset", kind, tenant_id, environment_id, received_at_us, made_ids, event_count, body,
-                segment, position, length, crc32`;
+                segment, position, length, crc32, traceparent`;
 
 type Row = [
   offset: string,
@@ -20,6 +20,7 @@ type Row = [
   position: string | null,
   length: number | null,
   crc32: string | null,
+  traceparent: string | null,
 ];
 
 /** The driver below knex: its `?` bindings would copy the bytes once more. */
@@ -56,7 +57,8 @@ function placeOf([, , , , , , , , segment, position, length, crc32]: Row): Place
 
 function recordOf(partition: number, row: Row, body: Buffer): LogRecord {
   const [offset, kind, tenant_id, environment_id, received_at_us, made_ids, event_count] = row;
-  return {
+  const traceparent = row[12];
+  const record: LogRecord = {
     partition,
     offset: BigInt(offset),
     kind,
@@ -67,4 +69,5 @@ function recordOf(partition: number, row: Row, body: Buffer): LogRecord {
     event_count,
     body,
   };
+  return traceparent === null ? record : { ...record, traceparent };
 }

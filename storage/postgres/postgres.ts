@@ -1,7 +1,9 @@
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
 import { parseJson } from '../../core/json/parse.ts';
+import { isTracing } from '../../tracing/spans.ts';
 import { watchForSilence } from './silence.ts';
+import { traceStatements } from './traced.ts';
 
 export interface PostgresOptions {
   pool_max?: number;
@@ -44,6 +46,7 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
       afterCreate: (connection: pg.Client, done: (error: Error | null | undefined, connection: pg.Client) => void) => {
         connection.query(sessionSettings(statement_timeout_ms), (error, results) => {
           if (!error) watchForSilence({ connection, url, pid: pidIn(results) });
+          if (!error && isTracing()) traceStatements(connection);
           done(error, connection);
         });
       },

@@ -52,12 +52,19 @@ async function insertRows(postgres: Knex, { entries, places, is_named }: Rows): 
     entries.map((entry) => (entry.made_ids === null ? null : JSON.stringify(entry.made_ids))),
     entries.map((entry) => entry.event_count),
     ...(places ? placed(places) : inRows(entries)),
+    traceparentsOf(entries),
   ];
   const question = { text: INSERT, values };
   const rows = await rowsOf(postgres, is_named ? { ...question, name: 'farthing_append' } : question);
   if (rows[0]?.[2] !== entries.length) throw new Error('the event log has no such partition');
   const firsts = new Map((rows as [number, string, number][]).map(([partition, first]) => [partition, BigInt(first)]));
   return entries.map((entry, index) => ({ ...entry, offset: firsts.get(entry.partition)! + BigInt(ordinals[index]!) }));
+}
+
+/** None at all where nothing is traced: a list that ends early is filled up with nulls. */
+function traceparentsOf(entries: readonly LogEntry[]): (string | null)[] | null {
+  const isTraced = entries.some((entry) => entry.traceparent !== undefined);
+  return isTraced ? entries.map((entry) => entry.traceparent ?? null) : null;
 }
 
 /** The how manieth of its partition each entry is. */
@@ -102,9 +109,9 @@ function inRows(entries: readonly LogEntry[]): unknown[] {
 const INSERT = `
   with given as (
     select * from unnest($1::int[], $2::int[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::int[],
-                         $9::bigint[], $10::bigint[], $11::int[], $12::bigint[])
+                         $9::bigint[], $10::bigint[], $11::int[], $12::bigint[], $14::text[])
       as e (partition, ordinal, kind, tenant_id, environment_id, received_at_us, made_ids, event_count,
-            segment, position, length, crc32)),
+            segment, position, length, crc32, traceparent)),
   wanted as (select partition, count(*) as amount, sum(event_count) as events from given group by partition),
   locked as (select p.partition from log_partitions p join wanted using (partition) order by p.partition for update of p),
   slots as (update log_partitions p set next_offset = p.next_offset + w.amount, accepted_events = p.accepted_events + w.events
@@ -113,10 +120,10 @@ const INSERT = `
          returning p.partition, p.next_offset - w.amount as first),
   written as (
     insert into log_records (partition, "offset", kind, tenant_id, environment_id, received_at_us, made_ids, event_count,
-                             body, segment, position, length, crc32)
+                             body, segment, position, length, crc32, traceparent)
     select e.partition, s.first + e.ordinal, e.kind, e.tenant_id, e.environment_id, e.received_at_us, e.made_ids, e.event_count,
            case when e.segment is null then substring($13::bytea from e.position::int + 1 for e.length) end,
            e.segment, case when e.segment is not null then e.position end,
-           case when e.segment is not null then e.length end, e.crc32
+           case when e.segment is not null then e.length end, e.crc32, e.traceparent
       from given e join slots s using (partition) returning partition)
   select partition, first, (select count(*) from written)::int from slots`;

@@ -54,7 +54,7 @@ function checkAtEnd(partition: number, from: bigint, end: bigint): void {
 }
 
 /** How many `recordsOf` wants; the end of the log stands behind them. */
-const COLUMNS = 12;
+const COLUMNS = 13;
 
 /** One row at least, in one snapshot with the end of the log: nothing found is not yet nothing there. */
 const NEXT_RECORDS = `

@@ -276,6 +276,7 @@ function messageOf(entry: LogEntry, partition_count: number): Message {
     partitions: String(partition_count),
   };
   if (entry.made_ids !== null) headers.made_ids = JSON.stringify(entry.made_ids);
+  if (entry.traceparent !== undefined) headers.traceparent = entry.traceparent;
   return { partition: entry.partition, key: null, value: entry.body, headers };
 }
 

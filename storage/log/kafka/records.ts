@@ -44,7 +44,7 @@ function strayError(
 function recordOf(partition: number, { offset, value, headers }: KafkaMessage): LogRecord {
   const header = (name: string) => headers?.[name]?.toString() ?? '';
   const made = header('made_ids');
-  return {
+  const record: LogRecord = {
     partition,
     offset: BigInt(offset),
     kind: header('kind') as LogRecord['kind'],
@@ -55,4 +55,5 @@ function recordOf(partition: number, { offset, value, headers }: KafkaMessage): 
     event_count: Number(header('event_count')),
     body: value ?? Buffer.alloc(0),
   };
+  return headers?.traceparent === undefined ? record : { ...record, traceparent: header('traceparent') };
 }

@@ -49,6 +49,43 @@ describe('the OpenAPI document', () => {
     }
   });
 
+  it('says of each operation what happens, beside who may ask for it', () => {
+    const silent = operations().filter(({ operation }) => {
+      const said = (operation.description ?? '').replace(/Needs the permission `[\w:]+`\.$/, '').trim();
+      return !/^[A-Z`].{20,}[.)]$/s.test(said) || said === operation.summary;
+    });
+    expect(silent.map(({ operation }) => operation.operationId)).to.deep.equal([]);
+  });
+
+  it('says of each parameter, and of each condition of a search, what it means', () => {
+    const silent = operations().flatMap(({ path, operation }) => {
+      const parameters = (operation.parameters ?? []).map(({ name, description, schema }: Json) => ({
+        name,
+        description: description ?? schema.description,
+      }));
+      const { $ref } = operation.requestBody?.content['application/json'].schema ?? {};
+      const searched = path.endsWith('/search') ? document.components.schemas[$ref.split('/').at(-1)].properties : {};
+      const conditions = Object.entries<Json>(searched).map(([name, { description }]) => ({ name, description }));
+      return [...parameters, ...conditions]
+        .filter(({ description }) => !/^[A-Z`].+\.$/s.test(description ?? ''))
+        .map(({ name }) => `${operation.operationId}: ${name}`);
+    });
+    expect(silent).to.deep.equal([]);
+  });
+
+  it('says of each property of meters, plans, features, customers and events what it means', () => {
+    const schemas = ['CreateMeterRequest', 'CreatePlanRequest', 'CreateFeatureRequest'];
+    schemas.push('CreateCustomerRequest', 'IngestEventRequest');
+    // Their names say all.
+    const plain = /^(event_id|timestamp|event_name|contact|address_(line[12]|city|state|postal_code))$/;
+    const silent = schemas.flatMap((schema) =>
+      undescribed(document, document.components.schemas[schema])
+        .filter((name) => !plain.test(name))
+        .map((name) => `${schema}: ${name}`),
+    );
+    expect(silent).to.deep.equal([]);
+  });
+
   it('says of a list in a query string what the server takes there', async () => {
     const lists = operations().filter(({ method, operation }) => {
       const names = (operation.parameters ?? []).map((one: Json) => one.name);
@@ -231,6 +268,18 @@ describe('the pages of the rules', () => {
     expect((await api.request('POST', `${api.url}/docs/rules/events.md`)).status).to.equal(405);
   });
 });
+
+/** Names of properties, of those within, too, that have no sentence: on themselves, or on what they refer to. */
+function undescribed(document: Json, schema: Json): string[] {
+  const target = (node: Json): Json =>
+    node.$ref ? target(document.components.schemas[node.$ref.split('/').at(-1)]) : (node.anyOf?.[0] ?? node);
+  const inside = (node: Json): Json => (node.items ? inside(target(node.items)) : target(node));
+  return Object.entries<Json>(schema.properties ?? {}).flatMap(([name, property]) => {
+    const within = inside(target(property));
+    const isSaid = [property, target(property)].some(({ description }) => /^[\w`].+\.$/s.test(description ?? ''));
+    return [...(isSaid ? [] : [name]), ...undescribed(document, within).map((inner) => `${name}.${inner}`)];
+  });
+}
 
 function walk(node: Json, visit: (node: Json) => void): void {
   if (typeof node !== 'object' || node === null) return;

@@ -65,12 +65,13 @@ export function logContract(newLog: (partitions: number) => Promise<LogUnderTest
       entry(0, 'plain'),
       entry(1, 'ünïcödé \n\t\0 and bytes', { body: Buffer.from([0, 255, 10, 10, 34, 128]) }),
       entry(2, 'made', { made_ids: { 0: 'id_1', 7: 'id_2' }, event_count: 8 }),
+      entry(2, 'traced', { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' }),
       entry(0, 'barrier', { kind: 'control', event_count: 0, tenant_id: 'another', environment_id: 'one' }),
     ];
     await writer.append(sent);
     const reader = new Reader();
     await consume(await open(), reader);
-    await reader.until(() => reader.records.length === 4);
+    await reader.until(() => reader.records.length === 5);
     const byPlace = (a: LogEntry, b: LogEntry) => a.partition - b.partition;
     expect(reader.inOrder().map(({ offset: _, ...rest }) => rest)).to.deep.equal([...sent].sort(byPlace));
   });

@@ -1,0 +1,30 @@
+/**
+ * A span for each request, from its headers to the end of its answer, by the name of its route. A `traceparent` of the caller is
+ * continued. Mounted only where there is a tracer, behind logRequests, which gives the request its id.
+ */
+import type { RequestHandler } from 'express';
+import { startTrace, within } from '../../tracing/spans.ts';
+import { QUIET } from './request-log.ts';
+
+export const traceRequests: RequestHandler = (request, response, next) => {
+  if (QUIET.has(request.url)) return next();
+  const { method } = request;
+  const span = startTrace(method, { kind: 'server', parent: request.get('traceparent') });
+  if (span === undefined) return next();
+  response.locals.trace_id = span.trace_id;
+  response.once('close', () => {
+    const { route, scope = {} } = response.locals;
+    const { statusCode: status, writableFinished } = response;
+    if (route !== undefined) span.rename(`${method} ${route}`);
+    if (status >= 500 || !writableFinished) span.fail({ code: writableFinished ? status : 'aborted' });
+    span.set({
+      'http.request.method': method,
+      'http.route': route,
+      'http.response.status_code': writableFinished ? status : undefined,
+      request_id: request.id as string,
+      ...scope,
+    });
+    span.end();
+  });
+  within(span, next);
+};

@@ -1,0 +1,61 @@
+/**
+ * A slice in the traces of the requests whose events it gives their effect. It is one piece of work for all of them: it stands
+ * whole in the trace of the first, with links to the others, and each of these has a span of the same time that links to it.
+ */
+import type { LogRecord } from '../../storage/log/log.ts';
+import { inTrace, isTracing, type Span, startTrace } from '../../tracing/spans.ts';
+
+/** As many links as a span of OpenTelemetry holds. Who sends more traced requests a slice samples fewer. */
+const TRACES_MAX = 128;
+
+type Traced = LogRecord & { readonly traceparent: string };
+
+export function traceSlice(records: readonly LogRecord[], work: () => Promise<void>): Promise<void> {
+  if (!isTracing()) return work();
+  const [first, ...others] = firstOfEachTrace(records).slice(0, TRACES_MAX);
+  if (first === undefined) return work();
+  const links = others.map(({ traceparent }) => traceparent);
+  const how = { parent: first.traceparent, links, attributes: { ...placeOf(first), ...boundsOf(records) } };
+  return inTrace('slice', { kind: 'consumer', ...how }, async (slice) => {
+    const joined = others.map((record) => joinedSpan(record, slice));
+    try {
+      await work();
+    } catch (error) {
+      for (const span of joined) span?.fail(error);
+      throw error;
+    } finally {
+      for (const span of joined) span?.end();
+    }
+  });
+}
+
+function joinedSpan(record: Traced, slice: Span | undefined): Span | undefined {
+  const links = slice?.traceparent === undefined ? [] : [slice.traceparent];
+  return startTrace('slice.joined', {
+    kind: 'consumer',
+    parent: record.traceparent,
+    links,
+    attributes: placeOf(record),
+  });
+}
+
+function firstOfEachTrace(records: readonly LogRecord[]): Traced[] {
+  const traces = new Map<string, Traced>();
+  for (const record of records) {
+    const trace_id = record.traceparent?.split('-')[1];
+    if (trace_id !== undefined && !traces.has(trace_id)) traces.set(trace_id, record as Traced);
+  }
+  return [...traces.values()];
+}
+
+function placeOf({ tenant_id, environment_id, partition, offset }: LogRecord) {
+  return { tenant_id, environment_id, partition, offset: String(offset) };
+}
+
+function boundsOf(records: readonly LogRecord[]) {
+  return {
+    slice_from: String(records[0]!.offset),
+    slice_to: String(records.at(-1)!.offset + 1n),
+    events: records.reduce((sum, record) => sum + record.event_count, 0),
+  };
+}

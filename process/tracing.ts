@@ -1,0 +1,37 @@
+/** Traces, where the settings name a collector. Without one nothing is loaded. */
+import type { Config } from '../config.ts';
+import { useTracer } from '../tracing/spans.ts';
+import { makeLogger } from './logger.ts';
+import { VERSION } from './version.ts';
+
+/** Before the stores are opened: what is traced is wrapped then. Answers what ends it, last of all. */
+export async function startTracing(config: Config, service: string): Promise<() => Promise<void>> {
+  const url = collectorOf(config);
+  if (url === undefined) return async () => {};
+  const { openTelemetry } = await import('../tracing/open-telemetry.ts');
+  const logger = makeLogger(config, service);
+  const { tracer, stop } = openTelemetry({
+    url,
+    headers: config.OTEL_EXPORTER_OTLP_HEADERS,
+    resource_attributes: config.OTEL_RESOURCE_ATTRIBUTES,
+    service: {
+      name: config.OTEL_SERVICE_NAME ?? service,
+      is_default: config.OTEL_SERVICE_NAME === undefined,
+      version: VERSION,
+    },
+    sampler: config.OTEL_TRACES_SAMPLER ?? 'parentbased_always_on',
+    ratio: config.OTEL_TRACES_SAMPLER_ARG ?? 1,
+    told: (what, error) => logger.warn({ part: 'traces', ...(error === undefined ? {} : { err: error }) }, what),
+  });
+  useTracer(tracer);
+  return async () => {
+    useTracer(undefined);
+    await stop();
+  };
+}
+
+/** The one for traces is taken as it is, and the one for everything is continued, as the standard says. */
+function collectorOf(config: Config): string | undefined {
+  const { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: traces, OTEL_EXPORTER_OTLP_ENDPOINT: all } = config;
+  return traces ?? (all === undefined ? undefined : `${all.replace(/\/$/, '')}/v1/traces`);
+}

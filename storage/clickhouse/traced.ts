@@ -1,0 +1,28 @@
+/** Statements as spans of who asks. Wrapped only where there is a tracer; what is streamed is a span until its first bytes. */
+import type { ClickHouseClient } from '@clickhouse/client';
+import { isTracing } from '../../tracing/spans.ts';
+import { startStatement } from '../../tracing/statement.ts';
+
+type Params = { readonly query?: string; readonly table?: string };
+type Method = (params: Params) => Promise<unknown>;
+
+export function withStatementsTraced(client: ClickHouseClient): ClickHouseClient {
+  if (!isTracing()) return client;
+  for (const name of ['query', 'exec', 'command', 'insert'] as const) {
+    const method = client[name].bind(client) as Method;
+    Object.assign(client, { [name]: (params: Params) => traced(params, () => method(params)) });
+  }
+  return client;
+}
+
+async function traced(params: Params, send: () => Promise<unknown>): Promise<unknown> {
+  const span = startStatement('clickhouse', params.query ?? `insert into ${params.table}`);
+  try {
+    return await send();
+  } catch (error) {
+    span?.fail(error);
+    throw error;
+  } finally {
+    span?.end();
+  }
+}

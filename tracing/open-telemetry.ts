@@ -1,0 +1,211 @@
+/**
+ * The tracer of OpenTelemetry. It sends spans in batches and beside everything else, as OTLP over HTTP in JSON; what a
+ * collector does not take is dropped, and that is told once until it takes them again. Nothing is registered globally: no
+ * library of ours is traced by itself.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import {
+  type Context,
+  diag,
+  type Link,
+  type Span as OtelSpan,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from '@opentelemetry/api';
+import { ExportResultCode, parseKeyPairsIntoRecord, parseTraceParent } from '@opentelemetry/core';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type Sampler,
+  type SpanExporter,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+import type { Attributes, Span, SpanStart, Tracer } from './spans.ts';
+
+export type OpenTelemetryOptions = {
+  /** Where spans are posted to. */
+  readonly url: string;
+  /** `name=value,…`, percent-encoded, as the standard writes them. */
+  readonly headers: string | undefined;
+  readonly resource_attributes: string | undefined;
+  readonly service: { readonly name: string; readonly is_default: boolean; readonly version: string };
+  readonly sampler: SamplerName;
+  readonly ratio: number;
+  /** Spans are lost, or are taken again. */
+  readonly told: (what: string, error?: unknown) => void;
+};
+
+export type SamplerName = keyof typeof SAMPLERS;
+
+const SAMPLERS = {
+  always_on: () => new AlwaysOnSampler(),
+  always_off: () => new AlwaysOffSampler(),
+  traceidratio: (ratio: number) => new TraceIdRatioBasedSampler(ratio),
+  parentbased_always_on: () => new ParentBasedSampler({ root: new AlwaysOnSampler() }),
+  parentbased_always_off: () => new ParentBasedSampler({ root: new AlwaysOffSampler() }),
+  parentbased_traceidratio: (ratio: number) => new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) }),
+} satisfies Record<string, (ratio: number) => Sampler>;
+
+/** A collector that hangs does not keep a process from ending. */
+const STOP_WITHIN_MS = 3_000;
+
+export type RunningTelemetry = {
+  readonly tracer: Tracer;
+  /** Sends what has ended. */
+  stop(): Promise<void>;
+};
+
+export function openTelemetry(options: OpenTelemetryOptions): RunningTelemetry {
+  const { service, told } = options;
+  const ignore = () => undefined;
+  diag.setLogger(
+    // What fails to be sent is told by the exporter; this is what does not get that far.
+    { error: ignore, warn: (what) => told(what), info: ignore, debug: ignore, verbose: ignore },
+    { suppressOverrideMessage: true },
+  );
+  const provider = new TracerProvider({
+    resource: resourceFromAttributes(resourceOf(options)),
+    sampler: SAMPLERS[options.sampler](options.ratio),
+    spanProcessors: [new BatchSpanProcessor({ exporter: telling(exporterOf(options), told) })],
+  });
+  const stop = async () => {
+    const late = new Promise<void>((resolve) => setTimeout(resolve, STOP_WITHIN_MS).unref());
+    await Promise.race([provider.shutdown().catch(ignore), late]);
+    diag.disable();
+  };
+  return {
+    tracer: new OpenTelemetryTracer(provider.getTracer('farthing', service.version)),
+    stop,
+  };
+}
+
+function exporterOf({ url, headers }: OpenTelemetryOptions): SpanExporter {
+  return new OTLPTraceExporter({ url, headers: parseKeyPairsIntoRecord(headers) });
+}
+
+/** The name that somebody chose goes before what the attributes say, and these before the name that we have by default. */
+function resourceOf({ service, resource_attributes }: OpenTelemetryOptions): Record<string, string> {
+  const given = parseKeyPairsIntoRecord(resource_attributes);
+  const name = service.is_default ? (given['service.name'] ?? service.name) : service.name;
+  return { 'service.version': service.version, ...given, 'service.name': name };
+}
+
+/** Says when spans begin to be lost and when they are taken again, and not every five seconds. */
+function telling(exporter: SpanExporter, told: OpenTelemetryOptions['told']): SpanExporter {
+  let isLosing = false;
+  return {
+    export: (spans, done) =>
+      exporter.export(spans, (result) => {
+        const fails = result.code !== ExportResultCode.SUCCESS;
+        if (fails !== isLosing) told(fails ? 'spans are not taken, and lost' : 'spans are taken again', result.error);
+        isLosing = fails;
+        done(result);
+      }),
+    forceFlush: async () => exporter.forceFlush?.(),
+    shutdown: () => exporter.shutdown(),
+  };
+}
+
+const KINDS = {
+  internal: SpanKind.INTERNAL,
+  server: SpanKind.SERVER,
+  client: SpanKind.CLIENT,
+  producer: SpanKind.PRODUCER,
+  consumer: SpanKind.CONSUMER,
+};
+
+class OpenTelemetryTracer implements Tracer {
+  readonly #tracer: ReturnType<TracerProvider['getTracer']>;
+  readonly #open = new AsyncLocalStorage<OpenTelemetrySpan | undefined>();
+
+  constructor(tracer: ReturnType<TracerProvider['getTracer']>) {
+    this.#tracer = tracer;
+  }
+
+  start(name: string, { kind = 'internal', attributes = {}, parent, links = [] }: SpanStart): Span {
+    const options = { kind: KINDS[kind], attributes: present(attributes), links: links.flatMap(linkTo) };
+    return new OpenTelemetrySpan(this.#tracer.startSpan(name, options, this.#contextOf(parent)));
+  }
+
+  open(): Span | undefined {
+    return this.#open.getStore();
+  }
+
+  within<Result>(span: Span | undefined, work: () => Result): Result {
+    return this.#open.run(span as OpenTelemetrySpan | undefined, work);
+  }
+
+  /** What came from outside and cannot be read begins a trace of its own, as the standard wants it. */
+  #contextOf(parent: string | undefined): Context {
+    if (parent === undefined) return this.#open.getStore()?.context ?? ROOT_CONTEXT;
+    const remote = parseTraceParent(parent);
+    return remote === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, { ...remote, isRemote: true });
+  }
+}
+
+function linkTo(traceparent: string): Link[] {
+  const context = parseTraceParent(traceparent);
+  return context === null ? [] : [{ context }];
+}
+
+class OpenTelemetrySpan implements Span {
+  readonly #span: OtelSpan;
+
+  constructor(span: OtelSpan) {
+    this.#span = span;
+  }
+
+  get context(): Context {
+    return trace.setSpan(ROOT_CONTEXT, this.#span);
+  }
+
+  get trace_id(): string {
+    return this.#span.spanContext().traceId;
+  }
+
+  get span_id(): string {
+    return this.#span.spanContext().spanId;
+  }
+
+  get traceparent(): string | undefined {
+    const { traceId, spanId, traceFlags } = this.#span.spanContext();
+    return (traceFlags & TraceFlags.SAMPLED) === 0 ? undefined : `00-${traceId}-${spanId}-01`;
+  }
+
+  get is_recording(): boolean {
+    return this.#span.isRecording();
+  }
+
+  set(attributes: Attributes): void {
+    this.#span.setAttributes(present(attributes));
+  }
+
+  rename(name: string): void {
+    this.#span.updateName(name);
+  }
+
+  /** Its kind alone: messages of the stores quote what they were given. */
+  fail(error: unknown): void {
+    const { name, code } = error as { name?: string; code?: string | number };
+    this.#span.setStatus({ code: SpanStatusCode.ERROR });
+    this.#span.setAttribute('error.type', String(code ?? name ?? 'error'));
+  }
+
+  end(): void {
+    this.#span.end();
+  }
+}
+
+function present(attributes: Attributes): Record<string, string | number | boolean> {
+  return Object.fromEntries(
+    Object.entries(attributes).filter((entry): entry is [string, string | number | boolean] => entry[1] !== undefined),
+  );
+}
