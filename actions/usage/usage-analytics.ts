@@ -67,9 +67,11 @@ export type Analytics = {
 
 export async function usageAnalytics(stores: Stores, scope: Scope, asked: AnalyticsAsked): Promise<Analytics> {
   const database = stores.postgres;
-  const as_of = await freshness(stores, asked.now.getTime());
-  const features = await featuresOf(database, scope, asked);
-  const customers = await customersOf(database, scope, asked.external_customer_ids);
+  const [as_of, features, customers] = await Promise.all([
+    freshness(stores, asked.now.getTime()),
+    featuresOf(database, scope, asked),
+    customersOf(database, scope, asked.external_customer_ids),
+  ]);
   const all = await gatherAnalyticsItems(database, scope, { ...asked, customers });
   const isAsked = (meter: { id: string }) =>
     (asked.meter_ids?.includes(meter.id) ?? true) && (asked.feature_ids === null || features.has(meter.id));
@@ -158,23 +160,23 @@ async function unbilled(
 ): Promise<Subject[]> {
   if (customers === null) return [];
   const { start_us, end_us } = asked;
-  const shown = await MeterModel.in(scope, stores.postgres)
-    .where('status', 'published')
-    .whereIn('id', asked.meter_ids === null ? [...features.keys()] : [...asked.meter_ids]);
   const billed = new Set(items.map((item) => `${item.external_customer_id}/${item.meter.id}`));
+  const withoutItem = (meter_id: string) =>
+    customers.filter(({ external_id }) => !billed.has(`${external_id}/${meter_id}`));
+  const ids = (asked.meter_ids ?? [...features.keys()]).filter((id) => withoutItem(id).length > 0);
+  if (ids.length === 0) return [];
+  const shown = await MeterModel.in(scope, stores.postgres).where('status', 'published').whereIn('id', ids);
   const left = shown.filter(isAsked).flatMap((meter) =>
-    customers
-      .filter(({ external_id }) => !billed.has(`${external_id}/${meter.id}`))
-      .map(({ external_id, timezone }) => ({
-        item: null,
-        meter,
-        external_customer_id: external_id,
-        since_us: start_us,
-        start_us,
-        end_us,
-        timezone,
-        anchor_ms: null,
-      })),
+    withoutItem(meter.id).map(({ external_id, timezone }) => ({
+      item: null,
+      meter,
+      external_customer_id: external_id,
+      since_us: start_us,
+      start_us,
+      end_us,
+      timezone,
+      anchor_ms: null,
+    })),
   );
   const names = await namesToMeasure(stores, scope, { asked, left });
   return names === null ? left : left.filter(({ meter }) => names.has(meter.event_name));
