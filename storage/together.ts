@@ -12,7 +12,7 @@ type Waiting<Asked, Answer> = {
   reject(error: unknown): void;
 };
 
-const REST_MAX_MS = 30;
+const REST_MAX_MS = 60;
 
 export class Together<Asked, Answer> {
   readonly #answerAll: AnswerAll<Asked, Answer>;

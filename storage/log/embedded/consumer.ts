@@ -23,8 +23,12 @@ type Held = {
   committed: bigint;
   lost: boolean;
   readonly recent: RecentRecords;
+  /** Small batches follow one another, with nothing to wait for in between. */
+  trickles: boolean;
 };
 
+/** Fewer than these in a batch are a trickle. */
+const TRICKLE_EVENTS = 1_000;
 const IDLE_WAIT_MS = 250;
 /** Records behind the committed offset that stay for a look back; the archive is the raw events in ClickHouse. */
 const KEPT_RECORDS = 1_000;
@@ -99,7 +103,7 @@ export class EmbeddedConsumer {
   }
 
   #begin(partition: number): void {
-    const held = { partition, read_from: 0n, committed: 0n, lost: false, recent: new RecentRecords() };
+    const held = { partition, read_from: 0n, committed: 0n, lost: false, recent: new RecentRecords(), trickles: false };
     this.#held.set(partition, held);
     this.#loops.set(
       partition,
@@ -154,8 +158,9 @@ export class EmbeddedConsumer {
     const records = await this.#read(held);
     if (records.length > 0) {
       await this.#handOver(held, records);
-      await this.#linger(records, began);
+      await this.#linger(held, records, began);
     } else {
+      held.trickles = false;
       this.#handler.caughtUp?.(held.partition);
       await sleep(IDLE_WAIT_MS, this.#waiting);
     }
@@ -169,11 +174,16 @@ export class EmbeddedConsumer {
       : readBatch(this.#kept, { partition, from: read_from, events_max: batch_events_max });
   }
 
-  /** Small batches cost as much as large ones: a trickle is gathered for a moment, a full batch is followed at once. */
-  async #linger(records: readonly LogRecord[], began: number): Promise<void> {
+  /**
+   * Small batches cost as much as large ones: a trickle is gathered for a moment, one that does not end for twice as long, and a
+   * full batch is followed at once.
+   */
+  async #linger(held: Held, records: readonly LogRecord[], began: number): Promise<void> {
     const events = records.reduce((total, record) => total + record.event_count, 0);
     const isLarge = events >= this.#options.batch_events_max / 2 || records.length >= BATCH_RECORDS_MAX / 2;
-    const rest = this.#options.linger_ms - (performance.now() - began);
+    const linger_ms = this.#options.linger_ms * (held.trickles ? 2 : 1);
+    held.trickles = events < TRICKLE_EVENTS;
+    const rest = linger_ms - (performance.now() - began);
     if (!isLarge && rest > 0 && !this.#stopping) await new Promise((resolve) => setTimeout(resolve, rest));
   }
 
