@@ -45,7 +45,8 @@ export class Together<Asked, Answer> {
       const began = performance.now();
       await this.#answerSome(this.#waiting.splice(0, this.#atOnceMax));
       const rest_ms = Math.min(performance.now() - began, REST_MAX_MS);
-      if (this.#waiting.length > 0) await new Promise((resolve) => setTimeout(resolve, rest_ms));
+      const mayBecomeMore = this.#waiting.length > 0 && this.#waiting.length < this.#atOnceMax;
+      if (mayBecomeMore) await new Promise((resolve) => setTimeout(resolve, rest_ms));
     }
     this.#isOut = false;
   }

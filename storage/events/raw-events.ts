@@ -29,7 +29,6 @@ export type EventsOfCustomers = Scope & {
   readonly event_names: readonly string[];
   readonly external_customer_ids: readonly string[];
   readonly ranges: readonly (readonly [number, number])[];
-  readonly limit: number;
 };
 
 /** A customer's events of a UTC day, as days since 1970. */
@@ -76,29 +75,37 @@ export async function* placedEvents(
   }
 }
 
-/** So many of them at most, in no order: for few events, which several who ask are told of together. */
-export async function eventsOfCustomers(
+/** In no order, and null where they are not few: for events of which several who ask are told together. */
+export async function fewEventsOf(
   clickhouse: ClickHouseClient,
-  { event_names, limit, ...wanted }: EventsOfCustomers,
-): Promise<PlacedEvent[]> {
+  { event_names, ...wanted }: EventsOfCustomers,
+): Promise<PlacedEvent[] | null> {
   const { sql, params } = statementOf({ ...wanted, event_names, before: null });
   const places = 'toUnixTimestamp64Micro(received_at), partition, place, event_position';
   const query = `select ${CONTENT}, ${places}, event_name ${sql} limit {limit:UInt32}`;
-  const asked = { query, query_params: { ...params, limit }, settings: SMALL_ANSWER };
+  const asked = { query, query_params: { ...params, limit: FEW_EVENTS + 1 }, settings: SMALL_ANSWER };
   const events: PlacedEvent[] = [];
+  let length = 0;
   try {
     for await (const rows of streamedRows<[...PlacedRow, event_name: string]>(clickhouse, asked)) {
       for (const row of rows) {
         const [, , , , , received_at_us, partition, offset, position, event_name] = row;
         const placed = row.slice(0, -1) as PlacedRow;
-        events.push({ ...eventOf(event_name, placed), place: { received_at_us, partition, offset, position } });
+        const event = eventOf(event_name, placed);
+        events.push({ ...event, place: { received_at_us, partition, offset, position } });
+        length += event.length;
       }
+      if (events.length > FEW_EVENTS || length > FEW_EVENTS_LENGTH) return null;
     }
   } catch (error) {
     throw clickhouseFailure('raw events', error);
   }
   return events;
 }
+
+const FEW_EVENTS = 20_000;
+/** Of all their properties. */
+const FEW_EVENTS_LENGTH = 4_000_000;
 
 const CONTENT = 'external_customer_id, event_id, toUnixTimestamp64Micro(timestamp) as t, source, properties';
 type ContentRow = [customer: string, event_id: string, timestamp_us: Microseconds, source: string, properties: string];

@@ -3,10 +3,11 @@
  * who waits is told by one statement, wherever in the log they stand, so that whoever asks knows also which of them may have
  * been counted while the rows were read.
  */
-import type { Range } from '../../core/analytics/segments.ts';
+import { type Range, united } from '../../core/analytics/segments.ts';
+import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { ClickHouseClient } from '../clickhouse/clickhouse.ts';
-import { eventsOfCustomers, type PlacedEvent } from '../events/raw-events.ts';
+import { fewEventsOf, type PlacedEvent } from '../events/raw-events.ts';
 import { TogetherByKey } from '../together.ts';
 import { asSmall, type QuestionBounds } from './question.ts';
 
@@ -17,13 +18,11 @@ export type BeyondQuestion = Scope & {
   readonly bounds: QuestionBounds | undefined;
 };
 
-/** More are not few: each who asks reads his own, a row at a time. */
-const EVENTS_MAX = 20_000;
 const QUESTIONS_MAX = 50;
 
 const TOGETHER = new TogetherByKey<ClickHouseClient, BeyondQuestion, PlacedEvent[] | null>(answerAll, QUESTIONS_MAX);
 
-/** Null where there are too many. */
+/** Null where there are too many: each who asks then reads his own, a row at a time. */
 export async function eventsBeyond(
   clickhouse: ClickHouseClient,
   question: BeyondQuestion,
@@ -40,34 +39,26 @@ async function answerAll(
   asked: readonly BeyondQuestion[],
 ): Promise<(PlacedEvent[] | null)[]> {
   const { tenant_id, environment_id, bounds } = asked[0]!;
-  const [from, to] = [Math.min(...starts(asked)), Math.max(...ends(asked))];
   const wanted = {
     tenant_id,
     environment_id,
     event_names: [...new Set(asked.map(({ event_name }) => event_name))],
     external_customer_ids: [...new Set(asked.flatMap(({ external_customer_ids }) => external_customer_ids))],
-    ranges: [[from, to] as const],
-    limit: EVENTS_MAX + 1,
+    ranges: united(asked.flatMap(({ ranges }) => ranges)),
   };
   // Who has gone leaves the others their answer.
   const ofAll = bounds && { ...bounds, signal: new AbortController().signal, spent: { work: 0 } };
-  const events = await asSmall(ofAll, () => eventsOfCustomers(clickhouse, wanted));
-  if (events.length > EVENTS_MAX) return asked.map(() => null);
-  return asked.map((one) => events.filter((event) => isAsked(one, event)));
-}
-
-function starts(asked: readonly BeyondQuestion[]): number[] {
-  return asked.flatMap(({ ranges }) => ranges.map(([start]) => start));
-}
-
-function ends(asked: readonly BeyondQuestion[]): number[] {
-  return asked.flatMap(({ ranges }) => ranges.map(([, end]) => end));
-}
-
-function isAsked({ event_name, external_customer_ids, ranges }: BeyondQuestion, event: PlacedEvent): boolean {
-  return (
-    event.event_name === event_name &&
-    external_customer_ids.includes(event.external_customer_id) &&
-    ranges.some(([start, end]) => event.timestamp_us >= start && event.timestamp_us < end)
+  const events = await asSmall(ofAll, () => fewEventsOf(clickhouse, wanted));
+  if (events === null) return asked.map(() => null);
+  const byCustomer = groupBy(events, ({ external_customer_id }) => external_customer_id);
+  return asked.map((one) =>
+    [...new Set(one.external_customer_ids)]
+      .flatMap((customer) => byCustomer.get(customer) ?? [])
+      .filter((event) => isAsked(one, event)),
   );
+}
+
+function isAsked({ event_name, ranges }: BeyondQuestion, event: PlacedEvent): boolean {
+  const { timestamp_us } = event;
+  return event.event_name === event_name && ranges.some(([start, end]) => timestamp_us >= start && timestamp_us < end);
 }

@@ -89,7 +89,8 @@ function doubtsBetween(before: readonly SliceState[], after: readonly SliceState
     if (!moved && then?.phase !== 'buckets' && state.phase !== 'buckets') continue;
     const to = [state.next_offset, state.slice_to ?? 0n, then?.slice_to ?? 0n].reduce((a, b) => (a > b ? a : b));
     const wide_before = then?.wide_slices ?? 0n;
-    const is_wide = state.wide_slices !== wide_before || (state.phase === 'buckets' && state.is_wide);
+    const isWriting = (at: SliceState | undefined) => at?.phase === 'buckets' && at.is_wide;
+    const is_wide = state.wide_slices !== wide_before || isWriting(then) || isWriting(state);
     if (to > from) doubts.push({ partition: state.partition, from, to, is_wide });
   }
   return doubts;

@@ -1,5 +1,6 @@
 /** Gathers what a question is answered from: merged partials of the pre-aggregated rows, and of the raw rows beside them. */
 import { type Range, type SegmentPlan, withEdges } from '../../core/analytics/segments.ts';
+import { FarthingError } from '../../core/error.ts';
 import type { BucketField } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import { EventCells } from '../../core/metering/event-cells.ts';
@@ -62,7 +63,7 @@ export async function cellsOf(reading: Reading): Promise<CellsRead> {
   return { cells: await cellsWithRaw(reading), raw_ranges: plan.raw_ranges };
 }
 
-/** Events arrive beyond a range that ends now all the time: what comes after the rows were read is in neither of the two. */
+/** Events arrive beyond a range that ends now all the time: only what the rows hold is taken away from them. */
 async function withoutOutside(
   reading: Reading,
   stored: readonly Cell[],
@@ -85,7 +86,7 @@ async function withoutOutside(
       : null,
   ]);
   const taken = events
-    ? cellsOfEvents(reading, events.filter(isBefore(reading)))
+    ? await gathered(reading, () => events.filter(isBefore(reading)))
     : await rawCells({ ...reading, plan: { ...reading.plan, raw_ranges: outside } });
   const cells = withoutThem(stored, taken);
   return { cells, raw_ranges: outside, progress, ...(events ? { places: events.map(({ place }) => place) } : {}) };
@@ -143,7 +144,14 @@ function withoutThem(stored: readonly Cell[], taken: readonly PlacedCell[]): Pla
   };
   for (const cell of stored) add(placed(cell));
   for (const cell of taken) add({ ...cell, bucket: cell.bucket.negative() });
-  return [...cells.values()].filter(({ bucket }) => bucket.count > 0);
+  const left = [...cells.values()];
+  if (left.some(({ bucket }) => bucket.count < 0)) throw heldLess();
+  return left.filter(({ bucket }) => bucket.count > 0);
+}
+
+function heldLess(): FarthingError {
+  const what = 'the rows hold fewer events than there are beyond the range; the audit tells which';
+  return new FarthingError('internal_error', what);
 }
 
 async function cellsWithRaw(reading: Reading): Promise<PlacedCell[]> {
@@ -206,12 +214,6 @@ function earlierOf(before: ReadonlyMap<number, bigint>, stop: ReadonlyMap<number
   );
 }
 
-function cellsOfEvents(reading: Reading, events: readonly RawEvent[]): PlacedCell[] {
-  const gathering = gatheringOf(reading);
-  for (const event of events) gathering.add(event);
-  return gathering.all();
-}
-
 function gatheringOf({ asked, meter, plan, grid }: Reading): EventCells<RawEvent> {
   const passes = asked.only?.passes;
   return new EventCells<RawEvent>({
@@ -223,14 +225,22 @@ function gatheringOf({ asked, meter, plan, grid }: Reading): EventCells<RawEvent
   });
 }
 
-async function rawCells(reading: Reading): Promise<PlacedCell[]> {
+function rawCells(reading: Reading): Promise<PlacedCell[]> {
+  const wanted = { ...rawWanted(reading), signal: reading.asked.bounds?.signal };
+  return gathered(reading, () => rawEvents(reading.stores.clickhouse, wanted));
+}
+
+/** `events` is called anew when the question turns out not to be small. */
+async function gathered(
+  reading: Reading,
+  events: () => AsyncIterable<RawEvent> | Iterable<RawEvent>,
+): Promise<PlacedCell[]> {
   const { asked, meter } = reading;
   const { bounds } = asked;
   return readWithin(bounds, meter, async (work) => {
     const turns = new Turns(bounds?.asker);
     const gathering = gatheringOf(reading);
-    const wanted = { ...rawWanted(reading), signal: bounds?.signal };
-    for await (const event of rawEvents(reading.stores.clickhouse, wanted)) {
+    for await (const event of events()) {
       if (!work.maySpend(event.length)) return undefined;
       gathering.add(event);
       if (bounds) checkCells(gathering.size);

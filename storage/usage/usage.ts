@@ -1,6 +1,6 @@
 /**
  * The one door to usage: preview, invoice, usage endpoints, analytics and audits ask here, so that they cannot disagree
- * (docs/rules/usage.md, "One number"). The answer comes from days, base buckets and the raw rows of ragged ends; while a
+ * (docs/rules/usage.md, "One number"). The answer comes from days and base buckets, and of ragged ends from raw rows; while a
  * meter's past is still being counted, from raw rows alone. What fails is thrown
  * (docs/rules/usage.md, "Never a quiet zero").
  */
@@ -122,9 +122,13 @@ function isOfSeveralMonths({ start_us, end_us }: UsageAsked): boolean {
 
 /** Versions only follow one another, so what is the same before and after was so in between. */
 function isSameCounter(a: Counter, b: Counter): boolean {
-  return (
-    a.version === b.version && a.has_buckets === b.has_buckets && (a.stop === undefined) === (b.stop === undefined)
-  );
+  return a.version === b.version && a.has_buckets === b.has_buckets && isSameStop(a.stop, b.stop);
+}
+
+/** A partition that meets the barrier of a meter meanwhile counts nothing behind it. */
+function isSameStop(a: Counter['stop'], b: Counter['stop']): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return a.size === b.size && [...a].every(([partition, offset]) => b.get(partition) === offset);
 }
 
 type Part = {

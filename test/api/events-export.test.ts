@@ -145,15 +145,16 @@ describe('events: an export that fails on the way', () => {
       // More customers than one batch holds; the last one's event cannot be read any more.
       const at = '2026-03-10T10:10:00Z';
       const customers = Array.from({ length: 2001 }, (_, index) => `c${String(index).padStart(5, '0')}`);
-      // And one behind the end: its hour is read from raw events.
-      const later = world.event('zz', 'tokens', { n: 1, at: '2026-03-10T10:45:00Z' });
+      // And one behind the end: what lies there is read from raw events.
+      const later = world.event('c02000', 'tokens', { n: 1, at: '2026-03-10T10:45:00Z' });
       await world.send([...customers.map((customer) => world.event(customer, 'tokens', { n: 1, at })), later]);
       await world.settle();
       const path = '/events/usage/export?start_time=2026-03-01T00:00:00Z&end_time=2026-03-10T10:30:00Z';
       const whole = await raw(world, path, {});
       expect(lines(whole.body.toString())).to.have.length(2002);
       await world.api.services.clickhouse.command({
-        query: `insert into events select * replace ('zz' as external_customer_id, 'no JSON' as properties) from events limit 1`,
+        query: `insert into events select * replace ('c02000' as external_customer_id, 'no JSON' as properties,
+          toDateTime64('2026-03-10 10:45:00', 6, 'UTC') as timestamp) from events limit 1`,
       });
       const broken = await raw(world, path, {}).then(
         () => 'ended in order',

@@ -56,7 +56,7 @@ describe('questions that go together', () => {
   });
 
   it('rests while some wait, as long as it took, so that more come along', async () => {
-    const { together, next } = slowStore(1);
+    const { together, next } = slowStore(2);
     let begins = next();
     const first = together.ask(1);
     const round = await begins;

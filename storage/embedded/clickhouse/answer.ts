@@ -123,7 +123,13 @@ async function answerShort(request: Request, response: ServerResponse, { engine,
   const { statement, surroundings } = request;
   // A stream is what tells these apart from statements that change something.
   if (!statement.streams) return false;
-  const settings: [string, string][] = [...surroundings.settings, ['max_result_bytes', String(HELD_BYTES_MAX)]];
+  const asked = Number(surroundings.settings.find(([name]) => name === 'max_result_bytes')?.[1] ?? 0);
+  const bytes_max = asked > 0 ? Math.min(asked, HELD_BYTES_MAX) : HELD_BYTES_MAX;
+  const settings: [string, string][] = [
+    ...surroundings.settings,
+    ['max_result_bytes', String(bytes_max)],
+    ['result_overflow_mode', 'throw'],
+  ];
   const read = untilGone({ ...request, surroundings: { ...surroundings, settings } }, response);
   try {
     const bytes = await engine.with(read, (connection) => connection.run(withoutFormat(statement), format));

@@ -60,15 +60,18 @@ export function openEngine({ dir, connections, queue_ms, memory_bytes }: EngineO
       const leave = await gate.enter();
       // A setting or a parameter that stayed would silently change the next statement: a token of an insert that stayed
       // makes the next insert vanish. So the connection ends with the statement.
-      const { session, sql } = prepared(data, surroundings, already);
-      const release = endOnAbort(keeper, surroundings);
       try {
-        for (const statement of sql) asking(() => session.query(statement));
-        surroundings.signal?.throwIfAborted();
-        return await work(connectionOf(session));
+        const { session, sql } = prepared(data, surroundings, already);
+        const release = endOnAbort(keeper, surroundings);
+        try {
+          for (const statement of sql) asking(() => session.query(statement));
+          surroundings.signal?.throwIfAborted();
+          return await work(connectionOf(session));
+        } finally {
+          release();
+          session.close();
+        }
       } finally {
-        release();
-        session.close();
         leave();
       }
     },

@@ -184,7 +184,7 @@ export class EmbeddedConsumer {
     const linger_ms = this.#options.linger_ms * (held.trickles ? 2 : 1);
     held.trickles = events < TRICKLE_EVENTS;
     const rest = linger_ms - (performance.now() - began);
-    if (!isLarge && rest > 0 && !this.#stopping) await new Promise((resolve) => setTimeout(resolve, rest));
+    if (!isLarge && rest > 0 && !this.#stopping) await sleep(rest, this.#pausing);
   }
 
   async #handOver(held: Held, records: LogRecord[]): Promise<void> {

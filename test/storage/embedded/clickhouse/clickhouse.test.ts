@@ -323,6 +323,14 @@ describe('the served ClickHouse engine', () => {
       expect(error.message).to.match(/many/);
     });
 
+    it('with names that are none are refused, and cost nobody the place of a statement', async () => {
+      for (let time = 0; time < 5; time++) {
+        const error = await failure(rows('SELECT 1', { clickhouse_settings: { 'a-b': 1 } as ClickHouseSettings }));
+        expect(error.message).to.contain('is not a name');
+      }
+      expect(await rows('SELECT 1 AS one')).to.deep.equal([{ one: 1 }]);
+    });
+
     it('that do not exist are refused', async () => {
       const error = await failure(rows('SELECT 1', { clickhouse_settings: { no_such_setting: 1 } }));
       expect(error.type).to.equal('UNKNOWN_SETTING');
