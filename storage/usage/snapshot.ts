@@ -3,8 +3,8 @@
  * shows each month of a slice there whole or not at all. Raw rows are read up to the offset that the stores had finished; only
  * for a partition that was between the two during the read it is not known on which side its slice fell. Then it is asked
  * whether that slice has an event in the ragged ends at all, which it mostly has not; and if it has, the read is made again.
- * While rows are rebuilt after a correction, the raw rows answer. Whose meter was changed meanwhile asks anew: half of the
- * rows may be of one version, and half of the next.
+ * While rows are rebuilt after a correction they say nothing: the read waits, and in the end the raw rows answer. Whose meter
+ * was changed meanwhile asks anew: half of the rows may be of one version, and half of the next.
  */
 import { daysBefore, nextOffsets, type SliceState, sharedProgress } from '../progress/slices.ts';
 import type { Stores } from '../stores.ts';
