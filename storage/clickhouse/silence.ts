@@ -16,13 +16,27 @@ export function withSilenceWatched(client: ClickHouseClient, url: string): Click
       () => isAlive(ping),
       () => silence.abort(),
     );
+    const abort_signal = AbortSignal.any(signals);
     try {
-      return await query({ ...params, abort_signal: AbortSignal.any(signals) });
+      return await query({ ...params, abort_signal }).catch((error) => {
+        if (abort_signal.aborted || !isHungUp(error)) throw error;
+        return query({ ...params, abort_signal });
+      });
     } finally {
       forget();
     }
   };
   return Object.assign(client, { query: watched as typeof client.query });
+}
+
+/**
+ * A connection that is kept for the next statement may be closed, by the server or when its time is over, in the moment in which it
+ * is used again: then nothing was answered, and a question can be asked once more.
+ */
+function isHungUp(error: unknown): boolean {
+  return (
+    error instanceof Error && /socket hang up|ECONNRESET/.test(`${error.message} ${(error as { code?: string }).code}`)
+  );
 }
 
 /** Whatever it says, it lives. */

@@ -124,6 +124,14 @@ describe('usage that is asked for at one time', () => {
     expect(statements).to.have.length(3);
   });
 
+  it('is asked once more when its connection breaks before anything is answered', async () => {
+    let asked = 0;
+    way.meet(({ text }) => (/from usage_buckets/.test(text) && asked++ === 0 ? 'lost' : undefined));
+    expect(await metering.usage('m_sum', 'acme', RANGES[0])).to.equal('63');
+    way.meet(undefined);
+    expect(asked).to.equal(2);
+  });
+
   it('fails for each of them when the statement fails, and for nobody afterwards', async () => {
     const ask = () => Promise.allSettled(CUSTOMERS.map((customer) => metering.usage('m_sum', customer, RANGES[0])));
     way.meet(({ text }) => (/from usage_buckets/.test(text) ? 'lost' : undefined));
