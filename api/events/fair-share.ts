@@ -1,7 +1,7 @@
 /**
  * Events are processed in the order in which they were accepted, so that whoever sends more than can be processed makes the
  * events of all others wait. As long as little waits, or nobody else sends, anybody may send as fast as he is answered. When
- * a second of work waits, or an event has waited for most of one, and several tenants send, the one to whom most of what
+ * half a second of work waits, or an event has waited for most of one, and several tenants send, the one to whom most of what
  * waits belongs is told to come again (429): the bytes that are accepted keep the order and the promise that they have.
  *
  * Work is judged before it is done, by what the meters of the events may cost at worst: a thousand events that fill a hundred
@@ -15,10 +15,10 @@ import type { EventLog } from '../../storage/log/log.ts';
 import { newestDefinitions } from '../../storage/progress/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
 
-/** A second, in the unit of core/metering/expression/work.ts. */
-const WORK_MAX = 10_000_000;
+/** Half a second, in the unit of core/metering/expression/work.ts: of what is being processed another half is not over yet. */
+const WORK_MAX = 5_000_000;
 /** Nobody is sent away for a little. */
-const LITTLE = WORK_MAX / 20;
+const LITTLE = WORK_MAX / 10;
 /** Who comes again after a second, as he is told, finds the pipeline not idle for long. */
 const WAITING_MAX_MS = 750;
 /** Who has sent nothing for so long is not there. */
@@ -31,7 +31,7 @@ const COST_FOR_MS = 5_000;
 const TOGETHER_MS = 20;
 
 /** A rebuild of a few rows; many that come together are one. */
-const CORRECTION_WORK = WORK_MAX / 20;
+const CORRECTION_WORK = 500_000;
 
 /** What is sent to the log. */
 export type Sending = { readonly events?: number; readonly bytes?: number; readonly corrections?: number };
