@@ -15,14 +15,14 @@ export type RawEvent = MeteredEvent & {
 };
 
 /** Where an event stands in the log, and when it came. */
-export type EventPlace = {
+export type LogPlace = {
   readonly received_at_us: Microseconds;
   readonly partition: number;
   readonly offset: number;
   readonly position: number;
 };
 
-export type PlacedEvent = RawEvent & { readonly place: EventPlace };
+export type PlacedEvent = RawEvent & { readonly place: LogPlace };
 
 /** Events of customers of one environment, wherever they stand in the log. */
 export type EventsOfCustomers = Scope & {

@@ -8,7 +8,7 @@ import type { PlacedCell } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Microseconds, US_PER_SECOND, usOf } from '../../core/time/instant.ts';
 import {
-  type EventPlace,
+  type LogPlace,
   type PlacedEvent,
   type RawEvent,
   type RawEventsWanted,
@@ -51,7 +51,7 @@ export type CellsRead = {
   /** How far the stores were when the rows had been read, where raw rows were read after that. */
   readonly progress?: readonly SliceState[];
   /** Where all events of `raw_ranges` stand in the log, of which those before the snapshot were read, when it is known. */
-  readonly places?: readonly EventPlace[];
+  readonly places?: readonly LogPlace[];
 };
 
 export async function cellsOf(reading: Reading): Promise<CellsRead> {

@@ -20,7 +20,7 @@ import {
 } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatUs, type Milliseconds, usOf } from '../../core/time/instant.ts';
-import { countRawEvents, type EventPlace } from '../events/raw-events.ts';
+import { countRawEvents, type LogPlace } from '../events/raw-events.ts';
 import { monthStart } from '../events/tables.ts';
 import type { EventLog, PartitionLag } from '../log/log.ts';
 import { barriersOf, currentVersions } from '../progress/meter-versions.ts';
@@ -112,7 +112,7 @@ async function countedBy({ stores, scope, asked, counter }: Asking): Promise<Omi
   };
 }
 
-function isOf(doubt: Doubt, { partition, offset }: EventPlace): boolean {
+function isOf(doubt: Doubt, { partition, offset }: LogPlace): boolean {
   return partition === doubt.partition && offset >= doubt.from && offset < doubt.to;
 }
 
