@@ -10,6 +10,7 @@ import { countedSince } from '../../core/billing/charges.ts';
 import { usageCharge } from '../../core/billing/line-amount.ts';
 import { type Decimal, ZERO } from '../../core/decimal.ts';
 import { notFound } from '../../core/error.ts';
+import { groupBy } from '../../core/group-by.ts';
 import type { WindowAnswer } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
 import { instantOf, type Microseconds, type Milliseconds, msNotBefore, msOf, usOf } from '../../core/time/instant.ts';
@@ -223,21 +224,10 @@ async function measureAll(
   scope: Scope,
   { asked, subjects }: { asked: AnalyticsAsked; subjects: readonly Subject[] },
 ): Promise<Measured[]> {
-  const questions = new Map<string, Subject[]>();
-  for (const subject of subjects) {
-    const key = JSON.stringify([
-      subject.meter.id,
-      subject.since_us,
-      subject.start_us,
-      subject.end_us,
-      subject.timezone,
-      subject.anchor_ms,
-    ]);
-    const same = questions.get(key);
-    if (same) same.push(subject);
-    else questions.set(key, [subject]);
-  }
-  if (asked.bounds) checkCells([...questions.values()].reduce((sum, [one]) => sum + windowsAsked(one!, asked), 0));
+  const questions = groupBy(subjects, ({ meter, since_us, start_us, end_us, timezone, anchor_ms }) =>
+    JSON.stringify([meter.id, since_us, start_us, end_us, timezone, anchor_ms]),
+  );
+  if (asked.bounds) checkCells([...questions.values()].reduce((sum, [one]) => sum + windowsAsked(one, asked), 0));
   let cells = 0;
   const measured = await mapConcurrently(QUESTIONS_AT_ONCE, [...questions.values()], async (same) => {
     const some = await measureTogether(stores, scope, { asked, same });
@@ -258,28 +248,11 @@ function windowsAsked({ meter, start_us, end_us }: Subject, { window_size }: Ana
 async function measureTogether(
   stores: Stores,
   scope: Scope,
-  { asked, same }: { asked: AnalyticsAsked; same: readonly Subject[] },
+  { asked, same }: { asked: AnalyticsAsked; same: readonly [Subject, ...Subject[]] },
 ): Promise<Measured[]> {
-  const { meter, since_us, start_us, end_us, timezone, anchor_ms } = same[0]!;
-  const { group_by, sources, property_filters } = asked;
-  const filtered = isFiltered(asked);
+  const [{ meter, since_us, start_us }] = same;
+  const question = questionOf(same, asked);
   const window_size = pointSize(asked.window_size, meter.aggregation.bucket_size) ?? undefined;
-  const question: Omit<UsageAsked, 'start_us'> = {
-    meter,
-    external_customer_ids: [...new Set(same.map((subject) => subject.external_customer_id))],
-    end_us,
-    timezone,
-    billing_anchor_ms: asked.billing_anchor_ms ?? anchor_ms ?? undefined,
-    by_customer: true,
-    only: filtered
-      ? { sources: sources ?? undefined, passes: property_filters ? passesAll(property_filters) : undefined }
-      : undefined,
-    key_of: divides(group_by)
-      ? (event) => JSON.stringify([event.external_customer_id, ...groupValues(group_by, event)])
-      : undefined,
-    now_ms: asked.now.getTime(),
-    bounds: asked.bounds,
-  };
   const isOne = since_us === start_us || window_size === undefined;
   const report = await askUsage(stores, scope, {
     ...question,
@@ -288,16 +261,40 @@ async function measureTogether(
   });
   const windowed = isOne ? report : await askUsage(stores, scope, { ...question, start_us, window_size });
   const windows = new Map(windowed.usage.map((of) => [of.key, of.windows]));
-  const byCustomer = new Map<string, { group: Group; of: UsageOfKey }[]>();
-  for (const counted of report.usage) {
-    const of = { ...counted, windows: windows.get(counted.key) ?? [] };
-    const [customer = '', ...values] = divides(group_by) ? (JSON.parse(of.key) as string[]) : [of.key];
-    const group = divides(group_by) ? groupOf(group_by, values) : NO_GROUP;
-    const known = byCustomer.get(customer);
-    if (known) known.push({ group, of });
-    else byCustomer.set(customer, [{ group, of }]);
-  }
+  const counted = report.usage.map((of) => ({
+    ...keyParts(asked, of.key),
+    of: { ...of, windows: windows.get(of.key) ?? [] },
+  }));
+  const byCustomer = groupBy(counted, ({ customer }) => customer);
   return same.map((subject) => ({ subject, report, usage: byCustomer.get(subject.external_customer_id) ?? [] }));
+}
+
+function questionOf(same: readonly [Subject, ...Subject[]], asked: AnalyticsAsked): Omit<UsageAsked, 'start_us'> {
+  const [{ meter, end_us, timezone, anchor_ms }] = same;
+  const { group_by, sources, property_filters } = asked;
+  return {
+    meter,
+    external_customer_ids: [...new Set(same.map((subject) => subject.external_customer_id))],
+    end_us,
+    timezone,
+    billing_anchor_ms: asked.billing_anchor_ms ?? anchor_ms ?? undefined,
+    by_customer: true,
+    only: isFiltered(asked)
+      ? { sources: sources ?? undefined, passes: property_filters ? passesAll(property_filters) : undefined }
+      : undefined,
+    key_of: divides(group_by)
+      ? (event) => JSON.stringify([event.external_customer_id, ...groupValues(group_by, event)])
+      : undefined,
+    now_ms: asked.now.getTime(),
+    bounds: asked.bounds,
+  };
+}
+
+/** What `key_of` has put together; without groups the key is the customer. */
+function keyParts({ group_by }: AnalyticsAsked, key: string): { customer: string; group: Group } {
+  if (!divides(group_by)) return { customer: key, group: NO_GROUP };
+  const [customer = '', ...values] = JSON.parse(key) as string[];
+  return { customer, group: groupOf(group_by, values) };
 }
 
 type RowParts = { asked: AnalyticsAsked; features: ReadonlyMap<string, FeatureModel>; turns: Turns };

@@ -27,9 +27,9 @@ import { barriersOf, currentVersions } from '../progress/meter-versions.ts';
 import type { Stores } from '../stores.ts';
 import { TogetherByKey } from '../together.ts';
 import { finished } from '../turns.ts';
-import { consistently, type Doubt, type Snapshot } from './snapshot.ts';
+import { consistently, type Doubt, type Snapshot, type SnapshotRead } from './snapshot.ts';
 import type { UsageAsked } from './usage-asked.ts';
-import { cellsOf, rawWanted } from './usage-cells.ts';
+import { type CellsRead, cellsOf, type Reading, rawWanted } from './usage-cells.ts';
 
 export type UsageOfKey = {
   /** The customer with by_customer, the key with key_of, '' otherwise. */
@@ -70,11 +70,41 @@ const CHANGES_MAX = 20;
 type Asking = { stores: Stores; scope: Scope; asked: UsageAsked; counter: Counter };
 
 /** Null when the meter was changed meanwhile. */
-async function countedBy({ stores, scope, asked, counter }: Asking): Promise<Omit<UsageReport, 'as_of'> | null> {
+async function countedBy(asking: Asking): Promise<Omit<UsageReport, 'as_of'> | null> {
+  const counting = await countingOf(asking);
+  const { parts, wants_raw } = counting;
+  const { meter } = counting.question;
+  const answer = await consistently(asking.stores, readingOf(asking, counting));
+  if (answer === null) return null;
+  const { value: found, snapshot } = answer;
+  const answers = await Promise.all(parts.map((part, index) => answerOf(meter, part, found[index]!.cells)));
+  return {
+    usage: usageOf(answers),
+    high_water: Object.fromEntries([...snapshot.before].map(([partition, offset]) => [partition, String(offset)])),
+    meter_version: asking.counter.version,
+    from: wants_raw ? 'raw' : 'buckets',
+  };
+}
+
+/** How a question is counted: by what, and cut into which parts. */
+type Counting = {
+  readonly question: Omit<Reading, 'asked' | 'plan' | 'snapshot'>;
+  readonly parts: readonly Part[];
+  /** There are no rows for it. */
+  readonly wants_raw: boolean;
+};
+
+async function countingOf({ stores, scope, asked, counter }: Asking): Promise<Counting> {
   const meter = compiled(counter.definition);
-  const parts = await partsOf(meter, asked);
-  const wantsRaw = !counter.has_buckets || asked.only !== undefined || asked.key_of !== undefined;
-  const question = { stores, scope, meter, meter_version: counter.version, grid: gridOf(asked), stop: counter.stop };
+  return {
+    question: { stores, scope, meter, meter_version: counter.version, grid: gridOf(asked), stop: counter.stop },
+    parts: await partsOf(meter, asked),
+    wants_raw: !counter.has_buckets || asked.only !== undefined || asked.key_of !== undefined,
+  };
+}
+
+function readingOf({ stores, scope, asked, counter }: Asking, counting: Counting): SnapshotRead<CellsRead[]> {
+  const { question, parts, wants_raw } = counting;
   const read = (isRaw: boolean) => (snapshot: Snapshot) =>
     Promise.all(
       parts.map((part) => {
@@ -82,34 +112,34 @@ async function countedBy({ stores, scope, asked, counter }: Asking): Promise<Omi
         return cellsOf({ ...question, ...part, plan, snapshot });
       }),
     );
-  const answer = await consistently(stores, {
-    read: read(wantsRaw),
+  return {
+    read: read(wants_raw),
     readRaw: read(true),
     rowsReadAt: (found) => (parts.length === 1 ? found[0]!.progress : undefined),
-    matters: async (doubts, found) => {
-      // What is read by one statement is of one moment; a second one must not see more than the first.
-      const { raw_ranges } = parts.length > 1 ? rawPlan(parts[0]!.plan, asked) : found[0]!;
-      if (wantsRaw) return false;
-      if (doubts.some(({ is_wide }) => is_wide) && isOfSeveralMonths(asked)) return true;
-      if (raw_ranges.length === 0) return false;
-      const { places } = found[0]!;
-      if (places && parts.length === 1) return places.some((place) => doubts.some((doubt) => isOf(doubt, place)));
-      const nothing = { before: new Map(), days_before: 0 };
-      const plan = { ...parts[0]!.plan, raw_ranges };
-      const wanted = { ...rawWanted({ ...question, asked, plan, snapshot: nothing }), doubts };
-      return (await countRawEvents(stores.clickhouse, wanted)) > 0;
-    },
+    matters: async (doubts, found) => !wants_raw && mayBeTorn(asked, counting, { doubts, found }),
     isCurrent: async () => isSameCounter(counter, await counterOf(stores, scope, asked)),
-  });
-  if (answer === null) return null;
-  const { value: found, snapshot } = answer;
-  const answers = await Promise.all(parts.map((part, index) => answerOf(meter, part, found[index]!.cells)));
-  return {
-    usage: usageOf(answers),
-    high_water: Object.fromEntries([...snapshot.before].map(([partition, offset]) => [partition, String(offset)])),
-    meter_version: counter.version,
-    from: wantsRaw ? 'raw' : 'buckets',
   };
+}
+
+type Doubted = { readonly doubts: readonly Doubt[]; readonly found: readonly CellsRead[] };
+
+/** Whether what is in doubt has events of the question, which may be in what was found, or not, or in part. */
+async function mayBeTorn(
+  asked: UsageAsked,
+  { question, parts }: Counting,
+  { doubts, found }: Doubted,
+): Promise<boolean> {
+  if (doubts.some(({ is_wide }) => is_wide) && isOfSeveralMonths(asked)) return true;
+  const [part] = parts;
+  // What is read by one statement is of one moment; a second one must not see more than the first.
+  const { raw_ranges } = parts.length > 1 ? rawPlan(part!.plan, asked) : found[0]!;
+  if (raw_ranges.length === 0) return false;
+  const { places } = found[0]!;
+  if (places && parts.length === 1) return places.some((place) => doubts.some((doubt) => isOf(doubt, place)));
+  const snapshot = { before: new Map(), days_before: 0 };
+  const plan = { ...part!.plan, raw_ranges };
+  const wanted = { ...rawWanted({ ...question, asked, plan, snapshot }), doubts };
+  return (await countRawEvents(question.stores.clickhouse, wanted)) > 0;
 }
 
 function isOf(doubt: Doubt, { partition, offset }: LogPlace): boolean {
