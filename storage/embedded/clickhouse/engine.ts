@@ -52,34 +52,48 @@ export function openEngine({ dir, connections, queue_ms, memory_bytes }: EngineO
   writeFileSync(config, serverConfig(memory_bytes), { mode: 0o600 });
   rmSync(join(data, 'tmp'), { recursive: true, force: true });
   const keeper = openSession(data, [`--config-file=${config}`]);
-  const gate = createGate(connections, queue_ms);
+  const slots = createSlots(connections, queue_ms);
   const already = settingsOf(keeper);
   return {
     version: asking(() => keeper.query('SELECT version()', 'TabSeparated')).trim(),
     with: async (surroundings, work) => {
-      const leave = await gate.enter();
-      // A setting or a parameter that stayed would silently change the next statement: a token of an insert that stayed
-      // makes the next insert vanish. So the connection ends with the statement.
+      const giveBack = await slots.take();
       try {
-        const { session, sql } = prepared(data, surroundings, already);
-        const release = endOnAbort(keeper, surroundings);
-        try {
-          for (const statement of sql) asking(() => session.query(statement));
-          surroundings.signal?.throwIfAborted();
-          return await work(connectionOf(session));
-        } finally {
-          release();
-          session.close();
-        }
+        return await inSession(data, { keeper, already, surroundings }, work);
       } finally {
-        leave();
+        giveBack();
       }
     },
     close: async () => {
-      await gate.drain();
+      await slots.drain();
       keeper.close();
     },
   };
+}
+
+/**
+ * A setting or a parameter that stayed would silently change the next statement: a token of an insert that stayed makes the
+ * next insert vanish. So the connection ends with the statement.
+ */
+async function inSession<Result>(
+  data: string,
+  {
+    keeper,
+    already,
+    surroundings,
+  }: { keeper: Session; already: ReadonlyMap<string, string>; surroundings: Surroundings },
+  work: (connection: Connection) => Promise<Result>,
+): Promise<Result> {
+  const { session, sql } = prepared(data, surroundings, already);
+  const release = endOnAbort(keeper, surroundings);
+  try {
+    for (const statement of sql) asking(() => session.query(statement));
+    surroundings.signal?.throwIfAborted();
+    return await work(connectionOf(session));
+  } finally {
+    release();
+    session.close();
+  }
 }
 
 /** A statement that has just been sent may not be known yet when it is to end, so it is asked until it has ended. */
@@ -255,27 +269,27 @@ function asStatementError(error: unknown): StatementError {
   return new StatementError(code === undefined ? 1002 : Number(code), types.at(-1)?.[1] ?? 'UNKNOWN_EXCEPTION', text);
 }
 
-/** Lets so many through at a time; who waits longer than `queue_ms` is told to come back. */
-function createGate(width: number, queue_ms: number) {
+/** For so many at a time; who waits longer than `queue_ms` is told to come back. */
+function createSlots(width: number, queue_ms: number) {
   const waiting: (() => void)[] = [];
   const drained: (() => void)[] = [];
-  let inside = 0;
-  const leave = () => {
-    inside -= 1;
+  let taken = 0;
+  const giveBack = () => {
+    taken -= 1;
     waiting.shift()?.();
-    if (inside === 0) for (const tell of drained.splice(0)) tell();
+    if (taken === 0) for (const tell of drained.splice(0)) tell();
   };
   return {
-    enter: (): Promise<() => void> => {
-      const pass = () => {
-        inside += 1;
-        return leave;
+    take: (): Promise<() => void> => {
+      const taking = () => {
+        taken += 1;
+        return giveBack;
       };
-      if (inside < width) return Promise.resolve(pass());
+      if (taken < width) return Promise.resolve(taking());
       return new Promise((resolve, reject) => {
         const turn = () => {
           clearTimeout(timer);
-          resolve(pass());
+          resolve(taking());
         };
         const timer = setTimeout(() => {
           waiting.splice(waiting.indexOf(turn), 1);
@@ -285,6 +299,6 @@ function createGate(width: number, queue_ms: number) {
         waiting.push(turn);
       });
     },
-    drain: (): Promise<void> => (inside === 0 ? Promise.resolve() : new Promise((resolve) => drained.push(resolve))),
+    drain: (): Promise<void> => (taken === 0 ? Promise.resolve() : new Promise((resolve) => drained.push(resolve))),
   };
 }
