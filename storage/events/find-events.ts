@@ -294,7 +294,8 @@ function conditionsOf(wanted: EventsWanted): { conditions: string; params: Recor
     conditions.push(mayPass(index));
     params[`key_${index}`] = key;
     params[`values_${index}`] = values;
-    params[`numbers_${index}`] = values.map(Number).filter(Number.isFinite);
+    // Zero has a sign to the engine: adding nothing takes it away, here and there.
+    params[`numbers_${index}`] = values.map((value) => Number(value) + 0).filter(Number.isFinite);
   }
   return { conditions: conditions.join(' and '), params };
 }
@@ -305,7 +306,7 @@ function mayPass(index: number): string {
   return `multiIf(
     JSONType(properties, ${key}) = 'String', JSONExtractString(properties, ${key}) in {values_${index}:Array(String)},
     JSONType(properties, ${key}) = 'Bool', if(JSONExtractBool(properties, ${key}), 'true', 'false') in {values_${index}:Array(String)},
-    JSONType(properties, ${key}) in ('Int64', 'UInt64', 'Double'), JSONExtractFloat(properties, ${key}) in {numbers_${index}:Array(Float64)},
+    JSONType(properties, ${key}) in ('Int64', 'UInt64', 'Double'), JSONExtractFloat(properties, ${key}) + 0 in {numbers_${index}:Array(Float64)},
     not isValidJSON(properties))`;
 }
 
