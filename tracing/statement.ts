@@ -6,12 +6,16 @@ export function startStatement(system: 'postgresql' | 'clickhouse', text: string
   return startSpan(name, { kind: 'client', attributes: { 'db.system.name': system, 'db.query.summary': name } });
 }
 
-/** `SELECT usage_buckets`: the verb, and the first table that is named. */
+/** `SELECT usage_buckets`: the verb, and the first table that is named; of one that begins with WITH, what it writes. */
 export function summaryOf(text: string): string {
-  const [verb = 'STATEMENT'] = text.match(VERB) ?? [];
-  const table = text.match(TABLE)?.[1];
+  const written = /^\s*with\b/i.test(text) ? text.search(WRITES) : -1;
+  const told = written < 0 ? text.replace(/^\s*with\b/i, 'select') : text.slice(written);
+  const [verb = 'STATEMENT'] = told.match(VERB) ?? [];
+  const table = told.match(TABLE)?.[1];
   return table === undefined ? verb.toUpperCase() : `${verb.toUpperCase()} ${table.replaceAll(/["`]/g, '')}`;
 }
 
 const VERB = /[a-z]+/i;
-const TABLE = /\b(?:from|into|update|table)\s+(["`\w.]+)/i;
+const WRITES = /\b(?:insert\s+into|update|delete\s+from)\b/i;
+// What is unnested are parameters.
+const TABLE = /\b(?:from|into|update|table)\s+(?!unnest\b)(["`\w.]+)/i;

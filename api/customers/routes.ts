@@ -157,7 +157,8 @@ function findCustomers(input: CustomerFilter, { scope, services }: Context) {
 
 async function changeChosen(choice: CustomerChoice, fields: UpdateCustomer, context: Context) {
   const { id, external_customer_id } = choice;
-  if (!id && !external_customer_id) throw invalid('id', 'id or external_customer_id is required');
+  if (!id && !external_customer_id)
+    throw invalid('id', 'id or external_customer_id is required, as a parameter of the query');
   return changeCustomer(context.services, context.scope, {
     id,
     external_customer_id,

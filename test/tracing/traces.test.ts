@@ -356,6 +356,10 @@ describe('the name of a statement', () => {
     ['  update slices set phase = $1', 'UPDATE slices'],
     ['ALTER TABLE `events` DELETE WHERE 1', 'ALTER events'],
     ['BEGIN;', 'BEGIN'],
+    ['select v.* from (select * from unnest($1::text[]) as k) cross join (select * from meters)', 'SELECT meters'],
+    ['with a as (select * from unnest($1::int[])) insert into log_records select * from a', 'INSERT log_records'],
+    [' with done as (update slices set phase = $1 returning 1) select * from done', 'UPDATE slices'],
+    ['with a as (select * from invoices) select count(*) from a', 'SELECT invoices'],
     ['select 1 as "a" where \'secret\' = $1', 'SELECT'],
   ];
   for (const [statement, name] of cases)
