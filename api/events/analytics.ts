@@ -31,7 +31,7 @@ export const GetUsageAnalyticsRequest = z
     id: 'GetUsageAnalyticsRequest',
     example: {
       external_customer_id: 'acme',
-      start_time: '2026-01-01T00:00:00Z',
+      start_time: '2026-01-30T00:00:00Z',
       end_time: '2026-02-01T00:00:00Z',
       window_size: 'DAY',
       expand: ['meter', 'price'],

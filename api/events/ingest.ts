@@ -12,7 +12,9 @@ import { checkKeys, refusedKeys, whyRefused } from '../http/ignored-keys.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { fairShareOf } from './fair-share.ts';
 import {
+  BulkIngestEventAnswer,
   BulkIngestEventRequest,
+  BulkIngestRawEventAnswer,
   BulkIngestRawEventRequest,
   IngestEventAnswer,
   IngestEventRequest,
@@ -59,6 +61,7 @@ export const ingestRoutes: Route[] = [
     body: BulkIngestEventRequest,
     raw_body: true,
     success: 202,
+    answer: BulkIngestEventAnswer,
     async handle({ query }, context) {
       if (!query.verdicts && (await appendAsItStands(context, 'events')) !== undefined) return ACCEPTED;
       const body = bodyOf(context);
@@ -85,6 +88,7 @@ export const ingestRoutes: Route[] = [
     body: BulkIngestRawEventRequest,
     raw_body: true,
     success: 202,
+    answer: BulkIngestRawEventAnswer,
     async handle(_input, context) {
       const batch_size = await appendAsItStands(context, 'raw events');
       if (batch_size !== undefined) return { ...ACCEPTED, batch_size };

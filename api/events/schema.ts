@@ -9,6 +9,8 @@ const EVENT_EXAMPLE = {
   timestamp: '2026-01-31T10:00:00Z',
   properties: { tokens: 128, region: 'eu' },
 };
+const SECOND_EVENT_EXAMPLE = { ...EVENT_EXAMPLE, event_id: 'call-2', timestamp: '2026-01-31T10:00:01Z' };
+const THIRD_EVENT_EXAMPLE = { ...EVENT_EXAMPLE, event_id: 'call-3', timestamp: '2026-01-31T10:00:02Z' };
 
 export const IngestEventRequest = z
   .object({
@@ -45,7 +47,7 @@ export const BulkIngestEventRequest = z
   .meta({
     id: 'BulkIngestEventRequest',
     example: {
-      events: [EVENT_EXAMPLE],
+      events: [EVENT_EXAMPLE, SECOND_EVENT_EXAMPLE],
     },
   });
 
@@ -54,7 +56,7 @@ export const BulkIngestRawEventRequest = z
   .meta({
     id: 'BulkIngestRawEventRequest',
     example: {
-      events: [EVENT_EXAMPLE],
+      events: [THIRD_EVENT_EXAMPLE],
     },
   });
 
@@ -69,7 +71,7 @@ export const IngestEventAnswer = z
   .object({ message: z.string(), event_id: z.string() })
   .meta({ id: 'IngestEventResponse' });
 
-export const Verdict = z
+const Verdict = z
   .object({
     index: z.int(),
     event_id: z.string().nullable(),
@@ -78,3 +80,15 @@ export const Verdict = z
     message: z.string().nullable(),
   })
   .meta({ id: 'EventVerdict' });
+
+const Accepted = z.object({ message: z.string() });
+
+/** The verdicts are there where they are asked for. */
+export const BulkIngestEventAnswer = z.union([
+  Accepted.meta({ id: 'BulkIngestEventResponse' }),
+  Accepted.extend({ verdicts: z.array(Verdict) }).meta({ id: 'BulkIngestEventVerdictsResponse' }),
+]);
+
+export const BulkIngestRawEventAnswer = Accepted.extend({
+  batch_size: z.int().meta({ description: 'How many events were accepted.' }),
+}).meta({ id: 'BulkIngestRawEventResponse' });

@@ -60,7 +60,7 @@ const GetUsageByMeterRequest = z.object({ ...asked, meter_id: z.string().min(1) 
   example: {
     meter_id: 'meter_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
     external_customer_id: 'acme',
-    start_time: '2026-01-01T00:00:00Z',
+    start_time: '2026-01-30T00:00:00Z',
     end_time: '2026-02-01T00:00:00Z',
     window_size: 'DAY',
   },
@@ -98,7 +98,7 @@ export const usageRoutes: Route[] = [
     body: GetUsageRequest,
     success: 200,
     answer: UsageAnswer,
-    example: { body: { event_name: 'api.call', aggregation_type: 'SUM', property_name: 'tokens', window_size: 'DAY' } },
+    example: { body: { event_name: 'api_call', aggregation_type: 'SUM', property_name: 'tokens', window_size: 'DAY' } },
     async handle({ body }, context) {
       const definition = transientMeter({ ...body, group_by: groupOf(body) });
       const meter = await countingAlike(definition, context);

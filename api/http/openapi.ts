@@ -8,6 +8,7 @@ import {
 } from 'zod-openapi';
 import { VERSION } from '../../process/version.ts';
 import { ErrorAnswer } from './errors.ts';
+import { type AnswerExamples, readAnswerExamples } from './examples.ts';
 import { describedInQuery } from './list.ts';
 import type { Route } from './route.ts';
 
@@ -28,7 +29,7 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
       servers: [{ url: '/v1' }],
       security: [{ ApiKeyAuth: [] }],
       tags: [...new Set(routes.map((route) => route.tag))].sort().map((name) => ({ name, description: TAGS[name] })),
-      paths: pathsOf(routes),
+      paths: pathsOf(routes, readAnswerExamples(routes)),
       components: {
         securitySchemes: { ApiKeyAuth: { type: 'apiKey', in: 'header', name: 'x-api-key' } },
         responses: errorResponses(),
@@ -77,17 +78,17 @@ const declareEveryKey: ZodOpenApiOverride = ({ jsonSchema, io }) => {
   jsonSchema.required = Object.keys(jsonSchema.properties);
 };
 
-function pathsOf(routes: readonly Route[]): ZodOpenApiPathsObject {
+function pathsOf(routes: readonly Route[], answered: AnswerExamples): ZodOpenApiPathsObject {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
   for (const route of routes) {
     const path = route.path.replace(/:(\w+)/g, '{$1}');
     paths[path] ??= {};
-    paths[path][route.method] = operationOf(route);
+    paths[path][route.method] = operationOf(route, answered(route));
   }
   return paths as ZodOpenApiPathsObject;
 }
 
-function operationOf(route: Route): ZodOpenApiOperationObject {
+function operationOf(route: Route, answered: unknown): ZodOpenApiOperationObject {
   return {
     operationId: route.operation_id,
     summary: route.summary,
@@ -100,7 +101,7 @@ function operationOf(route: Route): ZodOpenApiOperationObject {
       ...(route.method === 'post' && route.access !== 'public' ? { header: IdempotencyHeader } : {}),
     } as ZodOpenApiOperationObject['requestParams'],
     ...(route.body ? { requestBody: bodyOf(route.body, exampleOf(route)) } : {}),
-    responses: { [route.success]: successOf(route), ...errorsOf(route) },
+    responses: { [route.success]: successOf(route, answered), ...errorsOf(route) },
   } as ZodOpenApiOperationObject;
 }
 
@@ -128,9 +129,9 @@ function bodyOf(body: NonNullable<Route['body']>, given: unknown) {
   };
 }
 
-function successOf(route: Route) {
+function successOf(route: Route, answered: unknown) {
   if (!route.answer) return { description: route.success === 204 ? 'Done; no body.' : 'Done.' };
-  const example = route.example?.answer === undefined ? {} : { example: route.example.answer };
+  const example = answered === undefined ? {} : { example: answered };
   return { description: 'Done.', content: { 'application/json': { schema: route.answer, ...example } } };
 }
 

@@ -36,8 +36,8 @@ export const meterRoutes: Route[] = [
     body: CreateMeter,
     example: {
       body: {
-        name: 'API calls',
-        event_name: 'api.call',
+        name: 'Tokens',
+        event_name: 'api_call',
         aggregation: { type: 'SUM', field: 'tokens' },
         filters: [{ key: 'region', values: ['eu', 'us'] }],
         reset_usage: 'BILLING_PERIOD',

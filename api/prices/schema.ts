@@ -23,6 +23,18 @@ const PRICE_EXAMPLE = {
   currency: 'usd',
   billing_period: 'MONTHLY',
   invoice_cadence: 'ADVANCE',
+  lookup_key: 'pro_base',
+};
+const USAGE_PRICE_EXAMPLE = {
+  entity_type: 'PLAN',
+  entity_id: 'plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
+  type: 'USAGE',
+  meter_id: 'meter_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
+  billing_model: 'FLAT_FEE',
+  amount: '0.25',
+  currency: 'usd',
+  billing_period: 'MONTHLY',
+  invoice_cadence: 'ARREAR',
 };
 
 export const CreatePriceRequest = createPriceShape
@@ -35,7 +47,7 @@ export const CreatePriceRequest = createPriceShape
 export const CreateBulkPriceRequest = z.object({ items: z.array(CreatePriceRequest).min(1).max(100) }).meta({
   id: 'CreateBulkPriceRequest',
   example: {
-    items: [PRICE_EXAMPLE],
+    items: [USAGE_PRICE_EXAMPLE],
   },
 });
 

@@ -25,6 +25,7 @@ export const CreateSubscription = createSubscriptionShape.meta({
     plan_id: 'plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
     currency: 'usd',
     billing_period: 'MONTHLY',
+    start_date: '2026-01-01T00:00:00Z',
   },
 });
 export const UpdateSubscription = updateSubscriptionShape.meta({

@@ -7,14 +7,24 @@ const DIRECTORY = join(import.meta.dirname, '..', 'golden');
 
 /** `name` is the file's path under test/golden. */
 export function expectGolden(name: string, value: unknown): void {
-  const file = join(DIRECTORY, name);
   const text = typeof value === 'string' ? value : `${JSON.stringify(value, null, 2)}\n`;
+  expect(text).to.equal(golden(join(DIRECTORY, name), text));
+}
+
+/** A golden file that is read by more than its test, wherever it is: compared by its keys, for it may be formatted. */
+export function expectGoldenJson(file: string, values: Readonly<Record<string, unknown>>): void {
+  const kept = JSON.parse(golden(file, `${JSON.stringify(values, null, 2)}\n`));
+  expect(values).to.have.all.keys(kept);
+  for (const [key, value] of Object.entries(values)) expect(value, key).to.deep.equal(kept[key]);
+}
+
+function golden(file: string, text: string): string {
   if (process.env.GOLDEN === 'write') {
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, text);
   }
-  expect(existsSync(file), `${name} does not exist: write it with GOLDEN=write`).to.equal(true);
-  expect(text).to.equal(readFileSync(file, 'utf8'));
+  expect(existsSync(file), `${file} does not exist: write it with GOLDEN=write`).to.equal(true);
+  return readFileSync(file, 'utf8');
 }
 
 /** The value with every id replaced by its kind and the order of its first appearance: `inv_1`. */

@@ -1,6 +1,9 @@
 import { expect } from 'chai';
+import { z } from 'zod';
+import { completeKeys } from '../../../api/http/encode.ts';
 import { ignoredKeys } from '../../../api/http/ignored-keys.ts';
 import { routes } from '../../../api/resources.ts';
+import { ID_PREFIX } from '../../../core/id.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 // The document is walked as plain JSON.
@@ -169,6 +172,36 @@ describe('the OpenAPI document', () => {
       expect(ignoredKeys(route.body!, example), route.operation_id).to.deep.equal([]);
     }
   });
+
+  it('has an example of each success: with every key that the answer has, and no other', () => {
+    const [bodiless, json] = [routes.filter(({ success }) => success === 204), routes.filter(({ answer }) => answer)];
+    // The export is CSV.
+    expect(bodiless.length + json.length).to.equal(routes.length - 1);
+    for (const route of json) {
+      const operation = document.paths[route.path.replace(/:(\w+)/g, '{$1}')][route.method];
+      const { example } = operation.responses[route.success].content['application/json'];
+      expect(example, route.operation_id).to.be.an('object');
+      expect(z.safeParse(route.answer!, example).error, route.operation_id).to.equal(undefined);
+      expect(completeKeys(route.answer!, example), route.operation_id).to.deep.equal(example);
+    }
+  });
+
+  it('names what is there in its examples: an id of each kind by its prefix, and only of records that it shows', () => {
+    const shown = new Set<string>();
+    const named: [key: string, id: string][] = [];
+    for (const { operation } of operations())
+      walkExamples(operation, (record) => {
+        for (const [key, value] of Object.entries(record))
+          if (key === 'id' || key === 'workflow_id') shown.add(value as string);
+          else if (typeof value === 'string' && /^[a-z_]+_[0-9A-Z]{26}$/.test(value)) named.push([key, value]);
+      });
+    expect(named.length).to.be.greaterThan(500);
+    for (const [key, value] of named) {
+      const kind = PREFIX_OF[key];
+      if (kind) expect(value, key).to.match(new RegExp(`^${kind}_[0-9A-Z]{26}$`));
+      if (key !== 'api_key' && key !== 'run_id') expect(shown, key).to.include(value);
+    }
+  });
 });
 
 describe('the documentation page', () => {
@@ -268,6 +301,31 @@ describe('the pages of the rules', () => {
     expect((await api.request('POST', `${api.url}/docs/rules/events.md`)).status).to.equal(405);
   });
 });
+
+const PREFIX_OF: Record<string, string> = {
+  tenant_id: ID_PREFIX.tenant,
+  environment_id: ID_PREFIX.environment,
+  created_by: ID_PREFIX.user,
+  updated_by: ID_PREFIX.user,
+  user_id: ID_PREFIX.user,
+  customer_id: ID_PREFIX.customer,
+  plan_id: ID_PREFIX.plan,
+  price_id: ID_PREFIX.price,
+  meter_id: ID_PREFIX.meter,
+  feature_id: ID_PREFIX.feature,
+  subscription_id: ID_PREFIX.subscription,
+  subscription_line_item_id: ID_PREFIX.subscription_line_item,
+  invoice_id: ID_PREFIX.invoice,
+  run_id: ID_PREFIX.run,
+};
+
+/** Every object within the examples of an operation. */
+function walkExamples(operation: Json, visit: (record: Json) => void): void {
+  const contents = [operation.requestBody, ...Object.values<Json>(operation.responses)].flatMap(
+    (one) => one?.content ?? [],
+  );
+  for (const content of contents) walk(content['application/json'].example, visit);
+}
 
 /** Names of properties, of those within, too, that have no sentence: on themselves, or on what they refer to. */
 function undescribed(document: Json, schema: Json): string[] {

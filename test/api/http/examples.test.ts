@@ -1,0 +1,225 @@
+/**
+ * The examples of the documentation are one story: Example Inc. sells the plan Pro to Acme, which calls its API in January
+ * 2026. It is told here to a running service in the requests that the documentation shows, and what is answered must be what
+ * the documentation shows. `GOLDEN=write` before the test command records the answers anew.
+ */
+import { expect } from 'chai';
+import { tryComputation } from '../../../actions/invoices/compute-later.ts';
+import { exampleFile } from '../../../api/http/examples.ts';
+import { exampleOf } from '../../../api/http/openapi.ts';
+import { routes } from '../../../api/resources.ts';
+import { ExampleIds, exampleId as id } from '../../support/example-ids.ts';
+import { expectGoldenJson } from '../../support/golden.ts';
+import { startWorld, type World } from '../../support/world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+const EXAMPLES = new URL('../../../api/examples/', import.meta.url).pathname;
+
+describe('the examples of the documentation', () => {
+  let world: World;
+  const ids = new ExampleIds();
+  const answers = new Map<string, Answer>();
+
+  before(async () => {
+    world = await startWorld({ now: '2025-12-31T09:00:00Z' });
+    ids.asShown(world.api.scope);
+    await whoSells();
+    await whatIsSold();
+    await whoBuys();
+    await whatIsUsed();
+    await whatItCosts();
+    await whatIsCharged();
+    await whatEnds();
+  });
+  after(() => world.stop());
+
+  for (const tag of new Set(routes.map((route) => route.tag))) {
+    it(`${tag}: are what is answered`, () => {
+      const ofTag = routes.filter((route) => route.tag === tag && answers.has(route.operation_id));
+      const told = Object.fromEntries(ofTag.map(({ operation_id }) => [operation_id, answers.get(operation_id)]));
+      expectGoldenJson(`${EXAMPLES}${exampleFile(tag)}`, told);
+    });
+  }
+
+  async function whoSells() {
+    await ask('getUserInfo');
+    await ask('updateUser');
+    await ask('updateTenant');
+    await ask('getTenantById', { id: id('tenant') });
+    await ask('createEnvironment');
+    await ask('listEnvironments');
+    await ask('getEnvironment', { id: id('env', 2) });
+    await ask('updateEnvironment', { id: id('env', 2) });
+    await ask('listRbacRoles', { query: 'user_type=service_account' });
+    await ask('getRbacRole', { id: 'event_ingestor' });
+    await ask('createUser');
+    await ask('renameServiceAccount', { id: id('user', 2) });
+    await ask('updateUserRoles', { id: id('user', 2) });
+    await ask('queryUser');
+    await ask('createApiKey');
+    await ask('listApiKeys', { query: 'limit=1' });
+  }
+
+  async function whatIsSold() {
+    await ask('createFeature');
+    await ask('getFeature', { id: id('feat') });
+    await ask('updateFeature', { id: id('feat') });
+    await ask('cloneFeature', { id: id('feat') });
+    await ask('listFeatures', { query: 'lookup_key=api-calls' });
+    await ask('queryFeature');
+    await ask('deleteFeature', { id: id('feat', 2) });
+    await ask('createMeter');
+    await ask('updateMeter', { id: id('meter', 2) });
+    await world.settle();
+    await ask('getMeter', { id: id('meter') });
+    await ask('listMeters');
+    await ask('createPlan');
+    await ask('updatePlan', { id: id('plan') });
+    await ask('getPlan', { id: id('plan') });
+    await ask('createPrice');
+    await ask('createPricesBulk');
+    await ask('getPriceByLookupKey', { lookup_key: 'pro_base' });
+    await ask('updatePrice', { id: id('price') });
+    await ask('getPrice', { id: id('price', 2) });
+    await ask('listPrices', { query: `plan_ids=${id('plan')}` });
+    await ask('queryPrice');
+    await ask('listPlans', { query: 'expand=prices' });
+    await ask('queryPlan');
+    await ask('clonePlan', { id: id('plan') });
+    await ask('deletePlan', { id: id('plan', 2) });
+  }
+
+  async function whoBuys() {
+    world.at('2026-01-01T00:00:00Z');
+    await ask('createCustomer');
+    await ask('getCustomer', { id: id('cust') });
+    await ask('getCustomerByExternalId', { external_id: 'acme' });
+    await ask('getCustomerByLookupKey', { lookup_key: 'acme' });
+    await ask('updateCustomer', { query: 'external_customer_id=acme' });
+    await ask('updateCustomerById', { id: id('cust') });
+    await ask('listCustomers', { query: 'external_id=acme' });
+    await ask('queryCustomer');
+    await ask('createSubscription');
+    await ask('getSubscription', { id: id('subs') });
+    await ask('getSubscriptionV2', { id: id('subs') });
+    await ask('updateSubscription', { id: id('subs') });
+    await ask('listSubscriptions');
+    await ask('querySubscription');
+    await ask('querySubscriptionLineItem');
+  }
+
+  async function whatIsUsed() {
+    world.at('2026-01-31T10:00:05Z');
+    await ask('ingestEvent');
+    await ask('ingestEventsBulk');
+    await ask('ingestRawEventsBulk');
+    const lacking = { event_name: 'api_call', event_id: 'call-4' };
+    await send('POST', '/events/raw/bulk', {
+      events: [lacking, { ...lacking, event_id: 'call-5', external_customer_id: 'acme' }],
+    });
+    await world.settle();
+    await ask('listEvents', { query: 'external_customer_id=acme' });
+    await ask('listRawEvents');
+    await ask('getEvent', { id: 'call-1' });
+    await ask('lookupEvent', { query: 'id=call-1' });
+    await ask('listDeadLetters');
+    await ask('replayDeadLetters');
+    await ask('voidEvent', { id: 'call-5' });
+    await ask('replaceEvent', { id: 'call-1' });
+    await world.settle();
+    await ask('listEventCorrections', { id: 'call-1' });
+    await ask('getEventsMonitoring');
+  }
+
+  async function whatItCosts() {
+    await ask('getUsageStatistics');
+    await ask('getUsageByMeter');
+    await ask('getUsageAnalytics');
+    await ask('queryMeterUsage');
+    await ask('getMeterUsageAnalytics');
+    await ask('getMeterUsageDetailedAnalytics');
+    await ask('getSubscriptionUsage');
+    await ask('getInvoicePreview');
+    await ask('getInternalInvoicePreview');
+  }
+
+  async function whatIsCharged() {
+    world.at('2026-02-01T00:00:00Z');
+    await world.bill();
+    await ask('queryInvoice');
+    await send('POST', '/invoices/search', { subscription_id: id('subs') });
+    await ask('computeInvoice', { id: id('inv', 2) });
+    await compute(answers.get('computeInvoice'));
+    await ask('queryWorkflow');
+    await ask('getWorkflowSummary', { workflow_id: id('wf'), run_id: id('run') });
+    await ask('getTaskResult', { query: `workflow_id=${id('wf')}` });
+    await ask('finalizeInvoice', { id: id('inv', 2) });
+    await ask('updateInvoice', { id: id('inv', 2) });
+    await ask('getInvoice', { id: id('inv', 2) });
+    await ask('updateInvoicePaymentStatus', { id: id('inv', 2) });
+    await ask('createInvoice');
+    await send('POST', `/invoices/${id('inv', 3)}/finalize`);
+    await ask('getCustomerInvoiceSummary', { id: id('cust') });
+    await ask('listInvoices', { query: 'limit=1' });
+    await ask('voidInvoice', { id: id('inv', 3) });
+  }
+
+  async function whatEnds() {
+    const { customer_id, plan_id, currency, billing_period } = answers.get('createSubscription');
+    const second = { customer_id, plan_id, currency, billing_period, subscription_status: 'draft' };
+    await send('POST', '/subscriptions', second);
+    await ask('activateSubscription', { id: id('subs', 2) });
+    await ask('cancelSubscription', { id: id('subs') });
+    await ask('disableMeter', { id: id('meter', 2) });
+    await ask('deleteMeter', { id: id('meter', 2) });
+    await ask('deletePrice', { id: id('price', 2) });
+  }
+
+  /** Sends the example of the operation, and keeps the answer. */
+  async function ask(operation_id: string, place: { query?: string } & Record<string, string> = {}) {
+    expect(answers, 'each operation is asked once').to.not.include.keys(operation_id);
+    const route = routes.find((one) => one.operation_id === operation_id)!;
+    const { query, ...params } = place;
+    secondLater();
+    const path = route.path.replace(/:(\w+)/g, (_, name: string) => params[name]!);
+    const answer = await send(route.method.toUpperCase(), query ? `${path}?${query}` : path, exampleOf(route), [
+      route.success,
+    ]);
+    answers.set(operation_id, answer);
+  }
+
+  function secondLater() {
+    world.at(new Date(world.now.getTime() + 1000).toISOString());
+  }
+
+  async function send(method: string, path: string, body?: unknown, successes = [200, 201, 202]): Promise<Answer> {
+    const request = body === undefined ? {} : { body: ids.asMade(body) };
+    const answer = await world.api.request(method, ids.asMade(path), request);
+    expect(answer.status, `${method} ${path}: ${answer.text}`).to.be.oneOf(successes);
+    return ids.asShown(withFixedParts(answer.body, world.now));
+  }
+
+  /** What the scheduler does with the job that was asked for. */
+  async function compute(asked: { workflow_id: string }) {
+    secondLater();
+    const run = { ...world.api.scope, ...ids.asMade(asked) };
+    const attempt = {
+      attempt: 1,
+      is_last: false,
+      clock: () => world.now,
+      signal: AbortSignal.timeout(10_000),
+      timeout_ms: 10_000,
+    };
+    expect(await tryComputation(world.api.services, run, attempt)).to.equal('completed');
+  }
+});
+
+/** What the stores stamp by their own clock, and what is shown of a key, is another each time. */
+function withFixedParts(answer: Answer, now: Date): Answer {
+  const text = JSON.stringify(answer)
+    .replace(/"(live_at|applied_at)":"[^"]+"/g, `"$1":"${now.toISOString().replace('.000', '')}"`)
+    .replace(/"display_id":"[^"]+"/g, '"display_id":"sk_01***1X"');
+  return JSON.parse(text);
+}

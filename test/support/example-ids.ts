@@ -1,0 +1,35 @@
+/** The ids that are made, and those that the documentation shows in their place: of each kind the first, the second … */
+
+const SHOWN = '01JZ8K3M5N7P9Q1R3S5T7V9W';
+const MADE = /\b([a-z_]+)_[0-9A-HJKMNP-TV-Z]{26}\b/g;
+
+/** `plan_01JZ8K3M5N7P9Q1R3S5T7V9W2X` is the second plan. */
+export const exampleId = (kind: string, number = 1): string => `${kind}_${SHOWN}${number.toString(16).toUpperCase()}X`;
+
+export class ExampleIds {
+  readonly #shown = new Map<string, string>();
+  readonly #made = new Map<string, string>();
+  readonly #counts = new Map<string, number>();
+
+  asShown<Value>(value: Value): Value {
+    return translated(value, (id, kind) => this.#shown.get(id) ?? this.#add(id, kind));
+  }
+
+  /** An id that was not made yet stays as it is. */
+  asMade<Value>(value: Value): Value {
+    return translated(value, (id) => this.#made.get(id) ?? id);
+  }
+
+  #add(made: string, kind: string): string {
+    const number = (this.#counts.get(kind) ?? 0) + 1;
+    const shown = exampleId(kind, number);
+    this.#counts.set(kind, number);
+    this.#shown.set(made, shown);
+    this.#made.set(shown, made);
+    return shown;
+  }
+}
+
+function translated<Value>(value: Value, id: (id: string, kind: string) => string): Value {
+  return JSON.parse(JSON.stringify(value).replace(MADE, id));
+}
