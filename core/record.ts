@@ -116,7 +116,7 @@ export type Status = (typeof STATUSES)[number];
 export const baseFields = {
   tenant_id: z.string(),
   environment_id: z.string(),
-  status,
+  status: status.meta({ description: 'published until the record is archived or deleted.' }),
   created_at: timestampText,
   updated_at: timestampText,
   created_by: z.string(),

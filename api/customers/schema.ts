@@ -110,9 +110,15 @@ export const customerGrammar: ListGrammar = {
   metadata: true,
 };
 
+const NO_PARENT = { description: 'Customers have no parents.' };
+
 /** `integrations` and the older hierarchy are not kept here; the published client needs the keys. */
 export const CustomerAnswer = customerShape
-  .extend({ integrations: z.null(), parent_customer: z.null(), parent_customer_id: z.null() })
+  .extend({
+    integrations: z.null().meta({ description: 'Integrations are not there yet.' }),
+    parent_customer: z.null().meta(NO_PARENT),
+    parent_customer_id: z.null().meta(NO_PARENT),
+  })
   .meta({ id: 'CustomerResponse' });
 
 export const CustomerListAnswer = listAnswer(CustomerAnswer, 'ListCustomersResponse');

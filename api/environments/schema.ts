@@ -2,22 +2,26 @@
 import { z } from 'zod';
 import { anyCase, keyText } from '../../core/record.ts';
 import { ENVIRONMENT_TYPES } from '../../storage/models/environment.ts';
-import { listShape } from '../http/list.ts';
+import { listShape, Pagination } from '../http/list.ts';
 
-const name = keyText.trim().min(1, { error: 'must not be blank' });
+const name = keyText.trim().min(1, { error: 'must not be blank' }).meta({ description: 'What people call it.' });
+const type = anyCase(ENVIRONMENT_TYPES).meta({
+  description: 'Tells people what it is for; nothing else goes by it. It cannot be changed later.',
+});
 
-export const CreateEnvironment = z
-  .object({ name, type: anyCase(ENVIRONMENT_TYPES) })
-  .meta({ id: 'CreateEnvironmentRequest' });
+export const CreateEnvironment = z.object({ name, type }).meta({ id: 'CreateEnvironmentRequest' });
 export const UpdateEnvironment = z
-  .object({ name: name.nullish(), type: z.string().nullish() })
+  .object({
+    name: name.nullish().meta(name.meta()!),
+    type: z.string().nullish().meta({ description: 'Refused when it is another than before: it cannot be changed.' }),
+  })
   .meta({ id: 'UpdateEnvironmentRequest', example: { name: 'Staging' } });
 
 export const EnvironmentAnswer = z
   .object({
     id: z.string(),
-    name: z.string(),
-    type: z.enum(ENVIRONMENT_TYPES),
+    name,
+    type: z.enum(ENVIRONMENT_TYPES).meta({ description: 'What it is for; nothing else goes by it.' }),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
   })
@@ -26,7 +30,10 @@ export const EnvironmentAnswer = z
 export const EnvironmentFilter = listShape({});
 /** The one list with an envelope of its own. */
 export const EnvironmentListAnswer = z
-  .object({ environments: z.array(EnvironmentAnswer), total: z.int(), offset: z.int(), limit: z.int() })
+  .object({
+    environments: z.array(EnvironmentAnswer).meta({ description: 'A page of those of the tenant.' }),
+    ...Pagination.shape,
+  })
   .meta({ id: 'ListEnvironmentsResponse' });
 
 export const environmentGrammar = {

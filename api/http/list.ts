@@ -139,12 +139,19 @@ export function describedInQuery(shape: z.ZodType): z.ZodType {
 export type ListInput = z.infer<z.ZodObject<typeof commonShape>>;
 
 export const Pagination = z
-  .object({ total: z.int(), limit: z.int(), offset: z.int() })
+  .object({
+    total: z.int().meta({ description: 'How many records meet the conditions in all.' }),
+    limit: z.int().meta({ description: 'How many a page has at most.' }),
+    offset: z.int().meta({ description: 'How many were left out before the page.' }),
+  })
   .meta({ id: 'PaginationResponse' });
 
 /** `{items, pagination}` */
 export function listAnswer<S extends z.ZodType>(item: S, id: string) {
-  return z.object({ items: z.array(item), pagination: Pagination }).meta({ id });
+  const items = z.array(item).meta({ description: 'A page of the records that meet the conditions.' });
+  return z
+    .object({ items, pagination: Pagination.meta({ description: 'Where the page stands among them.' }) })
+    .meta({ id });
 }
 
 /** Applies the common grammar to a scoped query and fetches one page with its total. */

@@ -2,8 +2,10 @@
 import { z } from 'zod';
 import { planShape } from '../../core/plan/record.ts';
 
+const NOT_HERE = { description: 'Not shown inside of another record: null.' };
+
 export const PlanWithoutParts = planShape.extend({
-  prices: z.null(),
-  entitlements: z.null(),
-  credit_grants: z.null(),
+  prices: z.null().meta(NOT_HERE),
+  entitlements: z.null().meta(NOT_HERE),
+  credit_grants: z.null().meta(NOT_HERE),
 });

@@ -56,9 +56,15 @@ export const planGrammar: ListGrammar = {
 /** Plans have no entitlements and credit grants yet: their lists are empty where they are asked for. */
 export const PlanAnswer = planShape
   .extend({
-    prices: z.array(PriceAnswer).nullable(),
-    entitlements: z.array(z.never()).nullable(),
-    credit_grants: z.array(z.never()).nullable(),
+    prices: z.array(PriceAnswer).nullable().meta({ description: 'Where `expand` names them; else null.' }),
+    entitlements: z
+      .array(z.never())
+      .nullable()
+      .meta({ description: 'Entitlements are not there yet: empty where `expand` names them, else null.' }),
+    credit_grants: z
+      .array(z.never())
+      .nullable()
+      .meta({ description: 'Credit grants are not there yet: empty where `expand` names them, else null.' }),
   })
   .meta({ id: 'PlanResponse' });
 

@@ -44,22 +44,31 @@ export const CreatePriceRequest = createPriceShape
     example: PRICE_EXAMPLE,
   });
 
-export const CreateBulkPriceRequest = z.object({ items: z.array(CreatePriceRequest).min(1).max(100) }).meta({
-  id: 'CreateBulkPriceRequest',
-  example: {
-    items: [USAGE_PRICE_EXAMPLE],
-  },
-});
+export const CreateBulkPriceRequest = z
+  .object({
+    items: z.array(CreatePriceRequest).min(1).max(100).meta({ description: 'All of them are made, or none.' }),
+  })
+  .meta({
+    id: 'CreateBulkPriceRequest',
+    example: {
+      items: [USAGE_PRICE_EXAMPLE],
+    },
+  });
 
 /** Null says as much as nothing for what is charged; for what describes it, null clears. */
 export const UpdatePriceRequest = z
   .object({
-    lookup_key: optionalKey.optional(),
-    display_name: optionalKey.optional(),
-    description: z.string().nullish(),
+    lookup_key: optionalKey
+      .optional()
+      .meta({ description: 'A name of your own, of one price at a time; null clears it.' }),
+    display_name: optionalKey.optional().meta({ description: 'What an invoice line is called; null clears it.' }),
+    description: z.string().nullish().meta({ description: 'For people; null clears it.' }),
     metadata: metadata.unwrap().optional(),
-    group_id: optionalKey.optional(),
-    effective_from: timestampText.nullish(),
+    group_id: optionalKey.optional().meta({ description: 'Groups are not there yet.' }),
+    effective_from: timestampText.nullish().meta({
+      description:
+        'When the successor begins that a change of what is charged makes: now when absent, not before the price.',
+    }),
     ...criticalFields,
   })
   .meta({ id: 'UpdatePriceRequest', example: { display_name: 'Base fee' } });
@@ -78,7 +87,9 @@ export function changesOf({ effective_from: _effective, ...stated }: z.output<ty
 }
 
 export const DeletePriceRequest = z
-  .object({ end_date: timestampText.nullish() })
+  .object({
+    end_date: timestampText.nullish().meta({ description: 'From when on it is not sold any more; now when absent.' }),
+  })
   .nullish()
   .meta({ id: 'DeletePriceRequest', example: { end_date: '2030-01-01T00:00:00Z' } });
 
@@ -140,12 +151,12 @@ export const priceGrammar: ListGrammar = {
 /** `trial_period` is the published client's name of `trial_period_days`; add-ons, groups and price units are not kept here. */
 export const PriceAnswer = priceShape
   .extend({
-    trial_period: z.int(),
-    meter: meterShape.nullable(),
-    plan: PlanWithoutParts.nullable(),
-    addon: z.null(),
-    group: z.null(),
-    pricing_unit: z.null(),
+    trial_period: z.int().meta({ description: 'Another name of `trial_period_days`.' }),
+    meter: meterShape.nullable().meta({ description: 'Where `expand` names it.' }),
+    plan: PlanWithoutParts.nullable().meta({ description: 'Where `expand` names it.' }),
+    addon: z.null().meta({ description: 'Add-ons are not there yet.' }),
+    group: z.null().meta({ description: 'Groups are not there yet.' }),
+    pricing_unit: z.null().meta({ description: 'Of a CUSTOM price; not there yet.' }),
   })
   .meta({ id: 'PriceResponse' });
 

@@ -14,23 +14,36 @@ const Address = z
     address_country: z
       .string()
       .regex(/^([A-Za-z]{2})?$/, { error: 'must be a country code of two letters' })
-      .nullish(),
+      .nullish()
+      .meta({ description: 'Two letters of ISO 3166-1, such as US.' }),
   })
   .meta({ id: 'Address' });
 
 const BillingDetails = z
   .object({
-    email: z.union([z.email(), z.literal('')]).nullish(),
-    help_email: z.union([z.email(), z.literal('')]).nullish(),
+    email: z
+      .union([z.email(), z.literal('')])
+      .nullish()
+      .meta({ description: 'Where questions about invoices go to.' }),
+    help_email: z
+      .union([z.email(), z.literal('')])
+      .nullish()
+      .meta({ description: 'Where customers find help.' }),
     phone: text(50),
-    address: Address.nullish(),
+    address: Address.nullish().meta({ description: 'The address of the company.' }),
   })
   .meta({ id: 'TenantBillingDetails' });
 
 export const UpdateTenant = z
   .object({
-    name: keyText.trim().min(1, { error: 'must not be blank' }).nullish(),
-    billing_details: BillingDetails.nullish(),
+    name: keyText
+      .trim()
+      .min(1, { error: 'must not be blank' })
+      .nullish()
+      .meta({ description: 'The name of the company; stays when absent.' }),
+    billing_details: BillingDetails.nullish().meta({
+      description: 'How the company is reached; replaced as a whole, and stays when absent.',
+    }),
     metadata: metadataMap.nullish(),
   })
   .meta({
@@ -44,9 +57,11 @@ export const UpdateTenant = z
 export const TenantAnswer = z
   .object({
     id: z.string(),
-    name: z.string(),
-    billing_details: BillingDetails.nullable(),
-    status: z.string(),
+    name: z.string().meta({ description: 'The name of the company.' }),
+    billing_details: BillingDetails.nullable().meta({
+      description: 'How the company is reached; null until it is stated.',
+    }),
+    status: z.string().meta({ description: 'published.' }),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
     metadata: metadataMap.nullable(),

@@ -5,33 +5,44 @@ import { USER_TYPES } from '../../storage/models/user.ts';
 import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
 import { TenantAnswer } from '../tenants/schema.ts';
 
+const name = { description: 'What people call it.' };
+const roles = z.array(z.string());
+
 export const CreateUser = z
   .object({
-    type: anyCase(USER_TYPES),
-    name: keyText.trim().nullish(),
-    email: z.email().max(320).nullish(),
-    roles: z.array(z.string()).nullish(),
+    type: anyCase(USER_TYPES).meta({
+      description: 'user is a person, service_account a program; it cannot be changed later.',
+    }),
+    name: keyText.trim().nullish().meta(name),
+    email: z
+      .email()
+      .max(320)
+      .nullish()
+      .meta({ description: 'Of a user required, of one alone; a service account has none.' }),
+    roles: roles
+      .nullish()
+      .meta({ description: 'Ids of roles (`GET /rbac/roles`); a service account has at least one.' }),
   })
   .meta({ id: 'CreateUserRequest' });
 export const UpdateUser = z
-  .object({ name: keyText.trim().nullish(), metadata: metadataMap.nullish() })
+  .object({ name: keyText.trim().nullish().meta(name), metadata: metadataMap.nullish() })
   .meta({ id: 'UpdateUserRequest', example: { name: 'Ada' } });
 export const RenameServiceAccount = z
-  .object({ name: keyText.trim().min(1, { error: 'must not be blank' }) })
+  .object({ name: keyText.trim().min(1, { error: 'must not be blank' }).meta(name) })
   .meta({ id: 'UpdateServiceAccountRequest', example: { name: 'Collector of events' } });
 export const UpdateUserRoles = z
-  .object({ roles: z.array(z.string()) })
+  .object({ roles: roles.meta({ description: 'Ids of roles (`GET /rbac/roles`), in the place of those before.' }) })
   .meta({ id: 'UpdateUserRolesRequest', example: { roles: ['event_ingestor'] } });
 
 export const UserAnswer = z
   .object({
     id: z.string(),
-    name: z.string().nullable(),
-    email: z.string().nullable(),
-    type: z.enum(USER_TYPES),
-    roles: z.array(z.string()).nullable(),
+    name: z.string().nullable().meta({ description: 'What people call it; null when it was never stated.' }),
+    email: z.string().nullable().meta({ description: 'Null of a service account.' }),
+    type: z.enum(USER_TYPES).meta({ description: 'user is a person, service_account a program.' }),
+    roles: roles.nullable().meta({ description: 'Ids of roles; what they allow says `GET /rbac/roles`.' }),
     metadata: metadataMap.nullable(),
-    tenant: TenantAnswer.nullable(),
+    tenant: TenantAnswer.nullable().meta({ description: 'The company that it belongs to.' }),
   })
   .meta({ id: 'UserResponse' });
 

@@ -46,18 +46,26 @@ export const priceEntityType = anyCase(PRICE_ENTITY_TYPES);
 export type BillingPeriod = (typeof BILLING_PERIODS)[number];
 
 /** What decides what a price costs, beside its billing model. */
-const chargedShapes = { tier_mode: billingTier, ...modelFields };
+const chargedShapes = {
+  tier_mode: billingTier.meta({
+    description:
+      'Of TIERED. VOLUME: all units cost what the tier of the last one says; SLAB: each what its own tier says.',
+  }),
+  ...modelFields,
+};
 export type ChargedField = keyof typeof chargedShapes;
 export const CHARGED_FIELDS = Object.keys(chargedShapes) as ChargedField[];
 
+const OF_CUSTOM = { description: 'Of a CUSTOM price; not there yet: null.' };
+
 /** What a CUSTOM price carries of its price unit, and no FIAT one. */
 const unitFields = allOrNull({
-  price_unit: z.string(),
-  price_unit_id: z.string(),
-  price_unit_amount: decimalText,
-  display_price_unit_amount: z.string(),
-  price_unit_tiers: z.array(tierShape),
-  conversion_rate: decimalText,
+  price_unit: z.string().meta(OF_CUSTOM),
+  price_unit_id: z.string().meta(OF_CUSTOM),
+  price_unit_amount: decimalText.meta(OF_CUSTOM),
+  display_price_unit_amount: z.string().meta(OF_CUSTOM),
+  price_unit_tiers: z.array(tierShape).meta(OF_CUSTOM),
+  conversion_rate: decimalText.meta(OF_CUSTOM),
 });
 type UnitField = keyof typeof unitFields;
 const UNIT_FIELDS = Object.keys(unitFields) as UnitField[];
@@ -67,7 +75,10 @@ const UNIT_FIELDS = Object.keys(unitFields) as UnitField[];
  * (docs/rules/pricing.md, "Changing a price").
  */
 export const criticalFields = {
-  ...allOrNull({ billing_model: billingModel, ...chargedShapes }),
+  ...allOrNull({
+    billing_model: billingModel.meta({ description: 'Another one needs what it charges by to be stated.' }),
+    ...chargedShapes,
+  }),
   price_unit_amount: unitFields.price_unit_amount,
   price_unit_tiers: unitFields.price_unit_tiers,
 };
@@ -107,23 +118,31 @@ const statedFields = {
 export const priceShape = z.object({
   id: z.string(),
   ...statedFields,
-  amount: decimalText,
-  display_amount: z.string(),
-  trial_period_days: orDefault(int32, 0),
+  amount: decimalText.meta({
+    description: 'In units of the currency, as decimal text: what a unit costs, or a package; 0 of TIERED.',
+  }),
+  display_amount: z.string().meta({ description: 'The amount as people write it, such as $20.' }),
+  trial_period_days: orDefault(int32, 0).meta({
+    description: 'Days of trial that a subscription begins with; trials are not there yet.',
+  }),
   ...unitFields,
-  entity_type: orNull(priceEntityType),
-  entity_id: orNull(z.string()),
-  // The root price, for lineage; '' and not null when there is none, as the interface has it.
-  parent_price_id: z.string().default(''),
-  sequence: wholeNumber,
+  entity_type: orNull(priceEntityType).meta({ description: 'What the price belongs to: PLAN or SUBSCRIPTION.' }),
+  entity_id: orNull(z.string()).meta({ description: 'The id of that plan or subscription.' }),
+  parent_price_id: z.string().default('').meta({
+    description:
+      'The first of the prices that this one succeeds, or the price of the plan that it overrides; empty without.',
+  }),
+  sequence: wholeNumber.meta({
+    description: '1, 2, 3 … of the prices of this plan or subscription, in the order in which they were made.',
+  }),
   ...baseFields,
 });
 export type Price = z.output<typeof priceShape>;
 
 export const priceUnitConfigShape = z.object({
-  price_unit: z.string(),
-  amount: orNull(decimalText),
-  price_unit_tiers: orNull(z.array(tierShape)),
+  price_unit: z.string().meta(OF_CUSTOM),
+  amount: orNull(decimalText).meta(OF_CUSTOM),
+  price_unit_tiers: orNull(z.array(tierShape)).meta(OF_CUSTOM),
 });
 
 export const createPriceShape = z.object({

@@ -7,15 +7,21 @@ import { Decimal, type DecimalInput, ZERO } from '../decimal.ts';
 import { anyCase, decimalText, orDefault, orNull, wholeNumber } from '../record.ts';
 
 export const tierShape = z.object({
-  up_to: orNull(wholeNumber),
-  unit_amount: decimalText,
-  flat_amount: orNull(decimalText),
+  up_to: orNull(wholeNumber).meta({
+    description: 'Where the tier ends: this unit still belongs to it; null in the last tier, which has no end.',
+  }),
+  unit_amount: decimalText.meta({ description: 'What each unit in the tier costs.' }),
+  flat_amount: orNull(decimalText).meta({
+    description: 'What the tier costs in all beside its units, once any unit falls into it; null is nothing.',
+  }),
 });
 export type PriceTier = z.output<typeof tierShape>;
 
 const transformQuantityShape = z.object({
-  divide_by: wholeNumber,
-  round: orDefault(anyCase(['up', 'down']), 'up'),
+  divide_by: wholeNumber.meta({ description: 'How many units are in a package.' }),
+  round: orDefault(anyCase(['up', 'down']), 'up').meta({
+    description: 'Whether a package that is begun counts (up) or not (down).',
+  }),
 });
 
 /**
@@ -23,9 +29,11 @@ const transformQuantityShape = z.object({
  * goes by it: the requests that state or change one, overrides, successors and what a line was computed from follow.
  */
 export const modelFields = {
-  amount: decimalText,
-  tiers: z.array(tierShape),
-  transform_quantity: transformQuantityShape,
+  amount: decimalText.meta({
+    description: 'In units of the currency, as decimal text: what a unit costs, or a package; not of TIERED.',
+  }),
+  tiers: z.array(tierShape).meta({ description: 'Of TIERED, at least one; the last has no end.' }),
+  transform_quantity: transformQuantityShape.meta({ description: 'Of PACKAGE: how units become packages.' }),
 };
 export type ModelField = keyof typeof modelFields;
 
