@@ -25,60 +25,92 @@ export const ANALYTICS_EXPAND = ['price', 'meter', 'feature', 'subscription_line
 
 const Point = z
   .object({
-    timestamp: z.string(),
-    usage: decimalText,
-    subtotal: decimalText,
-    discount: decimalText,
-    cost: decimalText,
-    event_count: z.int(),
-    computed_commitment_utilized_amount: z.null(),
-    computed_overage_amount: z.null(),
-    computed_true_up_amount: z.null(),
-    buckets: z.null(),
+    timestamp: z.string().meta({ description: 'Where the window begins.' }),
+    usage: decimalText.meta({ description: 'The usage of the window.' }),
+    subtotal: decimalText.meta({ description: 'What the usage of the window costs by itself, before discounts.' }),
+    discount: decimalText.meta({ description: 'Discounts are not there yet: 0.' }),
+    cost: decimalText.meta({
+      description: 'What the usage of the window costs by itself; with tiers or packages points need not add up.',
+    }),
+    event_count: z.int().meta({ description: 'How many events are in it.' }),
+    computed_commitment_utilized_amount: z.null().meta({ description: 'Commitments are not there yet.' }),
+    computed_overage_amount: z.null().meta({ description: 'Commitments are not there yet.' }),
+    computed_true_up_amount: z.null().meta({ description: 'Commitments are not there yet.' }),
+    buckets: z.null().meta({ description: 'Buckets are not shown: null.' }),
   })
   .meta({ id: 'UsageAnalyticPoint' });
 
 const Item = z
   .object({
-    feature_id: z.string(),
-    price_id: z.string().nullable(),
+    feature_id: z.string().meta({ description: 'The feature of the meter; empty when it has none.' }),
+    price_id: z
+      .string()
+      .nullable()
+      .meta({ description: 'The price of the line item; null where no line item bills the usage.' }),
     meter_id: z.string(),
-    sub_line_item_id: z.string().nullable(),
-    subscription_id: z.string().nullable(),
-    external_customer_id: z.string(),
-    price: PriceAnswer.nullable(),
-    meter: MeterAnswer.nullable(),
-    feature: FeatureAnswer.nullable(),
-    subscription_line_item: SubscriptionLineItemAnswer.nullable(),
-    plan: PlanWithoutParts.nullable(),
-    addon: z.null(),
-    name: z.string(),
-    event_name: z.string(),
-    source: z.string().nullable(),
-    sources: z.array(z.string()).nullable(),
-    unit: z.string().nullable(),
-    unit_plural: z.string().nullable(),
-    aggregation_type: z.enum(AGGREGATION_TYPES),
-    total_usage: decimalText,
-    total_usage_display: z.string(),
-    reporting_unit: FeatureAnswer.shape.reporting_unit,
-    subtotal: decimalText,
-    total_discount: decimalText,
-    total_cost: decimalText,
-    currency: z.string().nullable(),
-    event_count: z.int(),
-    properties: z.record(z.string(), z.string()).nullable(),
-    commitment_info: z.null(),
-    points: z.array(Point).nullable(),
-    add_on_id: z.string().nullable(),
-    plan_id: z.string().nullable(),
-    window_size: z.enum(WINDOW_SIZES).nullable(),
-    group: z.null(),
-    bucket_summaries: z.null(),
+    sub_line_item_id: z
+      .string()
+      .nullable()
+      .meta({ description: 'The line item that bills the usage; null where none does.' }),
+    subscription_id: z
+      .string()
+      .nullable()
+      .meta({ description: 'The subscription of the line item; null without one.' }),
+    external_customer_id: z.string().meta({ description: 'Whose usage it is.' }),
+    price: PriceAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
+    meter: MeterAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
+    feature: FeatureAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
+    subscription_line_item: SubscriptionLineItemAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
+    plan: PlanWithoutParts.nullable().meta({ description: 'Where `expand` names it.' }),
+    addon: z.null().meta({ description: 'Add-ons are not there yet.' }),
+    name: z.string().meta({ description: 'The name of the feature, or of the meter without one.' }),
+    event_name: z.string().meta({ description: 'The name of the events that were counted.' }),
+    source: z.string().nullable().meta({ description: 'With `group_by` source, that of the events; else null.' }),
+    sources: z.array(z.string()).nullable().meta({ description: 'The same as `source`, as a list of one.' }),
+    unit: z.string().nullable().meta({ description: 'What one unit is called, by the feature.' }),
+    unit_plural: z.string().nullable().meta({ description: 'What several units are called, by the feature.' }),
+    aggregation_type: z
+      .enum(AGGREGATION_TYPES)
+      .meta({ description: 'How the values of the events became one number.' }),
+    total_usage: decimalText.meta({ description: 'The usage of the range in which the line item lives.' }),
+    total_usage_display: z.string().meta({ description: 'The same for people.' }),
+    reporting_unit: FeatureAnswer.shape.reporting_unit.meta({
+      description: 'Another unit in which usage is shown, by the feature.',
+    }),
+    subtotal: decimalText.meta({ description: 'What the usage of the range costs, before discounts.' }),
+    total_discount: decimalText.meta({ description: 'Discounts are not there yet: 0.' }),
+    total_cost: decimalText.meta({ description: 'What the usage of the range costs; 0 where no line item bills it.' }),
+    currency: z
+      .string()
+      .nullable()
+      .meta({ description: 'Of the subscription; null where no line item bills the usage.' }),
+    event_count: z.int().meta({ description: 'How many events are in the number.' }),
+    properties: z
+      .record(z.string(), z.string())
+      .nullable()
+      .meta({ description: 'With `group_by` properties.<name>, their values; else null.' }),
+    commitment_info: z.null().meta({ description: 'Commitments are not there yet.' }),
+    points: z
+      .array(Point)
+      .nullable()
+      .meta({ description: 'One for each window, in their order; null without a `window_size`.' }),
+    add_on_id: z.string().nullable().meta({ description: 'Add-ons are not there yet: null.' }),
+    plan_id: z.string().nullable().meta({ description: 'The plan of the line item; null where it comes from none.' }),
+    window_size: z
+      .enum(WINDOW_SIZES)
+      .nullable()
+      .meta({ description: 'How large the windows of the points are: never finer than the buckets of the meter.' }),
+    group: z.null().meta({ description: 'Groups are not there yet.' }),
+    bucket_summaries: z.null().meta({ description: 'Buckets are not shown: null.' }),
   })
   .meta({ id: 'UsageAnalyticItem' });
 
-const Totals = { subtotal: decimalText, total_discount: decimalText, total_cost: decimalText, currency: z.string() };
+const Totals = {
+  subtotal: decimalText.meta({ description: 'What all items cost, before discounts.' }),
+  total_discount: decimalText.meta({ description: 'Discounts are not there yet: 0.' }),
+  total_cost: decimalText.meta({ description: 'What all items of the currency cost.' }),
+  currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters; empty where nothing is billed.' }),
+};
 
 export const AnalyticsAnswer = z
   .object({
@@ -86,10 +118,10 @@ export const AnalyticsAnswer = z
     totals: z
       .array(z.object(Totals))
       .meta({ description: 'One per currency; the totals beside are those of the first.' }),
-    items: z.array(Item),
-    custom_analytics: z.array(z.never()),
-    start_time: z.string(),
-    end_time: z.string(),
+    items: z.array(Item).meta({ description: 'One for each usage line item, and for usage that none bills.' }),
+    custom_analytics: z.array(z.never()).meta({ description: 'Not there yet: empty.' }),
+    start_time: z.string().meta({ description: 'The start of the range that was answered.' }),
+    end_time: z.string().meta({ description: 'The end of the range that was answered, which is not in it.' }),
     as_of: z.string().meta({ description: 'Every event that was accepted before this instant is counted.' }),
   })
   .meta({ id: 'GetUsageAnalyticsResponse' });

@@ -6,26 +6,46 @@ import { orNull } from '../../core/record.ts';
 import { msOf, US_PER_HOUR, usOf } from '../../core/time/instant.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { AnalyticsAnswer, checkedExpand, showAnalytics } from './analytics-answer.ts';
-import { anyWindowSize, checkedRange, checkWindows, instantUs, propertyValues, withBounds } from './asked.ts';
+import {
+  anyWindowSize,
+  checkedRange,
+  checkWindows,
+  instantUs,
+  propertyValues,
+  usageRange,
+  withBounds,
+} from './asked.ts';
 
 const texts = z.array(z.string()).nullish();
 
 export const GetUsageAnalyticsRequest = z
   .object({
-    external_customer_id: orNull(z.string()),
-    external_customer_ids: texts,
-    feature_ids: texts,
-    meter_ids: texts,
-    sources: texts,
-    start_time: instantUs,
-    end_time: instantUs,
-    group_by: texts,
+    external_customer_id: orNull(z.string()).meta({
+      description: 'Usage of this customer, by the id that its events name; of all customers when none is named.',
+    }),
+    external_customer_ids: texts.meta({
+      description: 'Usage of any of these customers, by the ids that their events name.',
+    }),
+    feature_ids: texts.meta({ description: 'Line items of any of these features; all when absent or empty.' }),
+    meter_ids: texts.meta({ description: 'Line items of any of these meters; all when absent or empty.' }),
+    sources: texts.meta({ description: 'Events of any of these sources; all when absent or empty.' }),
+    start_time: instantUs.meta({
+      description: 'Events at this instant or later; six hours before the end when absent.',
+    }),
+    end_time: instantUs.meta({ description: 'Events before this instant; until now when absent.' }),
+    group_by: texts.meta({
+      description:
+        'Divides the events of an item: source, properties.<name>, or feature_id, which divides nothing further.',
+    }),
     window_size: anyWindowSize,
-    expand: texts,
+    expand: texts.meta({ description: 'Records to answer with: price, meter, feature, subscription_line_item, plan.' }),
     property_filters: propertyValues,
-    include_children: z.boolean().nullish(),
-    breakdown_bucket: z.boolean().nullish(),
-    billing_anchor: instantUs,
+    include_children: z
+      .boolean()
+      .nullish()
+      .meta({ description: 'Customers have no children yet: the answer is the same.' }),
+    breakdown_bucket: z.boolean().nullish().meta({ description: 'Taken, and without effect.' }),
+    billing_anchor: instantUs.meta(usageRange.billing_anchor),
   })
   .meta({
     id: 'GetUsageAnalyticsRequest',

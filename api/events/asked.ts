@@ -33,17 +33,27 @@ export const requiredInstantUs = z
     return instant ?? 0;
   });
 
-export const anyWindowSize = orNull(windowSize);
+export const anyWindowSize = orNull(windowSize).meta({
+  description: 'Cuts the range into windows of this size; without it there is one number for all of it.',
+});
 
 export const anyTimezone = orNull(
   z.string().refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' }),
-);
+).meta({ description: 'An IANA name, on whose clock days and longer windows begin; UTC when absent.' });
 
 /** Property name → accepted values. */
 export const propertyValues = z
   .record(z.string().min(1), z.array(z.string()).min(1))
   .nullish()
-  .transform((given) => (given && Object.keys(given).length > 0 ? given : null));
+  .transform((given) => (given && Object.keys(given).length > 0 ? given : null))
+  .meta({ description: 'Properties of events, and of each the values that pass: all of them must.' });
+
+/** What a question about usage says of its range, wherever it has these keys. */
+export const usageRange = {
+  start_time: { description: 'Events at this instant or later.' },
+  end_time: { description: 'Events before this instant.' },
+  billing_anchor: { description: 'Windows of a MONTH begin on its day of the month; on the first when absent.' },
+};
 
 export const textOf = (text: z.ZodString = z.string()) => orNull(text);
 

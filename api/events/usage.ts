@@ -25,19 +25,28 @@ import {
   instantUs,
   propertyValues,
   rangeOf,
+  usageRange,
   withBounds,
 } from './asked.ts';
 import { countingAlike, transientMeter } from './transient-meter.ts';
 
 const asked = {
-  external_customer_id: orNull(z.string()),
-  customer_id: orNull(z.string()),
-  start_time: instantUs,
-  end_time: instantUs,
+  external_customer_id: orNull(z.string()).meta({
+    description: 'Usage of this customer, by the id that its events name; of all customers when absent.',
+  }),
+  customer_id: orNull(z.string()).meta({
+    description: 'The same by the id of the customer; with both they must be of one.',
+  }),
+  start_time: instantUs.meta({ description: 'Events at this instant or later; from the beginning when absent.' }),
+  end_time: instantUs.meta({ description: 'Events before this instant; until now when absent.' }),
   window_size: anyWindowSize,
-  bucket_size: orNull(windowSize),
-  filters: propertyValues,
-  billing_anchor: instantUs,
+  bucket_size: orNull(windowSize).meta({
+    description: 'Of SUM and MAX: aggregated window by window, and the total is the sum of the windows.',
+  }),
+  filters: propertyValues.meta({
+    description: 'Further properties, and of each the values that pass: all of them must.',
+  }),
+  billing_anchor: instantUs.meta(usageRange.billing_anchor),
   timezone: anyTimezone,
 };
 type Asked = z.output<z.ZodObject<typeof asked>>;
@@ -45,26 +54,37 @@ type Asked = z.output<z.ZodObject<typeof asked>>;
 const GetUsageRequest = z
   .object({
     ...asked,
-    event_name: z.string(),
-    aggregation_type: aggregationType,
-    property_name: orNull(z.string()),
-    multiplier: orNull(decimalText),
-    group_by_property: orNull(z.string()),
-    group_by: z.array(z.string()).nullish(),
-    expression: orNull(z.string()),
+    event_name: z.string().meta({ description: 'The name of the events, trimmed of blanks at both ends.' }),
+    aggregation_type: aggregationType.meta({ description: 'How the values of the events become one number.' }),
+    property_name: orNull(z.string()).meta({
+      description: 'The property that holds the value; all but COUNT need it, or an expression.',
+    }),
+    multiplier: orNull(decimalText).meta({ description: 'Of SUM_WITH_MULTIPLIER alone: greater than 0.' }),
+    group_by_property: orNull(z.string()).meta({
+      description: 'Of MAX with a bucket_size: each value of this property has a maximum of its own, and they add up.',
+    }),
+    group_by: z.array(z.string()).nullish().meta({ description: 'The same as `group_by_property`, as a list of one.' }),
+    expression: orNull(z.string()).meta({
+      description: 'CEL over properties, in the place of the property; a missing property is 0.',
+    }),
   })
   .meta({ id: 'GetUsageRequest' });
 
-const GetUsageByMeterRequest = z.object({ ...asked, meter_id: z.string().min(1) }).meta({
-  id: 'GetUsageByMeterRequest',
-  example: {
-    meter_id: 'meter_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
-    external_customer_id: 'acme',
-    start_time: '2026-01-30T00:00:00Z',
-    end_time: '2026-02-01T00:00:00Z',
-    window_size: 'DAY',
-  },
-});
+const GetUsageByMeterRequest = z
+  .object({
+    ...asked,
+    meter_id: z.string().min(1).meta({ description: 'The meter whose aggregation and filters count.' }),
+  })
+  .meta({
+    id: 'GetUsageByMeterRequest',
+    example: {
+      meter_id: 'meter_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
+      external_customer_id: 'acme',
+      start_time: '2026-01-30T00:00:00Z',
+      end_time: '2026-02-01T00:00:00Z',
+      window_size: 'DAY',
+    },
+  });
 
 const UsageAnswer = z
   .object({
@@ -72,14 +92,15 @@ const UsageAnswer = z
       .array(
         z.object({
           window_size: z.string().meta({ description: 'Where the window begins.', format: 'date-time' }),
-          value: decimalText,
+          value: decimalText.meta({ description: 'The usage of the window.' }),
         }),
       )
-      .nullable(),
-    value: decimalText,
-    event_name: z.string(),
-    type: z.enum(AGGREGATION_TYPES),
-    event_count: z.int(),
+      .nullable()
+      .meta({ description: 'One for each window, in their order; null without a `window_size`.' }),
+    value: decimalText.meta({ description: 'The usage of the whole range, in the unit that the aggregation gives.' }),
+    event_name: z.string().meta({ description: 'The name of the events that were counted.' }),
+    type: z.enum(AGGREGATION_TYPES).meta({ description: 'How the values of the events became one number.' }),
+    event_count: z.int().meta({ description: 'How many events are in the number.' }),
     as_of: z.string().meta({ description: 'Every event that was accepted before this instant is counted.' }),
     source: z.enum(['buckets', 'raw']).meta({ description: 'Pre-aggregated rows, or raw events alone.' }),
   })

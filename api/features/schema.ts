@@ -39,10 +39,15 @@ export const CreateFeature = stated
   });
 
 /** `filters` are those of the feature's meter. */
-export const UpdateFeature = stated.extend({ name: name.optional(), filters: z.array(filterShape).nullish() }).meta({
-  id: 'UpdateFeatureRequest',
-  example: { name: 'Calls of the API', unit_singular: 'call', unit_plural: 'calls' },
-});
+export const UpdateFeature = stated
+  .extend({
+    name: name.optional(),
+    filters: z.array(filterShape).nullish().meta({ description: 'Those of its meter, replaced as a whole.' }),
+  })
+  .meta({
+    id: 'UpdateFeatureRequest',
+    example: { name: 'Calls of the API', unit_singular: 'call', unit_plural: 'calls' },
+  });
 
 export const CloneFeature = stated
   .pick({ description: true, metadata: true })
@@ -79,23 +84,37 @@ export const featureGrammar: ListGrammar = {
 };
 
 // JSON numbers on the wire; their texts are short enough to be exact as numbers.
-const ThresholdAnswer = z.object({ threshold: z.number(), condition: z.enum(ALERT_CONDITIONS).nullable() });
+const ThresholdAnswer = z.object({
+  threshold: z.number().meta({ description: 'Where the alert is raised.' }),
+  condition: z
+    .enum(ALERT_CONDITIONS)
+    .nullable()
+    .meta({ description: 'Whether it is raised above the threshold or below it.' }),
+});
 
 export const FeatureAnswer = featureShape
   .extend({
     reporting_unit: z
-      .object({ unit_singular: z.string(), unit_plural: z.string(), conversion_rate: z.number() })
-      .nullable(),
+      .object({
+        unit_singular: z.string().meta({ description: 'What one of it is called.' }),
+        unit_plural: z.string().meta({ description: 'What several of it are called.' }),
+        conversion_rate: z.number().meta({ description: 'Kept and answered; nothing here is computed with it.' }),
+      })
+      .nullable()
+      .meta({ description: 'Another unit in which usage is shown; null when none is stated.' }),
     alert_settings: z
       .object({
-        alert_enabled: z.boolean(),
-        critical: ThresholdAnswer.nullable(),
-        warning: ThresholdAnswer.nullable(),
-        info: ThresholdAnswer.nullable(),
+        alert_enabled: z.boolean().meta({ description: 'Whether alerts are wanted.' }),
+        critical: ThresholdAnswer.nullable().meta({ description: 'Where it is critical.' }),
+        warning: ThresholdAnswer.nullable().meta({ description: 'Passed before the critical one.' }),
+        info: ThresholdAnswer.nullable().meta({ description: 'Passed before the warning.' }),
       })
-      .nullable(),
-    meter: meterShape.nullable(),
-    group: z.null(),
+      .nullable()
+      .meta({ description: 'Thresholds for alerts; null when none are stated.' }),
+    meter: meterShape
+      .nullable()
+      .meta({ description: 'Of one feature that is asked for; of a list where `expand` names it.' }),
+    group: z.null().meta({ description: 'Groups are not there yet.' }),
   })
   .meta({ id: 'FeatureResponse' });
 

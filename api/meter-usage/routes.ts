@@ -20,6 +20,7 @@ import {
   checkWindows,
   instantUs,
   requiredInstantUs,
+  usageRange,
   withBounds,
 } from '../events/asked.ts';
 import { asAnotherType } from '../events/transient-meter.ts';
@@ -28,41 +29,60 @@ import { type Context, type Route, route } from '../http/route.ts';
 const tag = 'Meter usage';
 
 const asked = {
-  external_customer_id: z.string().min(1),
-  start_time: requiredInstantUs,
-  end_time: requiredInstantUs,
-  aggregation_type: aggregationType,
+  external_customer_id: z
+    .string()
+    .min(1)
+    .meta({ description: 'Usage of this customer, by the id that its events name.' }),
+  start_time: requiredInstantUs.meta(usageRange.start_time),
+  end_time: requiredInstantUs.meta(usageRange.end_time),
+  aggregation_type: aggregationType.meta({
+    description: 'How the values of the events become one number; raw events answer where the meter has another.',
+  }),
   window_size: anyWindowSize,
-  billing_anchor: instantUs,
+  billing_anchor: instantUs.meta(usageRange.billing_anchor),
 };
 type Asked = z.output<z.ZodObject<typeof asked>>;
 
-const MeterUsageQueryRequest = z.object({ ...asked, meter_id: z.string().min(1) }).meta({
-  id: 'MeterUsageQueryRequest',
-  example: {
-    external_customer_id: 'acme',
-    meter_id: 'meter_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
-    aggregation_type: 'COUNT',
-    start_time: '2026-01-30T00:00:00Z',
-    end_time: '2026-02-01T00:00:00Z',
-    window_size: 'DAY',
-  },
-});
+const MeterUsageQueryRequest = z
+  .object({ ...asked, meter_id: z.string().min(1).meta({ description: 'The meter whose events are counted.' }) })
+  .meta({
+    id: 'MeterUsageQueryRequest',
+    example: {
+      external_customer_id: 'acme',
+      meter_id: 'meter_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
+      aggregation_type: 'COUNT',
+      start_time: '2026-01-30T00:00:00Z',
+      end_time: '2026-02-01T00:00:00Z',
+      window_size: 'DAY',
+    },
+  });
 
-const MeterUsageAnalyticsRequest = z.object({ ...asked, meter_ids: z.array(z.string().min(1)).min(1).max(1000) }).meta({
-  id: 'MeterUsageAnalyticsRequest',
-  example: {
-    external_customer_id: 'acme',
-    meter_ids: ['meter_01JZ8K3M5N7P9Q1R3S5T7V9W1X'],
-    aggregation_type: 'COUNT',
-    start_time: '2026-01-30T00:00:00Z',
-    end_time: '2026-02-01T00:00:00Z',
-    window_size: 'DAY',
-  },
-});
+const MeterUsageAnalyticsRequest = z
+  .object({
+    ...asked,
+    meter_ids: z
+      .array(z.string().min(1))
+      .min(1)
+      .max(1000)
+      .meta({ description: 'The meters, in the order of the answer.' }),
+  })
+  .meta({
+    id: 'MeterUsageAnalyticsRequest',
+    example: {
+      external_customer_id: 'acme',
+      meter_ids: ['meter_01JZ8K3M5N7P9Q1R3S5T7V9W1X'],
+      aggregation_type: 'COUNT',
+      start_time: '2026-01-30T00:00:00Z',
+      end_time: '2026-02-01T00:00:00Z',
+      window_size: 'DAY',
+    },
+  });
 
 const MeterUsageDetailedAnalyticsRequest = GetUsageAnalyticsRequest.extend({
-  external_customer_id: z.string().min(1),
+  external_customer_id: z
+    .string()
+    .min(1)
+    .meta({ description: 'Usage of this customer, by the id that its events name.' }),
 }).meta({
   id: 'MeterUsageDetailedAnalyticsRequest',
   example: {
@@ -76,12 +96,25 @@ const MeterUsageDetailedAnalyticsRequest = GetUsageAnalyticsRequest.extend({
 const MeterUsageAnswer = z
   .object({
     meter_id: z.string(),
-    aggregation_type: z.enum(AGGREGATION_TYPES),
-    total_value: decimalText,
-    event_count: z.int(),
-    points: z.array(z.object({ timestamp: z.string(), value: decimalText, event_count: z.int() })).nullable(),
-    as_of: z.string(),
-    source: z.enum(['buckets', 'raw']),
+    aggregation_type: z
+      .enum(AGGREGATION_TYPES)
+      .meta({ description: 'How the values of the events became one number.' }),
+    total_value: decimalText.meta({
+      description: 'The usage of the whole range, in the unit that the aggregation gives.',
+    }),
+    event_count: z.int().meta({ description: 'How many events are in the number.' }),
+    points: z
+      .array(
+        z.object({
+          timestamp: z.string().meta({ description: 'Where the window begins.' }),
+          value: decimalText.meta({ description: 'The usage of the window.' }),
+          event_count: z.int().meta({ description: 'How many events are in it.' }),
+        }),
+      )
+      .nullable()
+      .meta({ description: 'One for each window, in their order; null without a `window_size`.' }),
+    as_of: z.string().meta({ description: 'Every event that was accepted before this instant is counted.' }),
+    source: z.enum(['buckets', 'raw']).meta({ description: 'Pre-aggregated rows, or raw events alone.' }),
   })
   .meta({ id: 'MeterUsageQueryResponse' });
 
@@ -114,7 +147,11 @@ export const meterUsageRoutes: Route[] = [
     access: 'event:read',
     body: MeterUsageAnalyticsRequest,
     success: 200,
-    answer: z.object({ items: z.array(MeterUsageAnswer) }).meta({ id: 'MeterUsageAnalyticsResponse' }),
+    answer: z
+      .object({
+        items: z.array(MeterUsageAnswer).meta({ description: 'One for each meter, in the order of the question.' }),
+      })
+      .meta({ id: 'MeterUsageAnalyticsResponse' }),
     async handle({ body }, context) {
       const meters = await metersOf(body.meter_ids, context);
       // Each is cut into its windows, whether or not there are events in them.

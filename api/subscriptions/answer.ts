@@ -9,40 +9,50 @@ import { PriceAnswer } from '../prices/schema.ts';
 
 /** `trial_period` is the published client's name of `trial_period_days`. */
 export const SubscriptionLineItemAnswer = SubscriptionLineItem.extend({
-  trial_period: z.int(),
-  commitment_time_buckets: z.null(),
-  meter: MeterAnswer.nullable(),
-  price: PriceAnswer.nullable(),
+  trial_period: z.int().meta({ description: 'Another name of `trial_period_days`.' }),
+  commitment_time_buckets: z.null().meta({ description: 'Commitments are not there yet.' }),
+  meter: MeterAnswer.nullable().meta({ description: 'Where `expand` names it; null of a FIXED price.' }),
+  price: PriceAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
 }).meta({ id: 'SubscriptionLineItemResponse' });
 
 /** Pausing was removed from the interface, and coupons, phases and grants come later; the published client needs the keys. */
 const keptForTheClient = {
-  customer_timezone: z.string(),
-  pause_status: z.literal('none'),
-  active_pause_id: z.null(),
-  pauses: z.null(),
-  coupon_associations: z.array(z.never()).nullable(),
-  phases: z.null(),
-  credit_grants: z.null(),
+  customer_timezone: z.string().meta({ description: 'Another name of `timezone`.' }),
+  pause_status: z.literal('none').meta({ description: 'Subscriptions cannot be paused.' }),
+  active_pause_id: z.null().meta({ description: 'Subscriptions cannot be paused.' }),
+  pauses: z.null().meta({ description: 'Subscriptions cannot be paused.' }),
+  coupon_associations: z.array(z.never()).nullable().meta({ description: 'Coupons are not there yet.' }),
+  phases: z.null().meta({ description: 'Phases are not there yet.' }),
+  credit_grants: z.null().meta({ description: 'Credit grants are not there yet.' }),
 };
 
 const parts = {
-  plan: PlanAnswer.nullable(),
-  customer: CustomerAnswer.nullable(),
-  line_items: z.array(SubscriptionLineItemAnswer).nullable(),
+  plan: PlanAnswer.nullable().meta({
+    description: 'Where it is answered with the subscription, or `expand` names it.',
+  }),
+  customer: CustomerAnswer.nullable().meta({
+    description: 'Where it is answered with the subscription, or `expand` names it.',
+  }),
+  line_items: z
+    .array(SubscriptionLineItemAnswer)
+    .nullable()
+    .meta({ description: 'Where they are answered with the subscription, or asked for.' }),
 };
 
 export const SubscriptionAnswer = Subscription.extend({
   ...keptForTheClient,
   ...parts,
-  latest_invoice: InvoiceWithoutParts.nullable(),
-  entitlements: z.array(z.never()).nullable(),
-  checkout_session: z.null(),
+  latest_invoice: InvoiceWithoutParts.nullable().meta({
+    description: 'When it is made: its opening invoice, if there is one; else null.',
+  }),
+  entitlements: z.array(z.never()).nullable().meta({ description: 'Entitlements are not there yet.' }),
+  checkout_session: z.null().meta({ description: 'Checkouts are not there yet.' }),
 }).meta({ id: 'SubscriptionResponse' });
 
 export const SubscriptionAnswerV2 = Subscription.extend({
   ...keptForTheClient,
   ...parts,
-  /** Whether the plan has got prices since that the line items do not know. */
-  plan_prices_out_of_sync: z.boolean(),
+  plan_prices_out_of_sync: z
+    .boolean()
+    .meta({ description: 'Whether the plan has got prices since that the line items do not know.' }),
 }).meta({ id: 'SubscriptionResponseV2' });

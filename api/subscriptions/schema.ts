@@ -33,18 +33,29 @@ export const UpdateSubscription = updateSubscriptionShape.meta({
   example: { metadata: { contract: 'C-1001' } },
 });
 export const ActivateSubscription = z
-  .object({ start_date: timestampText })
+  .object({ start_date: timestampText.meta({ description: 'From when on it is charged.' }) })
   .meta({ id: 'ActivateDraftSubscriptionRequest', example: { start_date: '2026-02-01T00:00:00Z' } });
 
 /** `cancel_immediately_inovice_policy` is spelled so on the wire; the right spelling is understood as well. */
 export const CancelSubscription = z
   .object({
-    cancellation_type: anyCase(CANCELLATION_TYPES),
-    cancel_at: orNull(timestampText),
-    cancel_immediately_inovice_policy: orNull(anyCase(CANCEL_INVOICE_POLICIES)),
-    cancel_immediately_invoice_policy: orNull(anyCase(CANCEL_INVOICE_POLICIES)),
-    proration_behavior: orDefault(anyCase(PRORATION_BEHAVIORS), 'none'),
-    reason: orNull(z.string()),
+    cancellation_type: anyCase(CANCELLATION_TYPES).meta({
+      description: 'immediate, end_of_period (when the running one ends) or scheduled_date (at `cancel_at`).',
+    }),
+    cancel_at: orNull(timestampText).meta({
+      description:
+        'Of scheduled_date: in the future. Of immediate: now when absent, or an instant of the running period.',
+    }),
+    cancel_immediately_inovice_policy: orNull(anyCase(CANCEL_INVOICE_POLICIES)).meta({
+      description: 'Of immediate: generate_invoice, also when absent, invoices the arrears up to then; skip does not.',
+    }),
+    cancel_immediately_invoice_policy: orNull(anyCase(CANCEL_INVOICE_POLICIES)).meta({
+      description: 'The same, spelled right.',
+    }),
+    proration_behavior: orDefault(anyCase(PRORATION_BEHAVIORS), 'none').meta({
+      description: 'What was charged in advance stays charged either way.',
+    }),
+    reason: orNull(z.string()).meta({ description: 'For people.' }),
   })
   .meta({
     id: 'CancelSubscriptionRequest',
@@ -53,57 +64,67 @@ export const CancelSubscription = z
 
 export const CancelSubscriptionAnswer = z
   .object({
-    subscription_id: z.string(),
-    cancellation_type: z.enum(CANCELLATION_TYPES),
-    effective_date: timestampText,
-    status: z.enum(SUBSCRIPTION_STATUSES),
-    reason: z.string().nullable(),
-    proration_invoice: z.null(),
-    proration_details: z.array(z.never()),
-    total_credit_amount: decimalText,
-    message: z.string(),
-    processed_at: timestampText,
+    subscription_id: z.string().meta({ description: 'The subscription that was cancelled.' }),
+    cancellation_type: z.enum(CANCELLATION_TYPES).meta({ description: 'As it was asked for.' }),
+    effective_date: timestampText.meta({ description: 'When it ends, or has ended.' }),
+    status: z.enum(SUBSCRIPTION_STATUSES).meta({ description: 'active until it ends, then cancelled.' }),
+    reason: z.string().nullable().meta({ description: 'As it was stated; null without.' }),
+    proration_invoice: z.null().meta({ description: 'Advance charges are not credited: null.' }),
+    proration_details: z.array(z.never()).meta({ description: 'Advance charges are not credited: empty.' }),
+    total_credit_amount: decimalText.meta({ description: 'Advance charges are not credited: 0.' }),
+    message: z.string().meta({ description: 'What was done, in a sentence.' }),
+    processed_at: timestampText.meta({ description: 'When it was asked for.' }),
   })
   .meta({ id: 'CancelSubscriptionResponse' });
 
 export const SubscriptionUsageRequest = z
   .object({
-    subscription_id: z.string().min(1),
-    start_time: orNull(timestampText),
-    end_time: orNull(timestampText),
-    lifetime_usage: orNull(z.boolean()),
+    subscription_id: z.string().min(1).meta({ description: 'The subscription whose usage is asked for.' }),
+    start_time: orNull(timestampText).meta({
+      description: 'Events at this instant or later; from the start of the running period when absent.',
+    }),
+    end_time: orNull(timestampText).meta({
+      description: 'Events before this instant; until the end of the running period when absent.',
+    }),
+    lifetime_usage: orNull(z.boolean()).meta({
+      description: 'Usage since the start of the subscription, until now when no end is stated.',
+    }),
   })
   .meta({ id: 'GetUsageBySubscriptionRequest', example: { subscription_id: 'subs_01JZ8K3M5N7P9Q1R3S5T7V9W1X' } });
 
 const UsageCharge = z
   .object({
-    subscription_line_item_id: z.string(),
-    amount: decimalText,
-    currency: z.string(),
-    display_amount: z.string(),
-    quantity: decimalText,
-    filter_values: z.record(z.string(), z.array(z.string())),
+    subscription_line_item_id: z.string().meta({ description: 'The line item that bills the usage.' }),
+    amount: decimalText.meta({ description: 'What the quantity costs, rounded as on an invoice.' }),
+    currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
+    display_amount: z.string().meta({ description: 'The amount as people write it, such as $20.' }),
+    quantity: decimalText.meta({ description: 'The usage in the range, as the meter measured it.' }),
+    filter_values: z
+      .record(z.string(), z.array(z.string()))
+      .meta({ description: 'The filters of the meter: properties, and of each the values that pass.' }),
     meter_id: z.string(),
-    meter_display_name: z.string(),
-    price: PriceAnswer.nullable(),
-    is_overage: z.boolean(),
-    overage_factor: z.null(),
+    meter_display_name: z.string().meta({ description: 'The name of the meter.' }),
+    price: PriceAnswer.nullable().meta({ description: 'The price that the line item has.' }),
+    is_overage: z.boolean().meta({ description: 'Commitments are not there yet: false.' }),
+    overage_factor: z.null().meta({ description: 'Commitments are not there yet.' }),
   })
   .meta({ id: 'SubscriptionUsageByMetersResponse' });
 
 export const SubscriptionUsageAnswer = z
   .object({
-    amount: decimalText,
-    currency: z.string(),
-    display_amount: z.string(),
-    start_time: timestampText,
-    end_time: timestampText,
-    charges: z.array(UsageCharge),
-    commitment_amount: z.null(),
-    overage_factor: z.null(),
-    commitment_utilized: z.null(),
-    overage_amount: z.null(),
-    has_overage: z.boolean(),
+    amount: decimalText.meta({
+      description: 'What the usage of all line items costs, in the currency of the subscription.',
+    }),
+    currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
+    display_amount: z.string().meta({ description: 'The amount as people write it, such as $20.' }),
+    start_time: timestampText.meta({ description: 'The start of the range that was answered.' }),
+    end_time: timestampText.meta({ description: 'The end of the range that was answered, which is not in it.' }),
+    charges: z.array(UsageCharge).meta({ description: 'One for each usage line item.' }),
+    commitment_amount: z.null().meta({ description: 'Commitments are not there yet.' }),
+    overage_factor: z.null().meta({ description: 'Commitments are not there yet.' }),
+    commitment_utilized: z.null().meta({ description: 'Commitments are not there yet.' }),
+    overage_amount: z.null().meta({ description: 'Commitments are not there yet.' }),
+    has_overage: z.boolean().meta({ description: 'Commitments are not there yet: false.' }),
   })
   .meta({ id: 'GetUsageBySubscriptionResponse' });
 

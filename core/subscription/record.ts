@@ -52,159 +52,227 @@ export type CollectionMethod = (typeof COLLECTION_METHODS)[number];
 
 export const Subscription = z.object({
   id: z.string(),
-  customer_id: z.string(),
-  /** Who the invoices are addressed to; null means the customer. */
-  invoicing_customer_id: z.string().nullish(),
-  plan_id: z.string(),
-  lookup_key: z.string().nullish(),
-  subscription_status: z.enum(SUBSCRIPTION_STATUSES),
-  subscription_type: z.enum(SUBSCRIPTION_TYPES),
-  parent_subscription_id: z.string().nullish(),
-  currency: z.string(),
-  billing_cycle: z.enum(BILLING_CYCLES),
-  billing_cadence: z.literal('RECURRING'),
-  billing_period: z.enum(SUBSCRIPTION_PERIODS),
-  billing_period_count: z.int().min(1),
-  billing_anchor: timestampText,
-  /** IANA zone of every date calculation. */
-  timezone: z.string(),
-  start_date: timestampText,
-  /** Exclusive; null is open. Never after it is anything billed. */
-  end_date: timestampText.nullish(),
-  /** The period that is running and not yet invoiced in arrears: half-open [start, end). The scheduler moves it. */
-  current_period_start: timestampText,
-  current_period_end: timestampText,
-  cancel_at: timestampText.nullish(),
-  cancelled_at: timestampText.nullish(),
-  cancel_at_period_end: z.boolean(),
-  trial_start: timestampText.nullish(),
-  trial_end: timestampText.nullish(),
-  collection_method: z.enum(COLLECTION_METHODS),
-  payment_behavior: z.enum(PAYMENT_BEHAVIORS),
-  gateway_payment_method_id: z.string().nullish(),
-  payment_terms: z.enum(PAYMENT_TERMS).nullish(),
-  proration_behavior: z.enum(PRORATION_BEHAVIORS),
-  commitment_amount: decimalText.nullish(),
-  commitment_duration: z.enum(SUBSCRIPTION_PERIODS).nullish(),
-  overage_factor: decimalText.nullish(),
-  enable_true_up: z.boolean(),
-  auto_invoice_threshold: decimalText.nullish(),
-  /** Highest price sequence of the plan that the line items know. */
-  synced_price_sequence: z.int().nullish(),
-  metadata: metadata.nullish(),
-  /** Optimistic lock: every change adds one and names the version it read. */
-  version: z.int(),
+  customer_id: z.string().meta({ description: 'The customer who uses.' }),
+  invoicing_customer_id: z.string().nullish().meta({ description: 'To whom the invoices go; null is the customer.' }),
+  plan_id: z.string().meta({ description: 'The plan whose prices were taken over at the start.' }),
+  lookup_key: z.string().nullish().meta({ description: 'A name of your own.' }),
+  subscription_status: z.enum(SUBSCRIPTION_STATUSES).meta({
+    description: 'A cancelled one stays so; one that is incomplete waits for its opening invoice to be paid.',
+  }),
+  subscription_type: z.enum(SUBSCRIPTION_TYPES).meta({ description: 'STANDALONE: the others are not there yet.' }),
+  parent_subscription_id: z.string().nullish().meta({ description: 'Parents are not there yet: null.' }),
+  currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
+  billing_cycle: z.enum(BILLING_CYCLES).meta({
+    description: 'anniversary: periods begin on the anchor; calendar: with the calendar’s weeks, months and years.',
+  }),
+  billing_cadence: z.literal('RECURRING').meta({ description: 'Every subscription is RECURRING.' }),
+  billing_period: z
+    .enum(SUBSCRIPTION_PERIODS)
+    .meta({ description: 'How long a period is, times `billing_period_count`.' }),
+  billing_period_count: z.int().min(1).meta({ description: 'How many of these make a period.' }),
+  billing_anchor: timestampText.meta({
+    description: 'Where periods end, and whole periods before and after it, by the clock of the timezone.',
+  }),
+  timezone: z.string().meta({ description: 'An IANA name: the clock of all its dates.' }),
+  start_date: timestampText.meta({ description: 'From when on it is charged.' }),
+  end_date: timestampText.nullish().meta({ description: 'Until when, exclusive; null is open.' }),
+  current_period_start: timestampText.meta({ description: 'The start of the running period.' }),
+  current_period_end: timestampText.meta({ description: 'The end of the running period, which is not in it.' }),
+  cancel_at: timestampText
+    .nullish()
+    .meta({ description: 'When it ends by a cancellation that is scheduled; null without.' }),
+  cancelled_at: timestampText.nullish().meta({ description: 'When it was cancelled; null while it was not.' }),
+  cancel_at_period_end: z.boolean().meta({ description: 'Whether it ends with the running period.' }),
+  trial_start: timestampText.nullish().meta({ description: 'Trials are not there yet: null.' }),
+  trial_end: timestampText.nullish().meta({ description: 'Trials are not there yet: null.' }),
+  collection_method: z
+    .enum(COLLECTION_METHODS)
+    .meta({ description: 'Whether invoices are charged automatically or sent.' }),
+  payment_behavior: z
+    .enum(PAYMENT_BEHAVIORS)
+    .meta({ description: 'What becomes of it until its opening invoice is paid.' }),
+  gateway_payment_method_id: z.string().nullish().meta({ description: 'Kept for you; nothing here charges by it.' }),
+  payment_terms: z
+    .enum(PAYMENT_TERMS)
+    .nullish()
+    .meta({ description: 'Days from the end of a period to the due date of its invoice; null is one day.' }),
+  proration_behavior: z.enum(PRORATION_BEHAVIORS).meta({
+    description:
+      'With create_prorations a start before today is refused; what is not served is not charged either way.',
+  }),
+  commitment_amount: decimalText.nullish().meta({ description: 'Commitments are not there yet.' }),
+  commitment_duration: z.enum(SUBSCRIPTION_PERIODS).nullish().meta({ description: 'Commitments are not there yet.' }),
+  overage_factor: decimalText.nullish().meta({ description: 'Commitments are not there yet.' }),
+  enable_true_up: z.boolean().meta({ description: 'Commitments are not there yet: false.' }),
+  auto_invoice_threshold: decimalText
+    .nullish()
+    .meta({ description: 'Invoices before the end of a period are not there yet.' }),
+  synced_price_sequence: z
+    .int()
+    .nullish()
+    .meta({ description: 'The last price of the plan that its line items know, by its `sequence`.' }),
+  metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
+  version: z.int().meta({ description: 'Every change adds 1.' }),
   ...baseFields,
 });
 export type Subscription = z.infer<typeof Subscription>;
 
 export const SubscriptionLineItem = z.object({
   id: z.string(),
-  subscription_id: z.string(),
-  customer_id: z.string(),
-  /** Where the price came from: the plan, an add-on, or the subscription itself (an extra line). */
-  entity_id: z.string().nullish(),
-  entity_type: z.enum(LINE_ITEM_ENTITY_TYPES).nullish(),
-  plan_display_name: z.string().nullish(),
-  price_id: z.string(),
-  price_type: z.enum(['USAGE', 'FIXED']),
+  subscription_id: z.string().meta({ description: 'The subscription that it is a part of.' }),
+  customer_id: z.string().meta({ description: 'The customer who uses.' }),
+  entity_id: z.string().nullish().meta({ description: 'The plan or the subscription from which its price comes.' }),
+  entity_type: z
+    .enum(LINE_ITEM_ENTITY_TYPES)
+    .nullish()
+    .meta({ description: 'Whether its price comes from the plan or from the subscription itself.' }),
+  plan_display_name: z
+    .string()
+    .nullish()
+    .meta({ description: 'The name of the plan; null where the price comes from none.' }),
+  price_id: z.string().meta({ description: 'The price that it charges.' }),
+  price_type: z
+    .enum(['USAGE', 'FIXED'])
+    .meta({ description: 'USAGE is measured by a meter, FIXED is stated by the subscription.' }),
   meter_id: z.string().nullish(),
-  meter_display_name: z.string().nullish(),
-  price_unit_id: z.string().nullish(),
-  price_unit: z.string().nullish(),
-  display_name: z.string().nullish(),
-  /** Units of a fixed price; 0 for a usage price, whose quantity is measured. */
-  quantity: decimalText,
-  currency: z.string(),
-  billing_period: z.enum(LINE_ITEM_PERIODS),
-  billing_period_count: z.int().min(1),
-  invoice_cadence: z.enum(['ARREAR', 'ADVANCE']),
-  /** Half-open [start, end): nothing outside of it is billed. */
-  start_date: timestampText,
-  end_date: timestampText.nullish(),
-  subscription_phase_id: z.string().nullish(),
-  addon_association_id: z.string().nullish(),
-  trial_period_days: z.int().min(0),
-  commitment_amount: decimalText.nullish(),
-  commitment_quantity: decimalText.nullish(),
-  commitment_type: z.enum(['amount', 'quantity']).nullish(),
-  commitment_overage_factor: decimalText.nullish(),
-  commitment_true_up_enabled: z.boolean(),
-  commitment_windowed: z.boolean(),
-  commitment_duration: z.enum(SUBSCRIPTION_PERIODS).nullish(),
-  metadata: metadata.nullish(),
+  meter_display_name: z.string().nullish().meta({ description: 'The name of the meter; null of a FIXED price.' }),
+  price_unit_id: z.string().nullish().meta({ description: 'Price units are not there yet: null.' }),
+  price_unit: z.string().nullish().meta({ description: 'Price units are not there yet: null.' }),
+  display_name: z.string().nullish().meta({ description: 'What an invoice line is called.' }),
+  quantity: decimalText.meta({
+    description: 'Units of a FIXED price; 0 of a USAGE price, whose quantity is measured.',
+  }),
+  currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
+  billing_period: z
+    .enum(LINE_ITEM_PERIODS)
+    .meta({ description: 'How long a period is, times `billing_period_count`; ONETIME is charged once.' }),
+  billing_period_count: z.int().min(1).meta({ description: 'How many of these make a period.' }),
+  invoice_cadence: z
+    .enum(['ARREAR', 'ADVANCE'])
+    .meta({ description: 'ARREAR is billed after the period, ADVANCE before it.' }),
+  start_date: timestampText.meta({ description: 'From when on it is charged.' }),
+  end_date: timestampText.nullish().meta({ description: 'Until when, exclusive; null is open.' }),
+  subscription_phase_id: z.string().nullish().meta({ description: 'Phases are not there yet: null.' }),
+  addon_association_id: z.string().nullish().meta({ description: 'Add-ons are not there yet: null.' }),
+  trial_period_days: z.int().min(0).meta({ description: 'Trials are not there yet: 0.' }),
+  commitment_amount: decimalText.nullish().meta({ description: 'Commitments are not there yet.' }),
+  commitment_quantity: decimalText.nullish().meta({ description: 'Commitments are not there yet.' }),
+  commitment_type: z.enum(['amount', 'quantity']).nullish().meta({ description: 'Commitments are not there yet.' }),
+  commitment_overage_factor: decimalText.nullish().meta({ description: 'Commitments are not there yet.' }),
+  commitment_true_up_enabled: z.boolean().meta({ description: 'Commitments are not there yet: false.' }),
+  commitment_windowed: z.boolean().meta({ description: 'Commitments are not there yet: false.' }),
+  commitment_duration: z.enum(SUBSCRIPTION_PERIODS).nullish().meta({ description: 'Commitments are not there yet.' }),
+  metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
   ...baseFields,
 });
 export type SubscriptionLineItem = z.infer<typeof SubscriptionLineItem>;
 
+const NOT_YET = { description: 'Not there yet: refused when it says something.' };
+
 /** One entry per price: what this subscription pays instead of the plan's own terms. */
 export const overrideLineItemShape = z.object({
-  price_id: z.string(),
-  quantity: orNull(decimalText),
+  price_id: z.string().meta({ description: 'The price of the plan, named once.' }),
+  quantity: orNull(decimalText).meta({ description: 'Units of a FIXED price; its `min_quantity`, or 1, when absent.' }),
   ...criticalFields,
 });
 
 /** A line beside the plan's: a price that exists, its own dates and quantity. */
 export const extraLineItemShape = z.object({
-  price_id: orNull(z.string()),
-  price: orNull(z.record(z.string(), z.unknown())),
-  quantity: orNull(decimalText),
-  start_date: orNull(timestampText),
-  end_date: orNull(timestampText),
-  display_name: orNull(keyText),
+  price_id: orNull(z.string()).meta({ description: 'A price that exists, for this subscription.' }),
+  price: orNull(z.record(z.string(), z.unknown())).meta(NOT_YET),
+  quantity: orNull(decimalText).meta({ description: 'Units of a FIXED price; its `min_quantity`, or 1, when absent.' }),
+  start_date: orNull(timestampText).meta({
+    description: 'From when on it is charged; from the start of the subscription when absent.',
+  }),
+  end_date: orNull(timestampText).meta({
+    description: 'Until when, exclusive; until the end of the subscription when absent.',
+  }),
+  display_name: orNull(keyText).meta({
+    description: 'What an invoice line is called; the name of the price when absent.',
+  }),
   metadata,
-  subscription_phase_id: orNull(z.string()),
+  subscription_phase_id: orNull(z.string()).meta(NOT_YET),
   // A line of a new subscription is always charged for its own dates.
   proration_behavior: withoutEffect,
-  commitment_amount: orNull(decimalText),
-  commitment_quantity: orNull(decimalText),
-  commitment_type: orNull(z.string()),
-  commitment_overage_factor: orNull(decimalText),
-  commitment_true_up_enabled: orNull(z.boolean()),
-  commitment_windowed: orNull(z.boolean()),
-  commitment_duration: orNull(z.string()),
-  commitment_time_buckets: orNull(z.array(z.unknown())),
+  commitment_amount: orNull(decimalText).meta(NOT_YET),
+  commitment_quantity: orNull(decimalText).meta(NOT_YET),
+  commitment_type: orNull(z.string()).meta(NOT_YET),
+  commitment_overage_factor: orNull(decimalText).meta(NOT_YET),
+  commitment_true_up_enabled: orNull(z.boolean()).meta(NOT_YET),
+  commitment_windowed: orNull(z.boolean()).meta(NOT_YET),
+  commitment_duration: orNull(z.string()).meta(NOT_YET),
+  commitment_time_buckets: orNull(z.array(z.unknown())).meta(NOT_YET),
 });
 
-const anything = orNull(z.unknown());
+const anything = orNull(z.unknown()).meta(NOT_YET);
 
 /** What a client states about a new subscription. */
 export const createSubscriptionShape = z.object({
-  customer_id: orNull(z.string()),
-  external_customer_id: orNull(z.string()),
-  plan_id: z.string().min(1),
-  lookup_key: orNull(keyText),
-  currency: z.string().length(3),
-  start_date: orNull(timestampText),
-  end_date: orNull(timestampText),
-  billing_cadence: orNull(anyCase(['RECURRING'])),
-  billing_period: anyCase(SUBSCRIPTION_PERIODS),
-  billing_period_count: orNull(int32.refine((count) => count >= 1, { error: 'must be at least 1' })),
-  billing_cycle: orNull(anyCase(BILLING_CYCLES)),
+  customer_id: orNull(z.string()).meta({
+    description: 'The customer who uses, by its id; this or `external_customer_id`.',
+  }),
+  external_customer_id: orNull(z.string()).meta({ description: 'The customer by the id that its events name.' }),
+  plan_id: z.string().min(1).meta({ description: 'The plan whose prices in the currency are taken over.' }),
+  lookup_key: orNull(keyText).meta({ description: 'A name of your own.' }),
+  currency: z
+    .string()
+    .length(3)
+    .meta({ description: 'As ISO 4217 has it, in any case; the plan has at least one price in it.' }),
+  start_date: orNull(timestampText).meta({ description: 'From when on it is charged; now when absent.' }),
+  end_date: orNull(timestampText).meta({ description: 'Until when, exclusive; open when absent.' }),
+  billing_cadence: orNull(anyCase(['RECURRING'])).meta({ description: 'Every subscription is RECURRING.' }),
+  billing_period: anyCase(SUBSCRIPTION_PERIODS).meta({
+    description: 'How long a period is, times `billing_period_count`.',
+  }),
+  billing_period_count: orNull(int32.refine((count) => count >= 1, { error: 'must be at least 1' })).meta({
+    description: 'How many of these make a period; 1 when absent.',
+  }),
+  billing_cycle: orNull(anyCase(BILLING_CYCLES)).meta({
+    description:
+      'anniversary: periods begin on the anchor; calendar: with the calendar’s weeks, months and years. anniversary when absent.',
+  }),
   billing_anchor: orNull(timestampText).meta({
     description:
       'Periods end at this instant and whole days, weeks, months, quarters or years before and after it, by the clock of the timezone. Only with billing_cycle anniversary; the start when absent. A first period that it shortens is charged for its share.',
   }),
-  timezone: orNull(z.string().refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' })),
-  /** The published client's name of `timezone`. */
-  customer_timezone: orNull(z.string().refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' })),
-  collection_method: orNull(anyCase([...COLLECTION_METHODS, 'default_incomplete'])),
-  payment_behavior: orNull(anyCase(PAYMENT_BEHAVIORS)),
-  payment_terms: orNull(anyCase(PAYMENT_TERMS)),
-  gateway_payment_method_id: orNull(z.string()),
-  proration_behavior: orNull(anyCase(PRORATION_BEHAVIORS)),
-  subscription_status: orNull(anyCase(['active', 'draft'])),
+  timezone: orNull(z.string().refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' })).meta({
+    description: 'An IANA name, the clock of all its dates; that of the customer when absent, else UTC.',
+  }),
+  customer_timezone: orNull(
+    z.string().refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' }),
+  ).meta({ description: 'Another name of `timezone`.' }),
+  collection_method: orNull(anyCase([...COLLECTION_METHODS, 'default_incomplete'])).meta({
+    description: 'Whether invoices are charged automatically or sent; charge_automatically when absent.',
+  }),
+  payment_behavior: orNull(anyCase(PAYMENT_BEHAVIORS)).meta({
+    description: 'What becomes of it until its opening invoice is paid; default_active, active at once, when absent.',
+  }),
+  payment_terms: orNull(anyCase(PAYMENT_TERMS)).meta({
+    description: 'Days from the end of a period to the due date of its invoice; one day when absent.',
+  }),
+  gateway_payment_method_id: orNull(z.string()).meta({ description: 'Kept for you; nothing here charges by it.' }),
+  proration_behavior: orNull(anyCase(PRORATION_BEHAVIORS)).meta({
+    description:
+      'With create_prorations a start before today is refused; what is not served is not charged either way.',
+  }),
+  subscription_status: orNull(anyCase(['active', 'draft'])).meta({
+    description: 'A draft is not charged until it is activated; active when absent.',
+  }),
   metadata,
-  override_line_items: orNull(z.array(overrideLineItemShape)),
-  line_items: orNull(z.array(extraLineItemShape).max(100)),
-  trial_period_days: orNull(int32.refine((days) => days >= 0, { error: 'must not be negative' })),
-  trial_start: orNull(timestampText),
-  trial_end: orNull(timestampText),
-  auto_invoice_threshold: orNull(decimalText),
-  commitment_amount: orNull(decimalText),
-  commitment_duration: orNull(anyCase(SUBSCRIPTION_PERIODS)),
-  overage_factor: orNull(decimalText),
-  enable_true_up: orNull(z.boolean()),
+  override_line_items: orNull(z.array(overrideLineItemShape)).meta({
+    description: 'What this subscription pays in the place of prices of the plan.',
+  }),
+  line_items: orNull(z.array(extraLineItemShape).max(100)).meta({
+    description: 'Prices beside those of the plan, with dates and quantities of their own.',
+  }),
+  trial_period_days: orNull(int32.refine((days) => days >= 0, { error: 'must not be negative' })).meta(NOT_YET),
+  trial_start: orNull(timestampText).meta(NOT_YET),
+  trial_end: orNull(timestampText).meta(NOT_YET),
+  auto_invoice_threshold: orNull(decimalText).meta(NOT_YET),
+  commitment_amount: orNull(decimalText).meta(NOT_YET),
+  commitment_duration: orNull(anyCase(SUBSCRIPTION_PERIODS)).meta(NOT_YET),
+  overage_factor: orNull(decimalText).meta(NOT_YET),
+  enable_true_up: orNull(z.boolean()).meta(NOT_YET),
   credit_grants: anything,
   tax_rate_overrides: anything,
   subscription_coupons: anything,
@@ -216,22 +284,25 @@ export const createSubscriptionShape = z.object({
   phases: anything,
   inheritance: anything,
   checkout: anything,
-  invoice_billing: orNull(anyCase(['invoice_to_parent', 'invoice_to_self'])),
-  parent_subscription_id: orNull(z.string()),
+  invoice_billing: orNull(anyCase(['invoice_to_parent', 'invoice_to_self'])).meta({
+    description: 'invoice_to_self, or nothing: another payer is not there yet.',
+  }),
+  parent_subscription_id: orNull(z.string()).meta(NOT_YET),
 });
 export type CreateSubscription = z.output<typeof createSubscriptionShape>;
 
 /** What may be changed on a subscription as it stands; everything else has a verb of its own. */
 export const updateSubscriptionShape = z.object({
   metadata: metadataMap.nullish(),
-  lookup_key: keyText.nullish(),
-  /** The version that was read: given, a change in between is a version_conflict. */
-  version: wholeNumber.nullish(),
+  lookup_key: keyText.nullish().meta({ description: 'A name of your own.' }),
+  version: wholeNumber
+    .nullish()
+    .meta({ description: 'The version that was read: given, a change in between is a version_conflict.' }),
   status: anything,
   subscription_status: anything,
   cancel_at: anything,
   cancel_at_period_end: anything,
   parent_subscription_id: anything,
-  auto_invoice_threshold: orNull(decimalText),
+  auto_invoice_threshold: orNull(decimalText).meta(NOT_YET),
 });
 export type UpdateSubscription = z.output<typeof updateSubscriptionShape>;
