@@ -37,18 +37,26 @@ export const UpdatePayment = updatePaymentShape.meta({
 });
 
 export const InvoiceAnswer = InvoiceWithoutParts.extend({
-  subscription: SubscriptionAnswer.nullable(),
-  customer: CustomerAnswer.nullable(),
-  coupon_applications: z.array(z.never()).nullable(),
-  taxes: z.array(z.never()).nullable(),
+  subscription: SubscriptionAnswer.nullable().meta({
+    description: 'With one invoice; in a list where `expand` names it.',
+  }),
+  customer: CustomerAnswer.nullable().meta({ description: 'With one invoice; in a list where `expand` names it.' }),
+  coupon_applications: z.array(z.never()).nullable().meta({ description: 'Coupons are not there yet.' }),
+  taxes: z.array(z.never()).nullable().meta({ description: 'Taxes are not there yet.' }),
 }).meta({ id: 'InvoiceResponse' });
 
 export const PreviewInvoice = z
   .object({
-    subscription_id: z.string().min(1),
-    period_start: orNull(timestampText),
-    period_end: orNull(timestampText),
-    hide_zero_charges_line_items: orDefault(z.boolean(), false),
+    subscription_id: z.string().min(1).meta({ description: 'The subscription whose next invoice is shown.' }),
+    period_start: orNull(timestampText).meta({
+      description: 'The start of the period; that of the running one when absent.',
+    }),
+    period_end: orNull(timestampText).meta({
+      description: 'The end of the period; that of the running one when absent.',
+    }),
+    hide_zero_charges_line_items: orDefault(z.boolean(), false).meta({
+      description: 'Leaves out lines that cost nothing.',
+    }),
   })
   .meta({ id: 'GetPreviewInvoiceRequest', example: { subscription_id: 'subs_01JZ8K3M5N7P9Q1R3S5T7V9W1X' } });
 
@@ -164,19 +172,23 @@ export const InvoiceListAnswer = listAnswer(InvoiceAnswer, 'ListInvoicesResponse
 
 const CustomerInvoiceSummary = z
   .object({
-    customer_id: z.string(),
-    currency: z.string(),
-    total_revenue_amount: decimalText,
-    total_unpaid_amount: decimalText,
-    total_overdue_amount: decimalText,
-    total_invoice_count: z.int(),
-    unpaid_invoice_count: z.int(),
-    overdue_invoice_count: z.int(),
-    unpaid_usage_charges: decimalText,
-    unpaid_fixed_charges: decimalText,
+    customer_id: z.string().meta({ description: 'The customer to whom the invoices went.' }),
+    currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
+    total_revenue_amount: decimalText.meta({ description: 'What final invoices come to in all.' }),
+    total_unpaid_amount: decimalText.meta({ description: 'What of them remains to be paid.' }),
+    total_overdue_amount: decimalText.meta({ description: 'What of that is behind its due date.' }),
+    total_invoice_count: z.int().meta({ description: 'How many final invoices there are.' }),
+    unpaid_invoice_count: z.int().meta({ description: 'How many of them are not paid in full.' }),
+    overdue_invoice_count: z.int().meta({ description: 'How many of those are behind their due date.' }),
+    unpaid_usage_charges: decimalText.meta({ description: 'What of the unpaid ones is for usage.' }),
+    unpaid_fixed_charges: decimalText.meta({ description: 'What of the unpaid ones is for anything else.' }),
   })
   .meta({ id: 'CustomerInvoiceSummary' });
 
 export const InvoiceSummaryAnswer = z
-  .object({ customer_id: z.string(), default_currency: z.string(), summaries: z.array(CustomerInvoiceSummary) })
+  .object({
+    customer_id: z.string().meta({ description: 'The customer to whom the invoices went.' }),
+    default_currency: z.string().meta({ description: 'That of the first summary; empty without invoices.' }),
+    summaries: z.array(CustomerInvoiceSummary).meta({ description: 'One for each currency.' }),
+  })
   .meta({ id: 'CustomerMultiCurrencyInvoiceSummary' });

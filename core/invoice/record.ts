@@ -49,137 +49,199 @@ export type BillingReason = (typeof BILLING_REASONS)[number];
  * fixed line has only quantity and price; a usage line has all of it.
  */
 export const ComputedFrom = z.object({
-  /** The price as it was: a later edit of the price must not change what this line says. */
-  price: z.record(z.string(), z.unknown()).nullish(),
+  price: z
+    .record(z.string(), z.unknown())
+    .nullish()
+    .meta({ description: 'The price as it was: a later edit of the price does not change what this line says.' }),
   meter_id: z.string().nullish(),
-  /** `updated_at` of the meter: which definition measured. */
-  meter_version: z.string().nullish(),
-  window_start: timestampText.nullish(),
-  window_end: timestampText.nullish(),
-  /** As measured, before the floor at zero and before free units. */
-  quantity: z.string().nullish(),
-  event_count: z.int().nullish(),
-  /** Per partition, the log offset that the quantity includes up to (exclusive). */
-  high_water: z.record(z.string(), z.string()).nullish(),
-  as_of: z.string().nullish(),
-  /** Per bucket of a bucketed meter: quantity and amount. */
-  buckets: z.array(z.record(z.string(), z.unknown())).nullish(),
-  /** How the amount came about: one entry per tier or package step. */
-  breakdown: z.array(z.record(z.string(), z.unknown())).nullish(),
-  /** Share of the period that was charged, when less than all of it. */
-  proration: z.string().nullish(),
-  /** Why this line exists when it is not the period's own charge, such as a late event. */
-  reason: z.string().nullish(),
+  meter_version: z
+    .string()
+    .nullish()
+    .meta({ description: 'When the meter that measured was last changed, by its `updated_at`.' }),
+  window_start: timestampText.nullish().meta({ description: 'The start of the time in which events were counted.' }),
+  window_end: timestampText.nullish().meta({ description: 'The end of that time, which is not in it.' }),
+  quantity: z.string().nullish().meta({ description: 'As measured, also where it is below zero and billed as 0.' }),
+  event_count: z.int().nullish().meta({ description: 'How many events were counted.' }),
+  high_water: z.record(z.string(), z.string()).nullish().meta({
+    description: 'How far the log had been counted: of each partition the first offset that is not in the quantity.',
+  }),
+  as_of: z.string().nullish().meta({ description: 'Every event that was accepted before this instant is counted.' }),
+  buckets: z
+    .array(z.record(z.string(), z.unknown()))
+    .nullish()
+    .meta({ description: 'Of a meter with windows of its own: quantity and amount of each.' }),
+  breakdown: z
+    .array(z.record(z.string(), z.unknown()))
+    .nullish()
+    .meta({ description: 'How the amount came about, one entry for each tier or package step.' }),
+  proration: z
+    .string()
+    .nullish()
+    .meta({ description: 'The share of the period that was charged, when less than all of it.' }),
+  reason: z
+    .string()
+    .nullish()
+    .meta({ description: 'Why the line exists when it is not the charge of the period itself, such as a late event.' }),
 });
 export type ComputedFrom = z.infer<typeof ComputedFrom>;
 
 export const InvoiceLineItem = z.object({
   id: z.string(),
-  invoice_id: z.string(),
-  customer_id: z.string(),
-  subscription_id: z.string().nullish(),
-  subscription_line_item_id: z.string().nullish(),
-  parent_line_item_id: z.string().nullish(),
-  entity_id: z.string().nullish(),
-  entity_type: z.string().nullish(),
-  plan_display_name: z.string().nullish(),
-  price_id: z.string().nullish(),
-  price_type: z.string().nullish(),
+  invoice_id: z.string().meta({ description: 'The invoice on which it stands; empty in a preview.' }),
+  customer_id: z.string().meta({ description: 'The customer to whom the invoice goes.' }),
+  subscription_id: z.string().nullish().meta({ description: 'The subscription that is charged; null without one.' }),
+  subscription_line_item_id: z
+    .string()
+    .nullish()
+    .meta({ description: 'The line item of the subscription that is charged; null without one.' }),
+  parent_line_item_id: z
+    .string()
+    .nullish()
+    .meta({ description: 'Of a correction for late events: the line that it corrects.' }),
+  entity_id: z.string().nullish().meta({ description: 'The plan or the subscription from which the price comes.' }),
+  entity_type: z.string().nullish().meta({ description: 'What `entity_id` names.' }),
+  plan_display_name: z.string().nullish().meta({ description: 'The name of the plan; null without one.' }),
+  price_id: z
+    .string()
+    .nullish()
+    .meta({ description: 'The price that was charged; null of a line that was written by hand without one.' }),
+  price_type: z.string().nullish().meta({ description: 'USAGE was measured by a meter, FIXED was stated.' }),
   meter_id: z.string().nullish(),
-  meter_display_name: z.string().nullish(),
-  price_unit_id: z.string().nullish(),
-  price_unit: z.string().nullish(),
-  price_unit_amount: decimalText.nullish(),
-  display_name: z.string().nullish(),
-  quantity: decimalText,
-  amount: decimalText,
-  currency: z.string(),
-  period_start: timestampText.nullish(),
-  period_end: timestampText.nullish(),
-  prepaid_credits_applied: decimalText,
-  line_item_discount: decimalText,
-  invoice_level_discount: decimalText,
-  adjusted_entitlement_quantity: decimalText.nullish(),
-  commitment_info: z.record(z.string(), z.unknown()).nullish(),
-  metadata: metadata.nullish(),
-  computed_from: ComputedFrom.nullish(),
+  meter_display_name: z.string().nullish().meta({ description: 'The name of the meter; null of a FIXED price.' }),
+  price_unit_id: z.string().nullish().meta({ description: 'Price units are not there yet: null.' }),
+  price_unit: z.string().nullish().meta({ description: 'Price units are not there yet: null.' }),
+  price_unit_amount: decimalText.nullish().meta({ description: 'Price units are not there yet: null.' }),
+  display_name: z.string().nullish().meta({ description: 'What people read.' }),
+  quantity: decimalText.meta({ description: 'How many units were charged.' }),
+  amount: decimalText.meta({ description: 'What they cost, rounded to the currency.' }),
+  currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
+  period_start: timestampText
+    .nullish()
+    .meta({ description: 'The start of the time that is charged; null without one.' }),
+  period_end: timestampText.nullish().meta({ description: 'The end of that time, which is not in it.' }),
+  prepaid_credits_applied: decimalText.meta({ description: 'Credits are not there yet: 0.' }),
+  line_item_discount: decimalText.meta({ description: 'Discounts are not there yet: 0.' }),
+  invoice_level_discount: decimalText.meta({ description: 'Discounts are not there yet: 0.' }),
+  adjusted_entitlement_quantity: decimalText.nullish().meta({ description: 'Entitlements are not there yet: null.' }),
+  commitment_info: z
+    .record(z.string(), z.unknown())
+    .nullish()
+    .meta({ description: 'Commitments are not there yet: null.' }),
+  metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
+  computed_from: ComputedFrom.nullish().meta({
+    description: 'What the amount was computed from; null of a line that was written by hand.',
+  }),
   ...baseFields,
 });
 export type InvoiceLineItem = z.infer<typeof InvoiceLineItem>;
 
 export const Invoice = z.object({
   id: z.string(),
-  customer_id: z.string(),
-  subscription_id: z.string().nullish(),
-  /** Who uses, when the invoice is addressed to somebody else. */
-  subscription_customer_id: z.string().nullish(),
-  invoice_type: z.enum(INVOICE_TYPES),
-  invoice_status: z.enum(INVOICE_STATUSES),
-  payment_status: z.enum(PAYMENT_STATUSES),
-  billing_reason: z.enum(BILLING_REASONS),
-  currency: z.string(),
-  /** Σ lines; then total = max(0, subtotal − discounts − credits + tax); amount_due = total − adjustments. */
-  subtotal: decimalText,
-  total_discount: decimalText,
-  total_prepaid_credits_applied: decimalText,
-  total_tax: decimalText,
-  total: decimalText,
-  adjustment_amount: decimalText,
-  amount_due: decimalText,
-  amount_paid: decimalText,
-  amount_remaining: decimalText,
-  overpaid_amount: decimalText.nullish(),
-  refunded_amount: decimalText,
-  invoice_number: z.string().nullish(),
-  idempotency_key: z.string().nullish(),
-  /** 1, 2, 3 … of the subscription's invoices. */
-  billing_sequence: z.int().nullish(),
-  description: z.string().nullish(),
-  billing_period: z.string().nullish(),
-  period_start: timestampText.nullish(),
-  period_end: timestampText.nullish(),
-  issue_date: timestampText.nullish(),
-  due_date: timestampText.nullish(),
-  paid_at: timestampText.nullish(),
-  voided_at: timestampText.nullish(),
-  finalized_at: timestampText.nullish(),
-  last_computed_at: timestampText.nullish(),
-  invoice_pdf_url: z.string().nullish(),
-  recalculated_invoice_id: z.string().nullish(),
-  is_manually_edited: z.boolean(),
-  metadata: metadata.nullish(),
-  version: z.int(),
+  customer_id: z.string().meta({ description: 'The customer to whom it goes.' }),
+  subscription_id: z.string().nullish().meta({ description: 'The subscription that is charged; null without one.' }),
+  subscription_customer_id: z
+    .string()
+    .nullish()
+    .meta({ description: 'Who uses, by the subscription; null without one.' }),
+  invoice_type: z
+    .enum(INVOICE_TYPES)
+    .meta({ description: 'SUBSCRIPTION, ONE_OFF (written by hand) or CREDIT (its amounts may be negative).' }),
+  invoice_status: z.enum(INVOICE_STATUSES).meta({
+    description: 'A DRAFT can be computed anew; FINALIZED and VOIDED stay as they are; SKIPPED has nothing to pay.',
+  }),
+  payment_status: z.enum(PAYMENT_STATUSES).meta({ description: 'How far it is paid.' }),
+  billing_reason: z.enum(BILLING_REASONS).meta({ description: 'Why the invoice was made.' }),
+  currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
+  subtotal: decimalText.meta({ description: 'The sum of its lines, in units of the currency, as decimal text.' }),
+  total_discount: decimalText.meta({ description: 'Discounts are not there yet: 0.' }),
+  total_prepaid_credits_applied: decimalText.meta({ description: 'Credits are not there yet: 0.' }),
+  total_tax: decimalText.meta({ description: 'Taxes are not there yet: 0.' }),
+  total: decimalText.meta({ description: 'max(0, subtotal − discounts − credits + tax).' }),
+  adjustment_amount: decimalText.meta({ description: 'Adjustments are not there yet: 0.' }),
+  amount_due: decimalText.meta({ description: 'What is to be paid in all: the total less adjustments.' }),
+  amount_paid: decimalText.meta({ description: 'What was paid in all.' }),
+  amount_remaining: decimalText.meta({ description: 'What remains to be paid: max(0, amount_due − amount_paid).' }),
+  overpaid_amount: decimalText.nullish().meta({ description: 'What was paid too much; null when nothing was.' }),
+  refunded_amount: decimalText.meta({ description: 'Refunds are not there yet: 0.' }),
+  invoice_number: z.string().nullish().meta({ description: 'Given when it becomes final, without gaps; null before.' }),
+  idempotency_key: z.string().nullish().meta({ description: 'One key is one invoice, voided ones aside.' }),
+  billing_sequence: z
+    .int()
+    .nullish()
+    .meta({ description: '1, 2, 3 … of the invoices of the subscription; null without one.' }),
+  description: z.string().nullish().meta({ description: 'For people.' }),
+  billing_period: z
+    .string()
+    .nullish()
+    .meta({ description: 'The period of the subscription, such as MONTHLY; null without one.' }),
+  period_start: timestampText
+    .nullish()
+    .meta({ description: 'The start of the period that ended or was opened; null without one.' }),
+  period_end: timestampText.nullish().meta({ description: 'The end of that period, which is not in it.' }),
+  issue_date: timestampText.nullish().meta({ description: 'As it was stated; null without.' }),
+  due_date: timestampText
+    .nullish()
+    .meta({ description: 'Until when it is to be paid; null until it is final, unless stated.' }),
+  paid_at: timestampText.nullish().meta({ description: 'When it was paid; null before.' }),
+  voided_at: timestampText.nullish().meta({ description: 'When it was voided; null while it was not.' }),
+  finalized_at: timestampText.nullish().meta({ description: 'When it became final; null before.' }),
+  last_computed_at: timestampText
+    .nullish()
+    .meta({ description: 'When its lines were last computed, or were written by hand.' }),
+  invoice_pdf_url: z
+    .string()
+    .nullish()
+    .meta({ description: 'The address of its document, as it was stated; null without.' }),
+  recalculated_invoice_id: z
+    .string()
+    .nullish()
+    .meta({ description: 'Billing the period of a voided one again is not there yet: null.' }),
+  is_manually_edited: z.boolean().meta({ description: 'Amounts never change by hand: false.' }),
+  metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
+  version: z.int().meta({ description: 'Every change adds 1.' }),
   ...baseFields,
 });
 export type Invoice = z.infer<typeof Invoice>;
 export type InvoiceWithLines = Invoice & { line_items: InvoiceLineItem[] };
 
-const anything = orNull(z.unknown());
+const NOT_YET = { description: 'Not there yet: refused when it says something.' };
+const anything = orNull(z.unknown()).meta(NOT_YET);
 
 export const createInvoiceLineShape = z.object({
-  amount: decimalText,
-  quantity: decimalText,
-  display_name: orNull(keyText),
-  entity_id: orNull(keyText),
-  entity_type: orNull(keyText),
-  plan_id: orNull(keyText),
-  plan_display_name: orNull(keyText),
-  price_id: orNull(keyText),
-  price_type: orNull(keyText),
+  amount: decimalText.meta({
+    description:
+      'What the line costs, in units of the currency, with no more decimals than it has; negative of a CREDIT alone.',
+  }),
+  quantity: decimalText.meta({
+    description: 'How many units it is for; not negative. The amount is not computed from it.',
+  }),
+  display_name: orNull(keyText).meta({ description: 'What people read.' }),
+  entity_id: orNull(keyText).meta({ description: 'The plan or the subscription from which the price comes.' }),
+  entity_type: orNull(keyText).meta({ description: 'What `entity_id` names.' }),
+  plan_id: orNull(keyText).meta({ description: 'The plan from which the price comes, where `entity_id` names none.' }),
+  plan_display_name: orNull(keyText).meta({ description: 'The name of the plan, as people read it.' }),
+  price_id: orNull(keyText).meta({ description: 'Of a SUBSCRIPTION invoice required; it must exist.' }),
+  price_type: orNull(keyText).meta({
+    description: 'USAGE or FIXED: the summary of a customer tells unpaid charges apart by it.',
+  }),
   meter_id: orNull(keyText),
-  meter_display_name: orNull(keyText),
-  price_unit: orNull(keyText),
-  price_unit_amount: orNull(decimalText),
-  subscription_id: orNull(keyText),
-  subscription_line_item_id: orNull(keyText),
-  period_start: orNull(timestampText),
-  period_end: orNull(timestampText),
+  meter_display_name: orNull(keyText).meta({ description: 'The name of the meter, as people read it.' }),
+  price_unit: orNull(keyText).meta({ description: 'Kept and answered.' }),
+  price_unit_amount: orNull(decimalText).meta({ description: 'Kept and answered.' }),
+  subscription_id: orNull(keyText).meta({
+    description: 'The subscription that is charged; that of the invoice when absent.',
+  }),
+  subscription_line_item_id: orNull(keyText).meta({
+    description: 'The line item of the subscription that is charged.',
+  }),
+  period_start: orNull(timestampText).meta({ description: 'The start of the time that is charged.' }),
+  period_end: orNull(timestampText).meta({ description: 'The end of that time, not before its start.' }),
   metadata,
   commitment_info: anything,
-  prepaid_credits_applied: orNull(decimalText),
-  line_item_discount: orNull(decimalText),
-  invoice_level_discount: orNull(decimalText),
-  adjusted_entitlement_quantity: orNull(decimalText),
+  prepaid_credits_applied: orNull(decimalText).meta(NOT_YET),
+  line_item_discount: orNull(decimalText).meta(NOT_YET),
+  invoice_level_discount: orNull(decimalText).meta(NOT_YET),
+  adjusted_entitlement_quantity: orNull(decimalText).meta(NOT_YET),
 });
 export type CreateInvoiceLine = z.output<typeof createInvoiceLineShape>;
 
@@ -197,47 +259,72 @@ export const paymentStatus = z.preprocess(
 
 /** What a client states about an invoice that it writes itself (docs/rules/invoices.md, "Invoices written by hand"). */
 export const createInvoiceShape = z.object({
-  customer_id: z.string().min(1),
-  subscription_id: orNull(keyText),
-  invoice_number: orNull(z.string()),
-  idempotency_key: orNull(z.string().max(255)),
-  invoice_type: orDefault(anyCase(INVOICE_TYPES), 'ONE_OFF'),
-  currency: z.string().length(3),
-  amount_due: decimalText,
-  total: decimalText,
-  subtotal: decimalText,
-  description: orNull(z.string()),
-  due_date: orNull(timestampText),
-  issue_date: orNull(timestampText),
-  billing_period: orNull(keyText),
-  period_start: orNull(timestampText),
-  period_end: orNull(timestampText),
-  billing_reason: orNull(billingReason),
-  invoice_status: orDefault(anyCase(['DRAFT', 'FINALIZED']), 'DRAFT'),
-  payment_status: orNull(paymentStatus),
-  amount_paid: orNull(decimalText),
-  total_prepaid_applied: orNull(decimalText),
-  line_items: orNull(z.array(createInvoiceLineShape)),
+  customer_id: z.string().min(1).meta({ description: 'The customer to whom it goes.' }),
+  subscription_id: orNull(keyText).meta({
+    description: 'Of a SUBSCRIPTION invoice: the subscription that is charged.',
+  }),
+  invoice_number: orNull(z.string()).meta({ description: 'Refused: it is given when the invoice becomes final.' }),
+  idempotency_key: orNull(z.string().max(255)).meta({
+    description: 'One key is one invoice, voided ones aside: a second request is refused with 409.',
+  }),
+  invoice_type: orDefault(anyCase(INVOICE_TYPES), 'ONE_OFF').meta({
+    description:
+      'ONE_OFF when absent; a SUBSCRIPTION invoice names subscription, billing period, start and end; amounts of a CREDIT may be negative.',
+  }),
+  currency: z.string().length(3).meta({ description: 'As ISO 4217 has it, in any case.' }),
+  amount_due: decimalText.meta({ description: 'The sum of the lines; without lines the whole amount is one.' }),
+  total: decimalText.meta({ description: 'The same as `amount_due`.' }),
+  subtotal: decimalText.meta({ description: 'The same as `amount_due`.' }),
+  description: orNull(z.string()).meta({ description: 'For people.' }),
+  due_date: orNull(timestampText).meta({
+    description: 'Until when it is to be paid; set when it becomes final, if absent.',
+  }),
+  issue_date: orNull(timestampText).meta({ description: 'A date for its document.' }),
+  billing_period: orNull(keyText).meta({ description: 'The period of the subscription, such as MONTHLY.' }),
+  period_start: orNull(timestampText).meta({ description: 'The start of the time that is charged.' }),
+  period_end: orNull(timestampText).meta({ description: 'The end of that time, not before its start.' }),
+  billing_reason: orNull(billingReason).meta({ description: 'Why it was made; MANUAL when absent.' }),
+  invoice_status: orDefault(anyCase(['DRAFT', 'FINALIZED']), 'DRAFT').meta({
+    description: 'DRAFT when absent; FINALIZED is final at once.',
+  }),
+  payment_status: orNull(paymentStatus).meta({
+    description: 'PENDING when absent; SUCCEEDED, OVERPAID or FAILED of one that was paid, or tried, already.',
+  }),
+  amount_paid: orNull(decimalText).meta({
+    description: 'What was paid in all; of SUCCEEDED the amount due, else 0, when absent.',
+  }),
+  total_prepaid_applied: orNull(decimalText).meta(NOT_YET),
+  line_items: orNull(z.array(createInvoiceLineShape)).meta({
+    description: 'What is charged; without lines the whole amount is one line.',
+  }),
   metadata,
-  invoice_pdf_url: orNull(z.url()),
+  invoice_pdf_url: orNull(z.url()).meta({ description: 'The address of its document.' }),
   coupons: anything,
   invoice_coupons: anything,
   line_item_coupons: anything,
   tax_rates: anything,
   tax_rate_overrides: anything,
   prepared_tax_rates: anything,
-  force_sync_invoice: orNull(z.boolean()),
+  force_sync_invoice: orNull(z.boolean()).meta(NOT_YET),
 });
 export type CreateInvoice = z.output<typeof createInvoiceShape>;
 
 export const updateInvoiceShape = z.object({
-  due_date: timestampText.nullish(),
-  issue_date: timestampText.nullish(),
-  invoice_pdf_url: z.url().nullish(),
+  due_date: timestampText.nullish().meta({ description: 'Until when it is to be paid; not in the past.' }),
+  issue_date: timestampText.nullish().meta({ description: 'A date for its document.' }),
+  invoice_pdf_url: z.url().nullish().meta({ description: 'The address of its document.' }),
   metadata: metadataMap.nullish(),
-  apply_discount: orNull(z.boolean()),
+  apply_discount: orNull(z.boolean()).meta(NOT_YET),
 });
 export type UpdateInvoice = z.output<typeof updateInvoiceShape>;
 
-export const updatePaymentShape = z.object({ payment_status: paymentStatus, amount: orNull(decimalText) });
+export const updatePaymentShape = z.object({
+  payment_status: paymentStatus.meta({
+    description: 'SUCCEEDED, OVERPAID, PENDING or FAILED; PAID is another word for SUCCEEDED.',
+  }),
+  amount: orNull(decimalText).meta({
+    description:
+      'What was paid in all: of SUCCEEDED exactly the amount due, of OVERPAID more, of PENDING and FAILED less.',
+  }),
+});
 export type UpdatePayment = z.output<typeof updatePaymentShape>;
