@@ -56,7 +56,7 @@ const CHECKS = [
   [
     'core tests',
     'node_modules/mocha/bin/mocha.js',
-    ['--reporter', 'dot', 'test/core/**/*.test.ts', 'test/tidy.test.ts'],
+    ['--reporter', 'dot', '--parallel', '--jobs', '2', 'test/core/**/*.test.ts', 'test/tidy.test.ts'],
   ],
 ];
 
