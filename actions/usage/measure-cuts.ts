@@ -12,6 +12,7 @@ import type { Scope } from '../../core/scope.ts';
 import { instantOf, msOf, usOf } from '../../core/time/instant.ts';
 import { windowStart } from '../../core/time/window.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { mapConcurrently } from '../../storage/together.ts';
 import type { QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage, type UsageReport } from '../../storage/usage/usage.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
@@ -32,6 +33,9 @@ type Question = {
   readonly same: readonly Cut[];
 };
 
+/** Those that are out at one time go to the stores together (storage/usage/bucket-lines.ts). */
+const QUESTIONS_AT_ONCE = 8;
+
 export async function measureCuts(
   stores: Stores,
   scope: Scope,
@@ -39,8 +43,9 @@ export async function measureCuts(
 ): Promise<(cut: Cut) => Charged> {
   const questionOf = questionsOf(asked, cuts);
   const answers = new Map<string, Answers>();
-  for (const [question, same] of groupBy(cuts, questionOf))
+  await mapConcurrently(QUESTIONS_AT_ONCE, [...groupBy(cuts, questionOf)], async ([question, same]) => {
     answers.set(question, await answersOf({ stores, scope, asked, same }));
+  });
   return (cut) => {
     const told = answers.get(questionOf(cut))?.get(cut.item.external_customer_id);
     const found = told?.findLast(({ total }) => total.end_us <= cut.at_us);
