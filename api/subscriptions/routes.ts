@@ -6,7 +6,7 @@ import { updateSubscription } from '../../actions/subscriptions/update-subscript
 import { type SubscriptionUsage, subscriptionUsage, type UsageCharge } from '../../actions/usage/subscription-usage.ts';
 import { displayAmount } from '../../core/money.ts';
 import { refuseUsed } from '../../core/subscription/not-yet.ts';
-import { formatMs } from '../../core/time/instant.ts';
+import { formatMs, formatUs, instantOf, usOf } from '../../core/time/instant.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { checkExpand } from '../http/list.ts';
@@ -174,7 +174,9 @@ export const subscriptionRoutes: Route[] = [
         reason: body.reason,
         proration_details: [],
         total_credit_amount: '0',
-        message: isOver ? 'the subscription is cancelled' : `the subscription will be cancelled at ${effective_date}`,
+        message: isOver
+          ? 'the subscription is cancelled'
+          : `the subscription will be cancelled at ${formatUs(usOf(instantOf(effective_date)))}`,
         processed_at: context.now.toISOString(),
       };
     },
