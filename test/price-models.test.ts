@@ -73,10 +73,7 @@ describe('the registry of price models', () => {
         `import { perSeat } from './per-seat.ts';\n${list.replace('[flatFee,', '[perSeat, flatFee,')}`,
       );
       const terms = readFileSync(join(copy, 'core/pricing/terms.ts'), 'utf8');
-      write(
-        'core/pricing/terms.ts',
-        terms.replace('  amount: decimalText,', '  amount: decimalText,\n  free_seats: decimalText,'),
-      );
+      write('core/pricing/terms.ts', terms.replace('modelFields = {', 'modelFields = {\n  free_seats: decimalText,'));
       write('core/use.ts', USE);
     });
     after(() => rmSync(copy, { recursive: true, force: true }));

@@ -16,6 +16,7 @@ export function summaryOf(text: string): string {
 }
 
 const VERB = /[a-z]+/i;
-const WRITES = /\b(?:insert\s+into|update|delete\s+from)\b/i;
+// FOR UPDATE locks what is read.
+const WRITES = /\b(?:insert\s+into|(?<!\bfor\s+(?:no\s+key\s+)?)update|delete\s+from)\b/i;
 // What is unnested are parameters.
 const TABLE = /\b(?:from|into|update|table)\s+(?!unnest\b)(["`\w.]+)/i;

@@ -72,7 +72,10 @@ const Item = z
     aggregation_type: z
       .enum(AGGREGATION_TYPES)
       .meta({ description: 'How the values of the events became one number.' }),
-    total_usage: decimalText.meta({ description: 'The usage of the range in which the line item lives.' }),
+    total_usage: decimalText.meta({
+      description:
+        'The usage of the range in which the line item lives; of a meter that never resets, since the subscription began.',
+    }),
     total_usage_display: z.string().meta({ description: 'The same for people.' }),
     reporting_unit: FeatureAnswer.shape.reporting_unit.meta({
       description: 'Another unit in which usage is shown, by the feature.',
@@ -93,7 +96,7 @@ const Item = z
     points: z
       .array(Point)
       .nullable()
-      .meta({ description: 'One for each window, in their order; null without a `window_size`.' }),
+      .meta({ description: 'One for each window that has events, in their order; null without a `window_size`.' }),
     add_on_id: z.string().nullable().meta({ description: 'Add-ons are not there yet: null.' }),
     plan_id: z.string().nullable().meta({ description: 'The plan of the line item; null where it comes from none.' }),
     window_size: z

@@ -39,7 +39,7 @@ export const anyWindowSize = orNull(windowSize).meta({
 
 export const anyTimezone = orNull(
   z.string().refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' }),
-).meta({ description: 'An IANA name, on whose clock days and longer windows begin; UTC when absent.' });
+).meta({ description: 'An IANA name, on whose clock windows begin; UTC when absent.' });
 
 /** Property name → accepted values. */
 export const propertyValues = z
@@ -52,7 +52,10 @@ export const propertyValues = z
 export const usageRange = {
   start_time: { description: 'Events at this instant or later.' },
   end_time: { description: 'Events before this instant.' },
-  billing_anchor: { description: 'Windows of a MONTH begin on its day of the month; on the first when absent.' },
+  billing_anchor: {
+    description:
+      'Windows of a MONTH begin on its day of the month; when absent on the first, in analytics on that of the subscription.',
+  },
 };
 
 export const textOf = (text: z.ZodString = z.string()) => orNull(text);

@@ -31,7 +31,7 @@ const COST_FOR_MS = 5_000;
 const TOGETHER_MS = 20;
 
 /** A rebuild of a few rows; many that come together are one. */
-const CORRECTION_WORK = 500_000;
+const CORRECTION_WORK = WORK_MAX / 20;
 
 /** What is sent to the log. */
 export type Sending = { readonly events?: number; readonly bytes?: number; readonly corrections?: number };

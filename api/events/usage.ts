@@ -96,7 +96,7 @@ const UsageAnswer = z
         }),
       )
       .nullable()
-      .meta({ description: 'One for each window, in their order; null without a `window_size`.' }),
+      .meta({ description: 'One for each window that has events, in their order; null without a `window_size`.' }),
     value: decimalText.meta({ description: 'The usage of the whole range, in the unit that the aggregation gives.' }),
     event_name: z.string().meta({ description: 'The name of the events that were counted.' }),
     type: z.enum(AGGREGATION_TYPES).meta({ description: 'How the values of the events became one number.' }),

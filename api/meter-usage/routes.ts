@@ -112,7 +112,7 @@ const MeterUsageAnswer = z
         }),
       )
       .nullable()
-      .meta({ description: 'One for each window, in their order; null without a `window_size`.' }),
+      .meta({ description: 'One for each window that has events, in their order; null without a `window_size`.' }),
     as_of: z.string().meta({ description: 'Every event that was accepted before this instant is counted.' }),
     source: z.enum(['buckets', 'raw']).meta({ description: 'Pre-aggregated rows, or raw events alone.' }),
   })

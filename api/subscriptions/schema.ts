@@ -44,7 +44,7 @@ export const CancelSubscription = z
     }),
     cancel_at: orNull(timestampText).meta({
       description:
-        'Of scheduled_date: in the future. Of immediate: now when absent, or an instant of the running period.',
+        'Of scheduled_date: in the future. Of immediate: now when absent, or a past instant of the running period.',
     }),
     cancel_immediately_inovice_policy: orNull(anyCase(CANCEL_INVOICE_POLICIES)).meta({
       description: 'Of immediate: generate_invoice, also when absent, invoices the arrears up to then; skip does not.',
@@ -53,7 +53,8 @@ export const CancelSubscription = z
       description: 'The same, spelled right.',
     }),
     proration_behavior: orDefault(anyCase(PRORATION_BEHAVIORS), 'none').meta({
-      description: 'What was charged in advance stays charged either way.',
+      description:
+        'none, also when absent: what was charged in advance stays charged. create_prorations is not there yet, and refused.',
     }),
     reason: orNull(z.string()).meta({ description: 'For people.' }),
   })
@@ -98,7 +99,9 @@ const UsageCharge = z
     amount: decimalText.meta({ description: 'What the quantity costs, rounded as on an invoice.' }),
     currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
     display_amount: z.string().meta({ description: 'The amount as people write it, such as $20.' }),
-    quantity: decimalText.meta({ description: 'The usage in the range, as the meter measured it.' }),
+    quantity: decimalText.meta({
+      description: 'The usage in the range as it is billed: not below 0, and with 18 decimals at most.',
+    }),
     filter_values: z
       .record(z.string(), z.array(z.string()))
       .meta({ description: 'The filters of the meter: properties, and of each the values that pass.' }),
@@ -119,7 +122,7 @@ export const SubscriptionUsageAnswer = z
     display_amount: z.string().meta({ description: 'The amount as people write it, such as $20.' }),
     start_time: timestampText.meta({ description: 'The start of the range that was answered.' }),
     end_time: timestampText.meta({ description: 'The end of the range that was answered, which is not in it.' }),
-    charges: z.array(UsageCharge).meta({ description: 'One for each usage line item.' }),
+    charges: z.array(UsageCharge).meta({ description: 'One for each usage line item that lives in the range.' }),
     commitment_amount: z.null().meta({ description: 'Commitments are not there yet.' }),
     overage_factor: z.null().meta({ description: 'Commitments are not there yet.' }),
     commitment_utilized: z.null().meta({ description: 'Commitments are not there yet.' }),

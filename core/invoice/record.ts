@@ -57,7 +57,7 @@ export const ComputedFrom = z.object({
   meter_version: z
     .string()
     .nullish()
-    .meta({ description: 'When the meter that measured was last changed, by its `updated_at`.' }),
+    .meta({ description: 'Which version of the meter measured: 1, and one more with each change of what it counts.' }),
   window_start: timestampText.nullish().meta({ description: 'The start of the time in which events were counted.' }),
   window_end: timestampText.nullish().meta({ description: 'The end of that time, which is not in it.' }),
   quantity: z.string().nullish().meta({ description: 'As measured, also where it is below zero and billed as 0.' }),
@@ -66,10 +66,7 @@ export const ComputedFrom = z.object({
     description: 'How far the log had been counted: of each partition the first offset that is not in the quantity.',
   }),
   as_of: z.string().nullish().meta({ description: 'Every event that was accepted before this instant is counted.' }),
-  buckets: z
-    .array(z.record(z.string(), z.unknown()))
-    .nullish()
-    .meta({ description: 'Of a meter with windows of its own: quantity and amount of each.' }),
+  buckets: z.array(z.record(z.string(), z.unknown())).nullish().meta({ description: 'Not kept yet: null.' }),
   breakdown: z
     .array(z.record(z.string(), z.unknown()))
     .nullish()
@@ -109,8 +106,8 @@ export const InvoiceLineItem = z.object({
   meter_id: z.string().nullish(),
   meter_display_name: z.string().nullish().meta({ description: 'The name of the meter; null of a FIXED price.' }),
   price_unit_id: z.string().nullish().meta({ description: 'Price units are not there yet: null.' }),
-  price_unit: z.string().nullish().meta({ description: 'Price units are not there yet: null.' }),
-  price_unit_amount: decimalText.nullish().meta({ description: 'Price units are not there yet: null.' }),
+  price_unit: z.string().nullish().meta({ description: 'As it was stated by hand; null else.' }),
+  price_unit_amount: decimalText.nullish().meta({ description: 'As it was stated by hand; null else.' }),
   display_name: z.string().nullish().meta({ description: 'What people read.' }),
   quantity: decimalText.meta({ description: 'How many units were charged.' }),
   amount: decimalText.meta({ description: 'What they cost, rounded to the currency.' }),
@@ -142,7 +139,7 @@ export const Invoice = z.object({
   subscription_customer_id: z
     .string()
     .nullish()
-    .meta({ description: 'Who uses, by the subscription; null without one.' }),
+    .meta({ description: 'Who uses, by the subscription; null of an invoice that was written by hand.' }),
   invoice_type: z
     .enum(INVOICE_TYPES)
     .meta({ description: 'SUBSCRIPTION, ONE_OFF (written by hand) or CREDIT (its amounts may be negative).' }),
@@ -156,11 +153,16 @@ export const Invoice = z.object({
   total_discount: decimalText.meta({ description: 'Discounts are not there yet: 0.' }),
   total_prepaid_credits_applied: decimalText.meta({ description: 'Credits are not there yet: 0.' }),
   total_tax: decimalText.meta({ description: 'Taxes are not there yet: 0.' }),
-  total: decimalText.meta({ description: 'max(0, subtotal − discounts − credits + tax).' }),
+  total: decimalText.meta({
+    description:
+      'max(0, subtotal − discounts − credits + tax); of a CREDIT invoice the sum of its lines, which is negative.',
+  }),
   adjustment_amount: decimalText.meta({ description: 'Adjustments are not there yet: 0.' }),
   amount_due: decimalText.meta({ description: 'What is to be paid in all: the total less adjustments.' }),
   amount_paid: decimalText.meta({ description: 'What was paid in all.' }),
-  amount_remaining: decimalText.meta({ description: 'What remains to be paid: max(0, amount_due − amount_paid).' }),
+  amount_remaining: decimalText.meta({
+    description: 'What remains to be paid: max(0, amount_due − amount_paid); of a CREDIT invoice its negative amount.',
+  }),
   overpaid_amount: decimalText.nullish().meta({ description: 'What was paid too much; null when nothing was.' }),
   refunded_amount: decimalText.meta({ description: 'Refunds are not there yet: 0.' }),
   invoice_number: z.string().nullish().meta({ description: 'Given when it becomes final, without gaps; null before.' }),
@@ -168,7 +170,7 @@ export const Invoice = z.object({
   billing_sequence: z
     .int()
     .nullish()
-    .meta({ description: '1, 2, 3 … of the invoices of the subscription; null without one.' }),
+    .meta({ description: '1, 2, 3 … of the invoices of the subscription; null of one that was written by hand.' }),
   description: z.string().nullish().meta({ description: 'For people.' }),
   billing_period: z
     .string()

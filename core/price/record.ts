@@ -119,7 +119,7 @@ export const priceShape = z.object({
   id: z.string(),
   ...statedFields,
   amount: decimalText.meta({
-    description: 'In units of the currency, as decimal text: what a unit costs, or a package; 0 of TIERED.',
+    description: 'In units of the currency, as decimal text: what a unit costs, or a package; not used by TIERED.',
   }),
   display_amount: z.string().meta({ description: 'The amount as people write it, such as $20.' }),
   trial_period_days: orDefault(int32, 0).meta({

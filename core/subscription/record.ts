@@ -80,7 +80,7 @@ export const Subscription = z.object({
   current_period_end: timestampText.meta({ description: 'The end of the running period, which is not in it.' }),
   cancel_at: timestampText
     .nullish()
-    .meta({ description: 'When it ends by a cancellation that is scheduled; null without.' }),
+    .meta({ description: 'When it ends, or has ended, by a cancellation; null without one.' }),
   cancelled_at: timestampText.nullish().meta({ description: 'When it was cancelled; null while it was not.' }),
   cancel_at_period_end: z.boolean().meta({ description: 'Whether it ends with the running period.' }),
   trial_start: timestampText.nullish().meta({ description: 'Trials are not there yet: null.' }),

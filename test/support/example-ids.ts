@@ -4,7 +4,11 @@ const SHOWN = '01JZ8K3M5N7P9Q1R3S5T7V9W';
 const MADE = /\b([a-z_]+)_[0-9A-HJKMNP-TV-Z]{26}\b/g;
 
 /** `plan_01JZ8K3M5N7P9Q1R3S5T7V9W2X` is the second plan. */
-export const exampleId = (kind: string, number = 1): string => `${kind}_${SHOWN}${number.toString(16).toUpperCase()}X`;
+export function exampleId(kind: string, number = 1): string {
+  if (number > 0xf)
+    throw new RangeError(`more than fifteen records of the kind ${kind}: their ids have one digit for it`);
+  return `${kind}_${SHOWN}${number.toString(16).toUpperCase()}X`;
+}
 
 export class ExampleIds {
   readonly #shown = new Map<string, string>();

@@ -121,8 +121,10 @@ describe('traces', () => {
   });
 
   it('of two events that one slice takes: the second trace has a span that links to the slice in the first, and back', async () => {
-    // So long a trickle is gathered: both are in before the slice is cut.
+    // So long a trickle is gathered after the first slice, which nobody traces: both are in before the next is cut.
     const { services } = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, SLICE_WAIT_MS: '2000' });
+    await ask('POST', '/events', { body: event('e'), headers: { traceparent: `00-${TRACE}-${CALLER}-00` } });
+    await until('the first had its effect', () => isLogProcessed(services.log));
     const other = TRACE.replace('4', '5');
     await Promise.all(
       [TRACE, other].map((trace, index) =>
@@ -359,6 +361,7 @@ describe('the name of a statement', () => {
     ['select v.* from (select * from unnest($1::text[]) as k) cross join (select * from meters)', 'SELECT meters'],
     ['with a as (select * from unnest($1::int[])) insert into log_records select * from a', 'INSERT log_records'],
     [' with done as (update slices set phase = $1 returning 1) select * from done', 'UPDATE slices'],
+    ['with l as (select 1 from t as p for update of p), s as (update slots set a = $1) select 1', 'UPDATE slots'],
     ['with a as (select * from invoices) select count(*) from a', 'SELECT invoices'],
     ['select 1 as "a" where \'secret\' = $1', 'SELECT'],
   ];
