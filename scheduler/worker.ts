@@ -33,24 +33,35 @@ export function startWorker(
   { postgres, logger }: WorkerServices,
   liveness: Liveness = LIVENESS,
 ): { stop(): Promise<void> } {
-  const pool = connectJobs(postgres, {
-    max: CONNECTIONS,
-    log: (message) => logger.warn({ reason: message }, 'the job queue lost a connection'),
-  });
   const stopping = new AbortController();
   let runner: Runner | undefined;
   const start = async () => {
+    // Connections of its own: what an end that does not end has in hand would be missing to the next.
+    const pool = connectJobs(postgres, {
+      max: CONNECTIONS,
+      log: (message) => logger.warn({ reason: message }, 'the job queue lost a connection'),
+    });
     const pulse = startPulse(pool, logger, liveness);
+    const ending = new Ending();
     try {
-      runner = await runTasks(tasks, { pool, logger, onPool: pulse.register });
+      runner = await runTasks(tasks, {
+        pool,
+        logger,
+        onPool: pulse.register,
+        onShutdown: () => stopping.signal.aborted || ending.begin(),
+      });
       if (stopping.signal.aborted) await runner.stop();
-      else await runner.promise;
+      else await Promise.race([runner.promise, ending.over]);
       if (!stopping.signal.aborted) logger.error('the job worker has ended and is started again');
     } catch (error) {
       logger.error({ err: error }, 'the job worker has ended and is started again');
     } finally {
       runner = undefined;
-      await pulse.stop();
+      ending.begin();
+      await Promise.race([pulse.stop().then(() => pool.end()), ending.over]).catch((error: unknown) =>
+        logger.warn({ err: error }, 'the job worker was ending'),
+      );
+      ending.forget();
     }
   };
   const running = (async () => {
@@ -64,17 +75,40 @@ export function startWorker(
       stopping.abort();
       await runner?.stop().catch((error: unknown) => logger.warn({ err: error }, 'the job worker was stopping'));
       await running;
-      await pool.end();
     },
   };
 }
 
-type RunOptions = { pool: JobsPool; logger: Logger; onPool: (id: string) => void };
+/** A queue that lost its database in the middle of something may wait for ever to end: nobody waits longer than this for it. */
+const END_MS = 20_000;
 
-function runTasks(taskList: TaskList, { pool, logger, onPool }: RunOptions): Promise<Runner> {
+class Ending {
+  readonly over: Promise<void>;
+  #end!: () => void;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor() {
+    this.over = new Promise((resolve) => {
+      this.#end = resolve;
+    });
+  }
+
+  begin(): void {
+    this.#timer ??= setTimeout(this.#end, END_MS);
+  }
+
+  forget(): void {
+    clearTimeout(this.#timer);
+  }
+}
+
+type RunOptions = { pool: JobsPool; logger: Logger; onPool: (id: string) => void; onShutdown: () => unknown };
+
+function runTasks(taskList: TaskList, { pool, logger, onPool, onShutdown }: RunOptions): Promise<Runner> {
   const events = new EventEmitter();
   // Under this name the jobs are locked.
   events.on('pool:create', ({ workerPool }: { workerPool: { id: string } }) => onPool(workerPool.id));
+  events.on('pool:gracefulShutdown', onShutdown);
   return run({
     pgPool: pool,
     taskList,
