@@ -9,7 +9,8 @@ import { bigPowerOfTen, divideRounded, type Exact, exactOf, mantissaOf } from '.
 import { spend } from './work.ts';
 
 const SIGNIFICANT_DIGITS = 60;
-const GUARD_DIGITS = 14;
+/** The first are enough but for one number in 10^10. */
+const GUARD_DIGITS = [14, 80, 240] as const;
 const BITS_PER_DIGIT = Math.log2(10);
 
 /** A number that is not exact: mantissa × 2^-bits. */
@@ -47,8 +48,7 @@ function integerRoot(radicand: bigint): bigint {
 
 /** Of a number that is greater than 0 and not 1. */
 export function logarithmOf(value: Exact): Rounded {
-  const { mantissa, bits } = logarithm(value, SIGNIFICANT_DIGITS + GUARD_DIGITS);
-  return decimalOf({ mantissa, bits });
+  return nearestOf((guard) => logarithm(value, SIGNIFICANT_DIGITS + guard));
 }
 
 /**
@@ -60,15 +60,40 @@ export function powerOf(base: Exact, exponent: Exact): Rounded | 'too large' | '
   if (estimate > LARGEST_EXPONENT) return 'too large';
   if (estimate < SMALLEST_EXPONENT) return 'zero';
   const whole = Math.max(0, decimalDigits(mantissaOf(exponent)) - exponent.scale);
-  const log = logarithm(base, SIGNIFICANT_DIGITS + GUARD_DIGITS + 3 + whole, true);
-  const product = (mantissaOf(exponent) * log.mantissa) / bigPowerOfTen(exponent.scale);
-  const spare = Math.max(0, log.bits - POWER_BITS);
-  return exponential({ mantissa: product >> BigInt(spare), bits: log.bits - spare });
+  return nearestOf((guard) => {
+    const log = logarithm(base, SIGNIFICANT_DIGITS + guard + 3 + whole, true);
+    const product = (mantissaOf(exponent) * log.mantissa) / bigPowerOfTen(exponent.scale);
+    const powerBits = Math.ceil((SIGNIFICANT_DIGITS + guard + 4) * BITS_PER_DIGIT);
+    const spare = Math.max(0, log.bits - powerBits);
+    return exponential({ mantissa: product >> BigInt(spare), bits: log.bits - spare });
+  });
 }
 
 const LARGEST_EXPONENT = 400 * Math.LN10;
 const SMALLEST_EXPONENT = -402 * Math.LN10;
-const POWER_BITS = Math.ceil((SIGNIFICANT_DIGITS + GUARD_DIGITS + 4) * BITS_PER_DIGIT);
+
+/**
+ * The nearest of 60 significant digits, of what is calculated with so many guard digits. Where these do not tell on which
+ * side of the middle it lies, more of them do: log(1 - 3e-59) is 45 followed by 58 zeros and a 9 behind the 59th digit.
+ * Only a power may lie in the middle itself, as that of a square may; it is rounded away from zero.
+ */
+function nearestOf(calculate: (guard: number) => Fixed): Rounded {
+  for (const guard of GUARD_DIGITS) {
+    const near = calculate(guard);
+    const [low, high] = [decimalOf(near, -CALCULATION_ERROR), decimalOf(near, CALCULATION_ERROR)];
+    if (isSame(low, high) || guard === GUARD_DIGITS.at(-1)) return high;
+  }
+  throw new Error('there is no count of guard digits');
+}
+
+/** By how many of its last bits what is calculated may be wrong: each of its steps cuts one off, and each power of two of a logarithm. */
+const CALCULATION_ERROR = 1n << 13n;
+
+/** 10^60 and 10^59 may both stand for the same power of ten. */
+function isSame(a: Rounded, b: Rounded): boolean {
+  const scale = Math.max(a.scale, b.scale);
+  return a.mantissa * bigPowerOfTen(scale - a.scale) === b.mantissa * bigPowerOfTen(scale - b.scale);
+}
 
 /** To so many significant digits, or, for a power, to so many places behind the point. */
 function logarithm(value: Exact, digits: number, isPlaces = false): Fixed {
@@ -120,13 +145,13 @@ function logarithmNearOne(z: bigint, bits: number): bigint {
   return sum;
 }
 
-/** e^x as a decimal, for any x of the range. */
-function exponential({ mantissa, bits }: Fixed): Rounded {
+/** e^x for any x of the range. */
+function exponential({ mantissa, bits }: Fixed): Fixed {
   spend(EXPONENTIAL_WORK);
   const two = logarithmOfTwo(bits);
   const twos = Number(mantissa / two);
   const fraction = smallExponential(mantissa - BigInt(twos) * two, bits);
-  return decimalOf({ mantissa: fraction, bits: bits - twos });
+  return { mantissa: fraction, bits: bits - twos };
 }
 
 const EXPONENTIAL_WORK = 60;
@@ -170,13 +195,17 @@ function atanhOfInverse(x: bigint): bigint {
   return sum;
 }
 
-/** The nearest decimal of 60 significant digits. What is cut off before is cut off towards zero, also of a negative number. */
-function decimalOf({ mantissa, bits }: Fixed): Rounded {
+/** The nearest decimal of 60 significant digits to a number whose distance from 0 is so many of its last bits greater. */
+function decimalOf({ mantissa, bits }: Fixed, error: bigint): Rounded {
   if (mantissa < 0n) {
-    const positive = decimalOf({ mantissa: -mantissa, bits });
+    const positive = positiveDecimal({ mantissa: error - mantissa, bits });
     return { ...positive, mantissa: -positive.mantissa };
   }
-  if (bits < 0) return decimalOf({ mantissa: mantissa << BigInt(-bits), bits: 0 });
+  return positiveDecimal({ mantissa: mantissa + error, bits });
+}
+
+function positiveDecimal({ mantissa, bits }: Fixed): Rounded {
+  if (bits < 0) return positiveDecimal({ mantissa: mantissa << BigInt(-bits), bits: 0 });
   const digits = Math.floor((bitLength(mantissa) - bits) / BITS_PER_DIGIT);
   // Two or three digits more than are kept: `significant` knows exactly how many.
   const places = SIGNIFICANT_DIGITS + 2 - digits;

@@ -84,6 +84,27 @@ describe('a root, a logarithm and a power in an expression', () => {
     );
   });
 
+  // The middle between two numbers of 60 digits, and the digit that decides stands 60 zeros or nines behind it.
+  const zeros = (count: number) => '0'.repeat(count);
+  const middles: [value: string, log: string][] = [
+    [`0.${'9'.repeat(58)}7`, `-0.${zeros(58)}3${zeros(58)}5`],
+    [`1.${zeros(58)}3`, `0.${zeros(58)}2${'9'.repeat(58)}6`],
+  ];
+  for (const [value, text] of middles) {
+    it(`a logarithm that is close to a middle: ${value.slice(0, 4)}…${value.slice(-3)}`, () => {
+      expect(exactText(naturalLogarithm(exactOfText(value)))).to.equal(text);
+    });
+  }
+  it('a power that is close to a middle, and one that lies in it', () => {
+    const above = exactOfText(`1.${zeros(58)}1`);
+    expect(exactText(power(above, exactOfText('0.5')))).to.equal('1');
+    expect(exactText(power(above, exactOfText('1.5')))).to.equal(`1.${zeros(58)}2`);
+    expect(exactText(power(above, exactOfText('-0.5')))).to.equal(`0.${'9'.repeat(59)}5`);
+    // The cube of 10^20 + 5 has 61 digits.
+    const square = exactOf((10n ** 20n + 5n) ** 2n, 0);
+    expect(exactText(power(square, exactOfText('1.5')))).to.equal(`${(10n ** 20n + 5n) ** 3n + 5n}`);
+  });
+
   it('a power has them, of an exponent that is not whole', () => {
     const fraction = fc
       .tuple(fc.integer({ min: -99_999, max: 99_999 }), fc.integer({ min: 1, max: 20 }))
