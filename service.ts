@@ -20,6 +20,7 @@ import { measureLog } from './storage/log/log-metrics.ts';
 import { openLog } from './storage/log/open-log.ts';
 import { connectPostgres, PROCESS_POOL } from './storage/postgres/postgres.ts';
 import { measureStores } from './storage/store-metrics.ts';
+import { UsageMemory } from './storage/usage/usage-memory.ts';
 
 export type RunningService = {
   /** `http://host:port`; the base URL of the interface is this and `/v1`. */
@@ -105,7 +106,7 @@ async function startParts(
   stops.push(() => log.close());
   measureLog(log, clock);
   measureStores({ postgres, clickhouse, data_dir: config.DATA_DIR });
-  const services: Services = { postgres, clickhouse, log, config, logger, clock };
+  const services: Services = { postgres, clickhouse, log, config, logger, clock, usage_memory: new UsageMemory() };
   const owner = `${hostname()}:${process.pid}`;
   const pipeline = await startPipeline(services, {
     owner,

@@ -172,6 +172,10 @@ export class Partition {
     await inSpan('slice.write_buckets', { attributes: { rows: slice.buckets.length } }, () =>
       this.#writeBuckets(slice.buckets),
     );
+    // By the meters of this slice, which the next control message may change.
+    const catalogue = this.#catalogue;
+    const versionOf = (meter_id: string) => catalogue.versionOf(meter_id);
+    this.#stores.usage_memory?.coming({ held: this.#state, from, to, rows: slice.buckets, versionOf });
     const progress = {
       from,
       next_offset: to,
@@ -220,7 +224,8 @@ export class Partition {
       await raiseFence(clickhouse, own);
       rows = await missingUsageRows(clickhouse, rows, { writer: this.#writer, since: rows_since });
     }
-    await writeUsageRows(clickhouse, { rows, versionOf: (meterId) => this.#catalogue.versionOf(meterId) }, own);
+    const versionOf = (meterId: string) => this.#catalogue.versionOf(meterId);
+    await writeUsageRows(clickhouse, { rows, versionOf }, own);
     this.#attempt = attempt;
   }
 

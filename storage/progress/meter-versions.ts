@@ -237,42 +237,6 @@ export async function settleVersion(
   ]);
 }
 
-/** The newest version of a meter, and the newest that says what to count, which differ once the meter was stopped. */
-export function currentVersions(
-  database: Database,
-  { tenant_id, environment_id }: Scope,
-  meter_id: string,
-): Promise<CurrentVersions | undefined> {
-  return CURRENT.ask(database, { tenant_id, environment_id, meter_id });
-}
-
-export type CurrentVersions = { readonly newest: MeterVersion; readonly counting: MeterVersion };
-
-type MeterKey = Scope & { readonly meter_id: string };
-
-/** Once for all who ask at one time. */
-const CURRENT = new TogetherByKey<Database, MeterKey, CurrentVersions | undefined>(async (database, asked) => {
-  const { rows } = await database.raw(
-    `select v.* from (select distinct * from unnest(?::text[], ?::text[], ?::text[]) as k(tenant_id, environment_id, meter_id)) as k
-       cross join lateral (
-         select * from meter_versions m
-          where m.tenant_id = k.tenant_id and m.environment_id = k.environment_id and m.meter_id = k.meter_id
-          order by version desc limit 2) as v
-      order by version desc`,
-    [asked.map((one) => one.tenant_id), asked.map((one) => one.environment_id), asked.map((one) => one.meter_id)],
-  );
-  const byMeter = groupBy(rows as MeterVersion[], meterKey);
-  return asked.map((one) => {
-    const [newest, before] = byMeter.get(meterKey(one)) ?? [];
-    const counting = newest?.definition === null ? before : newest;
-    return newest && counting ? { newest, counting } : undefined;
-  });
-}, 500);
-
-function meterKey({ tenant_id, environment_id, meter_id }: MeterKey): string {
-  return `${scopeKey({ tenant_id, environment_id })}/${meter_id}`;
-}
-
 /** The meters that have ever counted events of these names. */
 export async function metersOfEvents(database: Database, scope: Scope, names: readonly string[]): Promise<string[]> {
   const { rows } = await database.raw(

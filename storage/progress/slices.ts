@@ -284,12 +284,17 @@ const SOON = new TogetherByKey<Database, void, SliceState[]>(async (database, as
 /** The same, read after it was asked for, and once for all who ask at one time. */
 export const sharedProgress = (database: Database): Promise<SliceState[]> => SOON.ask(database);
 
+/** Grows with each rebuild of usage rows, by whichever partition. */
+export function rebuildsOf(progress: readonly SliceState[]): bigint {
+  return progress.reduce((sum, state) => sum + state.rebuilds, 0n);
+}
+
 /** Everything before them is in the stores, by partition. */
 export function nextOffsets(progress: readonly SliceState[]): Map<number, bigint> {
   return new Map(progress.map(({ partition, next_offset }) => [partition, next_offset]));
 }
 
-function stateOf(row: Record<string, string | number | boolean | null>): SliceState {
+export function stateOf(row: Record<string, string | number | boolean | null>): SliceState {
   const offset = (value: string | number | boolean | null | undefined) =>
     value === null || value === undefined ? null : BigInt(value);
   return {

@@ -48,9 +48,13 @@ export type CellRow = [segment_s: string, window_s: string, group_key: string, c
 /** Where `inside` is given: at which of its ends a row of the edges has events that lie beyond it, or does not know it. */
 export type Beyond = { start: boolean; end: boolean };
 
-export type StoredCells = { readonly cells: Cell[]; readonly beyond: Beyond };
+/** When the first and the last event of the rows of the edges happened. */
+export type Ends = { readonly first_us: Microseconds; readonly last_us: Microseconds };
 
-export const NO_CELLS: StoredCells = { cells: [], beyond: { start: false, end: false } };
+export type StoredCells = { readonly cells: Cell[]; readonly beyond: Beyond; readonly ends?: Ends };
+
+export const NO_ENDS: Ends = { first_us: Number.POSITIVE_INFINITY, last_us: Number.NEGATIVE_INFINITY };
+export const NO_CELLS: StoredCells = { cells: [], beyond: { start: false, end: false }, ends: NO_ENDS };
 
 export async function bucketCells(
   clickhouse: ClickHouseClient,
@@ -96,9 +100,13 @@ async function cellsOf(
   return { cells, beyond };
 }
 
-export function note(beyond: Beyond, { start, end }: Beyond): void {
+function note(beyond: Beyond, { start, end }: Beyond): void {
   beyond.start ||= start;
   beyond.end ||= end;
+}
+
+export function isBeyond({ first_us, last_us }: Ends, [start_us, end_us]: Inside): Beyond {
+  return { start: first_us < start_us, end: last_us >= end_us };
 }
 
 const CUSTOMERS_OF_SMALL = 20;

@@ -15,14 +15,15 @@ import { type ClickHouseClient, clickhouseFailure, SMALL_ANSWER, streamedRows } 
 import { TogetherByKey } from '../together.ts';
 import { Turns } from '../turns.ts';
 import {
-  type Beyond,
   type BucketQuestion,
   type Cell,
   cellOf,
+  type Ends,
   HELD,
   type Inside,
+  isBeyond,
   NO_CELLS,
-  note,
+  NO_ENDS,
   rangesCondition,
   type StoredCells,
 } from './bucket-cells.ts';
@@ -172,19 +173,21 @@ function cellsFor(
 ): StoredCells {
   const { meter, meter_version, by_customer, plan } = question;
   const cells: Cell[] = [];
-  const beyond = { start: false, end: false };
+  let ends = NO_ENDS;
   for (const customer of new Set(question.external_customer_ids)) {
     for (const row of rows.get(lineKey(meter.id, meter_version, customer)) ?? []) {
       if (!isAsked(question, row)) continue;
-      if (inside) note(beyond, beyondIn(question, inside, row));
+      if (inside) ends = endsWith(ends, question, row);
       const stretch_s = Number(row[STRETCH]);
       const window_s = plan.rows_are_windows ? row[STRETCH] : '0';
       const place = [segmentOf(plan, stretch_s), window_s, row[3], by_customer ? customer : ''] as const;
       cells.push(cellOf(fields, [...place, ...row.slice(LEADING_COLUMNS)]));
     }
   }
-  return { cells, beyond };
+  return { cells, beyond: isBeyond(ends, inside ?? ALWAYS), ends };
 }
+
+const ALWAYS: Inside = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
 
 const SIZE = 4;
 const STRETCH = 5;
@@ -197,9 +200,10 @@ function isAsked({ meter, plan }: BucketQuestion, row: LineRow): boolean {
   return isIn(ranges, row);
 }
 
-function beyondIn({ meter, plan }: BucketQuestion, [start_us, end_us]: Inside, row: LineRow): Beyond {
+function endsWith({ first_us, last_us }: Ends, { meter, plan }: BucketQuestion, row: LineRow): Ends {
   const isEdge = row[SIZE] === meter.base_size && isIn(plan.edge_ranges, row);
-  return { start: isEdge && Number(row[6]) < start_us, end: isEdge && Number(row[7]) >= end_us };
+  if (!isEdge) return { first_us, last_us };
+  return { first_us: Math.min(first_us, Number(row[6])), last_us: Math.max(last_us, Number(row[7])) };
 }
 
 function isIn(ranges: readonly Range[], row: LineRow): boolean {
@@ -207,8 +211,14 @@ function isIn(ranges: readonly Range[], row: LineRow): boolean {
   return ranges.some(([from, to]) => at >= from && at < to);
 }
 
-/** The row of a ragged start begins before the first segment, and belongs to it. */
 function segmentOf({ segments }: SegmentPlan, stretch_s: number): string {
-  const at = segments.findLast(({ start_us }) => Math.floor(start_us / US_PER_SECOND) <= stretch_s) ?? segments[0];
-  return String(Math.floor((at?.start_us ?? 0) / US_PER_SECOND));
+  return String(Math.floor((segments[segmentIndex(segments, stretch_s)]?.start_us ?? 0) / US_PER_SECOND));
+}
+
+/** The row of a ragged start begins before the first segment, and belongs to it. */
+export function segmentIndex(segments: SegmentPlan['segments'], start_s: number): number {
+  return Math.max(
+    0,
+    segments.findLastIndex(({ start_us }) => Math.floor(start_us / US_PER_SECOND) <= start_s),
+  );
 }

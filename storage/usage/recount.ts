@@ -19,7 +19,8 @@ import {
   type RawEventsWanted,
   rawEvents,
 } from '../events/raw-events.ts';
-import { barriersOf, currentVersions } from '../progress/meter-versions.ts';
+import { countingMoment } from '../progress/counting-moment.ts';
+import { barriersOf } from '../progress/meter-versions.ts';
 import type { Stores } from '../stores.ts';
 import { Turns } from '../turns.ts';
 
@@ -65,7 +66,7 @@ export async function countedNow(
   asked: { meter_id: string; before: ReadonlyMap<number, bigint>; settling?: number | undefined },
 ): Promise<Counted | undefined> {
   const { meter_id, before, settling } = asked;
-  const versions = await currentVersions(postgres, scope, meter_id);
+  const { versions } = await countingMoment(postgres, scope, meter_id);
   if (!versions || (versions.counting.state !== 'live' && versions.counting.version !== settling)) return undefined;
   const { newest, counting } = versions;
   const stop = newest === counting ? new Map<number, bigint>() : await barriersOf(postgres, newest);

@@ -6,8 +6,7 @@
  * While rows are rebuilt after a correction they say nothing: the read waits, and in the end the raw rows answer. Whose meter
  * was changed meanwhile asks anew: half of the rows may be of one version, and half of the next.
  */
-import { daysBefore, nextOffsets, type SliceState, sharedProgress } from '../progress/slices.ts';
-import type { Stores } from '../stores.ts';
+import { daysBefore, nextOffsets, rebuildsOf, type SliceState } from '../progress/slices.ts';
 
 export type Snapshot = {
   readonly before: ReadonlyMap<number, bigint>;
@@ -25,51 +24,58 @@ export type Doubt = {
 };
 
 export type SnapshotRead<T> = {
+  /** How far the stores are; null once what is counted by is no longer the same. */
+  progress(): Promise<readonly SliceState[] | null>;
   /** Reads buckets, and raw rows before the snapshot's offsets. */
-  read(snapshot: Snapshot): Promise<T>;
+  read(snapshot: Snapshot, progress: readonly SliceState[]): Promise<T>;
+  /** What was read is of the moment of the progress that it was given, whatever came since. */
+  isOfMoment(value: T): boolean;
   /** How far the stores were just after the buckets were read; when absent, they may have been read until the end. */
   rowsReadAt?(value: T): readonly SliceState[] | undefined;
   /** Whether any raw row in doubt would matter to what was read. */
   matters(doubts: readonly Doubt[], value: T): Promise<boolean>;
   /** Reads everything from raw rows: slower, and never in doubt. */
   readRaw(snapshot: Snapshot): Promise<T>;
-  /** Whether what is counted by is still the same. */
-  isCurrent(): Promise<boolean>;
+};
+
+export type Consistent<T> = {
+  readonly value: T;
+  readonly snapshot: Snapshot;
+  /** The progress at which the value stands, where nothing moved while it was read. */
+  readonly stood_still: readonly SliceState[] | null;
 };
 
 const TRIES_MAX = 20;
 const PAUSE_MS = 25;
 
 /** Null when what is counted by has changed during the read. */
-export async function consistently<T>(
-  stores: Stores,
-  reading: SnapshotRead<T>,
-): Promise<{ value: T; snapshot: Snapshot } | null> {
+export async function consistently<T>(reading: SnapshotRead<T>): Promise<Consistent<T> | null> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     if (tries > 0) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-    const before = await sharedProgress(stores.postgres);
+    const before = await reading.progress();
+    if (before === null) return null;
     if (isRebuilding(before)) continue;
     const snapshot = snapshotOf(before);
-    const value = await reading.read(snapshot);
-    const [after, isCurrent] = await Promise.all([sharedProgress(stores.postgres), reading.isCurrent()]);
-    if (!isCurrent) return null;
+    const value = await reading.read(snapshot, before);
+    if (reading.isOfMoment(value)) return { value, snapshot, stood_still: null };
+    const after = await reading.progress();
+    if (after === null) return null;
     if (isRebuilding(after) || rebuildsOf(after) !== rebuildsOf(before)) continue;
+    const stood_still = doubtsBetween(before, after).length === 0 ? before : null;
     // Raw rows before the snapshot's offsets are the same whenever they are read.
     const doubts = doubtsBetween(before, reading.rowsReadAt?.(value) ?? after);
-    if (doubts.length === 0 || !(await reading.matters(doubts, value))) return { value, snapshot };
+    if (doubts.length === 0 || !(await reading.matters(doubts, value))) return { value, snapshot, stood_still };
   }
-  const snapshot = snapshotOf(await sharedProgress(stores.postgres));
+  const before = await reading.progress();
+  if (before === null) return null;
+  const snapshot = snapshotOf(before);
   const value = await reading.readRaw(snapshot);
-  return (await reading.isCurrent()) ? { value, snapshot } : null;
+  return (await reading.progress()) === null ? null : { value, snapshot, stood_still: null };
 }
 
 /** Rows are being taken away and written anew (storage/progress/bucket-lock.ts): they say nothing now. */
 function isRebuilding(progress: readonly SliceState[]): boolean {
   return progress.some((state) => state.gate?.startsWith('partition:'));
-}
-
-function rebuildsOf(progress: readonly SliceState[]): bigint {
-  return progress.reduce((sum, state) => sum + state.rebuilds, 0n);
 }
 
 export function snapshotOf(progress: readonly SliceState[]): Snapshot {

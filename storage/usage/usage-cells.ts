@@ -1,7 +1,7 @@
 /** Gathers what a question is answered from: merged partials of the pre-aggregated rows, and of the raw rows beside them. */
 import { type Range, type SegmentPlan, withEdges } from '../../core/analytics/segments.ts';
 import { FarthingError } from '../../core/error.ts';
-import type { BucketField } from '../../core/metering/bucket.ts';
+import { type BucketField, UsageBucket } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import { EventCells } from '../../core/metering/event-cells.ts';
 import type { PlacedCell } from '../../core/metering/usage.ts';
@@ -42,25 +42,55 @@ export type Reading = {
   stop: ReadonlyMap<number, bigint> | undefined;
   plan: SegmentPlan;
   snapshot: Snapshot;
+  /** That of the snapshot, where by what is counted is of the same moment: memory may answer then. */
+  progress: readonly SliceState[] | undefined;
 };
 
 export type CellsRead = {
   readonly cells: readonly PlacedCell[];
   /** Whose raw rows were read for them. */
   readonly raw_ranges: readonly Range[];
+  /** It is exactly of the moment of the progress that was given. */
+  readonly is_of_moment: boolean;
+  /** What rows alone have answered: worth to be kept if nothing moved meanwhile. */
+  readonly stored?: Remembered;
   /** How far the stores were when the rows had been read, where raw rows were read after that. */
   readonly progress?: readonly SliceState[];
   /** Where all events of `raw_ranges` stand in the log, of which those before the snapshot were read, when it is known. */
   readonly places?: readonly LogPlace[];
 };
 
+type Remembered = {
+  readonly question: BucketQuestion;
+  readonly inside: Inside | undefined;
+  readonly answer: StoredCells;
+};
+
+/** Keeps what was read, as of this progress. */
+export function remember(
+  { usage_memory }: Stores,
+  progress: readonly SliceState[],
+  { question, inside, answer }: Remembered,
+): void {
+  usage_memory?.keep(question, { inside, progress, stored: answer });
+}
+
 export async function cellsOf(reading: Reading): Promise<CellsRead> {
   const { plan } = reading;
-  const stored = plan.edge_ranges.length === 0 ? null : await storedWithEdges(reading);
-  if (stored && !stored.beyond.start && !stored.beyond.end) return { cells: stored.cells.map(placed), raw_ranges: [] };
-  const outside = stored ? outsideToTakeAway(reading, stored.beyond) : null;
-  if (stored && outside) return withoutOutside(reading, stored.cells, outside);
-  return { cells: await cellsWithRaw(reading), raw_ranges: plan.raw_ranges };
+  const whole = isWhole(plan) ? await storedWithEdges(reading) : null;
+  if (whole === null) return { cells: await cellsWithRaw(reading), raw_ranges: plan.raw_ranges, is_of_moment: false };
+  const { answer, is_of_moment } = whole;
+  const stored = is_of_moment ? {} : { stored: whole };
+  if (!answer.beyond.start && !answer.beyond.end)
+    return { cells: answer.cells.map(placed), raw_ranges: [], is_of_moment, ...stored };
+  const outside = outsideToTakeAway(reading, answer.beyond);
+  if (outside) return { ...(await withoutOutside(reading, answer.cells, outside)), is_of_moment, ...stored };
+  return { cells: await cellsWithRaw(reading), raw_ranges: plan.raw_ranges, is_of_moment: false };
+}
+
+/** Rows may answer all of it: nothing is ragged, or only buckets at the ends are. */
+function isWhole({ edge_ranges, raw_ranges, base_ranges, day_ranges }: SegmentPlan): boolean {
+  return edge_ranges.length > 0 || (raw_ranges.length === 0 && base_ranges.length + day_ranges.length > 0);
 }
 
 /** Events arrive beyond a range that ends now all the time: only what the rows hold is taken away from them. */
@@ -68,7 +98,7 @@ async function withoutOutside(
   reading: Reading,
   stored: readonly Cell[],
   outside: readonly Range[],
-): Promise<CellsRead> {
+): Promise<Omit<CellsRead, 'is_of_moment'>> {
   const { stores, scope, asked, meter } = reading;
   const { external_customer_ids, bounds } = asked;
   const isShort = timeUntilNow(outside, asked) <= SHORT_US;
@@ -106,11 +136,14 @@ function timeUntilNow(ranges: readonly Range[], { now_ms }: UsageAsked): Microse
   return ranges.reduce((sum, [start, end]) => sum + Math.max(0, Math.min(end, now_us) - start), 0);
 }
 
-/** All of a ragged range from pre-aggregated rows, in one statement: those of its ends may hold events beyond the range. */
-function storedWithEdges(reading: Reading): Promise<StoredCells> {
-  const { plan, asked, stores } = reading;
+/** All of a range from pre-aggregated rows, in memory or by one statement: those of its ends may hold events beyond the range. */
+async function storedWithEdges(reading: Reading): Promise<Remembered & { readonly is_of_moment: boolean }> {
+  const { plan, asked, stores, progress } = reading;
   const question = { ...questionOf(reading), plan: withEdges(plan) };
-  return storedCells(stores, question, [asked.start_us, asked.end_us]);
+  const inside: Inside | undefined = plan.edge_ranges.length > 0 ? [asked.start_us, asked.end_us] : undefined;
+  const kept = progress && stores.usage_memory?.find(question, inside, progress);
+  if (kept) return { question, inside, answer: kept, is_of_moment: true };
+  return { question, inside, answer: await storedCells(stores, question, inside), is_of_moment: false };
 }
 
 /**
@@ -140,7 +173,8 @@ function withoutThem(stored: readonly Cell[], taken: readonly PlacedCell[]): Pla
     const place = JSON.stringify([Math.floor(segment_us / US_PER_SECOND), window_us, group_key, key]);
     const known = cells.get(place);
     if (known) known.bucket.combine(cell.bucket);
-    else cells.set(place, cell);
+    // A bucket of its own: what was stored may be remembered as it is.
+    else cells.set(place, { ...cell, bucket: UsageBucket.of(cell.bucket) });
   };
   for (const cell of stored) add(placed(cell));
   for (const cell of taken) add({ ...cell, bucket: cell.bucket.negative() });

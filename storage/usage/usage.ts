@@ -23,13 +23,15 @@ import { formatUs, type Milliseconds, usOf } from '../../core/time/instant.ts';
 import { countRawEvents, type LogPlace } from '../events/raw-events.ts';
 import { monthStart } from '../events/tables.ts';
 import type { EventLog, PartitionLag } from '../log/log.ts';
-import { barriersOf, currentVersions } from '../progress/meter-versions.ts';
+import type { SliceState } from '../progress/slices.ts';
 import type { Stores } from '../stores.ts';
 import { TogetherByKey } from '../together.ts';
 import { finished } from '../turns.ts';
+import { type Counting as CountingNow, countingNow, isSameCounter } from './counter.ts';
 import { consistently, type Doubt, type Snapshot, type SnapshotRead } from './snapshot.ts';
 import type { UsageAsked } from './usage-asked.ts';
-import { type CellsRead, cellsOf, type Reading, rawWanted } from './usage-cells.ts';
+import { type CellsRead, cellsOf, type Reading, rawWanted, remember } from './usage-cells.ts';
+import { countAnswer } from './usage-metrics.ts';
 
 export type UsageOfKey = {
   /** The customer with by_customer, the key with key_of, '' otherwise. */
@@ -53,12 +55,9 @@ export async function askUsage(stores: Stores, scope: Scope, asked: UsageAsked):
   if (asked.start_us > asked.end_us)
     throw new FarthingError('internal_error', 'usage was asked for a range turned round');
   for (let tries = 0; tries < CHANGES_MAX; tries++) {
-    // Both before the progress is read: the answer is then at least as fresh as it says.
-    const [as_of, counter] = await Promise.all([
-      freshness(stores, asked.now_ms ?? Date.now()),
-      counterOf(stores, scope, asked),
-    ]);
-    const report = await countedBy({ stores, scope, asked, counter });
+    // Before the progress is read: the answer is then at least as fresh as it says.
+    const as_of = await freshness(stores, asked.now_ms ?? Date.now());
+    const report = await countedBy({ stores, scope, asked, began: await countingNow(stores, scope, asked) });
     if (report) return { ...report, as_of };
   }
   throw unavailable(`usage of meter ${asked.meter.id} (it is being changed again and again)`);
@@ -67,34 +66,36 @@ export async function askUsage(stores: Stores, scope: Scope, asked: UsageAsked):
 /** A meter that changes during the question is asked for anew so many times. */
 const CHANGES_MAX = 20;
 
-type Asking = { stores: Stores; scope: Scope; asked: UsageAsked; counter: Counter };
+type Asking = { stores: Stores; scope: Scope; asked: UsageAsked; began: CountingNow };
 
 /** Null when the meter was changed meanwhile. */
 async function countedBy(asking: Asking): Promise<Omit<UsageReport, 'as_of'> | null> {
   const counting = await countingOf(asking);
   const { parts, wants_raw } = counting;
   const { meter } = counting.question;
-  const answer = await consistently(asking.stores, readingOf(asking, counting));
+  const answer = await consistently(readingOf(asking, counting));
   if (answer === null) return null;
-  const { value: found, snapshot } = answer;
+  const { value: found, snapshot, stood_still } = answer;
+  countAnswer(wants_raw ? 'raw' : found.every(({ is_of_moment }) => is_of_moment) ? 'memory' : 'rows');
+  if (stood_still) for (const { stored } of found) if (stored) remember(asking.stores, stood_still, stored);
   const answers = await Promise.all(parts.map((part, index) => answerOf(meter, part, found[index]!.cells)));
   return {
     usage: usageOf(answers),
     high_water: Object.fromEntries([...snapshot.before].map(([partition, offset]) => [partition, String(offset)])),
-    meter_version: asking.counter.version,
+    meter_version: asking.began.counter.version,
     from: wants_raw ? 'raw' : 'buckets',
   };
 }
 
 /** How a question is counted: by what, and cut into which parts. */
 type Counting = {
-  readonly question: Omit<Reading, 'asked' | 'plan' | 'snapshot'>;
+  readonly question: Omit<Reading, 'asked' | 'plan' | 'snapshot' | 'progress'>;
   readonly parts: readonly Part[];
   /** There are no rows for it. */
   readonly wants_raw: boolean;
 };
 
-async function countingOf({ stores, scope, asked, counter }: Asking): Promise<Counting> {
+async function countingOf({ stores, scope, asked, began: { counter } }: Asking): Promise<Counting> {
   const meter = compiled(counter.definition);
   return {
     question: { stores, scope, meter, meter_version: counter.version, grid: gridOf(asked), stop: counter.stop },
@@ -103,21 +104,32 @@ async function countingOf({ stores, scope, asked, counter }: Asking): Promise<Co
   };
 }
 
-function readingOf({ stores, scope, asked, counter }: Asking, counting: Counting): SnapshotRead<CellsRead[]> {
+function readingOf({ stores, scope, asked, began }: Asking, counting: Counting): SnapshotRead<CellsRead[]> {
   const { question, parts, wants_raw } = counting;
-  const read = (isRaw: boolean) => (snapshot: Snapshot) =>
+  const { counter } = began;
+  const read = (isRaw: boolean) => (snapshot: Snapshot, progress?: readonly SliceState[]) =>
     Promise.all(
       parts.map((part) => {
         const plan = isRaw ? rawPlan(part.plan, asked) : withDaysBefore(part.plan, snapshot.days_before);
-        return cellsOf({ ...question, ...part, plan, snapshot });
+        // Where a stopped meter stopped is not of the moment of the progress.
+        const of_moment = counter.stop === undefined ? progress : undefined;
+        return cellsOf({ ...question, ...part, plan, snapshot, progress: of_moment });
       }),
     );
+  let first: readonly SliceState[] | null = began.progress;
   return {
+    progress: async () => {
+      const known = first;
+      first = null;
+      if (known) return known;
+      const now = await countingNow(stores, scope, asked);
+      return isSameCounter(counter, now.counter) ? now.progress : null;
+    },
     read: read(wants_raw),
+    isOfMoment: (found) => found.every(({ is_of_moment }) => is_of_moment),
     readRaw: read(true),
     rowsReadAt: (found) => (parts.length === 1 ? found[0]!.progress : undefined),
     matters: async (doubts, found) => !wants_raw && mayBeTorn(asked, counting, { doubts, found }),
-    isCurrent: async () => isSameCounter(counter, await counterOf(stores, scope, asked)),
   };
 }
 
@@ -138,7 +150,7 @@ async function mayBeTorn(
   if (places && parts.length === 1) return places.some((place) => doubts.some((doubt) => isOf(doubt, place)));
   const snapshot = { before: new Map(), days_before: 0 };
   const plan = { ...part!.plan, raw_ranges };
-  const wanted = { ...rawWanted({ ...question, asked, plan, snapshot }), doubts };
+  const wanted = { ...rawWanted({ ...question, asked, plan, snapshot, progress: undefined }), doubts };
   return (await countRawEvents(question.stores.clickhouse, wanted)) > 0;
 }
 
@@ -148,17 +160,6 @@ function isOf(doubt: Doubt, { partition, offset }: LogPlace): boolean {
 
 function isOfSeveralMonths({ start_us, end_us }: UsageAsked): boolean {
   return monthStart(start_us) !== monthStart(end_us - 1);
-}
-
-/** Versions only follow one another, so what is the same before and after was so in between. */
-function isSameCounter(a: Counter, b: Counter): boolean {
-  return a.version === b.version && a.has_buckets === b.has_buckets && isSameStop(a.stop, b.stop);
-}
-
-/** A partition that meets the barrier of a meter meanwhile counts nothing behind it. */
-function isSameStop(a: Counter['stop'], b: Counter['stop']): boolean {
-  if (a === undefined || b === undefined) return a === b;
-  return a.size === b.size && [...a].every(([partition, offset]) => b.get(partition) === offset);
 }
 
 type Part = {
@@ -217,27 +218,6 @@ function compiled(definition: MeterDefinition): CompiledMeter {
   if (compiledMeters.size >= COMPILED_MAX) compiledMeters.clear();
   compiledMeters.set(key, meter);
   return meter;
-}
-
-/** By what to count, and whether its rows are there. */
-type Counter = {
-  definition: MeterDefinition;
-  version: number;
-  has_buckets: boolean;
-  stop: ReadonlyMap<number, bigint> | undefined;
-};
-
-async function counterOf(stores: Stores, scope: Scope, asked: UsageAsked): Promise<Counter> {
-  if (asked.definition) return { definition: asked.definition, version: 0, has_buckets: false, stop: undefined };
-  const versions = await currentVersions(stores.postgres, scope, asked.meter.id);
-  if (!versions) throw new FarthingError('internal_error', `meter ${asked.meter.id} has no version to count by`);
-  const { newest, counting } = versions;
-  return {
-    definition: counting.definition!,
-    version: counting.version,
-    has_buckets: counting.state === 'live',
-    stop: newest === counting ? undefined : await barriersOf(stores.postgres, newest),
-  };
 }
 
 /** The shape in which billing asks: one customer, one range, the buckets for prices that apply per bucket. */

@@ -10,6 +10,7 @@ import { requestDailyRollups } from '../../storage/progress/daily-rollups-messag
 import { announceMeterVersion } from '../../storage/progress/meter-versions.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { askUsage } from '../../storage/usage/usage.ts';
+import type { UsageMemory } from '../../storage/usage/usage-memory.ts';
 import { isLogProcessed, isSettled } from './settled.ts';
 import { type FreshDatabase, freshDatabase } from './stores.ts';
 import { until } from './until.ts';
@@ -50,6 +51,8 @@ export type MeteringOptions = {
   clickhouse?: (url: string) => Promise<ClickHouseClient>;
   /** Migrated; a fresh one when absent. Closed at the end. */
   database?: FreshDatabase;
+  /** As a process has it in which API and pipeline are together. */
+  usage_memory?: UsageMemory;
 };
 
 export async function startMetering({
@@ -69,7 +72,7 @@ export async function startMetering({
     ...(log_directory ? { directory: log_directory, inline_bytes_max: 0 } : {}),
   });
   const clickhouse = connect ? await connect(database.clickhouse_url) : database.clickhouse;
-  const stores: Stores = { postgres: database.postgres, clickhouse, log };
+  const stores: Stores = { postgres: database.postgres, clickhouse, log, usage_memory: given.usage_memory };
   const versions = new Map<string, number>();
   let pipeline: RunningPipeline | null = null;
   const resume = async () => {

@@ -3,9 +3,12 @@
  * behind the one that it names, to the digit; and none names a place before that of an answer which it came after.
  */
 import { expect } from 'chai';
+import { register } from 'prom-client';
 import type { MeterDefinition } from '../../../core/metering/meter-definition.ts';
 import { readProgress } from '../../../storage/progress/slices.ts';
+import type { Stores } from '../../../storage/stores.ts';
 import { askUsage, type UsageReport } from '../../../storage/usage/usage.ts';
+import { UsageMemory } from '../../../storage/usage/usage-memory.ts';
 import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
 import {
   instantText,
@@ -40,6 +43,9 @@ const AGGREGATIONS: ModelMeter['aggregation'][] = [
   { type: 'MAX', field: 'n', bucket_size: 'HOUR', group_by: 'host' },
 ];
 
+/** Questions that are asked again and again, with ends a little later, as a dashboard does. */
+const DASHBOARD = 6;
+
 type Asked = { meter: number; question: ModelQuestion; report: UsageReport; behind: ReadonlyMap<number, bigint> };
 type Placed = { event: ModelEvent; partition: number; offset: bigint };
 
@@ -55,10 +61,27 @@ describe('usage while events arrive', function () {
         await metering.stop();
       }
     });
+
+    it(`what is kept in memory (seed ${seed})`, async () => {
+      const usage_memory = new UsageMemory();
+      const metering = await startMetering({ partitions: PARTITIONS, slice_events_max: 60, usage_memory });
+      const before = await answersFromMemory();
+      try {
+        await playOn(metering, chanceOf(seed), dashboardOf(chanceOf(seed + 1)));
+      } finally {
+        await metering.stop();
+      }
+      expect((await answersFromMemory()) - before, 'answers from memory').to.be.greaterThan(BATCHES / 2);
+    });
   }
 });
 
-async function playOn(metering: Metering, chance: Chance): Promise<void> {
+async function answersFromMemory(): Promise<number> {
+  const { values } = await register.getSingleMetric('farthing_usage_answers_total')!.get();
+  return values.find(({ labels }) => labels['source'] === 'memory')!.value;
+}
+
+async function playOn(metering: Metering, chance: Chance, dashboard?: readonly Recurring[]): Promise<void> {
   for (const [index, aggregation] of AGGREGATIONS.entries()) {
     const definition = { event_name: 'call', filters: [], aggregation };
     await metering.announce(`m${index}`, definition as Omit<MeterDefinition, 'id' | 'reset_usage'>);
@@ -68,7 +91,8 @@ async function playOn(metering: Metering, chance: Chance): Promise<void> {
   const asked: Asked[] = [];
   for (let from = 0; from < events.length; from += PER_BATCH) {
     const batch = [...events.slice(from, from + PER_BATCH), ...sentBefore(events.slice(0, from), chance)];
-    const questions = [askOne(metering, chance), askOne(metering, chance)];
+    const ask = () => askOne(metering, chance, dashboard && chance.next() < 0.9 ? chance.oneOf(dashboard) : undefined);
+    const questions = [ask(), ask()];
     // Now and then some more days get daily rollups.
     if (chance.next() < 0.4)
       await metering.askForDailyRollups(new Date(FIRST + chance.whole(-1, DAYS + 2) * 24 * HOUR).toISOString());
@@ -76,9 +100,13 @@ async function playOn(metering: Metering, chance: Chance): Promise<void> {
     const answers = await Promise.all(questions);
     for (const one of answers) for (const earlier of asked.slice(-2)) expectNotOlder(one, earlier);
     asked.push(...answers);
+    if (!dashboard) continue;
+    // Whoever asks while nothing moves is remembered, and answered from memory by what the next batch brings.
+    if (chance.next() < 0.5) await metering.settled();
+    for (const one of dashboard) asked.push(await askOne(metering, chance, one));
   }
   await metering.settled();
-  asked.push(...(await Promise.all(AGGREGATIONS.map((_none, meter) => askOne(metering, chance, meter)))));
+  asked.push(...(await Promise.all(AGGREGATIONS.map((_none, meter) => askOne(metering, chance, { meter })))));
   const placed = await placesOf(metering, events);
   for (const one of asked) {
     const place = placeThatExplains(one, placed);
@@ -101,8 +129,32 @@ function sentBefore(events: readonly ModelEvent[], chance: Chance): ModelEvent[]
   });
 }
 
-async function askOne({ stores }: Metering, chance: Chance, of?: number): Promise<Asked> {
-  const meter = of ?? chance.whole(0, AGGREGATIONS.length - 1);
+type Recurring = {
+  readonly meter: number;
+  readonly hour: number;
+  readonly start: number;
+  readonly question: Omit<ModelQuestion, 'start' | 'end'>;
+};
+
+function dashboardOf(chance: Chance): Recurring[] {
+  return Array.from({ length: DASHBOARD }, () => {
+    const meter = chance.oneOf(REMEMBERED);
+    const start = FIRST + chance.whole(0, 24) * HOUR + chance.oneOf([0, 0, 1_234_567]);
+    const hour = FIRST + chance.whole(2, DAYS) * 24 * HOUR + chance.oneOf([0, 7]) * HOUR;
+    const window_size = windowOf(AGGREGATIONS[meter]!, chance);
+    const size = window_size === '15MIN' || window_size === 'HOUR' ? 'DAY' : window_size;
+    const customers = chance.oneOf([['acme'], ['globex']]);
+    return { meter, hour, start, question: { customers, timezone: chance.oneOf(ZONES), window_size: size } };
+  });
+}
+
+/** Distinct values are never kept. */
+const REMEMBERED = AGGREGATIONS.flatMap(({ type }, index) => (type === 'COUNT_UNIQUE' ? [] : [index]));
+
+async function askOne(metering: Metering, chance: Chance, of?: Recurring | { meter: number }): Promise<Asked> {
+  const { stores } = metering;
+  if (of && 'question' in of) return askAgain(metering, chance, of);
+  const meter = of?.meter ?? chance.whole(0, AGGREGATIONS.length - 1);
   const step = chance.oneOf([1, 60_000, HOUR, 24 * HOUR]);
   const at = () =>
     Math.floor((FIRST + chance.whole(-12, (DAYS + 1) * 24) * HOUR + chance.whole(0, HOUR)) / step) * step;
@@ -114,15 +166,28 @@ async function askOne({ stores }: Metering, chance: Chance, of?: number): Promis
     timezone: chance.oneOf(ZONES),
     window_size: windowOf(AGGREGATIONS[meter]!, chance),
   };
+  // A range that ends now: what lies beyond it has just arrived, and is asked for together with who else asks.
+  return askedOf(stores, { meter, question, ...(chance.next() < 0.5 ? { now_ms: end + step } : {}) });
+}
+
+function askAgain({ stores }: Metering, chance: Chance, { meter, hour, start, question }: Recurring): Promise<Asked> {
+  const end = hour + chance.whole(0, HOUR - 1);
+  const range = { start: new Date(start).toISOString(), end: new Date(end).toISOString() };
+  return askedOf(stores, { meter, question: { ...question, ...range }, now_ms: end });
+}
+
+async function askedOf(
+  stores: Stores,
+  { meter, question, ...now }: { meter: number; question: ModelQuestion; now_ms?: number },
+): Promise<Asked> {
   const report = await askUsage(stores, SCOPE, {
     meter: { id: `m${meter}` },
     external_customer_ids: question.customers ?? null,
-    start_us: start * 1000,
-    end_us: (end + step) * 1000,
+    start_us: Date.parse(question.start) * 1000,
+    end_us: Date.parse(question.end) * 1000,
     timezone: question.timezone,
     window_size: question.window_size,
-    // A range that ends now: what lies beyond it has just arrived, and is asked for together with who else asks.
-    ...(chance.next() < 0.5 ? { now_ms: end + step } : {}),
+    ...now,
   });
   const behind = new Map((await readProgress(stores.postgres)).map((state) => [state.partition, laterOf(state)]));
   return { meter, question, report, behind };

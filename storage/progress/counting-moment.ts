@@ -1,0 +1,63 @@
+/**
+ * By what a meter counts, and how far the stores are: read in one statement, so that both are of one moment, and once for all
+ * who ask at one time.
+ */
+import { groupBy } from '../../core/group-by.ts';
+import { type Scope, scopeKey } from '../../core/scope.ts';
+import type { Database } from '../stores.ts';
+import { TogetherByKey } from '../together.ts';
+import type { MeterVersion } from './meter-versions.ts';
+import { type SliceState, stateOf } from './slices.ts';
+
+/** The newest version of a meter, and the newest that says what to count, which differ once the meter was stopped. */
+export type CurrentVersions = { readonly newest: MeterVersion; readonly counting: MeterVersion };
+
+export type CountingMoment = {
+  readonly progress: readonly SliceState[];
+  /** Undefined for a meter that has none. */
+  readonly versions: CurrentVersions | undefined;
+};
+
+type MeterKey = Scope & { readonly meter_id: string };
+
+export function countingMoment(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  meter_id: string,
+): Promise<CountingMoment> {
+  return MOMENTS.ask(database, { tenant_id, environment_id, meter_id });
+}
+
+const METERS_MAX = 500;
+
+/** The versions stand in the first row only: there are as many rows as partitions, and one where there is none. */
+const MOMENT = `
+  select s.*, case when row_number() over (order by s.partition) = 1 then v.versions end as versions
+    from (select coalesce(json_agg(v order by v.version desc), '[]') as versions
+            from (select distinct * from unnest(?::text[], ?::text[], ?::text[]) as k(tenant_id, environment_id, meter_id)) as k
+           cross join lateral (
+             select m.tenant_id, m.environment_id, m.meter_id, m.version, m.definition, m.state from meter_versions m
+              where m.tenant_id = k.tenant_id and m.environment_id = k.environment_id and m.meter_id = k.meter_id
+              order by m.version desc limit 2) as v) as v
+    left join slices s on true
+   order by s.partition`;
+
+const MOMENTS = new TogetherByKey<Database, MeterKey, CountingMoment>(async (database, asked) => {
+  const { rows } = await database.raw(MOMENT, [
+    asked.map((one) => one.tenant_id),
+    asked.map((one) => one.environment_id),
+    asked.map((one) => one.meter_id),
+  ]);
+  const progress = rows.filter((row: { partition: number | null }) => row.partition !== null).map(stateOf);
+  const byMeter = groupBy(rows[0].versions as MeterVersion[], meterKey);
+  return asked.map((one) => ({ progress, versions: currentOf(byMeter.get(meterKey(one)) ?? []) }));
+}, METERS_MAX);
+
+function currentOf([newest, before]: readonly MeterVersion[]): CurrentVersions | undefined {
+  const counting = newest?.definition === null ? before : newest;
+  return newest && counting ? { newest, counting } : undefined;
+}
+
+function meterKey({ tenant_id, environment_id, meter_id }: MeterKey): string {
+  return `${scopeKey({ tenant_id, environment_id })}/${meter_id}`;
+}

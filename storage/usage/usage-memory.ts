@@ -1,0 +1,239 @@
+/**
+ * Usage that is kept in memory, where the pipeline runs in the same process: what was read once for a question is brought
+ * forward by what each slice writes, so that whoever asks the same again, as dashboards, previews and balances do, is answered
+ * without a statement (docs/decisions/0012).
+ *
+ * It follows the progress that Postgres commits, and says nothing where it cannot tell what came in between: a partition that
+ * another worker has moved, rows that were rebuilt, an offset that is missing. Then the rows answer, as if it were not there.
+ */
+import type { Range } from '../../core/analytics/segments.ts';
+import { united } from '../../core/analytics/segments.ts';
+import { UsageBucket } from '../../core/metering/bucket.ts';
+import type { BucketRow } from '../../core/metering/plan.ts';
+import { type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
+import { type HeldPartition, rebuildsOf, type SliceState } from '../progress/slices.ts';
+import { type BucketQuestion, type Cell, type Ends, type Inside, isBeyond, type StoredCells } from './bucket-cells.ts';
+import { isOfLines, segmentIndex } from './bucket-lines.ts';
+
+/** What a slice is about to add, told before Postgres commits it. */
+export type ComingSlice = {
+  readonly held: HeldPartition;
+  readonly from: bigint;
+  readonly to: bigint;
+  /** Base rows. */
+  readonly rows: readonly BucketRow[];
+  versionOf(meter_id: string): number;
+};
+
+/** A partition as far as all that is kept has it, and the slice that may be the next. */
+type PartitionPlace = Pick<SliceState, 'partition' | 'epoch' | 'next_offset'>;
+type Followed = { readonly epoch: bigint; at: bigint; coming: ComingSlice | null };
+
+const KEPT_MAX = 10_000;
+const CELLS_MAX = 200;
+/** Nobody asks any more: slices are not listened to until somebody does. */
+const IDLE_MS = 60_000;
+
+export class UsageMemory {
+  readonly #followed = new Map<number, Followed>();
+  #rebuilds = 0n;
+  /** Those that were asked for last come last. */
+  readonly #kept = new Map<string, Kept>();
+  readonly #byLine = new Map<string, Map<string, Set<Kept>>>();
+  #wanted_until = 0;
+
+  /** A slice is written, and about to be committed: it counts from the moment at which Postgres says so. */
+  coming(slice: ComingSlice): void {
+    if (performance.now() > this.#wanted_until) {
+      this.#forget();
+      this.#followed.clear();
+      return;
+    }
+    this.#moveTo({ ...slice.held, next_offset: slice.from }).coming = slice;
+  }
+
+  /** What is asked for as of this progress, or null. */
+  find(question: BucketQuestion, inside: Inside | undefined, progress: readonly SliceState[]): StoredCells | null {
+    if (!isOfLines(question)) return null;
+    this.#wanted_until = performance.now() + IDLE_MS;
+    if (!this.#follow(progress)) return null;
+    const key = keyOf(question, inside);
+    const kept = this.#kept.get(key);
+    if (kept === undefined) return null;
+    this.#kept.delete(key);
+    this.#kept.set(key, kept);
+    return kept.answer(question, inside);
+  }
+
+  /** What was read for a question while the progress stood still. */
+  keep(
+    question: BucketQuestion,
+    { inside, progress, stored }: { inside: Inside | undefined; progress: readonly SliceState[]; stored: StoredCells },
+  ): void {
+    const ends = stored.ends;
+    if (ends === undefined || stored.cells.length > CELLS_MAX || !isOfLines(question)) return;
+    if (!this.#follow(progress)) return;
+    const key = keyOf(question, inside);
+    const known = this.#kept.get(key);
+    if (known) this.#drop(key, known);
+    const kept = new Kept(question, { cells: stored.cells, ends });
+    this.#kept.set(key, kept);
+    for (const customer of kept.customers) this.#atLine(question.meter.id, customer).add(kept);
+    const [oldest] = this.#kept;
+    if (this.#kept.size > KEPT_MAX) this.#drop(...oldest!);
+  }
+
+  /** Brings all that is kept to this progress; false when it is further already. */
+  #follow(progress: readonly SliceState[]): boolean {
+    const rebuilds = rebuildsOf(progress);
+    if (rebuilds < this.#rebuilds || progress.some((state) => this.#isBehind(state))) return false;
+    if (rebuilds !== this.#rebuilds) this.#forget();
+    this.#rebuilds = rebuilds;
+    for (const state of progress) this.#moveTo(state);
+    return true;
+  }
+
+  /** What is kept does not know what came on a partition that has moved by other than the coming slice. */
+  #moveTo({ partition, epoch, next_offset }: PartitionPlace): Followed {
+    const followed = this.#followed.get(partition);
+    if (followed?.epoch === epoch && this.#isAt(followed, next_offset)) return followed;
+    this.#forget();
+    const coming = followed?.epoch === epoch && followed.coming?.from === next_offset ? followed.coming : null;
+    const moved = { epoch, at: next_offset, coming };
+    this.#followed.set(partition, moved);
+    return moved;
+  }
+
+  #isBehind({ partition, epoch, next_offset }: SliceState): boolean {
+    const followed = this.#followed.get(partition);
+    return (
+      followed !== undefined && (epoch < followed.epoch || (epoch === followed.epoch && next_offset < followed.at))
+    );
+  }
+
+  /** Whether it is at this offset, where the coming slice has been committed if it ends there. */
+  #isAt(followed: Followed, offset: bigint): boolean {
+    const { coming } = followed;
+    if (followed.at !== offset && coming?.from === followed.at && coming.to === offset) {
+      this.#add(coming);
+      followed.at = offset;
+      followed.coming = null;
+    }
+    return followed.at === offset;
+  }
+
+  #add({ rows, versionOf }: ComingSlice): void {
+    if (this.#byLine.size === 0) return;
+    for (const row of rows) {
+      const some = this.#byLine.get(row.meter_id)?.get(row.external_customer_id);
+      if (some === undefined) continue;
+      const version = versionOf(row.meter_id);
+      for (const kept of some) kept.add(row, version);
+    }
+  }
+
+  #atLine(meter_id: string, customer: string): Set<Kept> {
+    let customers = this.#byLine.get(meter_id);
+    if (customers === undefined) this.#byLine.set(meter_id, (customers = new Map()));
+    let some = customers.get(customer);
+    if (some === undefined) customers.set(customer, (some = new Set()));
+    return some;
+  }
+
+  #drop(key: string, kept: Kept): void {
+    this.#kept.delete(key);
+    const customers = this.#byLine.get(kept.meter_id);
+    for (const customer of kept.customers) {
+      const some = customers?.get(customer);
+      some?.delete(kept);
+      if (some?.size === 0) customers?.delete(customer);
+    }
+    if (customers?.size === 0) this.#byLine.delete(kept.meter_id);
+  }
+
+  #forget(): void {
+    this.#kept.clear();
+    this.#byLine.clear();
+  }
+}
+
+/** Questions are the same where the same rows answer them, in the same parts: one "until now" is the next one's. */
+function keyOf(question: BucketQuestion, inside: Inside | undefined): string {
+  const { tenant_id, environment_id, meter, meter_version, external_customer_ids, by_customer, plan } = question;
+  const { segments, rows_are_windows, edge_ranges } = plan;
+  return JSON.stringify([
+    [tenant_id, environment_id, meter.id, meter_version, external_customer_ids, by_customer],
+    [rangesOf(question), inside === undefined ? null : edge_ranges, rows_are_windows],
+    segments.slice(1).map(({ start_us }) => start_us),
+  ]);
+}
+
+/** Whichever size of row stands for a part of it. */
+function rangesOf({ plan: { base_ranges, day_ranges } }: BucketQuestion): Range[] {
+  return united([...base_ranges, ...day_ranges]);
+}
+
+type KeptCell = { readonly segment: number } & Pick<Cell, 'window_us' | 'group_key' | 'customer' | 'bucket'>;
+
+/** The cells of one question, as of what was followed so far. */
+class Kept {
+  readonly meter_id: string;
+  readonly customers: ReadonlySet<string>;
+  readonly #question: BucketQuestion;
+  readonly #ranges: readonly Range[];
+  readonly #cells = new Map<string, KeptCell>();
+  #ends: Ends;
+
+  constructor(question: BucketQuestion, { cells, ends }: { cells: readonly Cell[]; ends: Ends }) {
+    this.meter_id = question.meter.id;
+    this.customers = new Set(question.external_customer_ids);
+    this.#question = question;
+    this.#ranges = rangesOf(question);
+    this.#ends = ends;
+    for (const { segment_us, window_us, group_key, customer, bucket } of cells) {
+      const segment = segmentIndex(question.plan.segments, segment_us / US_PER_SECOND);
+      this.#combine({ segment, window_us, group_key, customer }, bucket);
+    }
+  }
+
+  add(row: BucketRow, version: number): void {
+    const { tenant_id, environment_id, meter, meter_version, by_customer, plan } = this.#question;
+    const { bucket_start_us, group_key, external_customer_id } = row;
+    if (row.tenant_id !== tenant_id || row.environment_id !== environment_id || version !== meter_version) return;
+    if (!isIn(this.#ranges, bucket_start_us)) return;
+    const place = {
+      segment: segmentIndex(plan.segments, bucket_start_us / US_PER_SECOND),
+      window_us: plan.rows_are_windows ? bucket_start_us : 0,
+      group_key: meter.group_by === undefined ? '' : group_key,
+      customer: by_customer ? external_customer_id : '',
+    };
+    this.#combine(place, UsageBucket.of(row));
+    if (!isIn(plan.edge_ranges, bucket_start_us)) return;
+    const { first_us, last_us } = this.#ends;
+    this.#ends = {
+      first_us: Math.min(first_us, row.first_us ?? Number.NEGATIVE_INFINITY),
+      last_us: Math.max(last_us, row.last_us ?? Number.POSITIVE_INFINITY),
+    };
+  }
+
+  #combine(place: Omit<KeptCell, 'bucket'>, bucket: UsageBucket): void {
+    const key = JSON.stringify([place.segment, place.window_us, place.group_key, place.customer]);
+    const known = this.#cells.get(key);
+    if (known) known.bucket.combine(bucket);
+    else this.#cells.set(key, { ...place, bucket: UsageBucket.of(bucket) });
+  }
+
+  /** Of a question with the same key, whose first segment may begin elsewhere in its bucket. */
+  answer({ plan: { segments } }: BucketQuestion, inside: Inside | undefined): StoredCells {
+    const cells = [...this.#cells.values()].map(({ segment, bucket, ...place }): Cell => {
+      const segment_us = Math.floor((segments[segment]?.start_us ?? 0) / US_PER_SECOND) * US_PER_SECOND;
+      return { ...place, segment_us, counted_uniques: null, bucket: UsageBucket.of(bucket) };
+    });
+    const beyond = inside === undefined ? { start: false, end: false } : isBeyond(this.#ends, inside);
+    return { cells, beyond, ends: this.#ends };
+  }
+}
+
+function isIn(ranges: readonly Range[], at: Microseconds): boolean {
+  return ranges.some(([from, to]) => at >= from && at < to);
+}

@@ -1,0 +1,17 @@
+/** What answers questions about usage, for Prometheus. */
+import { Counter, register } from 'prom-client';
+
+const SOURCES = ['memory', 'rows', 'raw'] as const;
+export type UsageSource = (typeof SOURCES)[number];
+
+const answers = new Counter({
+  name: 'farthing_usage_answers_total',
+  help: 'Answers about usage, by what they came from: memory, pre-aggregated rows (with raw events at ragged ends), raw events alone',
+  labelNames: ['source'] as const,
+  registers: [register],
+});
+for (const source of SOURCES) answers.inc({ source }, 0);
+
+export function countAnswer(source: UsageSource): void {
+  answers.inc({ source });
+}
