@@ -214,7 +214,13 @@ class World {
     const state = this.#progress[partition]!;
     const written = this.#written.get(partition);
     if (step.do === 'take over') {
-      this.#move(partition, ({ epoch }) => ({ epoch: epoch + 1n }));
+      // Of what we had written another worker has committed its own, of which we are not told.
+      if (written) this.#committed += 100 + written.count;
+      this.#written.delete(partition);
+      this.#move(partition, ({ epoch, next_offset }) => ({
+        epoch: epoch + 1n,
+        next_offset: written?.to ?? next_offset,
+      }));
     } else if (step.do === 'write') {
       const to = state.next_offset + BigInt(step.length);
       const rows = step.counts.map((count, index) => rowOf(count, FIRST_US - index * US_PER_HOUR));
