@@ -19,7 +19,13 @@ import {
   unlockBuckets,
 } from '../../storage/progress/bucket-lock.ts';
 import { hasUnsettledVersions } from '../../storage/progress/meter-versions.ts';
-import { daysBefore, EVERY_DAY, type HeldPartition, setDaysBefore } from '../../storage/progress/slices.ts';
+import {
+  daysBefore,
+  EVERY_DAY,
+  type HeldPartition,
+  rebuildsFrom,
+  setDaysBefore,
+} from '../../storage/progress/slices.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { daysWithBaseRows, deleteDailyRollups, insertDailyRollups } from '../../storage/usage/daily-rollups.ts';
 
@@ -40,12 +46,15 @@ export type DailyRollupsMade = { readonly days_before: number; readonly problem:
 export async function makeDailyRollups(stores: Stores, asked: DailyRollupsRequest): Promise<DailyRollupsMade> {
   const { postgres } = stores;
   const holder: BucketLockHolder = { ...asked.held, only_adds: true };
-  const from = daysBefore(await lockBucketsWhenQuiet(postgres, holder));
+  const progress = await lockBucketsWhenQuiet(postgres, holder);
+  const from = daysBefore(progress);
   const made = await madeUntil(stores, { ...asked, holder, from }).catch(async (error) => {
     // Before anything was written the lock is given back; after, the bucket rows stay locked for the next try.
     await returnBucketLock(postgres, holder);
     throw error;
   });
+  // What rows say together stays the same.
+  stores.usage_memory?.comingRebuild({ ...rebuildsFrom(progress), customers: new Map() });
   await unlockBuckets(postgres, holder, async (transaction) => {
     await setDaysBefore(transaction, made.days_before);
     await asked.finish(transaction);

@@ -15,7 +15,7 @@ import { missingUsageRows, writeUsageRows } from '../../storage/events/usage-row
 import type { WriteAttempt } from '../../storage/events/write-fence.ts';
 import { partitionWriter } from '../../storage/progress/attempts.ts';
 import { beginRebuild, lockBucketsWhenQuiet, unlockBuckets } from '../../storage/progress/bucket-lock.ts';
-import { daysBefore, type HeldPartition } from '../../storage/progress/slices.ts';
+import { daysBefore, type HeldPartition, rebuildsFrom } from '../../storage/progress/slices.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { type Counted, countedNow, eventsKey, recountPlacesTogether } from '../../storage/usage/recount.ts';
 import { snapshotOf } from '../../storage/usage/snapshot.ts';
@@ -52,7 +52,19 @@ export async function rebuildBuckets(stores: Stores, rebuild: Rebuild): Promise<
   await rebuild.prepare?.(own);
   const { rows, ...anew } = await recounted(stores, rebuild, before);
   await replaceRows(stores, { ...anew, rows: withDailyRollups(rows, daysBefore(progress)) }, own);
+  stores.usage_memory?.comingRebuild({ ...rebuildsFrom(progress), customers: customersOf(anew.old) });
   await unlockBuckets(stores.postgres, held, (transaction) => rebuild.finish(transaction));
+}
+
+/** By meter; null for all customers. */
+function customersOf(old: readonly RowsToDelete[]): Map<string, ReadonlySet<string> | null> {
+  const byMeter = new Map<string, Set<string> | null>();
+  for (const { counted, external_customer_ids } of old) {
+    const known = byMeter.get(counted.meter_id);
+    if (external_customer_ids === undefined) byMeter.set(counted.meter_id, null);
+    else if (known !== null) byMeter.set(counted.meter_id, new Set([...(known ?? []), ...external_customer_ids]));
+  }
+  return byMeter;
 }
 
 type Recounted = { old: RowsToDelete[]; rows: readonly BucketRow[]; versions: Map<string, number> };

@@ -129,6 +129,7 @@ export class Partition {
 
   /** Control messages take effect at their offsets; answers what could not be done. */
   async passControl(records: readonly LogRecord[]): Promise<Error | null> {
+    this.#tellMemory({ from: records[0]!.offset, to: records.at(-1)!.offset + 1n, rows: [] });
     const { to, problem = null } = await passControl(this.#stores, this.#state, records);
     this.#passed(to, records.at(-1)!);
     this.#catalogue = await MeterCatalogue.at(this.#stores.postgres, this.partition, to);
@@ -172,10 +173,7 @@ export class Partition {
     await inSpan('slice.write_buckets', { attributes: { rows: slice.buckets.length } }, () =>
       this.#writeBuckets(slice.buckets),
     );
-    // By the meters of this slice, which the next control message may change.
-    const catalogue = this.#catalogue;
-    const versionOf = (meter_id: string) => catalogue.versionOf(meter_id);
-    this.#stores.usage_memory?.coming({ held: this.#state, from, to, rows: slice.buckets, versionOf });
+    this.#tellMemory({ from, to, rows: slice.buckets });
     const progress = {
       from,
       next_offset: to,
@@ -185,6 +183,13 @@ export class Partition {
     };
     await inSpan('slice.commit', {}, () => finishSlice(postgres, this.#state, progress));
     this.#finished(slice);
+  }
+
+  #tellMemory(slice: { from: bigint; to: bigint; rows: readonly BucketRow[] }): void {
+    // By the meters of this slice, which the next control message may change.
+    const catalogue = this.#catalogue;
+    const versionOf = (meter_id: string) => catalogue.versionOf(meter_id);
+    this.#stores.usage_memory?.coming({ held: this.#state, ...slice, versionOf });
   }
 
   #finished(slice: PreparedSlice): void {

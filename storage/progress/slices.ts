@@ -289,6 +289,12 @@ export function rebuildsOf(progress: readonly SliceState[]): bigint {
   return progress.reduce((sum, state) => sum + state.rebuilds, 0n);
 }
 
+/** What `rebuildsOf` is, and what it will be when who has the bucket rows locked at this progress unlocks them: each partition counts. */
+export function rebuildsFrom(progress: readonly SliceState[]): { before: bigint; after: bigint } {
+  const before = rebuildsOf(progress);
+  return { before, after: before + BigInt(progress.length) };
+}
+
 /** Everything before them is in the stores, by partition. */
 export function nextOffsets(progress: readonly SliceState[]): Map<number, bigint> {
   return new Map(progress.map(({ partition, next_offset }) => [partition, next_offset]));

@@ -23,13 +23,18 @@ export type Doubt = {
   readonly is_wide: boolean;
 };
 
+/**
+ * What was read is of the moment of the progress that it was given, whatever came since; or is unless rows were rebuilt since,
+ * because raw events count otherwise then; or it is to be found out.
+ */
+export type Certainty = 'certain' | 'unless rebuilt' | 'open';
+
 export type SnapshotRead<T> = {
   /** How far the stores are; null once what is counted by is no longer the same. */
   progress(): Promise<readonly SliceState[] | null>;
   /** Reads buckets, and raw rows before the snapshot's offsets. */
   read(snapshot: Snapshot, progress: readonly SliceState[]): Promise<T>;
-  /** What was read is of the moment of the progress that it was given, whatever came since. */
-  isOfMoment(value: T): boolean;
+  certaintyOf(value: T): Certainty;
   /** How far the stores were just after the buckets were read; when absent, they may have been read until the end. */
   rowsReadAt?(value: T): readonly SliceState[] | undefined;
   /** Whether any raw row in doubt would matter to what was read. */
@@ -57,10 +62,12 @@ export async function consistently<T>(reading: SnapshotRead<T>): Promise<Consist
     if (isRebuilding(before)) continue;
     const snapshot = snapshotOf(before);
     const value = await reading.read(snapshot, before);
-    if (reading.isOfMoment(value)) return { value, snapshot, stood_still: null };
+    const certainty = reading.certaintyOf(value);
+    if (certainty === 'certain') return { value, snapshot, stood_still: null };
     const after = await reading.progress();
     if (after === null) return null;
     if (isRebuilding(after) || rebuildsOf(after) !== rebuildsOf(before)) continue;
+    if (certainty === 'unless rebuilt') return { value, snapshot, stood_still: null };
     const stood_still = doubtsBetween(before, after).length === 0 ? before : null;
     // Raw rows before the snapshot's offsets are the same whenever they are read.
     const doubts = doubtsBetween(before, reading.rowsReadAt?.(value) ?? after);

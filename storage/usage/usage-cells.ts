@@ -29,7 +29,7 @@ import {
 } from './bucket-cells.ts';
 import { cellsOfLines, isOfLines } from './bucket-lines.ts';
 import { asSmall, checkCells, readWithin } from './question.ts';
-import type { Snapshot } from './snapshot.ts';
+import type { Certainty, Snapshot } from './snapshot.ts';
 import type { UsageAsked } from './usage-asked.ts';
 
 export type Reading = {
@@ -50,8 +50,7 @@ export type CellsRead = {
   readonly cells: readonly PlacedCell[];
   /** Whose raw rows were read for them. */
   readonly raw_ranges: readonly Range[];
-  /** It is exactly of the moment of the progress that was given. */
-  readonly is_of_moment: boolean;
+  readonly certainty: Certainty;
   /** What rows alone have answered: worth to be kept if nothing moved meanwhile. */
   readonly stored?: Remembered;
   /** How far the stores were when the rows had been read, where raw rows were read after that. */
@@ -78,14 +77,20 @@ export function remember(
 export async function cellsOf(reading: Reading): Promise<CellsRead> {
   const { plan } = reading;
   const whole = isWhole(plan) ? await storedWithEdges(reading) : null;
-  if (whole === null) return { cells: await cellsWithRaw(reading), raw_ranges: plan.raw_ranges, is_of_moment: false };
-  const { answer, is_of_moment } = whole;
-  const stored = is_of_moment ? {} : { stored: whole };
+  const withRaw = async (): Promise<CellsRead> => ({
+    cells: await cellsWithRaw(reading),
+    raw_ranges: plan.raw_ranges,
+    certainty: 'open',
+  });
+  if (whole === null) return withRaw();
+  const { answer, is_kept } = whole;
+  const stored = is_kept ? {} : { stored: whole };
   if (!answer.beyond.start && !answer.beyond.end)
-    return { cells: answer.cells.map(placed), raw_ranges: [], is_of_moment, ...stored };
+    return { cells: answer.cells.map(placed), raw_ranges: [], certainty: is_kept ? 'certain' : 'open', ...stored };
   const outside = outsideToTakeAway(reading, answer.beyond);
-  if (outside) return { ...(await withoutOutside(reading, answer.cells, outside)), is_of_moment, ...stored };
-  return { cells: await cellsWithRaw(reading), raw_ranges: plan.raw_ranges, is_of_moment: false };
+  if (!outside) return withRaw();
+  const left = await withoutOutside(reading, answer.cells, outside);
+  return { ...left, certainty: is_kept ? 'unless rebuilt' : 'open', ...stored };
 }
 
 /** Rows may answer all of it: nothing is ragged, or only buckets at the ends are. */
@@ -98,7 +103,7 @@ async function withoutOutside(
   reading: Reading,
   stored: readonly Cell[],
   outside: readonly Range[],
-): Promise<Omit<CellsRead, 'is_of_moment'>> {
+): Promise<Omit<CellsRead, 'certainty'>> {
   const { stores, scope, asked, meter } = reading;
   const { external_customer_ids, bounds } = asked;
   const isShort = timeUntilNow(outside, asked) <= SHORT_US;
@@ -137,13 +142,13 @@ function timeUntilNow(ranges: readonly Range[], { now_ms }: UsageAsked): Microse
 }
 
 /** All of a range from pre-aggregated rows, in memory or by one statement: those of its ends may hold events beyond the range. */
-async function storedWithEdges(reading: Reading): Promise<Remembered & { readonly is_of_moment: boolean }> {
+async function storedWithEdges(reading: Reading): Promise<Remembered & { readonly is_kept: boolean }> {
   const { plan, asked, stores, progress } = reading;
   const question = { ...questionOf(reading), plan: withEdges(plan) };
   const inside: Inside | undefined = plan.edge_ranges.length > 0 ? [asked.start_us, asked.end_us] : undefined;
   const kept = progress && stores.usage_memory?.find(question, inside, progress);
-  if (kept) return { question, inside, answer: kept, is_of_moment: true };
-  return { question, inside, answer: await storedCells(stores, question, inside), is_of_moment: false };
+  if (kept) return { question, inside, answer: kept, is_kept: true };
+  return { question, inside, answer: await storedCells(stores, question, inside), is_kept: false };
 }
 
 /**

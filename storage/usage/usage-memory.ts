@@ -25,6 +25,14 @@ export type ComingSlice = {
   versionOf(meter_id: string): number;
 };
 
+/** A rebuild of rows that is about to be committed: how far `rebuildsOf` the progress will have grown then, and what of. */
+export type ComingRebuild = {
+  readonly before: bigint;
+  readonly after: bigint;
+  /** By meter the customers whose rows are written anew; all of them when null. */
+  readonly customers: ReadonlyMap<string, ReadonlySet<string> | null>;
+};
+
 /** A partition as far as all that is kept has it, and the slice that may be the next. */
 type PartitionPlace = Pick<SliceState, 'partition' | 'epoch' | 'next_offset'>;
 type Followed = { readonly epoch: bigint; at: bigint; coming: ComingSlice | null };
@@ -37,6 +45,7 @@ const IDLE_MS = 60_000;
 export class UsageMemory {
   readonly #followed = new Map<number, Followed>();
   #rebuilds = 0n;
+  #rebuilding: ComingRebuild | null = null;
   /** Those that were asked for last come last. */
   readonly #kept = new Map<string, Kept>();
   readonly #byLine = new Map<string, Map<string, Set<Kept>>>();
@@ -50,6 +59,11 @@ export class UsageMemory {
       return;
     }
     this.#moveTo({ ...slice.held, next_offset: slice.from }).coming = slice;
+  }
+
+  /** Rows are written anew; under the lock on the bucket rows, so that there is one at a time. */
+  comingRebuild(rebuild: ComingRebuild): void {
+    this.#rebuilding = rebuild;
   }
 
   /** What is asked for as of this progress, or null. */
@@ -87,8 +101,7 @@ export class UsageMemory {
   #follow(progress: readonly SliceState[]): boolean {
     const rebuilds = rebuildsOf(progress);
     if (rebuilds < this.#rebuilds || progress.some((state) => this.#isBehind(state))) return false;
-    if (rebuilds !== this.#rebuilds) this.#forget();
-    this.#rebuilds = rebuilds;
+    if (rebuilds !== this.#rebuilds) this.#rebuilt(rebuilds);
     for (const state of progress) this.#moveTo(state);
     return true;
   }
@@ -102,6 +115,15 @@ export class UsageMemory {
     const moved = { epoch, at: next_offset, coming };
     this.#followed.set(partition, moved);
     return moved;
+  }
+
+  /** Of what was told only those are forgotten whose rows were written anew. */
+  #rebuilt(rebuilds: bigint): void {
+    const told = this.#rebuilding;
+    if (told?.before === this.#rebuilds && told.after === rebuilds) {
+      for (const [key, kept] of [...this.#kept]) if (isOf(told, kept)) this.#drop(key, kept);
+    } else this.#forget();
+    this.#rebuilds = rebuilds;
   }
 
   #isBehind({ partition, epoch, next_offset }: SliceState): boolean {
@@ -155,6 +177,11 @@ export class UsageMemory {
     this.#kept.clear();
     this.#byLine.clear();
   }
+}
+
+function isOf({ customers: rebuilt }: ComingRebuild, { meter_id, customers }: Kept): boolean {
+  const some = rebuilt.get(meter_id);
+  return some !== undefined && (some === null || [...customers].some((customer) => some.has(customer)));
 }
 
 /** Questions are the same where the same rows answer them, in the same parts: one "until now" is the next one's. */

@@ -76,7 +76,7 @@ async function countedBy(asking: Asking): Promise<Omit<UsageReport, 'as_of'> | n
   const answer = await consistently(readingOf(asking, counting));
   if (answer === null) return null;
   const { value: found, snapshot, stood_still } = answer;
-  countAnswer(wants_raw ? 'raw' : found.every(({ is_of_moment }) => is_of_moment) ? 'memory' : 'rows');
+  countAnswer(wants_raw ? 'raw' : found.every(({ certainty }) => certainty !== 'open') ? 'memory' : 'rows');
   if (stood_still) for (const { stored } of found) if (stored) remember(asking.stores, stood_still, stored);
   const answers = await Promise.all(parts.map((part, index) => answerOf(meter, part, found[index]!.cells)));
   return {
@@ -126,7 +126,7 @@ function readingOf({ stores, scope, asked, began }: Asking, counting: Counting):
       return isSameCounter(counter, now.counter) ? now.progress : null;
     },
     read: read(wants_raw),
-    isOfMoment: (found) => found.every(({ is_of_moment }) => is_of_moment),
+    certaintyOf: ([first, ...others]) => (others.length === 0 ? first!.certainty : 'open'),
     readRaw: read(true),
     rowsReadAt: (found) => (parts.length === 1 ? found[0]!.progress : undefined),
     matters: async (doubts, found) => !wants_raw && mayBeTorn(asked, counting, { doubts, found }),

@@ -12,13 +12,14 @@ import type { BucketRow } from '../../../core/metering/plan.ts';
 import { US_PER_HOUR } from '../../../core/time/instant.ts';
 import { startPipeline } from '../../../pipeline/pipeline.ts';
 import { connectClickHouse } from '../../../storage/clickhouse/clickhouse.ts';
-import type { SliceState } from '../../../storage/progress/slices.ts';
+import { rebuildsFrom, type SliceState } from '../../../storage/progress/slices.ts';
 import { finished } from '../../../storage/turns.ts';
 import type { BucketQuestion, Inside } from '../../../storage/usage/bucket-cells.ts';
 import { askUsage } from '../../../storage/usage/usage.ts';
 import { UsageMemory } from '../../../storage/usage/usage-memory.ts';
 import { type StatementWay, statementsTo } from '../../faults/statements.ts';
 import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
+import { until } from '../../support/until.ts';
 
 describe('usage that is kept in memory', () => {
   let metering: Metering;
@@ -38,16 +39,24 @@ describe('usage that is kept in memory', () => {
     for (const [id, type] of Object.entries(types)) await metering.announce(id, meterOf('n', type));
     await metering.settled();
     await send('10:05:00', 1);
-    way.meet(({ text }) => {
-      if (/from usage_buckets|select external_customer_id, event_id, /i.test(text)) statements++;
-      return undefined;
-    });
+    countStatements();
   });
   after(async () => {
     await metering.stop();
     await way.close();
   });
 
+  const countStatements = () => {
+    way.meet(({ text }) => {
+      if (/from usage_buckets|select external_customer_id, event_id, /i.test(text)) statements++;
+      return undefined;
+    });
+  };
+  const voided = async (event_id: string) => {
+    const asked = { event_id, action: 'void', replacement: null, reason: 'wrong', user_id: 'user_a' } as const;
+    await requestCorrection(metering.stores, SCOPE, { ...asked, now: new Date() });
+    await metering.settled();
+  };
   const meterOf = (field: string, type: 'SUM' | 'MAX' | 'LATEST' = 'SUM') => ({
     event_name: 'call',
     filters: [],
@@ -86,11 +95,31 @@ describe('usage that is kept in memory', () => {
 
   it('is asked for anew in another hour, and after a correction', async () => {
     expect(await ask('2026-03-10T11:30:00Z')).to.equal('15 7 5, 3 statements');
-    const asked = { event_id: 'e2', action: 'void', replacement: null, reason: 'wrong' } as const;
-    await requestCorrection(metering.stores, SCOPE, { ...asked, user_id: 'user_a', now: new Date() });
-    await metering.settled();
+    await voided('e2');
     expect(await ask('2026-03-10T11:30:00Z')).to.equal('10 7 2, 3 statements');
     expect(await ask('2026-03-10T11:30:01Z')).to.equal('10 7 2, 0 statements');
+  });
+
+  it('stays through a correction of somebody else’s event', async () => {
+    await voided('e5');
+    expect(await ask('2026-03-10T11:30:02Z')).to.equal('10 7 2, 0 statements');
+  });
+
+  it('is not that of before a correction, where events beyond the end are those of after it', async () => {
+    await send('11:40:00', 30);
+    expect(await ask('2026-03-10T11:45:00Z')).to.equal('40 30 30, 0 statements');
+    way.meet(({ text }) => (/select external_customer_id, event_id, /i.test(text) ? 'held' : undefined));
+    const range = ['2026-03-01T00:00:00Z', '2026-03-10T11:35:00Z'] as const;
+    const answer = metering.usage('m_sum', 'acme', range);
+    await until('the events beyond are asked for', async () => way.waiting > 0);
+    way.meet(undefined);
+    const corrected = voided('e7');
+    await until('the event is voided', async () => (await metering.rows('select 1 from event_corrections')).length > 2);
+    await way.release();
+    expect(await answer).to.equal('10');
+    await corrected;
+    countStatements();
+    expect(await ask('2026-03-10T11:45:00Z')).to.match(/^10 7 2/);
   });
 
   it('is that of the version of the meter that counts', async () => {
@@ -137,7 +166,7 @@ const METER = compileMeter({
 type Step =
   | { do: 'write'; partition: number; length: number; counts: number[]; version: number }
   | { do: 'commit' | 'take over'; partition: number }
-  | { do: 'rebuild' }
+  | { do: 'rebuild'; of: 'acme' | 'another' | 'somebody, untold' }
   | { do: 'ask'; late: boolean };
 
 describe('the memory of usage', () => {
@@ -149,7 +178,13 @@ describe('the memory of usage', () => {
     { weight: 4, arbitrary: fc.record({ do: fc.constant('write' as const), partition, length, counts, version }) },
     { weight: 4, arbitrary: fc.record({ do: fc.constant('commit' as const), partition }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('take over' as const), partition }) },
-    { weight: 1, arbitrary: fc.constant({ do: 'rebuild' as const }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        do: fc.constant('rebuild' as const),
+        of: fc.constantFrom('acme' as const, 'another' as const, 'somebody, untold' as const),
+      }),
+    },
     { weight: 6, arbitrary: fc.record({ do: fc.constant('ask' as const), late: fc.boolean() }) },
   );
 
@@ -205,11 +240,7 @@ class World {
   /** What the memory tells and what was committed, where it tells anything. */
   take(step: Step): { told: number; committed: number } | null {
     if (step.do === 'ask') return this.#ask(step.late);
-    if (step.do === 'rebuild') {
-      this.#rebuilt += 1000;
-      this.#move(0, (state) => ({ rebuilds: state.rebuilds + 1n }));
-      return null;
-    }
+    if (step.do === 'rebuild') return this.#rebuild(step.of);
     const { partition } = step;
     const state = this.#progress[partition]!;
     const written = this.#written.get(partition);
@@ -233,6 +264,15 @@ class World {
       this.#written.delete(partition);
       this.#move(partition, () => ({ next_offset: written.to }));
     }
+    return null;
+  }
+
+  #rebuild(of: string): null {
+    if (of !== 'another') this.#rebuilt += 1000;
+    const customers = new Map([['m', new Set([of])]]);
+    if (of !== 'somebody, untold') this.#memory.comingRebuild({ ...rebuildsFrom(this.#progress), customers });
+    this.#before = this.#progress;
+    this.#progress = this.#progress.map((state) => ({ ...state, rebuilds: state.rebuilds + 1n }));
     return null;
   }
 
