@@ -16,7 +16,8 @@ import {
   storedCorrections,
 } from '../../storage/audit/corrections.ts';
 import { findIdentities } from '../../storage/events/identities.ts';
-import { nextOffsets, readProgress } from '../../storage/progress/slices.ts';
+import { nextOffsets } from '../../storage/progress/slice-state.ts';
+import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { type FindingKind, type Found, idText } from './findings.ts';
 

@@ -12,7 +12,8 @@ import {
   type HashRange,
   idsFrom,
 } from '../../storage/audit/ids.ts';
-import { nextOffsets, readProgress } from '../../storage/progress/slices.ts';
+import { nextOffsets } from '../../storage/progress/slice-state.ts';
+import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { type Found, idText } from './findings.ts';
 

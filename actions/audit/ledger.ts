@@ -9,7 +9,8 @@ import {
   logAccounts,
   unaccountedEvents,
 } from '../../storage/audit/log-accounts.ts';
-import { nextOffsets, readProgress } from '../../storage/progress/slices.ts';
+import { nextOffsets } from '../../storage/progress/slice-state.ts';
+import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Finding, Found } from './findings.ts';
 

@@ -15,7 +15,8 @@ import {
   type Rows,
   rawRowsIn,
 } from '../../storage/audit/stretches.ts';
-import { nextOffsets, readProgress } from '../../storage/progress/slices.ts';
+import { nextOffsets } from '../../storage/progress/slice-state.ts';
+import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Finding, FindingKind, Found } from './findings.ts';
 

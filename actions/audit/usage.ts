@@ -11,7 +11,8 @@ import { type Microseconds, US_PER_DAY } from '../../core/time/instant.ts';
 import { withBucketsLockedForReading } from '../../storage/progress/bucket-lock.ts';
 import { findRebuild, type RebuildKeys, requestRebuild } from '../../storage/progress/bucket-rebuilds.ts';
 import { metersToAudit } from '../../storage/progress/meter-versions.ts';
-import { readProgress, type SliceState } from '../../storage/progress/slices.ts';
+import { type SliceState } from '../../storage/progress/slice-state.ts';
+import { readProgress } from '../../storage/progress/slices.ts';
 import type { Stores } from '../../storage/stores.ts';
 import {
   type Counted,

@@ -28,7 +28,7 @@ import {
   settleCorrection,
 } from '../../storage/progress/corrections.ts';
 import { metersOfEvents } from '../../storage/progress/meter-versions.ts';
-import type { HeldPartition } from '../../storage/progress/slices.ts';
+import { type HeldPartition } from '../../storage/progress/slice-state.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { countedNow } from '../../storage/usage/recount.ts';
 import { type RebuildTarget, rebuildBuckets } from '../usage/rebuild-buckets.ts';

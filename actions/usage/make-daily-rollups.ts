@@ -19,13 +19,8 @@ import {
   unlockBuckets,
 } from '../../storage/progress/bucket-lock.ts';
 import { hasUnsettledVersions } from '../../storage/progress/meter-versions.ts';
-import {
-  daysBefore,
-  EVERY_DAY,
-  type HeldPartition,
-  rebuildsFrom,
-  setDaysBefore,
-} from '../../storage/progress/slices.ts';
+import { daysBefore, EVERY_DAY, type HeldPartition, rebuildsFrom } from '../../storage/progress/slice-state.ts';
+import { setDaysBefore } from '../../storage/progress/slices.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { daysWithBaseRows, deleteDailyRollups, insertDailyRollups } from '../../storage/usage/daily-rollups.ts';
 

@@ -15,7 +15,7 @@ import { missingUsageRows, writeUsageRows } from '../../storage/events/usage-row
 import type { WriteAttempt } from '../../storage/events/write-fence.ts';
 import { partitionWriter } from '../../storage/progress/attempts.ts';
 import { beginRebuild, lockBucketsWhenQuiet, unlockBuckets } from '../../storage/progress/bucket-lock.ts';
-import { daysBefore, type HeldPartition, rebuildsFrom } from '../../storage/progress/slices.ts';
+import { daysBefore, type HeldPartition, rebuildsFrom } from '../../storage/progress/slice-state.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { type Counted, countedNow, eventsKey, recountPlacesTogether } from '../../storage/usage/recount.ts';
 import { snapshotOf } from '../../storage/usage/snapshot.ts';

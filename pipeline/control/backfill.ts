@@ -32,7 +32,8 @@ import {
   settleVersion,
   versionsToBackfill,
 } from '../../storage/progress/meter-versions.ts';
-import { daysBefore, readProgress } from '../../storage/progress/slices.ts';
+import { daysBefore } from '../../storage/progress/slice-state.ts';
+import { readProgress } from '../../storage/progress/slices.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import {
   type Counted,

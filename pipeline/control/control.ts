@@ -25,7 +25,8 @@ import {
   recordBarrier,
   settleVersion,
 } from '../../storage/progress/meter-versions.ts';
-import { finishSlice, type HeldPartition, NO_EVENTS, planSlice } from '../../storage/progress/slices.ts';
+import { type HeldPartition } from '../../storage/progress/slice-state.ts';
+import { finishSlice, NO_EVENTS, planSlice } from '../../storage/progress/slices.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { pipelineMetrics } from '../metrics.ts';
 

@@ -12,7 +12,8 @@
  */
 import { unavailable } from '../../core/error.ts';
 import type { Database } from '../stores.ts';
-import { FencedError, type HeldPartition, readProgress, type SliceState, takeTurnAtBucketLock } from './slices.ts';
+import { type HeldPartition, type SliceState } from './slice-state.ts';
+import { FencedError, readProgress, takeTurnAtBucketLock } from './slices.ts';
 
 /** Who locks the bucket rows; with `only_adds` the rows that are there stay, and whoever reads them need not wait. */
 export type BucketLockHolder = HeldPartition & { readonly only_adds?: boolean };

@@ -7,7 +7,7 @@ import { type Scope, scopeKey } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 import { TogetherByKey } from '../together.ts';
 import type { MeterVersion } from './meter-versions.ts';
-import { type SliceState, stateOf } from './slices.ts';
+import { type SliceState, stateOf } from './slice-state.ts';
 
 /** The newest version of a meter, and the newest that says what to count, which differ once the meter was stopped. */
 export type CurrentVersions = { readonly newest: MeterVersion; readonly counting: MeterVersion };

@@ -2,7 +2,8 @@
 
 import type { Database } from '../stores.ts';
 import { leaveMessage } from './outbox.ts';
-import { daysBefore, EVERY_DAY, readProgress } from './slices.ts';
+import { daysBefore, EVERY_DAY } from './slice-state.ts';
+import { readProgress } from './slices.ts';
 
 /**
  * The body of the control message: daily rollups for the UTC days (since 1970) before this one. Its kind is the older word

@@ -3,11 +3,9 @@
  * log meets its control message at an offset of its own (the barrier), counts by it from there on, and what came before is
  * back-filled from the raw events: every event is counted once, whichever side it falls on.
  */
-import { groupBy } from '../../core/group-by.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
-import { type Scope, scopeKey } from '../../core/scope.ts';
+import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
-import { TogetherByKey } from '../together.ts';
 import { leaveMessage } from './outbox.ts';
 
 export type MeterVersionState = 'announced' | 'backfilling' | 'live' | 'stopped';

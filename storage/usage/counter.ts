@@ -4,7 +4,8 @@ import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type CountingMoment, countingMoment } from '../progress/counting-moment.ts';
 import { barriersOf } from '../progress/meter-versions.ts';
-import { type SliceState, sharedProgress } from '../progress/slices.ts';
+import { type SliceState } from '../progress/slice-state.ts';
+import { sharedProgress } from '../progress/slices.ts';
 import type { Stores } from '../stores.ts';
 import type { UsageAsked } from './usage-asked.ts';
 

@@ -6,7 +6,7 @@
  * While rows are rebuilt after a correction they say nothing: the read waits, and in the end the raw rows answer. Whose meter
  * was changed meanwhile asks anew: half of the rows may be of one version, and half of the next.
  */
-import { daysBefore, nextOffsets, rebuildsOf, type SliceState } from '../progress/slices.ts';
+import { daysBefore, nextOffsets, rebuildsOf, type SliceState } from '../progress/slice-state.ts';
 
 export type Snapshot = {
   readonly before: ReadonlyMap<number, bigint>;

@@ -14,7 +14,8 @@ import {
   type RawEventsWanted,
   rawEvents,
 } from '../events/raw-events.ts';
-import { type SliceState, sharedProgress } from '../progress/slices.ts';
+import { type SliceState } from '../progress/slice-state.ts';
+import { sharedProgress } from '../progress/slices.ts';
 import type { Stores } from '../stores.ts';
 import { Turns } from '../turns.ts';
 import { eventsBeyond } from './beyond.ts';

@@ -11,7 +11,7 @@ import { united } from '../../core/analytics/segments.ts';
 import { UsageBucket } from '../../core/metering/bucket.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
 import { type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
-import { type HeldPartition, rebuildsOf, type SliceState } from '../progress/slices.ts';
+import { type HeldPartition, rebuildsOf, type SliceState } from '../progress/slice-state.ts';
 import { type BucketQuestion, type Cell, type Ends, type Inside, isBeyond, type StoredCells } from './bucket-cells.ts';
 import { isOfLines, segmentIndex } from './bucket-lines.ts';
 

@@ -23,7 +23,7 @@ import { formatUs, type Milliseconds, usOf } from '../../core/time/instant.ts';
 import { countRawEvents, type LogPlace } from '../events/raw-events.ts';
 import { monthStart } from '../events/tables.ts';
 import type { EventLog, PartitionLag } from '../log/log.ts';
-import type { SliceState } from '../progress/slices.ts';
+import { type SliceState } from '../progress/slice-state.ts';
 import type { Stores } from '../stores.ts';
 import { TogetherByKey } from '../together.ts';
 import { finished } from '../turns.ts';

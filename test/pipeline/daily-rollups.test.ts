@@ -3,7 +3,8 @@ import { expect } from 'chai';
 import { auditUsage, type Difference } from '../../actions/audit/usage.ts';
 import { requestCorrection } from '../../actions/events/request-correction.ts';
 import type { MeterAggregation } from '../../core/metering/meter-definition.ts';
-import { daysBefore, EVERY_DAY, readProgress } from '../../storage/progress/slices.ts';
+import { daysBefore, EVERY_DAY } from '../../storage/progress/slice-state.ts';
+import { readProgress } from '../../storage/progress/slices.ts';
 import { type Metering, SCOPE, startMetering } from '../support/metering.ts';
 
 const METERS: Readonly<Record<string, MeterAggregation>> = {

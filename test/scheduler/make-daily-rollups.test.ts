@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { makeDailyRollupsJob } from '../../scheduler/jobs/make-daily-rollups.ts';
-import { daysBefore, readProgress } from '../../storage/progress/slices.ts';
+import { daysBefore } from '../../storage/progress/slice-state.ts';
+import { readProgress } from '../../storage/progress/slices.ts';
 import { startMetering } from '../support/metering.ts';
 
 describe('job make-day-rows, which makes daily rollups', () => {

@@ -9,6 +9,7 @@ import { properties } from '../../../core/metering/event-text.ts';
 import type { MeterAggregation, MeterFilter } from '../../../core/metering/meter-definition.ts';
 import type { PlacedCell, WindowAnswer } from '../../../core/metering/usage.ts';
 import { parseEventTime } from '../../../core/time/instant.ts';
+import { samples } from '../../support/samples.ts';
 import { eventCells, usageOfCells, usageOfEvents } from '../../support/usage-of-events.ts';
 
 const DAY = { start_us: us('2026-01-01T00:00:00Z'), end_us: us('2026-01-02T00:00:00Z') };
@@ -294,7 +295,7 @@ describe('aggregations: laws', () => {
           expect(merged.event_count).to.equal(whole.event_count);
           expect(merged.buckets && bucketTexts(merged)).to.deep.equal(whole.buckets && bucketTexts(whole));
         }),
-        { numRuns: 200 },
+        { numRuns: samples(200) },
       );
     });
   }
@@ -319,7 +320,7 @@ describe('aggregations: laws', () => {
         expect(numberOf('MAX', sent)).to.equal(plain(greatest));
         expect(numberOf('WEIGHTED_SUM', sent)).to.equal(plain(weighted));
       }),
-      { numRuns: 300 },
+      { numRuns: samples(300) },
     );
   });
 });

@@ -9,6 +9,7 @@ import {
   properties,
   readEvent,
 } from '../../../core/metering/event-text.ts';
+import { samples } from '../../support/samples.ts';
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
@@ -110,7 +111,7 @@ describe('event text: an event where it stands in the text of the producer', () 
           if (!Object.hasOwn(parsed, key)) expect(read.get(key)).to.equal(undefined);
         }
       }),
-      { numRuns: 500 },
+      { numRuns: samples(500) },
     );
   });
 
@@ -141,7 +142,7 @@ describe('event text: an event where it stands in the text of the producer', () 
           expect(read.properties && parseJson(read.properties.json())).to.deep.equal(parsed.properties);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: samples(300) },
     );
   });
 

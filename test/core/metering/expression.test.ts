@@ -4,6 +4,7 @@ import { Decimal } from '../../../core/decimal.ts';
 import { properties } from '../../../core/metering/event-text.ts';
 import { compileExpression } from '../../../core/metering/expression.ts';
 import { decimalOf } from '../../../core/metering/quantity.ts';
+import { samples } from '../../support/samples.ts';
 
 describe('expression: a quantity computed from the properties of an event', () => {
   const values: [expression: string, properties: string, value: string][] = [
@@ -223,7 +224,7 @@ describe('expression: a quantity computed from the properties of an event', () =
           expect(evaluated('round(a / b)', sent)).to.equal(plain(quotient.round()));
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: samples(2000) },
     );
   });
 });

@@ -5,6 +5,7 @@ import { canonicalNumber } from '../../../core/metering/canonical-number.ts';
 import { properties } from '../../../core/metering/event-text.ts';
 import { compileMeters, matches, whyNot } from '../../../core/metering/match.ts';
 import type { MeterDefinition, MeterFilter } from '../../../core/metering/meter-definition.ts';
+import { samples } from '../../support/samples.ts';
 
 const REGION_AND_TIER = [
   { key: 'region', values: ['us-east-1', 'us-west-2'] },
@@ -92,7 +93,7 @@ describe('match: all filters hold, any value of each', () => {
         expect(canonicalNumber(text) === canonicalNumber(other.text)).to.equal(value.equals(other.value));
         expect(new Decimal(canonicalNumber(text)).equals(value)).to.equal(true);
       }),
-      { numRuns: 500 },
+      { numRuns: samples(500) },
     );
   });
 });

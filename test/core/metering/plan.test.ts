@@ -8,6 +8,7 @@ import { exactText } from '../../../core/metering/exact.ts';
 import type { MeterAggregation } from '../../../core/metering/meter-definition.ts';
 import { BucketAggregator, type BucketRow, dailyRollups } from '../../../core/metering/plan.ts';
 import { quantityOfScaled } from '../../../core/metering/quantity.ts';
+import { samples } from '../../support/samples.ts';
 
 const HOUR = 3_600_000_000;
 const DAY = 24 * HOUR;
@@ -120,7 +121,7 @@ describe('plan: contributions in, base rows and daily rollups out', () => {
         for (const [index, row] of rows.entries())
           expect(fieldsOf(row)).to.deep.equal(fieldsOf(expected.get(keys[index]!)!));
       }),
-      { numRuns: 300 },
+      { numRuns: samples(300) },
     );
   });
 });

@@ -11,6 +11,7 @@ import {
   quantityOfScaled,
   scaledOf,
 } from '../../../core/metering/quantity.ts';
+import { samples } from '../../support/samples.ts';
 
 /** Wide enough that no sum or product of two quantities is rounded. */
 const Wide = Decimal.clone({ precision: 200 });
@@ -113,7 +114,7 @@ describe('quantity: a number text becomes an exact quantity or is refused', () =
           );
         },
       ),
-      { numRuns: 1000 },
+      { numRuns: samples(1000) },
     );
   });
 
@@ -125,7 +126,7 @@ describe('quantity: a number text becomes an exact quantity or is refused', () =
         expect(decimalOfScaled(scaledOf(value)).toFixed()).to.equal(plain(new Decimal(text)));
         expect(compare(quantityOfScaled(scaledOf(value)), value)).to.equal(0);
       }),
-      { numRuns: 1000 },
+      { numRuns: samples(1000) },
     );
   });
 
@@ -139,7 +140,7 @@ describe('quantity: a number text becomes an exact quantity or is refused', () =
         expect(exactText(times(x, y))).to.equal(plain(dx.times(dy)));
         expect(Math.sign(compare(x, y))).to.equal(dx.comparedTo(dy) + 0);
       }),
-      { numRuns: 2000 },
+      { numRuns: samples(2000) },
     );
   });
 
@@ -153,7 +154,7 @@ describe('quantity: a number text becomes an exact quantity or is refused', () =
         parts.addSum(sumOf(texts.slice(0, cut)));
         expect(parts.scaled).to.equal(whole.scaled);
       }),
-      { numRuns: 1000 },
+      { numRuns: samples(1000) },
     );
   });
 

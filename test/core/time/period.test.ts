@@ -15,6 +15,7 @@ import {
   wholePeriod,
 } from '../../../core/time/period.ts';
 import { wallTime } from '../../../core/time/zone.ts';
+import { samples } from '../../support/samples.ts';
 
 const DAY = 86_400_000;
 const NEW_YORK = 'America/New_York';
@@ -190,7 +191,7 @@ describe('periods tile time on the anchor’s grid, for any anchor, timezone and
           last = period.end;
         }
       }),
-      { numRuns: 400 },
+      { numRuns: samples(400) },
     );
   });
 
@@ -206,7 +207,7 @@ describe('periods tile time on the anchor’s grid, for any anchor, timezone and
           expect(wholePeriod({ ...rule, period_start: period.start })).to.deep.equal(whole);
         }
       }),
-      { numRuns: 400 },
+      { numRuns: samples(400) },
     );
   });
 
@@ -223,7 +224,7 @@ describe('periods tile time on the anchor’s grid, for any anchor, timezone and
         expect(onGrid(end - 1, rule)).to.be.at.most(start);
         expect(localDay(onGrid(end - 1, rule), rule).equals(localDay(start, rule))).to.equal(false);
       }),
-      { numRuns: 1000 },
+      { numRuns: samples(1000) },
     );
   });
 

@@ -10,6 +10,7 @@ import {
   windowsOf,
 } from '../../../core/time/window.ts';
 import { wallTime } from '../../../core/time/zone.ts';
+import { samples } from '../../support/samples.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -130,7 +131,7 @@ describe('windows tile time', () => {
         for (const at of [window.start, inside, window.end - 1]) expect(windowAt(at, size, grid)).to.deep.equal(window);
         expect(windowStart(window.end, size, grid)).to.equal(window.end);
       }),
-      { numRuns: 2000 },
+      { numRuns: samples(2000) },
     );
   });
 
@@ -149,7 +150,7 @@ describe('windows tile time', () => {
           expect(windows.at(-1)!.start < to && to <= windows.at(-1)!.end).to.equal(true);
         } else expect(windows).to.be.empty;
       }),
-      { numRuns: 300 },
+      { numRuns: samples(300) },
     );
   });
 
@@ -160,7 +161,7 @@ describe('windows tile time', () => {
         const date = (at: number) => formatMs(wallTime(grid.timezone, at)).slice(0, 10);
         expect(date(start - 1) < date(start)).to.equal(true);
       }),
-      { numRuns: 1000 },
+      { numRuns: samples(1000) },
     );
   });
 

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { checkTimezone, firstInstantAt, isTimezone, wallTime } from '../../../core/time/zone.ts';
+import { samples } from '../../support/samples.ts';
 
 const HOUR = 3_600_000;
 
@@ -22,7 +23,7 @@ describe('timezones', () => {
       fc.property(fc.constantFrom(...zones), instants, (zone, hours) => {
         expect(wallTime(zone, hours * HOUR)).to.equal(wallTimeByIntl(zone, hours * HOUR));
       }),
-      { numRuns: 500 },
+      { numRuns: samples(500) },
     );
   });
 });

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { Decimal } from '../../../../core/decimal.ts';
 import { Exact, exactOf, exactText } from '../../../../core/metering/exact.ts';
 import { divide, naturalLogarithm, power, squareRoot } from '../../../../core/metering/expression/arithmetic.ts';
+import { samples } from '../../../support/samples.ts';
 
 describe('a quotient in an expression', () => {
   const integer = fc.oneof(
@@ -22,7 +23,7 @@ describe('a quotient in an expression', () => {
         fc.pre(b.small !== 0);
         expect(exactText(divide(a, b))).to.equal(quotient(a, b).toFixed());
       }),
-      { numRuns: 5_000 },
+      { numRuns: samples(5_000) },
     );
   });
 
@@ -35,7 +36,7 @@ describe('a quotient in an expression', () => {
         expect(exactText(big)).to.equal(exactText(small));
         if (small.big !== undefined) expect(big.scale).to.equal(small.scale);
       }),
-      { numRuns: 2_000 },
+      { numRuns: samples(2_000) },
     );
   });
 
@@ -71,7 +72,7 @@ describe('a root, a logarithm and a power in an expression', () => {
       fc.property(positive, (value) => {
         expect(exactText(squareRoot(value))).to.equal(rounded(longOf(value).sqrt()));
       }),
-      { numRuns: 2_000 },
+      { numRuns: samples(2_000) },
     );
   });
 
@@ -80,7 +81,7 @@ describe('a root, a logarithm and a power in an expression', () => {
       fc.property(positive, (value) => {
         expect(exactText(naturalLogarithm(value))).to.equal(rounded(longOf(value).ln()));
       }),
-      { numRuns: 500 },
+      { numRuns: samples(500) },
     );
   });
 
@@ -115,7 +116,7 @@ describe('a root, a logarithm and a power in an expression', () => {
         fc.pre(size.abs().lt(600));
         expect(exactText(power(base, exponent))).to.equal(rounded(longOf(base).pow(longOf(exponent))));
       }),
-      { numRuns: 300 },
+      { numRuns: samples(300) },
     );
   });
 

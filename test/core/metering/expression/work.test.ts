@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { properties } from '../../../../core/metering/event-text.ts';
 import { EXPRESSION_COST_MAX, WORK_MAX } from '../../../../core/metering/expression/work.ts';
 import { compileExpression, compileNewExpression } from '../../../../core/metering/expression.ts';
+import { samples } from '../../../support/samples.ts';
 
 const powers = (count: number) => Array.from({ length: count }, () => 'pow(a,b)').join('+');
 const FIFTY_POWERS = powers(50);
@@ -108,7 +109,7 @@ describe('the work of an expression', () => {
         });
         expect(Math.min(...took), text).to.be.lessThan(1);
       }),
-      { numRuns: 1_500 },
+      { numRuns: samples(1_500) },
     );
   });
 
@@ -120,7 +121,7 @@ describe('the work of an expression', () => {
         const [one, other] = [compiled(text)?.evaluate(sent), compiled(text)?.evaluate(sent)];
         expect(one).to.deep.equal(other);
       }),
-      { numRuns: 300 },
+      { numRuns: samples(300) },
     );
   });
 });
