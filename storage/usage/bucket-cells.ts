@@ -26,6 +26,8 @@ export type BucketQuestion = Scope & {
   /** Distinct values found in raw rows, to be united with the stored sets. */
   readonly extra_uniques: readonly ExtraUniques[];
   readonly bounds?: QuestionBounds | undefined;
+  /** Whether there are base rows behind the last range is wanted, too. */
+  readonly asks_later?: boolean;
 };
 
 /** Half-open, in microseconds: where the events of the rows of `edge_ranges` must lie. */
@@ -51,10 +53,21 @@ export type Beyond = { start: boolean; end: boolean };
 /** When the first and the last event of the rows of the edges happened. */
 export type Ends = { readonly first_us: Microseconds; readonly last_us: Microseconds };
 
-export type StoredCells = { readonly cells: Cell[]; readonly beyond: Beyond; readonly ends?: Ends };
+export type StoredCells = {
+  readonly cells: Cell[];
+  readonly beyond: Beyond;
+  readonly ends: Ends;
+  /** There are base rows behind the last range, or it was not asked. */
+  readonly has_later: boolean;
+};
 
 export const NO_ENDS: Ends = { first_us: Number.POSITIVE_INFINITY, last_us: Number.NEGATIVE_INFINITY };
-export const NO_CELLS: StoredCells = { cells: [], beyond: { start: false, end: false }, ends: NO_ENDS };
+export const NO_CELLS: StoredCells = {
+  cells: [],
+  beyond: { start: false, end: false },
+  ends: NO_ENDS,
+  has_later: true,
+};
 
 export async function bucketCells(
   clickhouse: ClickHouseClient,
@@ -97,7 +110,7 @@ async function cellsOf(
     }
     if (bounds) checkCells(cells.length);
   }
-  return { cells, beyond };
+  return { ...NO_CELLS, cells, beyond };
 }
 
 function note(beyond: Beyond, { start, end }: Beyond): void {
@@ -184,17 +197,26 @@ function rowsCondition(asked: BucketQuestion, params: Record<string, unknown>): 
 }
 
 /** What the plans leave to rows: of each size of row the stretches of time that any of them wants. */
-export function rangesCondition(asked: readonly Pick<BucketQuestion, 'meter' | 'plan'>[]): string {
+export function rangesCondition(asked: readonly Pick<BucketQuestion, 'meter' | 'plan' | 'asks_later'>[]): string {
   const bySize = new Map<string, Range[]>();
   const add = (size: string, ranges: readonly Range[]) => {
     if (ranges.length > 0) bySize.set(size, [...(bySize.get(size) ?? []), ...ranges]);
   };
-  for (const { meter, plan } of asked) {
+  for (const { meter, plan, asks_later } of asked) {
     add(meter.base_size, plan.base_ranges);
+    if (asks_later) add(meter.base_size, [[endOf(plan), LAST_US]]);
     add('DAY', plan.day_ranges);
   }
   const times = [...bySize].flatMap(([size, ranges]) => united(ranges).map((range) => rangeCondition(size, range)));
   return `(${times.join(' or ') || '0'})`;
+}
+
+/** No row begins behind it. */
+const LAST_US = Date.UTC(2299, 11, 31) * 1000;
+
+/** Where the last of the ranges ends. */
+export function endOf({ base_ranges, day_ranges }: SegmentPlan): Microseconds {
+  return Math.max(...[...base_ranges, ...day_ranges].map(([, end_us]) => end_us));
 }
 
 function rangeCondition(size: string, [start_us, end_us]: Range): string {

@@ -10,7 +10,7 @@
 import { TupleParam } from '@clickhouse/client';
 import type { Range, SegmentPlan } from '../../core/analytics/segments.ts';
 import type { BucketField } from '../../core/metering/bucket.ts';
-import { US_PER_SECOND } from '../../core/time/instant.ts';
+import { type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
 import { type ClickHouseClient, clickhouseFailure, SMALL_ANSWER, streamedRows } from '../clickhouse/clickhouse.ts';
 import { TogetherByKey } from '../together.ts';
 import { Turns } from '../turns.ts';
@@ -19,6 +19,7 @@ import {
   type Cell,
   cellOf,
   type Ends,
+  endOf,
   HELD,
   type Inside,
   isBeyond,
@@ -174,8 +175,11 @@ function cellsFor(
   const { meter, meter_version, by_customer, plan } = question;
   const cells: Cell[] = [];
   let ends = NO_ENDS;
+  let has_later = !question.asks_later;
+  const end_us = question.asks_later ? endOf(plan) : Number.POSITIVE_INFINITY;
   for (const customer of new Set(question.external_customer_ids)) {
     for (const row of rows.get(lineKey(meter.id, meter_version, customer)) ?? []) {
+      if (row[SIZE] === meter.base_size && startOf(row) >= end_us) has_later = true;
       if (!isAsked(question, row)) continue;
       if (inside) ends = endsWith(ends, question, row);
       const stretch_s = Number(row[STRETCH]);
@@ -184,7 +188,7 @@ function cellsFor(
       cells.push(cellOf(fields, [...place, ...row.slice(LEADING_COLUMNS)]));
     }
   }
-  return { cells, beyond: isBeyond(ends, inside ?? ALWAYS), ends };
+  return { cells, beyond: isBeyond(ends, inside ?? ALWAYS), ends, has_later };
 }
 
 const ALWAYS: Inside = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
@@ -206,8 +210,12 @@ function endsWith({ first_us, last_us }: Ends, { meter, plan }: BucketQuestion, 
   return { first_us: Math.min(first_us, Number(row[6])), last_us: Math.max(last_us, Number(row[7])) };
 }
 
+function startOf(row: LineRow): Microseconds {
+  return Number(row[STRETCH]) * US_PER_SECOND;
+}
+
 function isIn(ranges: readonly Range[], row: LineRow): boolean {
-  const at = Number(row[STRETCH]) * US_PER_SECOND;
+  const at = startOf(row);
   return ranges.some(([from, to]) => at >= from && at < to);
 }
 

@@ -145,7 +145,7 @@ function timeUntilNow(ranges: readonly Range[], { now_ms }: UsageAsked): Microse
 /** All of a range from pre-aggregated rows, in memory or by one statement: those of its ends may hold events beyond the range. */
 async function storedWithEdges(reading: Reading): Promise<Remembered & { readonly is_kept: boolean }> {
   const { plan, asked, stores, progress } = reading;
-  const question = { ...questionOf(reading), plan: withEdges(plan) };
+  const question = { ...questionOf(reading), plan: withEdges(plan), asks_later: stores.usage_memory !== undefined };
   const inside: Inside | undefined = plan.edge_ranges.length > 0 ? [asked.start_us, asked.end_us] : undefined;
   const kept = progress && stores.usage_memory?.find(question, inside, progress);
   if (kept) return { question, inside, answer: kept, is_kept: true };

@@ -6,14 +6,11 @@
  * It follows the progress that Postgres commits, and says nothing where it cannot tell what came in between: a partition that
  * another worker has moved, rows that were rebuilt, an offset that is missing. Then the rows answer, as if it were not there.
  */
-import type { Range } from '../../core/analytics/segments.ts';
-import { united } from '../../core/analytics/segments.ts';
-import { UsageBucket } from '../../core/metering/bucket.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
-import { type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
 import { type HeldPartition, rebuildsOf, type SliceState } from '../progress/slice-state.ts';
-import { type BucketQuestion, type Cell, type Ends, type Inside, isBeyond, type StoredCells } from './bucket-cells.ts';
-import { isOfLines, segmentIndex } from './bucket-lines.ts';
+import type { BucketQuestion, Inside, StoredCells } from './bucket-cells.ts';
+import { isOfLines } from './bucket-lines.ts';
+import { CELLS_MAX, KeptUsage, keyOf, openKeyOf } from './kept-usage.ts';
 
 /** What a slice is about to add, told before Postgres commits it. */
 export type ComingSlice = {
@@ -38,7 +35,6 @@ type PartitionPlace = Pick<SliceState, 'partition' | 'epoch' | 'next_offset'>;
 type Followed = { readonly epoch: bigint; at: bigint; coming: ComingSlice | null };
 
 const KEPT_MAX = 10_000;
-const CELLS_MAX = 200;
 /** Nobody asks any more: slices are not listened to until somebody does. */
 const IDLE_MS = 60_000;
 
@@ -47,8 +43,10 @@ export class UsageMemory {
   #rebuilds = 0n;
   #rebuilding: ComingRebuild | null = null;
   /** Those that were asked for last come last. */
-  readonly #kept = new Map<string, Kept>();
-  readonly #byLine = new Map<string, Map<string, Set<Kept>>>();
+  readonly #kept = new Map<string, KeptUsage>();
+  /** Where the end does not matter: the key of the latest. */
+  readonly #open = new Map<string, string>();
+  readonly #byLine = new Map<string, Map<string, Set<KeptUsage>>>();
   #wanted_until = 0;
 
   /** A slice is written, and about to be committed: it counts from the moment at which Postgres says so. */
@@ -72,11 +70,26 @@ export class UsageMemory {
     this.#wanted_until = performance.now() + IDLE_MS;
     if (!this.#follow(progress)) return null;
     const key = keyOf(question, inside);
-    const kept = this.#kept.get(key);
+    const kept = this.#kept.get(key) ?? this.#extended(question);
     if (kept === undefined) return null;
+    this.#put(key, kept);
+    return kept.answer(question, inside);
+  }
+
+  /** That of an earlier end, taken from its place: nobody asks until then any more. */
+  #extended(question: BucketQuestion): KeptUsage | undefined {
+    const open = openKeyOf(question);
+    const key = open === null ? undefined : this.#open.get(open);
+    const kept = key === undefined ? undefined : this.#kept.get(key);
+    if (!kept?.extendTo(question)) return undefined;
+    this.#kept.delete(key!);
+    return kept;
+  }
+
+  #put(key: string, kept: KeptUsage): void {
     this.#kept.delete(key);
     this.#kept.set(key, kept);
-    return kept.answer(question, inside);
+    if (kept.open_key !== null) this.#open.set(kept.open_key, key);
   }
 
   /** What was read for a question while the progress stood still. */
@@ -84,14 +97,12 @@ export class UsageMemory {
     question: BucketQuestion,
     { inside, progress, stored }: { inside: Inside | undefined; progress: readonly SliceState[]; stored: StoredCells },
   ): void {
-    const ends = stored.ends;
-    if (ends === undefined || stored.cells.length > CELLS_MAX || !isOfLines(question)) return;
-    if (!this.#follow(progress)) return;
+    if (stored.cells.length > CELLS_MAX || !isOfLines(question) || !this.#follow(progress)) return;
     const key = keyOf(question, inside);
     const known = this.#kept.get(key);
     if (known) this.#drop(key, known);
-    const kept = new Kept(question, { cells: stored.cells, ends });
-    this.#kept.set(key, kept);
+    const kept = new KeptUsage(question, stored);
+    this.#put(key, kept);
     for (const customer of kept.customers) this.#atLine(question.meter.id, customer).add(kept);
     const [oldest] = this.#kept;
     if (this.#kept.size > KEPT_MAX) this.#drop(...oldest!);
@@ -154,7 +165,7 @@ export class UsageMemory {
     }
   }
 
-  #atLine(meter_id: string, customer: string): Set<Kept> {
+  #atLine(meter_id: string, customer: string): Set<KeptUsage> {
     let customers = this.#byLine.get(meter_id);
     if (customers === undefined) this.#byLine.set(meter_id, (customers = new Map()));
     let some = customers.get(customer);
@@ -162,8 +173,9 @@ export class UsageMemory {
     return some;
   }
 
-  #drop(key: string, kept: Kept): void {
+  #drop(key: string, kept: KeptUsage): void {
     this.#kept.delete(key);
+    if (kept.open_key !== null && this.#open.get(kept.open_key) === key) this.#open.delete(kept.open_key);
     const customers = this.#byLine.get(kept.meter_id);
     for (const customer of kept.customers) {
       const some = customers?.get(customer);
@@ -175,92 +187,12 @@ export class UsageMemory {
 
   #forget(): void {
     this.#kept.clear();
+    this.#open.clear();
     this.#byLine.clear();
   }
 }
 
-function isOf({ customers: rebuilt }: ComingRebuild, { meter_id, customers }: Kept): boolean {
+function isOf({ customers: rebuilt }: ComingRebuild, { meter_id, customers }: KeptUsage): boolean {
   const some = rebuilt.get(meter_id);
   return some !== undefined && (some === null || [...customers].some((customer) => some.has(customer)));
-}
-
-/** Questions are the same where the same rows answer them, in the same parts: one "until now" is the next one's. */
-function keyOf(question: BucketQuestion, inside: Inside | undefined): string {
-  const { tenant_id, environment_id, meter, meter_version, external_customer_ids, by_customer, plan } = question;
-  const { segments, rows_are_windows, edge_ranges } = plan;
-  return JSON.stringify([
-    [tenant_id, environment_id, meter.id, meter_version, external_customer_ids, by_customer],
-    [rangesOf(question), inside === undefined ? null : edge_ranges, rows_are_windows],
-    segments.slice(1).map(({ start_us }) => start_us),
-  ]);
-}
-
-/** Whichever size of row stands for a part of it. */
-function rangesOf({ plan: { base_ranges, day_ranges } }: BucketQuestion): Range[] {
-  return united([...base_ranges, ...day_ranges]);
-}
-
-type KeptCell = { readonly segment: number } & Pick<Cell, 'window_us' | 'group_key' | 'customer' | 'bucket'>;
-
-/** The cells of one question, as of what was followed so far. */
-class Kept {
-  readonly meter_id: string;
-  readonly customers: ReadonlySet<string>;
-  readonly #question: BucketQuestion;
-  readonly #ranges: readonly Range[];
-  readonly #cells = new Map<string, KeptCell>();
-  #ends: Ends;
-
-  constructor(question: BucketQuestion, { cells, ends }: { cells: readonly Cell[]; ends: Ends }) {
-    this.meter_id = question.meter.id;
-    this.customers = new Set(question.external_customer_ids);
-    this.#question = question;
-    this.#ranges = rangesOf(question);
-    this.#ends = ends;
-    for (const { segment_us, window_us, group_key, customer, bucket } of cells) {
-      const segment = segmentIndex(question.plan.segments, segment_us / US_PER_SECOND);
-      this.#combine({ segment, window_us, group_key, customer }, bucket);
-    }
-  }
-
-  add(row: BucketRow, version: number): void {
-    const { tenant_id, environment_id, meter, meter_version, by_customer, plan } = this.#question;
-    const { bucket_start_us, group_key, external_customer_id } = row;
-    if (row.tenant_id !== tenant_id || row.environment_id !== environment_id || version !== meter_version) return;
-    if (!isIn(this.#ranges, bucket_start_us)) return;
-    const place = {
-      segment: segmentIndex(plan.segments, bucket_start_us / US_PER_SECOND),
-      window_us: plan.rows_are_windows ? bucket_start_us : 0,
-      group_key: meter.group_by === undefined ? '' : group_key,
-      customer: by_customer ? external_customer_id : '',
-    };
-    this.#combine(place, UsageBucket.of(row));
-    if (!isIn(plan.edge_ranges, bucket_start_us)) return;
-    const { first_us, last_us } = this.#ends;
-    this.#ends = {
-      first_us: Math.min(first_us, row.first_us ?? Number.NEGATIVE_INFINITY),
-      last_us: Math.max(last_us, row.last_us ?? Number.POSITIVE_INFINITY),
-    };
-  }
-
-  #combine(place: Omit<KeptCell, 'bucket'>, bucket: UsageBucket): void {
-    const key = JSON.stringify([place.segment, place.window_us, place.group_key, place.customer]);
-    const known = this.#cells.get(key);
-    if (known) known.bucket.combine(bucket);
-    else this.#cells.set(key, { ...place, bucket: UsageBucket.of(bucket) });
-  }
-
-  /** Of a question with the same key, whose first segment may begin elsewhere in its bucket. */
-  answer({ plan: { segments } }: BucketQuestion, inside: Inside | undefined): StoredCells {
-    const cells = [...this.#cells.values()].map(({ segment, bucket, ...place }): Cell => {
-      const segment_us = Math.floor((segments[segment]?.start_us ?? 0) / US_PER_SECOND) * US_PER_SECOND;
-      return { ...place, segment_us, counted_uniques: null, bucket: UsageBucket.of(bucket) };
-    });
-    const beyond = inside === undefined ? { start: false, end: false } : isBeyond(this.#ends, inside);
-    return { cells, beyond, ends: this.#ends };
-  }
-}
-
-function isIn(ranges: readonly Range[], at: Microseconds): boolean {
-  return ranges.some(([from, to]) => at >= from && at < to);
 }
