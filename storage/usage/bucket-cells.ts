@@ -26,7 +26,7 @@ export type BucketQuestion = Scope & {
   /** Distinct values found in raw rows, to be united with the stored sets. */
   readonly extra_uniques: readonly ExtraUniques[];
   readonly bounds?: QuestionBounds | undefined;
-  /** Whether there are base rows behind the last range is wanted, too. */
+  /** Whether there are base rows behind the last range is wanted, too; of `cellsOfLines` alone. */
   readonly asks_later?: boolean;
 };
 

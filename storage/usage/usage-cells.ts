@@ -145,7 +145,7 @@ function timeUntilNow(ranges: readonly Range[], { now_ms }: UsageAsked): Microse
 /** All of a range from pre-aggregated rows, in memory or by one statement: those of its ends may hold events beyond the range. */
 async function storedWithEdges(reading: Reading): Promise<Remembered & { readonly is_kept: boolean }> {
   const { plan, asked, stores, progress } = reading;
-  const question = { ...questionOf(reading), plan: withEdges(plan), asks_later: stores.usage_memory !== undefined };
+  const question = { ...questionOf(reading), plan: withEdges(plan) };
   const inside: Inside | undefined = plan.edge_ranges.length > 0 ? [asked.start_us, asked.end_us] : undefined;
   const kept = progress && stores.usage_memory?.find(question, inside, progress);
   if (kept) return { question, inside, answer: kept, is_kept: true };
@@ -208,8 +208,13 @@ async function cellsWithRaw(reading: Reading): Promise<PlacedCell[]> {
 }
 
 /** Together with who else asks, or by a statement of its own. */
-function storedCells({ clickhouse }: Stores, question: BucketQuestion, inside?: Inside): Promise<StoredCells> {
-  if (isOfLines(question)) return cellsOfLines(clickhouse, question, inside);
+function storedCells(
+  { clickhouse, usage_memory }: Stores,
+  question: BucketQuestion,
+  inside?: Inside,
+): Promise<StoredCells> {
+  if (isOfLines(question))
+    return cellsOfLines(clickhouse, { ...question, asks_later: usage_memory !== undefined }, inside);
   return asSmall(question.bounds, () => bucketCells(clickhouse, question, inside));
 }
 

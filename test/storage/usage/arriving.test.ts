@@ -43,7 +43,7 @@ const AGGREGATIONS: ModelMeter['aggregation'][] = [
   { type: 'MAX', field: 'n', bucket_size: 'HOUR', group_by: 'host' },
 ];
 
-/** Questions that are asked again and again, with ends a little later, as a dashboard does. */
+/** Questions that are asked again and again, with ends in some hours, as a dashboard does. */
 const DASHBOARD = 6;
 
 type Asked = { meter: number; question: ModelQuestion; report: UsageReport; behind: ReadonlyMap<number, bigint> };
@@ -171,7 +171,7 @@ async function askOne(metering: Metering, chance: Chance, of?: Recurring | { met
 }
 
 function askAgain({ stores }: Metering, chance: Chance, { meter, hour, start, question }: Recurring): Promise<Asked> {
-  const end = hour + chance.whole(0, HOUR - 1);
+  const end = hour + chance.whole(0, 3 * HOUR - 1);
   const range = { start: new Date(start).toISOString(), end: new Date(end).toISOString() };
   return askedOf(stores, { meter, question: { ...question, ...range }, now_ms: end });
 }
