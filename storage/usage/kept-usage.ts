@@ -14,8 +14,10 @@ import {
 } from './bucket-cells.ts';
 import { segmentIndex } from './bucket-lines.ts';
 
-/** More are read each time. */
+/** Of more cells nothing is kept: groups may be any number. */
 export const CELLS_MAX = 200;
+
+const OWN_WEIGHT = 5;
 
 type KeptCell = { readonly segment: number } & Pick<Cell, 'window_us' | 'group_key' | 'customer' | 'bucket'>;
 type LaterRow = { readonly start_us: Microseconds; readonly cell: KeptCell; readonly ends: Ends };
@@ -25,6 +27,8 @@ export class KeptUsage {
   readonly customers: ReadonlySet<string>;
   /** Null where what came behind the range is not known. */
   readonly open_key: string | null;
+  /** In cells, as it was read; a question without any takes a place, too. */
+  readonly weight: number;
   #question: BucketQuestion;
   #ranges: readonly Range[];
   readonly #cells = new Map<string, KeptCell>();
@@ -39,6 +43,7 @@ export class KeptUsage {
     this.#ranges = rangesOf(question);
     this.#ends = ends;
     this.#later = has_later ? null : [];
+    this.weight = OWN_WEIGHT + cells.length;
     this.open_key = has_later ? null : openKeyOf(question);
     for (const { segment_us, window_us, group_key, customer, bucket } of cells) {
       const segment = segmentIndex(question.plan.segments, segment_us / US_PER_SECOND);
@@ -57,15 +62,21 @@ export class KeptUsage {
         last_us: row.last_us ?? Number.POSITIVE_INFINITY,
       },
     };
+    if (this.#cells.size > CELLS_MAX) return;
     if (isIn(this.#ranges, later.start_us)) this.#take(later);
     else if (this.#later && later.start_us >= endOf(this.#question.plan)) this.#keepForLater(later, this.#later);
+  }
+
+  /** It has become too much, and what came since is not in it. */
+  get is_overgrown(): boolean {
+    return this.#cells.size > CELLS_MAX;
   }
 
   /** Takes in what came behind the range up to where this question ends; false where that is not known. */
   extendTo({ bounds: _ofOneRequest, ...question }: BucketQuestion): boolean {
     const { plan } = this.#question;
     const end_us = endOf(plan);
-    if (this.#later === null || endOf(question.plan) < end_us) return false;
+    if (this.#later === null || this.is_overgrown || endOf(question.plan) < end_us) return false;
     // Of the bucket of each end it must be known when its first and last event happened.
     const isKnown = ([from, to]: Range) =>
       from >= end_us || plan.edge_ranges.some((edge) => edge[0] === from && edge[1] === to);

@@ -34,7 +34,8 @@ export type ComingRebuild = {
 type PartitionPlace = Pick<SliceState, 'partition' | 'epoch' | 'next_offset'>;
 type Followed = { readonly epoch: bigint; at: bigint; coming: ComingSlice | null };
 
-const KEPT_MAX = 10_000;
+/** Of all that is kept: a hundred megabytes at worst. */
+const ALL_CELLS_MAX = 100_000;
 /** Nobody asks any more: slices are not listened to until somebody does. */
 const IDLE_MS = 60_000;
 
@@ -47,6 +48,7 @@ export class UsageMemory {
   /** Where the end does not matter: the key of the latest. */
   readonly #open = new Map<string, string>();
   readonly #byLine = new Map<string, Map<string, Set<KeptUsage>>>();
+  #cells = 0;
   #wanted_until = 0;
 
   /** A slice is written, and about to be committed: it counts from the moment at which Postgres says so. */
@@ -73,6 +75,7 @@ export class UsageMemory {
     const kept = this.#kept.get(key) ?? this.#extended(question);
     if (kept === undefined) return null;
     this.#put(key, kept);
+    if (kept.is_overgrown) return null;
     return kept.answer(question, inside);
   }
 
@@ -103,9 +106,12 @@ export class UsageMemory {
     if (known) this.#drop(key, known);
     const kept = new KeptUsage(question, stored);
     this.#put(key, kept);
+    this.#cells += kept.weight;
     for (const customer of kept.customers) this.#atLine(question.meter.id, customer).add(kept);
-    const [oldest] = this.#kept;
-    if (this.#kept.size > KEPT_MAX) this.#drop(...oldest!);
+    for (const [oldest, of] of this.#kept) {
+      if (this.#cells <= ALL_CELLS_MAX) break;
+      this.#drop(oldest, of);
+    }
   }
 
   /** Brings all that is kept to this progress; false when it is further already. */
@@ -175,6 +181,7 @@ export class UsageMemory {
 
   #drop(key: string, kept: KeptUsage): void {
     this.#kept.delete(key);
+    this.#cells -= kept.weight;
     if (kept.open_key !== null && this.#open.get(kept.open_key) === key) this.#open.delete(kept.open_key);
     const customers = this.#byLine.get(kept.meter_id);
     for (const customer of kept.customers) {
@@ -187,6 +194,7 @@ export class UsageMemory {
 
   #forget(): void {
     this.#kept.clear();
+    this.#cells = 0;
     this.#open.clear();
     this.#byLine.clear();
   }
