@@ -3,6 +3,7 @@
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { expect } from 'chai';
+import { exportUsage } from '../../actions/usage/export-usage.ts';
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';
@@ -155,7 +156,6 @@ describe('events: the usage export with amounts', () => {
     });
 
     it('is the same customer by customer', async () => {
-      const { exportUsage } = await import('../../actions/usage/export-usage.ts');
       const asked = {
         start_us: Date.parse('2026-01-01') * 1000,
         end_us: Date.parse('2026-03-01') * 1000,
