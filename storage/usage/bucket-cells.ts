@@ -9,7 +9,7 @@ import { type BucketField, type BucketFields, UsageBucket } from '../../core/met
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import type { PlacedCell } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
+import { LAST_INSTANT_US, type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
 import { type ClickHouseClient, clickhouseFailure, SMALL_ANSWER, streamedRows } from '../clickhouse/clickhouse.ts';
 import { NO_LATEST } from '../events/tables.ts';
 import { Turns } from '../turns.ts';
@@ -204,15 +204,12 @@ export function rangesCondition(asked: readonly Pick<BucketQuestion, 'meter' | '
   };
   for (const { meter, plan, asks_later } of asked) {
     add(meter.base_size, plan.base_ranges);
-    if (asks_later) add(meter.base_size, [[endOf(plan), LAST_US]]);
+    if (asks_later && endOf(plan) < LAST_INSTANT_US) add(meter.base_size, [[endOf(plan), LAST_INSTANT_US + 1]]);
     add('DAY', plan.day_ranges);
   }
   const times = [...bySize].flatMap(([size, ranges]) => united(ranges).map((range) => rangeCondition(size, range)));
   return `(${times.join(' or ') || '0'})`;
 }
-
-/** No row begins behind it. */
-const LAST_US = Date.UTC(2299, 11, 31) * 1000;
 
 /** Where the last of the ranges ends. */
 export function endOf({ base_ranges, day_ranges }: SegmentPlan): Microseconds {
