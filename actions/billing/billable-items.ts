@@ -87,11 +87,8 @@ export function found<M>(records: ReadonlyMap<string, M>, id: string, what: stri
   return record;
 }
 
-/**
- * Charges that are measured at one time go to the stores together (storage/usage/bucket-lines.ts). Nobody counts what billing asks,
- * and several invoices are computed at one time: where charges cannot go together, the pipeline's writes wait behind so few.
- */
-export const CHARGES_AT_ONCE = 8;
+/** Charges that are measured at one time go to the stores together (storage/usage/bucket-lines.ts): as many as one statement takes. */
+export const CHARGES_AT_ONCE = 50;
 
 export type Measure = (item: BillableItem, window: Period) => Promise<MeasuredUsage>;
 

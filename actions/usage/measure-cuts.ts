@@ -34,7 +34,7 @@ type Question = {
 };
 
 /** Those that are out at one time go to the stores together (storage/usage/bucket-lines.ts). */
-const QUESTIONS_AT_ONCE = 8;
+const QUESTIONS_AT_ONCE = 16;
 
 export async function measureCuts(
   stores: Stores,

@@ -62,8 +62,8 @@ export async function findEvents(
   { order, offset, limit }: { order: EventOrder; offset: number; limit: number },
 ): Promise<FoundPage> {
   const passes = passesOf(wanted);
-  if (!passes) return asSmall(wanted.bounds, () => readPage(clickhouse, wanted, { order, offset, limit }));
-  return asLarge(wanted.bounds, () => findPassing(clickhouse, { ...wanted, passes }, { order, offset, limit }));
+  if (!passes) return asSmall(wanted, () => readPage(clickhouse, wanted, { order, offset, limit }));
+  return asLarge(wanted, () => findPassing(clickhouse, { ...wanted, passes }, { order, offset, limit }));
 }
 
 type Page = { order: EventOrder; offset: number; limit: number };
@@ -103,7 +103,7 @@ export async function countFoundEvents(clickhouse: ClickHouseClient, wanted: Eve
     const [row] = await askRows<{ n: string }>(clickhouse, 'events', { query, params, signal: wanted.bounds?.signal });
     return Number(row!.n);
   }
-  return asLarge(wanted.bounds, () => countPassing(clickhouse, { conditions, params, passes, bounds: wanted.bounds }));
+  return asLarge(wanted, () => countPassing(clickhouse, { conditions, params, passes, bounds: wanted.bounds }));
 }
 
 async function countPassing(

@@ -48,7 +48,7 @@ async function answerAll(
   };
   // Who has gone leaves the others their answer.
   const ofAll = bounds && { ...bounds, signal: new AbortController().signal, spent: { work: 0 } };
-  const events = await asSmall(ofAll, () => fewEventsOf(clickhouse, wanted));
+  const events = await asSmall({ tenant_id, bounds: ofAll }, () => fewEventsOf(clickhouse, wanted));
   if (events === null) return asked.map(() => null);
   const byCustomer = groupBy(events, ({ external_customer_id }) => external_customer_id);
   return asked.map((one) =>

@@ -88,7 +88,9 @@ async function answerAll(clickhouse: ClickHouseClient, asked: readonly BatchedQu
   const fields = (Object.keys(HELD) as BucketField[]).filter((field) =>
     asked.some(({ question }) => question.meter.aggregation.fills.includes(field)),
   );
-  const rows = await asSmall(boundsOfBatch(asked[0]!.question.bounds), () => readRows(clickhouse, asked, fields));
+  const { tenant_id, bounds } = asked[0]!.question;
+  const asking = { tenant_id, bounds: boundsOfBatch(bounds) };
+  const rows = await asSmall(asking, () => readRows(clickhouse, asked, fields));
   return asked.map((one) => cellsFor(one, fields, rows));
 }
 

@@ -16,6 +16,9 @@ export type QuestionBounds = {
   readonly spent: { work: number };
 };
 
+/** Who asks: a tenant with bounds, or we for it. */
+export type Asking = { readonly tenant_id: string; readonly bounds?: QuestionBounds | undefined };
+
 /** In units of core/metering/expression/work.ts: some 20 seconds of one core, four million raw events of a plain meter. */
 export const QUESTION_WORK_MAX = 200_000_000;
 /** Of all questions of one request. More than of one, so that one which has to be read twice is answered. */
@@ -58,14 +61,16 @@ export class QuestionWork {
  * `read` answers undefined when it was broken off.
  */
 export async function readWithin<Answer>(
-  bounds: QuestionBounds | undefined,
+  asking: Asking,
   meter: CompiledMeter,
   read: (work: QuestionWork) => Promise<Answer | undefined>,
 ): Promise<Answer> {
-  if (bounds === undefined) return (await read(new QuestionWork(Number.POSITIVE_INFINITY, meter)))!;
-  const small = await asSmall(bounds, () => read(new QuestionWork(limited(SMALL_WORK, bounds), meter, bounds.spent)));
+  const { bounds } = asking;
+  if (bounds === undefined)
+    return inPlace(OWN_PLACES, asking, async () => (await read(new QuestionWork(Number.POSITIVE_INFINITY, meter)))!);
+  const small = await asSmall(asking, () => read(new QuestionWork(limited(SMALL_WORK, bounds), meter, bounds.spent)));
   if (small !== undefined) return small;
-  const large = await asLarge(bounds, () =>
+  const large = await asLarge(asking, () =>
     read(new QuestionWork(limited(QUESTION_WORK_MAX, bounds), meter, bounds.spent)),
   );
   if (large !== undefined) return large;
@@ -90,7 +95,12 @@ export function checkCells(count: number): void {
 }
 
 /** How many are worked on at once, and how many may wait: of one asker, and of all. Whoever comes then is refused. */
-export type PlaceLimits = { readonly at_once: number; readonly waiting_per_asker: number; readonly waiting: number };
+export type PlaceLimits = {
+  readonly at_once: number;
+  readonly waiting_per_asker: number;
+  readonly waiting: number;
+  readonly wait_ms?: number;
+};
 
 /** Gives the place back. */
 type Place = () => void;
@@ -108,7 +118,7 @@ export class QuestionPlaces {
     this.#limits = limits;
   }
 
-  async take({ asker, signal }: QuestionBounds): Promise<Place> {
+  async take({ asker, signal }: Pick<QuestionBounds, 'asker' | 'signal'>): Promise<Place> {
     signal.throwIfAborted();
     if (this.#taken < this.#limits.at_once) return this.#given();
     const own = this.#waiting.get(asker) ?? [];
@@ -134,7 +144,8 @@ export class QuestionPlaces {
         this.#forget(asker, waiting);
         reject(signal.aborted ? signal.reason : busy('service_unavailable', ''));
       };
-      const timer = setTimeout(giveUp, WAIT_MS);
+      const { wait_ms = WAIT_MS } = this.#limits;
+      const timer = Number.isFinite(wait_ms) ? setTimeout(giveUp, wait_ms) : undefined;
       signal.addEventListener('abort', giveUp, { once: true });
       const own = this.#waiting.get(asker);
       if (own) own.push(waiting);
@@ -178,15 +189,27 @@ export class QuestionPlaces {
 const SMALL_PLACES = new QuestionPlaces({ at_once: 2, waiting_per_asker: 256, waiting: 1_024 });
 const LARGE_PLACES = new QuestionPlaces({ at_once: 1, waiting_per_asker: 16, waiting: 64 });
 
+/**
+ * Billing's own statements, which nobody bounds: an invoice may have any number of charges, and several are computed at one time.
+ * They wait for each other however long, so that the pipeline's writes wait behind few; no tenant's wait behind all of another's.
+ */
+const OWN_PLACES = new QuestionPlaces({
+  at_once: 4,
+  waiting_per_asker: Number.POSITIVE_INFINITY,
+  waiting: Number.POSITIVE_INFINITY,
+  wait_ms: Number.POSITIVE_INFINITY,
+});
+
 /** A statement that answers from pre-aggregated rows or from few raw ones. */
-export const asSmall = <Answer>(bounds: QuestionBounds | undefined, work: () => Promise<Answer>): Promise<Answer> =>
-  inPlace(SMALL_PLACES, bounds, work);
+export const asSmall = <Answer>(asking: Asking, work: () => Promise<Answer>): Promise<Answer> =>
+  inPlace(asking.bounds === undefined ? OWN_PLACES : SMALL_PLACES, asking, work);
 
 /** One that looks at raw events without knowing how many. Those of one request are one asker's work: one after the other. */
-export function asLarge<Answer>(bounds: QuestionBounds | undefined, work: () => Promise<Answer>): Promise<Answer> {
-  if (bounds === undefined) return work();
+export function asLarge<Answer>(asking: Asking, work: () => Promise<Answer>): Promise<Answer> {
+  const { bounds } = asking;
+  if (bounds === undefined) return inPlace(OWN_PLACES, asking, work);
   const before = lastLarge.get(bounds.spent) ?? Promise.resolve();
-  const own = before.then(() => inPlace(LARGE_PLACES, bounds, work));
+  const own = before.then(() => inPlace(LARGE_PLACES, asking, work));
   lastLarge.set(
     bounds.spent,
     own.catch(() => {}),
@@ -199,11 +222,10 @@ const lastLarge = new WeakMap<QuestionBounds['spent'], Promise<unknown>>();
 
 async function inPlace<Answer>(
   places: QuestionPlaces,
-  bounds: QuestionBounds | undefined,
+  { tenant_id, bounds }: Asking,
   work: () => Promise<Answer>,
 ): Promise<Answer> {
-  if (bounds === undefined) return work();
-  const leave = await places.take(bounds);
+  const leave = await places.take(bounds ?? { asker: tenant_id, signal: new AbortController().signal });
   try {
     return await work();
   } finally {

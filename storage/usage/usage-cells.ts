@@ -215,7 +215,7 @@ function storedCells(
 ): Promise<StoredCells> {
   if (isOfLines(question))
     return cellsOfLines(clickhouse, { ...question, asks_later: usage_memory !== undefined }, inside);
-  return asSmall(question.bounds, () => bucketCells(clickhouse, question, inside));
+  return asSmall(question, () => bucketCells(clickhouse, question, inside));
 }
 
 function questionOf({ scope, meter, meter_version, asked, plan }: Reading): BucketQuestion {
@@ -280,9 +280,9 @@ async function gathered(
   reading: Reading,
   events: () => AsyncIterable<RawEvent> | Iterable<RawEvent>,
 ): Promise<PlacedCell[]> {
-  const { asked, meter } = reading;
+  const { scope, asked, meter } = reading;
   const { bounds } = asked;
-  return readWithin(bounds, meter, async (work) => {
+  return readWithin({ tenant_id: scope.tenant_id, bounds }, meter, async (work) => {
     const turns = new Turns(bounds?.asker);
     const gathering = gatheringOf(reading);
     for await (const event of events()) {

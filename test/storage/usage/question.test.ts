@@ -4,6 +4,8 @@ import { compileMeter } from '../../../core/metering/compiled-meter.ts';
 import { asLarge, asSmall, QUESTION_WORK_MAX, QuestionPlaces, readWithin } from '../../../storage/usage/question.ts';
 
 const bounds = (asker: string, signal = new AbortController().signal) => ({ asker, signal, spent: { work: 0 } });
+/** A question of a tenant, as a request asks it. */
+const asking = (tenant_id: string) => ({ tenant_id, bounds: bounds(tenant_id) });
 
 describe('places for questions that read many raw events', () => {
   it('go to one asker after the other, not to who asked most', async () => {
@@ -43,7 +45,7 @@ describe('places for questions that read many raw events', () => {
   });
 
   it('one request may have many: they are one asker’s, one after the other, and none is refused', async () => {
-    const own = bounds('acme');
+    const own = asking('acme');
     let [at_once, most] = [0, 0];
     const work = async () => {
       most = Math.max(most, ++at_once);
@@ -54,6 +56,24 @@ describe('places for questions that read many raw events', () => {
     await Promise.all(Array.from({ length: 40 }, () => asLarge(own, work)));
     expect(most).to.equal(1);
     expect(await broken.catch((error) => error.message)).to.equal('broken');
+  });
+
+  it('billing asks for itself: a few at once, none is refused, and tenants take turns', async () => {
+    const order: string[] = [];
+    let [at_once, most] = [0, 0];
+    const ask = (tenant_id: string, count: number) =>
+      Array.from({ length: count }, () =>
+        asSmall({ tenant_id }, async () => {
+          order.push(tenant_id);
+          most = Math.max(most, ++at_once);
+          await new Promise((resolve) => setImmediate(resolve));
+          at_once--;
+        }),
+      );
+    await Promise.all([...ask('acme', 300), ...ask('globex', 2)]);
+    expect(most).to.equal(4);
+    expect(order).to.have.length(302);
+    expect(order.lastIndexOf('globex')).to.be.lessThan(12);
   });
 
   it('who goes away while waiting takes no place', async () => {
@@ -81,7 +101,7 @@ describe('the work of a question', () => {
   /** How many events of so many characters are read at most, in which tries. */
   const eventsRead = async (expression: string, characters: number): Promise<number[]> => {
     const tries: number[] = [];
-    const refusal = await readWithin(bounds('acme'), meter(expression), async (work) => {
+    const refusal = await readWithin(asking('acme'), meter(expression), async (work) => {
       let events = 0;
       while (work.maySpend(characters)) events++;
       tries.push(events);
@@ -101,7 +121,7 @@ describe('the work of a question', () => {
   });
 
   it('the questions of one request have a bound together, and those of the next begin anew', async () => {
-    const request = bounds('acme');
+    const request = asking('acme');
     const ask = () =>
       readWithin(request, meter('a * 2'), async (work) => {
         let events = 0;
@@ -117,13 +137,13 @@ describe('the work of a question', () => {
     })().catch((error: Error) => error);
     expect((refusal as Error).message).to.match(/^start_time: .*fewer meters/);
     expect(answered).to.be.within(10, 200);
-    expect(request.spent.work).to.be.within(QUESTION_WORK_MAX, 2.1 * QUESTION_WORK_MAX);
-    request.spent.work = 0;
+    expect(request.bounds.spent.work).to.be.within(QUESTION_WORK_MAX, 2.1 * QUESTION_WORK_MAX);
+    request.bounds.spent.work = 0;
     expect(await ask()).to.equal(100_000);
   });
 
   it('has no bounds where billing asks', async () => {
-    const read = await readWithin(undefined, meter('pow(a, b)'), async (work) => {
+    const read = await readWithin({ tenant_id: 'acme' }, meter('pow(a, b)'), async (work) => {
       let events = 0;
       while (events < 1_000 && work.maySpend(1e9)) events++;
       return events;
@@ -134,14 +154,14 @@ describe('the work of a question', () => {
   it('what is small is read once', async () => {
     let tries = 0;
     const read = async () => ++tries;
-    expect(await readWithin(bounds('acme'), meter('a * 2'), read)).to.equal(1);
+    expect(await readWithin(asking('acme'), meter('a * 2'), read)).to.equal(1);
   });
 
   it('a small question does not wait for large ones', async () => {
     let end: (() => void) | undefined;
     const isEnding = new Promise<void>((resolve) => (end = resolve));
-    const large = [1, 2, 3].map(() => asLarge(bounds('acme'), () => isEnding));
-    expect(await asSmall(bounds('other'), async () => 'answered')).to.equal('answered');
+    const large = [1, 2, 3].map(() => asLarge(asking('acme'), () => isEnding));
+    expect(await asSmall(asking('other'), async () => 'answered')).to.equal('answered');
     end!();
     await Promise.all(large);
   });
