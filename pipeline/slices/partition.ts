@@ -61,7 +61,7 @@ export class Partition {
   /** Why the stores refuse an event, by its place: it is read as a dead letter. */
   readonly #poison: Map<string, string>;
 
-  /** Takes the partition over and rebuilds what is kept in memory for it. */
+  /** Takes the partition over and rebuilds its identities in memory. */
   static async take(
     stores: Stores,
     partition: number,

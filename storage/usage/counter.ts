@@ -18,7 +18,7 @@ export type Counter = {
   readonly stop: ReadonlyMap<number, bigint> | undefined;
 };
 
-/** Both are of one moment; but of a stopped meter where it stopped is read after it. */
+/** Both are of one moment; but for a stopped meter, where it stopped is read afterwards. */
 export type Counting = { readonly counter: Counter; readonly progress: readonly SliceState[] };
 
 export async function countingNow(

@@ -20,51 +20,58 @@ export const CELLS_MAX = 200;
 const OWN_WEIGHT = 5;
 
 type KeptCell = { readonly segment: number } & Pick<Cell, 'window_us' | 'group_key' | 'customer' | 'bucket'>;
-type LaterRow = { readonly start_us: Microseconds; readonly cell: KeptCell; readonly ends: Ends };
+type Addition = { readonly start_us: Microseconds; readonly cell: KeptCell; ends: Ends };
 
 export class KeptUsage {
+  /** Under which the memory has it now. */
+  key = '';
   readonly meter_id: string;
   readonly customers: ReadonlySet<string>;
   /** Null where what came behind the range is not known. */
   readonly open_key: string | null;
-  /** In cells, as it was read; a question without any takes a place, too. */
-  readonly weight: number;
   #question: BucketQuestion;
   #ranges: readonly Range[];
   readonly #cells = new Map<string, KeptCell>();
   #ends: Ends;
-  /** Rows behind the range since it was read, where there were none then: what a later end will take in. Null where it is not known. */
-  #later: LaterRow[] | null;
+  #end_us: Microseconds;
+  /** What came behind the range since it was read, by its place, where there was nothing then: a later end takes it in. */
+  #later: Map<string, Addition> | null;
 
-  constructor({ bounds: _ofOneRequest, ...question }: BucketQuestion, { cells, ends, has_later }: StoredCells) {
+  constructor({ bounds: _bounds, ...question }: BucketQuestion, { cells, ends, has_later }: StoredCells) {
     this.meter_id = question.meter.id;
     this.customers = new Set(question.external_customer_ids);
     this.#question = question;
     this.#ranges = rangesOf(question);
     this.#ends = ends;
-    this.#later = has_later ? null : [];
-    this.weight = OWN_WEIGHT + cells.length;
+    this.#end_us = endOf(question.plan);
     this.open_key = has_later ? null : openKeyOf(question);
+    this.#later = this.open_key === null ? null : new Map();
     for (const { segment_us, window_us, group_key, customer, bucket } of cells) {
       const segment = segmentIndex(question.plan.segments, segment_us / US_PER_SECOND);
       this.#combine({ segment, window_us, group_key, customer, bucket });
     }
   }
 
+  get tenant_id(): string {
+    return this.#question.tenant_id;
+  }
+
+  /** In cells; a question without any takes a place, too. */
+  get weight(): number {
+    return OWN_WEIGHT + this.#cells.size + (this.#later?.size ?? 0);
+  }
+
   add(row: BucketRow, version: number): void {
     const { tenant_id, environment_id, meter_version } = this.#question;
     if (row.tenant_id !== tenant_id || row.environment_id !== environment_id || version !== meter_version) return;
-    const later: LaterRow = {
-      start_us: row.bucket_start_us,
-      cell: this.#cellOf(row),
-      ends: {
-        first_us: row.first_us ?? Number.NEGATIVE_INFINITY,
-        last_us: row.last_us ?? Number.POSITIVE_INFINITY,
-      },
-    };
-    if (this.#cells.size > CELLS_MAX) return;
-    if (isIn(this.#ranges, later.start_us)) this.#take(later);
-    else if (this.#later && later.start_us >= endOf(this.#question.plan)) this.#keepForLater(later, this.#later);
+    if (this.is_overgrown) return;
+    const start_us = row.bucket_start_us;
+    const isInside = isIn(this.#ranges, start_us);
+    if (!isInside && !(this.#later && start_us >= this.#end_us)) return;
+    const [first_us, last_us] = [row.first_us ?? Number.NEGATIVE_INFINITY, row.last_us ?? Number.POSITIVE_INFINITY];
+    const addition = { start_us, cell: this.#cellOf(row), ends: { first_us, last_us } };
+    if (isInside) this.#take(addition);
+    else this.#keepForLater(addition, this.#later!);
   }
 
   /** It has become too much, and what came since is not in it. */
@@ -73,21 +80,21 @@ export class KeptUsage {
   }
 
   /** Takes in what came behind the range up to where this question ends; false where that is not known. */
-  extendTo({ bounds: _ofOneRequest, ...question }: BucketQuestion): boolean {
+  extendTo({ bounds: _bounds, ...question }: BucketQuestion): boolean {
     const { plan } = this.#question;
-    const end_us = endOf(plan);
-    if (this.#later === null || this.is_overgrown || endOf(question.plan) < end_us) return false;
+    const before_us = this.#end_us;
+    if (this.#later === null || this.is_overgrown || endOf(question.plan) < before_us) return false;
     // Of the bucket of each end it must be known when its first and last event happened.
     const isKnown = ([from, to]: Range) =>
-      from >= end_us || plan.edge_ranges.some((edge) => edge[0] === from && edge[1] === to);
+      from >= before_us || plan.edge_ranges.some((edge) => edge[0] === from && edge[1] === to);
     if (!question.plan.edge_ranges.every(isKnown)) return false;
     this.#question = question;
     this.#ranges = rangesOf(question);
-    const rows = this.#later;
-    this.#later = [];
-    for (const row of rows) {
-      if (isIn(this.#ranges, row.start_us)) this.#take(row);
-      else this.#later.push(row);
+    this.#end_us = endOf(question.plan);
+    for (const [place, addition] of this.#later) {
+      if (!isIn(this.#ranges, addition.start_us)) continue;
+      this.#later.delete(place);
+      this.#take(addition);
     }
     return true;
   }
@@ -114,16 +121,20 @@ export class KeptUsage {
     };
   }
 
-  #take({ start_us, cell, ends }: LaterRow): void {
+  #take({ start_us, cell, ends }: Addition): void {
     this.#combine(cell);
-    if (!isIn(this.#question.plan.edge_ranges, start_us)) return;
-    const { first_us, last_us } = this.#ends;
-    this.#ends = { first_us: Math.min(first_us, ends.first_us), last_us: Math.max(last_us, ends.last_us) };
+    if (isIn(this.#question.plan.edge_ranges, start_us)) this.#ends = widened(this.#ends, ends);
   }
 
-  #keepForLater(row: LaterRow, later: LaterRow[]): void {
-    later.push(row);
-    if (later.length > CELLS_MAX) this.#later = null;
+  #keepForLater(addition: Addition, later: Map<string, Addition>): void {
+    const { start_us, cell, ends } = addition;
+    const place = JSON.stringify([start_us, cell.group_key, cell.customer]);
+    const known = later.get(place);
+    if (known) {
+      known.cell.bucket.combine(cell.bucket);
+      known.ends = widened(known.ends, ends);
+    } else if (later.size < CELLS_MAX) later.set(place, addition);
+    else this.#later = null;
   }
 
   #combine({ bucket, ...place }: KeptCell): void {
@@ -132,6 +143,10 @@ export class KeptUsage {
     if (known) known.bucket.combine(bucket);
     else this.#cells.set(key, { ...place, bucket: UsageBucket.of(bucket) });
   }
+}
+
+function widened(a: Ends, b: Ends): Ends {
+  return { first_us: Math.min(a.first_us, b.first_us), last_us: Math.max(a.last_us, b.last_us) };
 }
 
 /** Questions are the same where the same rows answer them, in the same parts: one "until now" is the next one's. */

@@ -24,8 +24,8 @@ export type Doubt = {
 };
 
 /**
- * What was read is of the moment of the progress that it was given, whatever came since; or is unless rows were rebuilt since,
- * because raw events count otherwise then; or it is to be found out.
+ * "certain": what was read is of the moment of the progress that it was given, whatever came since. "unless rebuilt": likewise,
+ * provided that no rows were rebuilt since, because raw events count otherwise then. "open": it is to be found out.
  */
 export type Certainty = 'certain' | 'unless rebuilt' | 'open';
 

@@ -6,7 +6,7 @@ import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import { EventCells } from '../../core/metering/event-cells.ts';
 import type { PlacedCell } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Microseconds, US_PER_SECOND, usOf } from '../../core/time/instant.ts';
+import { type Microseconds, US_PER_DAY, US_PER_SECOND, usOf } from '../../core/time/instant.ts';
 import {
   type LogPlace,
   type PlacedEvent,
@@ -25,10 +25,12 @@ import {
   bucketCells,
   type Cell,
   type ExtraUniques,
+  endOf,
   type Inside,
   type StoredCells,
 } from './bucket-cells.ts';
 import { cellsOfLines, isOfLines } from './bucket-lines.ts';
+import { openKeyOf } from './kept-usage.ts';
 import { asSmall, checkCells, readWithin } from './question.ts';
 import type { Certainty, Snapshot } from './snapshot.ts';
 import type { UsageAsked } from './usage-asked.ts';
@@ -43,7 +45,7 @@ export type Reading = {
   stop: ReadonlyMap<number, bigint> | undefined;
   plan: SegmentPlan;
   snapshot: Snapshot;
-  /** That of the snapshot, where by what is counted is of the same moment: memory may answer then. */
+  /** That of the snapshot, given only where the meter's version was read at the same moment: memory may answer then. */
   progress: readonly SliceState[] | undefined;
 };
 
@@ -52,7 +54,7 @@ export type CellsRead = {
   /** Whose raw rows were read for them. */
   readonly raw_ranges: readonly Range[];
   readonly certainty: Certainty;
-  /** What rows alone have answered: worth to be kept if nothing moved meanwhile. */
+  /** What rows alone have answered: worth keeping if nothing moved meanwhile. */
   readonly stored?: Remembered;
   /** How far the stores were when the rows had been read, where raw rows were read after that. */
   readonly progress?: readonly SliceState[];
@@ -85,7 +87,7 @@ export async function cellsOf(reading: Reading): Promise<CellsRead> {
   });
   if (whole === null) return withRaw();
   const { answer, is_kept } = whole;
-  const stored = is_kept ? {} : { stored: whole };
+  const stored = is_kept || reading.progress === undefined ? {} : { stored: whole };
   if (!answer.beyond.start && !answer.beyond.end)
     return { cells: answer.cells.map(placed), raw_ranges: [], certainty: is_kept ? 'certain' : 'open', ...stored };
   const outside = outsideToTakeAway(reading, answer.beyond);
@@ -149,7 +151,15 @@ async function storedWithEdges(reading: Reading): Promise<Remembered & { readonl
   const inside: Inside | undefined = plan.edge_ranges.length > 0 ? [asked.start_us, asked.end_us] : undefined;
   const kept = progress && stores.usage_memory?.find(question, inside, progress);
   if (kept) return { question, inside, answer: kept, is_kept: true };
-  return { question, inside, answer: await storedCells(stores, question, inside), is_kept: false };
+  const asks_later = stores.usage_memory !== undefined && mayBeExtended(reading, question);
+  const answer = await storedCells(stores, { ...question, asks_later }, inside);
+  return { question, inside, answer, is_kept: false };
+}
+
+/** Whether memory may make the answer of a later end of it: of a range that ended long ago nobody will ask for one. */
+function mayBeExtended({ progress, asked: { now_ms } }: Reading, question: BucketQuestion): boolean {
+  if (progress === undefined || openKeyOf(question) === null) return false;
+  return endOf(question.plan) >= usOf(now_ms ?? Date.now()) - US_PER_DAY;
 }
 
 /**
@@ -208,13 +218,8 @@ async function cellsWithRaw(reading: Reading): Promise<PlacedCell[]> {
 }
 
 /** Together with who else asks, or by a statement of its own. */
-function storedCells(
-  { clickhouse, usage_memory }: Stores,
-  question: BucketQuestion,
-  inside?: Inside,
-): Promise<StoredCells> {
-  if (isOfLines(question))
-    return cellsOfLines(clickhouse, { ...question, asks_later: usage_memory !== undefined }, inside);
+function storedCells({ clickhouse }: Stores, question: BucketQuestion, inside?: Inside): Promise<StoredCells> {
+  if (isOfLines(question)) return cellsOfLines(clickhouse, question, inside);
   return asSmall(question, () => bucketCells(clickhouse, question, inside));
 }
 

@@ -22,7 +22,7 @@ export type ComingSlice = {
   versionOf(meter_id: string): number;
 };
 
-/** A rebuild of rows that is about to be committed: how far `rebuildsOf` the progress will have grown then, and what of. */
+/** A rebuild of rows that is about to be committed: what `rebuildsOf` the progress is before and after it, and whose rows it writes. */
 export type ComingRebuild = {
   readonly before: bigint;
   readonly after: bigint;
@@ -30,25 +30,31 @@ export type ComingRebuild = {
   readonly customers: ReadonlyMap<string, ReadonlySet<string> | null>;
 };
 
-/** A partition as far as all that is kept has it, and the slice that may be the next. */
+/** A partition as far as all that is kept has it, and the slice that may be the next: its rows are held until it is seen to be. */
 type PartitionPlace = Pick<SliceState, 'partition' | 'epoch' | 'next_offset'>;
 type Followed = { readonly epoch: bigint; at: bigint; coming: ComingSlice | null };
 
-/** Of all that is kept: a hundred megabytes at worst. */
+/** Of all that is kept: some fifty megabytes. Of one tenant a part of it, so that it does not take the places of all others. */
 const ALL_CELLS_MAX = 100_000;
+const TENANT_CELLS_MAX = 40_000;
+/** About one customer and meter: each row of theirs is added to all of these. */
+const LINE_MAX = 32;
+/** Told, and not seen to be committed yet. */
+const REBUILDS_MAX = 64;
 /** Nobody asks any more: slices are not listened to until somebody does. */
 const IDLE_MS = 60_000;
 
 export class UsageMemory {
   readonly #followed = new Map<number, Followed>();
   #rebuilds = 0n;
-  #rebuilding: ComingRebuild | null = null;
+  #rebuilding: ComingRebuild[] = [];
   /** Those that were asked for last come last. */
   readonly #kept = new Map<string, KeptUsage>();
-  /** Where the end does not matter: the key of the latest. */
+  /** By `openKeyOf`: the key of what a later end may extend. */
   readonly #open = new Map<string, string>();
   readonly #byLine = new Map<string, Map<string, Set<KeptUsage>>>();
   #cells = 0;
+  readonly #cellsOfTenants = new Map<string, number>();
   #wanted_until = 0;
 
   /** A slice is written, and about to be committed: it counts from the moment at which Postgres says so. */
@@ -63,7 +69,8 @@ export class UsageMemory {
 
   /** Rows are written anew; under the lock on the bucket rows, so that there is one at a time. */
   comingRebuild(rebuild: ComingRebuild): void {
-    this.#rebuilding = rebuild;
+    this.#rebuilding.push(rebuild);
+    if (this.#rebuilding.length > REBUILDS_MAX) this.#rebuilding.shift();
   }
 
   /** What is asked for as of this progress, or null. */
@@ -75,8 +82,9 @@ export class UsageMemory {
     const kept = this.#kept.get(key) ?? this.#extended(question);
     if (kept === undefined) return null;
     this.#put(key, kept);
-    if (kept.is_overgrown) return null;
-    return kept.answer(question, inside);
+    if (!kept.is_overgrown) return kept.answer(question, inside);
+    this.#drop(kept);
+    return null;
   }
 
   /** That of an earlier end, taken from its place: nobody asks until then any more. */
@@ -84,7 +92,9 @@ export class UsageMemory {
     const open = openKeyOf(question);
     const key = open === null ? undefined : this.#open.get(open);
     const kept = key === undefined ? undefined : this.#kept.get(key);
+    const before = kept?.weight ?? 0;
     if (!kept?.extendTo(question)) return undefined;
+    this.#count(kept, kept.weight - before);
     this.#kept.delete(key!);
     return kept;
   }
@@ -92,6 +102,7 @@ export class UsageMemory {
   #put(key: string, kept: KeptUsage): void {
     this.#kept.delete(key);
     this.#kept.set(key, kept);
+    kept.key = key;
     if (kept.open_key !== null) this.#open.set(kept.open_key, key);
   }
 
@@ -103,14 +114,37 @@ export class UsageMemory {
     if (stored.cells.length > CELLS_MAX || !isOfLines(question) || !this.#follow(progress)) return;
     const key = keyOf(question, inside);
     const known = this.#kept.get(key);
-    if (known) this.#drop(key, known);
+    if (known) this.#drop(known);
     const kept = new KeptUsage(question, stored);
     this.#put(key, kept);
-    this.#cells += kept.weight;
-    for (const customer of kept.customers) this.#atLine(question.meter.id, customer).add(kept);
-    for (const [oldest, of] of this.#kept) {
+    this.#count(kept, kept.weight);
+    for (const customer of kept.customers) {
+      const line = this.#atLine(question.meter.id, customer);
+      line.add(kept);
+      const [oldest] = line;
+      if (line.size > LINE_MAX) this.#drop(oldest!);
+    }
+    this.#makeRoom(question.tenant_id);
+  }
+
+  #count({ tenant_id }: KeptUsage, cells: number): void {
+    this.#cells += cells;
+    this.#cellsOfTenants.set(tenant_id, this.#cellsOf(tenant_id) + cells);
+  }
+
+  #cellsOf(tenant_id: string): number {
+    return this.#cellsOfTenants.get(tenant_id) ?? 0;
+  }
+
+  /** Those that were asked for longest ago leave: of a tenant with too many its own, else anybody's. */
+  #makeRoom(tenant_id: string): void {
+    for (const kept of this.#cellsOf(tenant_id) > TENANT_CELLS_MAX ? this.#kept.values() : []) {
+      if (kept.tenant_id === tenant_id) this.#drop(kept);
+      if (this.#cellsOf(tenant_id) <= TENANT_CELLS_MAX) break;
+    }
+    for (const kept of this.#kept.values()) {
       if (this.#cells <= ALL_CELLS_MAX) break;
-      this.#drop(oldest, of);
+      this.#drop(kept);
     }
   }
 
@@ -118,6 +152,9 @@ export class UsageMemory {
   #follow(progress: readonly SliceState[]): boolean {
     const rebuilds = rebuildsOf(progress);
     if (rebuilds < this.#rebuilds || progress.some((state) => this.#isBehind(state))) return false;
+    // A partition that was added since.
+    const known = new Set(progress.map(({ partition }) => partition));
+    if ([...this.#followed.keys()].some((partition) => !known.has(partition))) return false;
     if (rebuilds !== this.#rebuilds) this.#rebuilt(rebuilds);
     for (const state of progress) this.#moveTo(state);
     return true;
@@ -134,12 +171,19 @@ export class UsageMemory {
     return moved;
   }
 
-  /** Of what was told only those are forgotten whose rows were written anew. */
+  /** Of rebuilds that were told only that is forgotten whose rows they have written. */
   #rebuilt(rebuilds: bigint): void {
-    const told = this.#rebuilding;
-    if (told?.before === this.#rebuilds && told.after === rebuilds) {
-      for (const [key, kept] of [...this.#kept]) if (isOf(told, kept)) this.#drop(key, kept);
-    } else this.#forget();
+    let reached = this.#rebuilds;
+    const touched: ComingRebuild[] = [];
+    for (const told of this.#rebuilding) {
+      // One that failed was told again.
+      if (told.before >= rebuilds || (told.before !== reached && told.before !== touched.at(-1)?.before)) continue;
+      touched.push(told);
+      reached = told.after;
+    }
+    if (reached !== rebuilds) this.#forget();
+    else for (const kept of this.#kept.values()) if (touched.some((rebuild) => isOf(rebuild, kept))) this.#drop(kept);
+    this.#rebuilding = this.#rebuilding.filter(({ before }) => before >= rebuilds);
     this.#rebuilds = rebuilds;
   }
 
@@ -163,12 +207,19 @@ export class UsageMemory {
 
   #add({ rows, versionOf }: ComingSlice): void {
     if (this.#byLine.size === 0) return;
+    const tenants = new Set<string>();
     for (const row of rows) {
       const some = this.#byLine.get(row.meter_id)?.get(row.external_customer_id);
       if (some === undefined) continue;
       const version = versionOf(row.meter_id);
-      for (const kept of some) kept.add(row, version);
+      for (const kept of some) {
+        const before = kept.weight;
+        kept.add(row, version);
+        this.#count(kept, kept.weight - before);
+        tenants.add(kept.tenant_id);
+      }
     }
+    for (const tenant_id of tenants) this.#makeRoom(tenant_id);
   }
 
   #atLine(meter_id: string, customer: string): Set<KeptUsage> {
@@ -179,9 +230,10 @@ export class UsageMemory {
     return some;
   }
 
-  #drop(key: string, kept: KeptUsage): void {
+  #drop(kept: KeptUsage): void {
+    const { key } = kept;
     this.#kept.delete(key);
-    this.#cells -= kept.weight;
+    this.#count(kept, -kept.weight);
     if (kept.open_key !== null && this.#open.get(kept.open_key) === key) this.#open.delete(kept.open_key);
     const customers = this.#byLine.get(kept.meter_id);
     for (const customer of kept.customers) {
@@ -195,6 +247,7 @@ export class UsageMemory {
   #forget(): void {
     this.#kept.clear();
     this.#cells = 0;
+    this.#cellsOfTenants.clear();
     this.#open.clear();
     this.#byLine.clear();
   }

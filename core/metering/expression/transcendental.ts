@@ -147,7 +147,7 @@ function logarithmNearOne(z: bigint, bits: number): bigint {
 
 /** e^x for any x of the range. */
 function exponential({ mantissa, bits }: Fixed): Fixed {
-  spend(EXPONENTIAL_WORK);
+  spend(EXPONENTIAL_WORK * Math.max(1, bits / 300) ** 1.8);
   const two = logarithmOfTwo(bits);
   const twos = Number(mantissa / two);
   const fraction = smallExponential(mantissa - BigInt(twos) * two, bits);

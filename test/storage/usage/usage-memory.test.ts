@@ -14,7 +14,8 @@ import { startPipeline } from '../../../pipeline/pipeline.ts';
 import { connectClickHouse } from '../../../storage/clickhouse/clickhouse.ts';
 import { rebuildsFrom, type SliceState } from '../../../storage/progress/slice-state.ts';
 import { finished } from '../../../storage/turns.ts';
-import { type BucketQuestion, endOf, type Inside } from '../../../storage/usage/bucket-cells.ts';
+import { type BucketQuestion, endOf, type Inside, NO_ENDS } from '../../../storage/usage/bucket-cells.ts';
+import { askUsage } from '../../../storage/usage/usage.ts';
 import { UsageMemory } from '../../../storage/usage/usage-memory.ts';
 import { type StatementWay, statementsTo } from '../../faults/statements.ts';
 import { type Metering, SCOPE, startMetering } from '../../support/metering.ts';
@@ -67,11 +68,18 @@ describe('usage that is kept in memory', () => {
     await metering.send([{ event_id: `e${++sent}`, ...event }]);
     await metering.settled();
   };
+  /** As of its end. */
+  const usage = async (meter: string, from: string, to: string) => {
+    const [start, end] = [Date.parse(from), Date.parse(to)];
+    const range = { start_us: start * 1000, end_us: end * 1000, now_ms: end };
+    const asked = { meter: { id: meter }, external_customer_ids: ['acme'], ...range };
+    return (await askUsage(metering.stores, SCOPE, asked)).usage[0]!.total.value.toFixed();
+  };
   /** The three values, and how many statements it took. */
   const ask = async (to: string, from = '2026-03-01T00:00:00Z') => {
     statements = 0;
     const values: string[] = [];
-    for (const meter of ['m_sum', 'm_max', 'm_latest']) values.push(await metering.usage(meter, 'acme', [from, to]));
+    for (const meter of ['m_sum', 'm_max', 'm_latest']) values.push(await usage(meter, from, to));
     return `${values.join(' ')}, ${statements} statements`;
   };
 
@@ -108,8 +116,7 @@ describe('usage that is kept in memory', () => {
     await send('11:40:00', 30);
     expect(await ask('2026-03-10T11:45:00Z')).to.equal('40 30 30, 0 statements');
     way.meet(({ text }) => (/select external_customer_id, event_id, /i.test(text) ? 'held' : undefined));
-    const range = ['2026-03-01T00:00:00Z', '2026-03-10T11:35:00Z'] as const;
-    const answer = metering.usage('m_sum', 'acme', range);
+    const answer = usage('m_sum', '2026-03-01T00:00:00Z', '2026-03-10T11:35:00Z');
     await until('the events beyond are asked for', async () => way.waiting > 0);
     way.meet(undefined);
     const corrected = voided('e7');
@@ -166,6 +173,7 @@ type Rows = readonly { readonly count: number; readonly hour: number }[];
 type Step =
   | { do: 'write'; partition: number; length: number; rows: Rows; version: number }
   | { do: 'commit' | 'take over'; partition: number }
+  | { do: 'add a partition' }
   | { do: 'rebuild'; of: 'acme' | 'another' | 'somebody, untold' }
   | { do: 'ask'; late: boolean; until: Until };
 
@@ -173,7 +181,7 @@ type Step =
 type Until = { readonly hour: number; readonly is_ragged: boolean };
 
 describe('the memory of usage', () => {
-  const partition = fc.nat(1);
+  const partition = fc.nat(2);
   const hour = fc.integer({ min: -2, max: 3 });
   const rows = fc.array(fc.record({ count: fc.integer({ min: 1, max: 9 }), hour }), { maxLength: 3 });
   const version = fc.constantFrom(1, 1, 2);
@@ -185,9 +193,45 @@ describe('the memory of usage', () => {
     { weight: 4, arbitrary: fc.record({ do: fc.constant('write' as const), partition, length, rows, version }) },
     { weight: 4, arbitrary: fc.record({ do: fc.constant('commit' as const), partition }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('take over' as const), partition }) },
+    { weight: 1, arbitrary: fc.constant({ do: 'add a partition' as const }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('rebuild' as const), of }) },
     { weight: 8, arbitrary: fc.record({ do: fc.constant('ask' as const), late, until }) },
   );
+
+  it('forgets nobody for rebuilds of others, also of several between two questions', async () => {
+    const memory = new UsageMemory();
+    const { question, inside } = (await World.questions()).get('0, half past')!;
+    const stored = { cells: [], beyond: { start: false, end: false }, ends: NO_ENDS, has_later: false };
+    const at = (rebuilds: bigint): SliceState[] => [{ ...IDLE, rebuilds }];
+    memory.find(question, inside, at(0n));
+    memory.keep(question, { inside, progress: at(0n), stored });
+    for (const before of [0n, 1n, 1n, 2n])
+      memory.comingRebuild({ before, after: before + 1n, customers: new Map([['m', new Set(['another'])]]) });
+    expect(memory.find(question, inside, at(3n))?.cells).to.deep.equal([]);
+    memory.comingRebuild({ before: 3n, after: 4n, customers: new Map([['m', null]]) });
+    expect(memory.find(question, inside, at(4n))).to.equal(null);
+  });
+
+  it('holds so much and no more, of one line, of one tenant and of all', async () => {
+    const memory = new UsageMemory();
+    const { question, inside } = (await World.questions()).get('0, half past')!;
+    const progress = [IDLE];
+    const stored = { cells: [], beyond: { start: false, end: false }, ends: NO_ENDS, has_later: false };
+    const keep = (changed: Partial<BucketQuestion>) => {
+      memory.find({ ...question, ...changed }, inside, progress);
+      memory.keep({ ...question, ...changed }, { inside, progress, stored });
+    };
+    const isKept = (changed: Partial<BucketQuestion>) =>
+      memory.find({ ...question, ...changed }, inside, progress) !== null;
+    keep({ tenant_id: 'other', external_customer_ids: ['first'] });
+    for (let customer = 0; customer < 20_000; customer++) keep({ external_customer_ids: [`c${customer}`] });
+    expect(isKept({ tenant_id: 'other', external_customer_ids: ['first'] }), 'of another tenant').to.equal(true);
+    expect(isKept({ external_customer_ids: ['c19999'] }), 'the last').to.equal(true);
+    expect(isKept({ external_customer_ids: ['c0'] }), 'the first').to.equal(false);
+    for (let version = 1; version <= 40; version++) keep({ meter_version: version });
+    expect(isKept({ meter_version: 8 }), 'of one line').to.equal(false);
+    expect(isKept({ meter_version: 9 })).to.equal(true);
+  });
 
   it('says what was committed, or nothing, whatever happens in whichever order', async () => {
     let [answers, extended] = [0, 0];
@@ -213,12 +257,13 @@ describe('the memory of usage', () => {
 type Asked = { readonly question: BucketQuestion; readonly inside: Inside | undefined; readonly end_us: number };
 type Told = { readonly count: number; readonly is_beyond: boolean };
 
-/** Two partitions, questions until some ends, and what a store would hold. */
+/** Two partitions or three, questions until some ends, and what a store would hold. */
 class World {
   readonly #memory = new UsageMemory();
   readonly #questions: ReadonlyMap<string, Asked>;
   #progress: SliceState[] = [0, 1].map((partition) => ({ ...IDLE, partition }));
-  #before = this.#progress;
+  /** A step earlier, and how much was committed then. */
+  #before = { progress: this.#progress, committed: 0 };
   readonly #committed: BucketRow[] = [];
   readonly #written = new Map<number, { to: bigint; rows: readonly BucketRow[] }>();
   /** Ends that were read since everything was forgotten last, as far as can be seen from here. */
@@ -259,9 +304,21 @@ class World {
   /** What the memory tells and what was committed, where it tells anything. */
   take(step: Step): { told: Told; committed: Told; is_extended: boolean } | null {
     if (step.do === 'ask') return this.#ask(step);
+    const before = { progress: this.#progress, committed: this.#committed.length };
+    this.#change(step);
+    if (this.#progress !== before.progress) this.#before = before;
+    return null;
+  }
+
+  #change(step: Exclude<Step, { do: 'ask' }>): void {
     if (step.do === 'rebuild') return this.#rebuild(step.of);
+    if (step.do === 'add a partition') {
+      if (this.#progress.length === 2) this.#progress = [...this.#progress, { ...IDLE, partition: 2 }];
+      return;
+    }
     const { partition } = step;
-    const state = this.#progress[partition]!;
+    const state = this.#progress[partition];
+    if (!state) return;
     const written = this.#written.get(partition);
     if (step.do === 'take over') {
       // Of what we had written another worker has committed its own, of which we are not told.
@@ -279,21 +336,17 @@ class World {
       this.#written.delete(partition);
       this.#move(partition, { next_offset: written.to });
     }
-    return null;
   }
 
-  #rebuild(of: string): null {
+  #rebuild(of: string): void {
     if (of !== 'another') this.#committed.push(rowOf({ count: 1000, hour: -1 }));
     const customers = new Map([['m', new Set([of])]]);
     if (of !== 'somebody, untold') this.#memory.comingRebuild({ ...rebuildsFrom(this.#progress), customers });
-    this.#before = this.#progress;
     this.#progress = this.#progress.map((state) => ({ ...state, rebuilds: state.rebuilds + 1n }));
     this.#read.clear();
-    return null;
   }
 
   #move(partition: number, change: Partial<SliceState>): void {
-    this.#before = this.#progress;
     this.#progress = this.#progress.map((state) => (state.partition === partition ? { ...state, ...change } : state));
   }
 
@@ -301,25 +354,25 @@ class World {
   #ask({ late, until }: { late: boolean; until: Until }): { told: Told; committed: Told; is_extended: boolean } | null {
     const key = textOf(until);
     const asked = this.#questions.get(key)!;
-    const progress = late ? this.#before : this.#progress;
+    const now = { progress: this.#progress, committed: this.#committed.length };
+    const { progress, committed } = late ? this.#before : now;
     const found = this.#memory.find(asked.question, asked.inside, progress);
     const is_extended = !this.#read.has(key);
-    if (found && progress === this.#progress) {
+    const { told, stored } = this.#stored(asked, committed);
+    if (found) {
       const count = found.cells.reduce((sum, { bucket }) => sum + bucket.count, 0);
-      return { told: { count, is_beyond: found.beyond.end }, committed: this.#stored(asked).told, is_extended };
+      return { told: { count, is_beyond: found.beyond.end }, committed: told, is_extended };
     }
-    if (!found && !late) {
-      this.#read.add(key);
-      const { stored } = this.#stored(asked);
-      this.#memory.keep(asked.question, { inside: asked.inside, progress: this.#progress, stored });
-    }
+    this.#read.add(key);
+    this.#memory.keep(asked.question, { inside: asked.inside, progress, stored });
     return null;
   }
 
   /** As rows would answer. */
-  #stored({ question: { plan }, inside, end_us }: Asked) {
+  #stored({ question: { plan }, inside, end_us }: Asked, committed: number) {
     const end = endOf(plan);
-    const within = this.#committed.filter((row) => row.bucket_start_us < end);
+    const rows = this.#committed.slice(0, committed);
+    const within = rows.filter((row) => row.bucket_start_us < end);
     const count = within.reduce((sum, row) => sum + row.count, 0);
     const edge = inside ? within.filter((row) => row.bucket_start_us >= end - US_PER_HOUR) : [];
     const ends = {
@@ -335,7 +388,7 @@ class World {
       counted_uniques: null,
     };
     const cells = count === 0 ? [] : [{ ...place, bucket: UsageBucket.of({ ...NOTHING, count }) }];
-    const stored = { cells, beyond, ends, has_later: this.#committed.some((row) => row.bucket_start_us >= end) };
+    const stored = { cells, beyond, ends, has_later: rows.some((row) => row.bucket_start_us >= end) };
     return { told: { count, is_beyond: beyond.end }, stored };
   }
 }
