@@ -175,7 +175,7 @@ type Step =
   | { do: 'commit' | 'take over'; partition: number }
   | { do: 'add a partition' }
   | { do: 'rebuild'; of: 'acme' | 'another' | 'somebody, untold' }
-  | { do: 'ask'; late: boolean; until: Until };
+  | { do: 'ask'; late: number; until: Until };
 
 /** Of the first hour on, and whether it is asked until its end, or until half past. */
 type Until = { readonly hour: number; readonly is_ragged: boolean };
@@ -186,7 +186,7 @@ describe('the memory of usage', () => {
   const rows = fc.array(fc.record({ count: fc.integer({ min: 1, max: 9 }), hour }), { maxLength: 3 });
   const version = fc.constantFrom(1, 1, 2);
   const length = fc.integer({ min: 1, max: 2 });
-  const late = fc.constantFrom(false, false, true);
+  const late = fc.constantFrom(0, 0, 0, 0, 1, 2, 5);
   const until = fc.record({ hour: fc.nat(2), is_ragged: fc.boolean() });
   const of = fc.constantFrom('acme' as const, 'another' as const, 'somebody, untold' as const);
   const step: fc.Arbitrary<Step> = fc.oneof(
@@ -262,8 +262,8 @@ class World {
   readonly #memory = new UsageMemory();
   readonly #questions: ReadonlyMap<string, Asked>;
   #progress: SliceState[] = [0, 1].map((partition) => ({ ...IDLE, partition }));
-  /** A step earlier, and how much was committed then. */
-  #before = { progress: this.#progress, committed: 0 };
+  /** Each change before the last, and how much was committed then. */
+  readonly #history: { progress: SliceState[]; committed: number }[] = [];
   readonly #committed: BucketRow[] = [];
   readonly #written = new Map<number, { to: bigint; rows: readonly BucketRow[] }>();
   /** Ends that were read since everything was forgotten last, as far as can be seen from here. */
@@ -306,7 +306,7 @@ class World {
     if (step.do === 'ask') return this.#ask(step);
     const before = { progress: this.#progress, committed: this.#committed.length };
     this.#change(step);
-    if (this.#progress !== before.progress) this.#before = before;
+    if (this.#progress !== before.progress) this.#history.push(before);
     return null;
   }
 
@@ -350,12 +350,12 @@ class World {
     this.#progress = this.#progress.map((state) => (state.partition === partition ? { ...state, ...change } : state));
   }
 
-  /** A late one asks as of a progress that was read a step earlier. */
-  #ask({ late, until }: { late: boolean; until: Until }): { told: Told; committed: Told; is_extended: boolean } | null {
+  /** A late one asks as of a progress that was read some changes earlier. */
+  #ask({ late, until }: { late: number; until: Until }): { told: Told; committed: Told; is_extended: boolean } | null {
     const key = textOf(until);
     const asked = this.#questions.get(key)!;
     const now = { progress: this.#progress, committed: this.#committed.length };
-    const { progress, committed } = late ? this.#before : now;
+    const { progress, committed } = [...this.#history, now].at(-1 - late) ?? now;
     const found = this.#memory.find(asked.question, asked.inside, progress);
     const is_extended = !this.#read.has(key);
     const { told, stored } = this.#stored(asked, committed);
