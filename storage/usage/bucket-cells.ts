@@ -192,7 +192,7 @@ function rowsCondition(asked: BucketQuestion, params: Record<string, unknown>): 
     conditions.push('external_customer_id in {customers:Array(String)}');
     params['customers'] = customers;
   }
-  conditions.push(rangesCondition([asked]));
+  conditions.push(rangesCondition([{ meter, plan: asked.plan }]));
   return conditions.join(' and ');
 }
 

@@ -158,7 +158,7 @@ async function storedWithEdges(reading: Reading): Promise<Remembered & { readonl
 
 /** Whether memory may make the answer of a later end of it: of a range that ended long ago nobody will ask for one. */
 function mayBeExtended({ progress, asked: { now_ms } }: Reading, question: BucketQuestion): boolean {
-  if (progress === undefined || openKeyOf(question) === null) return false;
+  if (progress === undefined || !isOfLines(question) || openKeyOf(question) === null) return false;
   return endOf(question.plan) >= usOf(now_ms ?? Date.now()) - US_PER_DAY;
 }
 

@@ -103,7 +103,12 @@ async function playOn(metering: Metering, chance: Chance, dashboard?: readonly R
     if (!dashboard) continue;
     // Whoever asks while nothing moves is remembered, and answered from memory by what the next batch brings.
     if (chance.next() < 0.5) await metering.settled();
-    for (const one of dashboard) asked.push(await askOne(metering, chance, one));
+    for (const one of dashboard) {
+      const before = await answersFromMemory();
+      const answer = await askOne(metering, chance, one);
+      // Memory answers as of the very place that it names.
+      asked.push((await answersFromMemory()) > before ? { ...answer, behind: placeOf(answer.report) } : answer);
+    }
   }
   await metering.settled();
   asked.push(...(await Promise.all(AGGREGATIONS.map((_none, meter) => askOne(metering, chance, { meter })))));
@@ -119,6 +124,10 @@ async function playOn(metering: Metering, chance: Chance, dashboard?: readonly R
 function expectNotOlder({ report }: Asked, earlier: Asked): void {
   for (const [partition, offset] of Object.entries(earlier.report.high_water))
     expect(Number(report.high_water[partition]), 'the place in the log').to.be.at.least(Number(offset));
+}
+
+function placeOf({ high_water }: UsageReport): Map<number, bigint> {
+  return new Map(Object.entries(high_water).map(([partition, offset]) => [Number(partition), BigInt(offset)]));
 }
 
 /** A fifth of each batch was sent before, some of it with another content. */
@@ -246,7 +255,8 @@ function placesBetween(
 ): bigint[][] {
   let places: bigint[][] = [[]];
   for (let partition = 0; partition < PARTITIONS; partition++) {
-    const [first, last] = [BigInt(from[partition] ?? 0), to.get(partition)!];
+    const first = BigInt(from[partition] ?? 0);
+    const last = to.get(partition) ?? first;
     const between = placed.filter((each) => each.partition === partition && each.offset >= first && each.offset < last);
     const offsets = [first, ...new Set(between.map(({ offset }) => offset + 1n))];
     places = places.flatMap((place) => offsets.map((offset) => [...place, offset]));
