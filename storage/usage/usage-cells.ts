@@ -68,13 +68,14 @@ type Remembered = {
   readonly answer: StoredCells;
 };
 
-/** Keeps what was read, as of this progress. */
+/** Keeps what was read, as of the progress that stood still meanwhile; where it did not, what was kept before is older. */
 export function remember(
   { usage_memory }: Stores,
-  progress: readonly SliceState[],
+  progress: readonly SliceState[] | null,
   { question, inside, answer }: Remembered,
 ): void {
-  usage_memory?.keep(question, { inside, progress, stored: answer });
+  if (progress) usage_memory?.keep(question, { inside, progress, stored: answer });
+  else usage_memory?.leave(question, inside);
 }
 
 export async function cellsOf(reading: Reading): Promise<CellsRead> {

@@ -127,6 +127,18 @@ export class UsageMemory {
     this.#makeRoom(question.tenant_id);
   }
 
+  /**
+   * Rows have answered, and what they said may hold slices that are not committed yet: whoever asks next must not be told of the
+   * moment before them.
+   */
+  leave(question: BucketQuestion, inside: Inside | undefined): void {
+    const open = openKeyOf(question);
+    for (const key of [keyOf(question, inside), open === null ? undefined : this.#open.get(open)]) {
+      const kept = key === undefined ? undefined : this.#kept.get(key);
+      if (kept) this.#drop(kept);
+    }
+  }
+
   #count({ tenant_id }: KeptUsage, cells: number): void {
     this.#cells += cells;
     this.#cellsOfTenants.set(tenant_id, this.#cellsOf(tenant_id) + cells);

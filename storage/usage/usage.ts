@@ -77,7 +77,7 @@ async function countedBy(asking: Asking): Promise<Omit<UsageReport, 'as_of'> | n
   if (answer === null) return null;
   const { value: found, snapshot, stood_still } = answer;
   countAnswer(wants_raw ? 'raw' : found.every(({ certainty }) => certainty !== 'open') ? 'memory' : 'rows');
-  if (stood_still) for (const { stored } of found) if (stored) remember(asking.stores, stood_still, stored);
+  for (const { stored } of found) if (stored) remember(asking.stores, stood_still, stored);
   const answers = await Promise.all(parts.map((part, index) => answerOf(meter, part, found[index]!.cells)));
   return {
     usage: usageOf(answers),

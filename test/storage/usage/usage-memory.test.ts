@@ -212,6 +212,19 @@ describe('the memory of usage', () => {
     expect(memory.find(question, inside, at(4n))).to.equal(null);
   });
 
+  it('tells nothing older than what rows have just answered', async () => {
+    const memory = new UsageMemory();
+    const { question, inside } = (await World.questions()).get('0, half past')!;
+    const later = (await World.questions()).get('1, half past')!;
+    const stored = { cells: [], beyond: { start: false, end: false }, ends: NO_ENDS, has_later: false };
+    for (const asked of [{ question, inside }, later]) {
+      memory.find(question, inside, [IDLE]);
+      memory.keep(question, { inside, progress: [IDLE], stored });
+      memory.leave(asked.question, asked.inside);
+      expect(memory.find(question, inside, [IDLE])).to.equal(null);
+    }
+  });
+
   it('holds so much and no more, of one line, of one tenant and of all', async () => {
     const memory = new UsageMemory();
     const { question, inside } = (await World.questions()).get('0, half past')!;
