@@ -4,6 +4,7 @@
  * or not the ones before are answered: a service that is too slow by a little collapses here, as it would in life.
  */
 import { Agent, request } from 'node:http';
+import { groupBy } from '../core/group-by.ts';
 import { pause, type Service, startGenerator, startService } from './processes.ts';
 import { claim, fixed, flag, isAsked, quantile, say } from './report.ts';
 import { EVENT_NAMES, type Random, seeded } from './workload.ts';
@@ -126,7 +127,7 @@ function post(path: string, body: object): Asked {
   return { method: 'POST', path, body };
 }
 
-type Answered = { kind: Kind; status: number; ms: number };
+type Answered = { kind: Kind; status: number; ms: number; second: number };
 
 async function load(service: Service, world: World, { seconds, rate }: { seconds: number; rate: number }) {
   const random = seeded(3);
@@ -138,20 +139,23 @@ async function load(service: Service, world: World, { seconds, rate }: { seconds
     const due = (count * 1000) / rate - (performance.now() - began);
     if (due > 0) await pause(due);
     const kind = kinds[Math.floor(random() * kinds.length)]!;
-    answers.push(send(service, agent, { kind, asked: askedOf(kind, random, world) }));
+    const second = Math.floor(count / rate);
+    answers.push(send(service, agent, { kind, second, asked: askedOf(kind, random, world) }));
   }
   const all = await Promise.all(answers);
   agent.destroy();
   return all;
 }
 
-function send(service: Service, agent: Agent, { kind, asked }: { kind: Kind; asked: Asked }): Promise<Answered> {
+type Sent = { kind: Kind; second: number; asked: Asked };
+
+function send(service: Service, agent: Agent, { kind, second, asked }: Sent): Promise<Answered> {
   const began = performance.now();
   const headers = { 'x-api-key': service.api_key, 'content-type': 'application/json' };
   return new Promise((resolve, reject) => {
     const sent = request(`${service.url}/v1${asked.path}`, { method: asked.method, headers, agent }, (response) => {
       response.resume();
-      response.once('end', () => resolve({ kind, status: response.statusCode!, ms: performance.now() - began }));
+      response.once('end', () => resolve({ kind, second, status: response.statusCode!, ms: performance.now() - began }));
     });
     sent.once('error', reject);
     sent.end(asked.body && JSON.stringify(asked.body));
@@ -167,7 +171,7 @@ async function costOfKinds(service: Service, world: World): Promise<void> {
     const before = service.cpu();
     const took: number[] = [];
     for (let n = 0; n < count; n++)
-      took.push((await send(service, agent, { kind, asked: askedOf(kind, random, world) })).ms);
+      took.push((await send(service, agent, { kind, second: 0, asked: askedOf(kind, random, world) })).ms);
     const after = service.cpu();
     const of = (part: keyof typeof before) => `${fixed(((after[part] - before[part]) * 1000) / count)} ms`;
     const cpu = `CPU ${of('total')}, ClickHouse ${of('clickhouse')}, Postgres ${of('postgres')}`;
@@ -183,6 +187,9 @@ function report(answers: readonly Answered[]): void {
     const of = [0.5, 0.99].map((q) => `p${q * 100} ${fixed(quantile(took, q))} ms`).join(', ');
     say(`  ${kind}: ${of}, of ${took.length}`);
   }
+  const tens = groupBy(answers, ({ second }) => Math.floor(second / 10));
+  const byTens = [...tens.values()].map((some) => quantile(some.map(({ ms }) => ms), 0.99));
+  say(`  p99 of each ten seconds: ${byTens.map((ms) => fixed(ms)).join(', ')} ms`);
   for (const status of new Set(refused.map((one) => one.status)))
     say(`  refused with ${status}: ${refused.filter((one) => one.status === status).length}`);
   const all = answers.map(({ ms }) => ms);

@@ -85,21 +85,24 @@ export type RowsToDelete = {
 /**
  * Takes away what tries with smaller numbers have written; resolves when nothing of it is left. What is written under this
  * number or a greater one is never touched, also when the delete is carried out late. It says what it means in constants
- * alone, as replicated tables want it. Of one month it says so, for that spares replicas the rest.
+ * alone, as replicated tables want it. Month by month, for each statement makes all parts anew of the months that it does not leave
+ * out: of two months in a table of eighty this took five seconds, in which nobody counted.
  */
 export async function deleteRows(
   clickhouse: ClickHouseClient,
   rows: readonly RowsToDelete[],
   attempt: bigint,
 ): Promise<void> {
-  const [month, ...more] = new Set(rows.map(({ day }) => monthOfDay(day)));
-  await deleteWhere(clickhouse, {
-    table: 'usage_buckets',
-    ...(month !== undefined && more.length === 0 ? { month } : {}),
-    conditions: conditionsOf(rows),
-    only: `attempt < ${attempt}`,
-  });
+  const only = `attempt < ${attempt}`;
+  const byMonth = groupBy(rows, ({ day }) => monthOfDay(day));
+  if (byMonth.size > MONTHS_MAX)
+    return deleteWhere(clickhouse, { table: 'usage_buckets', conditions: conditionsOf(rows), only });
+  for (const [month, some] of byMonth)
+    await deleteWhere(clickhouse, { table: 'usage_buckets', month, conditions: conditionsOf(some), only });
 }
+
+/** Of more months it is one statement about all of them: each waits for its own end. */
+const MONTHS_MAX = 3;
 
 /** Of the longest names they still fit into a statement. */
 const PLACES_PER_CONDITION = 250;
