@@ -1,5 +1,7 @@
 /** The table of contents of the interface: one line per resource. Order does not matter; mount.ts puts static paths first. */
+import { addonRoutes } from './addons/routes.ts';
 import { customerRoutes } from './customers/routes.ts';
+import { entitlementRoutes } from './entitlements/routes.ts';
 import { environmentRoutes } from './environments/routes.ts';
 import { eventRoutes } from './events/routes.ts';
 import { featureRoutes } from './features/routes.ts';
@@ -27,6 +29,8 @@ export const routes: Route[] = [
   ...featureRoutes,
   ...planRoutes,
   ...priceRoutes,
+  ...addonRoutes,
+  ...entitlementRoutes,
   ...subscriptionRoutes,
   ...invoiceRoutes,
   ...eventRoutes,

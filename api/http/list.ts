@@ -110,6 +110,9 @@ const commonShape = {
 /** The condition of a list that what it names is one of these. */
 export const anyOf = (these: string) => textList.optional().meta({ description: `Any of these ${these}.` });
 
+/** Yes or no, as a query string can say it, too. */
+export const flag = z.union([z.boolean(), z.stringbool({ truthy: ['true'], falsy: ['false'] })]);
+
 /** The request shape of a list: the common filter and what the resource adds. */
 export function listShape<S extends z.ZodRawShape>(extra: S) {
   return z.object({ ...commonShape, ...extra });

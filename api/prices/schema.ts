@@ -11,7 +11,8 @@ import {
   priceShape,
 } from '../../core/price/record.ts';
 import { metadata, optionalKey, timestampText } from '../../core/record.ts';
-import { anyOf, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { AddonWithoutParts } from '../addons/answer.ts';
+import { anyOf, flag, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 import { PlanWithoutParts } from '../plans/answer.ts';
 
 const PRICE_EXAMPLE = {
@@ -93,8 +94,6 @@ export const DeletePriceRequest = z
   .nullish()
   .meta({ id: 'DeletePriceRequest', example: { end_date: '2030-01-01T00:00:00Z' } });
 
-const flag = z.union([z.boolean(), z.stringbool({ truthy: ['true'], falsy: ['false'] })]);
-
 export const PriceFilter = listShape({
   price_ids: anyOf('prices'),
   billing_periods: z
@@ -104,8 +103,8 @@ export const PriceFilter = listShape({
   plan_ids: anyOf('plans, to which the price belongs'),
   entity_type: priceEntityType
     .optional()
-    .meta({ description: 'Whether the price belongs to a plan or to a subscription.' }),
-  entity_ids: anyOf('plans or subscriptions, to which the price belongs'),
+    .meta({ description: 'Whether the price belongs to a plan, an add-on or a subscription.' }),
+  entity_ids: anyOf('plans, add-ons or subscriptions, to which the price belongs'),
   subscription_id: z.string().optional().meta({ description: 'Prices that belong to this subscription.' }),
   parent_price_id: z.string().optional().meta({ description: 'Successors of this price, and overrides of it.' }),
   meter_ids: anyOf('meters, whose usage is priced'),
@@ -148,13 +147,13 @@ export const priceGrammar: ListGrammar = {
   expand: ['meters', 'priceunit', 'plan', 'addons', 'groups'],
 };
 
-/** `trial_period` is the published client's name of `trial_period_days`; add-ons, groups and price units are not kept here. */
+/** `trial_period` is the published client's name of `trial_period_days`; groups and price units are not kept here. */
 export const PriceAnswer = priceShape
   .extend({
     trial_period: z.int().meta({ description: 'Another name of `trial_period_days`.' }),
     meter: meterShape.nullable().meta({ description: 'Where `expand` names it.' }),
     plan: PlanWithoutParts.nullable().meta({ description: 'Where `expand` names it.' }),
-    addon: z.null().meta({ description: 'Add-ons are not there yet.' }),
+    addon: AddonWithoutParts.nullable().meta({ description: 'Where `expand` names it.' }),
     group: z.null().meta({ description: 'Groups are not there yet.' }),
     pricing_unit: z.null().meta({ description: 'Of a CUSTOM price; not there yet.' }),
   })
