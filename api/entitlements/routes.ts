@@ -1,13 +1,17 @@
 /** Entitlements: grant features to plans, add-ons and subscriptions. */
+import { z } from 'zod';
 import { changeEntitlement } from '../../actions/entitlements/change-entitlement.ts';
 import { createEntitlement, createEntitlements } from '../../actions/entitlements/create-entitlement.ts';
+import { entitledFeatures, grantingSubscriptions } from '../../actions/entitlements/entitled-features.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
-import { fetchPage } from '../http/list.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { anyOf, fetchPage } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
+import { SubscriptionEntitlementsAnswer, showEntitled } from './entitled.ts';
 import { showEntitlement, showEntitlements } from './expand.ts';
 import {
   BulkEntitlementAnswer,
@@ -111,6 +115,28 @@ export const entitlementRoutes: Route[] = [
     handle: async ({ params }, context) => {
       const addon = await AddonModel.fetch(context.scope, params.id, { database: context.services.postgres });
       return grantsOf(addon.id, context);
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/subscriptions/:id/entitlements',
+    operation_id: 'getSubscriptionEntitlements',
+    summary: 'Get what a subscription is entitled to',
+    description:
+      'What its plan, its add-ons times quantity, and its own entitlements grant, all together and source by source. Nothing where it is not active or trialing.',
+    tag,
+    access: 'entitlement:read',
+    params: idParams,
+    query: z.object({ feature_ids: anyOf('features') }),
+    success: 200,
+    answer: SubscriptionEntitlementsAnswer,
+    handle: async ({ params, query }, context) => {
+      const { scope, services, now } = context;
+      const reading = { scope, database: services.postgres, now };
+      const { id, plan_id, customer_id } = await SubscriptionModel.fetch(scope, params.id, reading);
+      const granting = await grantingSubscriptions(customer_id, [id], reading);
+      const entitled = await entitledFeatures(granting, query.feature_ids, reading);
+      return { subscription_id: id, plan_id, features: await showEntitled(entitled, context) };
     },
   }),
 ];
