@@ -111,7 +111,9 @@ async function holdingsOf(subscriptions: readonly SubscriptionModel[], reading: 
     const associations = attached.filter(({ entity_id }) => entity_id === id);
     return [
       of('plan', plan_id, plan_name),
-      ...associations.map((one) => of('addon', one.addon_id, addons.get(one.addon_id)?.name ?? one.addon_id, one.quantity)),
+      ...associations.map((one) =>
+        of('addon', one.addon_id, addons.get(one.addon_id)?.name ?? one.addon_id, one.quantity),
+      ),
       of('subscription', id, plan_name),
     ];
   });

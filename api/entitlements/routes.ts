@@ -106,7 +106,7 @@ export const entitlementRoutes: Route[] = [
     path: '/addons/:id/entitlements',
     operation_id: 'getAddonEntitlements',
     summary: 'List what an add-on grants',
-    description: 'With the features.',
+    description: 'All that it grants once, with the features. Times its quantity where it is attached.',
     tag,
     access: 'entitlement:read',
     params: idParams,

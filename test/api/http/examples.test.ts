@@ -89,6 +89,20 @@ describe('the examples of the documentation', () => {
     await ask('queryPlan');
     await ask('clonePlan', { id: id('plan') });
     await ask('deletePlan', { id: id('plan', 2) });
+    await ask('createAddon');
+    await ask('updateAddon', { id: id('addon') });
+    await ask('createEntitlement');
+    await ask('createEntitlementsBulk');
+    await ask('updateEntitlement', { id: id('ent') });
+    await ask('getEntitlement', { id: id('ent', 2) });
+    await ask('listEntitlements', { query: `feature_ids=${id('feat')}&entity_type=ADDON` });
+    await ask('queryEntitlement');
+    await ask('getPlanEntitlements', { id: id('plan') });
+    await ask('getAddonEntitlements', { id: id('addon') });
+    await ask('getAddon', { id: id('addon') });
+    await ask('getAddonByLookupKey', { lookup_key: 'more_calls' });
+    await ask('listAddons', { query: 'addon_type=multiple_instance' });
+    await ask('queryAddon');
   }
 
   async function whoBuys() {
@@ -108,6 +122,10 @@ describe('the examples of the documentation', () => {
     await ask('listSubscriptions');
     await ask('querySubscription');
     await ask('querySubscriptionLineItem');
+    await ask('getCustomerEntitlements', { id: id('cust') });
+    await ask('getCustomerEntitlementsByExternalId', { external_id: 'acme' });
+    await ask('getSubscriptionEntitlements', { id: id('subs') });
+    await ask('listCustomerSubscriptions', { external_id: 'acme' });
   }
 
   async function whatIsUsed() {
@@ -143,6 +161,8 @@ describe('the examples of the documentation', () => {
     await ask('getSubscriptionUsage');
     await ask('getInvoicePreview');
     await ask('getInternalInvoicePreview');
+    await ask('getCustomerUsageSummary', { query: 'customer_lookup_key=acme' });
+    await ask('getCustomerUsageById', { id: id('cust') });
   }
 
   async function whatIsCharged() {
@@ -175,6 +195,8 @@ describe('the examples of the documentation', () => {
     await ask('disableMeter', { id: id('meter', 2) });
     await ask('deleteMeter', { id: id('meter', 2) });
     await ask('deletePrice', { id: id('price', 2) });
+    await ask('deleteEntitlement', { id: id('ent') });
+    await ask('deleteAddon', { id: id('addon') });
   }
 
   /** Sends the example of the operation, and keeps the answer. */
