@@ -150,12 +150,20 @@ const ERRORS = {
 function errorsOf(route: Route): Record<string, { $ref: string }> {
   const answered = Object.keys(ERRORS).filter((status) => {
     if (status === '401' || status === '403') return route.access !== 'public';
-    if (status === '404') return route.path.includes(':');
+    if (status === '404') return mayNameARecord(route);
     if (status === '413') return route.body !== undefined;
     if (status === '409' || status === '422') return route.method === 'post';
     return true;
   });
   return Object.fromEntries(answered.map((status) => [status, { $ref: `#/components/responses/Error${status}` }]));
+}
+
+/** Lists and searches leave out what is not there; any other request may name it in its path, its body or its query string. */
+function mayNameARecord({ path, body, query }: Route): boolean {
+  if (path.includes(':')) return true;
+  if (body) return !path.endsWith('/search');
+  const names = query instanceof z.ZodObject ? Object.keys(query.shape) : [];
+  return names.some((name) => /(^|_)id$/.test(name)) && !names.includes('limit');
 }
 
 function errorResponses() {
