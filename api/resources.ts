@@ -1,4 +1,5 @@
 /** The table of contents of the interface: one line per resource. Order does not matter; mount.ts puts static paths first. */
+import { authRoutes } from './auth/routes.ts';
 import { customerRoutes } from './customers/routes.ts';
 import { environmentRoutes } from './environments/routes.ts';
 import { eventRoutes } from './events/routes.ts';
@@ -18,6 +19,7 @@ import { workflowRoutes } from './workflows/routes.ts';
 
 export const routes: Route[] = [
   ...meterRoutes,
+  ...authRoutes,
   ...environmentRoutes,
   ...tenantRoutes,
   ...userRoutes,
