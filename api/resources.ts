@@ -12,6 +12,7 @@ import { planRoutes } from './plans/routes.ts';
 import { priceRoutes } from './prices/routes.ts';
 import { rbacRoutes } from './rbac/routes.ts';
 import { secretRoutes } from './secrets/routes.ts';
+import { settingRoutes } from './settings/routes.ts';
 import { subscriptionRoutes } from './subscriptions/routes.ts';
 import { tenantRoutes } from './tenants/routes.ts';
 import { userRoutes } from './users/routes.ts';
@@ -25,6 +26,7 @@ export const routes: Route[] = [
   ...userRoutes,
   ...secretRoutes,
   ...rbacRoutes,
+  ...settingRoutes,
   ...customerRoutes,
   ...featureRoutes,
   ...planRoutes,

@@ -7,6 +7,7 @@ import { addPassword } from '../../storage/models/user-password.ts';
 import { newId } from '../../storage/new-id.ts';
 import { hashPassword, makePassword } from '../../storage/password.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { checkUserLimit } from './limits.ts';
 
 export type WantedUser = {
   readonly type: UserType;
@@ -38,6 +39,7 @@ export async function createUser(
   const password = email ? makePassword() : null;
   const hash = password && (await hashPassword(password));
   return postgres.transaction(async (database) => {
+    if (type === 'user') await checkUserLimit(database, tenant_id);
     const conflict = `a user with the email ${email} exists already`;
     const user = await UserModel.add(record, { database, conflict });
     if (email && hash) await addPassword(database, { user_id: user.id, tenant_id, email, hash, now });

@@ -56,6 +56,7 @@ const TAGS: Record<string, string> = {
   Plans: 'Prices that are sold together: [subscriptions](/docs/rules/subscriptions.md).',
   Prices: 'What a quantity costs: [pricing](/docs/rules/pricing.md).',
   Roles: 'What a key may do: [permissions](/docs/permissions.md).',
+  Settings: 'What is wanted otherwise than by default: [records](/docs/rules/records.md).',
   'Signing in': 'People sign in with email and password, programs have [API keys](/docs/permissions.md).',
   Subscriptions:
     'Who pays for what, and when: [subscriptions](/docs/rules/subscriptions.md), [periods](/docs/rules/periods.md), ' +

@@ -182,6 +182,9 @@ describe('the examples of the documentation', () => {
   async function whoElse() {
     await ask('signUp');
     await ask('login');
+    await ask('updateSetting', { key: 'invoice_config' });
+    await ask('getSetting', { key: 'invoice_config' });
+    await ask('deleteSetting', { key: 'invoice_config' });
   }
 
   /** Sends the example of the operation, and keeps the answer. */
