@@ -1,4 +1,5 @@
 /** The table of contents of the interface: one line per resource. Order does not matter; mount.ts puts static paths first. */
+import { authRoutes } from './auth/routes.ts';
 import { customerRoutes } from './customers/routes.ts';
 import { environmentRoutes } from './environments/routes.ts';
 import { eventRoutes } from './events/routes.ts';
@@ -11,6 +12,7 @@ import { planRoutes } from './plans/routes.ts';
 import { priceRoutes } from './prices/routes.ts';
 import { rbacRoutes } from './rbac/routes.ts';
 import { secretRoutes } from './secrets/routes.ts';
+import { settingRoutes } from './settings/routes.ts';
 import { subscriptionRoutes } from './subscriptions/routes.ts';
 import { tenantRoutes } from './tenants/routes.ts';
 import { userRoutes } from './users/routes.ts';
@@ -18,11 +20,13 @@ import { workflowRoutes } from './workflows/routes.ts';
 
 export const routes: Route[] = [
   ...meterRoutes,
+  ...authRoutes,
   ...environmentRoutes,
   ...tenantRoutes,
   ...userRoutes,
   ...secretRoutes,
   ...rbacRoutes,
+  ...settingRoutes,
   ...customerRoutes,
   ...featureRoutes,
   ...planRoutes,

@@ -18,6 +18,7 @@ export const ID_PREFIX = {
   invoice: 'inv',
   invoice_line_item: 'inv_line',
   request: 'req',
+  setting: 'setting',
   workflow: 'wf',
   run: 'run',
 } as const;

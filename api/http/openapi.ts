@@ -27,11 +27,15 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       servers: [{ url: '/v1' }],
-      security: [{ ApiKeyAuth: [] }],
+      security: [{ ApiKeyAuth: [] }, { BearerAuth: [] }],
       tags: [...new Set(routes.map((route) => route.tag))].sort().map((name) => ({ name, description: TAGS[name] })),
       paths: pathsOf(routes, readAnswerExamples(routes)),
       components: {
-        securitySchemes: { ApiKeyAuth: { type: 'apiKey', in: 'header', name: 'x-api-key' } },
+        securitySchemes: {
+          ApiKeyAuth: { type: 'apiKey', in: 'header', name: 'x-api-key' },
+          // The token of `POST /auth/login`; X-Environment-ID names the environment beside it.
+          BearerAuth: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+        },
         responses: errorResponses(),
       },
     },
@@ -52,6 +56,8 @@ const TAGS: Record<string, string> = {
   Plans: 'Prices that are sold together: [subscriptions](/docs/rules/subscriptions.md).',
   Prices: 'What a quantity costs: [pricing](/docs/rules/pricing.md).',
   Roles: 'What a key may do: [permissions](/docs/permissions.md).',
+  Settings: 'What is wanted otherwise than by default: [records](/docs/rules/records.md).',
+  'Signing in': 'People sign in with email and password, programs have [API keys](/docs/permissions.md).',
   Subscriptions:
     'Who pays for what, and when: [subscriptions](/docs/rules/subscriptions.md), [periods](/docs/rules/periods.md), ' +
     '[proration](/docs/rules/proration.md).',

@@ -32,6 +32,7 @@ describe('the examples of the documentation', () => {
     await whatItCosts();
     await whatIsCharged();
     await whatEnds();
+    await whoElse();
   });
   after(() => world.stop());
 
@@ -177,6 +178,15 @@ describe('the examples of the documentation', () => {
     await ask('deletePrice', { id: id('price', 2) });
   }
 
+  /** Another tenant, and what else would have made the story longer. */
+  async function whoElse() {
+    await ask('signUp');
+    await ask('login');
+    await ask('updateSetting', { key: 'invoice_config' });
+    await ask('getSetting', { key: 'invoice_config' });
+    await ask('deleteSetting', { key: 'invoice_config' });
+  }
+
   /** Sends the example of the operation, and keeps the answer. */
   async function ask(operation_id: string, place: { query?: string } & Record<string, string> = {}) {
     expect(answers, 'each operation is asked once').to.not.include.keys(operation_id);
@@ -221,6 +231,7 @@ function withFixedParts(answer: Answer, now: Date): Answer {
   const text = JSON.stringify(answer)
     .replace(/"(live_at|applied_at)":"[^"]+"/g, `"$1":"${now.toISOString().replace('.000', '')}"`)
     .replace(/"display_id":"[^"]+"/g, '"display_id":"sk_01***1X"')
+    .replace(/"token":"[^"]+"/g, '"token":"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.…"')
     // A control message may stand in the log twice, and moves what comes behind it.
     .replace(/("high_water":\{"0":)"\d+"/g, '$1"9"')
     .replace(/"id":"0-\d+-(\d+)"/g, '"id":"0-6-$1"');
