@@ -10,12 +10,24 @@ import { failureOf, postgresCode } from '../../storage/failure.ts';
 
 export const ErrorAnswer = z
   .object({
-    code: z.enum(ERROR_CODES as [string, ...string[]]),
-    http_status_code: z.int(),
-    message: z.string(),
-    details: z.record(z.string(), z.unknown()).nullable(),
-    success: z.literal(false),
-    error: z.object({ message: z.string(), internal_error: z.string().nullable() }),
+    code: z
+      .enum(ERROR_CODES as [string, ...string[]])
+      .meta({ description: 'What kind of error it is: for programs to decide by.' }),
+    http_status_code: z.int().meta({ description: 'The status of the answer.' }),
+    message: z
+      .string()
+      .meta({ description: 'What is wrong, for people: the field at fault first, where there is one.' }),
+    details: z.record(z.string(), z.unknown()).nullable().meta({
+      description:
+        'The field at fault, what is allowed, or all faults of the request; null where there is no more to say.',
+    }),
+    success: z.literal(false).meta({ description: 'Always false.' }),
+    error: z
+      .object({
+        message: z.string().meta({ description: 'The same as `message` beside it.' }),
+        internal_error: z.string().nullable().meta({ description: 'Always null: what failed inside is in our log.' }),
+      })
+      .meta({ description: 'The message once more, where older clients read it.' }),
   })
   .meta({ id: 'ErrorResponse' });
 
