@@ -31,7 +31,7 @@ export type ListGrammar = {
   metadata?: boolean;
 };
 
-const whole = (name: string, range: string) => wholeNumberOr(`${name} must be a whole number ${range}`);
+const whole = (range: string) => wholeNumberOr(`must be a whole number ${range}`);
 
 /** As many as anybody can mean: each is looked for. */
 export const LIST_MAX = 10_000;
@@ -92,11 +92,11 @@ export const expand = textList
   .meta({ description: 'Related records to answer with, such as `prices.meters`, between commas.' });
 
 const commonShape = {
-  limit: whole('limit', 'from 1 to 1000')
+  limit: whole('from 1 to 1000')
     .pipe(z.int().min(1).max(1000))
     .default(50)
     .meta({ description: 'How many records a page has at most.' }),
-  offset: whole('offset', 'not below 0')
+  offset: whole('not below 0')
     .pipe(z.int().min(0))
     .default(0)
     .meta({ description: 'How many records to leave out before the page.' }),
