@@ -161,4 +161,6 @@ export const PriceAnswer = priceShape
   .meta({ id: 'PriceResponse' });
 
 export const PriceListAnswer = listAnswer(PriceAnswer, 'ListPricesResponse');
-export const BulkPriceAnswer = z.object({ items: z.array(PriceAnswer) }).meta({ id: 'CreateBulkPriceResponse' });
+export const BulkPriceAnswer = z
+  .object({ items: z.array(PriceAnswer).meta({ description: 'The prices, in the order of the request.' }) })
+  .meta({ id: 'CreateBulkPriceResponse' });
