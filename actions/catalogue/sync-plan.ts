@@ -128,7 +128,7 @@ export async function syncSubscription(database: Database, scope: Scope, subject
     now: author.now.getTime(),
   });
   const { synced_price_sequence } = sync;
-  if (synced_price_sequence <= Number(subscription.synced_price_sequence ?? 0)) return null;
+  if (synced_price_sequence <= (subscription.synced_price_sequence ?? 0)) return null;
   await endLines(database, sync, author);
   await addLines(database, { subscription, sync, author, ...gathered });
   await SubscriptionModel.change(subscription, { synced_price_sequence }, { by: author, database });

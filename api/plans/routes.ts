@@ -1,11 +1,10 @@
 /** Plans: create, find, change, copy, take prices over to subscriptions, archive. */
 import { archivePlan } from '../../actions/catalogue/archive-plan.ts';
 import { clonePlan } from '../../actions/catalogue/clone-plan.ts';
+import { createPlan, planKeyConflict } from '../../actions/catalogue/create-plan.ts';
 import { syncPlanLater } from '../../actions/catalogue/sync-plan.ts';
-import { createdBy } from '../../core/stamp.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
-import { newId } from '../../storage/new-id.ts';
 import { fetchPage } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
@@ -28,13 +27,10 @@ export const planRoutes: Route[] = [
   plans.create({
     summary: 'Create a plan',
     description:
-      'A plan is what prices are attached to (`POST /prices`); it has none at first. Its `lookup_key` is its own among the published plans.',
+      'A plan is what prices are attached to (`POST /prices`); it has none at first. Its `lookup_key` is its own among the published plans; without one it is made from the name.',
     body: CreatePlan,
-    handle: ({ body }, context) => {
-      const record = { id: newId('plan', context.now.getTime()), ...body, ...createdBy(authorOf(context)) };
-      const conflict = keyConflict(body.lookup_key);
-      return PlanModel.add(context.scope, record, { database: context.services.postgres, conflict });
-    },
+    handle: ({ body }, context) =>
+      createPlan(context.services, context.scope, { fields: body, author: authorOf(context) }),
   }),
   plans.list,
   plans.search,
@@ -47,7 +43,7 @@ export const planRoutes: Route[] = [
     description: 'Changes what is sent; the rest stays. Subscriptions and prices are not touched.',
     body: UpdatePlan,
     handle: ({ params, body }, context) => {
-      const conflict = keyConflict(body.lookup_key);
+      const conflict = planKeyConflict(body.lookup_key);
       const by = { by: authorOf(context), database: context.services.postgres, conflict };
       return PlanModel.changePublished(context.scope, { id: params.id, changes: body }, by);
     },
@@ -106,8 +102,6 @@ export const planRoutes: Route[] = [
     }),
   ),
 ];
-
-const keyConflict = (lookup_key: string | null | undefined) => `a plan with lookup_key ${lookup_key} exists already`;
 
 async function findPlans(input: PlanFilter, context: Context) {
   const query = narrow(PlanModel.in(context.scope, context.services.postgres), [
