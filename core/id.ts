@@ -12,6 +12,7 @@ export const ID_PREFIX = {
   feature: 'feat',
   plan: 'plan',
   price: 'price',
+  commitment_bucket: 'bucket',
   customer: 'cust',
   subscription: 'subs',
   subscription_line_item: 'subs_line',

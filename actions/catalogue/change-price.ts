@@ -9,9 +9,10 @@ import { type PriceChanges, successorOf } from '../../core/price/successor.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { instantOf } from '../../core/time/instant.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { checkKeyFree, keyConflict, type PriceWriting, storePrice } from './create-price.ts';
+import { checkKeyFree, keyConflict, type PriceWriting, storePrice, timeBucketsOf } from './create-price.ts';
 
 export type PriceChange = {
   id: string;
@@ -63,7 +64,9 @@ async function supersede(
     throw invalid('effective_from', `must not lie before the price's start at ${price.start_date}`);
   const effective_from = new Date(effectiveAt).toISOString();
   const successor = successorOf(price, changes, effective_from);
+  const meter = successor.meter_id === null ? null : await MeterModel.fetch(scope, successor.meter_id, { database });
+  const commitment_time_buckets = timeBucketsOf(successor, meter, { scope, database, author });
 
   await PriceModel.change(price, { end_date: effective_from }, { by: author, database });
-  return storePrice(successor, { scope, database, author });
+  return storePrice({ ...successor, commitment_time_buckets }, { scope, database, author });
 }

@@ -23,6 +23,7 @@ import {
   roundAmount,
   subtotal,
   toFiat,
+  validateTimeBuckets,
 } from './pricing-operations.ts';
 import { anchor, daysBetween, grantPeriodEnd, periodEnd, starts } from './time-operations.ts';
 
@@ -36,6 +37,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'price_unit.create': createPriceUnit,
   'price_unit.from_fiat': fromFiat,
   'price_unit.to_fiat': toFiat,
+  'commitment.validate_buckets': validateTimeBuckets,
   'money.round': roundAmount,
   'invoice.subtotal': subtotal,
   'billing.next_period_end': periodEnd,
@@ -68,7 +70,6 @@ export const NOT_YET: readonly string[] = [
   'commitment.line_item: commitment.apply_split_charges',
   'commitment.quantity: commitment.apply_quantity',
   'commitment.windowed: commitment.windowed',
-  'commitment.bucket_validation: commitment.validate_buckets',
   'commitment.subscription: commitment.subscription',
   'commitment.cumulative: commitment.cumulative',
   'commitment.true_up_rounding: commitment.true_up',

@@ -4,6 +4,7 @@
  * the documentation shows. `GOLDEN=write` before the test command records the answers anew.
  */
 import { expect } from 'chai';
+import { trySync } from '../../../actions/catalogue/sync-plan.ts';
 import { tryComputation } from '../../../actions/invoices/compute-later.ts';
 import { exampleFile } from '../../../api/http/examples.ts';
 import { exampleOf } from '../../../api/http/openapi.ts';
@@ -176,6 +177,9 @@ describe('the examples of the documentation', () => {
     await ask('disableMeter', { id: id('meter', 2) });
     await ask('deleteMeter', { id: id('meter', 2) });
     await ask('deletePrice', { id: id('price', 2) });
+    await ask('syncPlanPrices', { id: id('plan') });
+    await syncPrices(answers.get('syncPlanPrices'));
+    await ask('syncPlanPricesV2', { id: id('plan') });
   }
 
   /** Another tenant, and what else would have made the story longer. */
@@ -211,8 +215,12 @@ describe('the examples of the documentation', () => {
     return ids.asShown(withFixedParts(answer.body, world.now));
   }
 
+  type Run = { workflow_id: string };
+  const compute = (asked: Run) => work(tryComputation, asked);
+  const syncPrices = (asked: Run) => work(trySync, asked);
+
   /** What the scheduler does with the job that was asked for. */
-  async function compute(asked: { workflow_id: string }) {
+  async function work(perform: typeof tryComputation, asked: Run) {
     secondLater();
     const run = { ...world.api.scope, ...ids.asMade(asked) };
     const attempt = {
@@ -222,7 +230,7 @@ describe('the examples of the documentation', () => {
       signal: AbortSignal.timeout(60_000),
       timeout_ms: 60_000,
     };
-    expect(await tryComputation(world.api.services, run, attempt)).to.equal('completed');
+    expect(await perform(world.api.services, run, attempt)).to.equal('completed');
   }
 });
 
