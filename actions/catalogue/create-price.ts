@@ -12,9 +12,11 @@ import { MeterModel } from '../../storage/models/meter.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
+import { PriceUnitModel } from '../../storage/models/price-unit.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
+import { checkGroup } from '../groups/check-group.ts';
 
 const ACTIVE_PRICES_MAX = 5000;
 
@@ -78,10 +80,12 @@ async function lockPlans(requests: readonly CreatePrice[], scope: Scope, databas
 }
 
 async function addChecked(request: CreatePrice, writing: PriceWriting): Promise<PriceModel> {
-  const price = definePrice({ ...request, start_date: request.start_date ?? writing.author.now.toISOString() });
+  const { scope, database, author } = writing;
+  const stated = { ...request, start_date: request.start_date ?? author.now.toISOString() };
+  const price = definePrice(stated, await unitOf(request, writing));
   const entityName = await nameOfEntity(request, writing);
   const meter = await publishedMeter(price.meter_id, writing);
-  if (price.group_id !== null) throw notFound('group', price.group_id);
+  await checkGroup(scope, { group_id: price.group_id, entity_type: 'price' }, database);
   const byDefault = price.type === 'USAGE' ? (meter?.name ?? null) : entityName;
   return storePrice(
     {
@@ -102,6 +106,13 @@ export function timeBucketsOf(price: PriceDefinition, meter: MeterModel | null, 
     field: 'commitment_time_buckets',
   });
   return buckets.map((bucket) => ({ ...bucket, id: newId('commitment_bucket', author.now.getTime()) }));
+}
+
+/** The published unit that a CUSTOM price names; whether it may name one is for the rules of prices. */
+async function unitOf(request: CreatePrice, { scope, database }: PriceWriting): Promise<PriceUnitModel | undefined> {
+  const { price_unit_type, price_unit_config } = request;
+  if (price_unit_type !== 'CUSTOM' || price_unit_config === null) return undefined;
+  return PriceUnitModel.fetchByCode(scope, price_unit_config.price_unit, database);
 }
 
 /** The name of the plan that the price is of; the plan or subscription must exist and be published. */

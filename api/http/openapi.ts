@@ -55,6 +55,10 @@ const TAGS: Record<string, string> = {
   Meters: 'Which events count, and how they become a number: [metering](/docs/rules/metering.md).',
   Plans: 'Prices that are sold together: [subscriptions](/docs/rules/subscriptions.md).',
   Prices: 'What a quantity costs: [pricing](/docs/rules/pricing.md).',
+  'Price units':
+    'Currencies of your own, in which prices may be stated: [pricing](/docs/rules/pricing.md#prices-in-units-of-your-own).',
+  Groups: 'Prices or features that belong together: [records](/docs/rules/records.md#groups).',
+  Coupons: 'What is taken off, for how long, and when it may be redeemed: [coupons](/docs/rules/coupons.md).',
   Roles: 'What a key may do: [permissions](/docs/permissions.md).',
   Settings: 'What is wanted otherwise than by default: [records](/docs/rules/records.md).',
   'Signing in': 'People sign in with email and password, programs have [API keys](/docs/permissions.md).',

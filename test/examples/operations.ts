@@ -5,6 +5,7 @@
  */
 import { type ErrorCode, HTTP_STATUS_BY_ERROR_CODE } from '../../core/error.ts';
 import type { Result } from './compare.ts';
+import { attachCoupon } from './coupon-operations.ts';
 import { ingestAndQuery, ingestRawBulk } from './ingestion-operations.ts';
 import {
   aggregateUsage,
@@ -40,6 +41,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'commitment.validate_buckets': validateTimeBuckets,
   'money.round': roundAmount,
   'invoice.subtotal': subtotal,
+  'coupon.attach': attachCoupon,
   'billing.next_period_end': periodEnd,
   'billing.calendar_anchor': anchor,
   'usage.window_starts': starts,
@@ -76,7 +78,6 @@ export const NOT_YET: readonly string[] = [
   'coupon.single: coupon.discount',
   'invoice.discount_credit: invoice.compute',
   'coupon.duration: coupon.applies',
-  'coupon.validation: coupon.attach',
   'tax.exclusive: tax.calculate',
   'tax.invoice: invoice.compute',
   'plan_change.opening_adjustment: plan_change.apply_opening_credit',

@@ -9,6 +9,9 @@ import { tryComputation } from '../../../actions/invoices/compute-later.ts';
 import { exampleFile } from '../../../api/http/examples.ts';
 import { exampleOf } from '../../../api/http/openapi.ts';
 import { routes } from '../../../api/resources.ts';
+import { createdBy } from '../../../core/stamp.ts';
+import { CouponAssociationModel } from '../../../storage/models/coupon-association.ts';
+import { newId } from '../../../storage/new-id.ts';
 import { ExampleIds, exampleId as id } from '../../support/example-ids.ts';
 import { expectGoldenJson } from '../../support/golden.ts';
 import { startWorld, type World } from '../../support/world.ts';
@@ -34,6 +37,7 @@ describe('the examples of the documentation', () => {
     await whatIsCharged();
     await whatEnds();
     await whoElse();
+    await whatElseIsSold();
   });
   after(() => world.stop());
 
@@ -189,6 +193,39 @@ describe('the examples of the documentation', () => {
     await ask('updateSetting', { key: 'invoice_config' });
     await ask('getSetting', { key: 'invoice_config' });
     await ask('deleteSetting', { key: 'invoice_config' });
+  }
+
+  async function whatElseIsSold() {
+    await ask('createPriceUnit');
+    await ask('getPriceUnit', { id: id('price_unit') });
+    await ask('getPriceUnitByCode', { code: 'crd' });
+    await ask('updatePriceUnit', { id: id('price_unit') });
+    await ask('listPriceUnits', { query: 'sort=code' });
+    await ask('queryPriceUnit');
+    await ask('deletePriceUnit', { id: id('price_unit') });
+    await ask('createGroup');
+    await ask('getGroup', { id: id('group') });
+    await ask('queryGroup');
+    await ask('createCoupon');
+    await ask('getCoupon', { id: id('coupon') });
+    await ask('getCouponByCode', { code: 'LAUNCH20' });
+    await ask('updateCoupon', { id: id('coupon') });
+    await ask('listCoupons', { query: 'coupon_codes=LAUNCH20' });
+    await ask('queryCoupon');
+    await addCouponAssociation();
+    await ask('listCouponAssociations', { query: `subscription_ids=${id('subs')}` });
+    await ask('getCouponAssociation', { id: id('coupon_assoc') });
+    await ask('deleteCoupon', { id: id('coupon') });
+  }
+
+  /** What a subscription does that redeems a coupon. */
+  async function addCouponAssociation() {
+    const names = ids.asMade({ coupon_id: id('coupon'), subscription_id: id('subs') });
+    const start_date = world.now.toISOString();
+    const record = { id: newId('coupon_association', world.now.getTime()), ...names, start_date };
+    const by = createdBy({ user_id: ids.asMade(id('user')), now: world.now });
+    const { scope, services } = world.api;
+    await CouponAssociationModel.add(scope, { ...record, ...by }, { database: services.postgres });
   }
 
   /** Sends the example of the operation, and keeps the answer. */
