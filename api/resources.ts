@@ -1,7 +1,10 @@
 /** The table of contents of the interface: one line per resource. Order does not matter; mount.ts puts static paths first. */
+
+import { addonRoutes } from './addons/routes.ts';
 import { authRoutes } from './auth/routes.ts';
 import { couponRoutes } from './coupons/routes.ts';
 import { customerRoutes } from './customers/routes.ts';
+import { entitlementRoutes } from './entitlements/routes.ts';
 import { environmentRoutes } from './environments/routes.ts';
 import { eventRoutes } from './events/routes.ts';
 import { featureRoutes } from './features/routes.ts';
@@ -37,6 +40,8 @@ export const routes: Route[] = [
   ...priceUnitRoutes,
   ...groupRoutes,
   ...couponRoutes,
+  ...addonRoutes,
+  ...entitlementRoutes,
   ...subscriptionRoutes,
   ...invoiceRoutes,
   ...eventRoutes,
