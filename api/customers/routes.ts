@@ -159,7 +159,7 @@ async function findCustomers(input: CustomerFilter, context: Context) {
 async function changeChosen(choice: CustomerChoice, fields: UpdateCustomer, context: Context) {
   const { id, external_customer_id } = choice;
   if (!id && !external_customer_id)
-    throw invalid('id', 'id or external_customer_id is required, as a parameter of the query');
+    throw invalid('id', 'is required as a query parameter, or external_customer_id instead of it');
   const change = { id, external_customer_id, changes: fieldsOf(fields), parent: namedParent(fields) };
   const changed = await changeCustomer(context.services, context.scope, { ...change, author: authorOf(context) });
   return showCustomer(changed, context);
