@@ -60,10 +60,14 @@ const entitled = z
   .meta({ description: 'An entry per feature; of a metered one, per reset period.' });
 
 export const CustomerEntitlementsAnswer = z
-  .object({ customer_id: z.string(), features: entitled })
+  .object({ customer_id: z.string().meta({ description: 'The customer who may use it.' }), features: entitled })
   .meta({ id: 'CustomerEntitlementsResponse' });
 export const SubscriptionEntitlementsAnswer = z
-  .object({ subscription_id: z.string(), plan_id: z.string(), features: entitled })
+  .object({
+    subscription_id: z.string().meta({ description: 'The subscription that grants it.' }),
+    plan_id: z.string().meta({ description: 'Its plan.' }),
+    features: entitled,
+  })
   .meta({ id: 'SubscriptionEntitlementsResponse' });
 
 export async function showEntitled(entitledFeatures: readonly EntitledFeature[], context: Context) {
@@ -102,7 +106,7 @@ const FeatureUsageAnswer = z
 
 export const CustomerUsageAnswer = z
   .object({
-    customer_id: z.string(),
+    customer_id: z.string().meta({ description: 'The customer who uses.' }),
     features: z
       .array(FeatureUsageAnswer)
       .meta({ description: 'An entry per metered feature and stretch of time in which its usage adds up.' }),
