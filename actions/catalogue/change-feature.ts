@@ -8,6 +8,7 @@ import { type Author } from '../../core/stamp.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { changeMeterFilters } from '../meters/change-meter.ts';
+import { emit } from '../system-events/emit.ts';
 
 export type FeatureChange = {
   id: string;
@@ -31,6 +32,8 @@ export async function changeFeature(
       if (feature.meter_id === null) throw invalid('filters', `a ${feature.type} feature has no meter to filter`);
       await changeMeterFilters({ postgres: database }, scope, { id: feature.meter_id, filters, author });
     }
-    return FeatureModel.change(feature, changes, { by: author, database });
+    const changed = await FeatureModel.change(feature, changes, { by: author, database });
+    await emit(database, 'feature.updated', { record: changed, by: author });
+    return changed;
   });
 }

@@ -1,4 +1,5 @@
 /** Features: create, find, change, copy, archive. */
+import { archiveFeature } from '../../actions/catalogue/archive-feature.ts';
 import { changeFeature } from '../../actions/catalogue/change-feature.ts';
 import { cloneFeature } from '../../actions/catalogue/clone-feature.ts';
 import { createFeature } from '../../actions/catalogue/create-feature.ts';
@@ -52,10 +53,8 @@ export const featureRoutes: Route[] = [
   features.archive({
     summary: 'Archive a feature',
     description: 'Its lookup key is free for another feature then. Its meter goes on counting.',
-    handle: async ({ params }, context) => {
-      const by = { by: authorOf(context), database: context.services.postgres };
-      await FeatureModel.changePublished(context.scope, { id: params.id, changes: { status: 'archived' } }, by);
-    },
+    handle: ({ params }, context) =>
+      archiveFeature(context.services, context.scope, { id: params.id, author: authorOf(context) }),
   }),
   route({
     method: 'post',
