@@ -3,11 +3,12 @@
  * interface answers it (docs/rules/webhooks.md, "The body"). Its keys and their order are a contract, which golden files hold
  * (test/golden/webhooks): what is added is added at the end of a record.
  */
-import type { z } from 'zod';
+import { z } from 'zod';
 import { customerShape } from '../customer/record.ts';
 import { featureShape } from '../feature/record.ts';
 import { Invoice, InvoiceLineItem } from '../invoice/record.ts';
 import { completeKeys } from '../json/complete-keys.ts';
+import { timestampText } from '../record.ts';
 import { Subscription } from '../subscription/record.ts';
 import { webhookEndpointShape } from '../webhook/record.ts';
 import { SYSTEM_EVENTS, type SystemEntityType, type SystemEventName } from './catalogue.ts';
@@ -22,6 +23,8 @@ const SHAPES: Partial<Record<SystemEntityType, z.ZodType>> = {
   webhook_endpoint: webhookEndpointShape,
 };
 
+const Head = z.object({ event_type: z.string(), id: z.string(), created_at: timestampText, api_version: z.string() });
+
 /** The version of the interface of which the body is a part. */
 const API_VERSION = 'v1';
 
@@ -31,5 +34,6 @@ export function bodyOf({ id, name, record, now }: Told): Record<string, unknown>
   const { entity_type } = SYSTEM_EVENTS[name];
   const shape = SHAPES[entity_type];
   const shown = shape === undefined ? JSON.parse(JSON.stringify(record)) : completeKeys(shape, record);
-  return { event_type: name, id, created_at: now.toISOString(), api_version: API_VERSION, [entity_type]: shown };
+  const head = completeKeys(Head, { event_type: name, id, created_at: now.toISOString(), api_version: API_VERSION });
+  return { ...(head as object), [entity_type]: shown };
 }

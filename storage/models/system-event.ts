@@ -8,4 +8,6 @@ export class SystemEventModel extends ScopedModel {
   static override tableName = 'system_events';
   static override recordName = 'system event';
   static override record = systemEventShape;
+  /** The order of what happened to one record. */
+  declare sequence: string;
 }
