@@ -22,6 +22,7 @@ import { settingRoutes } from './settings/routes.ts';
 import { subscriptionRoutes } from './subscriptions/routes.ts';
 import { tenantRoutes } from './tenants/routes.ts';
 import { userRoutes } from './users/routes.ts';
+import { webhookRoutes } from './webhooks/routes.ts';
 import { workflowRoutes } from './workflows/routes.ts';
 
 export const routes: Route[] = [
@@ -47,4 +48,5 @@ export const routes: Route[] = [
   ...eventRoutes,
   ...meterUsageRoutes,
   ...workflowRoutes,
+  ...webhookRoutes,
 ];

@@ -29,6 +29,10 @@ export const ID_PREFIX = {
   setting: 'setting',
   workflow: 'wf',
   run: 'run',
+  system_event: 'sys_event',
+  webhook_endpoint: 'whep',
+  webhook_delivery: 'whd',
+  webhook_attempt: 'wha',
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIX;
