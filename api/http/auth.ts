@@ -14,6 +14,7 @@ import type { Database } from '../../storage/stores.ts';
 import type { Services } from '../services.ts';
 import { asFarthingError, unauthenticated } from './errors.ts';
 import { checkAccess } from './permissions.ts';
+import { RateLimits } from './rate-limit.ts';
 
 export type Caller = KeyHolder & { readonly environment_id: string };
 
@@ -28,6 +29,17 @@ const TOUCHED_EVERY_MS = 60_000;
 type Kept = { readonly holder: KeyHolder; readonly seen_ms: number; readonly tried_ms: number };
 
 const holders = new WeakMap<Database, LRUCache<string, Kept>>();
+/**
+ * Hashes that were no key a moment ago: who tries one again and again does not ask Postgres each time. Keys are random, so nobody
+ * has tried one before it was made, but the one that is configured: another process may take it as late as this.
+ */
+const wrong = new WeakMap<Database, LRUCache<string, true>>();
+const limits = new WeakMap<Database, RateLimits>();
+
+/** Of this process. */
+export function rateLimitsOf({ postgres, config }: Services): RateLimits {
+  return made(limits, postgres, () => new RateLimits(config));
+}
 
 export async function authenticate(
   request: Request,
@@ -45,6 +57,7 @@ export async function authenticate(
 /** After a key, a user or a tenant has changed. */
 export function forgetKeys(services: Services): void {
   holders.get(services.postgres)?.clear();
+  wrong.get(services.postgres)?.clear();
 }
 
 async function holderOf(request: Request, services: Services, now: Date): Promise<KeyHolder> {
@@ -57,20 +70,27 @@ async function holderOf(request: Request, services: Services, now: Date): Promis
   // While somebody tries, the others go on: a Postgres that hangs would hold up every one of them.
   if (known && (now_ms - known.seen_ms < FRESH_MS || now_ms - known.tried_ms < TRIED_EVERY_MS)) return known.holder;
   if (known) kept.set(hash, { ...known, tried_ms: now_ms }, { noUpdateTTL: true });
+  else await rateLimitsOf(services).refuseGuessing(request);
   try {
     const holder = await lookUp(services.postgres, hash, now);
     kept.set(hash, { holder, seen_ms: now_ms, tried_ms: now_ms });
     return holder;
   } catch (error) {
-    if (known && asFarthingError(error).code === 'service_unavailable') return known.holder;
+    const { code, http_status_code } = asFarthingError(error);
+    if (known && code === 'service_unavailable') return known.holder;
     kept.delete(hash);
+    if (http_status_code === 401) await rateLimitsOf(services).countWrongKey(request);
     throw error;
   }
 }
 
 async function lookUp(database: Database, hash: string, now: Date): Promise<KeyHolder> {
-  const holder = await findKeyHolder(database, hash);
-  if (!holder) throw unauthenticated('the API key is not valid');
+  const refused = made(wrong, database, () => new LRUCache({ max: 10_000, ttl: FRESH_MS }));
+  const holder = refused.has(hash) ? undefined : await findKeyHolder(database, hash);
+  if (!holder) {
+    refused.set(hash, true, { noUpdateTTL: true });
+    throw unauthenticated('the API key is not valid');
+  }
   if (holder.last_used_at === null || now.getTime() - instantOf(holder.last_used_at) > TOUCHED_EVERY_MS)
     await touchKey(database, holder.secret_id, now);
   return holder;
@@ -83,12 +103,13 @@ function withoutKey(request: Request): string {
 }
 
 function cacheOf(database: Database): LRUCache<string, Kept> {
-  let kept = holders.get(database);
-  if (!kept) {
-    kept = new LRUCache({ max: 10_000, ttl: KNOWN_MS });
-    holders.set(database, kept);
-  }
-  return kept;
+  return made(holders, database, () => new LRUCache({ max: 10_000, ttl: KNOWN_MS }));
+}
+
+function made<Kind extends object>(of: WeakMap<Database, Kind>, database: Database, make: () => Kind): Kind {
+  const known = of.get(database) ?? make();
+  of.set(database, known);
+  return known;
 }
 
 /** Empty only where none is needed: users, environments and tenants lie above the environments. */

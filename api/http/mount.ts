@@ -8,7 +8,7 @@ import { errorRecord, invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { onBehalfOf } from '../../storage/caller.ts';
 import type { Services } from '../services.ts';
-import { authenticate } from './auth.ts';
+import { authenticate, rateLimitsOf } from './auth.ts';
 import { BODY_LIMIT, checkJsonBytes, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
 import { completeKeys } from './encode.ts';
 import { asFarthingError, fieldPath, fromZod, refuseMethod, setErrorHeaders } from './errors.ts';
@@ -71,6 +71,7 @@ async function contextOf(route: Route, request: Request, response: Response, ser
     services,
     now,
   );
+  await rateLimitsOf(services).countRequest(secret_id, response);
   const scope: Scope = { tenant_id, environment_id };
   response.locals.scope = scope;
   const principal: Principal = { user_id, tenant_id, roles, secret_id };
