@@ -41,6 +41,12 @@ const Settings = z.object({
   METRICS: shown.default('public'),
   /** Who sees /docs and the OpenAPI document. */
   DOCS: shown.default('public'),
+  /** Requests of one API key in a minute, in each process of the API, before it is answered 429; 0 is no limit. */
+  RATE_LIMIT_REQUESTS: whole.default(300_000),
+  /** Wrong API keys from one address in a minute, before keys that are not known are answered 429; 0 is no limit. */
+  RATE_LIMIT_WRONG_KEYS: whole.default(100),
+  /** How many proxies of ours stand before the API, whose X-Forwarded-For is believed. */
+  TRUSTED_PROXIES: whole.default(0),
   /** Keys of a request body that the service does not know: refused, or left out and named in a header of the answer. */
   UNKNOWN_BODY_KEYS: z.enum(['refuse', 'ignore']).default('refuse'),
   /** Where the embedded stores keep their data. */

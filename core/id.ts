@@ -25,6 +25,7 @@ export const ID_PREFIX = {
   subscription_line_item: 'subs_line',
   invoice: 'inv',
   invoice_line_item: 'inv_line',
+  audit_entry: 'audit',
   request: 'req',
   setting: 'setting',
   workflow: 'wf',
