@@ -27,6 +27,7 @@ import { purgeSystemEventsJob } from './jobs/purge-system-events.ts';
 import { retryWebhooksJob } from './jobs/retry-webhooks.ts';
 import { sendWebhooksJob } from './jobs/send-webhooks.ts';
 import { streamSystemEventsJob } from './jobs/stream-system-events.ts';
+import { syncPlanPricesWork } from './jobs/sync-plan-prices.ts';
 import { jobMetrics, measureWebhooks, webhookMetrics } from './metrics.ts';
 import { startTicks } from './ticks.ts';
 import { type Liveness, startWorker } from './worker.ts';
@@ -109,7 +110,7 @@ function eventJobs(services: SchedulerServices): Job[] {
 
 /** The table of long work that requests put into the queue: one file to add, one line to list it. */
 export function workOf(services: SchedulerServices, clock: () => Date): Work[] {
-  return [computeInvoiceWork(services, { clock })];
+  return [computeInvoiceWork(services, { clock }), syncPlanPricesWork(services, { clock })];
 }
 
 export function startScheduler(

@@ -51,8 +51,9 @@ export const featureRoutes: Route[] = [
       changeFeature(context.services, context.scope, { id: params.id, changes, filters, author: authorOf(context) }),
   }),
   features.archive({
-    summary: 'Archive a feature',
-    description: 'Its lookup key is free for another feature then. Its meter goes on counting.',
+    summary: 'Archive a feature that nothing grants',
+    description:
+      'Its lookup key is free for another feature then. Its meter goes on counting. Refused while a plan, an add-on or a subscription that is not cancelled grants it.',
     handle: ({ params }, context) =>
       archiveFeature(context.services, context.scope, { id: params.id, author: authorOf(context) }),
   }),
