@@ -5,16 +5,17 @@
 import type { Scope } from '../../core/scope.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { isToBeDisabled, nextTry } from '../../core/webhook/schedule.ts';
-import type { Outcome, Target } from '../../integrations/webhooks/backend.ts';
+import type { Outcome, Target, WebhookBackend } from '../../integrations/webhooks/backend.ts';
 import { SystemEventModel } from '../../storage/models/system-event.ts';
 import { WebhookAttemptModel } from '../../storage/models/webhook-attempt.ts';
 import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import { WebhookEndpointModel } from '../../storage/models/webhook-endpoint.ts';
 import { newId } from '../../storage/new-id.ts';
-import type { Transaction } from '../../storage/stores.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
 import type { DueDelivery } from '../../storage/webhooks/due-deliveries.ts';
 import { emit } from '../system-events/emit.ts';
-import type { WebhookServices } from './send-due.ts';
+
+export type WebhookServices = Pick<Stores, 'postgres'> & { readonly backend: WebhookBackend };
 
 export type Try = {
   readonly delivery: DueDelivery;

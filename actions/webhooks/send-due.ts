@@ -4,13 +4,9 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { WebhookBackend } from '../../integrations/webhooks/backend.ts';
-import type { Stores } from '../../storage/stores.ts';
 import { type DueDelivery, takeDue, type Wanted } from '../../storage/webhooks/due-deliveries.ts';
 import { dispatchEvents } from './dispatch-events.ts';
-import { type Sent, sendDelivery } from './send-delivery.ts';
-
-export type WebhookServices = Pick<Stores, 'postgres'> & { readonly backend: WebhookBackend };
+import { type Sent, sendDelivery, type WebhookServices } from './send-delivery.ts';
 
 export type Sending = Pick<Wanted, 'which' | 'excluded_tenants' | 'allowed_event_types'> & {
   readonly now: Date;

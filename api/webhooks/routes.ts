@@ -1,6 +1,7 @@
 /** System events, their deliveries, and the endpoints that they go to (endpoints.ts). */
 import { webhookBackend } from '../../actions/webhooks/backend.ts';
 import { retryEvent } from '../../actions/webhooks/retry-event.ts';
+import { mayWrite } from '../../core/access/role.ts';
 import { eventNamed, SYSTEM_EVENTS } from '../../core/system-event/catalogue.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { SystemEventModel } from '../../storage/models/system-event.ts';
@@ -152,12 +153,12 @@ const deliveryRoutes: Route[] = [
     operation_id: 'getWebhookDashboard',
     summary: 'Where endpoints of webhooks are looked after',
     description:
-      'Here, by `/webhooks/endpoints`, or by Svix where that is configured: then a link that opens its page.',
-    // The link lets in whoever has it.
-    access: 'webhook:write',
+      'Here, by `/webhooks/endpoints`, or by Svix where that is configured: then a link that opens its page, for looking alone where the caller may not write.',
     answer: DashboardAnswer,
-    handle: async (_, { scope, services }) => {
-      const shown = await webhookBackend(services.config).dashboard?.(scope);
+    handle: async (_, { scope, principal, services }) => {
+      // The link lets in whoever has it.
+      const may_change = mayWrite(principal, 'webhook');
+      const shown = await webhookBackend(services.config).dashboard?.(scope, { may_change });
       return shown ? { svix_enabled: true, ...shown } : { svix_enabled: false };
     },
   }),

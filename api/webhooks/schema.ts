@@ -147,7 +147,10 @@ export const deliveryGrammar: ListGrammar = {
 
 export const RetryWebhook = z
   .object({ system_event_id: z.string().min(1).meta({ description: 'The event that is to be told again.' }) })
-  .meta({ id: 'RetryOutboundWebhookRequest' });
+  .meta({
+    id: 'RetryOutboundWebhookRequest',
+    example: { system_event_id: 'sys_event_01JZ8K3M5N7P9Q1R3S5T7V9W1X' },
+  });
 export const RetryAnswer = z
   .object({
     success: z.boolean().meta({ description: 'Whether it is on its way.' }),

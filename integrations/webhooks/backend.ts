@@ -23,14 +23,13 @@ export type Outcome = {
 /** Where our own backend sends to; with a managed service there are no endpoints of ours. */
 export type Target = { readonly url: string; readonly secrets: readonly string[] };
 
+export type Place = Pick<Message, 'tenant_id' | 'environment_id'>;
+
 export interface WebhookBackend {
   /** Whether the endpoints are ours: then every message has a target. */
   readonly has_targets: boolean;
   /** Never throws for what the receiver does. */
   send(message: Message, target: Target | null): Promise<Outcome>;
   /** Where endpoints are looked after, where that is not here. */
-  dashboard?(scope: {
-    tenant_id: string;
-    environment_id: string;
-  }): Promise<{ url: string; token: string; app_id: string }>;
+  dashboard?(scope: Place, caller: { may_change: boolean }): Promise<{ url: string; token: string; app_id: string }>;
 }

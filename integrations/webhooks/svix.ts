@@ -3,7 +3,7 @@
  * carries the id of its event, under which Svix takes it once.
  */
 import type { Svix } from 'svix';
-import type { Message, Outcome, WebhookBackend } from './backend.ts';
+import type { Message, Outcome, Place, WebhookBackend } from './backend.ts';
 
 export type SvixOptions = { readonly token: string; readonly server_url?: string | undefined };
 
@@ -13,7 +13,7 @@ export function svixBackend(options: SvixOptions): WebhookBackend {
   let opening: Promise<Svix> | null = null;
   const client = () => (opening ??= open(options));
   const known = new Set<string>();
-  const application = async (scope: { tenant_id: string; environment_id: string }) => {
+  const application = async (scope: Place) => {
     const uid = `${scope.tenant_id}_${scope.environment_id}`;
     if (!known.has(uid)) await (await client()).application.getOrCreate({ name: uid, uid });
     known.add(uid);
@@ -27,9 +27,9 @@ export function svixBackend(options: SvixOptions): WebhookBackend {
       const url = options.server_url ?? 'svix';
       return { url, ...answer, duration_ms: Math.round(performance.now() - begun) };
     },
-    async dashboard(scope) {
+    async dashboard(scope, { may_change }) {
       const app_id = await application(scope);
-      const { url, token } = await (await client()).authentication.appPortalAccess(app_id, {});
+      const { url, token } = await (await client()).authentication.appPortalAccess(app_id, { readOnly: !may_change });
       return { url, token, app_id };
     },
   };
@@ -47,7 +47,7 @@ async function open({ token, server_url }: SvixOptions): Promise<Svix> {
 
 type Connected = {
   client(): Promise<Svix>;
-  application(scope: { tenant_id: string; environment_id: string }): Promise<string>;
+  application(scope: Place): Promise<string>;
 };
 
 async function create(

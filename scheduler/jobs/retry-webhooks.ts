@@ -3,7 +3,8 @@
  * (docs/rules/webhooks.md, "Tried again"). What is too old, or has failed too often, is given up.
  */
 import { TokenBucket } from 'limiter';
-import { sendDue, type WebhookServices } from '../../actions/webhooks/send-due.ts';
+import type { WebhookServices } from '../../actions/webhooks/send-delivery.ts';
+import { sendDue } from '../../actions/webhooks/send-due.ts';
 import type { SystemEventName } from '../../core/system-event/catalogue.ts';
 import { TOLD_AGAIN_WITHIN_MS } from '../../core/webhook/schedule.ts';
 import { giveUpOld } from '../../storage/webhooks/due-deliveries.ts';

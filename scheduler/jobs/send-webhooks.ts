@@ -1,7 +1,7 @@
 /** Tells events to the endpoints that want them: what happened since the last run, and what was asked for again. */
 
-import type { Sent } from '../../actions/webhooks/send-delivery.ts';
-import { type SendReport, sendDue, type WebhookServices } from '../../actions/webhooks/send-due.ts';
+import type { Sent, WebhookServices } from '../../actions/webhooks/send-delivery.ts';
+import { type SendReport, sendDue } from '../../actions/webhooks/send-due.ts';
 import type { Job } from '../job.ts';
 
 export type SendOptions = {

@@ -1,7 +1,8 @@
 /** Webhooks as they are received: signed, in order, at least once and not again after a 2xx, whatever the receiver does. */
 import { createServer } from 'node:http';
 import { expect } from 'chai';
-import { type Sending, sendDue, type WebhookServices } from '../../../actions/webhooks/send-due.ts';
+import type { WebhookServices } from '../../../actions/webhooks/send-delivery.ts';
+import { type Sending, sendDue } from '../../../actions/webhooks/send-due.ts';
 import { httpBackend } from '../../../integrations/webhooks/http.ts';
 import { retryWebhooksJob } from '../../../scheduler/jobs/retry-webhooks.ts';
 import { sendWebhooksJob } from '../../../scheduler/jobs/send-webhooks.ts';

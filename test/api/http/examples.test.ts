@@ -244,6 +244,7 @@ describe('the examples of the documentation', () => {
     await ask('querySystemEvent');
     await ask('getSystemEvent', { id: id('sys_event') });
     await ask('retryWebhook', { id: id('sys_event') });
+    await ask('retryOutboundWebhook');
     await ask('getWebhookDashboard');
     await ask('deleteWebhookEndpoint', { id: id('whep') });
   }
