@@ -8,8 +8,8 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
-import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { archiveEntitlementsOf } from '../entitlements/archive-entitlements.ts';
 
 export async function archiveAddon(
   stores: Pick<Stores, 'postgres'>,
@@ -26,6 +26,6 @@ export async function archiveAddon(
       .limit(1);
     if (attached) throw notAllowed(`add-on ${id} is attached to a subscription`);
     await AddonModel.change(addon, { status: 'archived' }, { by: author, database });
-    await EntitlementModel.archiveOf(scope, id, { by: author, database });
+    await archiveEntitlementsOf(scope, id, { by: author, database });
   });
 }

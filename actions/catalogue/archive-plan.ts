@@ -6,10 +6,10 @@
 import { notAllowed, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
-import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { archiveEntitlementsOf } from '../entitlements/archive-entitlements.ts';
 
 export async function archivePlan(
   stores: Pick<Stores, 'postgres'>,
@@ -27,6 +27,6 @@ export async function archivePlan(
       .limit(1);
     if (live) throw notAllowed(`plan ${id} has active subscriptions`);
     await PlanModel.change(plan, { status: 'archived' }, { by: author, database });
-    await EntitlementModel.archiveOf(scope, id, { by: author, database });
+    await archiveEntitlementsOf(scope, id, { by: author, database });
   });
 }

@@ -5,6 +5,7 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
 import { hasLiveSubscription } from './archive-customer.ts';
 import { type NamedParent, parentOf } from './parent-customer.ts';
 
@@ -12,7 +13,7 @@ export type CustomerChange = {
   id?: string | undefined;
   external_customer_id?: string | undefined;
   changes: Partial<CustomerFields>;
-  parent: NamedParent;
+  parent?: NamedParent;
   author: Author;
 };
 
@@ -24,7 +25,7 @@ export async function changeCustomer(
   return stores.postgres.transaction(async (transaction) => {
     const { changes, parent, external_customer_id } = change;
     const id = change.id ?? (await CustomerModel.fetchExternal(scope, external_customer_id!, transaction)).id;
-    const parent_customer_id = await parentOf({ id, is_new: false }, parent, { scope, database: transaction });
+    const parent_customer_id = await parentOf({ id, is_new: false }, parent ?? {}, { scope, database: transaction });
     const customer = await chosenCustomer(scope, { id, external_customer_id }, transaction);
     const renamed = changes.external_id !== undefined && changes.external_id !== customer.external_id;
     // Usage is recorded under the external id: a new one would leave the running period's usage behind, unbilled.
@@ -32,7 +33,10 @@ export async function changeCustomer(
       throw notAllowed('external_id cannot change while the customer has active subscriptions');
     const conflict = `a customer with external_id ${changes.external_id} exists already`;
     const stated = { ...changes, ...(parent_customer_id === undefined ? {} : { parent_customer_id }) };
-    return CustomerModel.change(customer, stated, { by: change.author, database: transaction, conflict });
+    const by = { by: change.author, database: transaction, conflict };
+    const changed = await CustomerModel.change(customer, stated, by);
+    await emit(transaction, 'customer.updated', { record: changed, by: change.author });
+    return changed;
   });
 }
 

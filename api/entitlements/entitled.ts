@@ -2,13 +2,12 @@
 import { z } from 'zod';
 import type { EntitledFeature, HeldSource } from '../../actions/entitlements/entitled-features.ts';
 import type { FeatureUsage } from '../../actions/entitlements/limited-usage.ts';
-import { USAGE_RESET_PERIODS } from '../../core/entitlement/record.ts';
+import { limitNumber, USAGE_RESET_PERIODS } from '../../core/entitlement/record.ts';
 import { decimalText, timestampText } from '../../core/record.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import { showFeatures } from '../features/expand.ts';
 import { FeatureAnswer } from '../features/schema.ts';
 import type { Context } from '../http/route.ts';
-import { limitNumber } from './expand.ts';
 
 const resetPeriod = z.enum(USAGE_RESET_PERIODS).nullable();
 const configValue = z.record(z.string(), z.unknown());

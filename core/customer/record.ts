@@ -56,10 +56,10 @@ export const customerShape = z.object({
     .refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' })
     .meta({ description: 'An IANA name; the clock of new subscriptions that state none. UTC when absent.' }),
   metadata: metadata.unwrap(),
+  ...baseFields,
   parent_customer_id: optionalKey.meta({
     description: 'The customer that it belongs to, which belongs to none itself; null is none.',
   }),
-  ...baseFields,
 });
 export type Customer = z.output<typeof customerShape>;
 
