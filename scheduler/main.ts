@@ -16,6 +16,7 @@ import { inTrace } from '../tracing/spans.ts';
 import type { Job, JobReport, Work } from './job.ts';
 import { auditSampleJob } from './jobs/audit-sample.ts';
 import { billDuePeriodsJob } from './jobs/bill-due-periods.ts';
+import { cloneEnvironmentWork } from './jobs/clone-environment.ts';
 import { computeInvoiceWork } from './jobs/compute-invoice.ts';
 import { finalizeDueInvoicesJob } from './jobs/finalize-due-invoices.ts';
 import { makeDailyRollupsJob } from './jobs/make-daily-rollups.ts';
@@ -58,7 +59,7 @@ export function jobsOf(services: SchedulerServices): Job[] {
 
 /** The table of long work that requests put into the queue: one file to add, one line to list it. */
 export function workOf(services: SchedulerServices, clock: () => Date): Work[] {
-  return [computeInvoiceWork(services, { clock })];
+  return [computeInvoiceWork(services, { clock }), cloneEnvironmentWork(services, { clock })];
 }
 
 export function startScheduler(

@@ -1,6 +1,6 @@
 /** What workflows look like on the wire. */
 import { z } from 'zod';
-import { WorkflowRun, workflowStatus } from '../../core/workflow/record.ts';
+import { WorkflowError, WorkflowRun, workflowStatus } from '../../core/workflow/record.ts';
 import { type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 
 /** Keys that the execution and the summary share. */
@@ -36,6 +36,11 @@ export const WorkflowSummaryAnswer = z
     ...times,
     activity_count: z.int(),
     failed_activities: z.int(),
+    result: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .meta({ description: 'What it has done, in keys that its type has; null while there is nothing to tell.' }),
+    error: WorkflowError.nullable().meta({ description: 'Why it ended without success, or why the last try failed.' }),
   })
   .meta({ id: 'WorkflowSummaryResponse' });
 
