@@ -1,14 +1,17 @@
 /** The table of contents of the interface: one line per resource. Order does not matter; mount.ts puts static paths first. */
 import { authRoutes } from './auth/routes.ts';
+import { couponRoutes } from './coupons/routes.ts';
 import { customerRoutes } from './customers/routes.ts';
 import { environmentRoutes } from './environments/routes.ts';
 import { eventRoutes } from './events/routes.ts';
 import { featureRoutes } from './features/routes.ts';
+import { groupRoutes } from './groups/routes.ts';
 import type { Route } from './http/route.ts';
 import { invoiceRoutes } from './invoices/routes.ts';
 import { meterUsageRoutes } from './meter-usage/routes.ts';
 import { meterRoutes } from './meters/routes.ts';
 import { planRoutes } from './plans/routes.ts';
+import { priceUnitRoutes } from './price-units/routes.ts';
 import { priceRoutes } from './prices/routes.ts';
 import { rbacRoutes } from './rbac/routes.ts';
 import { secretRoutes } from './secrets/routes.ts';
@@ -31,6 +34,9 @@ export const routes: Route[] = [
   ...featureRoutes,
   ...planRoutes,
   ...priceRoutes,
+  ...priceUnitRoutes,
+  ...groupRoutes,
+  ...couponRoutes,
   ...subscriptionRoutes,
   ...invoiceRoutes,
   ...eventRoutes,

@@ -8,6 +8,7 @@ import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { planKeyConflict } from './create-plan.ts';
 
 export type PlanClone = {
   id: string;
@@ -31,7 +32,7 @@ export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, 
       id: newId('plan', author.now.getTime()),
       ...createdBy(author),
     };
-    const conflict = `a plan with lookup_key ${fields.lookup_key} exists already`;
+    const conflict = planKeyConflict(fields.lookup_key);
     const plan = await PlanModel.add(scope, record, { database, conflict });
     const prices = await PriceModel.current(scope, author.now, database)
       .where({ entity_type: 'PLAN', entity_id: id })

@@ -5,15 +5,18 @@
 
 import { alreadyExists, FarthingError, invalid, notAllowed, notFound } from '../../core/error.ts';
 import { type CreatePrice, definePrice, type PriceDefinition } from '../../core/price/record.ts';
+import { checkedTimeBuckets } from '../../core/price/time-buckets.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
+import { PriceUnitModel } from '../../storage/models/price-unit.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
+import { checkGroup } from '../groups/check-group.ts';
 
 const ACTIVE_PRICES_MAX = 5000;
 
@@ -77,12 +80,39 @@ async function lockPlans(requests: readonly CreatePrice[], scope: Scope, databas
 }
 
 async function addChecked(request: CreatePrice, writing: PriceWriting): Promise<PriceModel> {
-  const price = definePrice({ ...request, start_date: request.start_date ?? writing.author.now.toISOString() });
+  const { scope, database, author } = writing;
+  const stated = { ...request, start_date: request.start_date ?? author.now.toISOString() };
+  const price = definePrice(stated, await unitOf(request, writing));
   const entityName = await nameOfEntity(request, writing);
-  const meterName = await nameOfMeter(price.meter_id, writing);
-  if (price.group_id !== null) throw notFound('group', price.group_id);
-  const byDefault = price.type === 'USAGE' ? meterName : entityName;
-  return storePrice({ ...price, display_name: price.display_name ?? byDefault }, writing);
+  const meter = await publishedMeter(price.meter_id, writing);
+  await checkGroup(scope, { group_id: price.group_id, entity_type: 'price' }, database);
+  const byDefault = price.type === 'USAGE' ? (meter?.name ?? null) : entityName;
+  return storePrice(
+    {
+      ...price,
+      display_name: price.display_name ?? byDefault,
+      commitment_time_buckets: timeBucketsOf(price, meter, writing),
+    },
+    writing,
+  );
+}
+
+/** Checked against the windows of the meter, with ids of their own; no times at all are none. */
+export function timeBucketsOf(price: PriceDefinition, meter: MeterModel | null, { author }: PriceWriting) {
+  if (!price.commitment_time_buckets?.length) return null;
+  const buckets = checkedTimeBuckets(price.commitment_time_buckets, {
+    bucket_size: meter?.aggregation.bucket_size ?? null,
+    currency: price.currency,
+    field: 'commitment_time_buckets',
+  });
+  return buckets.map((bucket) => ({ ...bucket, id: newId('commitment_bucket', author.now.getTime()) }));
+}
+
+/** The published unit that a CUSTOM price names; whether it may name one is for the rules of prices. */
+async function unitOf(request: CreatePrice, { scope, database }: PriceWriting): Promise<PriceUnitModel | undefined> {
+  const { price_unit_type, price_unit_config } = request;
+  if (price_unit_type !== 'CUSTOM' || price_unit_config === null) return undefined;
+  return PriceUnitModel.fetchByCode(scope, price_unit_config.price_unit, database);
 }
 
 /** The name of the plan that the price is of; the plan or subscription must exist and be published. */
@@ -101,11 +131,11 @@ async function nameOfEntity(request: CreatePrice, { scope, database }: PriceWrit
   throw invalid('entity_type', `prices of ${entity_type} are not supported: use PLAN or SUBSCRIPTION`);
 }
 
-async function nameOfMeter(meter_id: string | null, { scope, database }: PriceWriting): Promise<string | null> {
+async function publishedMeter(meter_id: string | null, { scope, database }: PriceWriting): Promise<MeterModel | null> {
   if (meter_id === null) return null;
   const meter = await MeterModel.fetch(scope, meter_id, { database });
   if (meter.status !== 'published') throw notFound('meter', meter_id);
-  return meter.name;
+  return meter;
 }
 
 export const keyConflict = (lookup_key: string | null | undefined) =>

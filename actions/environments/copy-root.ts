@@ -27,7 +27,7 @@ export type RootOutcome =
   | { readonly kind: 'skipped'; readonly reason: string };
 
 export async function copyRoot(copying: Copying, entity: string, record: Copyable): Promise<RootOutcome> {
-  const { database, source, target, author } = copying;
+  const { database, source, author } = copying;
   const noun = nounOf(entity);
   const known = await pairOf(copying, entity, record.id);
   const reason = known
@@ -52,8 +52,7 @@ async function keyTaken(
   copying: Copying,
   { noun, entity, record }: { noun: CopiedNoun; entity: string; record: Copyable },
 ): Promise<string | undefined> {
-  if (!record.lookup_key) return undefined;
-  const there = await noun.byKey?.(copying.target, record.lookup_key, copying.database);
+  const there = await noun.byKey?.(copying.target, record, copying.database);
   if (!there) return undefined;
   if (noun.isSame?.(record, there)) copying.stand_ins.set(nameOf(entity, record.id), there.id);
   return `${there.id} has the lookup_key ${record.lookup_key} there already`;
@@ -88,7 +87,6 @@ async function counterparts(copying: Copying, entity: string, record: Copyable):
   for (const [field, other] of Object.entries(nounOf(entity).refs)) {
     const id = (record as unknown as Record<string, string | null | undefined>)[field];
     if (!id) continue;
-    if (other === null) throw notAllowed(`${entity} ${record.id}: its ${field} ${id} cannot be copied`);
     const pair = await pairOf(copying, other, id);
     named[field] = pair?.target_id ?? copying.stand_ins.get(nameOf(other, id)) ?? (await copyNamed(copying, other, id));
   }
@@ -96,10 +94,13 @@ async function counterparts(copying: Copying, entity: string, record: Copyable):
 }
 
 async function copyNamed(copying: Copying, entity: string, id: string): Promise<string> {
-  const { source, database } = copying;
-  const record = await nounOf(entity).fetch(source, id, { database });
+  const { source, target, database } = copying;
+  const noun = nounOf(entity);
+  const record = await noun.fetch(source, id, { database });
   if (record.status !== 'published') throw notAllowed(`${entity} ${id} is ${record.status}, and is needed`);
-  return copyRecord(copying, entity, record);
+  // One of the same key that means something else is in the way: who adds this one is told.
+  const there = await noun.byKey?.(target, record, database);
+  return there && noun.isSame?.(record, there) ? there.id : copyRecord(copying, entity, record);
 }
 
 function pairOf({ target, source, database }: Copying, entity: string, source_id: string) {

@@ -158,7 +158,7 @@ function findCustomers(input: CustomerFilter, { scope, services }: Context) {
 async function changeChosen(choice: CustomerChoice, fields: UpdateCustomer, context: Context) {
   const { id, external_customer_id } = choice;
   if (!id && !external_customer_id)
-    throw invalid('id', 'id or external_customer_id is required, as a parameter of the query');
+    throw invalid('id', 'is required as a query parameter, or external_customer_id instead of it');
   return changeCustomer(context.services, context.scope, {
     id,
     external_customer_id,

@@ -10,7 +10,9 @@ export const EVERY_PART = ['prices', 'prices.meters', 'entitlements', 'credit_gr
 export async function showPlans(plans: readonly PlanModel[], expand: readonly string[], context: Context) {
   const asks = (part: string) => expand.some((path) => path === part || path.startsWith(`${part}.`));
   const withMeters = expand.includes('prices.meters') || expand.includes('meters');
-  const prices = asks('prices') ? await pricesOf(plans, withMeters ? ['meters'] : [], context) : null;
+  const withUnits = expand.includes('prices.priceunit') || expand.includes('priceunit');
+  const ofPrices = [...(withMeters ? ['meters'] : []), ...(withUnits ? ['priceunit'] : [])];
+  const prices = asks('prices') ? await pricesOf(plans, ofPrices, context) : null;
   return plans.map((plan) => ({
     ...plan,
     prices: prices === null ? null : prices.filter(({ entity_id }) => entity_id === plan.id),

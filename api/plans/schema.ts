@@ -17,7 +17,7 @@ export const ClonePlan = planFields
   .partial()
   .extend({
     name: planFields.shape.name,
-    lookup_key: givenKey,
+    lookup_key: givenKey.meta({ description: 'That of the copy, its own among published plans.' }),
   })
   .meta({ id: 'ClonePlanRequest', example: { name: 'Pro 2027', lookup_key: 'pro_2027' } });
 

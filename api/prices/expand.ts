@@ -2,6 +2,8 @@
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import type { PriceModel } from '../../storage/models/price.ts';
+import { PriceUnitModel } from '../../storage/models/price-unit.ts';
+import { groupsOf } from '../groups/expand.ts';
 import type { Context } from '../http/route.ts';
 
 export async function showPrices(prices: readonly PriceModel[], expand: readonly string[], context: Context) {
@@ -11,11 +13,16 @@ export async function showPrices(prices: readonly PriceModel[], expand: readonly
   const planIds = planPrices.map(({ entity_id }) => entity_id);
   const meters = await MeterModel.byId(scope, meterIds, services.postgres);
   const plans = await PlanModel.byId(scope, planIds, services.postgres);
+  const unitIds = expand.includes('priceunit') ? prices.map(({ price_unit_id }) => price_unit_id) : [];
+  const units = await PriceUnitModel.byId(scope, unitIds, services.postgres);
+  const groups = await groupsOf(expand.includes('groups') ? prices : [], context);
   return prices.map((price) => ({
     ...price,
     trial_period: price.trial_period_days,
     meter: meters.get(price.meter_id ?? '') ?? null,
     plan: plans.get(price.entity_id ?? '') ?? null,
+    group: groups.get(price.group_id ?? '') ?? null,
+    pricing_unit: units.get(price.price_unit_id ?? '') ?? null,
   }));
 }
 
