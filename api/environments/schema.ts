@@ -34,7 +34,7 @@ export const CloneEnvironment = z
     context.addIssue({ code: 'custom', path, message: 'give target_environment_id, or name and type of a new one' });
     return z.NEVER;
   })
-  .meta({ id: 'CloneEnvironmentRequest', example: { name: 'Production', type: 'production' } });
+  .meta({ id: 'CloneEnvironmentRequest', example: { target_environment_id: 'env_01JZ8K3M5N7P9Q1R3S5T7V9W2X' } });
 
 export const CloneAnswer = z
   .object({
