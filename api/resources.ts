@@ -1,7 +1,11 @@
 /** The table of contents of the interface: one line per resource. Order does not matter; mount.ts puts static paths first. */
+
+import { addonRoutes } from './addons/routes.ts';
+import { auditLogRoutes } from './audit-logs/routes.ts';
 import { authRoutes } from './auth/routes.ts';
 import { couponRoutes } from './coupons/routes.ts';
 import { customerRoutes } from './customers/routes.ts';
+import { entitlementRoutes } from './entitlements/routes.ts';
 import { environmentRoutes } from './environments/routes.ts';
 import { eventRoutes } from './events/routes.ts';
 import { featureRoutes } from './features/routes.ts';
@@ -19,6 +23,7 @@ import { settingRoutes } from './settings/routes.ts';
 import { subscriptionRoutes } from './subscriptions/routes.ts';
 import { tenantRoutes } from './tenants/routes.ts';
 import { userRoutes } from './users/routes.ts';
+import { webhookRoutes } from './webhooks/routes.ts';
 import { workflowRoutes } from './workflows/routes.ts';
 
 export const routes: Route[] = [
@@ -37,9 +42,13 @@ export const routes: Route[] = [
   ...priceUnitRoutes,
   ...groupRoutes,
   ...couponRoutes,
+  ...addonRoutes,
+  ...entitlementRoutes,
   ...subscriptionRoutes,
   ...invoiceRoutes,
   ...eventRoutes,
   ...meterUsageRoutes,
   ...workflowRoutes,
+  ...webhookRoutes,
+  ...auditLogRoutes,
 ];
