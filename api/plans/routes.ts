@@ -38,7 +38,8 @@ export const planRoutes: Route[] = [
   plans.search,
   plans.read({
     summary: 'Get a plan with its prices',
-    description: 'Its published prices with their meters are in `prices`. An archived plan is answered, too.',
+    description:
+      'Its published prices with their meters are in `prices`. An archived plan is answered, too; its prices are archived with it.',
   }),
   plans.change({
     summary: 'Update a plan',
@@ -52,7 +53,8 @@ export const planRoutes: Route[] = [
   }),
   plans.archive({
     summary: 'Archive a plan without active subscriptions',
-    description: 'Its lookup key is free for another plan then. Refused while a subscription to it is not cancelled.',
+    description:
+      'Its prices are archived with it, and their lookup keys are free for others. Refused while a subscription to it is not cancelled.',
     handle: ({ params }, context) =>
       archivePlan(context.services, context.scope, { id: params.id, author: authorOf(context) }),
   }),
