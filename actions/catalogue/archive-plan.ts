@@ -1,15 +1,16 @@
 /**
- * Archives a plan and its prices, which gives their lookup keys back; not while it has live subscriptions
+ * Archives a plan with its prices and what it grants, which gives their lookup keys back; not while it has live subscriptions
  * (docs/rules/records.md, "Archiving").
  */
 
 import { notAllowed, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
+import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
-import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { archivePrices } from './archive-prices.ts';
 
 export async function archivePlan(
   stores: Pick<Stores, 'postgres'>,
@@ -27,16 +28,7 @@ export async function archivePlan(
       .limit(1);
     if (live) throw notAllowed(`plan ${id} has active subscriptions`);
     await PlanModel.change(plan, { status: 'archived' }, { by: author, database });
-    await archivePrices(database, { plan, author });
+    await archivePrices(scope, { entity_type: 'PLAN', entity_id: id }, { by: author, database });
+    await EntitlementModel.archiveOf(scope, id, { by: author, database });
   });
-}
-
-/** In their order, which the lines of invoices have. Until none is left: while we wait for one it may get a successor. */
-async function archivePrices(database: Database, { plan, author }: { plan: PlanModel; author: Author }): Promise<void> {
-  const published = PriceModel.in(plan, database)
-    .where({ entity_type: 'PLAN', entity_id: plan.id, status: 'published' })
-    .orderBy('sequence')
-    .forUpdate();
-  for (let prices = await published.clone(); prices.length > 0; prices = await published.clone())
-    for (const price of prices) await PriceModel.change(price, { status: 'archived' }, { by: author, database });
 }

@@ -11,6 +11,7 @@ import { newId } from '../../storage/new-id.ts';
 import { checkExpand, fetchPage } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
+import { customerEntitlementRoutes } from './entitlements.ts';
 import {
   CreateCustomer,
   CustomerAnswer,
@@ -141,6 +142,7 @@ export const customerRoutes: Route[] = [
       await archiveCustomer(context.services, context.scope, { id: params.id, author: authorOf(context) });
     },
   }),
+  ...customerEntitlementRoutes,
 ];
 
 function findCustomers(input: CustomerFilter, { scope, services }: Context) {

@@ -31,6 +31,16 @@ export type ListGrammar = {
   metadata?: boolean;
 };
 
+/** The columns of every record. */
+export const BASE_COLUMNS = {
+  id: 'string',
+  status: 'string',
+  created_at: 'date',
+  updated_at: 'date',
+  created_by: 'string',
+  updated_by: 'string',
+} as const satisfies ListGrammar['columns'];
+
 const whole = (range: string) => wholeNumberOr(`must be a whole number ${range}`);
 
 /** As many as anybody can mean: each is looked for. */
@@ -85,6 +95,9 @@ const jsonOr = <S extends z.ZodType>(shape: S) =>
       return z.NEVER;
     }
   }, shape);
+
+/** Yes or no, also as a query string has it. */
+export const flag = z.union([z.boolean(), z.stringbool({ truthy: ['true'], falsy: ['false'] })]);
 
 /** What is answered beside the record itself. */
 export const expand = textList
