@@ -1,6 +1,7 @@
 /** The table of contents of the interface: one line per resource. Order does not matter; mount.ts puts static paths first. */
 
 import { addonRoutes } from './addons/routes.ts';
+import { auditLogRoutes } from './audit-logs/routes.ts';
 import { authRoutes } from './auth/routes.ts';
 import { couponRoutes } from './coupons/routes.ts';
 import { customerRoutes } from './customers/routes.ts';
@@ -22,6 +23,7 @@ import { settingRoutes } from './settings/routes.ts';
 import { subscriptionRoutes } from './subscriptions/routes.ts';
 import { tenantRoutes } from './tenants/routes.ts';
 import { userRoutes } from './users/routes.ts';
+import { webhookRoutes } from './webhooks/routes.ts';
 import { workflowRoutes } from './workflows/routes.ts';
 
 export const routes: Route[] = [
@@ -47,4 +49,6 @@ export const routes: Route[] = [
   ...eventRoutes,
   ...meterUsageRoutes,
   ...workflowRoutes,
+  ...webhookRoutes,
+  ...auditLogRoutes,
 ];

@@ -20,6 +20,7 @@ import type { Database } from '../../storage/stores.ts';
 import type { Services } from '../services.ts';
 import { asFarthingError, unauthenticated } from './errors.ts';
 import { checkAccess } from './permissions.ts';
+import { RateLimits } from './rate-limit.ts';
 import { type Claims, claimsOf } from './token.ts';
 
 export type Caller = KeyHolder & { readonly environment_id: string };
@@ -35,6 +36,17 @@ const TOUCHED_EVERY_MS = 60_000;
 type Kept = { readonly holder: KeyHolder; readonly seen_ms: number; readonly tried_ms: number };
 
 const holders = new WeakMap<Database, LRUCache<string, Kept>>();
+/**
+ * Hashes that were no key a moment ago: who tries one again and again does not ask Postgres each time. Keys are random, so nobody
+ * has tried one before it was made, but the one that is configured: another process may take it as late as this.
+ */
+const wrong = new WeakMap<Database, LRUCache<string, true>>();
+const limits = new WeakMap<Database, RateLimits>();
+
+/** Of this process. */
+export function rateLimitsOf({ postgres, config }: Services): RateLimits {
+  return made(limits, postgres, () => new RateLimits(config));
+}
 
 export async function authenticate(
   request: Request,
@@ -52,6 +64,7 @@ export async function authenticate(
 /** After a key, a user or a tenant has changed. */
 export function forgetKeys(services: Services): void {
   holders.get(services.postgres)?.clear();
+  wrong.get(services.postgres)?.clear();
 }
 
 async function holderOf(request: Request, services: Services, now: Date): Promise<KeyHolder> {
@@ -59,39 +72,51 @@ async function holderOf(request: Request, services: Services, now: Date): Promis
   const { postgres } = services;
   if (key) {
     const hash = hashApiKey(key);
-    return remembered(hash, { postgres, now, find: () => lookUp(postgres, hash, now) });
+    return remembered(hash, { request, services, now, find: () => lookUp(postgres, hash, now) });
   }
   const token = bearerToken(request);
   if (!token) throw unauthenticated('the header x-api-key is missing');
   const claims = await claimsOf(services, token, now);
   // The token was made for these claims at this second, so nobody else has this name.
   const name = JSON.stringify(claims);
-  return remembered(name, { postgres, now, find: () => holderOfToken(postgres, claims) });
+  return remembered(name, { request, services, now, find: () => holderOfToken(postgres, claims) });
 }
 
-type Asked = { readonly postgres: Database; readonly now: Date; find(): Promise<KeyHolder> };
+type Asked = {
+  readonly request: Request;
+  readonly services: Services;
+  readonly now: Date;
+  find(): Promise<KeyHolder>;
+};
 
-async function remembered(name: string, { postgres, now, find }: Asked): Promise<KeyHolder> {
-  const kept = cacheOf(postgres);
+async function remembered(name: string, { request, services, now, find }: Asked): Promise<KeyHolder> {
+  const kept = cacheOf(services.postgres);
   const known = kept.get(name);
   const now_ms = now.getTime();
   // While somebody tries, the others go on: a Postgres that hangs would hold up every one of them.
   if (known && (now_ms - known.seen_ms < FRESH_MS || now_ms - known.tried_ms < TRIED_EVERY_MS)) return known.holder;
   if (known) kept.set(name, { ...known, tried_ms: now_ms }, { noUpdateTTL: true });
+  else await rateLimitsOf(services).refuseGuessing(request);
   try {
     const holder = await find();
     kept.set(name, { holder, seen_ms: now_ms, tried_ms: now_ms });
     return holder;
   } catch (error) {
-    if (known && asFarthingError(error).code === 'service_unavailable') return known.holder;
+    const { code, http_status_code } = asFarthingError(error);
+    if (known && code === 'service_unavailable') return known.holder;
     kept.delete(name);
+    if (http_status_code === 401) await rateLimitsOf(services).countWrongKey(request);
     throw error;
   }
 }
 
 async function lookUp(database: Database, hash: string, now: Date): Promise<KeyHolder> {
-  const holder = await findKeyHolder(database, hash);
-  if (!holder) throw unauthenticated('the API key is not valid');
+  const refused = made(wrong, database, () => new LRUCache({ max: 10_000, ttl: FRESH_MS }));
+  const holder = refused.has(hash) ? undefined : await findKeyHolder(database, hash);
+  if (!holder) {
+    refused.set(hash, true, { noUpdateTTL: true });
+    throw unauthenticated('the API key is not valid');
+  }
   if (holder.last_used_at === null || now.getTime() - instantOf(holder.last_used_at) > TOUCHED_EVERY_MS)
     await touchKey(database, holder.secret_id!, now);
   return holder;
@@ -114,12 +139,13 @@ export function bearerToken(request: Request): string | undefined {
 }
 
 function cacheOf(database: Database): LRUCache<string, Kept> {
-  let kept = holders.get(database);
-  if (!kept) {
-    kept = new LRUCache({ max: 10_000, ttl: KNOWN_MS });
-    holders.set(database, kept);
-  }
-  return kept;
+  return made(holders, database, () => new LRUCache({ max: 10_000, ttl: KNOWN_MS }));
+}
+
+function made<Kind extends object>(of: WeakMap<Database, Kind>, database: Database, make: () => Kind): Kind {
+  const known = of.get(database) ?? make();
+  of.set(database, known);
+  return known;
 }
 
 /** Empty only where none is needed: users, environments and tenants lie above the environments. */

@@ -67,6 +67,8 @@ const TAGS: Record<string, string> = {
     '[proration](/docs/rules/proration.md).',
   Tenants: 'The company whose customers are billed.',
   Users: 'People and service accounts: [permissions](/docs/permissions.md).',
+  Webhooks:
+    'What is told when a record changes: [system events, endpoints, deliveries](/docs/rules/webhooks.md), signed as Standard Webhooks has it.',
   Workflows:
     'Long work that a request asked for: [invoices computed later](/docs/rules/invoices.md#invoices-computed-later).',
 };

@@ -38,6 +38,7 @@ describe('the examples of the documentation', () => {
     await whatEnds();
     await whoElse();
     await whatElseIsSold();
+    await whatIsTold();
   });
   after(() => world.stop());
 
@@ -228,6 +229,26 @@ describe('the examples of the documentation', () => {
     await CouponAssociationModel.add(scope, { ...record, ...by }, { database: services.postgres });
   }
 
+  async function whatIsTold() {
+    await ask('listWebhookEventTypes');
+    await ask('createWebhookEndpoint');
+    await ask('updateWebhookEndpoint', { id: id('whep') });
+    await ask('getWebhookEndpoint', { id: id('whep') });
+    await ask('listWebhookEndpoints');
+    await ask('rotateWebhookSecret', { id: id('whep') });
+    await ask('testWebhookEndpoint', { id: id('whep') });
+    await ask('listWebhookDeliveries', { query: `endpoint_ids=${id('whep')}` });
+    await ask('queryWebhookDelivery');
+    await ask('getWebhookDelivery', { id: id('whd') });
+    await ask('listSystemEvents', { query: 'event_names=subscription.cancelled' });
+    await ask('querySystemEvent');
+    await ask('getSystemEvent', { id: id('sys_event') });
+    await ask('retryWebhook', { id: id('sys_event') });
+    await ask('retryOutboundWebhook');
+    await ask('getWebhookDashboard');
+    await ask('deleteWebhookEndpoint', { id: id('whep') });
+  }
+
   /** Sends the example of the operation, and keeps the answer. */
   async function ask(operation_id: string, place: { query?: string } & Record<string, string> = {}) {
     expect(answers, 'each operation is asked once').to.not.include.keys(operation_id);
@@ -275,6 +296,8 @@ describe('the examples of the documentation', () => {
 function withFixedParts(answer: Answer, now: Date): Answer {
   const text = JSON.stringify(answer)
     .replace(/"(live_at|applied_at)":"[^"]+"/g, `"$1":"${now.toISOString().replace('.000', '')}"`)
+    .replace(/"secret":"whsec_[^"]+"/g, '"secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"')
+    .replace(/"secret_hint":"[^"]+"/g, '"secret_hint":"whsec_Mf***LaSw"')
     .replace(/"display_id":"[^"]+"/g, '"display_id":"sk_01***1X"')
     .replace(/"token":"[^"]+"/g, '"token":"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.…"')
     // A control message may stand in the log twice, and moves what comes behind it.
