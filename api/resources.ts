@@ -1,4 +1,5 @@
 /** The table of contents of the interface: one line per resource. Order does not matter; mount.ts puts static paths first. */
+import { aiRoutes } from './ai/routes.ts';
 import { customerRoutes } from './customers/routes.ts';
 import { environmentRoutes } from './environments/routes.ts';
 import { eventRoutes } from './events/routes.ts';
@@ -32,4 +33,5 @@ export const routes: Route[] = [
   ...eventRoutes,
   ...meterUsageRoutes,
   ...workflowRoutes,
+  ...aiRoutes,
 ];
