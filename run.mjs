@@ -28,6 +28,7 @@ const SCRIPTS = {
   migrate: { file: 'sql/migrate.ts', settings: true },
   audit: { file: 'commands/audit.ts', stores: true, settings: true },
   partitions: { file: 'commands/partitions.ts', stores: true, settings: true },
+  tenants: { file: 'commands/tenants.ts', stores: true, settings: true },
   check: { run: check, dev: true },
   fix: { run: fix, dev: true },
   test: { run: (args) => mocha(args.length ? args : [...SIDE_BY_SIDE, ...TESTS]), stores: true, dev: true },

@@ -8,17 +8,25 @@ import type { Database, Stores } from '../../storage/stores.ts';
 
 type Subject = { readonly tenant_id: string; readonly id: string; readonly author: Author };
 type Profile = { readonly name?: string | null; readonly metadata?: Record<string, string> | null };
+/** Writes what actions/access/change-password.ts has checked. */
+type NewPassword = (transaction: Database, now: Date) => Promise<void>;
 
 /** What was not sent stays as it is; a metadata map that was sent replaces the one before. */
 export async function changeUser(
   { postgres }: Pick<Stores, 'postgres'>,
-  { changes, only, ...subject }: Subject & { changes: Profile; only?: UserType },
+  {
+    changes,
+    only,
+    newPassword,
+    ...subject
+  }: Subject & { changes: Profile; only?: UserType; newPassword?: NewPassword },
 ): Promise<UserModel> {
   return postgres.transaction(async (transaction) => {
     const user = await fetchLive(transaction, subject);
     if (only && user.type !== only) throw notAllowed(`${user.id} is not a ${only}`);
     const { name, metadata } = changes;
     const given = { ...(name ? { name } : {}), ...(metadata ? { metadata } : {}) };
+    await newPassword?.(transaction, subject.author.now);
     return UserModel.change(user, given, { by: subject.author, database: transaction });
   });
 }
@@ -39,7 +47,7 @@ export async function replaceRoles(
     checkRoles(roles, user.type);
     if (user.type === 'service_account' && roles.length === 0)
       throw notAllowed('a service account needs at least one role');
-    if ((await countActiveKeys(transaction, user.id, subject.author.now)) > 0)
+    if ((await countActiveKeys(transaction, user, subject.author.now)) > 0)
       throw notAllowed('this user has active API keys: revoke them first');
     return UserModel.change(user, { roles: [...new Set(roles)] }, { by: subject.author, database: transaction });
   });
@@ -49,7 +57,7 @@ export async function archiveServiceAccount({ postgres }: Pick<Stores, 'postgres
   await postgres.transaction(async (transaction) => {
     const user = await fetchLive(transaction, subject);
     if (user.type !== 'service_account') throw notAllowed('only service accounts can be deleted');
-    if ((await countActiveKeys(transaction, user.id, subject.author.now)) > 0)
+    if ((await countActiveKeys(transaction, user, subject.author.now)) > 0)
       throw notAllowed('this service account has active API keys: revoke them first');
     await UserModel.change(user, { status: 'archived' }, { by: subject.author, database: transaction });
   });

@@ -7,7 +7,9 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { checkGroup } from '../groups/check-group.ts';
 import { changeMeterFilters } from '../meters/change-meter.ts';
+import { emit } from '../system-events/emit.ts';
 
 export type FeatureChange = {
   id: string;
@@ -25,12 +27,14 @@ export async function changeFeature(
     const { id, changes, filters, author } = change;
     const feature = await FeatureModel.fetch(scope, id, { database, lock: true });
     if (feature.status !== 'published') throw notFound('feature', id);
-    if (changes.group_id) throw notFound('group', changes.group_id);
+    await checkGroup(scope, { group_id: changes.group_id, entity_type: 'feature' }, database);
     checkFeature({ ...feature, ...changes });
     if (filters) {
       if (feature.meter_id === null) throw invalid('filters', `a ${feature.type} feature has no meter to filter`);
       await changeMeterFilters({ postgres: database }, scope, { id: feature.meter_id, filters, author });
     }
-    return FeatureModel.change(feature, changes, { by: author, database });
+    const changed = await FeatureModel.change(feature, changes, { by: author, database });
+    await emit(database, 'feature.updated', { record: changed, by: author });
+    return changed;
   });
 }

@@ -1,9 +1,10 @@
-/** Copies a plan with its prices under a new name and lookup key. Prices that have ended stay behind. */
+/** Copies a plan with its prices and entitlements under a new name and lookup key. Prices that have ended stay behind. */
 
 import { notFound } from '../../core/error.ts';
 import type { PlanFields } from '../../core/plan/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
+import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -48,6 +49,14 @@ export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, 
       ...createdBy(author),
     }));
     await PriceModel.addAll(scope, copies, { database });
+    const entitlements = await EntitlementModel.publishedOf(scope, [id], database);
+    const granted = entitlements.map((entitlement) => ({
+      ...entitlement,
+      entity_id: plan.id,
+      id: newId('entitlement', author.now.getTime()),
+      ...createdBy(author),
+    }));
+    await EntitlementModel.addAll(scope, granted, { database });
     return plan;
   });
 }

@@ -35,8 +35,9 @@ export const planRoutes: Route[] = [
   plans.list,
   plans.search,
   plans.read({
-    summary: 'Get a plan with its prices',
-    description: 'Its published prices with their meters are in `prices`. An archived plan is answered, too.',
+    summary: 'Get a plan with its prices and entitlements',
+    description:
+      'Its published prices with their meters are in `prices`, what it grants in `entitlements`. An archived plan is answered, too.',
   }),
   plans.change({
     summary: 'Update a plan',
@@ -58,9 +59,9 @@ export const planRoutes: Route[] = [
     method: 'post',
     path: '/plans/:id/clone',
     operation_id: 'clonePlan',
-    summary: 'Copy a plan with its prices',
+    summary: 'Copy a plan with its prices and entitlements',
     description:
-      'The copy has the prices that have not ended, as new prices without lookup keys. The request states its name and lookup key, and may state description, order and metadata of its own.',
+      'The copy has the prices that have not ended, as new prices without lookup keys, and the same entitlements. The request states its name and lookup key, and may state description, order and metadata of its own.',
     tag,
     access: 'plan:write',
     params: idParams,

@@ -63,7 +63,7 @@ export const featureShape = z.object({
   unit_plural: optionalKey.meta({ description: 'What several units are called.' }),
   reporting_unit: reportingUnit.nullable().meta({ description: 'Another unit in which usage is shown.' }),
   alert_settings: alertSettings.nullable().meta({ description: 'Thresholds for alerts.' }),
-  group_id: optionalKey.meta({ description: 'Groups are not there yet.' }),
+  group_id: optionalKey.meta({ description: 'A group of features that it belongs to.' }),
   ...baseFields,
 });
 export type Feature = z.output<typeof featureShape>;

@@ -3,9 +3,10 @@
  * taken out, with what names it, and said with its reason: nothing that is answered would be refused.
  */
 import { z } from 'zod';
+import { checkEntitlement, checkMeterOfEntitlement } from '../entitlement/record.ts';
 import { FarthingError, invalid } from '../error.ts';
 import { checkMeterOfFeature } from '../feature/record.ts';
-import { type CompileExpression, checkMeter, createMeterShape } from '../meter/record.ts';
+import { type Aggregation, type CompileExpression, checkMeter, createMeterShape } from '../meter/record.ts';
 import { createPriceShape, definePrice } from '../price/record.ts';
 import { type Configuration, entitlementBody, featureBody, type NotUnderstood, planBody } from './record.ts';
 
@@ -33,7 +34,11 @@ export function checkConfiguration(draft: unknown, compileExpression?: CompileEx
   const names = { plan: refsOf(plans), meter: refsOf(meters) };
   const features = keep('feature', drafted.features, (body) => checkedFeature(body, names.meter));
   const prices = keep('price', drafted.prices, (body) => checkedPrice(body, names));
-  const named = { ...names, feature: new Map(features.map(({ ref, body }) => [ref, body.type])) };
+  const named = {
+    ...names,
+    feature: new Map(features.map(({ ref, body }) => [ref, body])),
+    aggregation: new Map(meters.map(({ ref, body }) => [ref, body.aggregation])),
+  };
   const entitlements = keep('entitlement', drafted.entitlements, (body) => checkedEntitlement(body, named));
   return { configuration: { plans, meters, features, prices, entitlements }, refused };
 }
@@ -93,13 +98,19 @@ function checkedFeature(body: unknown, meters: ReadonlySet<string>) {
   return feature;
 }
 
-function checkedEntitlement(body: unknown, names: Names & { readonly feature: ReadonlyMap<string, string> }) {
+type GrantNames = Names & {
+  readonly feature: ReadonlyMap<string, z.output<typeof featureBody>>;
+  readonly aggregation: ReadonlyMap<string, Aggregation>;
+};
+
+function checkedEntitlement(body: unknown, names: GrantNames) {
   const entitlement = entitlementBody.parse(body);
   checkRef('entity_id', entitlement.entity_id, names.plan);
   checkRef('feature_id', entitlement.feature_id, names.feature);
-  if (names.feature.get(entitlement.feature_id) !== entitlement.feature_type)
-    throw invalid('feature_type', 'must be that of the feature');
-  if (entitlement.feature_type === 'boolean' && entitlement.usage_limit !== null)
-    throw invalid('usage_limit', 'is for metered features');
+  const feature = names.feature.get(entitlement.feature_id);
+  if (feature?.type !== entitlement.feature_type) throw invalid('feature_type', 'must be that of the feature');
+  checkEntitlement({ ...entitlement, static_value: null, config_value: null, start_date: null, end_date: null });
+  const aggregation = names.aggregation.get(feature.meter_id ?? '');
+  if (aggregation) checkMeterOfEntitlement(aggregation);
   return entitlement;
 }

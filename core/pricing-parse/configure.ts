@@ -239,7 +239,7 @@ function addLimit(draft: Draft, plan: string, { ladder, meter }: { ladder: Ladde
     entity_id: plan,
     feature_id: feature,
     feature_type: 'metered',
-    usage_limit: ladder.allowance?.count?.toNumber() ?? null,
+    usage_limit: ladder.allowance?.count?.toFixed() ?? null,
     usage_reset_period: ladder.allowance?.span?.billing_period ?? (isHad(ladder.unit) ? 'NEVER' : 'MONTHLY'),
   });
 }

@@ -3,21 +3,12 @@
  * `ref` of its own. Where a body names another one it has that one's ref in the place of the id that there is not yet.
  */
 import { z } from 'zod';
+import { entitlementShape } from '../entitlement/record.ts';
 import { featureShape } from '../feature/record.ts';
 import { createMeterShape } from '../meter/record.ts';
 import { planFields } from '../plan/record.ts';
 import { createPriceShape } from '../price/record.ts';
-import { anyCase, orDefault, orNull } from '../record.ts';
-
-export const ENTITLEMENT_RESETS = [
-  'DAILY',
-  'WEEKLY',
-  'MONTHLY',
-  'QUARTERLY',
-  'HALF_YEARLY',
-  'ANNUAL',
-  'NEVER',
-] as const;
+import { orDefault, orNull } from '../record.ts';
 
 const ref = z.string().min(1).max(255).meta({ description: 'What other bodies of this answer call it by.' });
 const under = <Body extends z.ZodType>(body: Body) => z.object({ ref, body });
@@ -27,15 +18,15 @@ export const featureBody = featureShape
   .pick({ name: true, type: true, unit_singular: true, unit_plural: true })
   .partial({ unit_singular: true, unit_plural: true })
   .extend({ meter_id: orNull(z.string()).meta({ description: 'The ref of the meter of a metered feature.' }) });
+const granted = entitlementShape.shape;
 export const entitlementBody = z.object({
   entity_type: z.literal('PLAN'),
   entity_id: z.string().min(1).meta({ description: 'The ref of the plan.' }),
-  feature_id: z.string().min(1).meta({ description: 'The ref of the feature.' }),
-  feature_type: anyCase(['metered', 'boolean']),
-  is_enabled: orDefault(z.boolean(), true),
-  usage_limit: orNull(z.int().min(0)).meta({ description: 'How much of a metered feature; null is unlimited.' }),
-  usage_reset_period: orNull(anyCase(ENTITLEMENT_RESETS)).meta({ description: 'How often the count begins anew.' }),
-  is_soft_limit: orDefault(z.boolean(), false).meta({ description: 'Whether more may be used than the limit.' }),
+  feature_id: granted.feature_id.meta({ description: 'The ref of the feature.' }),
+  feature_type: granted.feature_type,
+  usage_limit: orNull(granted.usage_limit.unwrap()).meta(granted.usage_limit.meta()!),
+  usage_reset_period: orNull(granted.usage_reset_period.unwrap()).meta(granted.usage_reset_period.meta()!),
+  is_soft_limit: orDefault(z.boolean(), false).meta(granted.is_soft_limit.meta()!),
 });
 
 export const configurationShape = z.object({

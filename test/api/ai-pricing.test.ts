@@ -35,12 +35,13 @@ describe('POST /ai/pricing/parse', () => {
     for (const meter of body.meters) await create('/meters', meter);
     for (const feature of body.features) await create('/features', feature);
     for (const price of body.prices) await create('/prices', price);
-    const { prices } = (await api.request('GET', `/plans/${ids.get('plan_1')}`)).body;
+    for (const entitlement of body.entitlements) await create('/entitlements', entitlement);
+    const { prices, entitlements } = (await api.request('GET', `/plans/${ids.get('plan_1')}`)).body;
     expect(prices.map((price: Answer) => [price.type, price.amount, price.tiers?.length ?? 0])).to.deep.equal([
       ['FIXED', '29', 0],
       ['USAGE', '0', 2],
     ]);
-    expect(body.entitlements).to.have.length(1);
+    expect(entitlements.map((each: Answer) => each.feature_type)).to.deep.equal(['boolean']);
   });
 
   it('400 by name, 401, 403', async () => {

@@ -224,8 +224,8 @@ describe('/prices', () => {
       'a custom unit that does not exist',
       () =>
         flat({ amount: undefined, price_unit_type: 'CUSTOM', price_unit_config: { amount: '5', price_unit: 'CRD' } }),
-      400,
-      'price_unit_config.price_unit',
+      404,
+      '',
     ],
     [
       'unit terms on a fiat price',

@@ -115,8 +115,8 @@ describe('pricing in words', () => {
       body.usage_reset_period,
     ]);
     expect(shown).to.deep.equal([
-      ['Users', 'metered', 5, 'NEVER'],
-      ['Exports', 'metered', 100, 'DAILY'],
+      ['Users', 'metered', '5', 'NEVER'],
+      ['Exports', 'metered', '100', 'DAILY'],
       ['Builds', 'metered', null, 'MONTHLY'],
       ['SSO', 'boolean', null, null],
       ['Audit logs', 'boolean', null, null],

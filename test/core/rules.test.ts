@@ -18,6 +18,7 @@ import { matches } from '../../core/metering/match.ts';
 import type { MeterAggregation, MeterFilter } from '../../core/metering/meter-definition.ts';
 import { roundMoney } from '../../core/money.ts';
 import { chargeParts, type PriceTerms } from '../../core/pricing/charge.ts';
+import { priceUnitToFiat } from '../../core/pricing/price-unit.ts';
 import * as eventTime from '../../core/time/instant.ts';
 import { calendarAnchor, type Period, periodsFrom, type RecurringPeriod } from '../../core/time/period.ts';
 import { windowAt, windowsOf } from '../../core/time/window.ts';
@@ -42,6 +43,12 @@ describe('the worked examples of docs/rules', () => {
     it('Flat fee', () => {
       says('pricing', '1,500 at $0.0125 are $18.75');
       expect(cost({ billing_model: 'FLAT_FEE', currency: 'usd', amount: '0.0125' }, '1500')).to.equal('18.75');
+    });
+
+    it('Prices in units of your own', () => {
+      says('pricing', 'At a rate of 0.02, 35 units at 4 credits each are 35 × 4 × 0.02 = $2.80.');
+      const amount = priceUnitToFiat('4', '0.02');
+      expect(cost({ billing_model: 'FLAT_FEE', currency: 'usd', amount }, '35')).to.equal('2.8');
     });
 
     const packages = (round: 'up' | 'down'): PriceTerms => ({

@@ -9,6 +9,9 @@ import { tryComputation } from '../../../actions/invoices/compute-later.ts';
 import { exampleFile } from '../../../api/http/examples.ts';
 import { exampleOf } from '../../../api/http/openapi.ts';
 import { routes } from '../../../api/resources.ts';
+import { createdBy } from '../../../core/stamp.ts';
+import { CouponAssociationModel } from '../../../storage/models/coupon-association.ts';
+import { newId } from '../../../storage/new-id.ts';
 import { ExampleIds, exampleId as id } from '../../support/example-ids.ts';
 import { expectGoldenJson } from '../../support/golden.ts';
 import { startWorld, type World } from '../../support/world.ts';
@@ -33,6 +36,9 @@ describe('the examples of the documentation', () => {
     await whatItCosts();
     await whatIsCharged();
     await whatEnds();
+    await whoElse();
+    await whatElseIsSold();
+    await whatIsTold();
   });
   after(() => world.stop());
 
@@ -182,6 +188,68 @@ describe('the examples of the documentation', () => {
     await ask('syncPlanPricesV2', { id: id('plan') });
   }
 
+  /** Another tenant, and what else would have made the story longer. */
+  async function whoElse() {
+    await ask('signUp');
+    await ask('login');
+    await ask('updateSetting', { key: 'invoice_config' });
+    await ask('getSetting', { key: 'invoice_config' });
+    await ask('deleteSetting', { key: 'invoice_config' });
+  }
+
+  async function whatElseIsSold() {
+    await ask('createPriceUnit');
+    await ask('getPriceUnit', { id: id('price_unit') });
+    await ask('getPriceUnitByCode', { code: 'crd' });
+    await ask('updatePriceUnit', { id: id('price_unit') });
+    await ask('listPriceUnits', { query: 'sort=code' });
+    await ask('queryPriceUnit');
+    await ask('deletePriceUnit', { id: id('price_unit') });
+    await ask('createGroup');
+    await ask('getGroup', { id: id('group') });
+    await ask('queryGroup');
+    await ask('createCoupon');
+    await ask('getCoupon', { id: id('coupon') });
+    await ask('getCouponByCode', { code: 'LAUNCH20' });
+    await ask('updateCoupon', { id: id('coupon') });
+    await ask('listCoupons', { query: 'coupon_codes=LAUNCH20' });
+    await ask('queryCoupon');
+    await addCouponAssociation();
+    await ask('listCouponAssociations', { query: `subscription_ids=${id('subs')}` });
+    await ask('getCouponAssociation', { id: id('coupon_assoc') });
+    await ask('deleteCoupon', { id: id('coupon') });
+  }
+
+  /** What a subscription does that redeems a coupon. */
+  async function addCouponAssociation() {
+    const names = ids.asMade({ coupon_id: id('coupon'), subscription_id: id('subs') });
+    const start_date = world.now.toISOString();
+    const record = { id: newId('coupon_association', world.now.getTime()), ...names, start_date };
+    const by = createdBy({ user_id: ids.asMade(id('user')), now: world.now });
+    const { scope, services } = world.api;
+    await CouponAssociationModel.add(scope, { ...record, ...by }, { database: services.postgres });
+  }
+
+  async function whatIsTold() {
+    await ask('listWebhookEventTypes');
+    await ask('createWebhookEndpoint');
+    await ask('updateWebhookEndpoint', { id: id('whep') });
+    await ask('getWebhookEndpoint', { id: id('whep') });
+    await ask('listWebhookEndpoints');
+    await ask('rotateWebhookSecret', { id: id('whep') });
+    await ask('testWebhookEndpoint', { id: id('whep') });
+    await ask('listWebhookDeliveries', { query: `endpoint_ids=${id('whep')}` });
+    await ask('queryWebhookDelivery');
+    await ask('getWebhookDelivery', { id: id('whd') });
+    await ask('listSystemEvents', { query: 'event_names=subscription.cancelled' });
+    await ask('querySystemEvent');
+    await ask('getSystemEvent', { id: id('sys_event') });
+    await ask('retryWebhook', { id: id('sys_event') });
+    await ask('retryOutboundWebhook');
+    await ask('getWebhookDashboard');
+    await ask('deleteWebhookEndpoint', { id: id('whep') });
+  }
+
   /** Sends the example of the operation, and keeps the answer. */
   async function ask(operation_id: string, place: { query?: string } & Record<string, string> = {}) {
     expect(answers, 'each operation is asked once').to.not.include.keys(operation_id);
@@ -229,7 +297,10 @@ describe('the examples of the documentation', () => {
 function withFixedParts(answer: Answer, now: Date): Answer {
   const text = JSON.stringify(answer)
     .replace(/"(live_at|applied_at)":"[^"]+"/g, `"$1":"${now.toISOString().replace('.000', '')}"`)
+    .replace(/"secret":"whsec_[^"]+"/g, '"secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"')
+    .replace(/"secret_hint":"[^"]+"/g, '"secret_hint":"whsec_Mf***LaSw"')
     .replace(/"display_id":"[^"]+"/g, '"display_id":"sk_01***1X"')
+    .replace(/"token":"[^"]+"/g, '"token":"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.…"')
     // A control message may stand in the log twice, and moves what comes behind it.
     .replace(/("high_water":\{"0":)"\d+"/g, '$1"9"')
     .replace(/"id":"0-\d+-(\d+)"/g, '"id":"0-6-$1"');
