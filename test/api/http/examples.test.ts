@@ -96,6 +96,7 @@ describe('the examples of the documentation', () => {
     await ask('queryPlan');
     await ask('clonePlan', { id: id('plan') });
     await ask('deletePlan', { id: id('plan', 2) });
+    await ask('parsePricing');
   }
 
   async function whoBuys() {
