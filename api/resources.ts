@@ -1,17 +1,24 @@
 /** The table of contents of the interface: one line per resource. Order does not matter; mount.ts puts static paths first. */
+import { addonRoutes } from './addons/routes.ts';
 import { auditLogRoutes } from './audit-logs/routes.ts';
+import { authRoutes } from './auth/routes.ts';
+import { couponRoutes } from './coupons/routes.ts';
 import { customerRoutes } from './customers/routes.ts';
+import { entitlementRoutes } from './entitlements/routes.ts';
 import { environmentRoutes } from './environments/routes.ts';
 import { eventRoutes } from './events/routes.ts';
 import { featureRoutes } from './features/routes.ts';
+import { groupRoutes } from './groups/routes.ts';
 import type { Route } from './http/route.ts';
 import { invoiceRoutes } from './invoices/routes.ts';
 import { meterUsageRoutes } from './meter-usage/routes.ts';
 import { meterRoutes } from './meters/routes.ts';
 import { planRoutes } from './plans/routes.ts';
+import { priceUnitRoutes } from './price-units/routes.ts';
 import { priceRoutes } from './prices/routes.ts';
 import { rbacRoutes } from './rbac/routes.ts';
 import { secretRoutes } from './secrets/routes.ts';
+import { settingRoutes } from './settings/routes.ts';
 import { subscriptionRoutes } from './subscriptions/routes.ts';
 import { tenantRoutes } from './tenants/routes.ts';
 import { userRoutes } from './users/routes.ts';
@@ -19,15 +26,22 @@ import { workflowRoutes } from './workflows/routes.ts';
 
 export const routes: Route[] = [
   ...meterRoutes,
+  ...authRoutes,
   ...environmentRoutes,
   ...tenantRoutes,
   ...userRoutes,
   ...secretRoutes,
   ...rbacRoutes,
+  ...settingRoutes,
   ...customerRoutes,
   ...featureRoutes,
   ...planRoutes,
   ...priceRoutes,
+  ...priceUnitRoutes,
+  ...groupRoutes,
+  ...couponRoutes,
+  ...addonRoutes,
+  ...entitlementRoutes,
   ...subscriptionRoutes,
   ...invoiceRoutes,
   ...eventRoutes,

@@ -126,8 +126,11 @@ describe('the registry of price models', () => {
       expect(() => core.definePrice(without)).to.throw('amount: is required for PER_SEAT');
       const changed = { ...price, id: 'price_1', billing_model: 'FLAT_FEE', free_seats: null };
       const toSeats = { billing_model: 'PER_SEAT', free_seats: '4' };
-      expect(core.successorOf(changed, toSeats, '2026-05-01T00:00:00Z')).to.deep.include({ amount: '3', ...toSeats });
-      expect(() => core.successorOf(price, { tier_mode: 'SLAB' }, '2026-05-01T00:00:00Z')).to.throw(
+      expect(core.successorOf(changed, toSeats, { start_date: '2026-05-01T00:00:00Z' })).to.deep.include({
+        amount: '3',
+        ...toSeats,
+      });
+      expect(() => core.successorOf(price, { tier_mode: 'SLAB' }, { start_date: '2026-05-01T00:00:00Z' })).to.throw(
         'tier_mode: is used by TIERED only, not by PER_SEAT',
       );
     });

@@ -7,6 +7,7 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { checkGroup } from '../groups/check-group.ts';
 import { changeMeterFilters } from '../meters/change-meter.ts';
 
 export type FeatureChange = {
@@ -25,7 +26,7 @@ export async function changeFeature(
     const { id, changes, filters, author } = change;
     const feature = await FeatureModel.fetch(scope, id, { database, lock: true });
     if (feature.status !== 'published') throw notFound('feature', id);
-    if (changes.group_id) throw notFound('group', changes.group_id);
+    await checkGroup(scope, { group_id: changes.group_id, entity_type: 'feature' }, database);
     checkFeature({ ...feature, ...changes });
     if (filters) {
       if (feature.meter_id === null) throw invalid('filters', `a ${feature.type} feature has no meter to filter`);

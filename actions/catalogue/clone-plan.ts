@@ -1,13 +1,15 @@
-/** Copies a plan with its prices under a new name and lookup key. Prices that have ended stay behind. */
+/** Copies a plan with its prices and entitlements under a new name and lookup key. Prices that have ended stay behind. */
 
 import { notFound } from '../../core/error.ts';
 import type { PlanFields } from '../../core/plan/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
+import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { planKeyConflict } from './create-plan.ts';
 
 export type PlanClone = {
   id: string;
@@ -31,7 +33,7 @@ export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, 
       id: newId('plan', author.now.getTime()),
       ...createdBy(author),
     };
-    const conflict = `a plan with lookup_key ${fields.lookup_key} exists already`;
+    const conflict = planKeyConflict(fields.lookup_key);
     const plan = await PlanModel.add(scope, record, { database, conflict });
     const prices = await PriceModel.current(scope, author.now, database)
       .where({ entity_type: 'PLAN', entity_id: id })
@@ -47,6 +49,14 @@ export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, 
       ...createdBy(author),
     }));
     await PriceModel.addAll(scope, copies, { database });
+    const entitlements = await EntitlementModel.publishedOf(scope, [id], database);
+    const granted = entitlements.map((entitlement) => ({
+      ...entitlement,
+      entity_id: plan.id,
+      id: newId('entitlement', author.now.getTime()),
+      ...createdBy(author),
+    }));
+    await EntitlementModel.addAll(scope, granted, { database });
     return plan;
   });
 }

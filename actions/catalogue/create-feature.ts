@@ -9,6 +9,7 @@ import { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
+import { checkGroup } from '../groups/check-group.ts';
 import { addMeter } from '../meters/create-meter.ts';
 
 type Stated = Pick<
@@ -47,9 +48,9 @@ export async function createFeature(
   };
   checkMeterOfFeature({ type: feature.type, meter_id: feature.meter_id, has_meter: Boolean(meter) });
   checkFeature(feature);
-  if (feature.group_id) throw notFound('group', feature.group_id);
 
   return stores.postgres.transaction(async (database) => {
+    await checkGroup(scope, { group_id: feature.group_id, entity_type: 'feature' }, database);
     const meter_id = meter
       ? (await addInlineMeter(database, scope, { definition: meter, author })).id
       : await publishedMeter(feature.meter_id, scope, database);

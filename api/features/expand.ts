@@ -2,11 +2,13 @@
 import type { AlertSettings } from '../../core/feature/record.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
+import { groupsOf } from '../groups/expand.ts';
 import type { Context } from '../http/route.ts';
 
 export async function showFeatures(features: readonly FeatureModel[], expand: readonly string[], context: Context) {
   const ids = expand.includes('meters') ? features.map(({ meter_id }) => meter_id) : [];
   const meters = await MeterModel.byId(context.scope, ids, context.services.postgres);
+  const groups = await groupsOf(features, context);
   return features.map((feature) => ({
     ...feature,
     reporting_unit: feature.reporting_unit && {
@@ -15,6 +17,7 @@ export async function showFeatures(features: readonly FeatureModel[], expand: re
     },
     alert_settings: feature.alert_settings && withNumbers(feature.alert_settings),
     meter: meters.get(feature.meter_id ?? '') ?? null,
+    group: groups.get(feature.group_id ?? '') ?? null,
   }));
 }
 

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { ALERT_CONDITIONS, featureShape } from '../../core/feature/record.ts';
 import { createMeterShape, filterShape, meterShape } from '../../core/meter/record.ts';
 import { givenKey, optionalKey } from '../../core/record.ts';
+import { GroupAnswer } from '../groups/schema.ts';
 import { anyOf, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 
 const stated = featureShape
@@ -51,7 +52,7 @@ export const UpdateFeature = stated
 
 export const CloneFeature = stated
   .pick({ description: true, metadata: true })
-  .extend({ name, lookup_key: givenKey })
+  .extend({ name, lookup_key: givenKey.meta({ description: 'That of the copy, its own among published features.' }) })
   .meta({ id: 'CloneFeatureRequest', example: { name: 'API calls, second', lookup_key: 'api_calls_2' } });
 
 export const FeatureFilter = listShape({
@@ -114,7 +115,7 @@ export const FeatureAnswer = featureShape
     meter: meterShape
       .nullable()
       .meta({ description: 'Of one feature that is asked for; of a list where `expand` names it.' }),
-    group: z.null().meta({ description: 'Groups are not there yet.' }),
+    group: GroupAnswer.nullable().meta({ description: 'The group that it belongs to.' }),
   })
   .meta({ id: 'FeatureResponse' });
 

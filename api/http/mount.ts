@@ -11,7 +11,7 @@ import type { Services } from '../services.ts';
 import { authenticate, rateLimitsOf } from './auth.ts';
 import { BODY_LIMIT, checkJsonBytes, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
 import { completeKeys } from './encode.ts';
-import { asFarthingError, fieldPath, fromZod, refuseMethod, setErrorHeaders } from './errors.ts';
+import { asFarthingError, fieldPath, refuseMethod, setErrorHeaders, shaped } from './errors.ts';
 import { onceOnly, type Reply } from './idempotency.ts';
 import { checkKeys, didYouMean } from './ignored-keys.ts';
 import { LIST_MAX } from './list.ts';
@@ -71,7 +71,7 @@ async function contextOf(route: Route, request: Request, response: Response, ser
     services,
     now,
   );
-  await rateLimitsOf(services).countRequest(secret_id, response);
+  await rateLimitsOf(services).countRequest(secret_id ?? user_id, response);
   const scope: Scope = { tenant_id, environment_id };
   response.locals.scope = scope;
   const principal: Principal = { user_id, tenant_id, roles, secret_id };
@@ -168,12 +168,6 @@ function parsed(shape: Route['body'], value: unknown, part: string): unknown {
   if (!shape) return undefined;
   checkTexts(value, []);
   return shaped(shape, value, part);
-}
-
-function shaped(shape: z.ZodType, value: unknown, part: string): unknown {
-  const result = shape.safeParse(value);
-  if (!result.success) throw fromZod(result.error, part);
-  return result.data;
 }
 
 const TEXT_MAX = 65_536;

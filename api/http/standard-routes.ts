@@ -27,6 +27,8 @@ type Stated<Input, Result> = Said & { handle(input: Input, context: Context): Pr
 type Resource<Row, Filter extends Shape> = {
   /** `plan`: the path is /plans, the operations are createPlan, listPlans …, the permissions plan:read and plan:write. */
   noun: Entity;
+  /** Where a resource is not called as its permissions are: `/prices/units`, `PriceUnit` of createPriceUnit, `price unit`. */
+  called?: { path: string; name: string; words: string };
   tag: string;
   answer: Shape;
   model: { fetch(scope: Scope, id: string, options: { database: Database }): Promise<Row> };
@@ -41,9 +43,9 @@ const PUBLISHED =
 /** One operation after the other, in straight lines. */
 export function standardRoutes<Row, Filter extends Shape>(resource: Resource<Row, Filter>) {
   const { noun, tag, answer, model, list } = resource;
-  const path = `/${noun}s`;
+  const byNoun = { path: `/${noun}s`, name: noun[0]!.toUpperCase() + noun.slice(1), words: noun };
+  const { path, name, words } = resource.called ?? byNoun;
   const one = `${path}/:id`;
-  const name = noun[0]!.toUpperCase() + noun.slice(1);
   const reads = { tag, access: `${noun}:read`, success: 200 } as const;
   const writes = { tag, access: `${noun}:write`, success: 200 } as const;
   const shown =
@@ -69,7 +71,7 @@ export function standardRoutes<Row, Filter extends Shape>(resource: Resource<Row
       method: 'get',
       path,
       operation_id: `list${name}s`,
-      summary: `List ${noun}s`,
+      summary: `List ${words}s`,
       description: `${PUBLISHED} The conditions stand in the query string.`,
       query: list.filter,
       answer: list.answer,
@@ -81,7 +83,7 @@ export function standardRoutes<Row, Filter extends Shape>(resource: Resource<Row
       method: 'post',
       path: `${path}/search`,
       operation_id: `query${name}`,
-      summary: `Search ${noun}s`,
+      summary: `Search ${words}s`,
       description: `${PUBLISHED} The conditions stand in the body.`,
       body: list.filter,
       answer: list.answer,
@@ -125,7 +127,7 @@ export function standardRoutes<Row, Filter extends Shape>(resource: Resource<Row
         ...stated,
         handle: async (input, context) => {
           await stated.handle(input, context);
-          return { message: `${noun} deleted` };
+          return { message: `${words} deleted` };
         },
       }),
   };

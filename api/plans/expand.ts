@@ -1,6 +1,7 @@
 /** Plans as they are answered, with the parts that `expand` asks for. */
 import type { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
+import { entitlementsByEntity } from '../entitlements/expand.ts';
 import type { Context } from '../http/route.ts';
 import { showPrices } from '../prices/expand.ts';
 
@@ -10,11 +11,16 @@ export const EVERY_PART = ['prices', 'prices.meters', 'entitlements', 'credit_gr
 export async function showPlans(plans: readonly PlanModel[], expand: readonly string[], context: Context) {
   const asks = (part: string) => expand.some((path) => path === part || path.startsWith(`${part}.`));
   const withMeters = expand.includes('prices.meters') || expand.includes('meters');
-  const prices = asks('prices') ? await pricesOf(plans, withMeters ? ['meters'] : [], context) : null;
+  const withUnits = expand.includes('prices.priceunit') || expand.includes('priceunit');
+  const ofPrices = [...(withMeters ? ['meters'] : []), ...(withUnits ? ['priceunit'] : [])];
+  const prices = asks('prices') ? await pricesOf(plans, ofPrices, context) : null;
+  const ids = plans.map(({ id }) => id);
+  const withFeatures = expand.includes('entitlements.features') ? ['features'] : [];
+  const entitlements = asks('entitlements') ? await entitlementsByEntity(ids, withFeatures, context) : null;
   return plans.map((plan) => ({
     ...plan,
     prices: prices === null ? null : prices.filter(({ entity_id }) => entity_id === plan.id),
-    entitlements: asks('entitlements') ? [] : null,
+    entitlements: entitlements && (entitlements.get(plan.id) ?? []),
     credit_grants: asks('credit_grant') ? [] : null,
   }));
 }

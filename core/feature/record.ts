@@ -8,6 +8,7 @@
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
+import { keyOfName } from '../lookup-key.ts';
 import { parseDecimal } from '../money.ts';
 import { anyCase, baseFields, decimalText, givenName, metadata, optionalKey } from '../record.ts';
 
@@ -62,7 +63,7 @@ export const featureShape = z.object({
   unit_plural: optionalKey.meta({ description: 'What several units are called.' }),
   reporting_unit: reportingUnit.nullable().meta({ description: 'Another unit in which usage is shown.' }),
   alert_settings: alertSettings.nullable().meta({ description: 'Thresholds for alerts.' }),
-  group_id: optionalKey.meta({ description: 'Groups are not there yet.' }),
+  group_id: optionalKey.meta({ description: 'A group of features that it belongs to.' }),
   ...baseFields,
 });
 export type Feature = z.output<typeof featureShape>;
@@ -115,11 +116,7 @@ export function checkAlertSettings(settings: AlertSettings, field = 'alert_setti
 
 /** "API calls (v2)" → "api-calls-v2". */
 export function lookupKeyFrom(name: string): string {
-  const key = name
-    .normalize('NFKC')
-    .toLowerCase()
-    .replace(/[^\p{L}\p{N}]+/gu, '-')
-    .replace(/^-+|-+$/g, '');
-  if (key === '') throw invalid('lookup_key', 'cannot be made from this name, give one');
+  const key = keyOfName(name);
+  if (key === null) throw invalid('lookup_key', 'cannot be made from this name, give one');
   return key;
 }

@@ -10,6 +10,7 @@ import { checkCurrency, displayAmount, parseDecimal, withSymbol } from '../money
 import { checkNotNegative } from '../pricing/amount.ts';
 import { checkModel, isChargedBy } from '../pricing/charge.ts';
 import { type BillingModel, PRICE_MODELS, type TierMode } from '../pricing/index.ts';
+import { priceUnitToFiat } from '../pricing/price-unit.ts';
 import { modelFields, type PriceModel, type PriceTier, tierShape } from '../pricing/terms.ts';
 import { checkTiers, inTierOrder } from '../pricing/tiers.ts';
 import {
@@ -28,6 +29,7 @@ import {
 } from '../record.ts';
 import { givenInstant } from '../time/instant.ts';
 import { RECURRING_PERIODS } from '../time/period.ts';
+import { timeBucketsShape } from './time-buckets.ts';
 
 export const PRICE_TYPES = ['USAGE', 'FIXED'] as const;
 export const BILLING_PERIODS = [...RECURRING_PERIODS, 'ONETIME'] as const;
@@ -56,19 +58,26 @@ const chargedShapes = {
 export type ChargedField = keyof typeof chargedShapes;
 export const CHARGED_FIELDS = Object.keys(chargedShapes) as ChargedField[];
 
-const OF_CUSTOM = { description: 'Of a CUSTOM price; not there yet: null.' };
+const ofCustom = (what: string) => ({ description: `Of a CUSTOM price: ${what}` });
 
 /** What a CUSTOM price carries of its price unit, and no FIAT one. */
 const unitFields = allOrNull({
-  price_unit: z.string().meta(OF_CUSTOM),
-  price_unit_id: z.string().meta(OF_CUSTOM),
-  price_unit_amount: decimalText.meta(OF_CUSTOM),
-  display_price_unit_amount: z.string().meta(OF_CUSTOM),
-  price_unit_tiers: z.array(tierShape).meta(OF_CUSTOM),
-  conversion_rate: decimalText.meta(OF_CUSTOM),
+  price_unit: z.string().meta(ofCustom('the code of its price unit.')),
+  price_unit_id: z.string().meta(ofCustom('the id of its price unit.')),
+  price_unit_amount: decimalText.meta(ofCustom('its amount in the price unit; `amount` is what that is in money.')),
+  display_price_unit_amount: z.string().meta(ofCustom('that amount as people write it.')),
+  price_unit_tiers: z
+    .array(tierShape)
+    .meta(ofCustom('its tiers in the price unit; `tiers` are what they are in money.')),
+  conversion_rate: decimalText.meta(ofCustom('what one of the unit is in money; that of the unit when it was made.')),
 });
 type UnitField = keyof typeof unitFields;
 const UNIT_FIELDS = Object.keys(unitFields) as UnitField[];
+
+const timeBuckets = timeBucketsShape.meta({
+  description:
+    'Times of day with a commitment of their own, of a USAGE price whose meter has a bucket_size. Kept and checked; a subscription to such a price is refused until commitments are charged.',
+});
 
 /**
  * A change of one of these ends the price and starts a successor; everything else changes in place
@@ -81,6 +90,7 @@ export const criticalFields = {
   }),
   price_unit_amount: unitFields.price_unit_amount,
   price_unit_tiers: unitFields.price_unit_tiers,
+  commitment_time_buckets: orNull(timeBuckets),
 };
 export type CriticalField = keyof typeof criticalFields;
 export const CRITICAL_FIELDS = Object.keys(criticalFields) as CriticalField[];
@@ -104,14 +114,15 @@ const statedFields = {
     description: 'The quantity of a FIXED price where a subscription states none; it may not state less.',
   }),
   price_unit_type: orDefault(anyCase(PRICE_UNIT_TYPES), 'FIAT').meta({
-    description: 'FIAT is money; CUSTOM is not there yet.',
+    description: 'FIAT is money; the amounts of CUSTOM are in a price unit, and stated in `price_unit_config`.',
   }),
   display_name: orNull(keyText).meta({ description: 'What an invoice line is called.' }),
   description: orNull(z.string()).meta({ description: 'For people.' }),
   lookup_key: orNull(z.string()).meta({ description: 'A name of your own, of one price at a time.' }),
-  group_id: orNull(z.string()).meta({ description: 'Groups are not there yet.' }),
+  group_id: orNull(z.string()).meta({ description: 'A group of prices that it belongs to.' }),
   start_date: orNull(timestampText).meta({ description: 'From when on it is sold; now when absent.' }),
   end_date: orNull(timestampText).meta({ description: 'Until when, exclusive; open when absent.' }),
+  commitment_time_buckets: orNull(timeBuckets),
   metadata,
 };
 
@@ -140,9 +151,9 @@ export const priceShape = z.object({
 export type Price = z.output<typeof priceShape>;
 
 export const priceUnitConfigShape = z.object({
-  price_unit: z.string().meta(OF_CUSTOM),
-  amount: orNull(decimalText).meta(OF_CUSTOM),
-  price_unit_tiers: orNull(z.array(tierShape)).meta(OF_CUSTOM),
+  price_unit: z.string().meta({ description: 'The code of a published price unit.' }),
+  amount: orNull(decimalText).meta({ description: 'In the unit: what a unit costs, or a package; not of TIERED.' }),
+  price_unit_tiers: orNull(z.array(tierShape)).meta({ description: 'Of TIERED, in the unit.' }),
 });
 
 export const createPriceShape = z.object({
@@ -154,7 +165,7 @@ export const createPriceShape = z.object({
   }),
   // The published client's name of trial_period_days.
   trial_period: orNull(int32).meta({ description: 'Another name of `trial_period_days`.' }),
-  price_unit_config: orNull(priceUnitConfigShape).meta({ description: 'Of a CUSTOM price; not there yet.' }),
+  price_unit_config: orNull(priceUnitConfigShape).meta({ description: 'What a CUSTOM price costs, in its unit.' }),
   filter_values: orNull(z.record(z.string(), z.array(z.string()))).meta({
     description: 'Refused: filters belong on the meter.',
   }),
@@ -190,7 +201,10 @@ export function definePrice(request: CreatePrice, unit?: PriceUnitTerms): PriceD
     parent_price_id: '',
   };
   if (money.amount === null && isChargedBy(price.billing_model, 'amount'))
-    throw invalid('amount', `is required for ${price.billing_model}`);
+    throw invalid(
+      price.price_unit === null ? 'amount' : 'price_unit_config.amount',
+      `is required for ${price.billing_model}`,
+    );
   checkPrice(price);
   return price;
 }
@@ -215,15 +229,18 @@ export function checkPrice(price: PriceDefinition): void {
   else if (price.billing_period_count < 1) throw invalid('billing_period_count', 'must be at least 1');
   checkTrial(price);
   checkMinQuantity(price);
-  checkModel(price);
   checkUnitTiers(price);
+  checkModel(price);
   checkUnitFields(price);
   checkDates(price);
 }
 
 /** Usage is billed in arrears, because nobody knows it before; a price override never changes that. */
 function checkCharge(price: PriceDefinition): void {
-  if (price.type !== 'USAGE') return;
+  if (price.type !== 'USAGE') {
+    if (price.commitment_time_buckets?.length) throw invalid('commitment_time_buckets', 'is for USAGE prices only');
+    return;
+  }
   if (price.invoice_cadence !== 'ARREAR') throw invalid('invoice_cadence', 'must be ARREAR for a USAGE price');
   if (!price.meter_id) throw invalid('meter_id', 'is required for a USAGE price');
   if (price.min_quantity !== null) throw invalid('min_quantity', 'is not allowed for a USAGE price');
@@ -247,8 +264,8 @@ function checkMinQuantity(price: PriceDefinition): void {
 }
 
 function checkUnitTiers(price: PriceDefinition): void {
-  if (price.price_unit_tiers !== null && isChargedBy(price.billing_model, 'tiers'))
-    checkTiers('price_unit_tiers', price.price_unit_tiers);
+  if (price.price_unit_type === 'CUSTOM' && isChargedBy(price.billing_model, 'tiers'))
+    checkTiers('price_unit_config.price_unit_tiers', price.price_unit_tiers);
 }
 
 function checkUnitFields(price: PriceDefinition): void {
@@ -319,7 +336,7 @@ function tierToFiat(tier: PriceTier, rate: string): PriceTier {
 
 /** The mirror must be storable as it is: what needs more digits than an amount has is refused, not rounded. */
 function toFiat(field: string, amount: string, rate: string): string {
-  const text = new Decimal(amount).times(rate).toFixed();
+  const text = priceUnitToFiat(amount, rate).toFixed();
   if (parseDecimal(text) === undefined)
     throw invalid(field, `${amount} × ${rate} needs more digits than an amount has`);
   return text;

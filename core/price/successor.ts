@@ -4,6 +4,7 @@
  */
 import { invalid } from '../error.ts';
 import { chargingModels, isChargedBy } from '../pricing/charge.ts';
+import { whyInvalid } from '../why-invalid.ts';
 import {
   CHARGED_FIELDS,
   type ChargedField,
@@ -13,22 +14,24 @@ import {
   definePrice,
   type Price,
   type PriceDefinition,
+  type PriceUnitTerms,
 } from './record.ts';
 
 export type PriceChanges = Partial<
   Pick<Price, CriticalField | 'lookup_key' | 'display_name' | 'description' | 'metadata' | 'group_id'>
 >;
 
-export function successorOf(price: Price, changes: PriceChanges, start_date: string): PriceDefinition {
-  if (changes.price_unit_amount !== undefined || changes.price_unit_tiers !== undefined)
+/** From when on it is charged, and how its price unit is written where it has one. */
+type Start = { readonly start_date: string; readonly symbol?: string };
+
+export function successorOf(price: Price, changes: PriceChanges, { start_date, symbol = '' }: Start): PriceDefinition {
+  const charge = chargeAfter(price, changes);
+  const unit = unitOf(price, symbol);
+  if (unit === undefined && (changes.price_unit_amount !== undefined || changes.price_unit_tiers !== undefined))
     throw invalid('price_unit_type', 'a FIAT price may not carry price unit fields');
-  const definition = definePrice({
-    ...statedBy(price),
-    ...changes,
-    ...chargeAfter(price, changes),
-    start_date,
-    end_date: null,
-  });
+  const inUnit = unit === undefined ? {} : configAfter(price, changes);
+  const request = { ...statedBy(price), ...changes, ...charge, ...inUnit, start_date, end_date: null };
+  const definition = definePrice(request, unit);
   return { ...definition, parent_price_id: price.parent_price_id || price.id };
 }
 
@@ -47,7 +50,29 @@ function chargeAfter(price: Price, changes: PriceChanges): Partial<CreatePrice> 
   );
 }
 
+/** The unit as the price took it over: its rate is that of the price, whatever became of the unit. */
+function unitOf(price: Price, symbol: string): PriceUnitTerms | undefined {
+  const { price_unit_id, price_unit, conversion_rate, currency } = price;
+  if (price_unit_id === null || price_unit === null || conversion_rate === null) return undefined;
+  return { id: price_unit_id, code: price_unit, symbol, base_currency: currency, conversion_rate };
+}
+
+/** What a price in a unit of its own charges by is stated in the unit, and its money follows. */
+function configAfter(price: Price, changes: PriceChanges): Partial<CreatePrice> {
+  for (const field of ['amount', 'tiers'] as const)
+    if (changes[field]) throw invalid(field, `is stated as price_unit_${field} for a CUSTOM price`);
+  const billing_model = changes.billing_model ?? price.billing_model;
+  const kept = <Value>(field: ChargedField, value: Value) =>
+    isChargedBy(billing_model, field) && isChargedBy(price.billing_model, field) ? value : null;
+  const price_unit_config = {
+    price_unit: price.price_unit!,
+    amount: changes.price_unit_amount ?? kept('amount', price.price_unit_amount),
+    price_unit_tiers: changes.price_unit_tiers ?? kept('tiers', price.price_unit_tiers),
+  };
+  return { amount: null, tiers: null, price_unit_config };
+}
+
 /** A stored price as the request that would create it. */
 function statedBy(price: Price): CreatePrice {
-  return createPriceShape.parse(price);
+  return createPriceShape.parse(price, { error: whyInvalid });
 }

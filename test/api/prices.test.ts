@@ -95,6 +95,7 @@ describe('/prices', () => {
         sequence: 1,
         start_date: '2026-03-15T12:00:00Z',
         end_date: null,
+        commitment_time_buckets: null,
         metadata: null,
         meter: null,
         plan: null,
@@ -223,8 +224,8 @@ describe('/prices', () => {
       'a custom unit that does not exist',
       () =>
         flat({ amount: undefined, price_unit_type: 'CUSTOM', price_unit_config: { amount: '5', price_unit: 'CRD' } }),
-      400,
-      'price_unit_config.price_unit',
+      404,
+      '',
     ],
     [
       'unit terms on a fiat price',

@@ -10,6 +10,7 @@ import { prorate, regularPeriod, shareOf } from '../../core/billing/proration.ts
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import { lookupKeyFrom } from '../../core/feature/record.ts';
 import { DEFAULT_NUMBER_CONFIG, formatInvoiceNumber, numberToken } from '../../core/invoice/number.ts';
+import { keysOfName } from '../../core/lookup-key.ts';
 import { type CompiledMeter, compileMeter, measure } from '../../core/metering/compiled-meter.ts';
 import type { MeteredEvent } from '../../core/metering/contribution.ts';
 import { properties } from '../../core/metering/event-text.ts';
@@ -17,6 +18,7 @@ import { matches } from '../../core/metering/match.ts';
 import type { MeterAggregation, MeterFilter } from '../../core/metering/meter-definition.ts';
 import { roundMoney } from '../../core/money.ts';
 import { chargeParts, type PriceTerms } from '../../core/pricing/charge.ts';
+import { priceUnitToFiat } from '../../core/pricing/price-unit.ts';
 import * as eventTime from '../../core/time/instant.ts';
 import { calendarAnchor, type Period, periodsFrom, type RecurringPeriod } from '../../core/time/period.ts';
 import { windowAt, windowsOf } from '../../core/time/window.ts';
@@ -41,6 +43,12 @@ describe('the worked examples of docs/rules', () => {
     it('Flat fee', () => {
       says('pricing', '1,500 at $0.0125 are $18.75');
       expect(cost({ billing_model: 'FLAT_FEE', currency: 'usd', amount: '0.0125' }, '1500')).to.equal('18.75');
+    });
+
+    it('Prices in units of your own', () => {
+      says('pricing', 'At a rate of 0.02, 35 units at 4 credits each are 35 × 4 × 0.02 = $2.80.');
+      const amount = priceUnitToFiat('4', '0.02');
+      expect(cost({ billing_model: 'FLAT_FEE', currency: 'usd', amount }, '35')).to.equal('2.8');
     });
 
     const packages = (round: 'up' | 'down'): PriceTerms => ({
@@ -252,9 +260,10 @@ describe('the worked examples of docs/rules', () => {
     });
   });
 
-  it('records: Features', () => {
+  it('records: Lookup keys', () => {
     says('records', '`API calls (v2)` becomes `api-calls-v2`');
     expect(lookupKeyFrom('API calls (v2)')).to.equal('api-calls-v2');
+    expect(keysOfName('API calls (v2)').slice(1, 3)).to.deep.equal(['api-calls-v2-2', 'api-calls-v2-3']);
   });
 });
 

@@ -4,10 +4,14 @@
  * the documentation shows. `GOLDEN=write` before the test command records the answers anew.
  */
 import { expect } from 'chai';
+import { trySync } from '../../../actions/catalogue/sync-plan.ts';
 import { tryComputation } from '../../../actions/invoices/compute-later.ts';
 import { exampleFile } from '../../../api/http/examples.ts';
 import { exampleOf } from '../../../api/http/openapi.ts';
 import { routes } from '../../../api/resources.ts';
+import { createdBy } from '../../../core/stamp.ts';
+import { CouponAssociationModel } from '../../../storage/models/coupon-association.ts';
+import { newId } from '../../../storage/new-id.ts';
 import { ExampleIds, exampleId as id } from '../../support/example-ids.ts';
 import { expectGoldenJson } from '../../support/golden.ts';
 import { startWorld, type World } from '../../support/world.ts';
@@ -32,6 +36,8 @@ describe('the examples of the documentation', () => {
     await whatItCosts();
     await whatIsCharged();
     await whatEnds();
+    await whoElse();
+    await whatElseIsSold();
   });
   after(() => world.stop());
 
@@ -175,6 +181,51 @@ describe('the examples of the documentation', () => {
     await ask('disableMeter', { id: id('meter', 2) });
     await ask('deleteMeter', { id: id('meter', 2) });
     await ask('deletePrice', { id: id('price', 2) });
+    await ask('syncPlanPrices', { id: id('plan') });
+    await syncPrices(answers.get('syncPlanPrices'));
+    await ask('syncPlanPricesV2', { id: id('plan') });
+  }
+
+  /** Another tenant, and what else would have made the story longer. */
+  async function whoElse() {
+    await ask('signUp');
+    await ask('login');
+    await ask('updateSetting', { key: 'invoice_config' });
+    await ask('getSetting', { key: 'invoice_config' });
+    await ask('deleteSetting', { key: 'invoice_config' });
+  }
+
+  async function whatElseIsSold() {
+    await ask('createPriceUnit');
+    await ask('getPriceUnit', { id: id('price_unit') });
+    await ask('getPriceUnitByCode', { code: 'crd' });
+    await ask('updatePriceUnit', { id: id('price_unit') });
+    await ask('listPriceUnits', { query: 'sort=code' });
+    await ask('queryPriceUnit');
+    await ask('deletePriceUnit', { id: id('price_unit') });
+    await ask('createGroup');
+    await ask('getGroup', { id: id('group') });
+    await ask('queryGroup');
+    await ask('createCoupon');
+    await ask('getCoupon', { id: id('coupon') });
+    await ask('getCouponByCode', { code: 'LAUNCH20' });
+    await ask('updateCoupon', { id: id('coupon') });
+    await ask('listCoupons', { query: 'coupon_codes=LAUNCH20' });
+    await ask('queryCoupon');
+    await addCouponAssociation();
+    await ask('listCouponAssociations', { query: `subscription_ids=${id('subs')}` });
+    await ask('getCouponAssociation', { id: id('coupon_assoc') });
+    await ask('deleteCoupon', { id: id('coupon') });
+  }
+
+  /** What a subscription does that redeems a coupon. */
+  async function addCouponAssociation() {
+    const names = ids.asMade({ coupon_id: id('coupon'), subscription_id: id('subs') });
+    const start_date = world.now.toISOString();
+    const record = { id: newId('coupon_association', world.now.getTime()), ...names, start_date };
+    const by = createdBy({ user_id: ids.asMade(id('user')), now: world.now });
+    const { scope, services } = world.api;
+    await CouponAssociationModel.add(scope, { ...record, ...by }, { database: services.postgres });
   }
 
   /** Sends the example of the operation, and keeps the answer. */
@@ -201,8 +252,12 @@ describe('the examples of the documentation', () => {
     return ids.asShown(withFixedParts(answer.body, world.now));
   }
 
+  type Run = { workflow_id: string };
+  const compute = (asked: Run) => work(tryComputation, asked);
+  const syncPrices = (asked: Run) => work(trySync, asked);
+
   /** What the scheduler does with the job that was asked for. */
-  async function compute(asked: { workflow_id: string }) {
+  async function work(perform: typeof tryComputation, asked: Run) {
     secondLater();
     const run = { ...world.api.scope, ...ids.asMade(asked) };
     const attempt = {
@@ -212,7 +267,7 @@ describe('the examples of the documentation', () => {
       signal: AbortSignal.timeout(60_000),
       timeout_ms: 60_000,
     };
-    expect(await tryComputation(world.api.services, run, attempt)).to.equal('completed');
+    expect(await perform(world.api.services, run, attempt)).to.equal('completed');
   }
 });
 
@@ -221,6 +276,7 @@ function withFixedParts(answer: Answer, now: Date): Answer {
   const text = JSON.stringify(answer)
     .replace(/"(live_at|applied_at)":"[^"]+"/g, `"$1":"${now.toISOString().replace('.000', '')}"`)
     .replace(/"display_id":"[^"]+"/g, '"display_id":"sk_01***1X"')
+    .replace(/"token":"[^"]+"/g, '"token":"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.…"')
     // A control message may stand in the log twice, and moves what comes behind it.
     .replace(/("high_water":\{"0":)"\d+"/g, '$1"9"')
     .replace(/"id":"0-\d+-(\d+)"/g, '"id":"0-6-$1"');

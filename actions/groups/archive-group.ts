@@ -1,0 +1,30 @@
+/** Archives a group, which frees its lookup key; its members have no group then. */
+import { notFound } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author } from '../../core/stamp.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import { GroupModel } from '../../storage/models/group.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+export async function archiveGroup(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  request: { id: string; author: Author },
+): Promise<void> {
+  const { id, author } = request;
+  await stores.postgres.transaction(async (database) => {
+    const group = await GroupModel.fetch(scope, id, { database, lock: true });
+    if (group.status !== 'published') throw notFound('group', id);
+    const by = { by: author, database };
+    const changes = { group_id: null };
+    if (group.entity_type === 'price') {
+      const records = await PriceModel.in(scope, database).where('group_id', id).forUpdate();
+      await PriceModel.changeAll(scope, { records, changes }, by);
+    } else {
+      const records = await FeatureModel.in(scope, database).where('group_id', id).forUpdate();
+      await FeatureModel.changeAll(scope, { records, changes }, by);
+    }
+    await GroupModel.change(group, { status: 'archived' }, by);
+  });
+}

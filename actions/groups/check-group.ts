@@ -1,0 +1,20 @@
+/** What a price or feature says of its group: it must be there, published and of that kind. */
+import { notFound } from '../../core/error.ts';
+import { checkMembership, type Group } from '../../core/group/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { GroupModel } from '../../storage/models/group.ts';
+import type { Database } from '../../storage/stores.ts';
+
+/** A record without a group, or whose group is not changed, asks for nothing. */
+export async function checkGroup(
+  scope: Scope,
+  member: { group_id: string | null | undefined; entity_type: Group['entity_type'] },
+  database: Database,
+): Promise<void> {
+  const { group_id, entity_type } = member;
+  if (!group_id) return;
+  // The row is held: who archives the group waits, and then finds this member, too.
+  const [group] = await GroupModel.in(scope, database).where('id', group_id).forShare();
+  if (!group) throw notFound('group', group_id);
+  checkMembership(group, entity_type);
+}

@@ -1,0 +1,90 @@
+/** Which subscriptions have which coupons: to be read here, made with the subscription. */
+import { invalid } from '../../core/error.ts';
+import { instantOf } from '../../core/time/instant.ts';
+import { CouponModel } from '../../storage/models/coupon.ts';
+import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
+import { type Condition, narrow } from '../../storage/models/page.ts';
+import { fetchPage } from '../http/list.ts';
+import { type Context, idParams, type Route, route } from '../http/route.ts';
+import { showCoupon } from './answer.ts';
+import {
+  CouponAssociationAnswer,
+  CouponAssociationFilter,
+  CouponAssociationListAnswer,
+  couponAssociationGrammar,
+} from './schema.ts';
+
+const reads = { method: 'get', tag: 'Coupons', access: 'coupon:read', success: 200 } as const;
+
+export const couponAssociationRoutes: Route[] = [
+  route({
+    ...reads,
+    path: '/coupons/associations',
+    operation_id: 'listCouponAssociations',
+    summary: 'List which subscriptions have which coupons',
+    description: 'Those that meet all conditions, a page at a time, newest first unless `sort` is stated.',
+    query: CouponAssociationFilter,
+    answer: CouponAssociationListAnswer,
+    handle: ({ query }, context) => findAssociations(query, context),
+  }),
+  route({
+    ...reads,
+    path: '/coupons/associations/:id',
+    operation_id: 'getCouponAssociation',
+    summary: 'Get one coupon of a subscription',
+    description: 'With the coupon. One that has ended is answered, too.',
+    params: idParams,
+    answer: CouponAssociationAnswer,
+    handle: async ({ params }, context) => {
+      const { scope, services } = context;
+      const association = await CouponAssociationModel.fetch(scope, params.id, { database: services.postgres });
+      const [shown] = await showAssociations([association], ['coupon'], context);
+      return shown;
+    },
+  }),
+];
+
+async function findAssociations(input: CouponAssociationFilter, context: Context) {
+  const query = narrow(CouponAssociationModel.in(context.scope, context.services.postgres), [
+    ['subscription_id', input.subscription_ids],
+    ['coupon_id', input.coupon_ids],
+    ['subscription_line_item_id', input.subscription_line_item_ids],
+    ['subscription_phase_id', input.subscription_phase_ids],
+    ...activeIn(input, context.now),
+  ]);
+  const page = await fetchPage(query, input, couponAssociationGrammar);
+  return { ...page, items: await showAssociations(page.items, input.expand ?? [], context) };
+}
+
+/** One that works at some time of [period_start, period_end), or now. */
+function activeIn(input: CouponAssociationFilter, now: Date): Condition[] {
+  const { active_only, period_start, period_end } = input;
+  if (!active_only) {
+    if (period_start ?? period_end) throw invalid('active_only', 'must be true where a period is stated');
+    return [];
+  }
+  if (!period_start && !period_end)
+    return [
+      ['start_date', '<=', now],
+      ['end_date', 'open at', now],
+    ];
+  if (period_start && period_end && instantOf(period_end) < instantOf(period_start))
+    throw invalid('period_end', 'must not lie before period_start');
+  return [
+    ['start_date', '<', period_end],
+    ['end_date', 'open at', period_start],
+  ];
+}
+
+async function showAssociations(
+  associations: readonly CouponAssociationModel[],
+  expand: readonly string[],
+  context: Context,
+) {
+  const ids = expand.includes('coupon') ? associations.map(({ coupon_id }) => coupon_id) : [];
+  const coupons = await CouponModel.byId(context.scope, ids, context.services.postgres);
+  return associations.map((association) => {
+    const coupon = coupons.get(association.coupon_id);
+    return { ...association, coupon: coupon ? showCoupon(coupon, context) : null };
+  });
+}

@@ -1,0 +1,30 @@
+/** Requests and answers of groups. */
+import { z } from 'zod';
+import { groupEntityType, groupFields, groupShape } from '../../core/group/record.ts';
+import { anyOf, BASE_COLUMNS, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+
+export const CreateGroup = groupFields.meta({
+  id: 'CreateGroupRequest',
+  example: { name: 'Usage', entity_type: 'price', lookup_key: 'usage' },
+});
+
+export const GroupFilter = listShape({
+  group_ids: anyOf('groups'),
+  lookup_key: z.string().optional().meta({ description: 'Exactly this key.' }),
+  entity_type: groupEntityType.optional().meta({ description: 'Groups of prices, or of features.' }),
+  name: z.string().optional().meta({ description: 'A part of the name.' }),
+}).meta({ id: 'GroupFilter', example: { entity_type: 'price', limit: 10 } });
+export type GroupFilter = z.output<typeof GroupFilter>;
+
+export const groupGrammar: ListGrammar = {
+  columns: { ...BASE_COLUMNS, name: 'string', entity_type: 'string', lookup_key: 'string' },
+};
+
+export const GroupAnswer = groupShape
+  .extend({
+    entity_ids: z.array(z.string()).nullable().meta({
+      description: 'The ids of its published prices or features; null where the group is shown inside of one of them.',
+    }),
+  })
+  .meta({ id: 'GroupResponse' });
+export const GroupListAnswer = listAnswer(GroupAnswer, 'ListGroupsResponse');

@@ -1,0 +1,84 @@
+/** Price units: create, find, change, archive. */
+import { z } from 'zod';
+import { definePriceUnit } from '../../core/price-unit/record.ts';
+import { createdBy } from '../../core/stamp.ts';
+import { narrow } from '../../storage/models/page.ts';
+import { PriceUnitModel } from '../../storage/models/price-unit.ts';
+import { newId } from '../../storage/new-id.ts';
+import { fetchPage } from '../http/list.ts';
+import { authorOf, type Context, type Route, route } from '../http/route.ts';
+import { standardRoutes } from '../http/standard-routes.ts';
+import {
+  CreatePriceUnit,
+  PriceUnitAnswer,
+  PriceUnitFilter,
+  PriceUnitListAnswer,
+  priceUnitGrammar,
+  UpdatePriceUnit,
+} from './schema.ts';
+
+const tag = 'Price units';
+
+const units = standardRoutes({
+  noun: 'price',
+  called: { path: '/prices/units', name: 'PriceUnit', words: 'price unit' },
+  tag,
+  answer: PriceUnitAnswer,
+  model: PriceUnitModel,
+  show: (unit) => unit,
+  list: { filter: PriceUnitFilter, answer: PriceUnitListAnswer, find: findPriceUnits },
+});
+
+export const priceUnitRoutes: Route[] = [
+  units.create({
+    summary: 'Create a price unit',
+    description:
+      'A currency of your own: prices with `price_unit_type` CUSTOM state their amounts in it, and are charged in its base currency at its rate.',
+    body: CreatePriceUnit,
+    handle: ({ body }, context) => {
+      const unit = definePriceUnit(body);
+      const record = { id: newId('price_unit', context.now.getTime()), ...unit, ...createdBy(authorOf(context)) };
+      const conflict = `a price unit with code ${unit.code} exists already`;
+      return PriceUnitModel.add(context.scope, record, { database: context.services.postgres, conflict });
+    },
+  }),
+  units.list,
+  units.search,
+  units.read({ summary: 'Get a price unit', description: 'An archived unit is answered, too.' }),
+  route({
+    method: 'get',
+    path: '/prices/units/code/:code',
+    operation_id: 'getPriceUnitByCode',
+    summary: 'Get the published price unit with a code',
+    description: 'The letters of the code may be in any case; an archived unit has given its code back.',
+    tag,
+    access: 'price:read',
+    params: z.object({ code: z.string().min(1).meta({ description: 'The code of the unit.' }) }),
+    success: 200,
+    answer: PriceUnitAnswer,
+    handle: ({ params }, { scope, services }) => PriceUnitModel.fetchByCode(scope, params.code, services.postgres),
+  }),
+  units.change({
+    summary: 'Update the name or the metadata of a price unit',
+    description: 'Its code, currency and rate stay. Another rate is another unit.',
+    body: UpdatePriceUnit,
+    handle: ({ params, body }, context) => {
+      const by = { by: authorOf(context), database: context.services.postgres };
+      return PriceUnitModel.changePublished(context.scope, { id: params.id, changes: body }, by);
+    },
+  }),
+  units.archive({
+    summary: 'Archive a price unit',
+    description:
+      'No new price can be stated in it, and its code is free for another. Prices that have it keep its rate.',
+    handle: async ({ params }, context) => {
+      const by = { by: authorOf(context), database: context.services.postgres };
+      await PriceUnitModel.changePublished(context.scope, { id: params.id, changes: { status: 'archived' } }, by);
+    },
+  }),
+];
+
+async function findPriceUnits(input: PriceUnitFilter, context: Context) {
+  const query = narrow(PriceUnitModel.in(context.scope, context.services.postgres), [['id', input.price_unit_ids]]);
+  return fetchPage(query, input, priceUnitGrammar);
+}

@@ -1,0 +1,125 @@
+/**
+ * A coupon: what is taken off, for how many periods, and until when and how often it may be redeemed
+ * (docs/rules/coupons.md). Which fields go together, and why a coupon cannot be redeemed, are decided here.
+ */
+import { z } from 'zod';
+import { Decimal } from '../decimal.ts';
+import { invalid } from '../error.ts';
+import { checkCurrency } from '../money.ts';
+import {
+  anyCase,
+  baseFields,
+  decimalText,
+  givenName,
+  int32,
+  metadata,
+  optionalKey,
+  orNull,
+  timestampText,
+} from '../record.ts';
+import { instantOf, type Milliseconds } from '../time/instant.ts';
+
+const COUPON_TYPES = ['fixed', 'percentage'] as const;
+const COUPON_CADENCES = ['once', 'repeated', 'forever'] as const;
+const MAX_REDEMPTIONS = 1_000_000;
+const MAX_PERCENTAGE = 100;
+
+/** What a client states of a new coupon, as it is stored. */
+export const couponFields = z.object({
+  name: givenName.meta({ description: 'What people call it.' }),
+  coupon_code: optionalKey.default(null).meta({
+    description: 'What is typed to redeem it, in any case of its letters; of one published coupon.',
+  }),
+  type: anyCase(COUPON_TYPES).meta({ description: 'fixed takes off `amount_off`, percentage `percentage_off`.' }),
+  amount_off: orNull(decimalText).meta({
+    description: 'Of a fixed coupon: how much, in units of the currency; greater than 0.',
+  }),
+  percentage_off: orNull(decimalText).meta({
+    description: 'Of a percentage coupon: how many percent, greater than 0 and at most 100.',
+  }),
+  currency: orNull(z.string()).meta({
+    description: 'Of a fixed coupon: the currency that its amount is in, which is that of what it is redeemed for.',
+  }),
+  cadence: anyCase(COUPON_CADENCES).meta({
+    description: 'once: in one period; repeated: in `duration_in_periods` of them; forever: in all.',
+  }),
+  duration_in_periods: orNull(int32).meta({ description: 'Of a repeated coupon: in how many periods it works.' }),
+  redeem_after: orNull(timestampText).meta({ description: 'From when on it may be redeemed; at once when absent.' }),
+  redeem_before: orNull(timestampText).meta({ description: 'Until when, inclusive; without an end when absent.' }),
+  max_redemptions: orNull(int32).meta({
+    description: 'How often it may be redeemed in all, from 1 to 1,000,000; without a limit when absent.',
+  }),
+  rules: orNull(z.record(z.string(), z.unknown())).meta({
+    description: 'An object of your own, kept and answered; nothing here goes by it.',
+  }),
+  metadata,
+});
+export type CouponFields = z.output<typeof couponFields>;
+
+export const couponShape = couponFields.extend({
+  id: z.string(),
+  total_redemptions: z.int().meta({ description: 'How often it was redeemed.' }),
+  ...baseFields,
+});
+export type Coupon = z.output<typeof couponShape>;
+
+/** The coupon that a request asks for, when its fields go together. */
+export function defineCoupon(stated: CouponFields): CouponFields {
+  checkOff(stated);
+  checkDuration(stated);
+  checkRedemption(stated);
+  const currency = stated.currency === null ? null : checkCurrency(stated.currency);
+  return { ...stated, currency };
+}
+
+function checkOff({ type, amount_off, percentage_off, currency }: CouponFields): void {
+  const [own, other] = type === 'fixed' ? (['amount_off', 'percentage_off'] as const) : OF_PERCENTAGE;
+  const off = type === 'fixed' ? amount_off : percentage_off;
+  if (off === null) throw invalid(own, `is required for a ${type} coupon`);
+  if ((type === 'fixed' ? percentage_off : amount_off) !== null)
+    throw invalid(other, `is not allowed for a ${type} coupon`);
+  if (!new Decimal(off).gt(0)) throw invalid(own, 'must be greater than 0');
+  if (type === 'percentage' && new Decimal(off).gt(MAX_PERCENTAGE))
+    throw invalid(own, `must not be greater than ${MAX_PERCENTAGE}`);
+  if (type === 'fixed' && currency === null) throw invalid('currency', 'is required for a fixed coupon');
+}
+
+const OF_PERCENTAGE = ['percentage_off', 'amount_off'] as const;
+
+function checkDuration({ cadence, duration_in_periods }: CouponFields): void {
+  const duration = 'duration_in_periods';
+  if (cadence === 'repeated') {
+    if (duration_in_periods === null) throw invalid(duration, 'is required for a repeated coupon');
+    if (duration_in_periods < 1) throw invalid(duration, 'must be greater than 0');
+    return;
+  }
+  // One period is what `once` says already.
+  if (cadence === 'once' && duration_in_periods === 1) return;
+  if (duration_in_periods !== null) throw invalid(duration, `is not allowed for a coupon that works ${cadence}`);
+}
+
+function checkRedemption({ redeem_after, redeem_before, max_redemptions }: CouponFields): void {
+  if (redeem_after !== null && redeem_before !== null && instantOf(redeem_after) > instantOf(redeem_before))
+    throw invalid('redeem_before', 'must not lie before redeem_after');
+  if (max_redemptions !== null && (max_redemptions < 1 || max_redemptions > MAX_REDEMPTIONS))
+    throw invalid('max_redemptions', `must be from 1 to ${MAX_REDEMPTIONS}`);
+}
+
+export type Redemption = { readonly now: Milliseconds; readonly currency?: string };
+export type Refusal = { readonly field: string; readonly reason: string; readonly why: string };
+
+/** Why the coupon cannot be redeemed now, of something in this currency where one is named; null when it can. */
+export function refusalOf(coupon: Coupon, { now, currency }: Redemption): Refusal | null {
+  const refused = (field: string, reason: string, why: string) => ({ field, reason, why });
+  const { status, redeem_after, redeem_before, max_redemptions, total_redemptions } = coupon;
+  if (status !== 'published') return refused('coupon', 'COUPON_NOT_PUBLISHED', `is ${status}`);
+  if (redeem_after !== null && now < instantOf(redeem_after))
+    return refused('coupon', 'COUPON_NOT_ACTIVE', `may be redeemed from ${redeem_after} on`);
+  if (redeem_before !== null && now > instantOf(redeem_before))
+    return refused('coupon', 'COUPON_EXPIRED', `could be redeemed until ${redeem_before}`);
+  if (max_redemptions !== null && total_redemptions >= max_redemptions)
+    return refused('coupon', 'REDEMPTION_LIMIT_REACHED', `was redeemed ${total_redemptions} times, which is all`);
+  if (coupon.type === 'fixed' && currency !== undefined && coupon.currency !== currency.toLowerCase())
+    return refused('currency', 'CURRENCY_MISMATCH', `is ${currency}, that of the coupon ${coupon.currency}`);
+  return null;
+}

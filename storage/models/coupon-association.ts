@@ -1,0 +1,11 @@
+/** Table `coupon_associations`. */
+import { type CouponAssociation, couponAssociationShape } from '../../core/coupon/association.ts';
+import { ScopedModel } from './model.ts';
+
+export interface CouponAssociationModel extends CouponAssociation {}
+
+export class CouponAssociationModel extends ScopedModel {
+  static override tableName = 'coupon_associations';
+  static override recordName = 'coupon association';
+  static override record = couponAssociationShape;
+}

@@ -1,0 +1,30 @@
+/** Table `coupons`. */
+import { type Coupon, couponShape } from '../../core/coupon/record.ts';
+import { notFound } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Database } from '../stores.ts';
+import { ScopedModel } from './model.ts';
+
+export interface CouponModel extends Coupon {}
+
+export class CouponModel extends ScopedModel {
+  static override tableName = 'coupons';
+  static override recordName = 'coupon';
+  static override record = couponShape;
+
+  /** The published coupon with this code, in any case of its letters: an archived one has given its code back. */
+  static async fetchByCode(scope: Scope, coupon_code: string, database: Database): Promise<CouponModel> {
+    const [coupon] = await CouponModel.in(scope, database)
+      .where('status', 'published')
+      .whereRaw('lower(coupon_code) = lower(?)', [coupon_code]);
+    if (!coupon) throw notFound('coupon', coupon_code);
+    return coupon;
+  }
+
+  /** Those with one of these codes; all where none is asked for. */
+  static coded(scope: Scope, codes: readonly string[] | undefined, database: Database) {
+    const coupons = CouponModel.in(scope, database);
+    if (!codes?.length) return coupons;
+    return coupons.whereRaw('lower(coupon_code) = any(select lower(code) from unnest(?::text[]) code)', [codes]);
+  }
+}

@@ -1,0 +1,11 @@
+/** Table `groups`. */
+import { type Group, groupShape } from '../../core/group/record.ts';
+import { ScopedModel } from './model.ts';
+
+export interface GroupModel extends Group {}
+
+export class GroupModel extends ScopedModel {
+  static override tableName = 'groups';
+  static override recordName = 'group';
+  static override record = groupShape;
+}

@@ -1,0 +1,23 @@
+/** Table `price_units`. */
+import { notFound } from '../../core/error.ts';
+import { type PriceUnit, priceUnitShape } from '../../core/price-unit/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Database } from '../stores.ts';
+import { ScopedModel } from './model.ts';
+
+export interface PriceUnitModel extends PriceUnit {}
+
+export class PriceUnitModel extends ScopedModel {
+  static override tableName = 'price_units';
+  static override recordName = 'price unit';
+  static override record = priceUnitShape;
+
+  /** The published unit with this code, in any case of its letters. */
+  static async fetchByCode(scope: Scope, code: string, database: Database): Promise<PriceUnitModel> {
+    const [unit] = await PriceUnitModel.in(scope, database)
+      .where('status', 'published')
+      .whereRaw('lower(code) = lower(?)', [code]);
+    if (!unit) throw notFound('price unit', code);
+    return unit;
+  }
+}
