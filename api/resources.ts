@@ -1,5 +1,4 @@
 /** The table of contents of the interface: one line per resource. Order does not matter; mount.ts puts static paths first. */
-
 import { addonRoutes } from './addons/routes.ts';
 import { aiRoutes } from './ai/routes.ts';
 import { auditLogRoutes } from './audit-logs/routes.ts';
