@@ -1,5 +1,7 @@
 /** The table of contents of the interface: one line per resource. Order does not matter; mount.ts puts static paths first. */
+import { costsheetRoutes } from './costs/routes.ts';
 import { couponRoutes } from './coupons/routes.ts';
+import { creditGrantRoutes } from './creditgrants/routes.ts';
 import { customerRoutes } from './customers/routes.ts';
 import { environmentRoutes } from './environments/routes.ts';
 import { eventRoutes } from './events/routes.ts';
@@ -15,6 +17,7 @@ import { priceRoutes } from './prices/routes.ts';
 import { rbacRoutes } from './rbac/routes.ts';
 import { secretRoutes } from './secrets/routes.ts';
 import { subscriptionRoutes } from './subscriptions/routes.ts';
+import { taxRoutes } from './taxes/routes.ts';
 import { tenantRoutes } from './tenants/routes.ts';
 import { userRoutes } from './users/routes.ts';
 import { workflowRoutes } from './workflows/routes.ts';
@@ -33,6 +36,9 @@ export const routes: Route[] = [
   ...priceUnitRoutes,
   ...groupRoutes,
   ...couponRoutes,
+  ...taxRoutes,
+  ...costsheetRoutes,
+  ...creditGrantRoutes,
   ...subscriptionRoutes,
   ...invoiceRoutes,
   ...eventRoutes,

@@ -1,13 +1,14 @@
-/** Copies a plan with its prices under a new name and lookup key. Prices that have ended stay behind. */
+/** Copies a plan with its prices and credit grants under a new name and lookup key. Prices that have ended stay behind. */
 
 import { notFound } from '../../core/error.ts';
 import type { PlanFields } from '../../core/plan/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
+import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { newId } from '../../storage/new-id.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
 
 export type PlanClone = {
   id: string;
@@ -47,6 +48,24 @@ export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, 
       ...createdBy(author),
     }));
     await PriceModel.addAll(scope, copies, { database });
+    await copyGrants(plan, id, { scope, author, database });
     return plan;
   });
+}
+
+async function copyGrants(
+  plan: PlanModel,
+  source_id: string,
+  { scope, author, database }: { scope: Scope; author: Author; database: Database },
+): Promise<void> {
+  const grants = await CreditGrantModel.in(scope, database)
+    .where({ plan_id: source_id, status: 'published' })
+    .orderBy(['created_at', 'id']);
+  const copies = grants.map((grant) => ({
+    ...grant,
+    plan_id: plan.id,
+    id: newId('credit_grant', author.now.getTime()),
+    ...createdBy(author),
+  }));
+  await CreditGrantModel.addAll(scope, copies, { database });
 }

@@ -7,6 +7,7 @@ import { alreadyExists, FarthingError, invalid, notAllowed, notFound } from '../
 import { type CreatePrice, definePrice, type PriceDefinition } from '../../core/price/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
+import { CostsheetModel } from '../../storage/models/costsheet.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
@@ -96,7 +97,7 @@ async function unitOf(request: CreatePrice, { scope, database }: PriceWriting): 
   return PriceUnitModel.fetchByCode(scope, price_unit_config.price_unit, database);
 }
 
-/** The name of the plan that the price is of; the plan or subscription must exist and be published. */
+/** The name of what the price is of, which must exist and be published; a subscription is called as its plan. */
 async function nameOfEntity(request: CreatePrice, { scope, database }: PriceWriting): Promise<string> {
   const { entity_type, entity_id } = request;
   if (entity_type === 'PLAN') {
@@ -109,7 +110,12 @@ async function nameOfEntity(request: CreatePrice, { scope, database }: PriceWrit
     if (subscription.status !== 'published') throw notFound('subscription', entity_id);
     return (await PlanModel.fetch(scope, subscription.plan_id, { database })).name;
   }
-  throw invalid('entity_type', `prices of ${entity_type} are not supported: use PLAN or SUBSCRIPTION`);
+  if (entity_type === 'COSTSHEET') {
+    const sheet = await CostsheetModel.fetch(scope, entity_id, { database });
+    if (sheet.status !== 'published') throw notFound('cost sheet', entity_id);
+    return sheet.name;
+  }
+  throw invalid('entity_type', `prices of ${entity_type} are not supported: use PLAN, SUBSCRIPTION or COSTSHEET`);
 }
 
 async function nameOfMeter(meter_id: string | null, { scope, database }: PriceWriting): Promise<string | null> {

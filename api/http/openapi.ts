@@ -55,6 +55,9 @@ const TAGS: Record<string, string> = {
     'Currencies of your own, in which prices may be stated: [pricing](/docs/rules/pricing.md#prices-in-units-of-your-own).',
   Groups: 'Prices or features that belong together: [records](/docs/rules/records.md#groups).',
   Coupons: 'What is taken off, for how long, and when it may be redeemed: [coupons](/docs/rules/coupons.md).',
+  Taxes: 'Rates, and what is taxed with them: [taxes](/docs/rules/taxes.md).',
+  Costs: 'What something costs you: [cost sheets](/docs/rules/pricing.md#cost-sheets).',
+  'Credit grants': 'Who gets credits, how often, and for how long: [credit grants](/docs/rules/credit-grants.md).',
   Roles: 'What a key may do: [permissions](/docs/permissions.md).',
   Subscriptions:
     'Who pays for what, and when: [subscriptions](/docs/rules/subscriptions.md), [periods](/docs/rules/periods.md), ' +

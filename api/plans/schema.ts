@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { planFields, planShape } from '../../core/plan/record.ts';
 import { givenKey } from '../../core/record.ts';
+import { CreditGrantAnswer } from '../creditgrants/schema.ts';
 import { anyOf, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 import { PriceAnswer } from '../prices/schema.ts';
 
@@ -53,7 +54,7 @@ export const planGrammar: ListGrammar = {
   metadata: true,
 };
 
-/** Plans have no entitlements and credit grants yet: their lists are empty where they are asked for. */
+/** Plans have no entitlements yet: their list is empty where it is asked for. */
 export const PlanAnswer = planShape
   .extend({
     prices: z.array(PriceAnswer).nullable().meta({ description: 'Where `expand` names them; else null.' }),
@@ -61,10 +62,10 @@ export const PlanAnswer = planShape
       .array(z.never())
       .nullable()
       .meta({ description: 'Entitlements are not there yet: empty where `expand` names them, else null.' }),
-    credit_grants: z
-      .array(z.never())
-      .nullable()
-      .meta({ description: 'Credit grants are not there yet: empty where `expand` names them, else null.' }),
+    credit_grants: z.array(CreditGrantAnswer).nullable().meta({
+      description:
+        'Its published ones, of one plan that is asked for, and where `expand` names credit_grant; else null.',
+    }),
   })
   .meta({ id: 'PlanResponse' });
 
