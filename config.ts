@@ -41,6 +41,10 @@ const Settings = z.object({
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('warn'),
   /** First API key, for scripts, tests and containers; made at random on the first start when absent. */
   BOOTSTRAP_API_KEY: optionalText,
+  /** Signs the tokens of people who sign in, at least 32 characters; a random key kept in Postgres when absent. */
+  JWT_SECRET: optionalText.pipe(z.string().min(32, { error: 'must have at least 32 characters' }).optional()),
+  /** Whether anybody who reaches the interface may make a tenant: open or closed. */
+  SIGN_UP: z.enum(['open', 'closed']).default('open'),
   /** postgres://… ; the embedded Postgres when absent. */
   DATABASE_URL: optionalText,
   /** http(s)://user:password@host:8123/database ; the embedded engine when absent. */

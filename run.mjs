@@ -28,9 +28,10 @@ const SCRIPTS = {
   migrate: { file: 'sql/migrate.ts', settings: true },
   audit: { file: 'commands/audit.ts', stores: true, settings: true },
   partitions: { file: 'commands/partitions.ts', stores: true, settings: true },
+  tenants: { file: 'commands/tenants.ts', stores: true, settings: true },
   check: { run: check, dev: true },
   fix: { run: fix, dev: true },
-  test: { run: (args) => (args.length ? mocha(args) : everyTest()), stores: true, dev: true },
+  test: { run: (args) => mocha(args.length ? args : [...SIDE_BY_SIDE, ...TESTS]), stores: true, dev: true },
   'test:product': { run: (args) => mocha([...SIDE_BY_SIDE, ...PRODUCT, ...args]), stores: true, dev: true },
   'test:kafka': { run: (args) => mocha(args.length ? args : ['test/kafka']), stores: true, dev: true },
   chaos: { file: 'test/chaos/main.ts', stores: true, dev: true },
@@ -38,15 +39,14 @@ const SCRIPTS = {
 };
 
 // The tests against a real Kafka need Java and Maven, so they are asked for by name.
-// Those that kill processes and break stores take many minutes: `npm test -- test/chaos`, `npm test -- test/faults`.
+// Those that kill processes and break stores, or want the machine to themselves, take many minutes: `npm test -- test/chaos`,
+// `npm test -- test/faults`.
 const APART = ['test/kafka/**', 'test/chaos/**', 'test/faults/**'];
 const TESTS = ['test', ...APART.flatMap((pattern) => ['--ignore', pattern])];
 // What a customer sees: rules, worked examples, the API and whole stories; no process is killed and no store broken.
-const PRODUCT = ['test/core', 'test/examples', 'test/api', 'test/scenarios', '--ignore', 'test/scenarios/noisy-*'];
+const PRODUCT = ['test/core', 'test/examples', 'test/api', 'test/scenarios'];
 // A file is run by one of these processes, each with stores of its own.
 const SIDE_BY_SIDE = ['--parallel', '--jobs', String(Math.max(2, Math.min(4, Math.floor(availableParallelism() / 2))))];
-// What compares times has the machine to itself.
-const ALONE = ['test/scenarios/noisy-neighbour.test.ts'];
 
 // What `npm run check` asks at once: none of them changes a file, and all of them end within seconds.
 const CHECKS = [
@@ -105,15 +105,6 @@ async function runFile(file, args) {
   register();
   process.argv = [process.argv[0], join(ROOT, file), ...args];
   await import(pathToFileURL(file).href);
-}
-
-// Two runs of mocha, one after the other: most files side by side, then what wants quiet. The report of each ends with its sum.
-async function everyTest() {
-  for (const args of [[...SIDE_BY_SIDE, ...TESTS, ...ALONE.flatMap((file) => ['--ignore', file])], ALONE]) {
-    const code = await inChild([join(ROOT, 'run.mjs'), 'test', ...args]);
-    if (code !== 0) process.exitCode = code;
-    if (code > 128) break; // It was broken off.
-  }
 }
 
 // Its signals are the child's: a terminal tells the child as well, a supervisor does not, and a second telling changes nothing.

@@ -1,8 +1,12 @@
 /** The table of contents of the interface: one line per resource. Order does not matter; mount.ts puts static paths first. */
+
+import { addonRoutes } from './addons/routes.ts';
+import { authRoutes } from './auth/routes.ts';
 import { costsheetRoutes } from './costs/routes.ts';
 import { couponRoutes } from './coupons/routes.ts';
 import { creditGrantRoutes } from './creditgrants/routes.ts';
 import { customerRoutes } from './customers/routes.ts';
+import { entitlementRoutes } from './entitlements/routes.ts';
 import { environmentRoutes } from './environments/routes.ts';
 import { eventRoutes } from './events/routes.ts';
 import { featureRoutes } from './features/routes.ts';
@@ -16,6 +20,7 @@ import { priceUnitRoutes } from './price-units/routes.ts';
 import { priceRoutes } from './prices/routes.ts';
 import { rbacRoutes } from './rbac/routes.ts';
 import { secretRoutes } from './secrets/routes.ts';
+import { settingRoutes } from './settings/routes.ts';
 import { subscriptionRoutes } from './subscriptions/routes.ts';
 import { taxRoutes } from './taxes/routes.ts';
 import { tenantRoutes } from './tenants/routes.ts';
@@ -24,11 +29,13 @@ import { workflowRoutes } from './workflows/routes.ts';
 
 export const routes: Route[] = [
   ...meterRoutes,
+  ...authRoutes,
   ...environmentRoutes,
   ...tenantRoutes,
   ...userRoutes,
   ...secretRoutes,
   ...rbacRoutes,
+  ...settingRoutes,
   ...customerRoutes,
   ...featureRoutes,
   ...planRoutes,
@@ -39,6 +46,8 @@ export const routes: Route[] = [
   ...taxRoutes,
   ...costsheetRoutes,
   ...creditGrantRoutes,
+  ...addonRoutes,
+  ...entitlementRoutes,
   ...subscriptionRoutes,
   ...invoiceRoutes,
   ...eventRoutes,

@@ -5,17 +5,15 @@
  * the log or anybody reads it; when it was broken off, run it again (docs/operations.md, "Partitions").
  */
 import { pino } from 'pino';
-import { type Config, readConfig } from '../config.ts';
-import { FarthingError } from '../core/error.ts';
+import { readConfig } from '../config.ts';
 import { argumentsOf, leave } from '../process/command-line.ts';
 import { explain } from '../process/explain.ts';
 import { makeLogger } from '../process/logger.ts';
 import { migratePostgres } from '../sql/migrate.ts';
-import { readAddresses } from '../storage/embedded/addresses.ts';
-import { startEmbedded } from '../storage/embedded/stack.ts';
 import { growLog } from '../storage/log/grow.ts';
 import { openLog } from '../storage/log/open-log.ts';
 import { connectPostgres } from '../storage/postgres/postgres.ts';
+import { reachPostgres } from './reach-postgres.ts';
 
 /** The greatest number that config.ts takes for LOG_PARTITIONS: one for each shard. */
 const PARTITIONS_MAX = 4096;
@@ -50,15 +48,6 @@ function wantedCount(): number {
   if (!Number.isInteger(count) || count < 1 || count > PARTITIONS_MAX)
     leave('partitions', `--to wants a whole number up to ${PARTITIONS_MAX}`);
   return count;
-}
-
-async function reachPostgres({
-  DATA_DIR,
-  ...config
-}: Config): Promise<{ postgres_url: string; stop(): Promise<void> }> {
-  if (config.DATABASE_URL !== undefined) return { postgres_url: config.DATABASE_URL, stop: async () => {} };
-  if (readAddresses(DATA_DIR)) throw new FarthingError('invalid_operation', `stop the service in ${DATA_DIR} first`);
-  return startEmbedded({ dir: DATA_DIR, log: () => {}, clickhouse_url: config.CLICKHOUSE_URL });
 }
 
 main().then(

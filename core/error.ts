@@ -99,3 +99,14 @@ export function alreadyExists(why: string, details?: ErrorDetails): FarthingErro
 export function unavailable(what: string, cause?: unknown): FarthingError {
   return new FarthingError('service_unavailable', `${what} is not available, try again`, { cause });
 }
+
+/** What was wrong with one of several that came together: the field is named where the request has it. */
+export function atIndex(error: unknown, index: number): unknown {
+  if (!(error instanceof FarthingError)) return error;
+  const field = error.details?.field;
+  const path = field === undefined ? `items[${index}]: ` : `items[${index}].`;
+  return new FarthingError(error.code, `${path}${error.message}`, {
+    details: { ...error.details, ...(field === undefined ? {} : { field: `items[${index}].${field}` }), index },
+    cause: error,
+  });
+}

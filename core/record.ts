@@ -107,6 +107,16 @@ export const metadataMap = z
   });
 export const metadata = orNull(metadataMap);
 
+/** A map whose values are any JSON, each as long as one of metadata. */
+export const freeMap = z
+  .record(keyText, z.unknown())
+  .refine((map) => Object.keys(map).length <= METADATA_PAIRS_MAX, {
+    error: `must not have more than ${METADATA_PAIRS_MAX} keys`,
+  })
+  .refine((map) => Object.values(map).every((value) => JSON.stringify(value).length <= METADATA_VALUE_MAX), {
+    error: `must not have a value whose JSON is longer than ${METADATA_VALUE_MAX} characters`,
+  });
+
 /** What a record is to those who list it; an archived one frees its key (docs/rules/records.md, "Archiving"). */
 export const STATUSES = ['published', 'deleted', 'archived'] as const;
 export const status = anyCase(STATUSES);

@@ -36,6 +36,16 @@ export const HELP = {
     does: 'gives the event log more partitions (docs/operations.md, "Partitions")',
     options: [['--to <n>', 'how many it then has']],
   },
+  tenants: {
+    does: 'lists the tenants, or makes or changes one (docs/operations.md, "Tenants")',
+    options: [
+      ['--create <name>', 'a new tenant, with --email of its first user'],
+      ['--email <email>', 'of the user that --create makes'],
+      ['--suspend <id>', 'the tenant can be read and not written'],
+      ['--resume <id>', 'the end of that'],
+      ['--new-password <email>', 'for a user who has lost it'],
+    ],
+  },
   check: { does: 'format, lint, types and the tests of core, within seconds' },
   fix: { does: 'formats, sorts imports, applies what the linter can' },
   test: { does: 'the tests on the embedded stores', options: [FILES, MOCHA] },

@@ -21,6 +21,7 @@ import { finalizeDueInvoicesJob } from './jobs/finalize-due-invoices.ts';
 import { makeDailyRollupsJob } from './jobs/make-daily-rollups.ts';
 import { purgeAnswersJob } from './jobs/purge-answers.ts';
 import { purgeJobsJob } from './jobs/purge-jobs.ts';
+import { syncPlanPricesWork } from './jobs/sync-plan-prices.ts';
 import { jobMetrics } from './metrics.ts';
 import { startTicks } from './ticks.ts';
 import { type Liveness, startWorker } from './worker.ts';
@@ -58,7 +59,7 @@ export function jobsOf(services: SchedulerServices): Job[] {
 
 /** The table of long work that requests put into the queue: one file to add, one line to list it. */
 export function workOf(services: SchedulerServices, clock: () => Date): Work[] {
-  return [computeInvoiceWork(services, { clock })];
+  return [computeInvoiceWork(services, { clock }), syncPlanPricesWork(services, { clock })];
 }
 
 export function startScheduler(

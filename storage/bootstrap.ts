@@ -8,6 +8,7 @@ import { SecretModel } from './models/secret.ts';
 import { TenantModel } from './models/tenant.ts';
 import { UserModel } from './models/user.ts';
 import { newId } from './new-id.ts';
+import { makeTenant } from './new-tenant.ts';
 import type { Database } from './stores.ts';
 
 export type Bootstrapped = {
@@ -47,19 +48,13 @@ async function findFirst(database: Database): Promise<First | undefined> {
 }
 
 async function makeFirst(database: Database, now: Date): Promise<First> {
-  const stamp = { created_at: now.toISOString(), updated_at: now.toISOString() };
-  const at = now.getTime();
-  const tenant = await TenantModel.add({ id: newId('tenant', at), name: 'Default', ...stamp }, { database });
-  const of = { tenant_id: tenant.id, ...stamp };
-  const environment = await EnvironmentModel.add(
-    { id: newId('environment', at), name: 'Development', type: 'development', ...of },
-    { database },
-  );
-  const user = await UserModel.add(
-    { id: newId('user', at), name: 'Admin', type: 'user', roles: ['super_admin'], ...of },
-    { database },
-  );
-  return { tenant, environment, user };
+  const { tenant, environments, user } = await makeTenant(database, {
+    name: 'Default',
+    environments: [{ name: 'Development', type: 'development' }],
+    user: { name: 'Admin' },
+    now,
+  });
+  return { tenant, environment: environments[0]!, user };
 }
 
 /** A key that was revoked stays revoked: the setting is not a way to bring it back. */

@@ -5,6 +5,7 @@ import type { Scope } from '../../core/scope.ts';
 import { createdBy } from '../../core/stamp.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { displayId, hashApiKey, makeApiKey } from '../../storage/api-key.ts';
+import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { SecretModel } from '../../storage/models/secret.ts';
 import { UserModel } from '../../storage/models/user.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -16,6 +17,8 @@ type WantedKey = {
   readonly type: ApiKeyType;
   readonly expires_at?: string | null;
   readonly service_account_id?: string | null;
+  /** Where the key acts: in the environment of the request unless another is asked for. */
+  readonly environment_id?: string | null;
 };
 
 export async function createApiKey(
@@ -28,6 +31,7 @@ export async function createApiKey(
     throw invalid('expires_at', 'must be in the future');
   return postgres.transaction(async (transaction) => {
     const user_id = await ownerOf(transaction, principal, wanted.service_account_id);
+    const environment_id = await environmentFor(transaction, principal, { scope, wanted });
     const api_key = makeApiKey(type);
     const record = {
       id: newId('secret', now.getTime()),
@@ -39,7 +43,7 @@ export async function createApiKey(
       expires_at,
       ...createdBy({ user_id: principal.user_id, now }),
     };
-    return { secret: await SecretModel.add(scope, record, { database: transaction }), api_key };
+    return { secret: await SecretModel.add({ ...scope, environment_id }, record, { database: transaction }), api_key };
   });
 }
 
@@ -69,4 +73,19 @@ async function ownerOf(
   if (account.type !== 'service_account') throw invalid('service_account_id', 'names a user, not a service account');
   if (account.status !== 'published') throw notAllowed('this service account is archived');
   return account.id;
+}
+
+/** A key that leaks must not open other environments: only a super_admin's makes keys for them. */
+async function environmentFor(
+  transaction: Database,
+  principal: Principal,
+  { scope, wanted: { environment_id } }: { scope: Scope; wanted: WantedKey },
+): Promise<string> {
+  if (!environment_id || environment_id === scope.environment_id) return scope.environment_id;
+  requireSuperAdmin(principal, 'make a key for another environment');
+  const { tenant_id } = principal;
+  const known = await EnvironmentModel.byId(tenant_id, [environment_id], transaction);
+  if (known.get(environment_id)?.status !== 'published')
+    throw invalid('environment_id', 'is no environment of this tenant');
+  return environment_id;
 }

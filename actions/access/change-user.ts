@@ -8,17 +8,25 @@ import type { Database, Stores } from '../../storage/stores.ts';
 
 type Subject = { readonly tenant_id: string; readonly id: string; readonly author: Author };
 type Profile = { readonly name?: string | null; readonly metadata?: Record<string, string> | null };
+/** Writes what actions/access/change-password.ts has checked. */
+type NewPassword = (transaction: Database, now: Date) => Promise<void>;
 
 /** What was not sent stays as it is; a metadata map that was sent replaces the one before. */
 export async function changeUser(
   { postgres }: Pick<Stores, 'postgres'>,
-  { changes, only, ...subject }: Subject & { changes: Profile; only?: UserType },
+  {
+    changes,
+    only,
+    newPassword,
+    ...subject
+  }: Subject & { changes: Profile; only?: UserType; newPassword?: NewPassword },
 ): Promise<UserModel> {
   return postgres.transaction(async (transaction) => {
     const user = await fetchLive(transaction, subject);
     if (only && user.type !== only) throw notAllowed(`${user.id} is not a ${only}`);
     const { name, metadata } = changes;
     const given = { ...(name ? { name } : {}), ...(metadata ? { metadata } : {}) };
+    await newPassword?.(transaction, subject.author.now);
     return UserModel.change(user, given, { by: subject.author, database: transaction });
   });
 }

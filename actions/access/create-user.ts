@@ -3,8 +3,11 @@ import { checkRoles, requireSuperAdmin, type UserType } from '../../core/access/
 import { invalid } from '../../core/error.ts';
 import { createdBy } from '../../core/stamp.ts';
 import { UserModel } from '../../storage/models/user.ts';
+import { addPassword } from '../../storage/models/user-password.ts';
 import { newId } from '../../storage/new-id.ts';
+import { hashPassword, makePassword } from '../../storage/password.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { checkUserLimit } from './limits.ts';
 
 export type WantedUser = {
   readonly type: UserType;
@@ -15,23 +18,33 @@ export type WantedUser = {
 
 type Inviter = { readonly user_id: string; readonly tenant_id: string; readonly roles: readonly string[] };
 
+/** A user gets a password, which is shown once and which the user changes; a service account signs in with its keys alone. */
 export async function createUser(
   { postgres }: Pick<Stores, 'postgres'>,
   { inviter, wanted, now }: { inviter: Inviter; wanted: WantedUser; now: Date },
-): Promise<UserModel> {
+): Promise<{ user: UserModel; password: string | null }> {
   requireSuperAdmin(inviter, 'create users');
   checkUser(wanted);
   const { type, name, email, roles } = wanted;
+  const { tenant_id } = inviter;
   const record = {
     id: newId('user', now.getTime()),
-    tenant_id: inviter.tenant_id,
+    tenant_id,
     type,
     name: name ?? '',
     email: email ?? null,
     roles: [...new Set(roles ?? [])],
     ...createdBy({ user_id: inviter.user_id, now }),
   };
-  return UserModel.add(record, { database: postgres, conflict: `a user with the email ${email} exists already` });
+  const password = email ? makePassword() : null;
+  const hash = password && (await hashPassword(password));
+  return postgres.transaction(async (database) => {
+    if (type === 'user') await checkUserLimit(database, tenant_id);
+    const conflict = `a user with the email ${email} exists already`;
+    const user = await UserModel.add(record, { database, conflict });
+    if (email && hash) await addPassword(database, { user_id: user.id, tenant_id, email, hash, now });
+    return { user, password };
+  });
 }
 
 function checkUser({ type, email, roles }: WantedUser): void {

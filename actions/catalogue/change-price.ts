@@ -9,11 +9,12 @@ import { type PriceChanges, successorOf } from '../../core/price/successor.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { instantOf } from '../../core/time/instant.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { PriceUnitModel } from '../../storage/models/price-unit.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { checkGroup } from '../groups/check-group.ts';
-import { checkKeyFree, keyConflict, type PriceWriting, storePrice } from './create-price.ts';
+import { checkKeyFree, keyConflict, type PriceWriting, storePrice, timeBucketsOf } from './create-price.ts';
 
 export type PriceChange = {
   id: string;
@@ -66,7 +67,9 @@ async function supersede(
   const effective_from = new Date(effectiveAt).toISOString();
   const unit = price.price_unit_id ? await PriceUnitModel.fetch(scope, price.price_unit_id, { database }) : null;
   const successor = successorOf(price, changes, { start_date: effective_from, symbol: unit?.symbol ?? '' });
+  const meter = successor.meter_id === null ? null : await MeterModel.fetch(scope, successor.meter_id, { database });
+  const commitment_time_buckets = timeBucketsOf(successor, meter, { scope, database, author });
 
   await PriceModel.change(price, { end_date: effective_from }, { by: author, database });
-  return storePrice(successor, { scope, database, author });
+  return storePrice({ ...successor, commitment_time_buckets }, { scope, database, author });
 }

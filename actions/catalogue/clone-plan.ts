@@ -1,14 +1,15 @@
-/** Copies a plan with its prices and credit grants under a new name and lookup key. Prices that have ended stay behind. */
-
+/** Copies a plan with its prices, entitlements and credit grants under a new name and lookup key. Prices that have ended stay behind. */
 import { notFound } from '../../core/error.ts';
 import type { PlanFields } from '../../core/plan/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
+import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
+import { planKeyConflict } from './create-plan.ts';
 
 export type PlanClone = {
   id: string;
@@ -32,7 +33,7 @@ export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, 
       id: newId('plan', author.now.getTime()),
       ...createdBy(author),
     };
-    const conflict = `a plan with lookup_key ${fields.lookup_key} exists already`;
+    const conflict = planKeyConflict(fields.lookup_key);
     const plan = await PlanModel.add(scope, record, { database, conflict });
     const prices = await PriceModel.current(scope, author.now, database)
       .where({ entity_type: 'PLAN', entity_id: id })
@@ -49,6 +50,14 @@ export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, 
     }));
     await PriceModel.addAll(scope, copies, { database });
     await copyGrants(plan, id, { scope, author, database });
+    const entitlements = await EntitlementModel.publishedOf(scope, [id], database);
+    const granted = entitlements.map((entitlement) => ({
+      ...entitlement,
+      entity_id: plan.id,
+      id: newId('entitlement', author.now.getTime()),
+      ...createdBy(author),
+    }));
+    await EntitlementModel.addAll(scope, granted, { database });
     return plan;
   });
 }
@@ -58,9 +67,7 @@ async function copyGrants(
   source_id: string,
   { scope, author, database }: { scope: Scope; author: Author; database: Database },
 ): Promise<void> {
-  const grants = await CreditGrantModel.in(scope, database)
-    .where({ plan_id: source_id, status: 'published' })
-    .orderBy(['created_at', 'id']);
+  const grants = await CreditGrantModel.publishedOf(scope, ['plan_id', [source_id]], database);
   const copies = grants.map((grant) => ({
     ...grant,
     plan_id: plan.id,

@@ -2,11 +2,12 @@
  * Creates prices, all or none. What they are of must exist, their number is limited, and what is not stated (name, start)
  * has a default (docs/rules/pricing.md, "What a price must state").
  */
-
-import { alreadyExists, FarthingError, invalid, notAllowed, notFound } from '../../core/error.ts';
+import { alreadyExists, atIndex, invalid, notAllowed, notFound } from '../../core/error.ts';
 import { type CreatePrice, definePrice, type PriceDefinition } from '../../core/price/record.ts';
+import { checkedTimeBuckets } from '../../core/price/time-buckets.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
+import { AddonModel } from '../../storage/models/addon.ts';
 import { CostsheetModel } from '../../storage/models/costsheet.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { narrow } from '../../storage/models/page.ts';
@@ -27,7 +28,7 @@ export async function createPrice(
 ): Promise<PriceModel> {
   return stores.postgres.transaction(async (database) => {
     const { request, author } = input;
-    await lockPlans([request], scope, database);
+    await lockSellers([request], scope, database);
     const price = await addChecked(request, { scope, database, author });
     await checkLimit(price, { scope, database, author });
     return price;
@@ -42,7 +43,7 @@ export async function createPrices(
 ): Promise<PriceModel[]> {
   return stores.postgres.transaction(async (database) => {
     const { requests, author } = input;
-    await lockPlans(requests, scope, database);
+    await lockSellers(requests, scope, database);
     const prices: PriceModel[] = [];
     for (const [index, request] of requests.entries()) {
       try {
@@ -68,15 +69,20 @@ export async function storePrice(price: PriceDefinition, writing: PriceWriting):
   return PriceModel.add(scope, record, { database, conflict: keyConflict(price.lookup_key) });
 }
 
-/** Those who add to a plan wait for each other, in one order: counts, keys and sequences are then exact, without deadlocks. */
-async function lockPlans(requests: readonly CreatePrice[], scope: Scope, database: Database): Promise<void> {
-  const ids = new Set(requests.filter(({ entity_type }) => entity_type === 'PLAN').map(({ entity_id }) => entity_id));
-  if (ids.size === 0) return;
-  await PlanModel.in(scope, database)
-    .select('id')
-    .whereIn('id', [...ids])
-    .orderBy('id')
-    .forUpdate();
+/**
+ * Those who add to a plan or an add-on wait for each other, in one order: counts, keys and sequences are then exact, without
+ * deadlocks.
+ */
+async function lockSellers(requests: readonly CreatePrice[], scope: Scope, database: Database): Promise<void> {
+  const plans = idsOf(requests, 'PLAN');
+  if (plans.length > 0) await PlanModel.in(scope, database).select('id').whereIn('id', plans).orderBy('id').forUpdate();
+  const addons = idsOf(requests, 'ADDON');
+  if (addons.length > 0)
+    await AddonModel.in(scope, database).select('id').whereIn('id', addons).orderBy('id').forUpdate();
+}
+
+function idsOf(requests: readonly CreatePrice[], entity_type: CreatePrice['entity_type']): string[] {
+  return [...new Set(requests.filter((one) => one.entity_type === entity_type).map((one) => one.entity_id))];
 }
 
 async function addChecked(request: CreatePrice, writing: PriceWriting): Promise<PriceModel> {
@@ -84,10 +90,28 @@ async function addChecked(request: CreatePrice, writing: PriceWriting): Promise<
   const stated = { ...request, start_date: request.start_date ?? author.now.toISOString() };
   const price = definePrice(stated, await unitOf(request, writing));
   const entityName = await nameOfEntity(request, writing);
-  const meterName = await nameOfMeter(price.meter_id, writing);
+  const meter = await publishedMeter(price.meter_id, writing);
   await checkGroup(scope, { group_id: price.group_id, entity_type: 'price' }, database);
-  const byDefault = price.type === 'USAGE' ? meterName : entityName;
-  return storePrice({ ...price, display_name: price.display_name ?? byDefault }, writing);
+  const byDefault = price.type === 'USAGE' ? (meter?.name ?? null) : entityName;
+  return storePrice(
+    {
+      ...price,
+      display_name: price.display_name ?? byDefault,
+      commitment_time_buckets: timeBucketsOf(price, meter, writing),
+    },
+    writing,
+  );
+}
+
+/** Checked against the windows of the meter, with ids of their own; no times at all are none. */
+export function timeBucketsOf(price: PriceDefinition, meter: MeterModel | null, { author }: PriceWriting) {
+  if (!price.commitment_time_buckets?.length) return null;
+  const buckets = checkedTimeBuckets(price.commitment_time_buckets, {
+    bucket_size: meter?.aggregation.bucket_size ?? null,
+    currency: price.currency,
+    field: 'commitment_time_buckets',
+  });
+  return buckets.map((bucket) => ({ ...bucket, id: newId('commitment_bucket', author.now.getTime()) }));
 }
 
 /** The published unit that a CUSTOM price names; whether it may name one is for the rules of prices. */
@@ -110,19 +134,27 @@ async function nameOfEntity(request: CreatePrice, { scope, database }: PriceWrit
     if (subscription.status !== 'published') throw notFound('subscription', entity_id);
     return (await PlanModel.fetch(scope, subscription.plan_id, { database })).name;
   }
+  if (entity_type === 'ADDON') {
+    const addon = await AddonModel.fetch(scope, entity_id, { database });
+    if (addon.status !== 'published') throw notFound('add-on', entity_id);
+    return addon.name;
+  }
   if (entity_type === 'COSTSHEET') {
     const sheet = await CostsheetModel.fetch(scope, entity_id, { database });
     if (sheet.status !== 'published') throw notFound('cost sheet', entity_id);
     return sheet.name;
   }
-  throw invalid('entity_type', `prices of ${entity_type} are not supported: use PLAN, SUBSCRIPTION or COSTSHEET`);
+  throw invalid(
+    'entity_type',
+    `prices of ${entity_type} are not supported: use PLAN, ADDON, SUBSCRIPTION or COSTSHEET`,
+  );
 }
 
-async function nameOfMeter(meter_id: string | null, { scope, database }: PriceWriting): Promise<string | null> {
+async function publishedMeter(meter_id: string | null, { scope, database }: PriceWriting): Promise<MeterModel | null> {
   if (meter_id === null) return null;
   const meter = await MeterModel.fetch(scope, meter_id, { database });
   if (meter.status !== 'published') throw notFound('meter', meter_id);
-  return meter.name;
+  return meter;
 }
 
 export const keyConflict = (lookup_key: string | null | undefined) =>
@@ -151,14 +183,4 @@ async function checkLimit(price: PriceModel, { scope, database, author }: PriceW
   const active = await PriceModel.current(scope, author.now, database).where({ entity_type, entity_id }).resultSize();
   if (active > ACTIVE_PRICES_MAX)
     throw notAllowed(`${entity_type} ${entity_id} would have more than ${ACTIVE_PRICES_MAX} active prices`);
-}
-
-function atIndex(error: unknown, index: number): unknown {
-  if (!(error instanceof FarthingError)) return error;
-  const field = error.details?.field;
-  const path = field === undefined ? `items[${index}]: ` : `items[${index}].`;
-  return new FarthingError(error.code, `${path}${error.message}`, {
-    details: { ...error.details, ...(field === undefined ? {} : { field: `items[${index}].${field}` }), index },
-    cause: error,
-  });
 }

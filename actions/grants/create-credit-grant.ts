@@ -1,4 +1,4 @@
-/** A new credit grant of a plan or of a subscription, which must be there (docs/rules/credit-grants.md). */
+/** A new credit grant of a plan, an add-on or a subscription, which must be there (docs/rules/credit-grants.md). */
 import {
   type CreditGrant,
   checkGrantable,
@@ -6,9 +6,10 @@ import {
   checkSameRates,
   defineCreditGrant,
 } from '../../core/credit-grant/record.ts';
-import { invalid, notFound } from '../../core/error.ts';
+import { notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
+import { AddonModel } from '../../storage/models/addon.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -32,28 +33,20 @@ export async function createCreditGrant(
 }
 
 async function checkReference(grant: Stated, scope: Scope, database: Database): Promise<void> {
-  if (grant.scope === 'PLAN') return checkPlan(grant, scope, database);
   if (grant.scope === 'SUBSCRIPTION') return checkSubscription(grant, scope, database);
-  throw invalid('scope', 'ADDON is not supported yet: use PLAN or SUBSCRIPTION');
+  // Who sells it is held, so that two grants with different rates do not pass each other.
+  const isOfPlan = grant.scope === 'PLAN';
+  const id = isOfPlan ? grant.plan_id! : grant.addon_id!;
+  const options = { database, lock: true };
+  const seller = await (isOfPlan ? PlanModel.fetch(scope, id, options) : AddonModel.fetch(scope, id, options));
+  if (seller.status !== 'published') throw notFound(isOfPlan ? 'plan' : 'add-on', id);
+  const others = CreditGrantModel.publishedOf(scope, [isOfPlan ? 'plan_id' : 'addon_id', [id]], database);
+  checkSameRates(grant, await others.limit(1));
 }
 
-/** The plan is held, so that two grants with different rates do not pass each other. */
-async function checkPlan(
-  grant: Pick<CreditGrant, 'plan_id' | 'conversion_rate' | 'topup_conversion_rate'>,
-  scope: Scope,
-  database: Database,
-): Promise<void> {
-  const plan_id = grant.plan_id!;
-  const plan = await PlanModel.fetch(scope, plan_id, { database, lock: true });
-  if (plan.status !== 'published') throw notFound('plan', plan_id);
-  checkSameRates(grant, await CreditGrantModel.in(scope, database).where({ plan_id, status: 'published' }).limit(1));
-}
+type OfSubscription = Pick<CreditGrant, 'subscription_id' | 'start_date' | 'end_date'>;
 
-async function checkSubscription(
-  grant: Pick<CreditGrant, 'subscription_id' | 'start_date' | 'end_date'>,
-  scope: Scope,
-  database: Database,
-): Promise<void> {
+async function checkSubscription(grant: OfSubscription, scope: Scope, database: Database): Promise<void> {
   const subscription = await SubscriptionModel.fetch(scope, grant.subscription_id!, { database });
   if (subscription.status !== 'published') throw notFound('subscription', subscription.id);
   checkGrantable(subscription);

@@ -87,7 +87,8 @@ async function gather(scope: Scope, request: CreateSubscription, database: Datab
 
 async function customerOf(scope: Scope, request: CreateSubscription, database: Database): Promise<CustomerModel> {
   const { customer_id, external_customer_id } = request;
-  if (!customer_id && !external_customer_id) throw invalid('customer_id', 'or external_customer_id is required');
+  if (!customer_id && !external_customer_id)
+    throw invalid('customer_id', 'is required, or external_customer_id instead of it');
   const id = customer_id ?? (await CustomerModel.fetchExternal(scope, external_customer_id!, database)).id;
   const customer = await CustomerModel.fetch(scope, id, { database, lock: true });
   if (customer.status !== 'published') throw notFound('customer', id);

@@ -39,7 +39,7 @@ export type ExportedCharge = {
   readonly amount: Decimal;
   readonly currency: string;
   /** Null where it stands on no invoice yet; a draft has no number yet. */
-  readonly invoice: { readonly number: string | null; readonly status: InvoiceStatus } | null;
+  readonly invoice: { readonly id: string; readonly number: string | null; readonly status: InvoiceStatus } | null;
 };
 
 export type ChargedUsage = Stretch & {
@@ -120,10 +120,10 @@ function isOwn({ parent_line_item_id }: InvoiceLineItemModel): boolean {
 
 function invoicedLine(line: InvoiceLineItemModel, invoice: InvoiceModel, before: InvoiceLineItemModel | undefined) {
   const counted = (of: InvoiceLineItemModel | undefined) => of?.computed_from?.event_count ?? 0;
-  const { invoice_number, invoice_status: status } = invoice;
+  const { id, invoice_number, invoice_status: status } = invoice;
   return {
     line,
-    invoice: { number: invoice_number ?? null, status },
+    invoice: { id, number: invoice_number ?? null, status },
     event_count: counted(line) - counted(before),
   };
 }

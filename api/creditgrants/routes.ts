@@ -31,9 +31,9 @@ const grants = standardRoutes({
 
 export const creditGrantRoutes: Route[] = [
   grants.create({
-    summary: 'Create a credit grant of a plan or subscription',
+    summary: 'Create a credit grant of a plan, add-on or subscription',
     description:
-      'A grant of a plan is a template without dates; one of a subscription lies inside of it. All grants of a plan have the same rates. The credits do not reach wallets yet.',
+      'A grant of a plan or add-on is a template without dates; one of a subscription lies inside of it. All grants of a plan have the same rates, and all of an add-on. The credits do not reach wallets yet.',
     body: CreateCreditGrant,
     handle: ({ body }, context) =>
       createCreditGrant(context.services, context.scope, { stated: body, author: authorOf(context) }),

@@ -11,6 +11,7 @@ import { newId } from '../../storage/new-id.ts';
 import { checkExpand, fetchPage } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
+import { customerEntitlementRoutes } from './entitlements.ts';
 import {
   CreateCustomer,
   CustomerAnswer,
@@ -141,6 +142,7 @@ export const customerRoutes: Route[] = [
       await archiveCustomer(context.services, context.scope, { id: params.id, author: authorOf(context) });
     },
   }),
+  ...customerEntitlementRoutes,
 ];
 
 function findCustomers(input: CustomerFilter, { scope, services }: Context) {
@@ -158,7 +160,7 @@ function findCustomers(input: CustomerFilter, { scope, services }: Context) {
 async function changeChosen(choice: CustomerChoice, fields: UpdateCustomer, context: Context) {
   const { id, external_customer_id } = choice;
   if (!id && !external_customer_id)
-    throw invalid('id', 'id or external_customer_id is required, as a parameter of the query');
+    throw invalid('id', 'is required as a query parameter, or external_customer_id instead of it');
   return changeCustomer(context.services, context.scope, {
     id,
     external_customer_id,

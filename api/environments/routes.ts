@@ -1,12 +1,8 @@
-/**
- * Environments of the tenant. They lie above the environments, so no environment is needed to
- * reach them. How many a tenant may have is not limited.
- */
+/** Environments of the tenant. They lie above the environments, so no environment is needed to reach them. */
 
+import { addEnvironment } from '../../actions/environments/add-environment.ts';
 import { invalid } from '../../core/error.ts';
-import { createdBy } from '../../core/stamp.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
-import { newId } from '../../storage/new-id.ts';
 import { fetchPage } from '../http/list.ts';
 import { authorOf, idParams, type Route, route } from '../http/route.ts';
 import {
@@ -26,7 +22,8 @@ export const environmentRoutes: Route[] = [
     path: '/environments',
     operation_id: 'createEnvironment',
     summary: 'Create an environment',
-    description: 'Its records are its own: nothing of one environment is seen from another.',
+    description:
+      'Its records are its own: nothing of one environment is seen from another. A key for it is made with its id (`POST /secrets/api/keys`). How many of a type there may be says the setting tenant_config.',
     tag,
     access: 'environment:write',
     body: CreateEnvironment,
@@ -34,10 +31,10 @@ export const environmentRoutes: Route[] = [
     answer: EnvironmentAnswer,
     example: { body: { name: 'Staging', type: 'development' } },
     handle: ({ body }, context) => {
-      const { principal, services, now } = context;
-      const id = newId('environment', now.getTime());
-      const record = { id, tenant_id: principal.tenant_id, ...body, ...createdBy(authorOf(context)) };
-      return EnvironmentModel.add(record, { database: services.postgres });
+      const { principal, services } = context;
+      return services.postgres.transaction((transaction) =>
+        addEnvironment(transaction, principal.tenant_id, { ...body, author: authorOf(context) }),
+      );
     },
   }),
   route({

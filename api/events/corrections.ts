@@ -34,16 +34,25 @@ const ReplaceEventRequest = z
     },
   });
 
+/** Of a correction, wherever it is shown. */
+export const correctionFields = {
+  action: z.enum(['void', 'replace']).meta({ description: 'Taken out, or put another content in its place.' }),
+  reason: z.string().meta({ description: 'Why, as it was stated.' }),
+  requested_by: z
+    .string()
+    .meta({ description: 'The user who asked for it; `pipeline` where the stores refused the event.' }),
+  requested_at: z.string().meta({ description: 'When it was asked for.' }),
+  state: z
+    .enum(['requested', 'applied', 'unknown_event'])
+    .meta({ description: '`applied` when usage follows it; `unknown_event` when no event of this id was counted.' }),
+  applied_at: z.string().nullable().meta({ description: 'When it had its effect; null before.' }),
+};
+
 const CorrectionAnswer = z
   .object({
     id: z.string(),
     event_id: z.string(),
-    action: z.enum(['void', 'replace']),
-    reason: z.string(),
-    requested_by: z.string(),
-    requested_at: z.string(),
-    state: z.enum(['requested', 'applied', 'unknown_event']),
-    applied_at: z.string().nullable(),
+    ...correctionFields,
   })
   .meta({ id: 'EventCorrection' });
 
@@ -90,7 +99,9 @@ export const correctionRoutes: Route[] = [
     access: 'event:read',
     params: idParams,
     success: 200,
-    answer: z.object({ items: z.array(CorrectionAnswer) }).meta({ id: 'ListEventCorrectionsResponse' }),
+    answer: z
+      .object({ items: z.array(CorrectionAnswer).meta({ description: 'All of them, oldest first.' }) })
+      .meta({ id: 'ListEventCorrectionsResponse' }),
     handle: async ({ params }, { services, scope }) => ({
       items: (await correctionsOf(services.postgres, scope, params.id)).map(shown),
     }),

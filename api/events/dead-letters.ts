@@ -15,16 +15,21 @@ const DeadLetterAnswer = z
   .object({
     id: z.string(),
     event_id: z.string().nullable().meta({ description: 'The id that its producer was told, where one can be read.' }),
-    reason: z.string(),
-    received_at: z.string(),
+    reason: z.string().meta({ description: 'Why it could not become an event.' }),
+    received_at: z.string().meta({ description: 'When it came in.' }),
     body: z.string().meta({ description: 'The bytes as they came.' }),
-    replayed_at: z.string().nullable(),
+    replayed_at: z.string().nullable().meta({ description: 'When it was sent once more; null before.' }),
   })
   .meta({ id: 'DeadLetter' });
 
 const ReplayRequest = z
   .object({
-    ids: z.array(z.string().min(1)).min(1).max(REPLAYED_AT_ONCE_MAX).optional(),
+    ids: z
+      .array(z.string().min(1))
+      .min(1)
+      .max(REPLAYED_AT_ONCE_MAX)
+      .optional()
+      .meta({ description: `These, at most ${REPLAYED_AT_ONCE_MAX}.` }),
     all: z
       .boolean()
       .optional()
@@ -34,14 +39,18 @@ const ReplayRequest = z
 
 const ReplayAnswer = z
   .object({
-    verdicts: z.array(
-      z.object({
-        id: z.string(),
-        event_id: z.string().nullable(),
-        verdict: z.enum(['replayed', 'refused', 'replayed_before', 'unknown']),
-        message: z.string().nullable(),
-      }),
-    ),
+    verdicts: z
+      .array(
+        z.object({
+          id: z.string(),
+          event_id: z.string().nullable().meta({ description: 'The id of the event; null where none can be read.' }),
+          verdict: z
+            .enum(['replayed', 'refused', 'replayed_before', 'unknown'])
+            .meta({ description: '`replayed` alone was sent once more.' }),
+          message: z.string().nullable().meta({ description: 'Why it was refused; else null.' }),
+        }),
+      )
+      .meta({ description: 'One for each dead letter that was asked for.' }),
   })
   .meta({ id: 'ReplayDeadLettersResponse' });
 
@@ -62,7 +71,10 @@ export const deadLetterRoutes: Route[] = [
     query: z.object(page),
     success: 200,
     answer: z
-      .object({ items: z.array(DeadLetterAnswer), pagination: Pagination })
+      .object({
+        items: z.array(DeadLetterAnswer).meta({ description: 'A page of them, newest first.' }),
+        pagination: Pagination.meta({ description: 'Where the page stands among them.' }),
+      })
       .meta({ id: 'ListDeadLettersResponse' }),
     async handle({ query }, { services, scope }) {
       const letters = await findDeadLetters(services, scope, { ids: null, ...query });

@@ -10,104 +10,10 @@ import { type OutcomeRow, outcomesOfEvent } from '../../storage/events/outcomes.
 import { findUnprocessed } from '../../storage/events/unprocessed.ts';
 import { correctionsOf } from '../../storage/progress/corrections.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
-import { CustomerAnswer } from '../customers/schema.ts';
 import { completeKeys } from '../http/encode.ts';
-import { ErrorAnswer } from '../http/errors.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
-import { MeterAnswer } from '../meters/schema.ts';
-import { PriceAnswer } from '../prices/schema.ts';
-import { SubscriptionLineItemAnswer } from '../subscriptions/answer.ts';
-import { EventAnswer, eventJson } from './event-json.ts';
-
-const lookupStatus = z.enum(['unprocessed', 'not_found', 'found', 'error', 'processing', 'attributed']);
-const step = { status: lookupStatus, error: ErrorAnswer.nullable() };
-
-const DebugTracker = z
-  .object({
-    customer_lookup: z.object({ ...step, customer: CustomerAnswer.nullable() }),
-    meter_matching: z.object({
-      ...step,
-      matched_meters: z
-        .array(z.object({ meter_id: z.string(), event_name: z.string(), meter: MeterAnswer, value: z.string() }))
-        .meta({ description: 'Meters that count the event, and what it comes to in each.' }),
-      refused_meters: z
-        .array(z.object({ meter_id: z.string(), key: z.string(), accepted: z.array(z.string()), why: z.string() }))
-        .meta({ description: 'Meters of this event name, and the filter of each that refused the event.' }),
-      unusable_meters: z
-        .array(z.object({ meter_id: z.string(), reason: z.string() }))
-        .meta({ description: 'Meters that match, and why they cannot count the event.' }),
-    }),
-    price_lookup: z.object({
-      ...step,
-      matched_prices: z.array(
-        z.object({ price_id: z.string(), meter_id: z.string(), status: z.string(), price: PriceAnswer }),
-      ),
-    }),
-    subscription_line_item_lookup: z.object({
-      ...step,
-      matched_line_items: z.array(
-        z.object({
-          sub_line_item_id: z.string(),
-          subscription_id: z.string(),
-          price_id: z.string(),
-          start_date: z.string(),
-          end_date: z.string().nullable(),
-          is_active_for_event: z.boolean(),
-          timestamp_within_range: z.boolean(),
-          subscription_line_item: SubscriptionLineItemAnswer,
-        }),
-      ),
-    }),
-    failure_point: z
-      .object({
-        failure_point_type: z.enum([
-          'customer_lookup',
-          'meter_lookup',
-          'price_lookup',
-          'subscription_line_item_lookup',
-        ]),
-        error: ErrorAnswer,
-      })
-      .nullable(),
-  })
-  .meta({ id: 'DebugTracker' });
-
-const processed = z.object({
-  customer_id: z.string(),
-  subscription_id: z.string(),
-  sub_line_item_id: z.string(),
-  price_id: z.string(),
-  meter_id: z.string(),
-  feature_id: z.string(),
-  qty_total: z.string(),
-  processed_at: z.string(),
-});
-
-const outcome = z.object({
-  outcome: z.enum(['duplicate', 'conflict', 'dead_letter', 'unusable']),
-  meter_id: z.string().nullable(),
-  reason: z.string(),
-  received_at: z.string(),
-  body: z.string().nullable().meta({ description: 'The bytes as they came, of conflicts and dead letters.' }),
-});
-
-const correction = z.object({
-  action: z.enum(['void', 'replace']),
-  reason: z.string(),
-  state: z.enum(['requested', 'applied', 'unknown_event']),
-  requested_by: z.string(),
-  requested_at: z.string(),
-  applied_at: z.string().nullable(),
-});
-
-const rest = z.object({
-  status: z.enum(['processed', 'processing', 'failed']),
-  processed_events: z.array(processed),
-  debug_tracker: DebugTracker.nullable(),
-  corrections: z.array(correction).meta({ description: 'Who voided or replaced the event, oldest first.' }),
-  outcomes: z.array(outcome).meta({ description: 'What else was sent with this id, and what could not be counted.' }),
-});
-const EventByIdAnswer = rest.extend({ event: EventAnswer.nullable() }).meta({ id: 'GetEventByIDResponse' });
+import { EventByIdAnswer, WhatBecameOfIt } from './debugger-answer.ts';
+import { eventJson } from './event-json.ts';
 
 export const debuggerRoutes: Route[] = [
   route({
@@ -150,7 +56,7 @@ async function answerEvent(id: string, context: Context): Promise<void> {
   const corrections = await correctionsOf(services.postgres, scope, id);
   const event = found ? eventJson(found.event, scope) : 'null';
   const others = JSON.stringify(
-    completeKeys(rest, { ...shown, corrections, outcomes: distinct(outcomes).map(showOutcome) }),
+    completeKeys(WhatBecameOfIt, { ...shown, corrections, outcomes: distinct(outcomes).map(showOutcome) }),
   );
   response
     .status(200)

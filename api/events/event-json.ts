@@ -6,15 +6,17 @@ import type { FoundEvent } from '../../storage/events/find-events.ts';
 
 export const EventAnswer = z
   .object({
-    id: z.string(),
-    external_customer_id: z.string(),
-    customer_id: z.string(),
+    id: z.string().meta({ description: 'The `event_id` that was sent, or the one that was made.' }),
+    external_customer_id: z.string().meta({ description: 'Whose usage it is.' }),
+    customer_id: z.string().meta({ description: 'As it was sent; empty without one.' }),
     event_name: z.string(),
-    timestamp: z.string(),
-    properties: z.record(z.string(), z.unknown()),
-    source: z.string(),
+    timestamp: z.string().meta({ description: 'When it happened, to the microsecond.' }),
+    properties: z
+      .record(z.string(), z.unknown())
+      .meta({ description: 'As they were sent; numbers keep their digits.' }),
+    source: z.string().meta({ description: 'As it was sent; empty without one.' }),
     environment_id: z.string(),
-    received_at: z.string(),
+    received_at: z.string().meta({ description: 'When it came in.' }),
   })
   .meta({ id: 'Event' });
 

@@ -87,6 +87,7 @@ const AMOUNT_COLUMNS = [
   'price',
   'amount',
   'currency',
+  'invoice_id',
   'invoice_number',
   'invoice_status',
 ];
@@ -154,6 +155,7 @@ function amountCells({ charge }: ExportedUsage): string[] {
     price,
     amount.toFixed(),
     currency,
+    invoice?.id ?? '',
     asText(invoice?.number ?? ''),
     invoice?.status ?? '',
   ];

@@ -16,14 +16,22 @@ const MonitoringQuery = z.object({
 
 const MonitoringAnswer = z
   .object({
-    total_count: z.int(),
+    total_count: z.int().meta({ description: 'How many events of the range there are.' }),
     consumption_lag: z.int().meta({
       description: 'Accepted events that are not yet in the stores, of all tenants; on Kafka, batches of them.',
     }),
     post_processing_lag: z
       .int()
       .meta({ description: 'Meters whose past is still being counted, and corrections that wait.' }),
-    points: z.array(z.object({ timestamp: z.string(), event_count: z.int() })).nullable(),
+    points: z
+      .array(
+        z.object({
+          timestamp: z.string().meta({ description: 'Where the window begins.' }),
+          event_count: z.int().meta({ description: 'How many events are in it.' }),
+        }),
+      )
+      .nullable()
+      .meta({ description: 'By window, where `window_size` is stated; else null.' }),
   })
   .meta({ id: 'GetMonitoringDataResponse' });
 

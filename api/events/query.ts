@@ -79,12 +79,21 @@ type Asked = z.output<typeof GetEventsRequest>;
 
 const GetEventsAnswer = z
   .object({
-    events: z.array(EventAnswer),
+    events: z.array(EventAnswer).meta({ description: 'A page of the events that pass.' }),
     has_more: z.boolean().meta({ description: 'A page ends early where its properties would be longer than 8 MiB.' }),
-    iter_first_key: z.string().nullable(),
-    iter_last_key: z.string().nullable(),
-    total_count: z.int().nullable(),
-    offset: z.int().nullable(),
+    iter_first_key: z
+      .string()
+      .nullable()
+      .meta({ description: 'Asks for the page before this one; null on an empty page.' }),
+    iter_last_key: z
+      .string()
+      .nullable()
+      .meta({ description: 'Asks for the page behind this one; null on an empty page.' }),
+    total_count: z
+      .int()
+      .nullable()
+      .meta({ description: 'How many events pass in all, where `count_total` asks for it.' }),
+    offset: z.int().nullable().meta({ description: 'As it was asked for; null where a key of a page was.' }),
   })
   .meta({ id: 'GetEventsResponse' });
 

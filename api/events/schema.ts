@@ -43,7 +43,13 @@ export const IngestEventRequest = z
   });
 
 export const BulkIngestEventRequest = z
-  .object({ events: z.array(IngestEventRequest).min(1).max(EVENTS_PER_REQUEST_MAX) })
+  .object({
+    events: z
+      .array(IngestEventRequest)
+      .min(1)
+      .max(EVENTS_PER_REQUEST_MAX)
+      .meta({ description: `From 1 to ${EVENTS_PER_REQUEST_MAX} events.` }),
+  })
   .meta({
     id: 'BulkIngestEventRequest',
     example: {
@@ -52,7 +58,13 @@ export const BulkIngestEventRequest = z
   });
 
 export const BulkIngestRawEventRequest = z
-  .object({ events: z.array(z.record(z.string(), z.unknown())).min(1).max(EVENTS_PER_REQUEST_MAX) })
+  .object({
+    events: z
+      .array(z.record(z.string(), z.unknown()))
+      .min(1)
+      .max(EVENTS_PER_REQUEST_MAX)
+      .meta({ description: `From 1 to ${EVENTS_PER_REQUEST_MAX} JSON objects.` }),
+  })
   .meta({
     id: 'BulkIngestRawEventRequest',
     example: {
@@ -68,25 +80,33 @@ export const IngestQuery = z.object({
 });
 
 export const IngestEventAnswer = z
-  .object({ message: z.string(), event_id: z.string() })
+  .object({
+    message: z.string().meta({ description: 'That it was accepted.' }),
+    event_id: z.string().meta({ description: 'The id that was sent, or the one that was made.' }),
+  })
   .meta({ id: 'IngestEventResponse' });
 
 const Verdict = z
   .object({
-    index: z.int(),
-    event_id: z.string().nullable(),
-    verdict: z.enum(['accepted', 'refused']),
-    field: z.string().nullable(),
-    message: z.string().nullable(),
+    index: z.int().meta({ description: 'The place of the event in the request, from 0.' }),
+    event_id: z
+      .string()
+      .nullable()
+      .meta({ description: 'The id that was sent, or the one that was made; null where it was refused.' }),
+    verdict: z.enum(['accepted', 'refused']).meta({ description: 'What became of it.' }),
+    field: z.string().nullable().meta({ description: 'The field at fault; null where the event was accepted.' }),
+    message: z.string().nullable().meta({ description: 'What is wrong with it; null where the event was accepted.' }),
   })
   .meta({ id: 'EventVerdict' });
 
-const Accepted = z.object({ message: z.string() });
+const Accepted = z.object({ message: z.string().meta({ description: 'That they were accepted.' }) });
 
 /** The verdicts are there where they are asked for. */
 export const BulkIngestEventAnswer = z.union([
   Accepted.meta({ id: 'BulkIngestEventResponse' }),
-  Accepted.extend({ verdicts: z.array(Verdict) }).meta({ id: 'BulkIngestEventVerdictsResponse' }),
+  Accepted.extend({
+    verdicts: z.array(Verdict).meta({ description: 'One for each event, in the order of the request.' }),
+  }).meta({ id: 'BulkIngestEventVerdictsResponse' }),
 ]);
 
 export const BulkIngestRawEventAnswer = Accepted.extend({

@@ -1,4 +1,5 @@
 /** Features: create, find, change, copy, archive. */
+import { archiveFeature } from '../../actions/catalogue/archive-feature.ts';
 import { changeFeature } from '../../actions/catalogue/change-feature.ts';
 import { cloneFeature } from '../../actions/catalogue/clone-feature.ts';
 import { createFeature } from '../../actions/catalogue/create-feature.ts';
@@ -50,12 +51,11 @@ export const featureRoutes: Route[] = [
       changeFeature(context.services, context.scope, { id: params.id, changes, filters, author: authorOf(context) }),
   }),
   features.archive({
-    summary: 'Archive a feature',
-    description: 'Its lookup key is free for another feature then. Its meter goes on counting.',
-    handle: async ({ params }, context) => {
-      const by = { by: authorOf(context), database: context.services.postgres };
-      await FeatureModel.changePublished(context.scope, { id: params.id, changes: { status: 'archived' } }, by);
-    },
+    summary: 'Archive a feature that nothing grants',
+    description:
+      'Its lookup key is free for another feature then. Its meter goes on counting. Refused while a plan, an add-on or a subscription that is not cancelled grants it.',
+    handle: ({ params }, context) =>
+      archiveFeature(context.services, context.scope, { id: params.id, author: authorOf(context) }),
   }),
   route({
     method: 'post',

@@ -52,7 +52,7 @@ export const UpdateFeature = stated
 
 export const CloneFeature = stated
   .pick({ description: true, metadata: true })
-  .extend({ name, lookup_key: givenKey })
+  .extend({ name, lookup_key: givenKey.meta({ description: 'That of the copy, its own among published features.' }) })
   .meta({ id: 'CloneFeatureRequest', example: { name: 'API calls, second', lookup_key: 'api_calls_2' } });
 
 export const FeatureFilter = listShape({

@@ -1,7 +1,7 @@
 /**
- * Who calls: the header `x-api-key` decides tenant, environment, principal and roles. The environment of the key wins; a
- * key without one takes it from X-Environment-ID, which must belong to the tenant
- * (docs/rules/records.md, "Tenant and environment").
+ * Who calls: the header `x-api-key`, and without it a bearer token, decides tenant, principal and roles. The environment is
+ * that of the key, and a header that names another is refused; of a token it is that of its claim, else that of the header
+ * X-Environment-ID, which must belong to the tenant (docs/rules/records.md, "Tenant and environment").
  */
 import type { Request } from 'express';
 import { LRUCache } from 'lru-cache';
@@ -9,11 +9,18 @@ import type { Permission } from '../../core/access/role.ts';
 import { FarthingError } from '../../core/error.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { hashApiKey } from '../../storage/api-key.ts';
-import { environmentBelongs, findKeyHolder, type KeyHolder, touchKey } from '../../storage/models/secret.ts';
+import {
+  environmentBelongs,
+  findKeyHolder,
+  findTokenHolder,
+  type KeyHolder,
+  touchKey,
+} from '../../storage/models/secret.ts';
 import type { Database } from '../../storage/stores.ts';
 import type { Services } from '../services.ts';
 import { asFarthingError, unauthenticated } from './errors.ts';
 import { checkAccess } from './permissions.ts';
+import { type Claims, claimsOf } from './token.ts';
 
 export type Caller = KeyHolder & { readonly environment_id: string };
 
@@ -49,21 +56,35 @@ export function forgetKeys(services: Services): void {
 
 async function holderOf(request: Request, services: Services, now: Date): Promise<KeyHolder> {
   const key = request.get('x-api-key')?.trim();
-  if (!key) throw unauthenticated(withoutKey(request));
-  const hash = hashApiKey(key);
-  const kept = cacheOf(services.postgres);
-  const known = kept.get(hash);
+  const { postgres } = services;
+  if (key) {
+    const hash = hashApiKey(key);
+    return remembered(hash, { postgres, now, find: () => lookUp(postgres, hash, now) });
+  }
+  const token = bearerToken(request);
+  if (!token) throw unauthenticated('the header x-api-key is missing');
+  const claims = await claimsOf(services, token, now);
+  // The token was made for these claims at this second, so nobody else has this name.
+  const name = JSON.stringify(claims);
+  return remembered(name, { postgres, now, find: () => holderOfToken(postgres, claims) });
+}
+
+type Asked = { readonly postgres: Database; readonly now: Date; find(): Promise<KeyHolder> };
+
+async function remembered(name: string, { postgres, now, find }: Asked): Promise<KeyHolder> {
+  const kept = cacheOf(postgres);
+  const known = kept.get(name);
   const now_ms = now.getTime();
   // While somebody tries, the others go on: a Postgres that hangs would hold up every one of them.
   if (known && (now_ms - known.seen_ms < FRESH_MS || now_ms - known.tried_ms < TRIED_EVERY_MS)) return known.holder;
-  if (known) kept.set(hash, { ...known, tried_ms: now_ms }, { noUpdateTTL: true });
+  if (known) kept.set(name, { ...known, tried_ms: now_ms }, { noUpdateTTL: true });
   try {
-    const holder = await lookUp(services.postgres, hash, now);
-    kept.set(hash, { holder, seen_ms: now_ms, tried_ms: now_ms });
+    const holder = await find();
+    kept.set(name, { holder, seen_ms: now_ms, tried_ms: now_ms });
     return holder;
   } catch (error) {
     if (known && asFarthingError(error).code === 'service_unavailable') return known.holder;
-    kept.delete(hash);
+    kept.delete(name);
     throw error;
   }
 }
@@ -72,14 +93,24 @@ async function lookUp(database: Database, hash: string, now: Date): Promise<KeyH
   const holder = await findKeyHolder(database, hash);
   if (!holder) throw unauthenticated('the API key is not valid');
   if (holder.last_used_at === null || now.getTime() - instantOf(holder.last_used_at) > TOUCHED_EVERY_MS)
-    await touchKey(database, holder.secret_id, now);
+    await touchKey(database, holder.secret_id!, now);
   return holder;
 }
 
-function withoutKey(request: Request): string {
-  return request.get('authorization')
-    ? 'bearer tokens are not accepted here: send an API key in the header x-api-key'
-    : 'the header x-api-key is missing';
+/** With its roles as they are now. A password that was changed ends the tokens from before. */
+async function holderOfToken(database: Database, claims: Claims): Promise<KeyHolder> {
+  const holder = await findTokenHolder(database, claims);
+  if (!holder) throw unauthenticated('the token is not valid');
+  const { password_changed_at, ...rest } = holder;
+  // Tokens know whole seconds.
+  if (password_changed_at !== null && claims.issued_at < Math.floor(instantOf(password_changed_at) / 1000))
+    throw unauthenticated('the password was changed since: sign in again');
+  return { ...rest, environment_id: claims.environment_id };
+}
+
+/** What follows `Bearer`; the name of the scheme is written in any case. */
+export function bearerToken(request: Request): string | undefined {
+  return /^bearer +(\S+)$/i.exec(request.get('authorization')?.trim() ?? '')?.[1];
 }
 
 function cacheOf(database: Database): LRUCache<string, Kept> {
@@ -98,13 +129,20 @@ async function environmentOf(
   access: Permission,
   database: Database,
 ): Promise<string> {
-  if (holder.environment_id !== null) return holder.environment_id;
-  const asked = request.get('x-environment-id')?.trim();
-  if (!asked) {
+  const asked = request.get('x-environment-id')?.trim() || null;
+  // Whoever sends another environment than that of the key believes to write there.
+  if (holder.secret_id !== null && holder.environment_id !== null && asked !== null && asked !== holder.environment_id)
+    throw new FarthingError('permission_denied', `this API key is for the environment ${holder.environment_id} alone`, {
+      details: { field: 'X-Environment-ID', environment_id: holder.environment_id },
+    });
+  const meant = holder.environment_id ?? asked;
+  if (meant === null) {
     if (/^(tenant|user|self|environment):/.test(access)) return '';
     throw new FarthingError('permission_denied', 'no environment: send the header X-Environment-ID');
   }
-  if (!(await environmentBelongs(database, holder.tenant_id, asked)))
+  // A key was made for an environment of its tenant.
+  if (holder.secret_id !== null && holder.environment_id !== null) return meant;
+  if (!(await environmentBelongs(database, holder.tenant_id, meant)))
     throw new FarthingError('permission_denied', 'this environment does not belong to the tenant');
-  return asked;
+  return meant;
 }

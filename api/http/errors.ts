@@ -6,16 +6,29 @@
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import { ERROR_CODES, errorRecord, FarthingError, invalid, unavailable } from '../../core/error.ts';
+import { whyInvalid } from '../../core/why-invalid.ts';
 import { failureOf, postgresCode } from '../../storage/failure.ts';
 
 export const ErrorAnswer = z
   .object({
-    code: z.enum(ERROR_CODES as [string, ...string[]]),
-    http_status_code: z.int(),
-    message: z.string(),
-    details: z.record(z.string(), z.unknown()).nullable(),
-    success: z.literal(false),
-    error: z.object({ message: z.string(), internal_error: z.string().nullable() }),
+    code: z
+      .enum(ERROR_CODES as [string, ...string[]])
+      .meta({ description: 'What kind of error it is: for programs to decide by.' }),
+    http_status_code: z.int().meta({ description: 'The status of the answer.' }),
+    message: z
+      .string()
+      .meta({ description: 'What is wrong, for people: the field at fault first, where there is one.' }),
+    details: z.record(z.string(), z.unknown()).nullable().meta({
+      description:
+        'The field at fault, what is allowed, or all faults of the request; null where there is no more to say.',
+    }),
+    success: z.literal(false).meta({ description: 'Always false.' }),
+    error: z
+      .object({
+        message: z.string().meta({ description: 'The same as `message` beside it.' }),
+        internal_error: z.string().nullable().meta({ description: 'Always null: what failed inside is in our log.' }),
+      })
+      .meta({ description: 'The message once more, where older clients read it.' }),
   })
   .meta({ id: 'ErrorResponse' });
 
@@ -67,11 +80,18 @@ function unexpected(cause: unknown): FarthingError {
   return new FarthingError('internal_error', 'an unexpected error occurred', { cause });
 }
 
+/** The value as its shape makes it, or what is wrong with it: of a body, a path or a query. */
+export function shaped(shape: z.ZodType, value: unknown, part: string): unknown {
+  const result = shape.safeParse(value, { error: whyInvalid });
+  if (!result.success) throw fromZod(result.error, part);
+  return result.data;
+}
+
 /** The first fault names the field; all of them are in the details. */
-export function fromZod(error: z.core.$ZodError, part = 'body'): FarthingError {
+function fromZod(error: z.core.$ZodError, part = 'body'): FarthingError {
   const faults = error.issues
     .map(deepest)
-    .map((issue) => ({ field: fieldPath(issue.path, part), message: wording(issue) }));
+    .map((issue) => ({ field: fieldPath(issue.path, part), message: issue.message }));
   const [first] = faults;
   return invalid(first?.field ?? part, first?.message ?? 'is not valid', faults.length > 1 ? { faults } : {});
 }
@@ -87,11 +107,6 @@ function deepest(issue: z.core.$ZodIssue): z.core.$ZodIssue {
 
 function at(outer: z.core.$ZodIssue, inner: z.core.$ZodIssue): z.core.$ZodIssue {
   return { ...inner, path: [...outer.path, ...inner.path] } as z.core.$ZodIssue;
-}
-
-function wording(issue: z.core.$ZodIssue): string {
-  if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined')) return 'is required';
-  return issue.message;
 }
 
 /** `filters[0].key` */

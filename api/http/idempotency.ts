@@ -16,6 +16,7 @@ import {
   renewLease,
   type Verdict,
 } from '../../storage/models/idempotency-key.ts';
+import { bearerToken } from './auth.ts';
 import type { Context, Route } from './route.ts';
 
 /** An answer ready to be sent. `body` is JSON text, null when there is none. */
@@ -112,7 +113,7 @@ function sha256(text: string): string {
 }
 
 /**
- * An answer that shows a secret (a new API key) is kept sealed with the caller's own key, which we do not have: whoever
+ * An answer that shows a secret (a new API key) is kept sealed with the caller's own key or token, which we do not keep: whoever
  * reads the table learns nothing, and the caller that lost the answer gets it again.
  */
 function stored(body: string | null, route: Route, context: Context): Buffer | null {
@@ -135,7 +136,7 @@ function restored(kept: Buffer, route: Route, context: Context): string {
 }
 
 function sealingKey({ request }: Context): Buffer {
-  return createHmac('sha256', request.get('x-api-key')?.trim() ?? '')
+  return createHmac('sha256', request.get('x-api-key')?.trim() || (bearerToken(request) ?? ''))
     .update(request.get('idempotency-key') ?? '')
     .digest();
 }

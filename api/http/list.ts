@@ -41,7 +41,7 @@ export const BASE_COLUMNS = {
   updated_by: 'string',
 } as const satisfies ListGrammar['columns'];
 
-const whole = (name: string, range: string) => wholeNumberOr(`${name} must be a whole number ${range}`);
+const whole = (range: string) => wholeNumberOr(`must be a whole number ${range}`);
 
 /** As many as anybody can mean: each is looked for. */
 export const LIST_MAX = 10_000;
@@ -64,17 +64,25 @@ const FilterCondition = z.object({
     .enum(['eq', 'contains', 'not_contains', 'gt', 'lt', 'gte', 'in', 'not_in', 'before', 'after'])
     .meta({ description: 'How the column compares with the value.' }),
   data_type: z.enum(['string', 'number', 'date', 'array']).meta({ description: 'Which key of `value` is compared.' }),
-  value: z.object({
-    string: z.string().nullish(),
-    number: z.number().nullish(),
-    boolean: z.boolean().nullish(),
-    date: timestampText.nullish(),
-    array: z.array(z.string()).nullish(),
-  }),
+  value: z
+    .object({
+      string: z.string().nullish().meta({ description: 'Of a text, when `data_type` is string.' }),
+      number: z.number().nullish().meta({ description: 'Of a number, when `data_type` is number.' }),
+      boolean: z
+        .boolean()
+        .nullish()
+        .meta({ description: 'Of a column that is true or false, whatever `data_type` is.' }),
+      date: timestampText.nullish().meta({ description: 'Of an instant, when `data_type` is date.' }),
+      array: z.array(z.string()).nullish().meta({ description: 'Of `in` and `not_in`, when `data_type` is array.' }),
+    })
+    .meta({ description: 'What the column is compared with: the one key that `data_type` names.' }),
 });
 export type FilterCondition = z.infer<typeof FilterCondition>;
 
-const SortCondition = z.object({ field: z.string(), direction: anyCase(['asc', 'desc']) });
+const SortCondition = z.object({
+  field: z.string().meta({ description: 'A column of the record.' }),
+  direction: anyCase(['asc', 'desc']).meta({ description: 'From the least or from the greatest.' }),
+});
 
 /** A JSON text in a query string, or the value itself in a body. */
 const jsonOr = <S extends z.ZodType>(shape: S) =>
@@ -97,11 +105,11 @@ export const expand = textList
   .meta({ description: 'Related records to answer with, such as `prices.meters`, between commas.' });
 
 const commonShape = {
-  limit: whole('limit', 'from 1 to 1000')
+  limit: whole('from 1 to 1000')
     .pipe(z.int().min(1).max(1000))
     .default(50)
     .meta({ description: 'How many records a page has at most.' }),
-  offset: whole('offset', 'not below 0')
+  offset: whole('not below 0')
     .pipe(z.int().min(0))
     .default(0)
     .meta({ description: 'How many records to leave out before the page.' }),

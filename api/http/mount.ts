@@ -10,7 +10,7 @@ import type { Services } from '../services.ts';
 import { authenticate } from './auth.ts';
 import { BODY_LIMIT, checkJsonBytes, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
 import { completeKeys } from './encode.ts';
-import { asFarthingError, fieldPath, fromZod, refuseMethod, setErrorHeaders } from './errors.ts';
+import { asFarthingError, fieldPath, refuseMethod, setErrorHeaders, shaped } from './errors.ts';
 import { onceOnly, type Reply } from './idempotency.ts';
 import { checkKeys, didYouMean } from './ignored-keys.ts';
 import { LIST_MAX } from './list.ts';
@@ -153,12 +153,6 @@ function parsed(shape: Route['body'], value: unknown, part: string): unknown {
   if (!shape) return undefined;
   checkTexts(value, []);
   return shaped(shape, value, part);
-}
-
-function shaped(shape: z.ZodType, value: unknown, part: string): unknown {
-  const result = shape.safeParse(value);
-  if (!result.success) throw fromZod(result.error, part);
-  return result.data;
 }
 
 const TEXT_MAX = 65_536;

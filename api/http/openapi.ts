@@ -27,11 +27,15 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       servers: [{ url: '/v1' }],
-      security: [{ ApiKeyAuth: [] }],
+      security: [{ ApiKeyAuth: [] }, { BearerAuth: [] }],
       tags: [...new Set(routes.map((route) => route.tag))].sort().map((name) => ({ name, description: TAGS[name] })),
       paths: pathsOf(routes, readAnswerExamples(routes)),
       components: {
-        securitySchemes: { ApiKeyAuth: { type: 'apiKey', in: 'header', name: 'x-api-key' } },
+        securitySchemes: {
+          ApiKeyAuth: { type: 'apiKey', in: 'header', name: 'x-api-key' },
+          // The token of `POST /auth/login`; X-Environment-ID names the environment beside it.
+          BearerAuth: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+        },
         responses: errorResponses(),
       },
     },
@@ -59,6 +63,8 @@ const TAGS: Record<string, string> = {
   Costs: 'What something costs you: [cost sheets](/docs/rules/pricing.md#cost-sheets).',
   'Credit grants': 'Who gets credits, how often, and for how long: [credit grants](/docs/rules/credit-grants.md).',
   Roles: 'What a key may do: [permissions](/docs/permissions.md).',
+  Settings: 'What is wanted otherwise than by default: [records](/docs/rules/records.md).',
+  'Signing in': 'People sign in with email and password, programs have [API keys](/docs/permissions.md).',
   Subscriptions:
     'Who pays for what, and when: [subscriptions](/docs/rules/subscriptions.md), [periods](/docs/rules/periods.md), ' +
     '[proration](/docs/rules/proration.md).',
@@ -157,12 +163,20 @@ const ERRORS = {
 function errorsOf(route: Route): Record<string, { $ref: string }> {
   const answered = Object.keys(ERRORS).filter((status) => {
     if (status === '401' || status === '403') return route.access !== 'public';
-    if (status === '404') return route.path.includes(':');
+    if (status === '404') return mayNameARecord(route);
     if (status === '413') return route.body !== undefined;
     if (status === '409' || status === '422') return route.method === 'post';
     return true;
   });
   return Object.fromEntries(answered.map((status) => [status, { $ref: `#/components/responses/Error${status}` }]));
+}
+
+/** Lists and searches leave out what is not there; any other request may name it in its path, its body or its query string. */
+function mayNameARecord({ path, body, query }: Route): boolean {
+  if (path.includes(':')) return true;
+  if (body) return !path.endsWith('/search');
+  const names = query instanceof z.ZodObject ? Object.keys(query.shape) : [];
+  return names.some((name) => /(^|_)id$/.test(name)) && !names.includes('limit');
 }
 
 function errorResponses() {

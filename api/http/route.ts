@@ -95,4 +95,6 @@ export function authorOf({ principal, now }: Context): Author {
 export const idParams = z.object({ id: z.string().min(1).meta({ description: 'The id of what is meant.' }) });
 
 /** `{message}` of deletes and other verbs without a record to answer. */
-export const MessageAnswer = z.object({ message: z.string() }).meta({ id: 'SuccessResponse' });
+export const MessageAnswer = z
+  .object({ message: z.string().meta({ description: 'What was done.' }) })
+  .meta({ id: 'SuccessResponse' });

@@ -72,7 +72,12 @@ export const ComputeQuery = z.object({
 
 /** Computed at once (200), or the ids under which the work is known (202). */
 export const ComputeAnswer = z.union([
-  z.object({ invoice: InvoiceAnswer, skipped: z.boolean() }).meta({ id: 'ComputeInvoiceResponse' }),
+  z
+    .object({
+      invoice: InvoiceAnswer.meta({ description: 'As it is now.' }),
+      skipped: z.boolean().meta({ description: 'Whether it comes to nothing.' }),
+    })
+    .meta({ id: 'ComputeInvoiceResponse' }),
   WorkflowResult,
 ]);
 

@@ -16,7 +16,11 @@ export const MeterDetailAnswer = meterShape
       description: 'backfilling: the events that came before the meter, or its change, are still being counted.',
     }),
     backfill: z
-      .object({ days_done: z.int(), days: z.int().nullable(), live_at: z.string().nullable() })
+      .object({
+        days_done: z.int().meta({ description: 'How many days are counted.' }),
+        days: z.int().nullable().meta({ description: 'How many there are; null until it is known.' }),
+        live_at: z.string().nullable().meta({ description: 'Since when all are counted; null before.' }),
+      })
       .meta({ description: 'Days with events that are counted, of how many; days is null until it is known.' }),
   })
   .meta({ id: 'MeterDetailResponse' });

@@ -2,6 +2,7 @@
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import type { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
+import { entitlementsByEntity } from '../entitlements/expand.ts';
 import type { Context } from '../http/route.ts';
 import { showPrices } from '../prices/expand.ts';
 
@@ -14,26 +15,24 @@ export async function showPlans(plans: readonly PlanModel[], expand: readonly st
   const withUnits = expand.includes('prices.priceunit') || expand.includes('priceunit');
   const ofPrices = [...(withMeters ? ['meters'] : []), ...(withUnits ? ['priceunit'] : [])];
   const prices = asks('prices') ? await pricesOf(plans, ofPrices, context) : null;
-  const grants = asks('credit_grant') ? await grantsOf(plans, context) : null;
+  const ids = plans.map(({ id }) => id);
+  const { scope, services } = context;
+  const grants = asks('credit_grant')
+    ? await CreditGrantModel.publishedOf(scope, ['plan_id', ids], services.postgres)
+    : null;
+  const withFeatures = expand.includes('entitlements.features') ? ['features'] : [];
+  const entitlements = asks('entitlements') ? await entitlementsByEntity(ids, withFeatures, context) : null;
   return plans.map((plan) => ({
     ...plan,
     prices: prices === null ? null : prices.filter(({ entity_id }) => entity_id === plan.id),
-    entitlements: asks('entitlements') ? [] : null,
-    credit_grants: grants === null ? null : grants.filter(({ plan_id }) => plan_id === plan.id),
+    entitlements: entitlements && (entitlements.get(plan.id) ?? []),
+    credit_grants: grants && grants.filter(({ plan_id }) => plan_id === plan.id),
   }));
 }
 
 export async function showPlan(plan: PlanModel, context: Context) {
   const [shown] = await showPlans([plan], EVERY_PART, context);
   return shown!;
-}
-
-function grantsOf(plans: readonly PlanModel[], { scope, services }: Context) {
-  const ids = plans.map(({ id }) => id);
-  return CreditGrantModel.in(scope, services.postgres)
-    .whereIn('plan_id', ids)
-    .where('status', 'published')
-    .orderBy(['created_at', 'id']);
 }
 
 async function pricesOf(plans: readonly PlanModel[], expand: readonly string[], context: Context) {

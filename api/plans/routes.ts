@@ -1,13 +1,14 @@
-/** Plans: create, find, change, copy, archive. */
+/** Plans: create, find, change, copy, take prices over to subscriptions, archive. */
 import { archivePlan } from '../../actions/catalogue/archive-plan.ts';
 import { clonePlan } from '../../actions/catalogue/clone-plan.ts';
-import { createdBy } from '../../core/stamp.ts';
+import { createPlan, planKeyConflict } from '../../actions/catalogue/create-plan.ts';
+import { syncPlanLater } from '../../actions/catalogue/sync-plan.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
-import { newId } from '../../storage/new-id.ts';
 import { fetchPage } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
+import { WorkflowResult } from '../workflows/schema.ts';
 import { showPlan, showPlans } from './expand.ts';
 import { ClonePlan, CreatePlan, PlanAnswer, PlanFilter, PlanListAnswer, planGrammar, UpdatePlan } from './schema.ts';
 
@@ -26,26 +27,24 @@ export const planRoutes: Route[] = [
   plans.create({
     summary: 'Create a plan',
     description:
-      'A plan is what prices are attached to (`POST /prices`); it has none at first. Its `lookup_key` is its own among the published plans.',
+      'A plan is what prices are attached to (`POST /prices`); it has none at first. Its `lookup_key` is its own among the published plans; without one it is made from the name.',
     body: CreatePlan,
-    handle: ({ body }, context) => {
-      const record = { id: newId('plan', context.now.getTime()), ...body, ...createdBy(authorOf(context)) };
-      const conflict = keyConflict(body.lookup_key);
-      return PlanModel.add(context.scope, record, { database: context.services.postgres, conflict });
-    },
+    handle: ({ body }, context) =>
+      createPlan(context.services, context.scope, { fields: body, author: authorOf(context) }),
   }),
   plans.list,
   plans.search,
   plans.read({
-    summary: 'Get a plan with its prices',
-    description: 'Its published prices with their meters are in `prices`. An archived plan is answered, too.',
+    summary: 'Get a plan with its prices and entitlements',
+    description:
+      'Its published prices with their meters are in `prices`, what it grants in `entitlements`. An archived plan is answered, too.',
   }),
   plans.change({
     summary: 'Update a plan',
     description: 'Changes what is sent; the rest stays. Subscriptions and prices are not touched.',
     body: UpdatePlan,
     handle: ({ params, body }, context) => {
-      const conflict = keyConflict(body.lookup_key);
+      const conflict = planKeyConflict(body.lookup_key);
       const by = { by: authorOf(context), database: context.services.postgres, conflict };
       return PlanModel.changePublished(context.scope, { id: params.id, changes: body }, by);
     },
@@ -60,9 +59,9 @@ export const planRoutes: Route[] = [
     method: 'post',
     path: '/plans/:id/clone',
     operation_id: 'clonePlan',
-    summary: 'Copy a plan with its prices and credit grants',
+    summary: 'Copy a plan with its prices, entitlements and credit grants',
     description:
-      'The copy has the prices that have not ended, as new prices without lookup keys, and the credit grants. The request states its name and lookup key, and may state description, order and metadata of its own.',
+      'The copy has the prices that have not ended, as new prices without lookup keys, and the same entitlements and credit grants. The request states its name and lookup key, and may state description, order and metadata of its own.',
     tag,
     access: 'plan:write',
     params: idParams,
@@ -74,9 +73,36 @@ export const planRoutes: Route[] = [
       return showPlan(await clonePlan(context.services, context.scope, clone), context);
     },
   }),
+  ...(
+    [
+      ['/plans/:id/sync/subscriptions', 'syncPlanPrices', 'Take new and ended prices over to the subscriptions'],
+      ['/plans/:id/sync/subscriptions/v2', 'syncPlanPricesV2', 'Another path of the same'],
+    ] as const
+  ).map(([path, operation_id, summary]) =>
+    route({
+      method: 'post',
+      path,
+      operation_id,
+      summary,
+      description:
+        'Subscriptions to the plan that live get lines of its new prices, and lines of prices that have ended end; what they override stays. ' +
+        'Nothing changes in a time that is paid or invoiced. It is done in the background: ask after it by `workflow_id`. ' +
+        'Refused with 409 while one of the plan is running.',
+      tag,
+      access: 'plan:write',
+      params: idParams,
+      success: 200,
+      answer: WorkflowResult,
+      handle: async ({ params }, context) => {
+        const run = await syncPlanLater(context.services, context.scope, {
+          plan_id: params.id,
+          author: authorOf(context),
+        });
+        return { message: 'the prices are being taken over', workflow_id: run.id, run_id: run.run_id };
+      },
+    }),
+  ),
 ];
-
-const keyConflict = (lookup_key: string | null | undefined) => `a plan with lookup_key ${lookup_key} exists already`;
 
 async function findPlans(input: PlanFilter, context: Context) {
   const query = narrow(PlanModel.in(context.scope, context.services.postgres), [

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { planFields, planShape } from '../../core/plan/record.ts';
 import { givenKey } from '../../core/record.ts';
 import { CreditGrantAnswer } from '../creditgrants/schema.ts';
+import { EntitlementAnswer } from '../entitlements/schema.ts';
 import { anyOf, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 import { PriceAnswer } from '../prices/schema.ts';
 
@@ -18,7 +19,7 @@ export const ClonePlan = planFields
   .partial()
   .extend({
     name: planFields.shape.name,
-    lookup_key: givenKey,
+    lookup_key: givenKey.meta({ description: 'That of the copy, its own among published plans.' }),
   })
   .meta({ id: 'ClonePlanRequest', example: { name: 'Pro 2027', lookup_key: 'pro_2027' } });
 
@@ -54,18 +55,14 @@ export const planGrammar: ListGrammar = {
   metadata: true,
 };
 
-/** Plans have no entitlements yet: their list is empty where it is asked for. */
 export const PlanAnswer = planShape
   .extend({
     prices: z.array(PriceAnswer).nullable().meta({ description: 'Where `expand` names them; else null.' }),
-    entitlements: z
-      .array(z.never())
+    entitlements: z.array(EntitlementAnswer).nullable().meta({ description: 'Where `expand` names them; else null.' }),
+    credit_grants: z
+      .array(CreditGrantAnswer)
       .nullable()
-      .meta({ description: 'Entitlements are not there yet: empty where `expand` names them, else null.' }),
-    credit_grants: z.array(CreditGrantAnswer).nullable().meta({
-      description:
-        'Its published ones, of one plan that is asked for, and where `expand` names credit_grant; else null.',
-    }),
+      .meta({ description: 'Where `expand` names credit_grant; else null.' }),
   })
   .meta({ id: 'PlanResponse' });
 

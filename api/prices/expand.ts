@@ -1,4 +1,5 @@
 /** Prices as they are answered: the published client's names, and the records that `expand` asks for. */
+import { AddonModel } from '../../storage/models/addon.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import type { PriceModel } from '../../storage/models/price.ts';
@@ -9,10 +10,13 @@ import type { Context } from '../http/route.ts';
 export async function showPrices(prices: readonly PriceModel[], expand: readonly string[], context: Context) {
   const { scope, services } = context;
   const meterIds = expand.includes('meters') ? prices.map(({ meter_id }) => meter_id) : [];
-  const planPrices = expand.includes('plan') ? prices.filter(({ entity_type }) => entity_type === 'PLAN') : [];
-  const planIds = planPrices.map(({ entity_id }) => entity_id);
+  const entitiesOf = (part: string, type: string) =>
+    expand.includes(part)
+      ? prices.filter(({ entity_type }) => entity_type === type).map(({ entity_id }) => entity_id)
+      : [];
   const meters = await MeterModel.byId(scope, meterIds, services.postgres);
-  const plans = await PlanModel.byId(scope, planIds, services.postgres);
+  const plans = await PlanModel.byId(scope, entitiesOf('plan', 'PLAN'), services.postgres);
+  const addons = await AddonModel.byId(scope, entitiesOf('addons', 'ADDON'), services.postgres);
   const unitIds = expand.includes('priceunit') ? prices.map(({ price_unit_id }) => price_unit_id) : [];
   const units = await PriceUnitModel.byId(scope, unitIds, services.postgres);
   const groups = await groupsOf(expand.includes('groups') ? prices : [], context);
@@ -23,6 +27,7 @@ export async function showPrices(prices: readonly PriceModel[], expand: readonly
     plan: plans.get(price.entity_id ?? '') ?? null,
     group: groups.get(price.group_id ?? '') ?? null,
     pricing_unit: units.get(price.price_unit_id ?? '') ?? null,
+    addon: addons.get(price.entity_id ?? '') ?? null,
   }));
 }
 

@@ -11,8 +11,9 @@ import {
   priceShape,
 } from '../../core/price/record.ts';
 import { metadata, optionalKey, timestampText } from '../../core/record.ts';
+import { AddonWithoutParts } from '../addons/answer.ts';
 import { GroupAnswer } from '../groups/schema.ts';
-import { anyOf, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { anyOf, flag, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 import { PlanWithoutParts } from '../plans/answer.ts';
 import { PriceUnitAnswer } from '../price-units/schema.ts';
 
@@ -97,8 +98,6 @@ export const DeletePriceRequest = z
   .nullish()
   .meta({ id: 'DeletePriceRequest', example: { end_date: '2030-01-01T00:00:00Z' } });
 
-const flag = z.union([z.boolean(), z.stringbool({ truthy: ['true'], falsy: ['false'] })]);
-
 export const PriceFilter = listShape({
   price_ids: anyOf('prices'),
   billing_periods: z
@@ -108,8 +107,8 @@ export const PriceFilter = listShape({
   plan_ids: anyOf('plans, to which the price belongs'),
   entity_type: priceEntityType
     .optional()
-    .meta({ description: 'Whether the price belongs to a plan or to a subscription.' }),
-  entity_ids: anyOf('plans or subscriptions, to which the price belongs'),
+    .meta({ description: 'Whether the price belongs to a plan, an add-on or a subscription.' }),
+  entity_ids: anyOf('plans, add-ons or subscriptions, to which the price belongs'),
   subscription_id: z.string().optional().meta({ description: 'Prices that belong to this subscription.' }),
   parent_price_id: z.string().optional().meta({ description: 'Successors of this price, and overrides of it.' }),
   meter_ids: anyOf('meters, whose usage is priced'),
@@ -152,13 +151,13 @@ export const priceGrammar: ListGrammar = {
   expand: ['meters', 'priceunit', 'plan', 'addons', 'groups'],
 };
 
-/** `trial_period` is the published client's name of `trial_period_days`; add-ons are not kept here. */
+/** `trial_period` is the published client's name of `trial_period_days`. */
 export const PriceAnswer = priceShape
   .extend({
     trial_period: z.int().meta({ description: 'Another name of `trial_period_days`.' }),
     meter: meterShape.nullable().meta({ description: 'Where `expand` names it.' }),
     plan: PlanWithoutParts.nullable().meta({ description: 'Where `expand` names it.' }),
-    addon: z.null().meta({ description: 'Add-ons are not there yet.' }),
+    addon: AddonWithoutParts.nullable().meta({ description: 'Where `expand` names it.' }),
     group: GroupAnswer.nullable().meta({ description: 'Where `expand` names groups.' }),
     pricing_unit: PriceUnitAnswer.nullable().meta({
       description: 'Of a CUSTOM price, where `expand` names priceunit.',
@@ -167,4 +166,6 @@ export const PriceAnswer = priceShape
   .meta({ id: 'PriceResponse' });
 
 export const PriceListAnswer = listAnswer(PriceAnswer, 'ListPricesResponse');
-export const BulkPriceAnswer = z.object({ items: z.array(PriceAnswer) }).meta({ id: 'CreateBulkPriceResponse' });
+export const BulkPriceAnswer = z
+  .object({ items: z.array(PriceAnswer).meta({ description: 'The prices, in the order of the request.' }) })
+  .meta({ id: 'CreateBulkPriceResponse' });

@@ -11,9 +11,11 @@ const tag = 'Roles';
 const RoleAnswer = z
   .object({
     id: z.string(),
-    name: z.string(),
-    description: z.string(),
-    permissions: z.record(z.string(), z.array(z.string())),
+    name: z.string().meta({ description: 'For people.' }),
+    description: z.string().meta({ description: 'Whom it is for.' }),
+    permissions: z
+      .record(z.string(), z.array(z.string()))
+      .meta({ description: 'What may be done, by kind of record: `{"meter": ["read", "write"]}`.' }),
   })
   .meta({ id: 'Role' });
 
@@ -32,7 +34,9 @@ export const rbacRoutes: Route[] = [
         .meta({ description: 'Roles that such a user may have; all when absent.' }),
     }),
     success: 200,
-    answer: z.object({ roles: z.array(RoleAnswer) }).meta({ id: 'ListRolesResponse' }),
+    answer: z
+      .object({ roles: z.array(RoleAnswer).meta({ description: 'All that meet the condition.' }) })
+      .meta({ id: 'ListRolesResponse' }),
     handle: async ({ query }) => {
       const { user_type } = query;
       return { roles: ROLES.filter((role) => !user_type || role.user_types.includes(user_type)) };
@@ -48,7 +52,9 @@ export const rbacRoutes: Route[] = [
     access: 'user:read',
     params: idParams,
     success: 200,
-    answer: z.object({ role: RoleAnswer }).meta({ id: 'GetRoleResponse' }),
+    answer: z
+      .object({ role: RoleAnswer.meta({ description: 'The role that was asked for.' }) })
+      .meta({ id: 'GetRoleResponse' }),
     handle: async ({ params }) => {
       const role = roleOf(params.id);
       if (!role) throw notFound('role', params.id);

@@ -40,7 +40,7 @@ export const secretRoutes: Route[] = [
     operation_id: 'createApiKey',
     summary: 'Create an API key; it is shown once',
     description:
-      'For the caller, or for a service account if the caller is a super_admin. It acts with the roles of its owner in the environment of the request; a publishable one may only send events.',
+      'For the caller, or for a service account if the caller is a super_admin. It acts with the roles of its owner in one environment, that of the request unless `environment_id` names another; a request with this key that names another in X-Environment-ID is refused. A publishable one may only send events.',
     tag,
     access: 'secret:write',
     shows_secret: true,

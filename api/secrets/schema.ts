@@ -14,6 +14,9 @@ export const CreateApiKey = z
       .nullish()
       .meta({ description: 'From when on it is refused, in the future; never when absent.' }),
     service_account_id: z.string().nullish().meta({ description: 'The owner of the key; the caller when absent.' }),
+    environment_id: z.string().nullish().meta({
+      description: 'Where the key acts; in the environment of the request when absent. Another is for a super_admin.',
+    }),
   })
   .meta({ id: 'CreateAPIKeyRequest' });
 
@@ -27,6 +30,7 @@ export const SecretAnswer = z
     roles: z.array(z.string()).nullable().meta({ description: 'Those of its owner, as they are now.' }),
     user_type: z.enum(USER_TYPES).nullable().meta({ description: 'Whether its owner is a person or a program.' }),
     user_id: z.string().nullable().meta({ description: 'The owner, as whom the key acts.' }),
+    environment_id: z.string().nullable().meta({ description: 'The one environment in which the key acts.' }),
     service_account_name: z.string().nullable().meta({ description: 'Null when the owner is a person.' }),
     expires_at: z.iso.datetime().nullable().meta({ description: 'From when on it is refused; null is never.' }),
     last_used_at: z.iso

@@ -62,6 +62,7 @@ export const TenantAnswer = z
       description: 'How the company is reached; null until it is stated.',
     }),
     status: z.string().meta({ description: 'published.' }),
+    suspended: z.boolean().meta({ description: 'Whether the operator lets it read and not write.' }),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
     metadata: metadataMap.nullable(),

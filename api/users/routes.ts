@@ -1,5 +1,6 @@
 /** Users and service accounts of the tenant: the principals that API keys belong to. */
 
+import { preparePassword } from '../../actions/access/change-password.ts';
 import { archiveServiceAccount, changeUser, replaceRoles } from '../../actions/access/change-user.ts';
 import { createUser } from '../../actions/access/create-user.ts';
 import { narrow } from '../../storage/models/page.ts';
@@ -10,6 +11,7 @@ import { fetchPage } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import {
   CreateUser,
+  CreateUserAnswer,
   RenameServiceAccount,
   UpdateUser,
   UpdateUserRoles,
@@ -44,17 +46,24 @@ export const userRoutes: Route[] = [
     operation_id: 'updateUser',
     summary: 'Update the own profile',
     description:
-      'Changes the name, and replaces the metadata, of the user to whom the API key belongs; what is not sent stays.',
+      'Changes the name, replaces the metadata, of the user to whom the API key or the token belongs, and the password, for which the current one is needed; what is not sent stays. A new password ends all tokens from before.',
     tag,
     access: 'self:write',
     body: UpdateUser,
     success: 200,
     answer: UserAnswer,
-    handle: async ({ body }, context) =>
-      withTenant(
-        await changeUser(context.services, { ...subject(context, context.principal.user_id), changes: body }),
-        context,
-      ),
+    handle: async ({ body }, context) => {
+      const { services, principal } = context;
+      const { password, current_password, ...changes } = body;
+      const newPassword = password && (await preparePassword(services, principal, { password, current_password }));
+      const user = await changeUser(services, {
+        ...subject(context, principal.user_id),
+        changes,
+        ...(newPassword ? { newPassword } : {}),
+      });
+      if (newPassword) forgetKeys(services);
+      return withTenant(user, context);
+    },
   }),
   route({
     method: 'post',
@@ -62,18 +71,19 @@ export const userRoutes: Route[] = [
     operation_id: 'createUser',
     summary: 'Create a user or a service account',
     description:
-      'For a super_admin only. A user has an email of its own; a service account has none, and at least one role.',
+      'For a super_admin only. A user has an email of its own, and gets a password that is shown once, here; a service account has no email, and at least one role.',
     tag,
     access: 'user:write',
+    shows_secret: true,
     body: CreateUser,
     success: 201,
-    answer: UserAnswer,
+    answer: CreateUserAnswer,
     example: { body: { type: 'service_account', name: 'Collector', roles: ['event_ingestor'] } },
-    handle: async ({ body }, context) =>
-      withTenant(
-        await createUser(context.services, { inviter: context.principal, wanted: body, now: context.now }),
-        context,
-      ),
+    handle: async ({ body }, context) => {
+      const { services, principal, now } = context;
+      const { user, password } = await createUser(services, { inviter: principal, wanted: body, now });
+      return { ...(await withTenant(user, context)), password };
+    },
   }),
   route({
     method: 'post',

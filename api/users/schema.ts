@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { anyCase, keyText, metadataMap } from '../../core/record.ts';
 import { USER_TYPES } from '../../storage/models/user.ts';
+import { newPassword } from '../auth/schema.ts';
 import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
 import { TenantAnswer } from '../tenants/schema.ts';
 
@@ -25,7 +26,12 @@ export const CreateUser = z
   })
   .meta({ id: 'CreateUserRequest' });
 export const UpdateUser = z
-  .object({ name: keyText.trim().nullish().meta(name), metadata: metadataMap.nullish() })
+  .object({
+    name: keyText.trim().nullish().meta(name),
+    metadata: metadataMap.nullish(),
+    password: newPassword.nullish().meta(newPassword.meta()!),
+    current_password: z.string().max(1024).nullish().meta({ description: 'Required with a new password.' }),
+  })
   .meta({ id: 'UpdateUserRequest', example: { name: 'Ada' } });
 export const RenameServiceAccount = z
   .object({ name: keyText.trim().min(1, { error: 'must not be blank' }).meta(name) })
@@ -45,6 +51,17 @@ export const UserAnswer = z
     tenant: TenantAnswer.nullable().meta({ description: 'The company that it belongs to.' }),
   })
   .meta({ id: 'UserResponse' });
+
+/** The password is shown here and nowhere else. */
+export const CreateUserAnswer = z
+  .object({
+    ...UserAnswer.shape,
+    password: z
+      .string()
+      .nullable()
+      .meta({ description: 'The first password of a user, never shown again; null of a service account.' }),
+  })
+  .meta({ id: 'CreateUserResponse' });
 
 export const UserFilter = listShape({
   user_ids: textList.nullish().meta({ description: 'Any of these users.' }),

@@ -3,24 +3,28 @@ import { z } from 'zod';
 import { WorkflowRun, workflowStatus } from '../../core/workflow/record.ts';
 import { type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 
+const ids = {
+  workflow_id: z.string().meta({ description: 'The work that was asked for.' }),
+  run_id: z.string().meta({ description: 'The one run of it.' }),
+};
+
 /** Keys that the execution and the summary share. */
-const times = {
-  start_time: WorkflowRun.shape.start_time,
-  close_time: WorkflowRun.shape.close_time,
-  duration_ms: z.int().nullable(),
-  total_duration: z.string().nullable(),
+const shared = {
+  ...ids,
+  workflow_type: z.string().meta({ description: 'What kind of work it is, such as ComputeInvoiceWorkflow.' }),
+  status: workflowStatus.meta({ description: 'How far it is.' }),
+  start_time: WorkflowRun.shape.start_time.meta({ description: 'When it was asked for.' }),
+  close_time: WorkflowRun.shape.close_time.meta({ description: 'When it ended, well or not; null before.' }),
+  duration_ms: z.int().nullable().meta({ description: 'From the start to the end; null before the end.' }),
+  total_duration: z.string().nullable().meta({ description: 'The same for people, such as `64.2s`.' }),
 };
 
 export const WorkflowAnswer = z
   .object({
-    workflow_id: z.string(),
-    run_id: z.string(),
-    workflow_type: z.string(),
-    task_queue: z.string(),
-    status: workflowStatus,
-    entity: z.string(),
-    entity_id: z.string(),
-    ...times,
+    ...shared,
+    task_queue: z.string().meta({ description: 'The queue in which it stands, such as invoice.' }),
+    entity: z.string().meta({ description: 'The kind of record that it is about, such as invoice.' }),
+    entity_id: z.string().meta({ description: 'The record that it is about.' }),
     created_by: z.string(),
   })
   .meta({ id: 'WorkflowExecutionDTO' });
@@ -29,19 +33,15 @@ export const WorkflowListAnswer = listAnswer(WorkflowAnswer, 'ListWorkflowsRespo
 
 export const WorkflowSummaryAnswer = z
   .object({
-    workflow_id: z.string(),
-    run_id: z.string(),
-    workflow_type: z.string(),
-    status: workflowStatus,
-    ...times,
-    activity_count: z.int(),
-    failed_activities: z.int(),
+    ...shared,
+    activity_count: z.int().meta({ description: '1 when it was begun, else 0: tries of it are one activity.' }),
+    failed_activities: z.int().meta({ description: '1 when it or its last try failed, else 0.' }),
   })
   .meta({ id: 'WorkflowSummaryResponse' });
 
 /** The ids of asynchronous work, and a sentence about it. */
 export const WorkflowResult = z
-  .object({ message: z.string(), workflow_id: z.string(), run_id: z.string() })
+  .object({ message: z.string().meta({ description: 'What was begun.' }), ...ids })
   .meta({ id: 'TemporalWorkflowResult' });
 
 export const runParams = z.object({

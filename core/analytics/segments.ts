@@ -207,6 +207,10 @@ export function united(ranges: readonly Range[]): Range[] {
   return result;
 }
 
+export function isIn(ranges: readonly Range[], at: Microseconds): boolean {
+  return ranges.some(([start, end]) => at >= start && at < end);
+}
+
 function floorTo(at: number, size: number): number {
   const rest = at % size;
   return rest < 0 ? at - rest - size : at - rest;

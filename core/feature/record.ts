@@ -8,6 +8,7 @@
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
+import { keyOfName } from '../lookup-key.ts';
 import { parseDecimal } from '../money.ts';
 import { anyCase, baseFields, decimalText, givenName, metadata, optionalKey } from '../record.ts';
 
@@ -115,11 +116,7 @@ export function checkAlertSettings(settings: AlertSettings, field = 'alert_setti
 
 /** "API calls (v2)" → "api-calls-v2". */
 export function lookupKeyFrom(name: string): string {
-  const key = name
-    .normalize('NFKC')
-    .toLowerCase()
-    .replace(/[^\p{L}\p{N}]+/gu, '-')
-    .replace(/^-+|-+$/g, '');
-  if (key === '') throw invalid('lookup_key', 'cannot be made from this name, give one');
+  const key = keyOfName(name);
+  if (key === null) throw invalid('lookup_key', 'cannot be made from this name, give one');
   return key;
 }

@@ -8,7 +8,9 @@ import { baseFields, givenName, int32, metadata, optionalKey } from '../record.t
 export const planShape = z.object({
   id: z.string(),
   name: givenName.meta({ description: 'What people call it.' }),
-  lookup_key: optionalKey.meta({ description: 'A name of your own, of one published plan.' }),
+  lookup_key: optionalKey.meta({
+    description: 'A name of your own, of one published plan; made from its name when absent.',
+  }),
   description: z.string().nullable().meta({ description: 'For people.' }),
   display_order: int32.nullable().meta({ description: 'Where it stands in a list of yours; nothing here goes by it.' }),
   metadata: metadata.unwrap(),

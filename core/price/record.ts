@@ -29,6 +29,7 @@ import {
 } from '../record.ts';
 import { givenInstant } from '../time/instant.ts';
 import { RECURRING_PERIODS } from '../time/period.ts';
+import { timeBucketsShape } from './time-buckets.ts';
 
 export const PRICE_TYPES = ['USAGE', 'FIXED'] as const;
 export const BILLING_PERIODS = [...RECURRING_PERIODS, 'ONETIME'] as const;
@@ -73,6 +74,11 @@ const unitFields = allOrNull({
 type UnitField = keyof typeof unitFields;
 const UNIT_FIELDS = Object.keys(unitFields) as UnitField[];
 
+const timeBuckets = timeBucketsShape.meta({
+  description:
+    'Times of day with a commitment of their own, of a USAGE price whose meter has a bucket_size. Kept and checked; a subscription to such a price is refused until commitments are charged.',
+});
+
 /**
  * A change of one of these ends the price and starts a successor; everything else changes in place
  * (docs/rules/pricing.md, "Changing a price").
@@ -84,6 +90,7 @@ export const criticalFields = {
   }),
   price_unit_amount: unitFields.price_unit_amount,
   price_unit_tiers: unitFields.price_unit_tiers,
+  commitment_time_buckets: orNull(timeBuckets),
 };
 export type CriticalField = keyof typeof criticalFields;
 export const CRITICAL_FIELDS = Object.keys(criticalFields) as CriticalField[];
@@ -115,6 +122,7 @@ const statedFields = {
   group_id: orNull(z.string()).meta({ description: 'A group of prices that it belongs to.' }),
   start_date: orNull(timestampText).meta({ description: 'From when on it is sold; now when absent.' }),
   end_date: orNull(timestampText).meta({ description: 'Until when, exclusive; open when absent.' }),
+  commitment_time_buckets: orNull(timeBuckets),
   metadata,
 };
 
@@ -130,9 +138,9 @@ export const priceShape = z.object({
   }),
   ...unitFields,
   entity_type: orNull(priceEntityType).meta({
-    description: 'What the price belongs to: PLAN, SUBSCRIPTION or COSTSHEET.',
+    description: 'What the price belongs to: PLAN, ADDON, SUBSCRIPTION or COSTSHEET.',
   }),
-  entity_id: orNull(z.string()).meta({ description: 'The id of that plan, subscription or cost sheet.' }),
+  entity_id: orNull(z.string()).meta({ description: 'The id of that plan, add-on, subscription or cost sheet.' }),
   parent_price_id: z.string().default('').meta({
     description:
       'The first of the prices that this one succeeds, or the price of the plan that it overrides; empty without.',
@@ -152,8 +160,10 @@ export const priceUnitConfigShape = z.object({
 
 export const createPriceShape = z.object({
   ...statedFields,
-  entity_type: priceEntityType.meta({ description: 'What the price belongs to: PLAN, SUBSCRIPTION or COSTSHEET.' }),
-  entity_id: z.string().meta({ description: 'The id of that plan, subscription or cost sheet.' }),
+  entity_type: priceEntityType.meta({
+    description: 'What the price belongs to: PLAN, ADDON, SUBSCRIPTION or COSTSHEET.',
+  }),
+  entity_id: z.string().meta({ description: 'The id of that plan, add-on, subscription or cost sheet.' }),
   trial_period_days: orNull(int32).meta({
     description: 'Days of trial that a subscription begins with, where it states none; trials are not there yet.',
   }),
@@ -231,7 +241,10 @@ export function checkPrice(price: PriceDefinition): void {
 
 /** Usage is billed in arrears, because nobody knows it before; a price override never changes that. */
 function checkCharge(price: PriceDefinition): void {
-  if (price.type !== 'USAGE') return;
+  if (price.type !== 'USAGE') {
+    if (price.commitment_time_buckets?.length) throw invalid('commitment_time_buckets', 'is for USAGE prices only');
+    return;
+  }
   if (price.invoice_cadence !== 'ARREAR') throw invalid('invoice_cadence', 'must be ARREAR for a USAGE price');
   if (!price.meter_id) throw invalid('meter_id', 'is required for a USAGE price');
   if (price.min_quantity !== null) throw invalid('min_quantity', 'is not allowed for a USAGE price');

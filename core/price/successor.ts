@@ -4,6 +4,7 @@
  */
 import { invalid } from '../error.ts';
 import { chargingModels, isChargedBy } from '../pricing/charge.ts';
+import { whyInvalid } from '../why-invalid.ts';
 import {
   CHARGED_FIELDS,
   type ChargedField,
@@ -73,5 +74,5 @@ function configAfter(price: Price, changes: PriceChanges): Partial<CreatePrice> 
 
 /** A stored price as the request that would create it. */
 function statedBy(price: Price): CreatePrice {
-  return createPriceShape.parse(price);
+  return createPriceShape.parse(price, { error: whyInvalid });
 }

@@ -7,7 +7,7 @@
  */
 
 import { Decimal } from '../decimal.ts';
-import { FarthingError, invalid } from '../error.ts';
+import { FarthingError, invalid, notAllowed } from '../error.ts';
 import {
   CRITICAL_FIELDS,
   checkPrice,
@@ -70,6 +70,11 @@ export function pricesToCopy(
 /** The line item of one price. */
 export function lineItemOf(question: LineQuestion): LineItemTerms {
   const { price, entity, meter_name, stated } = question;
+  // A commitment that is not charged would be a wrong invoice.
+  if (price.commitment_time_buckets?.length)
+    throw notAllowed(`price ${price.id}: commitment_time_buckets are not charged yet`, {
+      field: 'commitment_time_buckets',
+    });
   return {
     ...lifeOf(question),
     entity_id: entity.entity_id,

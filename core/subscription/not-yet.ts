@@ -31,7 +31,11 @@ const OF_A_SUBSCRIPTION: readonly (keyof CreateSubscription)[] = [
   'checkout',
   'parent_subscription_id',
 ];
-const OF_AN_OVERRIDE: readonly (keyof typeof overrideLineItemShape.shape)[] = ['price_unit_amount', 'price_unit_tiers'];
+const OF_AN_OVERRIDE: readonly (keyof typeof overrideLineItemShape.shape)[] = [
+  'price_unit_amount',
+  'price_unit_tiers',
+  'commitment_time_buckets',
+];
 const OF_AN_EXTRA_LINE: readonly (keyof typeof extraLineItemShape.shape)[] = [
   'price',
   'subscription_phase_id',

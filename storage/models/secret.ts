@@ -19,9 +19,10 @@ export class SecretModel extends ScopedModel {
   declare last_used_at: string | null;
 }
 
-/** Everything that a request needs to know about the key it came with. */
+/** Everything that a request needs to know about the key, or the token, that it came with. */
 export type KeyHolder = Rights & {
-  readonly secret_id: string;
+  /** Null of a token. */
+  readonly secret_id: string | null;
   readonly tenant_id: string;
   readonly environment_id: string | null;
   readonly user_id: string;
@@ -40,6 +41,24 @@ export async function findKeyHolder(database: Database, key_hash: string): Promi
        join tenants t on t.id = s.tenant_id and t.status = 'published'
       where s.key_hash = ? and s.status = 'published'`,
     [key_hash],
+  );
+  return rows[0];
+}
+
+/** Whose token is it? The claims name the user; what it may do stands in its record. Archived users have no answer. */
+export async function findTokenHolder(
+  database: Database,
+  { tenant_id, user_id }: { tenant_id: string; user_id: string },
+): Promise<(KeyHolder & { readonly password_changed_at: string | null }) | undefined> {
+  const { rows } = await database.raw(
+    `select null as secret_id, u.tenant_id, null as environment_id, u.id as user_id, 'private_key' as key_type,
+            u.type as user_type, u.roles, t.suspended, null as expires_at, null as last_used_at,
+            p.changed_at as password_changed_at
+       from users u
+       join tenants t on t.id = u.tenant_id and t.status = 'published'
+       left join user_passwords p on p.user_id = u.id and p.tenant_id = u.tenant_id
+      where u.tenant_id = ? and u.id = ? and u.status = 'published'`,
+    [tenant_id, user_id],
   );
   return rows[0];
 }

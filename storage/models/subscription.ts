@@ -25,3 +25,16 @@ export function activeAt(query: Query<SubscriptionModel>, at: string | null | un
 export function changingBy(query: Query<SubscriptionModel>, at: string | null | undefined): Query<SubscriptionModel> {
   return at ? query.whereRaw('least(current_period_end, cancel_at, end_date) <= ?', [at]) : query;
 }
+
+/** Those of a plan that live and do not know its prices up to this sequence, behind an id and in the order of ids. */
+export function unsyncedAfter(
+  query: Query<SubscriptionModel>,
+  { plan_id, sequence, after }: { plan_id: string; sequence: number; after: string },
+): Query<SubscriptionModel> {
+  return query
+    .where({ plan_id, status: 'published' })
+    .whereNot('subscription_status', 'cancelled')
+    .whereRaw('coalesce(synced_price_sequence, 0) < ?', [sequence])
+    .where('id', '>', after)
+    .orderBy('id');
+}

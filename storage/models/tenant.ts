@@ -1,4 +1,5 @@
 /** Table `tenants`. */
+import type { Database } from '../stores.ts';
 import { TenantWideModel } from './model.ts';
 
 export class TenantModel extends TenantWideModel {
@@ -12,4 +13,14 @@ export class TenantModel extends TenantWideModel {
   declare billing_details: Record<string, unknown> | null;
   declare metadata: Record<string, string>;
   declare suspended: boolean;
+}
+
+export type TenantLine = Pick<TenantModel, 'id' | 'name' | 'suspended' | 'created_at'>;
+
+/** What the operator asks and no tenant may: who is there, the oldest first. */
+export async function listTenants(database: Database): Promise<TenantLine[]> {
+  const { rows } = await database.raw(
+    `select id, name, suspended, created_at from tenants where status = 'published' order by created_at, id`,
+  );
+  return rows;
 }

@@ -8,7 +8,7 @@
  * values the store answers how many there are, which cannot be put together, so these are asked for one by one.
  */
 import { TupleParam } from '@clickhouse/client';
-import type { Range, SegmentPlan } from '../../core/analytics/segments.ts';
+import { isIn, type SegmentPlan } from '../../core/analytics/segments.ts';
 import type { BucketField } from '../../core/metering/bucket.ts';
 import { type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
 import { type ClickHouseClient, clickhouseFailure, SMALL_ANSWER, streamedRows } from '../clickhouse/clickhouse.ts';
@@ -203,22 +203,17 @@ function isAsked({ meter, plan }: BucketQuestion, row: LineRow): boolean {
     ...(row[SIZE] === meter.base_size ? plan.base_ranges : []),
     ...(row[SIZE] === 'DAY' ? plan.day_ranges : []),
   ];
-  return isIn(ranges, row);
+  return isIn(ranges, startOf(row));
 }
 
 function endsWith({ first_us, last_us }: Ends, { meter, plan }: BucketQuestion, row: LineRow): Ends {
-  const isEdge = row[SIZE] === meter.base_size && isIn(plan.edge_ranges, row);
+  const isEdge = row[SIZE] === meter.base_size && isIn(plan.edge_ranges, startOf(row));
   if (!isEdge) return { first_us, last_us };
   return { first_us: Math.min(first_us, Number(row[6])), last_us: Math.max(last_us, Number(row[7])) };
 }
 
 function startOf(row: LineRow): Microseconds {
   return Number(row[STRETCH]) * US_PER_SECOND;
-}
-
-function isIn(ranges: readonly Range[], row: LineRow): boolean {
-  const at = startOf(row);
-  return ranges.some(([from, to]) => at >= from && at < to);
 }
 
 function segmentOf({ segments }: SegmentPlan, stretch_s: number): string {

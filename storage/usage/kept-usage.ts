@@ -1,5 +1,5 @@
 /** What is kept of one question (storage/usage/usage-memory.ts): its cells, as of the progress that the memory has followed. */
-import { type Range, united } from '../../core/analytics/segments.ts';
+import { isIn, type Range, united } from '../../core/analytics/segments.ts';
 import { UsageBucket } from '../../core/metering/bucket.ts';
 import type { BucketRow } from '../../core/metering/plan.ts';
 import { type Microseconds, US_PER_SECOND } from '../../core/time/instant.ts';
@@ -185,8 +185,4 @@ function lineOf({
 /** Whichever size of row stands for a part of it. */
 function rangesOf({ plan: { base_ranges, day_ranges } }: BucketQuestion): Range[] {
   return united([...base_ranges, ...day_ranges]);
-}
-
-function isIn(ranges: readonly Range[], at: Microseconds): boolean {
-  return ranges.some(([from, to]) => at >= from && at < to);
 }

@@ -147,6 +147,19 @@ describe('/creditgrants and /costs', () => {
         expect(refused(await send('POST', '/creditgrants', body()))).to.deep.equal([status, field]);
       });
 
+    it('of an add-on is shown with it, keeps to its rates, and is archived with it', async () => {
+      const addon = await created('/addons', { name: 'Boost', lookup_key: 'boost' });
+      const ofAddon = { ...ofPlan(), scope: 'ADDON', plan_id: null, addon_id: addon.id, conversion_rate: '2' };
+      const made = await created('/creditgrants', ofAddon);
+      expect((await send('GET', `/addons/${addon.id}`)).body.credit_grants).to.deep.equal([made]);
+      const other = await send('POST', '/creditgrants', { ...ofAddon, conversion_rate: '1' });
+      expect(refused(other)).to.deep.equal([400, 'conversion_rate']);
+      expect((await send('GET', `/creditgrants?addon_ids=${addon.id}`)).body.items).to.deep.equal([made]);
+      await send('DELETE', `/addons/${addon.id}`);
+      expect((await send('GET', `/creditgrants/${made.id}`)).body.status).to.equal('archived');
+      expect((await send('POST', '/creditgrants', ofAddon)).status).to.equal(404);
+    });
+
     it('the rates of a plan are compared as they hold: 1.0 is what is not stated', async () => {
       await created('/creditgrants', ofPlan({ conversion_rate: '1.0', topup_conversion_rate: '1' }));
     });

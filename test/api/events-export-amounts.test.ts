@@ -112,6 +112,7 @@ describe('events: the usage export with amounts', () => {
         price: 'SLAB: up to 10 1, above 0.5 and 3 once',
         amount: '15',
         currency: 'usd',
+        invoice_id: '',
         invoice_number: '',
         invoice_status: '',
       });
@@ -177,11 +178,24 @@ describe('events: the usage export with amounts', () => {
     });
   });
 
-  describe('of invoices', () => {
-    before(async () => {
-      await world.on('2026-02-20');
-      await world.finalize();
+  describe('of drafts', () => {
+    before(() => world.on('2026-02-20'));
+
+    it('each record names the draft, which has no number yet, by its id', async () => {
+      const drafts = await world.invoices('acme');
+      expect(drafts.map(({ invoice_status }: Answer) => invoice_status)).to.deep.equal(['DRAFT']);
+      const rows = (await rowsOf(JANUARY)).filter(
+        ({ external_customer_id, amount }) => external_customer_id === 'acme' && amount !== '',
+      );
+      expect(rows).to.have.length(3);
+      for (const row of rows)
+        expect(row).to.include({ invoice_id: drafts[0].id, invoice_number: '', invoice_status: 'DRAFT' });
+      expect((await world.api.request('GET', `/invoices/${rows[0]!.invoice_id}`)).status).to.equal(200);
     });
+  });
+
+  describe('of invoices', () => {
+    before(() => world.finalize());
 
     for (const split of SPLITS)
       it(`adds up to each of them, by its number${split}`, async () => {

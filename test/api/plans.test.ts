@@ -62,7 +62,7 @@ describe('/plans', () => {
       expect(rest).to.deep.equal({
         ...api.scope,
         name: 'Free',
-        lookup_key: null,
+        lookup_key: 'free',
         description: null,
         display_order: null,
         metadata: null,
@@ -79,6 +79,22 @@ describe('/plans', () => {
     it('keeps what is stated', async () => {
       const body = { name: 'Pro', lookup_key: key(), description: 'For teams', display_order: 0, metadata: { a: 'b' } };
       expect(await create(body)).to.deep.include(body);
+    });
+
+    it('makes a lookup key from the name, one that no published plan has, also of plans made at once', async () => {
+      const names = ['Team & Co.', 'Team & Co.', 'team co', '…'];
+      const keys = [];
+      for (const name of names) keys.push((await create({ name })).lookup_key);
+      expect(keys).to.deep.equal(['team-co', 'team-co-2', 'team-co-3', null]);
+      const made = await Promise.all(Array.from({ length: 4 }, () => create({ name: 'At once' })));
+      expect(made.map(({ lookup_key }) => lookup_key).sort()).to.deep.equal([
+        'at-once',
+        'at-once-2',
+        'at-once-3',
+        'at-once-4',
+      ]);
+      expect((await create({ name: 'x'.repeat(255) })).lookup_key).to.equal('x'.repeat(255));
+      expect((await create({ name: 'x'.repeat(255) })).lookup_key).to.equal(`${'x'.repeat(252)}-2`);
     });
   });
 

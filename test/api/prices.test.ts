@@ -95,6 +95,7 @@ describe('/prices', () => {
         sequence: 1,
         start_date: '2026-03-15T12:00:00Z',
         end_date: null,
+        commitment_time_buckets: null,
         metadata: null,
         meter: null,
         plan: null,

@@ -11,7 +11,8 @@ describe('tenants', () => {
   it('200 for the own tenant, 404 for any other', async () => {
     const { status, body } = await api.request('GET', `/tenants/${api.scope.tenant_id}`);
     expect(status).to.equal(200);
-    expect(body).to.have.all.keys('id', 'name', 'billing_details', 'status', 'created_at', 'updated_at', 'metadata');
+    const keys = ['id', 'name', 'billing_details', 'status', 'suspended', 'created_at', 'updated_at', 'metadata'];
+    expect(body).to.have.all.keys(...keys);
     const other = await api.otherTenant();
     for (const id of [other.scope.tenant_id, 'tenant_unknown'])
       expect((await api.request('GET', `/tenants/${id}`)).status).to.equal(404);

@@ -10,6 +10,7 @@ import { prorate, regularPeriod, shareOf } from '../../core/billing/proration.ts
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import { lookupKeyFrom } from '../../core/feature/record.ts';
 import { DEFAULT_NUMBER_CONFIG, formatInvoiceNumber, numberToken } from '../../core/invoice/number.ts';
+import { keysOfName } from '../../core/lookup-key.ts';
 import { type CompiledMeter, compileMeter, measure } from '../../core/metering/compiled-meter.ts';
 import type { MeteredEvent } from '../../core/metering/contribution.ts';
 import { properties } from '../../core/metering/event-text.ts';
@@ -259,9 +260,10 @@ describe('the worked examples of docs/rules', () => {
     });
   });
 
-  it('records: Features', () => {
+  it('records: Lookup keys', () => {
     says('records', '`API calls (v2)` becomes `api-calls-v2`');
     expect(lookupKeyFrom('API calls (v2)')).to.equal('api-calls-v2');
+    expect(keysOfName('API calls (v2)').slice(1, 3)).to.deep.equal(['api-calls-v2-2', 'api-calls-v2-3']);
   });
 });
 

@@ -3,8 +3,11 @@ import { z } from 'zod';
 import { fixedCharge, type LineAmount, type PricedItem, usageCharge } from '../../core/billing/line-amount.ts';
 import { totalsOf } from '../../core/billing/totals.ts';
 import { Decimal, sumOf } from '../../core/decimal.ts';
+import { FarthingError } from '../../core/error.ts';
+import { windowSize } from '../../core/meter/record.ts';
 import { minorUnits, roundMoney } from '../../core/money.ts';
 import { createPriceShape, definePrice } from '../../core/price/record.ts';
+import { checkedTimeBuckets, timeBucketsShape } from '../../core/price/time-buckets.ts';
 import type { PriceTerms } from '../../core/pricing/charge.ts';
 import { checkPriceUnit, priceUnitFromFiat, priceUnitToFiat } from '../../core/pricing/price-unit.ts';
 
@@ -127,6 +130,47 @@ export function createPrice(given: unknown) {
   definePrice(createPriceShape.parse(request));
   return { http_status: 201 };
 }
+
+const timeOfDay = z.string().transform((text) => {
+  const [hour, minute] = text.split(':').map(Number);
+  return { hour, minute };
+});
+const statedBucket = z.looseObject({
+  start: timeOfDay,
+  end: timeOfDay,
+  commitment_amount: decimal.optional(),
+  commitment_quantity: decimal.optional(),
+});
+
+/** The rows say a commitment by its kind; a price of a bucket has one by its type and value. */
+export function validateTimeBuckets(given: unknown) {
+  const { buckets, meter_bucket_size } = z
+    .object({ buckets: z.array(statedBucket), meter_bucket_size: windowSize })
+    .parse(given);
+  const requested = timeBucketsShape.safeParse(
+    buckets.map(({ commitment_amount, commitment_quantity, true_up, ...stated }) => ({
+      ...stated,
+      commitment_type: commitment_quantity === undefined ? 'amount' : 'quantity',
+      commitment_value: commitment_quantity ?? commitment_amount,
+      true_up_enabled: true_up,
+    })),
+  );
+  if (!requested.success) return { valid: false };
+  try {
+    const kept = checkedTimeBuckets(requested.data, {
+      bucket_size: meter_bucket_size,
+      currency: 'usd',
+      field: 'buckets',
+    });
+    return { valid: true, starts: kept.map(({ start }) => clock(start)), ends: kept.map(({ end }) => clock(end)) };
+  } catch (error) {
+    if (error instanceof FarthingError) return { valid: false };
+    throw error;
+  }
+}
+
+const clock = (time: { hour: number; minute: number }) =>
+  [time.hour, time.minute].map((part) => String(part).padStart(2, '0')).join(':');
 
 const unit = z.object({ conversion_rate: decimal, base_currency: z.string() });
 

@@ -95,6 +95,13 @@ describe('the published client', () => {
     expect((await client.plans.deletePlan(created.id!)).message).to.be.a('string');
   });
 
+  it('plans: synchronise the subscriptions', async () => {
+    const planId = await planOf('Synchronised');
+    const run = await client.plans.syncPlanPrices(planId);
+    const found = await client.workflows.queryWorkflow({ workflowId: run.workflowId! });
+    expect(found.items?.[0]).to.include({ runId: run.runId, workflowType: 'PriceSyncWorkflow', entityId: planId });
+  });
+
   it('prices: create, get, get by key, query, update, delete', async () => {
     const planId = await planOf('Priced');
     const created = await client.prices.createPrice({ ...flatFee(planId, '12.50'), lookupKey: 'seat', minQuantity: 2 });

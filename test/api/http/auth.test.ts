@@ -89,7 +89,8 @@ describe('authentication', () => {
       ['no key', null, {}],
       ['an empty key', '', {}],
       ['an unknown key', 'sk_00000000000000000000000000', {}],
-      ['a bearer token', null, { authorization: 'Bearer abc.def.ghi' }],
+      ['a token that is none', null, { authorization: 'Bearer abc.def.ghi' }],
+      ['another scheme', null, { authorization: 'Basic YTpi' }],
     ];
     for (const [what, key, headers] of rows) {
       it(what, async () => {
@@ -142,12 +143,53 @@ describe('authentication', () => {
   });
 
   describe('environments', () => {
-    it("the key's own wins over the header", async () => {
-      const other = await api.request('POST', '/environments', { body: { name: 'Other', type: 'development' } });
-      const { body } = await api.request('GET', '/probe/meter-read', {
-        headers: { 'x-environment-id': other.body.id },
+    it('a key is for its own, and a header that names another is refused on every kind of route', async () => {
+      const { body: other } = await api.request('POST', '/environments', {
+        body: { name: 'Other', type: 'development' },
       });
-      expect(body.environment_id).to.equal(api.scope.environment_id);
+      const ask = (path: string, environment: string) =>
+        api.request('GET', path, { headers: { 'x-environment-id': environment } });
+      expect((await ask('/probe/meter-read', api.scope.environment_id)).status).to.equal(200);
+      for (const path of ['/probe/meter-read', '/environments', '/users/me']) {
+        const { status, body } = await ask(path, other.id);
+        expect([status, body.code, body.details.environment_id], path).to.deep.equal([
+          403,
+          'permission_denied',
+          api.scope.environment_id,
+        ]);
+      }
+    });
+
+    it('a key is made for the environment that is asked for, and reaches it alone', async () => {
+      const { body: other } = await api.request('POST', '/environments', {
+        body: { name: 'Live', type: 'production' },
+      });
+      const wanted = { name: 'live', type: 'private_key', environment_id: other.id };
+      const made = await api.request('POST', '/secrets/api/keys', { body: wanted });
+      expect([made.status, made.body.secret.environment_id]).to.deep.equal([201, other.id]);
+      const { body } = await api.request('GET', '/probe/meter-read', { key: made.body.api_key });
+      expect(body).to.deep.include({ tenant_id: api.scope.tenant_id, environment_id: other.id });
+      const listed = await api.request('GET', '/secrets/api/keys', { key: made.body.api_key });
+      expect(listed.body.items.map((key: { id: string }) => key.id)).to.deep.equal([made.body.secret.id]);
+    });
+
+    it('of another tenant, or one that is not there, no key is made, nor by a writer for another', async () => {
+      const theirs = (await api.otherTenant()).scope.environment_id;
+      const { body: other } = await api.request('POST', '/environments', {
+        body: { name: 'More', type: 'development' },
+      });
+      const key = await api.keyWithRoles(['all_writer']);
+      const before = await api.services.postgres('secrets').count();
+      const rows = [
+        [api.key, theirs, 400],
+        [api.key, 'env_unknown', 400],
+        [key, other.id, 403],
+      ] as const;
+      for (const [who, environment_id, status] of rows) {
+        const body = { name: 'k', type: 'private_key', environment_id };
+        expect((await api.request('POST', '/secrets/api/keys', { key: who, body })).status).to.equal(status);
+      }
+      expect(await api.services.postgres('secrets').count()).to.deep.equal(before);
     });
 
     it('a key without one takes it from the header, which must belong to the tenant', async () => {

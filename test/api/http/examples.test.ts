@@ -4,6 +4,7 @@
  * the documentation shows. `GOLDEN=write` before the test command records the answers anew.
  */
 import { expect } from 'chai';
+import { trySync } from '../../../actions/catalogue/sync-plan.ts';
 import { tryComputation } from '../../../actions/invoices/compute-later.ts';
 import { exampleFile } from '../../../api/http/examples.ts';
 import { exampleOf } from '../../../api/http/openapi.ts';
@@ -35,6 +36,7 @@ describe('the examples of the documentation', () => {
     await whatItCosts();
     await whatIsCharged();
     await whatEnds();
+    await whoElse();
     await whatElseIsSold();
   });
   after(() => world.stop());
@@ -179,6 +181,18 @@ describe('the examples of the documentation', () => {
     await ask('disableMeter', { id: id('meter', 2) });
     await ask('deleteMeter', { id: id('meter', 2) });
     await ask('deletePrice', { id: id('price', 2) });
+    await ask('syncPlanPrices', { id: id('plan') });
+    await syncPrices(answers.get('syncPlanPrices'));
+    await ask('syncPlanPricesV2', { id: id('plan') });
+  }
+
+  /** Another tenant, and what else would have made the story longer. */
+  async function whoElse() {
+    await ask('signUp');
+    await ask('login');
+    await ask('updateSetting', { key: 'invoice_config' });
+    await ask('getSetting', { key: 'invoice_config' });
+    await ask('deleteSetting', { key: 'invoice_config' });
   }
 
   async function whatElseIsSold() {
@@ -259,8 +273,12 @@ describe('the examples of the documentation', () => {
     return ids.asShown(withFixedParts(answer.body, world.now));
   }
 
+  type Run = { workflow_id: string };
+  const compute = (asked: Run) => work(tryComputation, asked);
+  const syncPrices = (asked: Run) => work(trySync, asked);
+
   /** What the scheduler does with the job that was asked for. */
-  async function compute(asked: { workflow_id: string }) {
+  async function work(perform: typeof tryComputation, asked: Run) {
     secondLater();
     const run = { ...world.api.scope, ...ids.asMade(asked) };
     const attempt = {
@@ -270,7 +288,7 @@ describe('the examples of the documentation', () => {
       signal: AbortSignal.timeout(60_000),
       timeout_ms: 60_000,
     };
-    expect(await tryComputation(world.api.services, run, attempt)).to.equal('completed');
+    expect(await perform(world.api.services, run, attempt)).to.equal('completed');
   }
 });
 
@@ -279,6 +297,7 @@ function withFixedParts(answer: Answer, now: Date): Answer {
   const text = JSON.stringify(answer)
     .replace(/"(live_at|applied_at)":"[^"]+"/g, `"$1":"${now.toISOString().replace('.000', '')}"`)
     .replace(/"display_id":"[^"]+"/g, '"display_id":"sk_01***1X"')
+    .replace(/"token":"[^"]+"/g, '"token":"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.…"')
     // A control message may stand in the log twice, and moves what comes behind it.
     .replace(/("high_water":\{"0":)"\d+"/g, '$1"9"')
     .replace(/"id":"0-\d+-(\d+)"/g, '"id":"0-6-$1"');

@@ -4,12 +4,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import type { Knex } from 'knex';
-import { buildApp } from '../../../api/app.ts';
-import { connectPostgres, PROCESS_POOL } from '../../../storage/postgres/postgres.ts';
-import { SILENT_WITHIN_MS } from '../../../storage/silence.ts';
-import { startTestApi, type TestApi } from '../../support/api.ts';
-import { type Cut, cutTo } from '../../support/cut.ts';
-import { until } from '../../support/until.ts';
+import { buildApp } from '../../api/app.ts';
+import { connectPostgres, PROCESS_POOL } from '../../storage/postgres/postgres.ts';
+import { SILENT_WITHIN_MS } from '../../storage/silence.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
+import { type Cut, cutTo } from '../support/cut.ts';
+import { until } from '../support/until.ts';
 
 /** docs/operations.md says it. */
 const ANSWERED_WITHIN_MS = 30_000;

@@ -8,13 +8,13 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { createClient } from '@clickhouse/client';
 import { expect } from 'chai';
-import { startClickHouse } from '../../../storage/embedded/clickhouse/clickhouse.ts';
-import { startEmbedded } from '../../../storage/embedded/stack.ts';
-import { connectPostgres } from '../../../storage/postgres/postgres.ts';
-import { until } from '../../support/until.ts';
+import { startClickHouse } from '../../storage/embedded/clickhouse/clickhouse.ts';
+import { startEmbedded } from '../../storage/embedded/stack.ts';
+import { connectPostgres } from '../../storage/postgres/postgres.ts';
+import { until } from '../support/until.ts';
 
 const file = (name: string) =>
-  JSON.stringify(fileURLToPath(new URL(`../../../storage/embedded/${name}`, import.meta.url)));
+  JSON.stringify(fileURLToPath(new URL(`../../storage/embedded/${name}`, import.meta.url)));
 const quietly = () => {};
 
 /** What a process of its own runs; it tells in a line of JSON what it has started. */

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { expect } from 'chai';
 import { z } from 'zod';
-import { connectClickHouse, question } from '../../../storage/clickhouse/clickhouse.ts';
-import { testStores } from '../../support/stores.ts';
+import { connectClickHouse, question } from '../../storage/clickhouse/clickhouse.ts';
+import { testStores } from '../support/stores.ts';
 
 const slowly = question({
   name: 'slowly',

@@ -1,0 +1,25 @@
+/** A user's own password: whoever changes it knows the one before. Tokens from before are no longer taken. */
+import { FarthingError, invalid, notAllowed } from '../../core/error.ts';
+import { findPassword, replacePassword } from '../../storage/models/user-password.ts';
+import { hashPassword, isPassword } from '../../storage/password.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+
+type Whose = { readonly user_id: string; readonly tenant_id: string };
+type Wanted = { readonly password: string; readonly current_password?: string | null | undefined };
+
+/** Checked, and hashed, before the transaction that changes it: it takes long. */
+export async function preparePassword(
+  { postgres }: Pick<Stores, 'postgres'>,
+  whose: Whose,
+  { password, current_password }: Wanted,
+): Promise<(transaction: Database, now: Date) => Promise<void>> {
+  const kept = await findPassword(postgres, whose);
+  if (kept === undefined) throw notAllowed('this user does not sign in with a password');
+  if (!current_password) throw invalid('current_password', 'is required to change the password');
+  if (!(await isPassword(current_password, kept)))
+    throw new FarthingError('permission_denied', 'current_password: is not the password', {
+      details: { field: 'current_password' },
+    });
+  const hash = await hashPassword(password);
+  return (transaction, now) => replacePassword(transaction, { ...whose, hash, now });
+}

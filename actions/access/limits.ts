@@ -1,0 +1,37 @@
+/** How many environments and users a tenant may have: the setting tenant_config (docs/rules/records.md, "Settings"). */
+import { notAllowed } from '../../core/error.ts';
+import { EnvironmentModel } from '../../storage/models/environment.ts';
+import { settingOf } from '../../storage/models/setting.ts';
+import { TenantModel } from '../../storage/models/tenant.ts';
+import { UserModel } from '../../storage/models/user.ts';
+import type { Database } from '../../storage/stores.ts';
+
+/** Those that are added at one time wait for each other, or they would all fit. */
+async function limitsOf(transaction: Database, tenant_id: string) {
+  await TenantModel.fetch(tenant_id, tenant_id, { database: transaction, lock: true });
+  return settingOf({ tenant_id, environment_id: '' }, 'tenant_config', transaction);
+}
+
+export async function checkEnvironmentLimit(
+  transaction: Database,
+  tenant_id: string,
+  type: EnvironmentModel['type'],
+): Promise<void> {
+  const { [type]: limit } = await limitsOf(transaction, tenant_id);
+  const count = await EnvironmentModel.ofTenant(tenant_id, transaction)
+    .where({ type, status: 'published' })
+    .resultSize();
+  if (count >= limit)
+    throw notAllowed(`${type}: the setting tenant_config allows ${limit} environments of this type`, {
+      field: 'type',
+      limit,
+    });
+}
+
+/** People; programs are not counted. */
+export async function checkUserLimit(transaction: Database, tenant_id: string): Promise<void> {
+  const { max_users: limit } = await limitsOf(transaction, tenant_id);
+  const people = UserModel.ofTenant(tenant_id, transaction).where({ type: 'user', status: 'published' });
+  if ((await people.resultSize()) >= limit)
+    throw notAllowed(`the setting tenant_config allows ${limit} users`, { field: 'max_users', limit });
+}

@@ -1,0 +1,36 @@
+/** Who is it that signs in with this email and password? A wrong email and a wrong password have one answer. */
+import { FarthingError, invalid } from '../../core/error.ts';
+import { EnvironmentModel } from '../../storage/models/environment.ts';
+import { findSignIn } from '../../storage/models/user-password.ts';
+import { isPassword } from '../../storage/password.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+export type SignInAsked = {
+  readonly email: string;
+  readonly password: string;
+  /** The token is to be for this environment alone. */
+  readonly environment_id?: string | null | undefined;
+};
+
+export type SignedIn = {
+  readonly user_id: string;
+  readonly tenant_id: string;
+  readonly environment_id: string | null;
+};
+
+export async function signIn(
+  { postgres }: Pick<Stores, 'postgres'>,
+  { email, password, environment_id }: SignInAsked,
+): Promise<SignedIn> {
+  const known = await findSignIn(postgres, email);
+  const isRight = await isPassword(password, known?.hash);
+  if (!known || !isRight) throw new FarthingError('permission_denied', 'the email or the password is wrong');
+  const { user_id, tenant_id } = known;
+  if (!environment_id) return { user_id, tenant_id, environment_id: null };
+  const [environment] = await EnvironmentModel.ofTenant(tenant_id, postgres).where({
+    id: environment_id,
+    status: 'published',
+  });
+  if (!environment) throw invalid('environment_id', 'is no environment of this tenant');
+  return { user_id, tenant_id, environment_id };
+}

@@ -1,0 +1,33 @@
+/**
+ * Archives an add-on, which gives its lookup key back, and what it grants; not while a subscription has it
+ * (docs/rules/records.md, "Archiving").
+ */
+
+import { notAllowed, notFound } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author } from '../../core/stamp.ts';
+import { AddonModel } from '../../storage/models/addon.ts';
+import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
+import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
+import { EntitlementModel } from '../../storage/models/entitlement.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+export async function archiveAddon(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  request: { id: string; author: Author },
+): Promise<void> {
+  const { id, author } = request;
+  await stores.postgres.transaction(async (database) => {
+    const addon = await AddonModel.fetch(scope, id, { database, lock: true });
+    if (addon.status !== 'published') throw notFound('add-on', id);
+    const [attached] = await AddonAssociationModel.notEnded(scope, author.now, database)
+      .where('addon_id', id)
+      .select('id')
+      .limit(1);
+    if (attached) throw notAllowed(`add-on ${id} is attached to a subscription`);
+    await AddonModel.change(addon, { status: 'archived' }, { by: author, database });
+    await EntitlementModel.archiveOf(scope, id, { by: author, database });
+    await CreditGrantModel.archiveOf(scope, ['addon_id', id], { by: author, database });
+  });
+}

@@ -1,0 +1,43 @@
+/**
+ * Archives a feature, which gives its lookup key back; not while something grants it (docs/rules/records.md, "Archiving").
+ */
+
+import { notAllowed, notFound } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { EntitlementModel } from '../../storage/models/entitlement.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+
+export async function archiveFeature(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  request: { id: string; author: Author },
+): Promise<void> {
+  const { id, author } = request;
+  await stores.postgres.transaction(async (database) => {
+    const feature = await FeatureModel.fetch(scope, id, { database, lock: true });
+    if (feature.status !== 'published') throw notFound('feature', id);
+    const granting = await grantingEntity(scope, id, database);
+    if (granting) throw notAllowed(`feature ${id} is granted by ${granting.entity_type} ${granting.entity_id}`);
+    await FeatureModel.change(feature, { status: 'archived' }, { by: author, database });
+  });
+}
+
+/** A subscription that is cancelled grants nothing any more, though its entitlements stay. */
+async function grantingEntity(scope: Scope, feature_id: string, database: Database) {
+  const grants = await EntitlementModel.in(scope, database).where({ feature_id, status: 'published' });
+  const lasting = grants.find(({ entity_type }) => entity_type !== 'SUBSCRIPTION');
+  if (lasting || grants.length === 0) return lasting;
+  const [live] = await SubscriptionModel.in(scope, database)
+    .whereIn(
+      'id',
+      grants.map(({ entity_id }) => entity_id),
+    )
+    .where('status', 'published')
+    .whereNot('subscription_status', 'cancelled')
+    .select('id')
+    .limit(1);
+  return grants.find(({ entity_id }) => entity_id === live?.id);
+}

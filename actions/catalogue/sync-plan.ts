@@ -1,0 +1,193 @@
+/**
+ * Takes the prices that a plan has got or ended since over to its subscriptions (docs/rules/subscriptions.md, "Prices that
+ * the plan gets later"), as a workflow. Each subscription is brought to the plan's last price in a transaction of its own
+ * that holds its row: whoever changes it at the same time comes before or after, and who has come so far already is left
+ * alone. So a run that is broken off, or two of them, take effect once.
+ */
+import { FarthingError, notFound } from '../../core/error.ts';
+import type { Price } from '../../core/price/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { lineItemOf } from '../../core/subscription/lines.ts';
+import { type PlanSync, planSync, rootOf } from '../../core/subscription/plan-sync.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import { PlanModel } from '../../storage/models/plan.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import { SubscriptionModel, unsyncedAfter } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import type { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
+import { type Attempt, addRun, completeRun, holdRun, keepResult, type RunPlace, tryRun } from '../workflows/run.ts';
+
+export const SYNC_TASK = 'sync-plan-prices';
+const SUBSCRIPTIONS_AT_ONCE = 500;
+
+export async function syncPlanLater(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { plan_id, author }: { plan_id: string; author: Author },
+): Promise<WorkflowRunModel> {
+  return postgres.transaction(async (transaction) => {
+    const plan = await PlanModel.fetch(scope, plan_id, { database: transaction });
+    if (plan.status !== 'published') throw notFound('plan', plan_id);
+    return addRun(transaction, scope, {
+      task: SYNC_TASK,
+      workflow_type: 'PriceSyncWorkflow',
+      task_queue: 'price',
+      entity: 'plan',
+      entity_id: plan_id,
+      author,
+      conflict: `the prices of plan ${plan_id} are being taken over to its subscriptions already`,
+    });
+  });
+}
+
+export function trySync(stores: Stores, place: RunPlace, attempt: Attempt): Promise<'completed' | 'failed'> {
+  return tryRun(stores, place, attempt, () => syncAll(stores, place, attempt));
+}
+
+type Counts = { subscriptions_synced: number; line_items_added: number; line_items_ended: number };
+const NONE: Counts = { subscriptions_synced: 0, line_items_added: 0, line_items_ended: 0 };
+
+/** One subscription that cannot be brought there does not keep the others from it; the run is tried again for it. */
+async function syncAll(stores: Stores, place: RunPlace, { clock, signal }: Attempt): Promise<'completed' | 'failed'> {
+  const { postgres } = stores;
+  const { run, ended } = await holdRun(postgres, place);
+  if (ended) return ended;
+  let failure: unknown;
+  for await (const { id } of unsyncedSubscriptions(postgres, place, run.entity_id)) {
+    signal.throwIfAborted();
+    try {
+      await syncWithin(stores, place, { id, author: { user_id: run.created_by, now: clock() } });
+    } catch (error) {
+      failure ??= error;
+    }
+  }
+  if (failure !== undefined) throw failure;
+  return postgres.transaction(async (transaction) => {
+    const { run: held, ended: otherwise } = await holdRun(transaction, place);
+    return otherwise ?? completeRun(transaction, place, { result: countsOf(held), now: clock() });
+  });
+}
+
+async function* unsyncedSubscriptions(database: Database, scope: Scope, plan_id: string) {
+  const last = await lastSequence(scope, plan_id, database);
+  for (let after = ''; ; ) {
+    const page = await unsyncedAfter(SubscriptionModel.in(scope, database), { plan_id, sequence: last, after })
+      .select('id')
+      .limit(SUBSCRIPTIONS_AT_ONCE);
+    yield* page;
+    if (page.length < SUBSCRIPTIONS_AT_ONCE) return;
+    after = page.at(-1)!.id;
+  }
+}
+
+async function lastSequence(scope: Scope, plan_id: string, database: Database): Promise<number> {
+  const [last] = await PriceModel.in(scope, database)
+    .where({ entity_type: 'PLAN', entity_id: plan_id })
+    .orderBy('sequence', 'desc')
+    .limit(1);
+  return last?.sequence ?? 0;
+}
+
+type Subject = { id: string; author: Author };
+
+/** What was done is counted in the transaction that does it: the counts of all tries add up. */
+async function syncWithin({ postgres }: Stores, place: RunPlace, subject: Subject): Promise<void> {
+  await postgres.transaction(async (transaction) => {
+    const done = await syncSubscription(transaction, place, subject);
+    if (done === null) return;
+    const { run, ended } = await holdRun(transaction, place);
+    if (ended) throw new FarthingError('invalid_operation', `workflow ${run.id} has ended`);
+    const counts = countsOf(run);
+    await keepResult(transaction, place, {
+      subscriptions_synced: counts.subscriptions_synced + 1,
+      line_items_added: counts.line_items_added + done.added.length,
+      line_items_ended: counts.line_items_ended + done.ended.length,
+    });
+  });
+}
+
+function countsOf({ result }: WorkflowRunModel): Counts {
+  return { ...NONE, ...(result as Counts | null) };
+}
+
+/** Null where it knows all prices already, or lives no more. */
+export async function syncSubscription(database: Database, scope: Scope, subject: Subject): Promise<PlanSync | null> {
+  const { id, author } = subject;
+  const subscription = await SubscriptionModel.fetch(scope, id, { database, lock: true });
+  if (subscription.status !== 'published' || subscription.subscription_status === 'cancelled') return null;
+  const gathered = await gather(database, subscription);
+  const sync = planSync({
+    ...gathered,
+    subscription,
+    billed: billedSubscription(subscription),
+    current: currentPeriod(subscription),
+    now: author.now.getTime(),
+  });
+  const { synced_price_sequence } = sync;
+  if (synced_price_sequence <= (subscription.synced_price_sequence ?? 0)) return null;
+  await endLines(database, sync, author);
+  await addLines(database, { subscription, sync, author, ...gathered });
+  await SubscriptionModel.change(subscription, { synced_price_sequence }, { by: author, database });
+  return sync;
+}
+
+async function gather(database: Database, subscription: SubscriptionModel) {
+  const { id, plan_id } = subscription;
+  const plan_prices = await PriceModel.in(subscription, database)
+    .where({ entity_type: 'PLAN', entity_id: plan_id })
+    .orderBy('sequence');
+  const own = await PriceModel.in(subscription, database).where({ entity_type: 'SUBSCRIPTION', entity_id: id });
+  const lines = await SubscriptionLineItemModel.in(subscription, database).where('subscription_id', id);
+  const meters = await MeterModel.byId(
+    subscription,
+    plan_prices.map(({ meter_id }) => meter_id),
+    database,
+  );
+  return {
+    plan_prices: plan_prices as Price[],
+    lines,
+    overridden: new Set(own.map(rootOf)),
+    meters,
+    reset_usage: new Map(Array.from(meters.values(), (meter) => [meter.id, meter.reset_usage])),
+  };
+}
+
+async function endLines(database: Database, { ended }: PlanSync, author: Author): Promise<void> {
+  for (const { line, end_date, is_void } of ended) {
+    const changes = is_void ? { end_date, status: 'deleted' as const } : { end_date };
+    await SubscriptionLineItemModel.change(line as SubscriptionLineItemModel, changes, { by: author, database });
+  }
+}
+
+type Addition = Awaited<ReturnType<typeof gather>> & {
+  subscription: SubscriptionModel;
+  sync: PlanSync;
+  author: Author;
+};
+
+async function addLines(database: Database, addition: Addition): Promise<void> {
+  const { subscription, sync, author, lines, meters } = addition;
+  const plan = await PlanModel.fetch(subscription, subscription.plan_id, { database });
+  const first = 1 + Math.max(-1, ...lines.map(({ position }) => position ?? -1));
+  const records = sync.added.map(({ price, start_date, quantity }, index) => ({
+    ...lineItemOf({
+      price,
+      quantity,
+      subscription,
+      now: author.now.getTime(),
+      entity: { entity_id: plan.id, entity_type: 'plan', name: plan.name },
+      meter_name: meters.get(price.meter_id ?? '')?.name ?? null,
+    }),
+    ...createdBy(author),
+    start_date,
+    id: newId('subscription_line_item', author.now.getTime()),
+    position: first + index,
+    subscription_id: subscription.id,
+    customer_id: subscription.customer_id,
+  }));
+  if (records.length > 0) await SubscriptionLineItemModel.addAll(subscription, records, { database });
+}

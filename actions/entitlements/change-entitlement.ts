@@ -1,0 +1,21 @@
+/** Changes what is granted; to whom and of which feature stays. What is not stated stays, and null clears. */
+
+import { checkEntitlement, type Entitlement } from '../../core/entitlement/record.ts';
+import { notFound } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { EntitlementModel } from '../../storage/models/entitlement.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+export async function changeEntitlement(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, changes, author }: { id: string; changes: Partial<Entitlement>; author: Author },
+): Promise<EntitlementModel> {
+  return stores.postgres.transaction(async (database) => {
+    const entitlement = await EntitlementModel.fetch(scope, id, { database, lock: true });
+    if (entitlement.status !== 'published') throw notFound('entitlement', id);
+    checkEntitlement({ ...entitlement, ...changes });
+    return EntitlementModel.change(entitlement, changes, { by: author, database });
+  });
+}

@@ -1,0 +1,146 @@
+/**
+ * Grants features to plans, add-ons and subscriptions, all or none. What grants and what is granted must be there, and a
+ * plan or add-on grants a feature once (docs/rules/entitlements.md, "What can grant").
+ */
+
+import { checkEntitlement, checkMeterOfEntitlement, type Entitlement } from '../../core/entitlement/record.ts';
+import { alreadyExists, atIndex, invalid, notAllowed, notFound } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { AddonModel } from '../../storage/models/addon.ts';
+import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
+import { EntitlementModel } from '../../storage/models/entitlement.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import { narrow } from '../../storage/models/page.ts';
+import { PlanModel } from '../../storage/models/plan.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+
+export type NewEntitlement = Pick<
+  Entitlement,
+  | 'entity_type'
+  | 'entity_id'
+  | 'feature_id'
+  | 'feature_type'
+  | 'usage_limit'
+  | 'usage_reset_period'
+  | 'is_soft_limit'
+  | 'static_value'
+  | 'config_value'
+  | 'parent_entitlement_id'
+  | 'start_date'
+  | 'end_date'
+> & { is_enabled: boolean | null };
+
+type Writing = { readonly scope: Scope; readonly database: Database; readonly author: Author };
+
+export async function createEntitlement(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { request, author }: { request: NewEntitlement; author: Author },
+): Promise<EntitlementModel> {
+  return stores.postgres.transaction((database) => addChecked(request, { scope, database, author }));
+}
+
+/** One fault rejects the batch, and says at which index it is. */
+export async function createEntitlements(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { requests, author }: { requests: readonly NewEntitlement[]; author: Author },
+): Promise<EntitlementModel[]> {
+  return stores.postgres.transaction(async (database) => {
+    const made: EntitlementModel[] = [];
+    for (const [index, request] of requests.entries()) {
+      try {
+        made.push(await addChecked(request, { scope, database, author }));
+      } catch (error) {
+        throw atIndex(error, index);
+      }
+    }
+    return made;
+  });
+}
+
+async function addChecked(request: NewEntitlement, writing: Writing): Promise<EntitlementModel> {
+  const { scope, database, author } = writing;
+  checkEntitlement(request);
+  await checkFeatureOf(request, writing);
+  await checkEntityOf(request, writing);
+  const record = {
+    id: newId('entitlement', author.now.getTime()),
+    ...request,
+    // What is made to be granted is; a boolean feature may be stated as not granted.
+    is_enabled: request.feature_type === 'boolean' ? (request.is_enabled ?? true) : true,
+    ...createdBy(author),
+  };
+  return EntitlementModel.add(scope, record, { database, conflict: conflictOf(request) });
+}
+
+const conflictOf = ({ entity_type, entity_id, feature_id }: NewEntitlement) =>
+  `${entity_type} ${entity_id} has an entitlement to feature ${feature_id} already`;
+
+/** Locked, so that it is not archived meanwhile. */
+async function checkFeatureOf({ feature_id, feature_type }: NewEntitlement, writing: Writing): Promise<void> {
+  const { scope, database } = writing;
+  const feature = await FeatureModel.fetch(scope, feature_id, { database, lock: true });
+  if (feature.status !== 'published') throw notFound('feature', feature_id);
+  if (feature.type !== feature_type) throw invalid('feature_type', `feature ${feature_id} is ${feature.type}`);
+  if (feature.meter_id === null) return;
+  checkMeterOfEntitlement((await MeterModel.fetch(scope, feature.meter_id, { database })).aggregation);
+}
+
+async function checkEntityOf(request: NewEntitlement, writing: Writing): Promise<void> {
+  const { scope, database } = writing;
+  const { entity_type, entity_id, parent_entitlement_id } = request;
+  if (entity_type === 'SUBSCRIPTION') return checkOverride(request, writing);
+  if (parent_entitlement_id)
+    throw invalid('parent_entitlement_id', 'is for the entitlements of a SUBSCRIPTION, which replace one of its plan');
+  const locked = { database, lock: true };
+  const entity =
+    entity_type === 'PLAN'
+      ? await PlanModel.fetch(scope, entity_id, locked)
+      : await AddonModel.fetch(scope, entity_id, locked);
+  if (entity.status !== 'published') throw notFound(entity_type === 'PLAN' ? 'plan' : 'add-on', entity_id);
+}
+
+async function checkOverride(request: NewEntitlement, writing: Writing): Promise<void> {
+  const { scope, database } = writing;
+  const { entity_id, feature_id, parent_entitlement_id } = request;
+  const subscription = await SubscriptionModel.fetch(scope, entity_id, { database, lock: true });
+  if (subscription.status !== 'published') throw notFound('subscription', entity_id);
+  if (subscription.subscription_status === 'cancelled') throw notAllowed(`subscription ${entity_id} is cancelled`);
+  if (parent_entitlement_id) await checkParent(request, subscription, writing);
+  const [other] = await narrow(EntitlementModel.in(scope, database), [
+    ['entity_id', entity_id],
+    ['feature_id', feature_id],
+    ['status', 'published'],
+    ['end_date', 'open at', request.start_date ?? LONG_AGO],
+  ])
+    .where({ parent_entitlement_id })
+    .where((begins) => void begins.whereNull('start_date').orWhere('start_date', '<', request.end_date ?? 'infinity'))
+    .select('id')
+    .limit(1);
+  if (other) throw alreadyExists(`${conflictOf(request)}, for the same time`);
+}
+
+/** Before everything that a record can say. */
+const LONG_AGO = '-infinity';
+
+/** What is replaced is granted by the plan of the subscription, or by an add-on that it has, and of the same feature. */
+async function checkParent(request: NewEntitlement, subscription: SubscriptionModel, writing: Writing): Promise<void> {
+  const { scope, database, author } = writing;
+  const { feature_id, parent_entitlement_id: id } = request;
+  const parent = await EntitlementModel.fetch(scope, id!, { database });
+  if (parent.status !== 'published') throw notFound('entitlement', id!);
+  if (parent.feature_id !== feature_id)
+    throw invalid('parent_entitlement_id', `entitlement ${id} is to another feature, ${parent.feature_id}`);
+  if (parent.entity_id === subscription.plan_id) return;
+  const [attached] = await AddonAssociationModel.notEnded(scope, author.now, database)
+    .where({ entity_id: subscription.id, addon_id: parent.entity_id })
+    .select('id')
+    .limit(1);
+  if (!attached)
+    throw invalid('parent_entitlement_id', `is not of the plan of subscription ${subscription.id} or of its add-ons`);
+}

@@ -1,0 +1,120 @@
+/**
+ * What subscriptions grant, feature by feature and reset period by reset period, with where it comes from
+ * (docs/rules/entitlements.md, "How sources add up").
+ */
+
+import { type Combined, combine, type Holding, type Source, sourcesOf } from '../../core/entitlement/combine.ts';
+import { resetPeriodOf } from '../../core/entitlement/reset.ts';
+import { FarthingError } from '../../core/error.ts';
+import { groupBy } from '../../core/group-by.ts';
+import type { Scope } from '../../core/scope.ts';
+import { AddonModel } from '../../storage/models/addon.ts';
+import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
+import { EntitlementModel } from '../../storage/models/entitlement.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import { narrow } from '../../storage/models/page.ts';
+import { PlanModel } from '../../storage/models/plan.ts';
+import { activeAt, SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Database } from '../../storage/stores.ts';
+
+/** A source of a feature, with the subscription that has it. */
+export type HeldSource = Source & { subscription: SubscriptionModel };
+
+export type EntitledFeature = {
+  feature: FeatureModel;
+  combined: Combined;
+  /** Of a metered feature: the period that usage adds up in; null of any other. */
+  usage_reset_period: string | null;
+  sources: HeldSource[];
+};
+
+export type Reading = { readonly scope: Scope; readonly database: Database; readonly now: Date };
+
+/** Those that grant something: active or trialing, and not the shares of others. */
+export function grantingSubscriptions(
+  customer_id: string,
+  subscription_ids: readonly string[] | undefined,
+  { scope, database, now }: Reading,
+): Promise<SubscriptionModel[]> {
+  return narrow(activeAt(SubscriptionModel.in(scope, database), now.toISOString()), [
+    ['customer_id', customer_id],
+    ['id', subscription_ids],
+    ['status', 'published'],
+    ['subscription_status', ['active', 'trialing']],
+    ['subscription_type', '<>', 'INHERITED'],
+  ]).orderBy(['created_at', 'id']) as unknown as Promise<SubscriptionModel[]>;
+}
+
+export async function entitledFeatures(
+  subscriptions: readonly SubscriptionModel[],
+  feature_ids: readonly string[] | undefined,
+  reading: Reading,
+): Promise<EntitledFeature[]> {
+  const { scope, database } = reading;
+  const sources = await heldSources(subscriptions, feature_ids, reading);
+  const features = await FeatureModel.byId(
+    scope,
+    sources.map(({ feature_id }) => feature_id),
+    database,
+  );
+  const entries = groupBy(sources, (source) => `${source.feature_id}/${periodKey(source)}`);
+  return [...entries.values()].map((of) => {
+    const [{ feature_id, feature_type, usage_reset_period, subscription }] = of;
+    const feature = features.get(feature_id);
+    if (!feature) throw new FarthingError('system_error', `feature ${feature_id} of an entitlement does not exist`);
+    const period = feature_type === 'metered' ? (usage_reset_period ?? subscription.billing_period) : null;
+    return { feature, combined: combine(feature_type, of), usage_reset_period: period, sources: of };
+  });
+}
+
+/** Limits of one period add up; values have none. */
+function periodKey({ feature_type, usage_reset_period, subscription }: HeldSource): string {
+  return feature_type === 'metered' ? resetPeriodOf(usage_reset_period, subscription) : '';
+}
+
+async function heldSources(
+  subscriptions: readonly SubscriptionModel[],
+  feature_ids: readonly string[] | undefined,
+  reading: Reading,
+): Promise<HeldSource[]> {
+  const { scope, database, now } = reading;
+  const holdings = await holdingsOf(subscriptions, reading);
+  const entityIds = [...new Set(holdings.map(({ entity_id }) => entity_id))];
+  const found = await narrow(EntitlementModel.publishedOf(scope, entityIds, database), [['feature_id', feature_ids]]);
+  const byId = new Map(subscriptions.map((subscription) => [subscription.id, subscription]));
+  return sourcesOf(holdings, found, now.getTime()).map((source) => ({
+    ...source,
+    subscription: byId.get(source.subscription_id)!,
+  }));
+}
+
+/** Of each subscription its plan, then its add-ons in the order in which they were attached, then itself. */
+async function holdingsOf(subscriptions: readonly SubscriptionModel[], reading: Reading): Promise<Holding[]> {
+  const { scope, database, now } = reading;
+  const planIds = subscriptions.map(({ plan_id }) => plan_id);
+  const plans = await PlanModel.byId(scope, planIds, database);
+  const ids = subscriptions.map(({ id }) => id);
+  const attached = await AddonAssociationModel.active(scope, now, database)
+    .whereIn('entity_id', ids)
+    .orderBy(['created_at', 'id']);
+  const addonIds = attached.map(({ addon_id }) => addon_id);
+  const addons = await AddonModel.byId(scope, addonIds, database);
+  return subscriptions.flatMap(({ id, plan_id }) => {
+    const plan_name = plans.get(plan_id)?.name ?? plan_id;
+    const of = (entity_type: Holding['entity_type'], entity_id: string, entity_name: string, quantity = 1) => ({
+      subscription_id: id,
+      entity_type,
+      entity_id,
+      entity_name,
+      quantity,
+    });
+    const associations = attached.filter(({ entity_id }) => entity_id === id);
+    return [
+      of('plan', plan_id, plan_name),
+      ...associations.map((one) =>
+        of('addon', one.addon_id, addons.get(one.addon_id)?.name ?? one.addon_id, one.quantity),
+      ),
+      of('subscription', id, plan_name),
+    ];
+  });
+}

@@ -1,0 +1,73 @@
+/**
+ * What was used of each metered feature since its usage began again from 0, beside what may be used: from the one reader of
+ * usage (docs/rules/entitlements.md, "Usage against limits").
+ */
+
+import type { Decimal } from '../../core/decimal.ts';
+import { type Combined, combine } from '../../core/entitlement/combine.ts';
+import { limitWindow, type ResetWindow } from '../../core/entitlement/reset.ts';
+import { usagePercent } from '../../core/entitlement/usage-percent.ts';
+import { groupBy } from '../../core/group-by.ts';
+import { instantOf } from '../../core/time/instant.ts';
+import type { CustomerModel } from '../../storage/models/customer.ts';
+import type { FeatureModel } from '../../storage/models/feature.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { mapConcurrently } from '../../storage/together.ts';
+import { readUsage } from '../../storage/usage/usage.ts';
+import { billedSubscription, CHARGES_AT_ONCE, currentPeriod, found } from '../billing/billable-items.ts';
+import { type EntitledFeature, type HeldSource, type Reading } from './entitled-features.ts';
+
+export type FeatureUsage = {
+  feature: FeatureModel;
+  combined: Combined;
+  used: Decimal;
+  usage_percent: Decimal;
+  window: ResetWindow;
+  sources: HeldSource[];
+};
+
+type Limited = Omit<FeatureUsage, 'used' | 'usage_percent'> & { meter: MeterModel };
+
+export async function limitedUsage(
+  stores: Stores,
+  customer: CustomerModel,
+  { entitled, reading }: { entitled: readonly EntitledFeature[]; reading: Reading },
+): Promise<FeatureUsage[]> {
+  const { scope, now } = reading;
+  const metered = entitled.filter(({ feature }) => feature.type === 'metered');
+  const meterIds = metered.map(({ feature }) => feature.meter_id);
+  const meters = await MeterModel.byId(scope, meterIds, reading.database);
+  const limited = metered.flatMap((one) => byWindow(one, found(meters, one.feature.meter_id ?? '', 'meter'), now));
+  return mapConcurrently(CHARGES_AT_ONCE, limited, async ({ meter, ...one }) => {
+    const { timezone, billing_anchor } = one.sources[0]!.subscription;
+    const { quantity: used } = await readUsage(stores, scope, {
+      meter,
+      external_customer_id: customer.external_id,
+      start_ms: one.window.start,
+      end_ms: one.window.end ?? now.getTime(),
+      timezone,
+      billing_anchor_ms: instantOf(billing_anchor),
+      now_ms: now.getTime(),
+    });
+    return { ...one, used, usage_percent: usagePercent(used, one.combined.usage_limit) };
+  });
+}
+
+/** Subscriptions that begin again at different times have each their own usage. */
+function byWindow({ feature, sources }: EntitledFeature, meter: MeterModel, now: Date): Limited[] {
+  const placed = sources.map((source) => {
+    const { subscription, usage_reset_period } = source;
+    const window = limitWindow(now.getTime(), {
+      subscription: billedSubscription(subscription),
+      current: currentPeriod(subscription),
+      usage_reset_period,
+      reset_usage: meter.reset_usage,
+    });
+    return { source, window };
+  });
+  return [...groupBy(placed, ({ window }) => `${window.start}/${window.end}`).values()].map((of) => {
+    const held = of.map(({ source }) => source);
+    return { feature, meter, window: of[0].window, sources: held, combined: combine('metered', held) };
+  });
+}

@@ -1,0 +1,124 @@
+/**
+ * Long work that a request asks for: the request leaves a record of the run and a job in one transaction, and answers the
+ * ids of the run for the caller to ask after it. Whoever runs the job writes its effect and how far the run is in one
+ * transaction too, so that the work takes effect once however often it is tried.
+ */
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { isTimeout, mayPass, workflowError } from '../../core/workflow/record.ts';
+import type { Bound } from '../../storage/bounded.ts';
+import { addJob } from '../../storage/jobs.ts';
+import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Database, Stores, Transaction } from '../../storage/stores.ts';
+
+/** The last try begins about half an hour after the first: 2.7, 7.4, 20, 55, 148, 403 and 1,097 seconds lie between them. */
+const ATTEMPTS = 8;
+
+/** What the job carries: where the run is. */
+export type RunPlace = Scope & { readonly workflow_id: string };
+
+export type NewRun = {
+  /** The name of the job. */
+  task: string;
+  workflow_type: string;
+  task_queue: string;
+  entity: string;
+  entity_id: string;
+  author: Author;
+  /** Why it is refused where the database allows one run at a time. */
+  conflict?: string;
+};
+
+/** One queue per tenant and task: whoever asks for much at once does not keep the others waiting. */
+export async function addRun(
+  transaction: Transaction,
+  scope: Scope,
+  { task, author, conflict, ...about }: NewRun,
+): Promise<WorkflowRunModel> {
+  const fields = {
+    ...about,
+    id: newId('workflow', author.now.getTime()),
+    run_id: newId('run', author.now.getTime()),
+    workflow_status: 'Running',
+    start_time: author.now.toISOString(),
+    ...createdBy(author),
+  };
+  const options = conflict === undefined ? { database: transaction } : { database: transaction, conflict };
+  const run = await WorkflowRunModel.add(scope, fields, options);
+  const { tenant_id, environment_id } = scope;
+  const payload: RunPlace = { tenant_id, environment_id, workflow_id: run.id };
+  const job = { task, payload, key: run.run_id, queue: `${task}:${tenant_id}` };
+  await addJob(transaction, { ...job, max_attempts: ATTEMPTS });
+  return run;
+}
+
+export type Attempt = { readonly attempt: number; readonly is_last: boolean; readonly clock: () => Date } & Bound;
+
+/**
+ * One try. `failed`: it has ended and need not be tried again. What may pass is thrown, for the queue to try again later.
+ */
+export async function tryRun(
+  stores: Stores,
+  place: RunPlace,
+  attempt: Attempt,
+  work: () => Promise<'completed' | 'failed'>,
+): Promise<'completed' | 'failed'> {
+  const { clock } = attempt;
+  try {
+    const begun = WorkflowRunModel.in(place, stores.postgres).where({
+      id: place.workflow_id,
+      workflow_status: 'Running',
+    });
+    await begun.patch({ attempt: attempt.attempt, updated_at: clock().toISOString() });
+    return await work();
+  } catch (error) {
+    await keepError(stores, place, { ...attempt, error, ends: attempt.is_last || !mayPass(error) });
+    if (mayPass(error)) throw error;
+    return 'failed';
+  }
+}
+
+/** The run with its row held, and what it has ended as; null while it runs. */
+export async function holdRun(transaction: Database, place: RunPlace) {
+  const run = await WorkflowRunModel.fetch(place, place.workflow_id, { database: transaction, lock: true });
+  const isOver = run.workflow_status !== 'Running';
+  const outcome = run.workflow_status === 'Completed' ? ('completed' as const) : ('failed' as const);
+  return { run, ended: isOver ? outcome : null };
+}
+
+/** How far it has come, in the transaction of what has been done. */
+export async function keepResult(transaction: Database, place: RunPlace, result: Record<string, unknown>) {
+  await WorkflowRunModel.in(place, transaction).where({ id: place.workflow_id }).patch({ result });
+}
+
+export async function completeRun(
+  transaction: Database,
+  place: RunPlace,
+  { result, now }: { result: Record<string, unknown>; now: Date },
+): Promise<'completed'> {
+  await WorkflowRunModel.in(place, transaction)
+    .where({ id: place.workflow_id })
+    .patch({ workflow_status: 'Completed', result, error: null, ...closedAt(now) });
+  return 'completed';
+}
+
+async function keepError(
+  { postgres }: Stores,
+  place: RunPlace,
+  { error, ends, clock }: Attempt & { error: unknown; ends: boolean },
+): Promise<void> {
+  const now = clock();
+  const how = isTimeout(error) ? 'TimedOut' : 'Failed';
+  await WorkflowRunModel.in(place, postgres)
+    .where({ id: place.workflow_id, workflow_status: 'Running' })
+    .patch({
+      error: workflowError(error),
+      updated_at: now.toISOString(),
+      ...(ends ? { workflow_status: how, ...closedAt(now) } : {}),
+    });
+}
+
+function closedAt(now: Date) {
+  return { close_time: now.toISOString(), updated_at: now.toISOString() };
+}

@@ -1,0 +1,83 @@
+/** Add-ons: create, find, change, archive. */
+import { z } from 'zod';
+import { archiveAddon } from '../../actions/catalogue/archive-addon.ts';
+import { createdBy } from '../../core/stamp.ts';
+import { AddonModel } from '../../storage/models/addon.ts';
+import { narrow } from '../../storage/models/page.ts';
+import { newId } from '../../storage/new-id.ts';
+import { fetchPage } from '../http/list.ts';
+import { authorOf, type Context, type Route, route } from '../http/route.ts';
+import { standardRoutes } from '../http/standard-routes.ts';
+import { showAddon, showAddons } from './expand.ts';
+import { AddonAnswer, AddonFilter, AddonListAnswer, addonGrammar, CreateAddon, UpdateAddon } from './schema.ts';
+
+const tag = 'Add-ons';
+
+const addons = standardRoutes({
+  noun: 'addon',
+  tag,
+  answer: AddonAnswer,
+  model: AddonModel,
+  show: showAddon,
+  list: { filter: AddonFilter, answer: AddonListAnswer, find: findAddons },
+});
+
+export const addonRoutes: Route[] = [
+  addons.create({
+    summary: 'Create an add-on',
+    description:
+      'It is what prices (`POST /prices` with the entity type ADDON) and entitlements are attached to; it has none at first. Its `lookup_key` is its own among the published add-ons.',
+    body: CreateAddon,
+    handle: ({ body }, context) => {
+      const record = { id: newId('addon', context.now.getTime()), ...body, ...createdBy(authorOf(context)) };
+      const conflict = `an add-on with lookup_key ${body.lookup_key} exists already`;
+      return AddonModel.add(context.scope, record, { database: context.services.postgres, conflict });
+    },
+  }),
+  addons.list,
+  addons.search,
+  route({
+    method: 'get',
+    path: '/addons/lookup/:lookup_key',
+    operation_id: 'getAddonByLookupKey',
+    summary: 'Get the published add-on that has a lookup key',
+    description: 'With its prices and entitlements. An archived add-on is not found by it.',
+    tag,
+    access: 'addon:read',
+    params: z.object({ lookup_key: z.string().min(1).meta({ description: 'The key of the add-on.' }) }),
+    success: 200,
+    answer: AddonAnswer,
+    handle: async ({ params }, context) =>
+      showAddon(await AddonModel.fetchByKey(context.scope, params.lookup_key, context.services.postgres), context),
+  }),
+  addons.read({
+    summary: 'Get an add-on with its prices and entitlements',
+    description: 'Its published prices come with their meters. An archived add-on is answered, too.',
+  }),
+  addons.change({
+    summary: 'Update an add-on',
+    description: 'Changes what is sent; the rest stays, the lookup key always.',
+    body: UpdateAddon,
+    handle: ({ params, body }, context) => {
+      const by = { by: authorOf(context), database: context.services.postgres };
+      return AddonModel.changePublished(context.scope, { id: params.id, changes: body }, by);
+    },
+  }),
+  addons.archive({
+    summary: 'Archive an add-on that no subscription has',
+    description:
+      'Its lookup key is free for another add-on then, and its entitlements are archived with it. Refused while it is attached to a subscription.',
+    handle: ({ params }, context) =>
+      archiveAddon(context.services, context.scope, { id: params.id, author: authorOf(context) }),
+  }),
+];
+
+async function findAddons(input: AddonFilter, context: Context) {
+  const query = narrow(AddonModel.in(context.scope, context.services.postgres), [
+    ['id', input.addon_ids],
+    ['lookup_key', input.lookup_keys],
+    ['type', input.addon_type],
+  ]);
+  const page = await fetchPage(query, input, addonGrammar);
+  return { ...page, items: await showAddons(page.items, input.expand ?? [], context) };
+}

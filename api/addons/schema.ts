@@ -1,0 +1,66 @@
+/** Requests and answers of add-ons. */
+import { z } from 'zod';
+import { ADDON_TYPES, addonShape } from '../../core/addon/record.ts';
+import { anyCase, orDefault } from '../../core/record.ts';
+import { CreditGrantAnswer } from '../creditgrants/schema.ts';
+import { EntitlementAnswer } from '../entitlements/schema.ts';
+import { anyOf, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { PriceAnswer } from '../prices/schema.ts';
+
+const { name, lookup_key, type, description, metadata } = addonShape.shape;
+
+export const CreateAddon = z
+  .object({
+    name,
+    lookup_key,
+    description: description.optional(),
+    metadata: metadata.optional(),
+    type: orDefault(anyCase(ADDON_TYPES), 'onetime').meta({
+      description: `${type.meta()!.description} onetime when absent.`,
+    }),
+  })
+  .meta({
+    id: 'CreateAddonRequest',
+    example: { name: 'More calls', lookup_key: 'more_calls', type: 'multiple_instance' },
+  });
+
+export const UpdateAddon = z
+  .object({ name: name.optional(), description: description.optional(), metadata: metadata.optional() })
+  .meta({ id: 'UpdateAddonRequest', example: { description: 'Five hundred calls a month' } });
+
+export const AddonFilter = listShape({
+  addon_ids: anyOf('add-ons'),
+  lookup_keys: anyOf('lookup keys'),
+  addon_type: type.optional().meta({ description: 'Add-ons of this type.' }),
+}).meta({ id: 'AddonFilter', example: { lookup_keys: ['more_calls'], expand: 'prices,entitlements.features' } });
+export type AddonFilter = z.output<typeof AddonFilter>;
+
+export const addonGrammar: ListGrammar = {
+  columns: {
+    id: 'string',
+    name: 'string',
+    lookup_key: 'string',
+    description: 'string',
+    type: 'string',
+    status: 'string',
+    created_at: 'date',
+    updated_at: 'date',
+    created_by: 'string',
+    updated_by: 'string',
+  },
+  expand: ['prices', 'prices.meters', 'meters', 'entitlements', 'entitlements.features', 'credit_grant'],
+  metadata: true,
+};
+
+export const AddonAnswer = addonShape
+  .extend({
+    prices: z.array(PriceAnswer).nullable().meta({ description: 'Where `expand` names them; else null.' }),
+    entitlements: z.array(EntitlementAnswer).nullable().meta({ description: 'Where `expand` names them; else null.' }),
+    credit_grants: z
+      .array(CreditGrantAnswer)
+      .nullable()
+      .meta({ description: 'Where `expand` names credit_grant; else null.' }),
+  })
+  .meta({ id: 'AddonResponse' });
+
+export const AddonListAnswer = listAnswer(AddonAnswer, 'ListAddonsResponse');

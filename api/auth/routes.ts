@@ -1,0 +1,53 @@
+/** Signing up and signing in: the two operations that ask for no key. What they answer is a token (http/token.ts). */
+import { signIn } from '../../actions/access/sign-in.ts';
+import { signUp } from '../../actions/access/sign-up.ts';
+import { FarthingError } from '../../core/error.ts';
+import { type Context, type Route, route } from '../http/route.ts';
+import { makeToken } from '../http/token.ts';
+import { guarded } from './attempts.ts';
+import { AuthAnswer, Login, SignUp } from './schema.ts';
+
+const tag = 'Signing in';
+
+export const authRoutes: Route[] = [
+  route({
+    method: 'post',
+    path: '/auth/signup',
+    operation_id: 'signUp',
+    summary: 'Make a tenant and its first user',
+    description:
+      'The user is a super_admin, and the tenant has two environments, Development and Production (`GET /environments`). Refused where the operator has closed it (`SIGN_UP`), and with 409 for an email that signs in already.',
+    tag,
+    access: 'public',
+    body: SignUp,
+    success: 200,
+    answer: AuthAnswer,
+    handle: async ({ body }, context) => {
+      const { services, now } = context;
+      if (services.config.SIGN_UP === 'closed')
+        throw new FarthingError('permission_denied', 'nobody can sign up here: ask the operator for a tenant');
+      const { user } = await signUp(services, { wanted: body, now });
+      return answered({ user_id: user.id, tenant_id: user.tenant_id, environment_id: null }, context);
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/auth/login',
+    operation_id: 'login',
+    summary: 'Sign in with email and password',
+    description:
+      'The token acts with the roles of the user. A wrong email and a wrong password are refused with the same 403, and five of them with 429 for a quarter of an hour.',
+    tag,
+    access: 'public',
+    body: Login,
+    success: 200,
+    answer: AuthAnswer,
+    handle: async ({ body }, context) =>
+      answered(await guarded(body.email, context, () => signIn(context.services, body)), context),
+  }),
+];
+
+async function answered(who: Parameters<typeof makeToken>[1], { services, now }: Context) {
+  const token = await makeToken(services, who, now);
+  return { token, user_id: who.user_id, tenant_id: who.tenant_id };
+}

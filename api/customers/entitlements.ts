@@ -1,0 +1,167 @@
+/** What a customer may use, and what it has used of that. */
+import { z } from 'zod';
+import { entitledFeatures, grantingSubscriptions, type Reading } from '../../actions/entitlements/entitled-features.ts';
+import { limitedUsage } from '../../actions/entitlements/limited-usage.ts';
+import { invalid } from '../../core/error.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import {
+  CustomerEntitlementsAnswer,
+  CustomerUsageAnswer,
+  showEntitled,
+  showLimitedUsage,
+} from '../entitlements/entitled.ts';
+import { anyOf } from '../http/list.ts';
+import { type Context, idParams, type Route, route } from '../http/route.ts';
+
+const tag = 'Customers';
+
+const EntitlementsQuery = z.object({
+  feature_ids: anyOf('features'),
+  subscription_ids: anyOf('subscriptions, to look at no others'),
+});
+type EntitlementsQuery = z.output<typeof EntitlementsQuery>;
+
+const UsageQuery = EntitlementsQuery.extend({
+  customer_id: z.string().optional().meta({ description: 'The customer by its id.' }),
+  customer_lookup_key: z.string().optional().meta({ description: 'The customer by the id that its events name.' }),
+  feature_lookup_keys: anyOf('lookup keys of features'),
+});
+type UsageQuery = z.output<typeof UsageQuery>;
+
+const VIEW =
+  'What its subscriptions that are active or trialing grant: their plans, their add-ons times quantity, and what is their own, all together and source by source.';
+
+export const customerEntitlementRoutes: Route[] = [
+  route({
+    method: 'get',
+    path: '/customers/:id/entitlements',
+    operation_id: 'getCustomerEntitlements',
+    summary: 'Get what a customer is entitled to',
+    description: VIEW,
+    tag,
+    access: 'entitlement:read',
+    params: idParams,
+    query: EntitlementsQuery,
+    success: 200,
+    answer: CustomerEntitlementsAnswer,
+    handle: async ({ params, query }, context) => {
+      const customer = await CustomerModel.fetch(context.scope, params.id, { database: context.services.postgres });
+      return entitlementsOf(customer, query, context);
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/customers/external/:external_id/entitlements',
+    operation_id: 'getCustomerEntitlementsByExternalId',
+    summary: 'Get what a customer, named by its external id, is entitled to',
+    description: VIEW,
+    tag,
+    access: 'entitlement:read',
+    params: z.object({
+      external_id: z.string().min(1).meta({ description: 'The id that the events of the customer name.' }),
+    }),
+    query: EntitlementsQuery,
+    success: 200,
+    answer: CustomerEntitlementsAnswer,
+    handle: async ({ params, query }, context) => {
+      const { scope, services } = context;
+      const customer = await CustomerModel.fetchExternal(scope, params.external_id, services.postgres);
+      return entitlementsOf(customer, query, context);
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/customers/usage',
+    operation_id: 'getCustomerUsageSummary',
+    summary: 'Get what a customer has used of what it is entitled to',
+    description:
+      'Of each metered feature: the usage since it began again from 0, beside the limit. One of `customer_id` and `customer_lookup_key` is required.',
+    tag,
+    access: 'entitlement:read',
+    query: UsageQuery,
+    success: 200,
+    answer: CustomerUsageAnswer,
+    handle: async ({ query }, context) => usageOf(query, context),
+  }),
+  route({
+    method: 'get',
+    path: '/customers/:id/usage',
+    operation_id: 'getCustomerUsageById',
+    summary: 'Get what a customer, named in the path, has used of what it is entitled to',
+    description: 'As `GET /customers/usage`, where the customer is a parameter of the query.',
+    tag,
+    access: 'entitlement:read',
+    params: idParams,
+    query: UsageQuery,
+    success: 200,
+    answer: CustomerUsageAnswer,
+    handle: async ({ params, query }, context) => {
+      if (query.customer_id && query.customer_id !== params.id)
+        throw invalid('customer_id', 'is not the customer of the path');
+      return usageOf({ ...query, customer_id: params.id }, context);
+    },
+  }),
+];
+
+async function entitlementsOf(customer: CustomerModel, query: EntitlementsQuery, context: Context) {
+  const reading = readingOf(context);
+  const subscriptions = await grantingSubscriptions(customer.id, query.subscription_ids, reading);
+  const entitled = await entitledFeatures(subscriptions, query.feature_ids, reading);
+  return { customer_id: customer.id, features: await showEntitled(entitled, context) };
+}
+
+async function usageOf(query: UsageQuery, context: Context) {
+  const reading = readingOf(context);
+  const customer = await chosenCustomer(query, reading);
+  const subscriptions = await grantingSubscriptions(customer.id, query.subscription_ids, reading);
+  const featureIds = await chosenFeatures(query, reading);
+  const entitled = await entitledFeatures(subscriptions, featureIds, reading);
+  const usage = await limitedUsage(context.services, customer, { entitled, reading });
+  const features = await showLimitedUsage(usage, context);
+  return { customer_id: customer.id, features, period: commonPeriod(subscriptions), pagination: null };
+}
+
+function readingOf({ scope, services, now }: Context): Reading {
+  return { scope, database: services.postgres, now };
+}
+
+/** By id, by external id, or by both when they agree. */
+async function chosenCustomer(query: UsageQuery, { scope, database }: Reading): Promise<CustomerModel> {
+  const { customer_id, customer_lookup_key } = query;
+  if (!customer_id && !customer_lookup_key)
+    throw invalid('customer_id', 'customer_id or customer_lookup_key is required');
+  if (!customer_id) return CustomerModel.fetchExternal(scope, customer_lookup_key!, database);
+  const customer = await CustomerModel.fetch(scope, customer_id, { database });
+  if (customer_lookup_key && customer.external_id !== customer_lookup_key)
+    throw invalid('customer_lookup_key', `is not the external id of customer ${customer_id}`);
+  return customer;
+}
+
+/** Those that are named in either way; all of them where none is. */
+async function chosenFeatures(query: UsageQuery, { scope, database }: Reading): Promise<string[] | undefined> {
+  const { feature_ids = [], feature_lookup_keys = [] } = query;
+  if (feature_lookup_keys.length === 0) return feature_ids;
+  const named = await FeatureModel.in(scope, database)
+    .select('id')
+    .where('status', 'published')
+    .whereIn('lookup_key', feature_lookup_keys);
+  // A key of no feature asks for something that is not there, and not for everything.
+  return [...feature_ids, ...named.map(({ id }) => id), NO_FEATURE];
+}
+
+const NO_FEATURE = '-';
+
+function commonPeriod(subscriptions: readonly SubscriptionModel[]) {
+  const periods = subscriptions.map(({ current_period_start, current_period_end, billing_period }) => ({
+    start_time: current_period_start,
+    end_time: current_period_end,
+    period: billing_period,
+  }));
+  const [first] = periods;
+  const isOne = periods.every(
+    ({ start_time, end_time }) => start_time === first!.start_time && end_time === first!.end_time,
+  );
+  return first && isOne ? first : null;
+}

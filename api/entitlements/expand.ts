@@ -1,0 +1,57 @@
+/** Entitlements as they are answered, with the records that `expand` asks for. */
+import { byId } from '../../core/by-id.ts';
+import { groupBy } from '../../core/group-by.ts';
+import { AddonModel } from '../../storage/models/addon.ts';
+import { EntitlementModel } from '../../storage/models/entitlement.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import { PlanModel } from '../../storage/models/plan.ts';
+import { showFeatures } from '../features/expand.ts';
+import type { Context } from '../http/route.ts';
+
+export async function showEntitlements(
+  entitlements: readonly EntitlementModel[],
+  expand: readonly string[],
+  context: Context,
+) {
+  const { scope, services } = context;
+  const asked = (part: string, id: (one: EntitlementModel) => string) =>
+    expand.includes(part) ? entitlements.map(id) : [];
+  const withFeatures = expand.includes('features') || expand.includes('meters');
+  const featureIds = withFeatures ? entitlements.map(({ feature_id }) => feature_id) : [];
+  const features = await FeatureModel.byId(scope, featureIds, services.postgres);
+  const shown = byId(await showFeatures([...features.values()], expand.includes('meters') ? ['meters'] : [], context));
+  const plans = await PlanModel.byId(
+    scope,
+    asked('plans', ({ entity_id }) => entity_id),
+    services.postgres,
+  );
+  const addons = await AddonModel.byId(
+    scope,
+    asked('addons', ({ entity_id }) => entity_id),
+    services.postgres,
+  );
+  return entitlements.map((entitlement) => ({
+    ...entitlement,
+    usage_limit: limitNumber(entitlement.usage_limit),
+    plan_id: entitlement.entity_type === 'PLAN' ? entitlement.entity_id : null,
+    feature: shown.get(entitlement.feature_id) ?? null,
+    plan: plans.get(entitlement.entity_id) ?? null,
+    addon: addons.get(entitlement.entity_id) ?? null,
+  }));
+}
+
+export async function showEntitlement(entitlement: EntitlementModel, context: Context) {
+  const [shown] = await showEntitlements([entitlement], ['features', 'meters', 'plans', 'addons'], context);
+  return shown!;
+}
+
+/** Its digits are few enough for a JSON number. */
+export function limitNumber(limit: { toString(): string } | null): number | null {
+  return limit === null ? null : Number(limit.toString());
+}
+
+/** What plans or add-ons grant, by their ids: what they show in `entitlements`. */
+export async function entitlementsByEntity(entity_ids: readonly string[], expand: readonly string[], context: Context) {
+  const found = await EntitlementModel.publishedOf(context.scope, entity_ids, context.services.postgres);
+  return groupBy(await showEntitlements(found, expand, context), ({ entity_id }) => entity_id);
+}

@@ -1,0 +1,68 @@
+/**
+ * Tokens of people who have signed in: JSON Web Tokens, signed with HS256 by JWT_SECRET or, without it, by a random key of the
+ * installation, good for thirty days. They say who it is and, if they were asked for one environment, which; what that
+ * user may do is looked up with each request (docs/permissions.md).
+ */
+import { errors, jwtVerify, SignJWT } from 'jose';
+import { z } from 'zod';
+import { tokenKey } from '../../storage/installation.ts';
+import type { Database } from '../../storage/stores.ts';
+import type { Services } from '../services.ts';
+import { unauthenticated } from './errors.ts';
+
+export type Claims = {
+  readonly user_id: string;
+  readonly tenant_id: string;
+  readonly environment_id: string | null;
+  /** Seconds since 1970. */
+  readonly issued_at: number;
+};
+
+type Signing = Pick<Services, 'config' | 'postgres'>;
+
+const ALGORITHM = 'HS256';
+const DAYS = 30;
+
+const Payload = z.object({
+  user_id: z.string().min(1),
+  tenant_id: z.string().min(1),
+  environment_id: z.string().nullish(),
+  iat: z.number(),
+});
+
+export async function makeToken(signing: Signing, claims: Omit<Claims, 'issued_at'>, now: Date): Promise<string> {
+  const { user_id, tenant_id, environment_id } = claims;
+  const issued = Math.floor(now.getTime() / 1000);
+  return new SignJWT({ user_id, tenant_id, ...(environment_id === null ? {} : { environment_id }) })
+    .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
+    .setIssuedAt(issued)
+    .setExpirationTime(issued + DAYS * 86_400)
+    .sign(await signingKey(signing));
+}
+
+/** Whom the token names, or 401: the signature, the algorithm and the time are checked, and a token without an end is none. */
+export async function claimsOf(signing: Signing, token: string, now: Date): Promise<Claims> {
+  const key = await signingKey(signing);
+  try {
+    const { payload } = await jwtVerify(token, key, {
+      algorithms: [ALGORITHM],
+      currentDate: now,
+      requiredClaims: ['exp', 'iat'],
+    });
+    const { user_id, tenant_id, environment_id, iat } = Payload.parse(payload);
+    return { user_id, tenant_id, environment_id: environment_id || null, issued_at: iat };
+  } catch (error) {
+    throw unauthenticated(error instanceof errors.JWTExpired ? 'the token has expired' : 'the token is not valid');
+  }
+}
+
+const kept = new WeakMap<Database, Uint8Array>();
+
+async function signingKey({ config, postgres }: Signing): Promise<Uint8Array> {
+  if (config.JWT_SECRET !== undefined) return new TextEncoder().encode(config.JWT_SECRET);
+  const known = kept.get(postgres);
+  if (known) return known;
+  const key = new Uint8Array(await tokenKey(postgres));
+  kept.set(postgres, key);
+  return key;
+}

@@ -1,0 +1,72 @@
+/** Settings of the environment, and tenant_config of the tenant: read whole, changed field by field. */
+import { changeSetting, resetSetting } from '../../actions/settings/change-setting.ts';
+import { SETTINGS, type SettingKey, settingKey, wholeSetting } from '../../core/setting/record.ts';
+import { findSetting } from '../../storage/models/setting.ts';
+import { authorOf, type Context, MessageAnswer, type Route, route } from '../http/route.ts';
+import { SettingAnswer, settingParams, UpdateSetting } from './schema.ts';
+
+const tag = 'Settings';
+
+export const settingRoutes: Route[] = [
+  route({
+    method: 'get',
+    path: '/settings/:key',
+    operation_id: 'getSetting',
+    summary: 'Get a setting',
+    description: 'Whole: what was never changed is as by default.',
+    tag,
+    access: 'setting:read',
+    params: settingParams,
+    success: 200,
+    answer: SettingAnswer,
+    handle: async ({ params }, context) => {
+      const key = settingKey(params.key);
+      const row = await findSetting(context.scope, key, { database: context.services.postgres });
+      return shown(key, row, context);
+    },
+  }),
+  route({
+    method: 'put',
+    path: '/settings/:key',
+    operation_id: 'updateSetting',
+    summary: 'Change a setting',
+    description:
+      'For a super_admin only. What is not sent stays; a field that is sent replaces the one before as a whole.',
+    tag,
+    access: 'setting:write',
+    params: settingParams,
+    body: UpdateSetting,
+    success: 200,
+    answer: SettingAnswer,
+    handle: async ({ params, body }, context) => {
+      const { services, scope, principal } = context;
+      const key = settingKey(params.key);
+      const asked = { key, sent: body.value, principal, author: authorOf(context) };
+      return shown(key, await changeSetting(services, scope, asked), context);
+    },
+  }),
+  route({
+    method: 'delete',
+    path: '/settings/:key',
+    operation_id: 'deleteSetting',
+    summary: 'Set a setting back to its default',
+    description: 'For a super_admin only. Refused with 404 where it is as by default already.',
+    tag,
+    access: 'setting:write',
+    params: settingParams,
+    success: 200,
+    answer: MessageAnswer,
+    handle: async ({ params }, { services, scope, principal }) => {
+      const key = settingKey(params.key);
+      await resetSetting(services, scope, { key, principal });
+      return { message: `${key} is as by default` };
+    },
+  }),
+];
+
+function shown(key: SettingKey, row: Awaited<ReturnType<typeof findSetting>>, { scope }: Context) {
+  const environment_id = SETTINGS[key].reach === 'tenant' ? '' : scope.environment_id;
+  const unset = { id: '', status: 'published', created_at: null, updated_at: null, created_by: '', updated_by: '' };
+  const value = wholeSetting(key, row?.value);
+  return { ...unset, ...row, key, value, tenant_id: scope.tenant_id, environment_id };
+}

@@ -1,0 +1,101 @@
+/**
+ * What a customer may use of a feature, all sources together (docs/rules/entitlements.md, "How sources add up"): limits add
+ * up, times the quantity of their add-on, and one without a limit makes all unlimited; a limit is soft where one of them is;
+ * a boolean feature is on where one turns it on; static and config values are listed, equal ones once. What is not enabled
+ * grants nothing. Limits of different reset periods hold beside each other and are not added up.
+ */
+import { Decimal, sumOf } from '../decimal.ts';
+import { groupBy } from '../group-by.ts';
+import { instantOf, type Milliseconds } from '../time/instant.ts';
+import type { Entitlement } from './record.ts';
+
+export type Grant = Pick<
+  Entitlement,
+  'is_enabled' | 'usage_limit' | 'is_soft_limit' | 'static_value' | 'config_value'
+> & {
+  /** How often it is held. */
+  quantity: number;
+};
+
+export type Combined = {
+  is_enabled: boolean;
+  is_soft_limit: boolean;
+  /** Null is unlimited, and of a feature that is not metered. */
+  usage_limit: Decimal | null;
+  static_values: string[];
+  config_values: Record<string, unknown>[];
+};
+
+export function combine(feature_type: Entitlement['feature_type'], grants: readonly Grant[]): Combined {
+  const enabled = grants.filter((grant) => grant.is_enabled);
+  const values = enabled.flatMap(({ static_value }) => (static_value === null ? [] : [static_value]));
+  return {
+    is_enabled: enabled.length > 0,
+    is_soft_limit: enabled.some((grant) => grant.is_soft_limit),
+    usage_limit: feature_type === 'metered' ? limitOf(enabled) : null,
+    static_values: [...new Set(values)],
+    config_values: distinct(enabled.flatMap(({ config_value }) => (config_value === null ? [] : [config_value]))),
+  };
+}
+
+/** Of none at all it is 0: what nobody grants is not unlimited. */
+function limitOf(grants: readonly Grant[]): Decimal | null {
+  if (grants.some(({ usage_limit }) => usage_limit === null)) return null;
+  return sumOf(grants.map(({ usage_limit, quantity }) => new Decimal(usage_limit!).times(String(quantity))));
+}
+
+function distinct<Value>(values: readonly Value[]): Value[] {
+  return [...new Map(values.map((value) => [JSON.stringify(value), value])).values()];
+}
+
+/** Where entitlements come from: the plan of a subscription, each of its add-ons, the subscription itself. */
+export type Holding = {
+  subscription_id: string;
+  entity_type: 'plan' | 'addon' | 'subscription';
+  entity_id: string;
+  entity_name: string;
+  quantity: number;
+};
+
+/** One entitlement by one holding. */
+export type Source = Holding &
+  Grant &
+  Pick<Entitlement, 'feature_id' | 'feature_type' | 'usage_reset_period'> & {
+    entitlement_id: string;
+  };
+
+/**
+ * What is in force at the instant, by every holding of it. One of a subscription takes the place of the one that it names,
+ * however often that is held there.
+ */
+export function sourcesOf(
+  holdings: readonly Holding[],
+  entitlements: readonly Entitlement[],
+  now: Milliseconds,
+): Source[] {
+  const inForce = entitlements.filter((entitlement) => isInForce(entitlement, now));
+  const replaced = new Set(
+    inForce.map(({ entity_id, parent_entitlement_id }) => `${entity_id}/${parent_entitlement_id}`),
+  );
+  const byEntity = groupBy(inForce, ({ entity_id }) => entity_id);
+  return holdings.flatMap((holding) =>
+    (byEntity.get(holding.entity_id) ?? [])
+      .filter(({ id }) => !replaced.has(`${holding.subscription_id}/${id}`))
+      .map((entitlement) => ({
+        ...holding,
+        entitlement_id: entitlement.id,
+        feature_id: entitlement.feature_id,
+        feature_type: entitlement.feature_type,
+        is_enabled: entitlement.is_enabled,
+        usage_limit: entitlement.usage_limit,
+        is_soft_limit: entitlement.is_soft_limit,
+        static_value: entitlement.static_value,
+        config_value: entitlement.config_value,
+        usage_reset_period: entitlement.usage_reset_period,
+      })),
+  );
+}
+
+function isInForce({ start_date, end_date }: Entitlement, now: Milliseconds): boolean {
+  return (start_date === null || instantOf(start_date) <= now) && (end_date === null || now < instantOf(end_date));
+}

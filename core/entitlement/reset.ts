@@ -1,0 +1,69 @@
+/**
+ * When usage begins again from 0 against a limit (docs/rules/entitlements.md, "Reset periods"). A reset period counts whole
+ * local days: it begins at midnight on the grid of the anchor's date. One that states none, and one that is just the billing
+ * period, is the billing period to the instant, so that a limit and an invoice are about the same usage.
+ */
+import { type BilledSubscription, periodRule } from '../billing/charges.ts';
+import { invalid } from '../error.ts';
+import type { Milliseconds } from '../time/instant.ts';
+import { type Period, periodContaining, wholePeriod } from '../time/period.ts';
+import { firstInstantAt, wallTime } from '../time/zone.ts';
+import type { UsageResetPeriod } from './record.ts';
+
+/** Half-open; without an end usage never begins again. */
+export type ResetWindow = { readonly start: Milliseconds; readonly end: Milliseconds | null };
+
+export type ResetRule = Pick<BilledSubscription, 'start_ms' | 'end_ms' | 'billing_anchor_ms' | 'timezone'> & {
+  readonly usage_reset_period: UsageResetPeriod;
+};
+
+/** The stretch around `now` in which usage adds up, cut to the life of the subscription. */
+export function resetWindow(now: Milliseconds, rule: ResetRule): ResetWindow {
+  const { start_ms, end_ms, billing_anchor_ms, timezone, usage_reset_period } = rule;
+  if (now < start_ms) throw invalid('now', 'lies before the start of the subscription');
+  if (usage_reset_period === 'NEVER') return { start: start_ms, end: null };
+  const { start, end } = wholePeriod({
+    period_start: now,
+    billing_anchor: midnightOf(billing_anchor_ms, timezone),
+    billing_period: usage_reset_period,
+    billing_period_count: 1,
+    timezone,
+  });
+  return { start: Math.max(start, start_ms), end: Math.min(end, end_ms ?? Infinity) };
+}
+
+export type LimitedUsage = {
+  readonly subscription: BilledSubscription;
+  /** The period of the subscription that is stored. */
+  readonly current: Period;
+  readonly usage_reset_period: UsageResetPeriod | null;
+  /** A meter that never resets is counted from the start of the subscription, whatever the limit says. */
+  readonly reset_usage: 'BILLING_PERIOD' | 'NEVER';
+};
+
+/** The stretch around `now` whose usage a limit is about. */
+export function limitWindow(now: Milliseconds, limited: LimitedUsage): ResetWindow {
+  const { subscription, current, usage_reset_period: stated, reset_usage } = limited;
+  if (reset_usage === 'NEVER') return resetWindow(now, { ...subscription, usage_reset_period: 'NEVER' });
+  if (stated !== null && !isBillingPeriod(stated, subscription))
+    return resetWindow(now, { ...subscription, usage_reset_period: stated });
+  return periodContaining(now, current.start, periodRule(subscription)) ?? current;
+}
+
+type OwnPeriod = Pick<BilledSubscription, 'billing_period' | 'billing_period_count'>;
+
+function isBillingPeriod(stated: UsageResetPeriod, own: OwnPeriod): boolean {
+  return stated === own.billing_period && own.billing_period_count === 1;
+}
+
+/** Limits with the same one hold for the same stretches of a subscription. */
+export function resetPeriodOf(stated: UsageResetPeriod | null, own: OwnPeriod): string {
+  if (stated !== null) return stated;
+  return own.billing_period_count === 1 ? own.billing_period : `${own.billing_period_count} ${own.billing_period}`;
+}
+
+const DAY_MS = 86_400_000;
+
+function midnightOf(instant: Milliseconds, timezone: string): Milliseconds {
+  return firstInstantAt(timezone, Math.floor(wallTime(timezone, instant) / DAY_MS) * DAY_MS);
+}

@@ -1,0 +1,10 @@
+/** How much of a limit is used, in percent to two places (docs/rules/entitlements.md, "Usage against limits"). */
+import { Decimal, ZERO } from '../decimal.ts';
+
+const ALL = new Decimal('100');
+
+export function usagePercent(used: Decimal, limit: Decimal | null): Decimal {
+  if (limit === null) return ZERO;
+  if (limit.isZero()) return used.gt(0) ? ALL : ZERO;
+  return used.times(ALL).div(limit).toDecimalPlaces(2);
+}

@@ -1,0 +1,28 @@
+/**
+ * A lookup key made from a name (docs/rules/records.md, "Lookup keys"): "API calls (v2)" → "api-calls-v2". A name of signs
+ * alone gives none.
+ */
+const LENGTH_MAX = 255;
+const CANDIDATES = 50;
+
+export function keyOfName(name: string): string | null {
+  const key = name
+    .normalize('NFKC')
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, '-')
+    .replace(/^-+|-+$/g, '');
+  return key === '' ? null : cut(key, LENGTH_MAX);
+}
+
+/** What a key is called where others have the name already: the key, then the key with 2, 3, 4 … */
+export function keysOfName(name: string): string[] {
+  const key = keyOfName(name);
+  if (key === null) return [];
+  const stem = cut(key, LENGTH_MAX - '-99'.length);
+  return [key, ...Array.from({ length: CANDIDATES - 1 }, (_, index) => `${stem}-${index + 2}`)];
+}
+
+/** Not half of a character. */
+function cut(key: string, length: number): string {
+  return key.slice(0, length).replace(/[\uD800-\uDBFF]$/, '');
+}

@@ -1,0 +1,157 @@
+/**
+ * The times of day of a windowed commitment: each has a commitment of its own, and may have a price of its own
+ * (docs/rules/pricing.md, "Times of day with a commitment of their own"). They are kept on the price. Where the windows of
+ * the meter are an hour or longer a time has no minutes: what is sent of them is taken away.
+ */
+import { z } from 'zod';
+import { Decimal } from '../decimal.ts';
+import { invalid } from '../error.ts';
+import { checkModel } from '../pricing/charge.ts';
+import { type BillingModel, PRICE_MODELS, type TierMode } from '../pricing/index.ts';
+import { modelFields } from '../pricing/terms.ts';
+import { inTierOrder } from '../pricing/tiers.ts';
+import { allOrNull, anyCase, decimalText, orDefault, orNull, wholeNumber, wordsOf } from '../record.ts';
+import type { WindowSize } from '../time/window.ts';
+
+export const COMMITMENT_TYPES = ['amount', 'quantity'] as const;
+
+export const timeOfDayShape = z.object({
+  hour: wholeNumber
+    .refine((hour) => hour >= 0 && hour <= 24, { error: 'must be 0 to 24' })
+    .meta({ description: '0 to 23; 24 as an end alone.' }),
+  minute: orDefault(
+    wholeNumber.refine((minute) => minute >= 0 && minute <= 59, { error: 'must be 0 to 59' }),
+    0,
+  ).meta({ description: 'Of meters with windows below an hour alone: taken away of others.' }),
+});
+type TimeOfDay = z.output<typeof timeOfDayShape>;
+
+/** What a unit costs in these hours, in the place of what the price says. */
+const bucketPriceShape = z.object({
+  billing_model: anyCase(wordsOf(namesOf<BillingModel>('billing_model'))).meta({
+    description: 'FLAT_FEE: each unit costs the amount; PACKAGE: each package does; TIERED: by the tiers.',
+  }),
+  tier_mode: orNull(anyCase(wordsOf(namesOf<TierMode>('tier_mode')))).meta({ description: 'Of TIERED.' }),
+  ...allOrNull(modelFields),
+});
+
+export const timeBucketShape = z.object({
+  id: orNull(z.string()).meta({ description: 'Made here; what is sent is not taken over.' }),
+  start: timeOfDayShape.meta({ description: 'From when on, by the clock of the subscription.' }),
+  end: timeOfDayShape.meta({ description: 'Until when, exclusive; before the start it is that of the next day.' }),
+  price: orNull(bucketPriceShape).meta({ description: 'What a unit costs then; as the price says when absent.' }),
+  commitment_type: orDefault(anyCase(COMMITMENT_TYPES), 'amount').meta({
+    description: 'Whether money or units are committed to.',
+  }),
+  commitment_value: decimalText.meta({ description: 'How much in each window, greater than 0.' }),
+  overage_factor: orDefault(decimalText, '1').meta({
+    description: 'What is above costs so many times as much: 1 or more.',
+  }),
+  true_up_enabled: orDefault(z.boolean(), false).meta({
+    description: 'Whether what is lacking to the commitment is charged.',
+  }),
+});
+export type TimeBucket = z.output<typeof timeBucketShape>;
+
+export const timeBucketsShape = z.array(timeBucketShape).max(96);
+
+const DAY = 24 * 60;
+
+/** Minutes of the windows in which times of day can lie; what is longer than a day has none. */
+const MINUTES: Partial<Record<WindowSize, number>> = {
+  MINUTE: 1,
+  '15MIN': 15,
+  '30MIN': 30,
+  HOUR: 60,
+  '3HOUR': 180,
+  '6HOUR': 360,
+  '12HOUR': 720,
+  DAY,
+};
+
+export type BucketQuestion = {
+  /** Of the meter; null where it has no windows. */
+  readonly bucket_size: WindowSize | null;
+  readonly currency: string;
+  /** Where the request has them. */
+  readonly field: string;
+};
+
+/** The buckets as they are kept: in the order of their starts, complete, on the meter's windows, and none in another. */
+export function checkedTimeBuckets(buckets: readonly TimeBucket[], question: BucketQuestion): TimeBucket[] {
+  const { bucket_size, field } = question;
+  if (bucket_size === null) throw invalid(field, 'needs a meter with a bucket_size');
+  const window = MINUTES[bucket_size];
+  if (window === undefined) throw invalid(field, `needs a meter with windows of a day at most, not ${bucket_size}`);
+  const placed = buckets.map((bucket, index) => {
+    const at = `${field}[${index}]`;
+    checkCommitment(bucket, at);
+    return { at, ...placedIn(bucket, { window, at }), bucket: complete(bucket, { ...question, window, at }) };
+  });
+  placed.sort((a, b) => a.from - b.from);
+  checkApart(placed);
+  return placed.map(({ bucket }) => bucket);
+}
+
+function checkCommitment({ commitment_value, overage_factor }: TimeBucket, at: string): void {
+  if (!new Decimal(commitment_value).gt(0)) throw invalid(`${at}.commitment_value`, 'must be greater than 0');
+  if (new Decimal(overage_factor).lt(1)) throw invalid(`${at}.overage_factor`, 'must be at least 1');
+}
+
+type Placing = { window: number; at: string };
+/** Minutes since midnight; an end on the next day is behind 24:00. */
+type Placed = { from: number; until: number };
+
+function placedIn(bucket: TimeBucket, { window, at }: Placing): Placed {
+  if (bucket.start.hour === 24) throw invalid(`${at}.start.hour`, 'must be 0 to 23');
+  if (bucket.end.hour === 24 && bucket.end.minute > 0) throw invalid(`${at}.end.minute`, 'must be 0 at 24:00');
+  const from = minutesOf(bucket.start, window);
+  const end = minutesOf(bucket.end, window);
+  if (from === end) throw invalid(`${at}.end`, 'must not be the same as start');
+  for (const [name, minutes] of [
+    ['start', from],
+    ['end', end],
+  ] as const) {
+    if (minutes % window > 0) throw invalid(`${at}.${name}`, `must lie on the ${window}-minute windows of the meter`);
+  }
+  return { from, until: end > from ? end : end + DAY };
+}
+
+const isCoarse = (window: number) => window >= 60;
+
+function minutesOf({ hour, minute }: TimeOfDay, window: number): number {
+  return hour * 60 + (isCoarse(window) ? 0 : minute);
+}
+
+function complete(bucket: TimeBucket, { window, at, currency }: Placing & BucketQuestion): TimeBucket {
+  const time = ({ hour, minute }: TimeOfDay) => ({ hour, minute: isCoarse(window) ? 0 : minute });
+  return {
+    ...bucket,
+    start: time(bucket.start),
+    end: time(bucket.end),
+    price: pricedAs(bucket, `${at}.price`, currency),
+  };
+}
+
+function pricedAs({ price }: TimeBucket, field: string, currency: string): TimeBucket['price'] {
+  if (price === null) return null;
+  const { billing_model, amount, tiers } = price;
+  if (billing_model !== 'TIERED' && amount === null)
+    throw invalid(`${field}.amount`, `is required for ${billing_model}`);
+  const ordered = { ...price, tiers: tiers === null ? null : inTierOrder(tiers) };
+  checkModel({ ...ordered, currency });
+  return ordered;
+}
+
+/** In the order of their starts; the last may reach over midnight into the first. */
+function checkApart(placed: readonly (Placed & { at: string })[]): void {
+  for (const [index, { at, until }] of placed.entries()) {
+    const next = placed[index + 1] ?? { ...placed[0]!, from: placed[0]!.from + DAY };
+    if (until > next.from) throw invalid(`${next.at}.start`, `lies inside of ${at}`);
+  }
+}
+
+function namesOf<Name extends string>(field: 'billing_model' | 'tier_mode'): Record<Name, true> {
+  const names = PRICE_MODELS.flatMap((model) => model[field] ?? []);
+  return Object.fromEntries(names.map((name) => [name, true])) as Record<Name, true>;
+}

@@ -1,0 +1,220 @@
+/**
+ * Settings: what a tenant, or one of its environments, wants otherwise than by default. A key has one shape and one default;
+ * what is stored is only what differs, and what is read is whole (docs/rules/records.md, "Settings").
+ */
+import { z } from 'zod';
+import { Decimal } from '../decimal.ts';
+import { invalid } from '../error.ts';
+import { alertSettings, checkAlertSettings, FEATURE_TYPES } from '../feature/record.ts';
+import { NUMBER_FORMATS } from '../invoice/number.ts';
+import { anyCase, decimalText, keyText, wholeNumberOr } from '../record.ts';
+import { isTimezone } from '../time/zone.ts';
+
+type Shape = z.ZodObject;
+type SettingKind = {
+  readonly shape: Shape;
+  readonly default: Readonly<Record<string, unknown>>;
+  /** What lies above the environments is one for all of them. */
+  readonly reach: 'tenant' | 'environment';
+  /** Rules that concern more than one field. */
+  readonly check?: (value: never) => void;
+};
+
+const between = (least: number, most: number) =>
+  wholeNumberOr().pipe(z.number().min(least).max(most)).meta({ type: 'integer', minimum: least, maximum: most });
+const DAY_SECONDS = 86_400;
+const color = z.string().regex(/^#[0-9a-f]{6}$/i, { error: 'must be a color such as #1a2b3c' });
+const nullable = <Kind extends z.ZodType>(shape: Kind) => shape.nullable();
+
+const invoiceConfig = z.strictObject({
+  prefix: z.string().max(20),
+  format: anyCase(NUMBER_FORMATS),
+  start_sequence: between(1, 1_000_000_000),
+  timezone: z.string().refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' }),
+  separator: z.string().max(5),
+  suffix_length: between(1, 10),
+  due_date_days: between(0, 3650),
+  auto_complete_purchased_credit_transaction: z.boolean(),
+  finalization_delay_seconds: between(0, 365 * DAY_SECONDS),
+});
+
+const slab = z.strictObject({
+  threshold: decimalText,
+  operator: anyCase(['gte']).default('gte'),
+  bonus: z.strictObject({ type: anyCase(['flat', 'percentage']), value: decimalText }),
+  expiration_duration: nullable(between(1, 36_500)).default(null),
+  expiration_duration_unit: nullable(anyCase(['DAY', 'WEEK', 'MONTH', 'YEAR'])).default(null),
+});
+const bonusConfig = z.strictObject({ enabled: z.boolean(), slabs: z.array(slab).max(100) });
+
+const analyticsRule = z.strictObject({
+  id: keyText.min(1),
+  target_type: anyCase(['feature', 'meter', 'event_name']),
+  target_id: keyText.min(1),
+});
+const mandateLimit = z.strictObject({
+  max_amount: decimalText,
+  currency: z.string().regex(/^[A-Za-z]{3}$/, { error: 'must be a currency of three letters' }),
+});
+const free = z.record(z.string(), z.unknown());
+
+/** One line to list a setting. */
+export const SETTINGS = {
+  invoice_config: {
+    reach: 'environment',
+    shape: invoiceConfig,
+    default: {
+      prefix: 'INV',
+      format: 'YYYYMM',
+      start_sequence: 1,
+      timezone: 'UTC',
+      separator: '-',
+      suffix_length: 5,
+      due_date_days: 1,
+      auto_complete_purchased_credit_transaction: false,
+      finalization_delay_seconds: 7200,
+    },
+  },
+  subscription_config: {
+    reach: 'environment',
+    shape: z.strictObject({ grace_period_days: between(1, 3650), auto_cancellation_enabled: z.boolean() }),
+    default: { grace_period_days: 3, auto_cancellation_enabled: false },
+  },
+  invoice_pdf_config: {
+    reach: 'environment',
+    shape: z.strictObject({ template_name: keyText.min(1), group_by: z.array(keyText).max(10) }),
+    default: { template_name: 'invoice.typ', group_by: [] },
+  },
+  tenant_config: {
+    reach: 'tenant',
+    shape: z.strictObject({
+      production: between(0, 1000),
+      development: between(0, 1000),
+      max_users: between(1, 100_000),
+    }),
+    default: { production: 5, development: 20, max_users: 100 },
+  },
+  customer_onboarding: {
+    reach: 'environment',
+    shape: z.strictObject({ workflow_type: nullable(keyText), actions: z.array(free).max(50) }),
+    default: { workflow_type: null, actions: [] },
+  },
+  wallet_balance_alert_config: {
+    reach: 'environment',
+    shape: alertSettings.strict(),
+    default: {
+      alert_enabled: false,
+      critical: { threshold: '0', condition: 'below' },
+      warning: null,
+      info: null,
+    },
+    check: (settings: z.output<typeof alertSettings>) => checkAlertSettings(settings, 'value'),
+  },
+  prepare_processed_events_config: {
+    reach: 'environment',
+    shape: z.strictObject({
+      feature_type: nullable(anyCase(FEATURE_TYPES)),
+      meter: nullable(free),
+      price: nullable(free),
+      plan_id: nullable(keyText),
+    }),
+    default: { feature_type: null, meter: null, price: null, plan_id: null },
+  },
+  custom_analytics_config: {
+    reach: 'environment',
+    shape: z.strictObject({ rules: z.array(analyticsRule).max(1000) }),
+    default: { rules: [] },
+  },
+  customer_portal_config: {
+    reach: 'environment',
+    shape: z.strictObject({
+      version: nullable(keyText),
+      theme: z.strictObject({
+        primary_color: nullable(color).default(null),
+        secondary_color: nullable(color).default(null),
+        tertiary_color: nullable(color).default(null),
+      }),
+      sections: z.array(free).max(50),
+    }),
+    default: {
+      version: null,
+      theme: { primary_color: null, secondary_color: null, tertiary_color: null },
+      sections: [],
+    },
+  },
+  event_ingestion_filter: {
+    reach: 'environment',
+    shape: z.strictObject({ enabled: z.boolean(), allowed_external_customer_ids: z.array(keyText).max(10_000) }),
+    default: { enabled: false, allowed_external_customer_ids: [] },
+  },
+  bonus_credits_topup_config: {
+    reach: 'environment',
+    shape: bonusConfig,
+    default: { enabled: false, slabs: [] },
+    check: checkSlabs,
+  },
+  payment_mandate_limits: {
+    reach: 'environment',
+    shape: z.strictObject({ mandate_limits: z.record(keyText, mandateLimit) }),
+    default: { mandate_limits: {} },
+  },
+  draft_invoice_recompute_config: {
+    reach: 'environment',
+    shape: z.strictObject({ enabled: z.boolean() }),
+    default: { enabled: false },
+  },
+} as const satisfies Record<string, SettingKind>;
+
+export type SettingKey = keyof typeof SETTINGS;
+export type SettingOf<Key extends SettingKey> = z.output<(typeof SETTINGS)[Key]['shape']>;
+type Given = Readonly<Record<string, unknown>>;
+
+const KEYS = Object.keys(SETTINGS) as SettingKey[];
+
+export function settingKey(text: string): SettingKey {
+  const known = KEYS.find((key) => key === text.toLowerCase());
+  if (!known) throw invalid('key', `${text} is no setting`, { allowed: KEYS });
+  return known;
+}
+
+/** What is read: the default, and over it what is stored. */
+export function wholeSetting<Key extends SettingKey>(key: Key, stored: Given | undefined): SettingOf<Key> {
+  const { shape, default: preset } = SETTINGS[key] as SettingKind;
+  return shape.parse({ ...preset, ...stored }) as SettingOf<Key>;
+}
+
+/**
+ * What is stored after a change: a field that is sent takes the place of that before, null that of the default. The result
+ * is checked as a whole, and a fault names its field.
+ */
+export function changedSetting(key: SettingKey, stored: Given | undefined, sent: Given): Given {
+  const { shape, default: preset, check } = SETTINGS[key] as SettingKind;
+  const changed = Object.fromEntries(Object.entries({ ...stored, ...sent }).filter(([, value]) => value !== null));
+  const parsed = shape.safeParse({ ...preset, ...changed });
+  if (!parsed.success) throw inValue(parsed.error);
+  check?.(parsed.data as never);
+  const fields = Object.keys(changed);
+  return Object.fromEntries(fields.map((field) => [field, (parsed.data as Record<string, unknown>)[field]]));
+}
+
+/** The fields stand in the key `value` of the request. */
+function inValue(error: z.ZodError): z.ZodError {
+  return new z.ZodError(
+    error.issues.map((issue) => {
+      const unknown = issue.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [];
+      const path = ['value', ...issue.path, ...unknown];
+      return { ...issue, path, message: unknown.length ? 'is no field of this setting' : issue.message };
+    }),
+  );
+}
+
+function checkSlabs({ slabs }: z.output<typeof bonusConfig>): void {
+  for (const [i, { threshold, expiration_duration, expiration_duration_unit }] of slabs.entries()) {
+    const field = `value.slabs[${i}]`;
+    const before = slabs[i - 1];
+    if (before && !new Decimal(threshold).lt(before.threshold))
+      throw invalid(`${field}.threshold`, 'must be less than that before it');
+    if ((expiration_duration === null) !== (expiration_duration_unit === null))
+      throw invalid(`${field}.expiration_duration_unit`, 'goes together with expiration_duration');
+  }
+}

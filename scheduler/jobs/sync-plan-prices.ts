@@ -1,0 +1,23 @@
+/**
+ * Takes the prices of a plan over to its subscriptions, as a request has asked for
+ * (docs/rules/subscriptions.md, "Prices that the plan gets later"): within two hours per try, and a try goes on where the one
+ * before stopped.
+ */
+import { z } from 'zod';
+import { SYNC_TASK, trySync } from '../../actions/catalogue/sync-plan.ts';
+import type { Stores } from '../../storage/stores.ts';
+import type { Work } from '../job.ts';
+
+const TIMEOUT_MS = 2 * 60 * 60_000;
+
+const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), workflow_id: z.string() });
+
+export function syncPlanPricesWork(stores: Stores, { clock }: { clock: () => Date }): Work {
+  return {
+    name: SYNC_TASK,
+    run(payload, { attempt, is_last, signal: ending }) {
+      const signal = AbortSignal.any([ending, AbortSignal.timeout(TIMEOUT_MS)]);
+      return trySync(stores, Payload.parse(payload), { attempt, is_last, clock, signal, timeout_ms: TIMEOUT_MS });
+    },
+  };
+}

@@ -1,0 +1,31 @@
+/** Table `addon_associations`. */
+import { type AddonAssociation, addonAssociationShape } from '../../core/addon/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Database } from '../stores.ts';
+import { ScopedModel } from './model.ts';
+import { narrow } from './page.ts';
+
+export interface AddonAssociationModel extends AddonAssociation {}
+
+export class AddonAssociationModel extends ScopedModel {
+  static override tableName = 'addon_associations';
+  static override recordName = 'add-on association';
+  static override record = addonAssociationShape;
+
+  /** Those that have not ended at this instant: the ones that are to begin are among them. */
+  static notEnded(scope: Scope, now: Date, database: Database) {
+    return narrow(AddonAssociationModel.in(scope, database), [
+      ['status', 'published'],
+      ['addon_status', ['active', 'pending', 'paused']],
+      ['end_date', 'open at', now],
+    ]);
+  }
+
+  /** Those that are in force. */
+  static active(scope: Scope, now: Date, database: Database) {
+    return narrow(AddonAssociationModel.notEnded(scope, now, database), [
+      ['addon_status', 'active'],
+      ['start_date', '<=', now],
+    ]);
+  }
+}

@@ -1,0 +1,21 @@
+/** Table `addons`. */
+import { type Addon, addonShape } from '../../core/addon/record.ts';
+import { notFound } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Database } from '../stores.ts';
+import { ScopedModel } from './model.ts';
+
+export interface AddonModel extends Addon {}
+
+export class AddonModel extends ScopedModel {
+  static override tableName = 'addons';
+  static override recordName = 'add-on';
+  static override record = addonShape;
+
+  /** The published add-on with this key: an archived one has given it back. */
+  static async fetchByKey(scope: Scope, lookup_key: string, database: Database): Promise<AddonModel> {
+    const [addon] = await AddonModel.in(scope, database).where({ lookup_key, status: 'published' });
+    if (!addon) throw notFound('add-on', lookup_key);
+    return addon;
+  }
+}

@@ -1,0 +1,33 @@
+/** Table `entitlements`. */
+import { type Entitlement, entitlementShape } from '../../core/entitlement/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, updatedBy } from '../../core/stamp.ts';
+import type { Database } from '../stores.ts';
+import { ScopedModel } from './model.ts';
+
+export interface EntitlementModel extends Entitlement {}
+
+export class EntitlementModel extends ScopedModel {
+  static override tableName = 'entitlements';
+  static override recordName = 'entitlement';
+  static override record = entitlementShape;
+
+  /** What these plans, add-ons and subscriptions grant, in the order in which it is shown. */
+  static publishedOf(scope: Scope, entity_ids: readonly string[], database: Database) {
+    return EntitlementModel.in(scope, database)
+      .where('status', 'published')
+      .whereIn('entity_id', [...entity_ids])
+      .orderBy(['display_order', 'created_at', 'id']);
+  }
+
+  /** Who grants it is archived: so is what it grants. */
+  static async archiveOf(
+    scope: Scope,
+    entity_id: string,
+    { by, database }: { by: Author; database: Database },
+  ): Promise<void> {
+    await EntitlementModel.in(scope, database)
+      .where({ entity_id, status: 'published' })
+      .patch({ status: 'archived', ...updatedBy(by) });
+  }
+}

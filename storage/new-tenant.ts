@@ -1,0 +1,35 @@
+/** A tenant with its environments and the user who may do everything in it: made at the first start, by sign-up, by the operator. */
+import { type ENVIRONMENT_TYPES, EnvironmentModel } from './models/environment.ts';
+import { TenantModel } from './models/tenant.ts';
+import { UserModel } from './models/user.ts';
+import { newId } from './new-id.ts';
+import type { Database } from './stores.ts';
+
+export type WantedTenant = {
+  readonly name: string;
+  readonly environments: readonly { readonly name: string; readonly type: (typeof ENVIRONMENT_TYPES)[number] }[];
+  readonly user: {
+    readonly name: string;
+    readonly email?: string;
+    readonly metadata?: Record<string, string> | undefined;
+  };
+  readonly now: Date;
+};
+
+export type NewTenant = { tenant: TenantModel; environments: EnvironmentModel[]; user: UserModel };
+
+/** All of it or nothing where the caller has a transaction open. */
+export async function makeTenant(
+  database: Database,
+  { name, environments, user, now }: WantedTenant,
+): Promise<NewTenant> {
+  const stamp = { created_at: now.toISOString(), updated_at: now.toISOString() };
+  const at = now.getTime();
+  const tenant = await TenantModel.add({ id: newId('tenant', at), name, ...stamp }, { database });
+  const of = { tenant_id: tenant.id, ...stamp };
+  const made: EnvironmentModel[] = [];
+  for (const environment of environments)
+    made.push(await EnvironmentModel.add({ id: newId('environment', at), ...environment, ...of }, { database }));
+  const record = { id: newId('user', at), type: 'user', roles: ['super_admin'], metadata: {}, ...user, ...of };
+  return { tenant, environments: made, user: await UserModel.add(record, { database }) };
+}

@@ -1,0 +1,164 @@
+/** A plan changes its prices, and its subscriptions take them over: as a workflow, once, and without charging twice. */
+import { expect } from 'chai';
+import { syncSubscription, trySync } from '../../actions/catalogue/sync-plan.ts';
+import { fixed, startWorld, usage, type World } from '../support/world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+describe('POST /plans/:id/sync/subscriptions', () => {
+  let world: World;
+  before(async () => {
+    world = await startWorld();
+    await world.meter('calls');
+    await world.meter('seats', { type: 'SUM', field: 'n' }, { reset_usage: 'NEVER' });
+  });
+  after(() => world.stop());
+
+  const pathOf = (plan: string) => `/plans/${world.id(`plan ${plan}`)}/sync/subscriptions`;
+  const attempt = (signal = AbortSignal.timeout(60_000)) => ({
+    attempt: 1,
+    is_last: false,
+    clock: () => world.now,
+    signal,
+    timeout_ms: 60_000,
+  });
+  const ask = async (plan: string): Promise<Answer> => {
+    const answer = await world.api.request('POST', pathOf(plan));
+    expect(answer.status, answer.text).to.equal(200);
+    return answer.body;
+  };
+  /** What the scheduler does with the job. */
+  const sync = async (plan: string) => {
+    const place = { ...world.api.scope, ...(await ask(plan)) };
+    expect(await trySync(world.api.services, place, attempt())).to.equal('completed');
+    const run = await world.api.services.postgres('workflow_runs').where('id', place.workflow_id).first();
+    return run.result;
+  };
+  const lines = async (customer: string) => {
+    const { line_items } = await world.subscription(customer);
+    const shown = line_items.map((line: Answer) => {
+      const span = `${line.start_date.slice(0, 10)}..${line.end_date?.slice(0, 10) ?? ''}`;
+      return `${line.display_name} ${line.quantity} ${span}`;
+    });
+    return shown.sort();
+  };
+  const isBehind = async (customer: string) =>
+    (await world.get(`/subscriptions/${world.id(`subscription ${customer}`)}/v2`)).plan_prices_out_of_sync;
+  const changed = async (price: Answer, fields: object) => {
+    const answer = await world.api.request('PUT', `/prices/${price.id}`, { body: fields });
+    expect(answer.status, answer.text).to.equal(200);
+    return answer.body;
+  };
+
+  it('what is paid in advance stays until its period is over, and usage changes its price at once', async () => {
+    await world.on('2026-01-01');
+    await world.plan('Pro', []);
+    const base = await world.price('Pro', fixed('10', { invoice_cadence: 'ADVANCE', display_name: 'Base' }));
+    const calls = await world.price('Pro', usage('calls', '0.10', { display_name: 'Calls' }));
+    await world.subscribe('acme', 'Pro', { override_line_items: [{ price_id: base.id, quantity: '3' }] });
+    await world.subscribe('globex', 'Pro', { override_line_items: [{ price_id: base.id, amount: '7' }] });
+    await world.on('2026-01-05', () => world.use('acme', 'calls', 100));
+    await world.on('2026-01-11');
+    await changed(base, { amount: '20' });
+    await changed(calls, { amount: '0.20' });
+    await world.price('Pro', fixed('5', { display_name: 'Support', start_date: '2026-01-11T00:00:00Z' }));
+    expect(await isBehind('acme')).to.equal(true);
+
+    const done = { subscriptions_synced: 2, line_items_added: 5, line_items_ended: 3 };
+    expect(await sync('Pro')).to.deep.equal(done);
+    expect(await lines('acme')).to.deep.equal([
+      'Base 3 2026-01-01..2026-02-01',
+      'Base 3 2026-02-01..',
+      'Calls 0 2026-01-01..2026-01-11',
+      'Calls 0 2026-01-11..',
+      'Support 1 2026-01-11..',
+    ]);
+    // What is paid on its own terms is not the plan's to change.
+    expect(await lines('globex')).to.include('Base 1 2026-01-01..');
+    expect(await isBehind('acme')).to.equal(false);
+
+    await world.on('2026-01-20', () => world.use('acme', 'calls', 10));
+    await world.on('2026-02-01');
+    const [, cycle] = await world.statements('acme');
+    expect(cycle!.split('\n').slice(1).sort()).to.deep.equal([
+      '  Base 2026-02-01..2026-03-01: 3 = 60',
+      '  Calls 2026-01-01..2026-01-11: 100 = 10',
+      '  Calls 2026-01-11..2026-02-01: 10 = 2',
+      '  Support 2026-01-11..2026-02-01: 1 = 3.39',
+    ]);
+  });
+
+  it('again: nothing is left to do, however often it is asked for', async () => {
+    const before = await lines('acme');
+    expect(await sync('Pro')).to.deep.equal({ subscriptions_synced: 0, line_items_added: 0, line_items_ended: 0 });
+    expect(await lines('acme')).to.deep.equal(before);
+  });
+
+  it('what a meter that never resets has counted changes its price with the period', async () => {
+    await world.plan('Seats', []);
+    const seats = await world.price('Seats', usage('seats', '1', { display_name: 'Seats' }));
+    await world.subscribe('initech', 'Seats');
+    await world.on('2026-02-10');
+    await changed(seats, { amount: '2' });
+    await sync('Seats');
+    expect(await lines('initech')).to.deep.equal(['Seats 0 2026-02-01..2026-03-01', 'Seats 0 2026-03-01..']);
+  });
+
+  it('a draft has what it would have if it were made now', async () => {
+    await world.plan('Draft', []);
+    const old = await world.price('Draft', fixed('1', { display_name: 'Old' }));
+    await world.subscribe('hooli', 'Draft', { subscription_status: 'draft', start_date: '2026-03-01T00:00:00Z' });
+    await world.api.request('DELETE', `/prices/${old.id}`);
+    await world.price('Draft', fixed('2', { display_name: 'New' }));
+    await sync('Draft');
+    expect(await lines('hooli')).to.deep.equal(['New 1 2026-03-01..']);
+  });
+
+  it('two at once bring a subscription there once', async () => {
+    await world.plan('Race', [fixed('1', { display_name: 'One' })]);
+    const { id } = await world.subscribe('race', 'Race');
+    await world.price('Race', fixed('2', { display_name: 'Two' }));
+    const { postgres } = world.api.services;
+    const bring = () =>
+      postgres.transaction((database) =>
+        syncSubscription(database, world.api.scope, { id, author: { user_id: 'user_x', now: world.now } }),
+      );
+    const done = await Promise.all([bring(), bring(), bring()]);
+    expect(done.filter((each) => each !== null)).to.have.length(1);
+    expect(await lines('race')).to.have.length(2);
+  });
+
+  it('a try that is broken off is gone on with, and the counts add up', async () => {
+    await world.plan('Many', [fixed('1', { display_name: 'One' })]);
+    for (const customer of ['one', 'two', 'three']) await world.subscribe(customer, 'Many');
+    await world.price('Many', fixed('2', { display_name: 'Two' }));
+    const place = { ...world.api.scope, ...(await ask('Many')) };
+    const broken = AbortSignal.abort(new DOMException('stopped', 'AbortError'));
+    const error = await trySync(world.api.services, place, attempt(broken)).catch((reason: Error) => reason);
+    expect(error).to.include({ name: 'AbortError' });
+    const first = { id: world.id('subscription one'), author: { user_id: 'user_x', now: world.now } };
+    await world.api.services.postgres.transaction((database) => syncSubscription(database, world.api.scope, first));
+    expect(await trySync(world.api.services, place, attempt())).to.equal('completed');
+    const { result } = await world.api.services.postgres('workflow_runs').where('id', place.workflow_id).first();
+    expect(result).to.deep.equal({ subscriptions_synced: 2, line_items_added: 2, line_items_ended: 0 });
+    for (const customer of ['one', 'two', 'three']) expect(await lines(customer)).to.have.length(2);
+  });
+
+  it('409 while one of the plan runs; 404 of another tenant, and of an archived plan; 403 without the right', async () => {
+    await world.plan('Busy', [fixed('1')]);
+    const { workflow_id, run_id } = await ask('Busy');
+    const again = await world.api.request('POST', `${pathOf('Busy')}/v2`);
+    expect(again.status, again.text).to.equal(409);
+    const summary = await world.get(`/workflows/${workflow_id}/${run_id}/summary`);
+    expect(summary).to.include({ workflow_type: 'PriceSyncWorkflow', status: 'Running' });
+    const { key } = await world.api.otherTenant();
+    expect((await world.api.request('POST', pathOf('Busy'), { key })).status).to.equal(404);
+    const reader = await world.api.keyWithRoles(['all_reader'], { user_type: 'user' });
+    expect((await world.api.request('POST', pathOf('Busy'), { key: reader })).status).to.equal(403);
+    expect((await world.api.request('POST', pathOf('Busy'), { key: null })).status).to.equal(401);
+    await world.plan('Gone', []);
+    await world.api.request('DELETE', `/plans/${world.id('plan Gone')}`);
+    expect((await world.api.request('POST', pathOf('Gone'))).status).to.equal(404);
+  });
+});
