@@ -8,6 +8,7 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
+import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { archivePrices } from './archive-prices.ts';
@@ -29,5 +30,6 @@ export async function archiveAddon(
     await AddonModel.change(addon, { status: 'archived' }, { by: author, database });
     await archivePrices(scope, { entity_type: 'ADDON', entity_id: id }, { by: author, database });
     await EntitlementModel.archiveOf(scope, id, { by: author, database });
+    await CreditGrantModel.archiveOf(scope, ['addon_id', id], { by: author, database });
   });
 }

@@ -6,6 +6,7 @@
 import { notAllowed, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
+import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -29,6 +30,7 @@ export async function archivePlan(
     if (live) throw notAllowed(`plan ${id} has active subscriptions`);
     await PlanModel.change(plan, { status: 'archived' }, { by: author, database });
     await archivePrices(scope, { entity_type: 'PLAN', entity_id: id }, { by: author, database });
+    await CreditGrantModel.archiveOf(scope, ['plan_id', id], { by: author, database });
     await EntitlementModel.archiveOf(scope, id, { by: author, database });
   });
 }

@@ -60,9 +60,9 @@ export const planRoutes: Route[] = [
     method: 'post',
     path: '/plans/:id/clone',
     operation_id: 'clonePlan',
-    summary: 'Copy a plan with its prices and entitlements',
+    summary: 'Copy a plan with its prices, entitlements and credit grants',
     description:
-      'The copy has the prices that have not ended, as new prices without lookup keys, and the same entitlements. The request states its name and lookup key, and may state description, order and metadata of its own.',
+      'The copy has the prices that have not ended, as new prices without lookup keys, and the same entitlements and credit grants. The request states its name and lookup key, and may state description, order and metadata of its own.',
     tag,
     access: 'plan:write',
     params: idParams,

@@ -221,6 +221,27 @@ describe('the examples of the documentation', () => {
     await ask('listCouponAssociations', { query: `subscription_ids=${id('subs')}` });
     await ask('getCouponAssociation', { id: id('coupon_assoc') });
     await ask('deleteCoupon', { id: id('coupon') });
+    await ask('createTaxRate');
+    await ask('updateTaxRate', { id: id('taxrate') });
+    await ask('getTaxRate', { id: id('taxrate') });
+    await ask('listTaxRates', { query: 'taxrate_codes=vat_de' });
+    await ask('createTaxAssociation');
+    await ask('getTaxAssociation', { id: id('ta') });
+    await ask('updateTaxAssociation', { id: id('ta') });
+    await ask('listTaxAssociations', { query: 'external_customer_id=acme' });
+    await ask('deleteTaxAssociation', { id: id('ta') });
+    await ask('createCostsheet');
+    await ask('updateCostsheet', { id: id('cost') });
+    await ask('getCostsheet', { id: id('cost') });
+    await ask('getActiveCostsheet');
+    await ask('queryCostsheet');
+    await ask('deleteCostsheet', { id: id('cost') });
+    await ask('createCreditGrant');
+    await ask('updateCreditGrant', { id: id('cg') });
+    await ask('getCreditGrant', { id: id('cg') });
+    await ask('listCreditGrants', { query: 'scope=PLAN' });
+    await ask('getPlanCreditGrants', { id: id('plan') });
+    await ask('deleteCreditGrant', { id: id('cg') });
   }
 
   /** What a subscription does that redeems a coupon. */
