@@ -72,40 +72,37 @@ async function holderOf(request: Request, services: Services, now: Date): Promis
   const { postgres } = services;
   if (key) {
     const hash = hashApiKey(key);
-    return remembered(hash, { request, services, now, find: () => lookUp(postgres, hash, now) });
+    const find = () => rateLimitsOf(services).guarded(request, () => lookUp(postgres, hash, now));
+    return remembered(hash, { postgres, now, find });
   }
   const token = bearerToken(request);
   if (!token) throw unauthenticated('the header x-api-key is missing');
   const claims = await claimsOf(services, token, now);
   // The token was made for these claims at this second, so nobody else has this name.
   const name = JSON.stringify(claims);
-  return remembered(name, { request, services, now, find: () => holderOfToken(postgres, claims) });
+  return remembered(name, { postgres, now, find: () => holderOfToken(postgres, claims) });
 }
 
 type Asked = {
-  readonly request: Request;
-  readonly services: Services;
+  readonly postgres: Database;
   readonly now: Date;
   find(): Promise<KeyHolder>;
 };
 
-async function remembered(name: string, { request, services, now, find }: Asked): Promise<KeyHolder> {
-  const kept = cacheOf(services.postgres);
+async function remembered(name: string, { postgres, now, find }: Asked): Promise<KeyHolder> {
+  const kept = cacheOf(postgres);
   const known = kept.get(name);
   const now_ms = now.getTime();
   // While somebody tries, the others go on: a Postgres that hangs would hold up every one of them.
   if (known && (now_ms - known.seen_ms < FRESH_MS || now_ms - known.tried_ms < TRIED_EVERY_MS)) return known.holder;
   if (known) kept.set(name, { ...known, tried_ms: now_ms }, { noUpdateTTL: true });
-  else await rateLimitsOf(services).refuseGuessing(request);
   try {
     const holder = await find();
     kept.set(name, { holder, seen_ms: now_ms, tried_ms: now_ms });
     return holder;
   } catch (error) {
-    const { code, http_status_code } = asFarthingError(error);
-    if (known && code === 'service_unavailable') return known.holder;
+    if (known && asFarthingError(error).code === 'service_unavailable') return known.holder;
     kept.delete(name);
-    if (http_status_code === 401) await rateLimitsOf(services).countWrongKey(request);
     throw error;
   }
 }

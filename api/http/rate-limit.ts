@@ -22,26 +22,31 @@ export class RateLimits {
     this.#wrongKeys = limiterOf(RATE_LIMIT_WRONG_KEYS);
   }
 
-  /** One more request of this key; throws `too_many_requests` when it has had its share. */
-  async countRequest(secret_id: string, response: Response): Promise<void> {
+  /** One more request of this key, or of this user with tokens; throws `too_many_requests` when it has had its share. */
+  async countRequest(name: string, response: Response): Promise<void> {
     if (!this.#requests) return;
     const { points } = this.#requests;
-    const state = await this.#requests.consume(secret_id).catch(stateOf);
+    const state = await this.#requests.consume(name).catch(stateOf);
     const seconds = secondsOf(state);
     response.set('RateLimit-Policy', `"key";q=${points};w=${WINDOW_SECONDS}`);
     response.set('RateLimit', `"key";r=${state.remainingPoints};t=${seconds}`);
     if (state.consumedPoints > points) throw tooMany('requests of this API key', points, seconds);
   }
 
-  /** Before a key is looked up that nobody has seen lately. */
-  async refuseGuessing(request: Request): Promise<void> {
-    const state = await this.#wrongKeys?.get(addressOf(request));
-    if (!state || state.consumedPoints < this.#wrongKeys!.points) return;
-    throw tooMany('wrong API keys from this address', this.#wrongKeys!.points, secondsOf(state));
-  }
-
-  async countWrongKey(request: Request): Promise<void> {
-    await this.#wrongKeys?.penalty(addressOf(request));
+  /** Looks up a key that nobody has seen lately, or a password, unless too many from this address were wrong. */
+  async guarded<Found>(request: Request, lookUp: () => Promise<Found>): Promise<Found> {
+    if (!this.#wrongKeys) return lookUp();
+    const address = addressOf(request);
+    const state = await this.#wrongKeys.get(address);
+    const { points } = this.#wrongKeys;
+    if (state && state.consumedPoints >= points)
+      throw tooMany('wrong keys from this address', points, secondsOf(state));
+    try {
+      return await lookUp();
+    } catch (error) {
+      if (error instanceof FarthingError && error.http_status_code === 401) await this.#wrongKeys.penalty(address);
+      throw error;
+    }
   }
 }
 

@@ -23,7 +23,7 @@ export const AuditEntry = z.object({
   secret_id: z.string().nullable().meta({ description: 'The id of the API key it was done with.' }),
   request_id: z.string().nullable().meta({ description: 'The X-Request-ID of the request that did it.' }),
   before: state.meta({ description: 'The record as it was; null when it was made.' }),
-  after: state.meta({ description: 'The record as it was then.' }),
+  after: state.meta({ description: 'The record as it was then; null when it was deleted for good.' }),
   created_at: timestampText.meta({ description: 'When it was done.' }),
 });
 export type AuditEntry = z.infer<typeof AuditEntry>;
@@ -31,7 +31,8 @@ export type AuditEntry = z.infer<typeof AuditEntry>;
 type State = Readonly<Record<string, unknown>>;
 
 /** By the status that the record has got. */
-export function auditAction(before: State | null, after: State): AuditAction {
+export function auditAction(before: State | null, after: State | null): AuditAction {
+  if (after === null) return 'deleted';
   if (before === null) return 'created';
   if (before.status === after.status) return 'updated';
   if (after.status === 'archived') return 'archived';

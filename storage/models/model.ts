@@ -128,6 +128,12 @@ export abstract class ScopedModel extends Model {
     });
   }
 
+  /** Takes the record away for good, for the few that are not archived. */
+  static remove<M extends ScopedModel>(this: Class<M>, record: M, options: ChangeOptions): Promise<void> {
+    const { tenant_id, environment_id } = record;
+    return removeOne(this, { owner: { tenant_id, environment_id }, record }, options);
+  }
+
   /** Writes the same changes to all of these records, which this transaction holds. */
   static changeAll<M extends ScopedModel>(
     this: Class<M>,
@@ -196,6 +202,15 @@ export abstract class TenantWideModel extends Model {
   ): Promise<M> {
     const tenant_id = record[this.tenantColumn as keyof M] as string;
     return changeOne(this, { owner: { [this.tenantColumn]: tenant_id }, record, changes }, options);
+  }
+
+  static remove<M extends TenantWideModel>(
+    this: Class<M> & { tenantColumn: string },
+    record: M,
+    options: ChangeOptions,
+  ): Promise<void> {
+    const tenant_id = record[this.tenantColumn as keyof M] as string;
+    return removeOne(this, { owner: { [this.tenantColumn]: tenant_id }, record }, options);
   }
 }
 
@@ -276,12 +291,13 @@ async function told<M extends Model>(
   database: Database,
   write: (database: Database) => Promise<Told<M>[]>,
 ): Promise<M[]> {
-  if (!model.isAudited) return (await write(database)).map(({ after }) => after);
+  const results = (changes: Told<M>[]) => changes.flatMap(({ after }) => after ?? []);
+  if (!model.isAudited) return results(await write(database));
   return inTransaction(database, async (transaction) => {
     const changes = await write(transaction);
-    if (changes[0])
-      await tell(changes, { entity_type: entityType(model), ...ownerOf(model, changes[0].after) }, transaction);
-    return changes.map(({ after }) => after);
+    const first = changes[0]?.after ?? changes[0]?.before;
+    if (first) await tell(changes, { entity_type: entityType(model), ...ownerOf(model, first) }, transaction);
+    return results(changes);
   });
 }
 
@@ -344,6 +360,18 @@ function patch<M extends Model & { id: string }>(
     } catch (error) {
       throw named(error, conflict ?? `this ${model.recordName} exists already`);
     }
+  });
+}
+
+/** Takes a record away for good: what is archived stays, and is changed. */
+async function removeOne<M extends Model & { id: string }>(
+  model: Class<M>,
+  { owner, record }: { owner: Owner; record: M },
+  { by, database }: ChangeOptions,
+): Promise<void> {
+  await told(model, database, async (transaction) => {
+    const removed = await queryOf(model, transaction).where(owner).where('id', record.id).delete();
+    return Number(removed) === 0 ? [] : [{ before: record, after: null, at: by.now.toISOString() }];
   });
 }
 

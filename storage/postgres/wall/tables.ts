@@ -18,7 +18,9 @@ const TENANT: readonly Belonging[] = [{ column: 'tenant_id', holds: 'tenant_id' 
 const TENANT_WIDE: Readonly<Record<string, readonly Belonging[]>> = {
   tenants: [{ column: 'id', holds: 'tenant_id' }],
   environments: TENANT,
+  tenant_settings: TENANT,
   users: TENANT,
+  user_passwords: TENANT,
   // A key may be for all environments.
   secrets: TENANT,
 };
