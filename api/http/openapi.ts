@@ -49,6 +49,7 @@ const TAGS: Record<string, string> = {
   'Add-ons': 'What is sold beside a plan: [records](/docs/rules/records.md#add-ons).',
   'API keys': 'Who may ask for what: [permissions](/docs/permissions.md).',
   Customers: 'Who is billed: [records](/docs/rules/records.md).',
+  Entitlements: 'What may be used: [entitlements](/docs/rules/entitlements.md).',
   Environments: 'Production, staging and others of one tenant, each with records of its own.',
   Events: 'What customers did: [events](/docs/rules/events.md), [identity](/docs/rules/identity.md).',
   Features: 'What a plan entitles to: [records](/docs/rules/records.md).',
