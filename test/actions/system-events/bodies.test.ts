@@ -8,7 +8,7 @@ import { expectGolden, withoutIds } from '../../support/golden.ts';
 import { fixed, startWorld, type World } from '../../support/world.ts';
 
 /** Told by other verbs than those of this story, or by none yet. */
-const ELSEWHERE = ['entitlement.created', 'entitlement.updated', 'entitlement.deleted', 'webhook_endpoint.disabled'];
+const ELSEWHERE = ['webhook_endpoint.disabled'];
 
 describe('the bodies of system events', () => {
   let world: World;
@@ -39,6 +39,10 @@ describe('the bodies of system events', () => {
     const clone = await ok('POST', `/features/${feature.id}/clone`, { name: 'Seats, second', lookup_key: 'seats-2' });
     await ok('DELETE', `/features/${clone.id}`);
     await world.plan('Pro', [fixed('10', { invoice_cadence: 'ADVANCE', display_name: 'Base' }), fixed('3')]);
+    const granted = { entity_type: 'PLAN', entity_id: world.id('plan Pro'), feature_id: feature.id };
+    const entitlement = await ok('POST', '/entitlements', { ...granted, feature_type: 'static', static_value: '5' });
+    await ok('PUT', `/entitlements/${entitlement.id}`, { static_value: '6' });
+    await ok('DELETE', `/entitlements/${entitlement.id}`);
     const terms = { customer_id, plan_id: world.id('plan Pro'), currency: 'usd', billing_period: 'MONTHLY' };
     const subscription = await ok('POST', '/subscriptions', { ...terms, start_date: '2026-01-01T00:00:00Z' });
     await ok('PUT', `/subscriptions/${subscription.id}`, { metadata: { deal: '7' } });
@@ -69,7 +73,7 @@ describe('the bodies of system events', () => {
 
   it('are told in this order', () => {
     const names = told.map(({ event_name }) => event_name);
-    expect(names.slice(0, 13)).to.deep.equal([
+    expect(names.slice(0, 16)).to.deep.equal([
       'customer.created',
       'customer.updated',
       'customer.created',
@@ -78,6 +82,9 @@ describe('the bodies of system events', () => {
       'feature.updated',
       'feature.created',
       'feature.deleted',
+      'entitlement.created',
+      'entitlement.updated',
+      'entitlement.deleted',
       'invoice.drafted',
       'invoice.finalized',
       'subscription.created',
