@@ -96,6 +96,15 @@ const Settings = z.object({
   BILLING_INTERVAL_SECONDS: positive.default(120),
   /** Usage of a UTC day is summed up in daily rollups, "day rows" before, when the day has been over for so many days. */
   DAY_ROWS_AFTER_DAYS: whole.default(2),
+  /** http(s)://… of an endpoint that speaks OpenAI's chat completions, for `POST /ai/pricing/parse`; rules alone when absent. */
+  LLM_BASE_URL: collector,
+  LLM_API_KEY: optionalText,
+  /** The model that is asked; needed with LLM_BASE_URL. */
+  LLM_MODEL: optionalText,
+  /** After this time rules answer in its place. */
+  LLM_TIMEOUT_MS: positive.default(20_000),
+  /** So often a tenant may have it asked in an hour, per process. */
+  LLM_REQUESTS_PER_HOUR: whole.default(60),
   /** Webhooks may go to private addresses, such as 127.0.0.1: for development. */
   WEBHOOK_ALLOW_PRIVATE_ADDRESSES: z.stringbool().default(false),
   /** Whether webhooks that failed are sent again by themselves. */
@@ -155,6 +164,8 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     const { METRICS, DOCS, INTERNAL_PORT } = parsed.data;
     if (INTERNAL_PORT === undefined && [METRICS, DOCS].includes('internal'))
       throw new Error('configuration: INTERNAL_PORT: is required where METRICS or DOCS is internal');
+    if ((parsed.data.LLM_BASE_URL === undefined) !== (parsed.data.LLM_MODEL === undefined))
+      throw new Error('configuration: LLM_BASE_URL and LLM_MODEL go together');
     refuseUntraced(parsed.data, environment);
     return parsed.data;
   }

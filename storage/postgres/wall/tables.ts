@@ -19,6 +19,8 @@ const TENANT_WIDE: Readonly<Record<string, readonly Belonging[]>> = {
   tenants: [{ column: 'id', holds: 'tenant_id' }],
   environments: TENANT,
   users: TENANT,
+  user_passwords: TENANT,
+  tenant_settings: TENANT,
   // A key may be for all environments.
   secrets: TENANT,
 };

@@ -36,9 +36,9 @@ describe('the examples of the documentation', () => {
     await whatItCosts();
     await whatIsCharged();
     await whatEnds();
-    await whoElse();
     await whatElseIsSold();
     await whatIsTold();
+    await whoElse();
   });
   after(() => world.stop());
 
@@ -96,6 +96,7 @@ describe('the examples of the documentation', () => {
     await ask('queryPlan');
     await ask('clonePlan', { id: id('plan') });
     await ask('deletePlan', { id: id('plan', 2) });
+    await ask('parsePricing');
   }
 
   async function whoBuys() {
@@ -189,11 +190,14 @@ describe('the examples of the documentation', () => {
 
   /** Another tenant, and what else would have made the story longer. */
   async function whoElse() {
+    // At a day of its own, so that the chapters before it may grow.
+    world.at('2026-03-01T00:00:00Z');
     await ask('signUp');
     await ask('login');
     await ask('updateSetting', { key: 'invoice_config' });
     await ask('getSetting', { key: 'invoice_config' });
     await ask('deleteSetting', { key: 'invoice_config' });
+    await ask('cloneEnvironment', { id: id('env') });
   }
 
   async function whatElseIsSold() {
