@@ -46,6 +46,7 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
 
 const TAGS: Record<string, string> = {
   'Audit log': 'Who changed what, and when: [records](/docs/rules/records.md#the-audit-log).',
+  AI: 'Descriptions in words become requests: [prices in words](/docs/rules/parsing.md).',
   'API keys': 'Who may ask for what: [permissions](/docs/permissions.md).',
   Customers: 'Who is billed: [records](/docs/rules/records.md).',
   Environments: 'Production, staging and others of one tenant, each with records of its own.',
