@@ -65,7 +65,7 @@ const TAGS: Record<string, string> = {
   Coupons: 'What is taken off, for how long, and when it may be redeemed: [coupons](/docs/rules/coupons.md).',
   Taxes: 'Rates, and what is taxed with them: [taxes](/docs/rules/taxes.md).',
   Costs: 'What something costs you: [cost sheets](/docs/rules/pricing.md#cost-sheets).',
-  'Credit grants': 'Who gets credits, how often, and for how long: [credit grants](/docs/rules/credit-grants.md).',
+  'Credit grants': 'Who gets credits, how often, and for how long: [credit grants](/docs/rules/credits.md).',
   Roles: 'What a key may do: [permissions](/docs/permissions.md).',
   Settings: 'What is wanted otherwise than by default: [records](/docs/rules/records.md).',
   'Signing in': 'People sign in with email and password, programs have [API keys](/docs/permissions.md).',
