@@ -39,10 +39,6 @@ describe('the bodies of system events', () => {
     const clone = await ok('POST', `/features/${feature.id}/clone`, { name: 'Seats, second', lookup_key: 'seats-2' });
     await ok('DELETE', `/features/${clone.id}`);
     await world.plan('Pro', [fixed('10', { invoice_cadence: 'ADVANCE', display_name: 'Base' }), fixed('3')]);
-    const granted = { entity_type: 'PLAN', entity_id: world.id('plan Pro'), feature_id: feature.id };
-    const entitlement = await ok('POST', '/entitlements', { ...granted, feature_type: 'static', static_value: '5' });
-    await ok('PUT', `/entitlements/${entitlement.id}`, { static_value: '6' });
-    await ok('DELETE', `/entitlements/${entitlement.id}`);
     const terms = { customer_id, plan_id: world.id('plan Pro'), currency: 'usd', billing_period: 'MONTHLY' };
     const subscription = await ok('POST', '/subscriptions', { ...terms, start_date: '2026-01-01T00:00:00Z' });
     await ok('PUT', `/subscriptions/${subscription.id}`, { metadata: { deal: '7' } });

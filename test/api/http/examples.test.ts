@@ -220,6 +220,8 @@ describe('the examples of the documentation', () => {
     await ask('getSetting', { key: 'invoice_config' });
     await ask('deleteSetting', { key: 'invoice_config' });
     await ask('cloneEnvironment', { id: id('env') });
+    await ask('listAuditLogs', { query: `entity_id=${id('user')}&tenant_wide=true&limit=1` });
+    await ask('getAuditLog', { id: id('audit') });
   }
 
   async function whatElseIsSold() {
