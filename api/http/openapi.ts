@@ -46,7 +46,6 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
 
 const TAGS: Record<string, string> = {
   'Audit log': 'Who changed what, and when: [records](/docs/rules/records.md#the-audit-log).',
-  'Audit log': 'Who changed what, and when: [operations](/docs/rules/records.md).',
   'Add-ons': 'What is sold beside a plan: [records](/docs/rules/records.md#add-ons).',
   'API keys': 'Who may ask for what: [permissions](/docs/permissions.md).',
   Customers: 'Who is billed: [records](/docs/rules/records.md).',
