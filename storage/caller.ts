@@ -29,3 +29,10 @@ export function currentCaller(): Caller | undefined {
 export function forEverybody<Result>(work: () => Result): Result {
   return callers.exit(work);
 }
+
+/** The caller in another environment of its tenant, for what it may do there: whoever calls this has checked that. */
+export function inEnvironment<Result>(environment_id: string, work: () => Result): Result {
+  const caller = callers.getStore();
+  if (!caller) return work();
+  return callers.run({ ...caller, scope: { ...caller.scope, environment_id } }, work);
+}

@@ -5,6 +5,7 @@ import type { Scope } from '../../core/scope.ts';
 import { createdBy } from '../../core/stamp.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { displayId, hashApiKey, makeApiKey } from '../../storage/api-key.ts';
+import { inEnvironment } from '../../storage/caller.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { SecretModel } from '../../storage/models/secret.ts';
 import { UserModel } from '../../storage/models/user.ts';
@@ -43,7 +44,10 @@ export async function createApiKey(
       expires_at,
       ...createdBy({ user_id: principal.user_id, now }),
     };
-    return { secret: await SecretModel.add({ ...scope, environment_id }, record, { database: transaction }), api_key };
+    const secret = await inEnvironment(environment_id, () =>
+      SecretModel.add({ ...scope, environment_id }, record, { database: transaction }),
+    );
+    return { secret, api_key };
   });
 }
 

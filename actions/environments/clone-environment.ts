@@ -5,8 +5,10 @@
  */
 import { requireSuperAdmin } from '../../core/access/role.ts';
 import { invalid } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { mayPass, workflowError } from '../../core/workflow/record.ts';
+import { inEnvironment } from '../../storage/caller.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { EnvironmentCopyModel } from '../../storage/models/environment-copy.ts';
 import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
@@ -43,17 +45,34 @@ export async function cloneLater(
     if (target_environment_id === source_environment_id)
       throw invalid('target_environment_id', 'must be another environment than the one that is cloned');
     const scope = { tenant_id, environment_id: asked_in || source_environment_id };
-    const run = await addRun(transaction, scope, {
-      task: CLONE_TASK,
-      workflow_type: 'EnvironmentCloneWorkflow',
-      task_queue: 'environment',
-      entity: 'environment',
-      entity_id: source_environment_id,
-      author,
-    });
-    await keepResult(transaction, { ...scope, workflow_id: run.id }, { ...NOTHING_YET, target_environment_id });
-    return { run, target_environment_id };
+    const result = { ...NOTHING_YET, target_environment_id };
+    const asked = { scope, source_environment_id, author, result };
+    return {
+      run: await inEnvironment(scope.environment_id, () => addClone(transaction, asked)),
+      target_environment_id,
+    };
   });
+}
+
+type NewClone = Pick<CloneAsked, 'source_environment_id' | 'author'> & {
+  readonly scope: Scope;
+  readonly result: CloneResult;
+};
+
+async function addClone(
+  transaction: Transaction,
+  { scope, source_environment_id, author, result }: NewClone,
+): Promise<WorkflowRunModel> {
+  const run = await addRun(transaction, scope, {
+    task: CLONE_TASK,
+    workflow_type: 'EnvironmentCloneWorkflow',
+    task_queue: 'environment',
+    entity: 'environment',
+    entity_id: source_environment_id,
+    author,
+  });
+  await keepResult(transaction, { ...scope, workflow_id: run.id }, result);
+  return run;
 }
 
 function targetOf(

@@ -13,6 +13,7 @@ import { PriceModel } from '../../storage/models/price.ts';
 import { PriceUnitModel } from '../../storage/models/price-unit.ts';
 import type { Database } from '../../storage/stores.ts';
 import { addMeter } from '../meters/create-meter.ts';
+import { emit } from '../system-events/emit.ts';
 
 export type Copyable = {
   readonly id: string;
@@ -49,7 +50,11 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
     byKey: (scope, record, database) => withKey(FeatureModel.in(scope, database), record),
     isSame: (feature, there) => (feature as FeatureModel).type === (there as FeatureModel).type,
     refs: { meter_id: 'meter', group_id: 'group' },
-    add: (scope, record, { database }) => FeatureModel.add(scope, record, { database }),
+    add: async (scope, record, { author, database }) => {
+      const feature = await FeatureModel.add(scope, record, { database });
+      await emit(database, 'feature.created', { record: feature, by: author });
+      return feature;
+    },
   },
   plan: {
     fetch: (scope, id, options) => PlanModel.fetch(scope, id, options),

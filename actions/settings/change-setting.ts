@@ -2,7 +2,7 @@
 import { requireSuperAdmin } from '../../core/access/role.ts';
 import { FarthingError } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
-import { changedSetting, SETTINGS, type SettingKey } from '../../core/setting/record.ts';
+import { changedSetting, isSet, SETTINGS, type SettingKey } from '../../core/setting/record.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { findSetting, SettingModel, TenantSettingModel } from '../../storage/models/setting.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -40,6 +40,7 @@ async function addSetting(
   return SettingModel.add(scope, record, { database, conflict });
 }
 
+/** The row stays, empty: so whoever reads the audit log sees what it said before. */
 export async function resetSetting(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,
@@ -48,9 +49,9 @@ export async function resetSetting(
   requireSuperAdmin(principal, 'change settings');
   await postgres.transaction(async (database) => {
     const known = await findSetting(scope, key, { database, lock: true });
+    if (!known || !isSet(known.value)) throw new FarthingError('not_found', `${key} is not set: it is as by default`);
     const by = { by: author, database };
-    if (known instanceof SettingModel) return SettingModel.remove(known, by);
-    if (known instanceof TenantSettingModel) return TenantSettingModel.remove(known, by);
-    throw new FarthingError('not_found', `${key} is not set: it is as by default`);
+    if (known instanceof SettingModel) await SettingModel.change(known, { value: {} }, by);
+    else await TenantSettingModel.change(known, { value: {} }, by);
   });
 }

@@ -1,6 +1,6 @@
 /** Settings of the environment, and tenant_config of the tenant: read whole, changed field by field. */
 import { changeSetting, resetSetting } from '../../actions/settings/change-setting.ts';
-import { SETTINGS, type SettingKey, settingKey, wholeSetting } from '../../core/setting/record.ts';
+import { isSet, SETTINGS, type SettingKey, settingKey, wholeSetting } from '../../core/setting/record.ts';
 import { findSetting } from '../../storage/models/setting.ts';
 import { authorOf, type Context, MessageAnswer, type Route, route } from '../http/route.ts';
 import { SettingAnswer, settingParams, UpdateSetting } from './schema.ts';
@@ -69,5 +69,5 @@ function shown(key: SettingKey, row: Awaited<ReturnType<typeof findSetting>>, { 
   const environment_id = SETTINGS[key].reach === 'tenant' ? '' : scope.environment_id;
   const unset = { id: '', status: 'published', created_at: null, updated_at: null, created_by: '', updated_by: '' };
   const value = wholeSetting(key, row?.value);
-  return { ...unset, ...row, key, value, tenant_id: scope.tenant_id, environment_id };
+  return { ...unset, ...(isSet(row?.value) ? row : {}), key, value, tenant_id: scope.tenant_id, environment_id };
 }

@@ -177,6 +177,11 @@ export function settingKey(text: string): SettingKey {
   return known;
 }
 
+/** Whether anything differs from the default. */
+export function isSet(stored: Given | undefined): boolean {
+  return stored !== undefined && Object.keys(stored).length > 0;
+}
+
 /** What is read: the default, and over it what is stored. */
 export function wholeSetting<Key extends SettingKey>(key: Key, stored: Given | undefined): SettingOf<Key> {
   const { shape, default: preset } = SETTINGS[key] as SettingKind;

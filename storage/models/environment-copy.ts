@@ -6,6 +6,8 @@ import { ScopedModel } from './model.ts';
 export class EnvironmentCopyModel extends ScopedModel {
   static override tableName = 'environment_copies';
   static override recordName = 'copy';
+  /** The copies themselves are. */
+  static override isAudited = false;
   static override idColumn = ['tenant_id', 'environment_id', 'source_environment_id', 'entity', 'source_id'];
   declare source_environment_id: string;
   declare entity: string;
