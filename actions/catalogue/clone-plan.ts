@@ -11,7 +11,7 @@ import { newId } from '../../storage/new-id.ts';
 
 import type { Database, Stores } from '../../storage/stores.ts';
 
-
+import { emit } from '../system-events/emit.ts';
 import { planKeyConflict } from './create-plan.ts';
 
 export type PlanClone = {

@@ -45,6 +45,7 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
 }
 
 const TAGS: Record<string, string> = {
+  AI: 'What becomes of a description of prices in words: [parsing](/docs/rules/parsing.md).',
   'Audit log': 'Who changed what, and when: [records](/docs/rules/records.md#the-audit-log).',
   'Add-ons': 'What is sold beside a plan: [records](/docs/rules/records.md#add-ons).',
   'API keys': 'Who may ask for what: [permissions](/docs/permissions.md).',
