@@ -5,6 +5,7 @@
 import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
+import { forEverybody } from '../../storage/caller.ts';
 import { SystemEventModel } from '../../storage/models/system-event.ts';
 import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
@@ -20,7 +21,9 @@ export async function retryEvent(
   return postgres.transaction(async (transaction) => {
     const event = await SystemEventModel.fetch(scope, id, { database: transaction, lock: true });
     if (event.dispatched_at === null) return 1; // Its first deliveries are about to be made.
-    const listening = has_targets ? await listeningEndpoints(transaction, [scope]) : [];
+    const asked = async () => listeningEndpoints(transaction, [scope]);
+    // It is asked for many scopes elsewhere, and here for that of the caller alone.
+    const listening = has_targets ? await forEverybody(asked) : [];
     const wanting = listening.filter((endpoint) => wants(endpoint, event)).map((endpoint) => endpoint.id);
     const endpoint_ids: (string | null)[] = has_targets ? wanting : [null];
     const known = await WebhookDeliveryModel.in(scope, transaction).where('system_event_id', id);
