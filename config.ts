@@ -41,6 +41,12 @@ const Settings = z.object({
   METRICS: shown.default('public'),
   /** Who sees /docs and the OpenAPI document. */
   DOCS: shown.default('public'),
+  /** Requests of one API key in a minute, in each process of the API, before it is answered 429; 0 is no limit. */
+  RATE_LIMIT_REQUESTS: whole.default(300_000),
+  /** Wrong API keys from one address in a minute, before keys that are not known are answered 429; 0 is no limit. */
+  RATE_LIMIT_WRONG_KEYS: whole.default(100),
+  /** How many proxies of ours stand before the API, whose X-Forwarded-For is believed. */
+  TRUSTED_PROXIES: whole.default(0),
   /** Keys of a request body that the service does not know: refused, or left out and named in a header of the answer. */
   UNKNOWN_BODY_KEYS: z.enum(['refuse', 'ignore']).default('refuse'),
   /** Where the embedded stores keep their data. */
@@ -90,6 +96,15 @@ const Settings = z.object({
   BILLING_INTERVAL_SECONDS: positive.default(120),
   /** Usage of a UTC day is summed up in daily rollups, "day rows" before, when the day has been over for so many days. */
   DAY_ROWS_AFTER_DAYS: whole.default(2),
+  /** http(s)://… of an endpoint that speaks OpenAI's chat completions, for `POST /ai/pricing/parse`; rules alone when absent. */
+  LLM_BASE_URL: collector,
+  LLM_API_KEY: optionalText,
+  /** The model that is asked; needed with LLM_BASE_URL. */
+  LLM_MODEL: optionalText,
+  /** After this time rules answer in its place. */
+  LLM_TIMEOUT_MS: positive.default(20_000),
+  /** So often a tenant may have it asked in an hour, per process. */
+  LLM_REQUESTS_PER_HOUR: whole.default(60),
   /** Webhooks may go to private addresses, such as 127.0.0.1: for development. */
   WEBHOOK_ALLOW_PRIVATE_ADDRESSES: z.stringbool().default(false),
   /** Whether webhooks that failed are sent again by themselves. */
@@ -149,6 +164,8 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     const { METRICS, DOCS, INTERNAL_PORT } = parsed.data;
     if (INTERNAL_PORT === undefined && [METRICS, DOCS].includes('internal'))
       throw new Error('configuration: INTERNAL_PORT: is required where METRICS or DOCS is internal');
+    if ((parsed.data.LLM_BASE_URL === undefined) !== (parsed.data.LLM_MODEL === undefined))
+      throw new Error('configuration: LLM_BASE_URL and LLM_MODEL go together');
     refuseUntraced(parsed.data, environment);
     return parsed.data;
   }

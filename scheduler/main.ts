@@ -18,6 +18,7 @@ import { inTrace } from '../tracing/spans.ts';
 import type { Job, JobReport, Work } from './job.ts';
 import { auditSampleJob } from './jobs/audit-sample.ts';
 import { billDuePeriodsJob } from './jobs/bill-due-periods.ts';
+import { cloneEnvironmentWork } from './jobs/clone-environment.ts';
 import { computeInvoiceWork } from './jobs/compute-invoice.ts';
 import { finalizeDueInvoicesJob } from './jobs/finalize-due-invoices.ts';
 import { makeDailyRollupsJob } from './jobs/make-daily-rollups.ts';
@@ -110,7 +111,11 @@ function eventJobs(services: SchedulerServices): Job[] {
 
 /** The table of long work that requests put into the queue: one file to add, one line to list it. */
 export function workOf(services: SchedulerServices, clock: () => Date): Work[] {
-  return [computeInvoiceWork(services, { clock }), syncPlanPricesWork(services, { clock })];
+  return [
+    computeInvoiceWork(services, { clock }),
+    syncPlanPricesWork(services, { clock }),
+    cloneEnvironmentWork(services, { clock }),
+  ];
 }
 
 export function startScheduler(

@@ -5,7 +5,7 @@
  */
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Author, updatedBy } from '../../core/stamp.ts';
+import type { Author } from '../../core/stamp.ts';
 import { type CancellationRequest, cancellationOf } from '../../core/subscription/cancellation.ts';
 import type { CANCEL_INVOICE_POLICIES } from '../../core/subscription/record.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -47,9 +47,5 @@ async function endLineItems(
   transaction: Transaction,
 ): Promise<void> {
   const { id, end_date } = subscription;
-  await SubscriptionLineItemModel.endAll(
-    scope,
-    { subscription_id: id, at: end_date!, ...updatedBy(author) },
-    transaction,
-  );
+  await SubscriptionLineItemModel.endAll(scope, { subscription_id: id, at: end_date!, by: author }, transaction);
 }

@@ -36,9 +36,9 @@ describe('the examples of the documentation', () => {
     await whatItCosts();
     await whatIsCharged();
     await whatEnds();
-    await whoElse();
     await whatElseIsSold();
     await whatIsTold();
+    await whoElse();
   });
   after(() => world.stop());
 
@@ -96,6 +96,21 @@ describe('the examples of the documentation', () => {
     await ask('queryPlan');
     await ask('clonePlan', { id: id('plan') });
     await ask('deletePlan', { id: id('plan', 2) });
+    await ask('parsePricing');
+    await ask('createAddon');
+    await ask('updateAddon', { id: id('addon') });
+    await ask('createEntitlement');
+    await ask('createEntitlementsBulk');
+    await ask('updateEntitlement', { id: id('ent') });
+    await ask('getEntitlement', { id: id('ent', 2) });
+    await ask('listEntitlements', { query: `feature_ids=${id('feat')}&entity_type=ADDON` });
+    await ask('queryEntitlement');
+    await ask('getPlanEntitlements', { id: id('plan') });
+    await ask('getAddonEntitlements', { id: id('addon') });
+    await ask('getAddon', { id: id('addon') });
+    await ask('getAddonByLookupKey', { lookup_key: 'more_calls' });
+    await ask('listAddons', { query: 'addon_type=multiple_instance' });
+    await ask('queryAddon');
   }
 
   async function whoBuys() {
@@ -115,6 +130,10 @@ describe('the examples of the documentation', () => {
     await ask('listSubscriptions');
     await ask('querySubscription');
     await ask('querySubscriptionLineItem');
+    await ask('getCustomerEntitlements', { id: id('cust') });
+    await ask('getCustomerEntitlementsByExternalId', { external_id: 'acme' });
+    await ask('getSubscriptionEntitlements', { id: id('subs') });
+    await ask('listCustomerSubscriptions', { external_id: 'acme' });
   }
 
   async function whatIsUsed() {
@@ -150,6 +169,8 @@ describe('the examples of the documentation', () => {
     await ask('getSubscriptionUsage');
     await ask('getInvoicePreview');
     await ask('getInternalInvoicePreview');
+    await ask('getCustomerUsageSummary', { query: 'customer_lookup_key=acme' });
+    await ask('getCustomerUsageById', { id: id('cust') });
   }
 
   async function whatIsCharged() {
@@ -185,15 +206,20 @@ describe('the examples of the documentation', () => {
     await ask('syncPlanPrices', { id: id('plan') });
     await syncPrices(answers.get('syncPlanPrices'));
     await ask('syncPlanPricesV2', { id: id('plan') });
+    await ask('deleteEntitlement', { id: id('ent') });
+    await ask('deleteAddon', { id: id('addon') });
   }
 
   /** Another tenant, and what else would have made the story longer. */
   async function whoElse() {
+    // At a day of its own, so that the chapters before it may grow.
+    world.at('2026-03-01T00:00:00Z');
     await ask('signUp');
     await ask('login');
     await ask('updateSetting', { key: 'invoice_config' });
     await ask('getSetting', { key: 'invoice_config' });
     await ask('deleteSetting', { key: 'invoice_config' });
+    await ask('cloneEnvironment', { id: id('env') });
   }
 
   async function whatElseIsSold() {
@@ -217,6 +243,27 @@ describe('the examples of the documentation', () => {
     await ask('listCouponAssociations', { query: `subscription_ids=${id('subs')}` });
     await ask('getCouponAssociation', { id: id('coupon_assoc') });
     await ask('deleteCoupon', { id: id('coupon') });
+    await ask('createTaxRate');
+    await ask('updateTaxRate', { id: id('taxrate') });
+    await ask('getTaxRate', { id: id('taxrate') });
+    await ask('listTaxRates', { query: 'taxrate_codes=vat_de' });
+    await ask('createTaxAssociation');
+    await ask('getTaxAssociation', { id: id('ta') });
+    await ask('updateTaxAssociation', { id: id('ta') });
+    await ask('listTaxAssociations', { query: 'external_customer_id=acme' });
+    await ask('deleteTaxAssociation', { id: id('ta') });
+    await ask('createCostsheet');
+    await ask('updateCostsheet', { id: id('cost') });
+    await ask('getCostsheet', { id: id('cost') });
+    await ask('getActiveCostsheet');
+    await ask('queryCostsheet');
+    await ask('deleteCostsheet', { id: id('cost') });
+    await ask('createCreditGrant');
+    await ask('updateCreditGrant', { id: id('cg') });
+    await ask('getCreditGrant', { id: id('cg') });
+    await ask('listCreditGrants', { query: 'scope=PLAN' });
+    await ask('getPlanCreditGrants', { id: id('plan') });
+    await ask('deleteCreditGrant', { id: id('cg') });
   }
 
   /** What a subscription does that redeems a coupon. */
