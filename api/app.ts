@@ -23,6 +23,7 @@ export function buildApp(services: Services, routes: readonly Route[] = allRoute
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('query parser', parseQuery);
+  app.set('trust proxy', services.config.TRUSTED_PROXIES);
   const metrics = httpMetrics();
   app.use(logRequests(services.logger), metrics.measure, HARDENING, CORS);
   if (isTracing()) app.use(traceRequests);
@@ -72,6 +73,15 @@ const HARDENING = helmet({
 const CORS = cors({
   origin: '*',
   methods: ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS'],
-  exposedHeaders: ['Allow', 'X-Request-ID', 'X-As-Of', 'X-Ignored-Keys', 'Idempotency-Replayed', 'Retry-After'],
+  exposedHeaders: [
+    'Allow',
+    'X-Request-ID',
+    'X-As-Of',
+    'X-Ignored-Keys',
+    'Idempotency-Replayed',
+    'Retry-After',
+    'RateLimit',
+    'RateLimit-Policy',
+  ],
   maxAge: 600,
 });

@@ -1,6 +1,7 @@
 /** The table of contents of the interface: one line per resource. Order does not matter; mount.ts puts static paths first. */
-
 import { addonRoutes } from './addons/routes.ts';
+import { aiRoutes } from './ai/routes.ts';
+import { auditLogRoutes } from './audit-logs/routes.ts';
 import { authRoutes } from './auth/routes.ts';
 import { costsheetRoutes } from './costs/routes.ts';
 import { couponRoutes } from './coupons/routes.ts';
@@ -25,6 +26,7 @@ import { subscriptionRoutes } from './subscriptions/routes.ts';
 import { taxRoutes } from './taxes/routes.ts';
 import { tenantRoutes } from './tenants/routes.ts';
 import { userRoutes } from './users/routes.ts';
+import { webhookRoutes } from './webhooks/routes.ts';
 import { workflowRoutes } from './workflows/routes.ts';
 
 export const routes: Route[] = [
@@ -53,4 +55,7 @@ export const routes: Route[] = [
   ...eventRoutes,
   ...meterUsageRoutes,
   ...workflowRoutes,
+  ...aiRoutes,
+  ...webhookRoutes,
+  ...auditLogRoutes,
 ];

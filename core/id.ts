@@ -29,10 +29,15 @@ export const ID_PREFIX = {
   subscription_line_item: 'subs_line',
   invoice: 'inv',
   invoice_line_item: 'inv_line',
+  audit_entry: 'audit',
   request: 'req',
   setting: 'setting',
   workflow: 'wf',
   run: 'run',
+  system_event: 'sys_event',
+  webhook_endpoint: 'whep',
+  webhook_delivery: 'whd',
+  webhook_attempt: 'wha',
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIX;

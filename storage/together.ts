@@ -4,6 +4,8 @@
  * after it was asked for, and the busier the service is, the fewer questions there are to a request: while some wait, the store
  * rests as long as it has worked for the others, and more come together. A slow one holds up the next of its kind, and no other.
  */
+import { forEverybody } from './caller.ts';
+
 export type AnswerAll<Asked, Answer> = (asked: readonly Asked[]) => Promise<readonly Answer[]>;
 
 type Waiting<Asked, Answer> = {
@@ -33,7 +35,8 @@ export class Together<Asked, Answer> {
   ask(asked: Asked): Promise<Answer> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ asked, resolve, reject });
-      if (!this.#isOut) void this.#answerWaiting();
+      // Whoever asks first asks for the others, too.
+      if (!this.#isOut) void forEverybody(() => this.#answerWaiting());
     });
   }
 

@@ -33,6 +33,18 @@ const LINE_RULES: LineRule[] = [
     never: /\b(?:transaction|trx|database|postgres|knex)\.raw\(/,
   },
   {
+    name: 'a record is written through add, addAll and change',
+    why: 'they tell the audit log who changed what, in the same transaction; a bare patch tells nobody',
+    in: [...inFolders('actions', 'api', 'scheduler', 'commands'), ...inFolders('storage/models')],
+    never:
+      /\.(?:patch|insert|patchAndFetch\w*|updateAndFetch\w*|insertAndFetch|insertGraph|upsertGraph)\(|\)\.delete\(\)/,
+    except: {
+      'storage/models/model.ts': 'the one place where it is told',
+      'actions/workflows/run.ts': 'how far a workflow is, which is not audited',
+      'actions/invoices/compute-invoice.ts': 'lines of an invoice, which are told with it',
+    },
+  },
+  {
     name: 'rows of ClickHouse are taken away in one place',
     why: 'replicas carry a delete out each by itself: it must name constants only, wait for all of them and look (storage/clickhouse/delete.ts)',
     in: production.filter((file) => !file.startsWith('sql/')),

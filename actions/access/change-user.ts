@@ -47,7 +47,7 @@ export async function replaceRoles(
     checkRoles(roles, user.type);
     if (user.type === 'service_account' && roles.length === 0)
       throw notAllowed('a service account needs at least one role');
-    if ((await countActiveKeys(transaction, user.id, subject.author.now)) > 0)
+    if ((await countActiveKeys(transaction, user, subject.author.now)) > 0)
       throw notAllowed('this user has active API keys: revoke them first');
     return UserModel.change(user, { roles: [...new Set(roles)] }, { by: subject.author, database: transaction });
   });
@@ -57,7 +57,7 @@ export async function archiveServiceAccount({ postgres }: Pick<Stores, 'postgres
   await postgres.transaction(async (transaction) => {
     const user = await fetchLive(transaction, subject);
     if (user.type !== 'service_account') throw notAllowed('only service accounts can be deleted');
-    if ((await countActiveKeys(transaction, user.id, subject.author.now)) > 0)
+    if ((await countActiveKeys(transaction, user, subject.author.now)) > 0)
       throw notAllowed('this service account has active API keys: revoke them first');
     await UserModel.change(user, { status: 'archived' }, { by: subject.author, database: transaction });
   });

@@ -1,5 +1,5 @@
 /**
- * Archives a plan, which gives its lookup key back, and what it grants; not while it has live subscriptions
+ * Archives a plan with its prices and what it grants, which gives their lookup keys back; not while it has live subscriptions
  * (docs/rules/records.md, "Archiving").
  */
 
@@ -11,6 +11,7 @@ import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { archivePrices } from './archive-prices.ts';
 
 export async function archivePlan(
   stores: Pick<Stores, 'postgres'>,
@@ -28,6 +29,7 @@ export async function archivePlan(
       .limit(1);
     if (live) throw notAllowed(`plan ${id} has active subscriptions`);
     await PlanModel.change(plan, { status: 'archived' }, { by: author, database });
+    await archivePrices(scope, { entity_type: 'PLAN', entity_id: id }, { by: author, database });
     await CreditGrantModel.archiveOf(scope, ['plan_id', id], { by: author, database });
     await EntitlementModel.archiveOf(scope, id, { by: author, database });
   });

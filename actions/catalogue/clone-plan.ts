@@ -8,7 +8,10 @@ import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { newId } from '../../storage/new-id.ts';
+
 import type { Database, Stores } from '../../storage/stores.ts';
+
+
 import { planKeyConflict } from './create-plan.ts';
 
 export type PlanClone = {
@@ -57,7 +60,8 @@ export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, 
       id: newId('entitlement', author.now.getTime()),
       ...createdBy(author),
     }));
-    await EntitlementModel.addAll(scope, granted, { database });
+    for (const record of await EntitlementModel.addAll(scope, granted, { database }))
+      await emit(database, 'entitlement.created', { record, by: author });
     return plan;
   });
 }

@@ -16,8 +16,15 @@ export async function archiveGroup(
   await stores.postgres.transaction(async (database) => {
     const group = await GroupModel.fetch(scope, id, { database, lock: true });
     if (group.status !== 'published') throw notFound('group', id);
-    const members = group.entity_type === 'price' ? PriceModel.in(scope, database) : FeatureModel.in(scope, database);
-    await members.where('group_id', id).patch({ group_id: null });
-    await GroupModel.change(group, { status: 'archived' }, { by: author, database });
+    const by = { by: author, database };
+    const changes = { group_id: null };
+    if (group.entity_type === 'price') {
+      const records = await PriceModel.in(scope, database).where('group_id', id).forUpdate();
+      await PriceModel.changeAll(scope, { records, changes }, by);
+    } else {
+      const records = await FeatureModel.in(scope, database).where('group_id', id).forUpdate();
+      await FeatureModel.changeAll(scope, { records, changes }, by);
+    }
+    await GroupModel.change(group, { status: 'archived' }, by);
   });
 }

@@ -43,12 +43,14 @@ async function addSetting(
 export async function resetSetting(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,
-  { key, principal }: Omit<Asked, 'author'>,
+  { key, principal, author }: Asked,
 ): Promise<void> {
   requireSuperAdmin(principal, 'change settings');
-  const deleted =
-    SETTINGS[key].reach === 'tenant'
-      ? await TenantSettingModel.ofTenant(scope.tenant_id, postgres).where({ key }).delete()
-      : await SettingModel.in(scope, postgres).where({ key }).delete();
-  if (deleted === 0) throw new FarthingError('not_found', `${key} is not set: it is as by default`);
+  await postgres.transaction(async (database) => {
+    const known = await findSetting(scope, key, { database, lock: true });
+    const by = { by: author, database };
+    if (known instanceof SettingModel) return SettingModel.remove(known, by);
+    if (known instanceof TenantSettingModel) return TenantSettingModel.remove(known, by);
+    throw new FarthingError('not_found', `${key} is not set: it is as by default`);
+  });
 }

@@ -20,6 +20,7 @@ import type { Database } from '../../storage/stores.ts';
 import type { Services } from '../services.ts';
 import { asFarthingError, unauthenticated } from './errors.ts';
 import { checkAccess } from './permissions.ts';
+import { RateLimits } from './rate-limit.ts';
 import { type Claims, claimsOf } from './token.ts';
 
 export type Caller = KeyHolder & { readonly environment_id: string };
@@ -35,6 +36,17 @@ const TOUCHED_EVERY_MS = 60_000;
 type Kept = { readonly holder: KeyHolder; readonly seen_ms: number; readonly tried_ms: number };
 
 const holders = new WeakMap<Database, LRUCache<string, Kept>>();
+/**
+ * Hashes that were no key a moment ago: who tries one again and again does not ask Postgres each time. Keys are random, so nobody
+ * has tried one before it was made, but the one that is configured: another process may take it as late as this.
+ */
+const wrong = new WeakMap<Database, LRUCache<string, true>>();
+const limits = new WeakMap<Database, RateLimits>();
+
+/** Of this process. */
+export function rateLimitsOf({ postgres, config }: Services): RateLimits {
+  return made(limits, postgres, () => new RateLimits(config));
+}
 
 export async function authenticate(
   request: Request,
@@ -52,6 +64,7 @@ export async function authenticate(
 /** After a key, a user or a tenant has changed. */
 export function forgetKeys(services: Services): void {
   holders.get(services.postgres)?.clear();
+  wrong.get(services.postgres)?.clear();
 }
 
 async function holderOf(request: Request, services: Services, now: Date): Promise<KeyHolder> {
@@ -59,7 +72,8 @@ async function holderOf(request: Request, services: Services, now: Date): Promis
   const { postgres } = services;
   if (key) {
     const hash = hashApiKey(key);
-    return remembered(hash, { postgres, now, find: () => lookUp(postgres, hash, now) });
+    const find = () => rateLimitsOf(services).guarded(request, () => lookUp(postgres, hash, now));
+    return remembered(hash, { postgres, now, find });
   }
   const token = bearerToken(request);
   if (!token) throw unauthenticated('the header x-api-key is missing');
@@ -69,7 +83,11 @@ async function holderOf(request: Request, services: Services, now: Date): Promis
   return remembered(name, { postgres, now, find: () => holderOfToken(postgres, claims) });
 }
 
-type Asked = { readonly postgres: Database; readonly now: Date; find(): Promise<KeyHolder> };
+type Asked = {
+  readonly postgres: Database;
+  readonly now: Date;
+  find(): Promise<KeyHolder>;
+};
 
 async function remembered(name: string, { postgres, now, find }: Asked): Promise<KeyHolder> {
   const kept = cacheOf(postgres);
@@ -90,8 +108,12 @@ async function remembered(name: string, { postgres, now, find }: Asked): Promise
 }
 
 async function lookUp(database: Database, hash: string, now: Date): Promise<KeyHolder> {
-  const holder = await findKeyHolder(database, hash);
-  if (!holder) throw unauthenticated('the API key is not valid');
+  const refused = made(wrong, database, () => new LRUCache({ max: 10_000, ttl: FRESH_MS }));
+  const holder = refused.has(hash) ? undefined : await findKeyHolder(database, hash);
+  if (!holder) {
+    refused.set(hash, true, { noUpdateTTL: true });
+    throw unauthenticated('the API key is not valid');
+  }
   if (holder.last_used_at === null || now.getTime() - instantOf(holder.last_used_at) > TOUCHED_EVERY_MS)
     await touchKey(database, holder.secret_id!, now);
   return holder;
@@ -114,12 +136,13 @@ export function bearerToken(request: Request): string | undefined {
 }
 
 function cacheOf(database: Database): LRUCache<string, Kept> {
-  let kept = holders.get(database);
-  if (!kept) {
-    kept = new LRUCache({ max: 10_000, ttl: KNOWN_MS });
-    holders.set(database, kept);
-  }
-  return kept;
+  return made(holders, database, () => new LRUCache({ max: 10_000, ttl: KNOWN_MS }));
+}
+
+function made<Kind extends object>(of: WeakMap<Database, Kind>, database: Database, make: () => Kind): Kind {
+  const known = of.get(database) ?? make();
+  of.set(database, known);
+  return known;
 }
 
 /** Empty only where none is needed: users, environments and tenants lie above the environments. */

@@ -65,7 +65,9 @@ export const sendError: ErrorRequestHandler = (error, request, response, next) =
 };
 
 export function setErrorHeaders(response: { set(name: string, value: string): unknown }, error: FarthingError): void {
-  if (error.http_status_code === 503 || error.http_status_code === 429) response.set('Retry-After', '1');
+  const { http_status_code, details } = error;
+  if (http_status_code !== 503 && http_status_code !== 429) return;
+  response.set('Retry-After', String(Number(details?.retry_after_seconds ?? 1)));
 }
 
 export function asFarthingError(error: unknown): FarthingError {

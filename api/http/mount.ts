@@ -5,11 +5,12 @@
 import { type Request, type Response, Router } from 'express';
 import { z } from 'zod';
 import { errorRecord, invalid } from '../../core/error.ts';
+import { completeKeys } from '../../core/json/complete-keys.ts';
 import type { Scope } from '../../core/scope.ts';
+import { onBehalfOf } from '../../storage/caller.ts';
 import type { Services } from '../services.ts';
-import { authenticate } from './auth.ts';
+import { authenticate, rateLimitsOf } from './auth.ts';
 import { BODY_LIMIT, checkJsonBytes, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
-import { completeKeys } from './encode.ts';
 import { asFarthingError, fieldPath, refuseMethod, setErrorHeaders, shaped } from './errors.ts';
 import { onceOnly, type Reply } from './idempotency.ts';
 import { checkKeys, didYouMean } from './ignored-keys.ts';
@@ -28,7 +29,7 @@ export function mountRoutes(routes: readonly Route[], services: Services): Route
       const context = await contextOf(route, request, response, services);
       bytes(request, response, (fault?: unknown) => {
         if (fault) return next(fault);
-        answer(route, context).catch(next);
+        answerFor(route, context).catch(next);
       });
     });
   }
@@ -64,17 +65,31 @@ async function contextOf(route: Route, request: Request, response: Response, ser
   // The id is the text that logRequests gave to the request.
   const base = { services, now, request_id: request.id as string, request, response };
   if (route.access === 'public') return { ...base, ...NOBODY, log: request.log };
-  const { tenant_id, environment_id, user_id, roles } = await authenticate(request, route.access, services, now);
+  const { tenant_id, environment_id, user_id, roles, secret_id } = await authenticate(
+    request,
+    route.access,
+    services,
+    now,
+  );
+  await rateLimitsOf(services).countRequest(secret_id ?? user_id, response);
   const scope: Scope = { tenant_id, environment_id };
   response.locals.scope = scope;
-  const principal: Principal = { user_id, tenant_id, roles };
+  const principal: Principal = { user_id, tenant_id, roles, secret_id };
   return { ...base, scope, principal, log: request.log.child(scope) };
 }
 
 const NOBODY = {
   scope: { tenant_id: '', environment_id: '' },
-  principal: { user_id: '', tenant_id: '', roles: [] },
+  principal: { user_id: '', tenant_id: '', roles: [], secret_id: null },
 };
+
+/** On behalf of its caller; a public route has none. */
+function answerFor(route: MountedRoute, context: Context): Promise<void> {
+  if (route.access === 'public') return answer(route, context);
+  const { scope, principal, request_id } = context;
+  const { user_id, secret_id } = principal;
+  return onBehalfOf({ scope, user_id, secret_id, request_id }, () => answer(route, context));
+}
 
 async function answer(route: MountedRoute, context: Context): Promise<void> {
   const reply = await onceOnly(route, context, () => produce(route, context));

@@ -45,6 +45,8 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
 }
 
 const TAGS: Record<string, string> = {
+  'Audit log': 'Who changed what, and when: [records](/docs/rules/records.md#the-audit-log).',
+  'Add-ons': 'What is sold beside a plan: [records](/docs/rules/records.md#add-ons).',
   'API keys': 'Who may ask for what: [permissions](/docs/permissions.md).',
   Customers: 'Who is billed: [records](/docs/rules/records.md).',
   Environments: 'Production, staging and others of one tenant, each with records of its own.',
@@ -70,6 +72,8 @@ const TAGS: Record<string, string> = {
     '[proration](/docs/rules/proration.md).',
   Tenants: 'The company whose customers are billed.',
   Users: 'People and service accounts: [permissions](/docs/permissions.md).',
+  Webhooks:
+    'What is told when a record changes: [system events, endpoints, deliveries](/docs/rules/webhooks.md), signed as Standard Webhooks has it.',
   Workflows:
     'Long work that a request asked for: [invoices computed later](/docs/rules/invoices.md#invoices-computed-later).',
 };

@@ -20,6 +20,8 @@ export type Principal = {
   readonly user_id: string;
   readonly tenant_id: string;
   readonly roles: readonly string[];
+  /** The API key it came with. */
+  readonly secret_id: string | null;
 };
 
 export type Context = {

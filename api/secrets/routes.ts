@@ -51,6 +51,7 @@ export const secretRoutes: Route[] = [
     handle: async ({ body }, context) => {
       const { scope, principal, services, now } = context;
       const { api_key, secret } = await createApiKey(services, scope, { principal, wanted: body, now });
+      forgetKeys(services);
       const [shown] = await withHolders([secret], context);
       return { secret: shown, api_key };
     },

@@ -56,9 +56,10 @@ export const settingRoutes: Route[] = [
     params: settingParams,
     success: 200,
     answer: MessageAnswer,
-    handle: async ({ params }, { services, scope, principal }) => {
+    handle: async ({ params }, context) => {
+      const { services, scope, principal } = context;
       const key = settingKey(params.key);
-      await resetSetting(services, scope, { key, principal });
+      await resetSetting(services, scope, { key, principal, author: authorOf(context) });
       return { message: `${key} is as by default` };
     },
   }),

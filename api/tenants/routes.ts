@@ -1,7 +1,6 @@
 /** The caller's own tenant. Another tenant's id answers as one that does not exist. */
 
 import { notFound } from '../../core/error.ts';
-import { updatedBy } from '../../core/stamp.ts';
 import { TenantModel } from '../../storage/models/tenant.ts';
 import { authorOf, idParams, type Route, route } from '../http/route.ts';
 import { TenantAnswer, UpdateTenant } from './schema.ts';
@@ -44,12 +43,13 @@ export const tenantRoutes: Route[] = [
         ...(name ? { name } : {}),
         ...(billing_details ? { billing_details } : {}),
         ...(metadata ? { metadata } : {}),
-        ...updatedBy(authorOf(context)),
       };
       const { tenant_id } = context.principal;
-      const [tenant] = await TenantModel.ofTenant(tenant_id, context.services.postgres).patch(changed).returning('*');
-      if (!tenant) throw notFound('tenant', tenant_id);
-      return tenant;
+      const by = authorOf(context);
+      return context.services.postgres.transaction(async (transaction) => {
+        const tenant = await TenantModel.fetch(tenant_id, tenant_id, { database: transaction, lock: true });
+        return TenantModel.change(tenant, changed, { by, database: transaction });
+      });
     },
   }),
 ];

@@ -9,7 +9,7 @@ export const ENTITIES = [
   'user', 'environment', 'event', 'meter', 'price', 'customer', 'plan', 'addon', 'group', 'alert_settings',
   'subscription', 'wallet', 'tenant', 'invoice', 'feature', 'entitlement', 'creditgrant', 'payment', 'integration',
   'task', 'tax', 'secret', 'connection', 'costsheet', 'creditnote', 'coupon', 'ai', 'portal', 'webhook', 'cron',
-  'setting', 'oauth', 'checkoutsession', 'workflow',
+  'setting', 'oauth', 'checkoutsession', 'workflow', 'audit_log',
 ] as const;
 
 export type Entity = (typeof ENTITIES)[number];
@@ -90,6 +90,11 @@ export function mayDo({ roles, user_type, key_type }: Rights, permission: Permis
 
 function allows(roles: readonly string[], entity: Entity, action: Action): boolean {
   return roles.some((id) => roleOf(id)?.permissions[entity]?.includes(action));
+}
+
+/** Whether one of the roles lets its holder change such records. */
+export function mayWrite({ roles }: { roles: readonly string[] }, entity: Entity): boolean {
+  return allows(roles, entity, 'write');
 }
 
 export function isSuperAdmin({ roles }: { roles: readonly string[] }): boolean {

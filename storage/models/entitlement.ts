@@ -1,7 +1,7 @@
 /** Table `entitlements`. */
 import { type Entitlement, entitlementShape } from '../../core/entitlement/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Author, updatedBy } from '../../core/stamp.ts';
+import type { Author } from '../../core/stamp.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 
@@ -26,8 +26,7 @@ export class EntitlementModel extends ScopedModel {
     entity_id: string,
     { by, database }: { by: Author; database: Database },
   ): Promise<void> {
-    await EntitlementModel.in(scope, database)
-      .where({ entity_id, status: 'published' })
-      .patch({ status: 'archived', ...updatedBy(by) });
+    const records = await EntitlementModel.in(scope, database).where({ entity_id, status: 'published' }).forUpdate();
+    await EntitlementModel.changeAll(scope, { records, changes: { status: 'archived' } }, { by, database });
   }
 }

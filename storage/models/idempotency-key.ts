@@ -23,6 +23,12 @@ export type Verdict =
   | { kind: 'another_request' }
   | { kind: 'answered'; http_status: number; answer: Buffer | null };
 
+/** The id says whose it is, too; the scope is stated all the same. */
+const THIS = 'tenant_id = ? and environment_id = ? and id = ?';
+function ofClaim({ tenant_id, environment_id, id }: Claim): string[] {
+  return [tenant_id, environment_id, id];
+}
+
 export async function claimKey(database: Database, claim: Claim): Promise<Verdict> {
   const expires_at = new Date(claim.now.getTime() + KEPT_MS);
   const { rows } = await database.raw(
@@ -32,9 +38,10 @@ export async function claimKey(database: Database, claim: Claim): Promise<Verdic
      on conflict (id) do update set
        request_hash = excluded.request_hash, holder = excluded.holder, leased_until = excluded.leased_until,
        http_status = null, answer = null, created_at = excluded.created_at, expires_at = excluded.expires_at
-     where (kept.http_status is not null and kept.expires_at <= excluded.created_at)
-        or (kept.http_status is null and kept.leased_until <= now()
-            and (kept.request_hash = excluded.request_hash or kept.expires_at <= excluded.created_at))
+     where kept.tenant_id = excluded.tenant_id and kept.environment_id = excluded.environment_id
+       and ((kept.http_status is not null and kept.expires_at <= excluded.created_at)
+         or (kept.http_status is null and kept.leased_until <= now()
+             and (kept.request_hash = excluded.request_hash or kept.expires_at <= excluded.created_at)))
      returning holder`,
     [
       claim.id,
@@ -51,9 +58,10 @@ export async function claimKey(database: Database, claim: Claim): Promise<Verdic
 }
 
 async function kept(database: Database, claim: Claim): Promise<Verdict> {
-  const { rows } = await database.raw('select request_hash, http_status, answer from idempotency_keys where id = ?', [
-    claim.id,
-  ]);
+  const { rows } = await database.raw(
+    `select request_hash, http_status, answer from idempotency_keys where ${THIS}`,
+    ofClaim(claim),
+  );
   const [row] = rows;
   // Released or purged between the two statements: the holder has just failed, so the caller may try again.
   if (!row) return { kind: 'in_flight' };
@@ -66,8 +74,8 @@ async function kept(database: Database, claim: Claim): Promise<Verdict> {
 export async function renewLease(database: Database, claim: Claim): Promise<void> {
   await database.raw(
     `update idempotency_keys set leased_until = now() + ? * interval '1 second'
-      where id = ? and holder = ? and http_status is null`,
-    [LEASE_SECONDS, claim.id, claim.holder],
+      where ${THIS} and holder = ? and http_status is null`,
+    [LEASE_SECONDS, ...ofClaim(claim), claim.holder],
   );
 }
 
@@ -76,18 +84,18 @@ export async function keepAnswer(
   claim: Claim,
   given: { http_status: number; answer: Buffer | null },
 ): Promise<void> {
-  await database.raw('update idempotency_keys set http_status = ?, answer = ? where id = ? and holder = ?', [
+  await database.raw(`update idempotency_keys set http_status = ?, answer = ? where ${THIS} and holder = ?`, [
     given.http_status,
     given.answer,
-    claim.id,
+    ...ofClaim(claim),
     claim.holder,
   ]);
 }
 
 /** The request failed on our side: the next one with this key starts afresh. */
 export async function releaseKey(database: Database, claim: Claim): Promise<void> {
-  await database.raw('delete from idempotency_keys where id = ? and holder = ? and http_status is null', [
-    claim.id,
+  await database.raw(`delete from idempotency_keys where ${THIS} and holder = ? and http_status is null`, [
+    ...ofClaim(claim),
     claim.holder,
   ]);
 }

@@ -1,6 +1,7 @@
 /**
  * The base of every table of a tenant and environment. A query starts with `in(scope)`, so that it is scoped by
- * construction and not by memory; `test/tidy.test.ts` refuses `.query(` outside this file.
+ * construction and not by memory; `test/tidy.test.ts` refuses `.query(` outside this file. What is written through here is told
+ * to the audit log in the same transaction (tell-changes.ts).
  */
 import { Model, QueryBuilder, type QueryBuilderType, raw } from 'objection';
 import type { z } from 'zod';
@@ -11,12 +12,14 @@ import { type Author, updatedBy } from '../../core/stamp.ts';
 import { failureOf } from '../failure.ts';
 import type { Database } from '../stores.ts';
 import { jsonFieldsOf } from './json-fields.ts';
+import { inTransaction, type Told, tell } from './tell-changes.ts';
 
 /** A model's class, as its static methods see it. */
 type Class<M extends Model> = {
   new (): M;
   tableName: string;
   recordName: string;
+  isAudited: boolean;
   query: typeof Model.query;
 };
 
@@ -39,6 +42,8 @@ export abstract class ScopedModel extends Model {
   declare environment_id: string;
   /** What a record of this table is called in messages: `meter`. */
   static recordName = 'record';
+  /** False for what is told with another record, or is no record that anybody changes. */
+  static isAudited = true;
   /** The shape of a record, which says what is kept as JSON. */
   static record?: z.ZodObject;
   static override get jsonAttributes() {
@@ -112,10 +117,32 @@ export abstract class ScopedModel extends Model {
     options: ChangeOptions,
   ): Promise<M> {
     const { tenant_id, environment_id } = scope;
-    const question = queryOf(this, options.database).where({ tenant_id, environment_id, id, status: 'published' });
-    const [changed] = await patch(this, question, { changes, ...options });
-    if (!changed) throw notFound(this.recordName, id);
-    return changed;
+    const owner = { tenant_id, environment_id };
+    return inTransaction(options.database, async (transaction) => {
+      const [record] = (await queryOf(this, transaction)
+        .where({ ...owner, id, status: 'published' })
+        .forUpdate()) as M[];
+      if (!record) throw notFound(this.recordName, id);
+      const [changed] = await patch(this, { owner, records: [record], changes }, { ...options, database: transaction });
+      return changed!;
+    });
+  }
+
+  /** Takes the record away for good, for the few that are not archived. */
+  static remove<M extends ScopedModel>(this: Class<M>, record: M, options: ChangeOptions): Promise<void> {
+    const { tenant_id, environment_id } = record;
+    return removeOne(this, { owner: { tenant_id, environment_id }, record }, options);
+  }
+
+  /** Writes the same changes to all of these records, which this transaction holds. */
+  static changeAll<M extends ScopedModel>(
+    this: Class<M>,
+    scope: Scope,
+    { records, changes }: { records: readonly M[]; changes: Partial<NoInfer<M>> },
+    options: ChangeOptions,
+  ): Promise<M[]> {
+    const { tenant_id, environment_id } = scope;
+    return patch(this, { owner: { tenant_id, environment_id }, records, changes }, options);
   }
 }
 
@@ -127,6 +154,7 @@ export abstract class TenantWideModel extends Model {
   declare created_at: string;
   declare updated_at: string;
   static recordName = 'record';
+  static isAudited = true;
   static tenantColumn = 'tenant_id';
   static override useLimitInFirst = true;
 
@@ -175,6 +203,15 @@ export abstract class TenantWideModel extends Model {
     const tenant_id = record[this.tenantColumn as keyof M] as string;
     return changeOne(this, { owner: { [this.tenantColumn]: tenant_id }, record, changes }, options);
   }
+
+  static remove<M extends TenantWideModel>(
+    this: Class<M> & { tenantColumn: string },
+    record: M,
+    options: ChangeOptions,
+  ): Promise<void> {
+    const tenant_id = record[this.tenantColumn as keyof M] as string;
+    return removeOne(this, { owner: { [this.tenantColumn]: tenant_id }, record }, options);
+  }
 }
 
 type FetchOptions = { database: Database; lock?: boolean };
@@ -183,7 +220,9 @@ type AddOptions = { database: Database; conflict?: string };
 type ChangeOptions = AddOptions & { by: Author | Pick<Author, 'now'> };
 /** Ids as records name others: some name none, and several the same. */
 type Ids = Iterable<string | null | undefined>;
-type Change<M> = { owner: Record<string, string>; record: M & { id: string; version?: number }; changes: Partial<M> };
+type Owner = Readonly<Record<string, string>>;
+type Change<M> = { owner: Owner; record: M & { id: string; version?: number }; changes: Partial<M> };
+type Changes<M> = { owner: Owner; records: readonly M[]; changes: Partial<M>; version?: number };
 
 function queryOf<M extends Model>(model: Class<M>, database: Database) {
   return model.query(database) as QueryBuilderType<M>;
@@ -206,13 +245,11 @@ async function insertOne<M extends Model>(
   record: Record<string, unknown>,
   { database, conflict }: AddOptions,
 ): Promise<M> {
-  try {
-    return (await queryOf(model, database)
-      .insert(record as never)
-      .returning('*')) as unknown as M;
-  } catch (error) {
-    throw named(error, conflict ?? `this ${model.recordName} exists already`);
-  }
+  const [added] = await inserted(model, [record], {
+    database,
+    conflict: conflict ?? `this ${model.recordName} exists already`,
+  });
+  return added!;
 }
 
 /** A statement has at most 65,535 parameters, and no record has a hundred columns. */
@@ -223,20 +260,60 @@ async function insertAll<M extends Model>(
   records: readonly Record<string, unknown>[],
   { database, conflict }: AddOptions,
 ): Promise<M[]> {
+  const options = { database, conflict: conflict ?? `one of these ${model.recordName}s exists already` };
   const added: M[] = [];
-  try {
-    for (let from = 0; from < records.length; from += ROWS_AT_ONCE) {
-      const rows = records.slice(from, from + ROWS_AT_ONCE);
-      added.push(
-        ...((await queryOf(model, database)
-          .insert(rows as never)
-          .returning('*')) as unknown as M[]),
-      );
+  for (let from = 0; from < records.length; from += ROWS_AT_ONCE)
+    added.push(...(await inserted(model, records.slice(from, from + ROWS_AT_ONCE), options)));
+  return added;
+}
+
+/** In one statement. */
+function inserted<M extends Model>(
+  model: Class<M>,
+  rows: readonly Record<string, unknown>[],
+  { database, conflict }: { database: Database; conflict: string },
+): Promise<M[]> {
+  return told(model, database, async (transaction) => {
+    try {
+      const added = await queryOf(model, transaction)
+        .insert(rows as never)
+        .returning('*');
+      return (added as unknown as M[]).map((after) => ({ before: null, after }));
+    } catch (error) {
+      throw named(error, conflict);
     }
-    return added;
-  } catch (error) {
-    throw named(error, conflict ?? `one of these ${model.recordName}s exists already`);
-  }
+  });
+}
+
+/** Writes, and tells what was written, in one transaction. */
+async function told<M extends Model>(
+  model: Class<M>,
+  database: Database,
+  write: (database: Database) => Promise<Told<M>[]>,
+): Promise<M[]> {
+  const results = (changes: Told<M>[]) => changes.flatMap(({ after }) => after ?? []);
+  if (!model.isAudited) return results(await write(database));
+  return inTransaction(database, async (transaction) => {
+    const changes = await write(transaction);
+    const first = changes[0]?.after ?? changes[0]?.before;
+    if (first) await tell(changes, { entity_type: entityType(model), ...ownerOf(model, first) }, transaction);
+    return results(changes);
+  });
+}
+
+/** `subscription_line_item` */
+function entityType({ recordName }: { recordName: string }): string {
+  return recordName.toLowerCase().replaceAll(' ', '_');
+}
+
+/** What lies above the environments has none. */
+function ownerOf<M extends Model>(model: Class<M> & { tenantColumn?: string }, record: M) {
+  const row = record as unknown as Record<string, string | null | undefined>;
+  const isScoped = model.tenantColumn === undefined;
+  return {
+    tenant_id: row[model.tenantColumn ?? 'tenant_id']!,
+    environment_id: (isScoped ? row.environment_id : null) ?? '',
+  };
 }
 
 async function fetchById<M extends Model & { id: string }>(
@@ -250,31 +327,52 @@ async function fetchById<M extends Model & { id: string }>(
 }
 
 /** A record that counts its versions is changed from the version that was read, and from no other. */
-async function changeOne<M extends Model>(
+async function changeOne<M extends Model & { id: string }>(
   model: Class<M>,
   { owner, record, changes }: Change<M>,
   options: ChangeOptions,
 ): Promise<M> {
   const { id, version } = record;
-  const question = queryOf(model, options.database).where(owner).where('id', id);
-  const isVersioned = version !== undefined;
-  const [changed] = await (isVersioned
-    ? patch(model, question.where('version', version), { changes: { ...changes, version: version + 1 }, ...options })
-    : patch(model, question, { changes, ...options }));
+  const versioned = version === undefined ? changes : { ...changes, version: version + 1 };
+  const [changed] = await patch(
+    model,
+    { owner, records: [record], changes: versioned, ...(version === undefined ? {} : { version }) },
+    options,
+  );
   if (!changed) throw new FarthingError('version_conflict', `${model.recordName} ${id} was changed in between`);
   return changed;
 }
 
-async function patch<M extends Model>(
+function patch<M extends Model & { id: string }>(
   model: Class<M>,
-  question: QueryBuilderType<M>,
-  { changes, by, conflict }: ChangeOptions & { changes: Partial<M> },
+  { owner, records, changes, version }: Changes<M>,
+  { by, conflict, database }: ChangeOptions,
 ): Promise<M[]> {
-  try {
-    return (await question.patch({ ...changes, ...changedBy(by) } as never).returning('*')) as unknown as M[];
-  } catch (error) {
-    throw named(error, conflict ?? `this ${model.recordName} exists already`);
-  }
+  const before = byId(records);
+  return told(model, database, async (transaction) => {
+    const those = queryOf(model, transaction)
+      .where(owner)
+      .whereIn('id', [...before.keys()]);
+    const question = version === undefined ? those : those.where('version', version);
+    try {
+      const changed = await question.patch({ ...changes, ...changedBy(by) } as never).returning('*');
+      return (changed as unknown as M[]).map((after) => ({ before: before.get(after.id)!, after }));
+    } catch (error) {
+      throw named(error, conflict ?? `this ${model.recordName} exists already`);
+    }
+  });
+}
+
+/** Takes a record away for good: what is archived stays, and is changed. */
+async function removeOne<M extends Model & { id: string }>(
+  model: Class<M>,
+  { owner, record }: { owner: Owner; record: M },
+  { by, database }: ChangeOptions,
+): Promise<void> {
+  await told(model, database, async (transaction) => {
+    const removed = await queryOf(model, transaction).where(owner).where('id', record.id).delete();
+    return Number(removed) === 0 ? [] : [{ before: record, after: null, at: by.now.toISOString() }];
+  });
 }
 
 function changedBy(by: ChangeOptions['by']) {

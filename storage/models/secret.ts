@@ -77,11 +77,15 @@ export async function touchKey(database: Database, secret_id: string, now: Date)
 }
 
 /** Keys of this user that would still be accepted. */
-export async function countActiveKeys(database: Database, user_id: string, now: Date): Promise<number> {
+export async function countActiveKeys(
+  database: Database,
+  { tenant_id, id }: { tenant_id: string; id: string },
+  now: Date,
+): Promise<number> {
   const { rows } = await database.raw(
     `select count(*) as active from secrets
-      where user_id = ? and status = 'published' and (expires_at is null or expires_at > ?)`,
-    [user_id, now],
+      where tenant_id = ? and user_id = ? and status = 'published' and (expires_at is null or expires_at > ?)`,
+    [tenant_id, id, now],
   );
   return Number(rows[0].active);
 }

@@ -1,6 +1,7 @@
 /** Table `subscription_line_items`. */
 import { raw } from 'objection';
 import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
 import { SubscriptionLineItem } from '../../core/subscription/record.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
@@ -19,12 +20,14 @@ export class SubscriptionLineItemModel extends ScopedModel {
   /** Nothing of the subscription is charged after this instant; what was to begin later never does. */
   static async endAll(
     scope: Scope,
-    { subscription_id, at, ...stamp }: { subscription_id: string; at: string; updated_at: string; updated_by: string },
+    { subscription_id, at, by }: { subscription_id: string; at: string; by: Author },
     transaction: Database,
   ): Promise<void> {
-    await narrow(SubscriptionLineItemModel.in(scope, transaction), [
+    const records = await narrow(SubscriptionLineItemModel.in(scope, transaction), [
       ['subscription_id', subscription_id],
       ['end_date', 'open at', at],
-    ]).patch({ end_date: raw('greatest(start_date, ?::timestamptz)', [at]) as never, ...stamp });
+    ]).forUpdate();
+    const changes = { end_date: raw('greatest(start_date, ?::timestamptz)', [at]) as never };
+    await SubscriptionLineItemModel.changeAll(scope, { records, changes }, { by, database: transaction });
   }
 }

@@ -7,6 +7,8 @@ export interface WorkflowRunModel extends WorkflowRun {}
 export class WorkflowRunModel extends ScopedModel {
   static override tableName = 'workflow_runs';
   static override recordName = 'workflow';
+  /** How far work is, is no record that somebody changes. */
+  static override isAudited = false;
   static override get jsonAttributes() {
     return ['result', 'error'];
   }

@@ -4,6 +4,7 @@ import { parseJson } from '../../core/json/parse.ts';
 import { isTracing } from '../../tracing/spans.ts';
 import { watchForSilence } from './silence.ts';
 import { traceStatements } from './traced.ts';
+import { wallIn } from './wall/wall.ts';
 
 export interface PostgresOptions {
   pool_max?: number;
@@ -47,7 +48,11 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
         connection.query(sessionSettings(statement_timeout_ms), (error, results) => {
           if (!error) watchForSilence({ connection, url, pid: pidIn(results) });
           if (!error && isTracing()) traceStatements(connection);
-          done(error, connection);
+          if (error) return done(error, connection);
+          wallIn(connection).then(
+            () => done(null, connection),
+            (refused: Error) => done(refused, connection),
+          );
         });
       },
     },

@@ -30,7 +30,10 @@ export async function announceMeterVersion(
     `insert into meter_versions (meter_id, version, tenant_id, environment_id, definition) values (?, ?, ?, ?, ?::jsonb)`,
     [meter_id, version, scope.tenant_id, scope.environment_id, definition === null ? null : JSON.stringify(definition)],
   );
-  await transaction.raw(`update meters set state = 'backfilling' where id = ? and status = 'published'`, [meter_id]);
+  await transaction.raw(
+    `update meters set state = 'backfilling' where tenant_id = ? and environment_id = ? and id = ? and status = 'published'`,
+    [scope.tenant_id, scope.environment_id, meter_id],
+  );
   const message: BarrierMessage = { type: 'meter', meter_id, version };
   await leaveMessage(transaction, scope, message);
 }

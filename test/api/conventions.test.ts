@@ -88,14 +88,13 @@ const probes: Route[] = [
     path: '/probe/fail/:id',
     operation_id: 'fail',
     params: idParams,
-    handle: async ({ params }, { services: { postgres } }) => {
+    handle: async ({ params }, { services: { postgres }, scope }) => {
       if (params.id === 'bug') throw new Error('the secret is swordfish');
       if (params.id === 'zod') z.object({ a: z.string() }).parse({}, { error: whyInvalid });
       if (params.id === 'away') throw unavailable('the log');
       if (params.id === 'refused') throw Object.assign(new Error('connect'), { code: 'ECONNREFUSED' });
-      if (params.id === 'sql') await postgres.raw('select swordfish from nowhere');
-      if (params.id === 'unique')
-        await postgres('tenants').insert({ id: (await postgres('tenants').first('id')).id, name: 'x' });
+      if (params.id === 'sql') await postgres.raw('select swordfish from pg_catalog.nowhere');
+      if (params.id === 'unique') await postgres('tenants').insert({ id: scope.tenant_id, name: 'x' });
       if (params.id === 'timeout') await postgres.raw(`set local statement_timeout = 1; select pg_sleep(1)`);
       if (params.id === 'parameters')
         await postgres.raw(`select 1 where 1 in (${Array(65_600).fill('?').join()})`, Array(65_600).fill(1));

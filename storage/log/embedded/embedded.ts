@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import { unavailable } from '../../../core/error.ts';
 import type { Scope } from '../../../core/scope.ts';
+import { forEverybody } from '../../caller.ts';
 import type { EventLog, LogConsumer, LogEntry, LogRecord, PartitionHandler, PartitionLag } from '../log.ts';
 import { RECORD_COLUMNS, recordsOf, rowsOf } from '../stored-records.ts';
 import { EmbeddedAppender } from './appender.ts';
@@ -94,7 +95,8 @@ export class EmbeddedLog implements EventLog {
       this.#queue.push(waiting);
       this.#queuedBytes += bytes;
       this.#giveUpLater(waiting);
-      this.#flushing ??= this.#flush();
+      // It takes what others have left, too, and wakes the pipeline.
+      this.#flushing ??= forEverybody(() => this.#flush());
     });
   }
 
@@ -118,12 +120,14 @@ export class EmbeddedLog implements EventLog {
   }
 
   async lag(): Promise<PartitionLag[]> {
-    const { rows } = await this.#postgres.raw(
-      `select p.partition, p.next_offset as end_offset, p.committed_offset,
+    const asked = async () =>
+      this.#postgres.raw(
+        `select p.partition, p.next_offset as end_offset, p.committed_offset,
               (select r.received_at_us from log_records r
                 where r.partition = p.partition and r."offset" >= p.committed_offset order by r."offset" limit 1) as oldest
          from log_partitions p order by p.partition`,
-    );
+      );
+    const { rows } = await forEverybody(asked);
     return rows.map((row: Record<string, string>) => ({
       partition: Number(row.partition),
       end_offset: BigInt(row.end_offset!),

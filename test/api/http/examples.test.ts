@@ -36,8 +36,9 @@ describe('the examples of the documentation', () => {
     await whatItCosts();
     await whatIsCharged();
     await whatEnds();
-    await whoElse();
     await whatElseIsSold();
+    await whatIsTold();
+    await whoElse();
   });
   after(() => world.stop());
 
@@ -95,6 +96,7 @@ describe('the examples of the documentation', () => {
     await ask('queryPlan');
     await ask('clonePlan', { id: id('plan') });
     await ask('deletePlan', { id: id('plan', 2) });
+    await ask('parsePricing');
   }
 
   async function whoBuys() {
@@ -188,11 +190,14 @@ describe('the examples of the documentation', () => {
 
   /** Another tenant, and what else would have made the story longer. */
   async function whoElse() {
+    // At a day of its own, so that the chapters before it may grow.
+    world.at('2026-03-01T00:00:00Z');
     await ask('signUp');
     await ask('login');
     await ask('updateSetting', { key: 'invoice_config' });
     await ask('getSetting', { key: 'invoice_config' });
     await ask('deleteSetting', { key: 'invoice_config' });
+    await ask('cloneEnvironment', { id: id('env') });
   }
 
   async function whatElseIsSold() {
@@ -249,6 +254,26 @@ describe('the examples of the documentation', () => {
     await CouponAssociationModel.add(scope, { ...record, ...by }, { database: services.postgres });
   }
 
+  async function whatIsTold() {
+    await ask('listWebhookEventTypes');
+    await ask('createWebhookEndpoint');
+    await ask('updateWebhookEndpoint', { id: id('whep') });
+    await ask('getWebhookEndpoint', { id: id('whep') });
+    await ask('listWebhookEndpoints');
+    await ask('rotateWebhookSecret', { id: id('whep') });
+    await ask('testWebhookEndpoint', { id: id('whep') });
+    await ask('listWebhookDeliveries', { query: `endpoint_ids=${id('whep')}` });
+    await ask('queryWebhookDelivery');
+    await ask('getWebhookDelivery', { id: id('whd') });
+    await ask('listSystemEvents', { query: 'event_names=subscription.cancelled' });
+    await ask('querySystemEvent');
+    await ask('getSystemEvent', { id: id('sys_event') });
+    await ask('retryWebhook', { id: id('sys_event') });
+    await ask('retryOutboundWebhook');
+    await ask('getWebhookDashboard');
+    await ask('deleteWebhookEndpoint', { id: id('whep') });
+  }
+
   /** Sends the example of the operation, and keeps the answer. */
   async function ask(operation_id: string, place: { query?: string } & Record<string, string> = {}) {
     expect(answers, 'each operation is asked once').to.not.include.keys(operation_id);
@@ -296,6 +321,8 @@ describe('the examples of the documentation', () => {
 function withFixedParts(answer: Answer, now: Date): Answer {
   const text = JSON.stringify(answer)
     .replace(/"(live_at|applied_at)":"[^"]+"/g, `"$1":"${now.toISOString().replace('.000', '')}"`)
+    .replace(/"secret":"whsec_[^"]+"/g, '"secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"')
+    .replace(/"secret_hint":"[^"]+"/g, '"secret_hint":"whsec_Mf***LaSw"')
     .replace(/"display_id":"[^"]+"/g, '"display_id":"sk_01***1X"')
     .replace(/"token":"[^"]+"/g, '"token":"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.…"')
     // A control message may stand in the log twice, and moves what comes behind it.

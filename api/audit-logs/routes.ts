@@ -1,0 +1,63 @@
+/** The audit log: who changed what, newest first. It is written with every change and cannot be changed itself. */
+import { invalid } from '../../core/error.ts';
+import { instantOf } from '../../core/time/instant.ts';
+import { AuditEntryModel } from '../../storage/models/audit-entry.ts';
+import { narrow, pageOf } from '../../storage/models/page.ts';
+import { type Context, idParams, type Route, route } from '../http/route.ts';
+import { AuditAnswer, AuditFilter, AuditListAnswer } from './schema.ts';
+
+const tag = 'Audit log';
+const NEWEST_FIRST = [
+  { field: 'created_at', direction: 'desc' },
+  { field: 'id', direction: 'desc' },
+] as const;
+
+export const auditLogRoutes: Route[] = [
+  route({
+    method: 'get',
+    path: '/audit-logs',
+    operation_id: 'listAuditLogs',
+    summary: 'List changes, newest first',
+    description:
+      'Who made or changed which record of the environment, with the record before and after; secrets are left out. Several conditions must all hold.',
+    tag,
+    access: 'audit_log:read',
+    query: AuditFilter,
+    success: 200,
+    answer: AuditListAnswer,
+    handle: async ({ query }, { scope, services }) => {
+      const { limit, offset, start_time, end_time } = query;
+      if (start_time && end_time && instantOf(end_time) < instantOf(start_time))
+        throw invalid('end_time', 'must not be before start_time');
+      const where = query.tenant_wide ? { ...scope, environment_id: '' } : scope;
+      const entries = narrow(AuditEntryModel.in(where, services.postgres), [
+        ['entity_type', query.entity_type],
+        ['entity_id', query.entity_id],
+        ['user_id', query.user_id],
+        ['action', query.action],
+        ['created_at', '>=', start_time],
+        ['created_at', '<=', end_time],
+      ]);
+      return pageOf(entries, { limit, offset, order: NEWEST_FIRST });
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/audit-logs/:id',
+    operation_id: 'getAuditLog',
+    summary: 'Get one change',
+    description: 'One of the environment, or of what lies above the environments.',
+    tag,
+    access: 'audit_log:read',
+    params: idParams,
+    success: 200,
+    answer: AuditAnswer,
+    handle: async ({ params }, context) => fetchEntry(params.id, context),
+  }),
+];
+
+async function fetchEntry(id: string, { scope, services }: Context): Promise<AuditEntryModel> {
+  const database = services.postgres;
+  const known = await AuditEntryModel.byId({ ...scope, environment_id: '' }, [id], database);
+  return known.get(id) ?? AuditEntryModel.fetch(scope, id, { database });
+}

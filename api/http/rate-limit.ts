@@ -1,0 +1,90 @@
+/**
+ * How often a caller may come: requests of one API key, and wrong keys of one address, in windows of a minute. Each process
+ * counts by itself, in memory: with n of them a caller has up to n times as much, and a limit costs no round trip. The answer
+ * says what is left in the headers `RateLimit` and `RateLimit-Policy` (the IETF's draft of RateLimit header fields).
+ */
+import { isIPv6 } from 'node:net';
+import type { Request, Response } from 'express';
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import type { Config } from '../../config.ts';
+import { FarthingError } from '../../core/error.ts';
+
+const WINDOW_SECONDS = 60;
+
+type Settings = Pick<Config, 'RATE_LIMIT_REQUESTS' | 'RATE_LIMIT_WRONG_KEYS'>;
+
+export class RateLimits {
+  readonly #requests: RateLimiterMemory | null;
+  readonly #wrongKeys: RateLimiterMemory | null;
+
+  constructor({ RATE_LIMIT_REQUESTS, RATE_LIMIT_WRONG_KEYS }: Settings) {
+    this.#requests = limiterOf(RATE_LIMIT_REQUESTS);
+    this.#wrongKeys = limiterOf(RATE_LIMIT_WRONG_KEYS);
+  }
+
+  /** One more request of this key, or of this user with tokens; throws `too_many_requests` when it has had its share. */
+  async countRequest(name: string, response: Response): Promise<void> {
+    if (!this.#requests) return;
+    const { points } = this.#requests;
+    const state = await this.#requests.consume(name).catch(stateOf);
+    const seconds = secondsOf(state);
+    response.set('RateLimit-Policy', `"key";q=${points};w=${WINDOW_SECONDS}`);
+    response.set('RateLimit', `"key";r=${state.remainingPoints};t=${seconds}`);
+    if (state.consumedPoints > points) throw tooMany('requests of this API key', points, seconds);
+  }
+
+  /** Looks up a key that nobody has seen lately, or a password, unless too many from this address were wrong. */
+  async guarded<Found>(request: Request, lookUp: () => Promise<Found>): Promise<Found> {
+    if (!this.#wrongKeys) return lookUp();
+    const address = addressOf(request);
+    const state = await this.#wrongKeys.get(address);
+    const { points } = this.#wrongKeys;
+    if (state && state.consumedPoints >= points)
+      throw tooMany('wrong keys from this address', points, secondsOf(state));
+    try {
+      return await lookUp();
+    } catch (error) {
+      if (error instanceof FarthingError && error.http_status_code === 401) await this.#wrongKeys.penalty(address);
+      throw error;
+    }
+  }
+}
+
+/** 0 is no limit. */
+function limiterOf(points: number): RateLimiterMemory | null {
+  return points === 0 ? null : new RateLimiterMemory({ points, duration: WINDOW_SECONDS });
+}
+
+/** The library refuses with its state, and fails with an error. */
+function stateOf(refused: unknown): RateLimiterRes {
+  if (refused instanceof RateLimiterRes) return refused;
+  throw refused;
+}
+
+function secondsOf({ msBeforeNext }: RateLimiterRes): number {
+  return Math.max(1, Math.ceil(msBeforeNext / 1000));
+}
+
+function tooMany(what: string, limit: number, retry_after_seconds: number): FarthingError {
+  const message = `more than ${limit} ${what} in ${WINDOW_SECONDS} s: come again in ${retry_after_seconds} s`;
+  return new FarthingError('too_many_requests', message, {
+    details: { limit, window_seconds: WINDOW_SECONDS, retry_after_seconds },
+  });
+}
+
+/** Whoever has an address of IPv6 has a whole /64 of them. */
+export function addressOf({ ip = '' }: Pick<Request, 'ip'>): string {
+  const plain = ip.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/, '');
+  if (!isIPv6(plain)) return plain;
+  const [head = '', tail] = plain.split('::');
+  const [first, last] = [groupsOf(head), groupsOf(tail ?? '')];
+  const gap = tail === undefined ? [] : Array<string>(8 - first.length - last.length).fill('0');
+  return [...first, ...gap, ...last]
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':');
+}
+
+function groupsOf(part: string): string[] {
+  return part === '' ? [] : part.split(':');
+}

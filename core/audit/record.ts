@@ -1,0 +1,52 @@
+/**
+ * One change of one record: who, what, before, after, when (docs/rules/records.md, "The audit log"). What is secret never
+ * stands in it, whatever table it comes from: that goes by the name of the field.
+ */
+import { z } from 'zod';
+import { timestampText } from '../record.ts';
+
+export const AUDIT_ACTIONS = ['created', 'updated', 'archived', 'deleted'] as const;
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+
+/** Who changes what nobody asked for: the clock. */
+export const SYSTEM_USER = 'system';
+
+const state = z.record(z.string(), z.unknown()).nullable();
+
+export const AuditEntry = z.object({
+  id: z.string(),
+  environment_id: z.string().meta({ description: 'Empty for what lies above the environments.' }),
+  entity_type: z.string().meta({ description: 'What kind of record it is: plan, invoice, user.', example: 'plan' }),
+  entity_id: z.string().meta({ description: 'The id of the record.' }),
+  action: z.enum(AUDIT_ACTIONS).meta({ description: 'What was done to it.' }),
+  user_id: z.string().meta({ description: 'Who did it: a user or a service account, or `system` for the clock.' }),
+  secret_id: z.string().nullable().meta({ description: 'The id of the API key it was done with.' }),
+  request_id: z.string().nullable().meta({ description: 'The X-Request-ID of the request that did it.' }),
+  before: state.meta({ description: 'The record as it was; null when it was made.' }),
+  after: state.meta({ description: 'The record as it was then; null when it was deleted for good.' }),
+  created_at: timestampText.meta({ description: 'When it was done.' }),
+});
+export type AuditEntry = z.infer<typeof AuditEntry>;
+
+type State = Readonly<Record<string, unknown>>;
+
+/** By the status that the record has got. */
+export function auditAction(before: State | null, after: State | null): AuditAction {
+  if (after === null) return 'deleted';
+  if (before === null) return 'created';
+  if (before.status === after.status) return 'updated';
+  if (after.status === 'archived') return 'archived';
+  return after.status === 'deleted' ? 'deleted' : 'updated';
+}
+
+/** A key's or endpoint's id is none. */
+const SECRET = /hash|password|passphrase|token|api_?key|authorization|credential|private_key|cipher|(?:^|_)secrets?$/i;
+const REDACTED = '[redacted]';
+
+/** The record as JSON. A secret is there by name, so that it can be told that there is one, but not which. */
+export function withoutSecrets(record: unknown): string {
+  return JSON.stringify(record, (field, value) => {
+    if (!SECRET.test(field) || value === null || value === undefined || typeof value === 'boolean') return value;
+    return REDACTED;
+  });
+}

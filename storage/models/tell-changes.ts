@@ -1,0 +1,58 @@
+/**
+ * What is written to table `audit_entries` (audit-entry.ts). The models write it with what they write themselves (model.ts), in the same transaction, so no verb can
+ * forget it.
+ */
+import type { Model } from 'objection';
+import { auditAction, SYSTEM_USER, withoutSecrets } from '../../core/audit/record.ts';
+import { currentCaller, forEverybody } from '../caller.ts';
+import { newId } from '../new-id.ts';
+import type { Database } from '../stores.ts';
+
+/** What of a record is told: as it was, and as it is; null before it was made, and after it was taken away. */
+export type Told<M> = { readonly before: M | null; readonly after: M | null; readonly at?: string };
+/** Which table it is of, and whose. */
+type Of = { readonly entity_type: string; readonly tenant_id: string; readonly environment_id: string };
+type State = Readonly<Record<string, unknown>>;
+
+/** The change and its entry, or neither. */
+export function inTransaction<Result>(
+  database: Database,
+  work: (transaction: Database) => Promise<Result>,
+): Promise<Result> {
+  return database.isTransaction ? work(database) : database.transaction(work);
+}
+
+/** One statement, however many records were changed; the list of them is one value. */
+export async function tell<M extends Model>(changes: readonly Told<M>[], of: Of, transaction: Database): Promise<void> {
+  if (changes.length === 0) return;
+  const caller = currentCaller();
+  const statement = async () =>
+    transaction.raw(
+      `insert into audit_entries (tenant_id, environment_id, id, entity_type, entity_id, action, user_id, secret_id, request_id,
+                                before, after, created_at)
+     select ?::text, ?::text, e.id, ?::text, e.entity_id, e.action, ?::text, ?::text, ?::text, e.before, e.after,
+            coalesce(e.created_at, now())
+       from jsonb_to_recordset(?::jsonb) as e (id text, entity_id text, action text, before jsonb, after jsonb,
+                                               created_at timestamptz)`,
+      [
+        of.tenant_id,
+        of.environment_id,
+        of.entity_type,
+        caller?.user_id || SYSTEM_USER,
+        caller?.secret_id ?? null,
+        caller?.request_id ?? null,
+        `[${changes.map(entryOf).join()}]`,
+      ],
+    );
+  // A key that is made for another environment of the tenant is told there.
+  await forEverybody(statement);
+}
+
+function entryOf<M extends Model>({ before, after, at: stated }: Told<M>): string {
+  const row = (after ?? before) as unknown as State;
+  const { id, updated_at } = row;
+  const at = stated ?? (typeof updated_at === 'string' ? updated_at : null);
+  const action = auditAction(before as unknown as State | null, after as unknown as State | null);
+  const head = JSON.stringify({ id: newId('audit_entry'), entity_id: String(id), action, created_at: at });
+  return `${head.slice(0, -1)},"before":${withoutSecrets(before)},"after":${withoutSecrets(after)}}`;
+}

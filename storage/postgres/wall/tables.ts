@@ -1,0 +1,57 @@
+/**
+ * By which columns a row of a table belongs to somebody. A table that is not named here belongs to a tenant and an
+ * environment: a new one stands behind the wall from its first day. test/storage/postgres/wall.test.ts holds this list against
+ * the catalogue of Postgres.
+ */
+export type ScopeColumn = 'tenant_id' | 'environment_id';
+
+/** A column of the table, and which part of the scope it holds. */
+export type Belonging = { readonly column: string; readonly holds: ScopeColumn };
+
+const BOTH: readonly Belonging[] = [
+  { column: 'tenant_id', holds: 'tenant_id' },
+  { column: 'environment_id', holds: 'environment_id' },
+];
+const TENANT: readonly Belonging[] = [{ column: 'tenant_id', holds: 'tenant_id' }];
+
+/** Above the environments. */
+const TENANT_WIDE: Readonly<Record<string, readonly Belonging[]>> = {
+  tenants: [{ column: 'id', holds: 'tenant_id' }],
+  environments: TENANT,
+  tenant_settings: TENANT,
+  users: TENANT,
+  user_passwords: TENANT,
+  // A key may be for all environments.
+  secrets: TENANT,
+};
+
+/** What the installation keeps for itself: no row of these belongs to a tenant. */
+export const OF_NOBODY: ReadonlySet<string> = new Set([
+  'installation',
+  'job_ticks',
+  'job_workers',
+  'log_consumers',
+  'log_layout',
+  'log_partitions',
+  'log_segments',
+  'meter_barriers',
+  'poison_events',
+  'schema_migration_checksums',
+  'schema_migrations',
+  'schema_migrations_lock',
+  'slice_ledger',
+  'slices',
+]);
+
+/** Schemas whose tables are another's affair: the job queue, and Postgres itself. */
+const OTHER_SCHEMAS: ReadonlySet<string> = new Set(['graphile_worker', 'pg_catalog', 'information_schema']);
+
+/** Empty where a row belongs to nobody. */
+export function belongingOf(table: {
+  readonly schema?: string | undefined;
+  readonly name: string;
+}): readonly Belonging[] {
+  if (table.schema !== undefined && OTHER_SCHEMAS.has(table.schema)) return [];
+  if (OF_NOBODY.has(table.name) || /^pg_/.test(table.name)) return [];
+  return TENANT_WIDE[table.name] ?? BOTH;
+}
