@@ -47,8 +47,10 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
 const TAGS: Record<string, string> = {
   'Audit log': 'Who changed what, and when: [records](/docs/rules/records.md#the-audit-log).',
   'Add-ons': 'What is sold beside a plan: [records](/docs/rules/records.md#add-ons).',
+  AI: 'Descriptions in words become requests: [prices in words](/docs/rules/parsing.md).',
   'API keys': 'Who may ask for what: [permissions](/docs/permissions.md).',
   Customers: 'Who is billed: [records](/docs/rules/records.md).',
+  Entitlements: 'What may be used: [entitlements](/docs/rules/entitlements.md).',
   Environments: 'Production, staging and others of one tenant, each with records of its own.',
   Events: 'What customers did: [events](/docs/rules/events.md), [identity](/docs/rules/identity.md).',
   Features: 'What a plan entitles to: [records](/docs/rules/records.md).',

@@ -2,6 +2,7 @@
 
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
+import { forEverybody } from '../caller.ts';
 import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
 import { EmbeddedLog } from '../log/embedded/embedded.ts';
 import type { Stores } from '../stores.ts';
@@ -38,10 +39,13 @@ export async function countEvents(
 /** What is durable in the log and not yet in the stores: events where the log can tell, its records otherwise. */
 export async function consumptionLag({ log, postgres }: Stores): Promise<number> {
   if (log instanceof EmbeddedLog) {
-    const { rows } = await postgres.raw(
-      `select coalesce(sum(r.event_count), 0)::bigint as events
-         from log_partitions p join log_records r on r.partition = p.partition and r."offset" >= p.committed_offset`,
-    );
+    // How far the log is read is said of the whole of it: a number, and no row of anybody.
+    const asked = async () =>
+      postgres.raw(
+        `select coalesce(sum(r.event_count), 0)::bigint as events
+           from log_partitions p join log_records r on r.partition = p.partition and r."offset" >= p.committed_offset`,
+      );
+    const { rows } = await forEverybody(asked);
     return Number(rows[0].events);
   }
   return (await log.lag()).reduce((sum, partition) => sum + partition.unprocessed_records, 0);
