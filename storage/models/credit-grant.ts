@@ -1,7 +1,7 @@
 /** Table `credit_grants`. */
 import { type CreditGrant, creditGrantShape } from '../../core/credit-grant/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Author, updatedBy } from '../../core/stamp.ts';
+import type { Author } from '../../core/stamp.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 
@@ -29,8 +29,9 @@ export class CreditGrantModel extends ScopedModel {
     [seller, id]: [Seller, string],
     { by, database }: { by: Author; database: Database },
   ): Promise<void> {
-    await CreditGrantModel.in(scope, database)
+    const records = await CreditGrantModel.in(scope, database)
       .where({ [seller]: id, status: 'published' })
-      .patch({ status: 'archived', ...updatedBy(by) });
+      .forUpdate();
+    await CreditGrantModel.changeAll(scope, { records, changes: { status: 'archived' } }, { by, database });
   }
 }
