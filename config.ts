@@ -5,6 +5,7 @@
 import { homedir } from 'node:os';
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
+import { eventNamed, SYSTEM_EVENT_NAMES } from './core/system-event/catalogue.ts';
 
 const port = z.coerce.number().int().min(0).max(65535);
 const positive = z.coerce.number().int().positive();
@@ -15,6 +16,12 @@ const optionalText = z
   .trim()
   .transform((text) => (text === '' ? undefined : text))
   .optional();
+
+/** `a,b`: none when absent. */
+const listOfTexts = z
+  .string()
+  .default('')
+  .transform((text) => text.split(',').flatMap((item) => item.trim() || []));
 
 /** `name=value,…`: what cannot be read is refused here, for the library would leave it out. */
 const pairs = optionalText.refine((text) => text === undefined || text.split(',').every(isPair), {
@@ -65,6 +72,9 @@ const Settings = z.object({
   /** The topic that tells of dead letters; `<KAFKA_TOPIC_PREFIX>.dead-letters` when absent. */
   KAFKA_DEAD_LETTER_TOPIC: optionalText,
   KAFKA_DEAD_LETTER_RETENTION_HOURS: positive.default(720),
+  /** The topic of system events; `<KAFKA_TOPIC_PREFIX>.system-events` when absent. */
+  KAFKA_SYSTEM_EVENT_TOPIC: optionalText,
+  KAFKA_SYSTEM_EVENT_RETENTION_HOURS: positive.default(720),
   KAFKA_SSL: z.stringbool().default(false),
   KAFKA_SASL_MECHANISM: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
   KAFKA_SASL_USERNAME: optionalText,
@@ -86,6 +96,35 @@ const Settings = z.object({
   BILLING_INTERVAL_SECONDS: positive.default(120),
   /** Usage of a UTC day is summed up in daily rollups, "day rows" before, when the day has been over for so many days. */
   DAY_ROWS_AFTER_DAYS: whole.default(2),
+  /** http(s)://… of an endpoint that speaks OpenAI's chat completions, for `POST /ai/pricing/parse`; rules alone when absent. */
+  LLM_BASE_URL: collector,
+  LLM_API_KEY: optionalText,
+  /** The model that is asked; needed with LLM_BASE_URL. */
+  LLM_MODEL: optionalText,
+  /** After this time rules answer in its place. */
+  LLM_TIMEOUT_MS: positive.default(20_000),
+  /** So often a tenant may have it asked in an hour, per process. */
+  LLM_REQUESTS_PER_HOUR: whole.default(60),
+  /** Webhooks may go to private addresses, such as 127.0.0.1: for development. */
+  WEBHOOK_ALLOW_PRIVATE_ADDRESSES: z.stringbool().default(false),
+  /** Whether webhooks that failed are sent again by themselves. */
+  WEBHOOK_RETRY_ENABLED: z.stringbool().default(true),
+  /** So many a second, in each run. */
+  WEBHOOK_RETRY_RATE_LIMIT: positive.default(5),
+  /** One that failed so often is given up. */
+  WEBHOOK_RETRY_MAX_ATTEMPTS: positive.default(5),
+  /** Ids of tenants, separated by commas, whose webhooks are not sent again. */
+  WEBHOOK_RETRY_EXCLUDED_TENANTS: listOfTexts,
+  /** Names of events, separated by commas, that alone are sent again; all of them when absent. */
+  WEBHOOK_RETRY_ALLOWED_EVENT_TYPES: listOfTexts
+    .transform((names) => names.map(eventNamed))
+    .pipe(z.array(z.enum(SYSTEM_EVENT_NAMES))),
+  /** System events, and how they were delivered, are kept for so many days. */
+  SYSTEM_EVENT_RETENTION_DAYS: positive.default(30),
+  /** The token of Svix: it has the endpoints and delivers then; our own delivery when absent. */
+  SVIX_TOKEN: optionalText,
+  /** Where Svix is; its own service, by the region in the token, when absent. */
+  SVIX_SERVER_URL: optionalText.pipe(z.url({ protocol: /^https?$/, error: 'must be an http(s) URL' }).optional()),
   /** http(s)://host:4318 of an OpenTelemetry collector; no traces when absent. `/v1/traces` is put behind it. */
   OTEL_EXPORTER_OTLP_ENDPOINT: collector,
   /** The same for traces alone, taken as it is. */
@@ -125,6 +164,8 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     const { METRICS, DOCS, INTERNAL_PORT } = parsed.data;
     if (INTERNAL_PORT === undefined && [METRICS, DOCS].includes('internal'))
       throw new Error('configuration: INTERNAL_PORT: is required where METRICS or DOCS is internal');
+    if ((parsed.data.LLM_BASE_URL === undefined) !== (parsed.data.LLM_MODEL === undefined))
+      throw new Error('configuration: LLM_BASE_URL and LLM_MODEL go together');
     refuseUntraced(parsed.data, environment);
     return parsed.data;
   }

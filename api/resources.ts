@@ -1,8 +1,11 @@
 /** The table of contents of the interface: one line per resource. Order does not matter; mount.ts puts static paths first. */
 import { addonRoutes } from './addons/routes.ts';
+import { aiRoutes } from './ai/routes.ts';
 import { auditLogRoutes } from './audit-logs/routes.ts';
 import { authRoutes } from './auth/routes.ts';
+import { costsheetRoutes } from './costs/routes.ts';
 import { couponRoutes } from './coupons/routes.ts';
+import { creditGrantRoutes } from './creditgrants/routes.ts';
 import { customerRoutes } from './customers/routes.ts';
 import { entitlementRoutes } from './entitlements/routes.ts';
 import { environmentRoutes } from './environments/routes.ts';
@@ -20,8 +23,10 @@ import { rbacRoutes } from './rbac/routes.ts';
 import { secretRoutes } from './secrets/routes.ts';
 import { settingRoutes } from './settings/routes.ts';
 import { subscriptionRoutes } from './subscriptions/routes.ts';
+import { taxRoutes } from './taxes/routes.ts';
 import { tenantRoutes } from './tenants/routes.ts';
 import { userRoutes } from './users/routes.ts';
+import { webhookRoutes } from './webhooks/routes.ts';
 import { workflowRoutes } from './workflows/routes.ts';
 
 export const routes: Route[] = [
@@ -40,6 +45,9 @@ export const routes: Route[] = [
   ...priceUnitRoutes,
   ...groupRoutes,
   ...couponRoutes,
+  ...taxRoutes,
+  ...costsheetRoutes,
+  ...creditGrantRoutes,
   ...addonRoutes,
   ...entitlementRoutes,
   ...subscriptionRoutes,
@@ -47,5 +55,7 @@ export const routes: Route[] = [
   ...eventRoutes,
   ...meterUsageRoutes,
   ...workflowRoutes,
+  ...aiRoutes,
+  ...webhookRoutes,
   ...auditLogRoutes,
 ];

@@ -155,7 +155,9 @@ function send(service: Service, agent: Agent, { kind, second, asked }: Sent): Pr
   return new Promise((resolve, reject) => {
     const sent = request(`${service.url}/v1${asked.path}`, { method: asked.method, headers, agent }, (response) => {
       response.resume();
-      response.once('end', () => resolve({ kind, second, status: response.statusCode!, ms: performance.now() - began }));
+      response.once('end', () =>
+        resolve({ kind, second, status: response.statusCode!, ms: performance.now() - began }),
+      );
     });
     sent.once('error', reject);
     sent.end(asked.body && JSON.stringify(asked.body));
@@ -188,7 +190,12 @@ function report(answers: readonly Answered[]): void {
     say(`  ${kind}: ${of}, of ${took.length}`);
   }
   const tens = groupBy(answers, ({ second }) => Math.floor(second / 10));
-  const byTens = [...tens.values()].map((some) => quantile(some.map(({ ms }) => ms), 0.99));
+  const byTens = [...tens.values()].map((some) =>
+    quantile(
+      some.map(({ ms }) => ms),
+      0.99,
+    ),
+  );
   say(`  p99 of each ten seconds: ${byTens.map((ms) => fixed(ms)).join(', ')} ms`);
   for (const status of new Set(refused.map((one) => one.status)))
     say(`  refused with ${status}: ${refused.filter((one) => one.status === status).length}`);

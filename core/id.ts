@@ -16,6 +16,10 @@ export const ID_PREFIX = {
   price_unit: 'price_unit',
   group: 'group',
   coupon: 'coupon',
+  tax_rate: 'taxrate',
+  tax_association: 'ta',
+  costsheet: 'cost',
+  credit_grant: 'cg',
   coupon_association: 'coupon_assoc',
   addon: 'addon',
   addon_association: 'addon_assoc',
@@ -30,6 +34,10 @@ export const ID_PREFIX = {
   setting: 'setting',
   workflow: 'wf',
   run: 'run',
+  system_event: 'sys_event',
+  webhook_endpoint: 'whep',
+  webhook_delivery: 'whd',
+  webhook_attempt: 'wha',
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIX;

@@ -7,6 +7,8 @@ import { fileURLToPath } from 'node:url';
 import type { TaskList } from 'graphile-worker';
 import type { Logger } from 'pino';
 import { z } from 'zod';
+import { webhookBackend } from '../actions/webhooks/backend.ts';
+import type { Sent } from '../actions/webhooks/send-delivery.ts';
 import type { Config } from '../config.ts';
 import { runProcess } from '../process/process.ts';
 import { measureLedger } from '../storage/audit/ledger-metrics.ts';
@@ -16,18 +18,37 @@ import { inTrace } from '../tracing/spans.ts';
 import type { Job, JobReport, Work } from './job.ts';
 import { auditSampleJob } from './jobs/audit-sample.ts';
 import { billDuePeriodsJob } from './jobs/bill-due-periods.ts';
+import { cloneEnvironmentWork } from './jobs/clone-environment.ts';
 import { computeInvoiceWork } from './jobs/compute-invoice.ts';
 import { finalizeDueInvoicesJob } from './jobs/finalize-due-invoices.ts';
 import { makeDailyRollupsJob } from './jobs/make-daily-rollups.ts';
 import { purgeAnswersJob } from './jobs/purge-answers.ts';
 import { purgeJobsJob } from './jobs/purge-jobs.ts';
+import { purgeSystemEventsJob } from './jobs/purge-system-events.ts';
+import { retryWebhooksJob } from './jobs/retry-webhooks.ts';
+import { sendWebhooksJob } from './jobs/send-webhooks.ts';
+import { streamSystemEventsJob } from './jobs/stream-system-events.ts';
 import { syncPlanPricesWork } from './jobs/sync-plan-prices.ts';
-import { jobMetrics } from './metrics.ts';
+import { jobMetrics, measureWebhooks, webhookMetrics } from './metrics.ts';
 import { startTicks } from './ticks.ts';
 import { type Liveness, startWorker } from './worker.ts';
 
 export type SchedulerServices = Stores & {
-  readonly config: Pick<Config, 'BILLING_INTERVAL_SECONDS' | 'FINALIZATION_DELAY_SECONDS' | 'DAY_ROWS_AFTER_DAYS'>;
+  readonly config: Pick<
+    Config,
+    | 'BILLING_INTERVAL_SECONDS'
+    | 'FINALIZATION_DELAY_SECONDS'
+    | 'DAY_ROWS_AFTER_DAYS'
+    | 'SVIX_TOKEN'
+    | 'SVIX_SERVER_URL'
+    | 'SYSTEM_EVENT_RETENTION_DAYS'
+    | 'WEBHOOK_ALLOW_PRIVATE_ADDRESSES'
+    | 'WEBHOOK_RETRY_ENABLED'
+    | 'WEBHOOK_RETRY_RATE_LIMIT'
+    | 'WEBHOOK_RETRY_MAX_ATTEMPTS'
+    | 'WEBHOOK_RETRY_EXCLUDED_TENANTS'
+    | 'WEBHOOK_RETRY_ALLOWED_EVENT_TYPES'
+  >;
   readonly logger: Logger;
 };
 
@@ -40,6 +61,8 @@ export type Scheduler = {
 
 const HOUR = 3600;
 const FIVE_MINUTES = 300;
+const MINUTE = 60;
+const TWO_SECONDS = 2;
 
 /** The table of jobs: one file to add, one line to list it. */
 export function jobsOf(services: SchedulerServices): Job[] {
@@ -54,12 +77,45 @@ export function jobsOf(services: SchedulerServices): Job[] {
     purgeJobsJob(services, HOUR),
     auditSampleJob(services, FIVE_MINUTES),
     makeDailyRollupsJob(services, { every_seconds: FIVE_MINUTES, after_days: DAY_ROWS_AFTER_DAYS }),
+    ...eventJobs(services),
+  ];
+}
+
+/** What tells system events on. */
+function eventJobs(services: SchedulerServices): Job[] {
+  const { config, logger, log } = services;
+  const sending = {
+    max_attempts: config.WEBHOOK_RETRY_MAX_ATTEMPTS,
+    onSent: (sent: Sent) => {
+      webhookMetrics.sent(sent);
+      if (sent.disabled === null) return;
+      const { id, tenant_id, environment_id, disabled_reason: reason } = sent.disabled;
+      logger.warn({ tenant_id, environment_id, endpoint_id: id, reason }, 'a webhook endpoint was switched off');
+    },
+  };
+  const webhooks = { postgres: services.postgres, backend: webhookBackend(config) };
+  return [
+    sendWebhooksJob(webhooks, { ...sending, every_seconds: TWO_SECONDS }),
+    retryWebhooksJob(webhooks, {
+      ...sending,
+      every_seconds: MINUTE,
+      enabled: config.WEBHOOK_RETRY_ENABLED,
+      rate_limit: config.WEBHOOK_RETRY_RATE_LIMIT,
+      excluded_tenants: config.WEBHOOK_RETRY_EXCLUDED_TENANTS,
+      allowed_event_types: config.WEBHOOK_RETRY_ALLOWED_EVENT_TYPES,
+    }),
+    ...(log.tellSystemEvents ? [streamSystemEventsJob(services, TWO_SECONDS)] : []),
+    purgeSystemEventsJob(services, { every_seconds: HOUR, kept_days: config.SYSTEM_EVENT_RETENTION_DAYS }),
   ];
 }
 
 /** The table of long work that requests put into the queue: one file to add, one line to list it. */
 export function workOf(services: SchedulerServices, clock: () => Date): Work[] {
-  return [computeInvoiceWork(services, { clock }), syncPlanPricesWork(services, { clock })];
+  return [
+    computeInvoiceWork(services, { clock }),
+    syncPlanPricesWork(services, { clock }),
+    cloneEnvironmentWork(services, { clock }),
+  ];
 }
 
 export function startScheduler(
@@ -68,6 +124,7 @@ export function startScheduler(
 ): Scheduler {
   const jobs = jobsOf(services);
   measureLedger(services);
+  measureWebhooks(services);
   const tasks = tasksOf(services, { jobs, work: workOf(services, clock), clock });
   jobMetrics.known(Object.keys(tasks));
   const worker = startWorker(tasks, services, liveness);

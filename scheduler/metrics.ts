@@ -1,6 +1,10 @@
 /** What the scheduler tells Prometheus: never a label by tenant or record. */
 import { Counter, Gauge, Histogram, register } from 'prom-client';
 import { CHECKS, type CheckName } from '../actions/audit/findings.ts';
+import type { Sent } from '../actions/webhooks/send-delivery.ts';
+import { inTime } from '../storage/in-time.ts';
+import type { Stores } from '../storage/stores.ts';
+import { waitingDeliveries } from '../storage/webhooks/due-deliveries.ts';
 import type { TaskOutcome } from './job.ts';
 
 const jobs = new Counter({
@@ -65,6 +69,43 @@ export const jobMetrics = {
     ticksFailed.inc();
   },
 };
+
+const webhookSeconds = new Histogram({
+  name: 'farthing_webhook_seconds',
+  help: 'Duration of tries to deliver a webhook, by how they ended',
+  labelNames: ['outcome'] as const,
+  buckets: [0.05, 0.25, 1, 2.5, 5, 10],
+  registers: [register],
+});
+const endpointsDisabled = new Counter({
+  name: 'farthing_webhook_endpoints_disabled_total',
+  help: 'Webhook endpoints that were switched off because they failed for days',
+  registers: [register],
+});
+for (const outcome of ['delivered', 'failed', 'given_up'] as const) webhookSeconds.zero({ outcome });
+
+export const webhookMetrics = {
+  sent({ how, duration_ms, disabled }: Sent): void {
+    webhookSeconds.observe({ outcome: how }, duration_ms / 1_000);
+    if (disabled !== null) endpointsDisabled.inc();
+  },
+};
+
+const WAITING = 'farthing_webhooks_waiting';
+
+/** While Postgres is away there is no number, and no 0 in its place. */
+export function measureWebhooks({ postgres }: Pick<Stores, 'postgres'>): void {
+  register.removeSingleMetric(WAITING);
+  new Gauge({
+    name: WAITING,
+    help: 'Deliveries of webhooks that are not taken and not given up',
+    async collect() {
+      const count = await inTime(() => waitingDeliveries(postgres));
+      if (count === null) this.reset();
+      else this.set(count);
+    },
+  });
+}
 
 const auditedRows = new Counter({
   name: 'farthing_audit_rows_total',

@@ -11,9 +11,10 @@ import type { Scope } from '../../core/scope.ts';
 import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
 import { dueSubscriptions } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
 import { draftAndFinalize, draftInvoice } from '../invoices/draft-invoice.ts';
+import { emit } from '../system-events/emit.ts';
 import { billedSubscription, currentPeriod } from './billable-items.ts';
 import { billingTransaction } from './transaction.ts';
 
@@ -85,7 +86,7 @@ export async function billPeriod(
 
 type Subject = { subscription: SubscriptionModel; now: Date };
 
-async function closePeriod(stores: Stores, transaction: Database, { subscription, now }: Subject): Promise<Outcome> {
+async function closePeriod(stores: Stores, transaction: Transaction, { subscription, now }: Subject): Promise<Outcome> {
   const due = duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime());
   if (due === null) return 'idle';
   if (due.closed.end > due.closed.start) {
@@ -103,7 +104,9 @@ async function closePeriod(stores: Stores, transaction: Database, { subscription
     due.next === null
       ? ended(due.closed.end)
       : { current_period_start: formatMs(due.next.start), current_period_end: formatMs(due.next.end) };
-  await SubscriptionModel.change(subscription, changes, { by: { now }, database: transaction });
+  const moved = await SubscriptionModel.change(subscription, changes, { by: { now }, database: transaction });
+  const name = due.next === null ? 'subscription.cancelled' : 'subscription.updated';
+  await emit(transaction, name, { record: moved, by: { now } });
   return 'billed';
 }
 
@@ -111,11 +114,13 @@ async function closePeriod(stores: Stores, transaction: Database, { subscription
  * At its end a trial becomes a paid subscription: the anchor is the end of the trial, the first paid period begins there,
  * and an invoice of its advance charges opens it. Usage during the trial is never billed.
  */
-async function endTrial(stores: Stores, transaction: Database, { subscription, now }: Subject): Promise<Outcome> {
+async function endTrial(stores: Stores, transaction: Transaction, { subscription, now }: Subject): Promise<Outcome> {
   const due = duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime());
   if (due === null) return 'idle';
   if (due.next === null) {
-    await SubscriptionModel.change(subscription, ended(due.closed.end), { by: { now }, database: transaction });
+    const by = { by: { now }, database: transaction };
+    const over = await SubscriptionModel.change(subscription, ended(due.closed.end), by);
+    await emit(transaction, 'subscription.cancelled', { record: over, by: { now } });
     return 'billed';
   }
   const changes: Partial<SubscriptionModel> = {
@@ -125,6 +130,7 @@ async function endTrial(stores: Stores, transaction: Database, { subscription, n
     current_period_end: formatMs(due.next.end),
   };
   const active = await SubscriptionModel.change(subscription, changes, { by: { now }, database: transaction });
+  await emit(transaction, 'subscription.activated', { record: active, by: { now } });
   const invoice = {
     subscription: active,
     period: due.next,

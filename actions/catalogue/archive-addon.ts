@@ -1,5 +1,5 @@
 /**
- * Archives an add-on, which gives its lookup key back, and what it grants; not while a subscription has it
+ * Archives an add-on with its prices and what it grants, which gives their lookup keys back; not while a subscription has it
  * (docs/rules/records.md, "Archiving").
  */
 
@@ -8,8 +8,10 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
+import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { archivePrices } from './archive-prices.ts';
 
 export async function archiveAddon(
   stores: Pick<Stores, 'postgres'>,
@@ -26,6 +28,8 @@ export async function archiveAddon(
       .limit(1);
     if (attached) throw notAllowed(`add-on ${id} is attached to a subscription`);
     await AddonModel.change(addon, { status: 'archived' }, { by: author, database });
+    await archivePrices(scope, { entity_type: 'ADDON', entity_id: id }, { by: author, database });
     await EntitlementModel.archiveOf(scope, id, { by: author, database });
+    await CreditGrantModel.archiveOf(scope, ['addon_id', id], { by: author, database });
   });
 }

@@ -9,6 +9,7 @@ import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
 
 export async function archiveFeature(
   stores: Pick<Stores, 'postgres'>,
@@ -21,7 +22,8 @@ export async function archiveFeature(
     if (feature.status !== 'published') throw notFound('feature', id);
     const granting = await grantingEntity(scope, id, database);
     if (granting) throw notAllowed(`feature ${id} is granted by ${granting.entity_type} ${granting.entity_id}`);
-    await FeatureModel.change(feature, { status: 'archived' }, { by: author, database });
+    const archived = await FeatureModel.change(feature, { status: 'archived' }, { by: author, database });
+    await emit(database, 'feature.deleted', { record: archived, by: author });
   });
 }
 

@@ -1,15 +1,17 @@
 /**
- * Archives a plan, which gives its lookup key back, and what it grants; not while it has live subscriptions
+ * Archives a plan with its prices and what it grants, which gives their lookup keys back; not while it has live subscriptions
  * (docs/rules/records.md, "Archiving").
  */
 
 import { notAllowed, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
+import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { archivePrices } from './archive-prices.ts';
 
 export async function archivePlan(
   stores: Pick<Stores, 'postgres'>,
@@ -27,6 +29,8 @@ export async function archivePlan(
       .limit(1);
     if (live) throw notAllowed(`plan ${id} has active subscriptions`);
     await PlanModel.change(plan, { status: 'archived' }, { by: author, database });
+    await archivePrices(scope, { entity_type: 'PLAN', entity_id: id }, { by: author, database });
+    await CreditGrantModel.archiveOf(scope, ['plan_id', id], { by: author, database });
     await EntitlementModel.archiveOf(scope, id, { by: author, database });
   });
 }

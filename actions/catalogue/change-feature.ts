@@ -9,6 +9,7 @@ import { FeatureModel } from '../../storage/models/feature.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { checkGroup } from '../groups/check-group.ts';
 import { changeMeterFilters } from '../meters/change-meter.ts';
+import { emit } from '../system-events/emit.ts';
 
 export type FeatureChange = {
   id: string;
@@ -32,6 +33,8 @@ export async function changeFeature(
       if (feature.meter_id === null) throw invalid('filters', `a ${feature.type} feature has no meter to filter`);
       await changeMeterFilters({ postgres: database }, scope, { id: feature.meter_id, filters, author });
     }
-    return FeatureModel.change(feature, changes, { by: author, database });
+    const changed = await FeatureModel.change(feature, changes, { by: author, database });
+    await emit(database, 'feature.updated', { record: changed, by: author });
+    return changed;
   });
 }

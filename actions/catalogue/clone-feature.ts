@@ -7,6 +7,7 @@ import { type Author, createdBy } from '../../core/stamp.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
 import { featureKeyConflict } from './create-feature.ts';
 
 export type FeatureClone = {
@@ -20,19 +21,21 @@ export async function cloneFeature(
   scope: Scope,
   { id, fields, author }: FeatureClone,
 ): Promise<FeatureModel> {
-  const source = await FeatureModel.fetch(scope, id, { database: stores.postgres });
-  if (source.status !== 'published') throw notFound('feature', id);
-  const record = {
-    ...source,
-    description: fields.description ?? source.description,
-    metadata: fields.metadata ?? source.metadata,
-    name: fields.name,
-    lookup_key: fields.lookup_key,
-    id: newId('feature', author.now.getTime()),
-    ...createdBy(author),
-  };
-  return FeatureModel.add(scope, record, {
-    database: stores.postgres,
-    conflict: featureKeyConflict(fields.lookup_key),
+  return stores.postgres.transaction(async (database) => {
+    const source = await FeatureModel.fetch(scope, id, { database });
+    if (source.status !== 'published') throw notFound('feature', id);
+    const record = {
+      ...source,
+      description: fields.description ?? source.description,
+      metadata: fields.metadata ?? source.metadata,
+      name: fields.name,
+      lookup_key: fields.lookup_key,
+      id: newId('feature', author.now.getTime()),
+      ...createdBy(author),
+    };
+    const conflict = featureKeyConflict(fields.lookup_key);
+    const clone = await FeatureModel.add(scope, record, { database, conflict });
+    await emit(database, 'feature.created', { record: clone, by: author });
+    return clone;
   });
 }

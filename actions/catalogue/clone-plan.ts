@@ -1,14 +1,17 @@
-/** Copies a plan with its prices and entitlements under a new name and lookup key. Prices that have ended stay behind. */
-
+/** Copies a plan with its prices, entitlements and credit grants under a new name and lookup key. Prices that have ended stay behind. */
 import { notFound } from '../../core/error.ts';
 import type { PlanFields } from '../../core/plan/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
+import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { newId } from '../../storage/new-id.ts';
-import type { Stores } from '../../storage/stores.ts';
+
+import type { Database, Stores } from '../../storage/stores.ts';
+
+
 import { planKeyConflict } from './create-plan.ts';
 
 export type PlanClone = {
@@ -49,6 +52,7 @@ export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, 
       ...createdBy(author),
     }));
     await PriceModel.addAll(scope, copies, { database });
+    await copyGrants(plan, id, { scope, author, database });
     const entitlements = await EntitlementModel.publishedOf(scope, [id], database);
     const granted = entitlements.map((entitlement) => ({
       ...entitlement,
@@ -56,7 +60,23 @@ export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, 
       id: newId('entitlement', author.now.getTime()),
       ...createdBy(author),
     }));
-    await EntitlementModel.addAll(scope, granted, { database });
+    for (const record of await EntitlementModel.addAll(scope, granted, { database }))
+      await emit(database, 'entitlement.created', { record, by: author });
     return plan;
   });
+}
+
+async function copyGrants(
+  plan: PlanModel,
+  source_id: string,
+  { scope, author, database }: { scope: Scope; author: Author; database: Database },
+): Promise<void> {
+  const grants = await CreditGrantModel.publishedOf(scope, ['plan_id', [source_id]], database);
+  const copies = grants.map((grant) => ({
+    ...grant,
+    plan_id: plan.id,
+    id: newId('credit_grant', author.now.getTime()),
+    ...createdBy(author),
+  }));
+  await CreditGrantModel.addAll(scope, copies, { database });
 }

@@ -11,6 +11,7 @@ import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { checkGroup } from '../groups/check-group.ts';
 import { addMeter } from '../meters/create-meter.ts';
+import { emit } from '../system-events/emit.ts';
 
 type Stated = Pick<
   Feature,
@@ -55,7 +56,10 @@ export async function createFeature(
       ? (await addInlineMeter(database, scope, { definition: meter, author })).id
       : await publishedMeter(feature.meter_id, scope, database);
     const record = { id: newId('feature', author.now.getTime()), ...feature, meter_id, ...createdBy(author) };
-    return FeatureModel.add(scope, record, { database, conflict: featureKeyConflict(feature.lookup_key) });
+    const conflict = featureKeyConflict(feature.lookup_key);
+    const added = await FeatureModel.add(scope, record, { database, conflict });
+    await emit(database, 'feature.created', { record: added, by: author });
+    return added;
   });
 }
 

@@ -2,13 +2,13 @@
  * Creates prices, all or none. What they are of must exist, their number is limited, and what is not stated (name, start)
  * has a default (docs/rules/pricing.md, "What a price must state").
  */
-
 import { alreadyExists, atIndex, invalid, notAllowed, notFound } from '../../core/error.ts';
 import { type CreatePrice, definePrice, type PriceDefinition } from '../../core/price/record.ts';
 import { checkedTimeBuckets } from '../../core/price/time-buckets.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
+import { CostsheetModel } from '../../storage/models/costsheet.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
@@ -121,7 +121,7 @@ async function unitOf(request: CreatePrice, { scope, database }: PriceWriting): 
   return PriceUnitModel.fetchByCode(scope, price_unit_config.price_unit, database);
 }
 
-/** The name of the plan or add-on that the price is of, which must exist and be published; so must a subscription. */
+/** The name of what the price is of, which must exist and be published; a subscription is called as its plan. */
 async function nameOfEntity(request: CreatePrice, { scope, database }: PriceWriting): Promise<string> {
   const { entity_type, entity_id } = request;
   if (entity_type === 'PLAN') {
@@ -139,7 +139,15 @@ async function nameOfEntity(request: CreatePrice, { scope, database }: PriceWrit
     if (addon.status !== 'published') throw notFound('add-on', entity_id);
     return addon.name;
   }
-  throw invalid('entity_type', `prices of ${entity_type} are not supported: use PLAN, ADDON or SUBSCRIPTION`);
+  if (entity_type === 'COSTSHEET') {
+    const sheet = await CostsheetModel.fetch(scope, entity_id, { database });
+    if (sheet.status !== 'published') throw notFound('cost sheet', entity_id);
+    return sheet.name;
+  }
+  throw invalid(
+    'entity_type',
+    `prices of ${entity_type} are not supported: use PLAN, ADDON, SUBSCRIPTION or COSTSHEET`,
+  );
 }
 
 async function publishedMeter(meter_id: string | null, { scope, database }: PriceWriting): Promise<MeterModel | null> {

@@ -17,8 +17,9 @@ import { SubscriptionModel, unsyncedAfter } from '../../storage/models/subscript
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import { newId } from '../../storage/new-id.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
+import { emit } from '../system-events/emit.ts';
 import { type Attempt, addRun, completeRun, holdRun, keepResult, type RunPlace, tryRun } from '../workflows/run.ts';
 
 export const SYNC_TASK = 'sync-plan-prices';
@@ -115,7 +116,11 @@ function countsOf({ result }: WorkflowRunModel): Counts {
 }
 
 /** Null where it knows all prices already, or lives no more. */
-export async function syncSubscription(database: Database, scope: Scope, subject: Subject): Promise<PlanSync | null> {
+export async function syncSubscription(
+  database: Transaction,
+  scope: Scope,
+  subject: Subject,
+): Promise<PlanSync | null> {
   const { id, author } = subject;
   const subscription = await SubscriptionModel.fetch(scope, id, { database, lock: true });
   if (subscription.status !== 'published' || subscription.subscription_status === 'cancelled') return null;
@@ -131,7 +136,8 @@ export async function syncSubscription(database: Database, scope: Scope, subject
   if (synced_price_sequence <= (subscription.synced_price_sequence ?? 0)) return null;
   await endLines(database, sync, author);
   await addLines(database, { subscription, sync, author, ...gathered });
-  await SubscriptionModel.change(subscription, { synced_price_sequence }, { by: author, database });
+  const record = await SubscriptionModel.change(subscription, { synced_price_sequence }, { by: author, database });
+  await emit(database, 'subscription.updated', { record, by: author });
   return sync;
 }
 

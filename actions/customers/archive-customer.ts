@@ -9,6 +9,7 @@ import { type Author } from '../../core/stamp.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
 
 export async function archiveCustomer(
   stores: Pick<Stores, 'postgres'>,
@@ -21,7 +22,12 @@ export async function archiveCustomer(
     if (customer.status !== 'published') throw notFound('customer', id);
     if (await hasLiveSubscription(scope, id, transaction))
       throw notAllowed(`customer ${id} has active subscriptions, cancel them first`);
-    await CustomerModel.change(customer, { status: 'archived' }, { by: author, database: transaction });
+    const archived = await CustomerModel.change(
+      customer,
+      { status: 'archived' },
+      { by: author, database: transaction },
+    );
+    await emit(transaction, 'customer.deleted', { record: archived, by: author });
   });
 }
 

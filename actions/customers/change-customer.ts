@@ -5,6 +5,7 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
 import { hasLiveSubscription } from './archive-customer.ts';
 
 export type CustomerChange = {
@@ -27,7 +28,10 @@ export async function changeCustomer(
     if (renamed && (await hasLiveSubscription(scope, customer.id, transaction)))
       throw notAllowed('external_id cannot change while the customer has active subscriptions');
     const conflict = `a customer with external_id ${changes.external_id} exists already`;
-    return CustomerModel.change(customer, changes, { by: change.author, database: transaction, conflict });
+    const by = { by: change.author, database: transaction, conflict };
+    const changed = await CustomerModel.change(customer, changes, by);
+    await emit(transaction, 'customer.updated', { record: changed, by: change.author });
+    return changed;
   });
 }
 

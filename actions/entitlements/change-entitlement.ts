@@ -6,6 +6,7 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
 
 export async function changeEntitlement(
   stores: Pick<Stores, 'postgres'>,
@@ -16,6 +17,8 @@ export async function changeEntitlement(
     const entitlement = await EntitlementModel.fetch(scope, id, { database, lock: true });
     if (entitlement.status !== 'published') throw notFound('entitlement', id);
     checkEntitlement({ ...entitlement, ...changes });
-    return EntitlementModel.change(entitlement, changes, { by: author, database });
+    const changed = await EntitlementModel.change(entitlement, changes, { by: author, database });
+    await emit(database, 'entitlement.updated', { record: changed, by: author });
+    return changed;
   });
 }

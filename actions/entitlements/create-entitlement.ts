@@ -16,7 +16,8 @@ import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
 
 export type NewEntitlement = Pick<
   Entitlement,
@@ -34,7 +35,7 @@ export type NewEntitlement = Pick<
   | 'end_date'
 > & { is_enabled: boolean | null };
 
-type Writing = { readonly scope: Scope; readonly database: Database; readonly author: Author };
+type Writing = { readonly scope: Scope; readonly database: Transaction; readonly author: Author };
 
 export async function createEntitlement(
   stores: Pick<Stores, 'postgres'>,
@@ -75,7 +76,9 @@ async function addChecked(request: NewEntitlement, writing: Writing): Promise<En
     is_enabled: request.feature_type === 'boolean' ? (request.is_enabled ?? true) : true,
     ...createdBy(author),
   };
-  return EntitlementModel.add(scope, record, { database, conflict: conflictOf(request) });
+  const entitlement = await EntitlementModel.add(scope, record, { database, conflict: conflictOf(request) });
+  await emit(database, 'entitlement.created', { record: entitlement, by: author });
+  return entitlement;
 }
 
 const conflictOf = ({ entity_type, entity_id, feature_id }: NewEntitlement) =>

@@ -54,7 +54,8 @@ export async function traceEvent(
   });
   const met = await meet(database, scope, event);
   const meterIds = met.matched.map(({ meter }) => meter.id);
-  const prices = await PriceModel.in(scope, database).whereIn('meter_id', meterIds).where('status', 'published');
+  // One that was archived with its plan has charged for what came before.
+  const prices = await PriceModel.in(scope, database).whereIn('meter_id', meterIds).orderBy(['created_at', 'sequence']);
   const line_items = customer ? await lineItemsOf(database, { customer, prices, at_us: event.timestamp_us }) : [];
   const fed = await fedLineItems(database, scope, { matched: met.matched, prices, line_items });
   return { customer, ...met, prices, line_items, fed };

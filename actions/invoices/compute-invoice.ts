@@ -10,11 +10,12 @@ import { instantOf } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
 import { type Planned, planFromStores } from '../billing/gather-billing.ts';
 import { computedFields, lineRecords, withLines } from '../billing/invoice-records.ts';
 import { billingTransaction } from '../billing/transaction.ts';
+import { emit, wasTold } from '../system-events/emit.ts';
 import { isComplete } from './draft-invoice.ts';
 
 export type Computation = {
@@ -36,7 +37,7 @@ export async function computeInvoice(
 /** For a caller that has a transaction open. */
 export async function computeWithin(
   stores: Stores,
-  transaction: Database,
+  transaction: Transaction,
   { scope, invoice_id, now }: { scope: Scope; invoice_id: string; now: Date },
 ): Promise<Computation> {
   const { subscription_id } = await InvoiceModel.fetch(scope, invoice_id, { database: transaction });
@@ -68,7 +69,7 @@ const REFERENCE_BY_REASON: Partial<Record<BillingReason, ReferencePoint>> = {
 
 type Subject = { invoice: InvoiceModel; subscription: SubscriptionModel; reference: ReferencePoint; now: Date };
 
-async function replaceLines(stores: Stores, transaction: Database, subject: Subject): Promise<Computation> {
+async function replaceLines(stores: Stores, transaction: Transaction, subject: Subject): Promise<Computation> {
   const { invoice, subscription, reference, now } = subject;
   const period = { start: instantOf(invoice.period_start ?? ''), end: instantOf(invoice.period_end ?? '') };
   const planned = await planFromStores(stores, transaction, {
@@ -90,7 +91,7 @@ async function replaceLines(stores: Stores, transaction: Database, subject: Subj
 }
 
 async function writePlan(
-  transaction: Database,
+  transaction: Transaction,
   { invoice, planned, now }: { invoice: InvoiceModel; planned: Planned; now: Date },
 ): Promise<InvoiceWithLines> {
   await InvoiceLineItemModel.in(invoice, transaction).where({ invoice_id: invoice.id }).delete();
@@ -98,11 +99,22 @@ async function writePlan(
   const computed = await InvoiceModel.change(invoice, changes, { by: { now }, database: transaction });
   const lines = lineRecords(planned.plan, computed, now);
   const line_items = await InvoiceLineItemModel.addAll(invoice, lines, { database: transaction });
-  return Object.assign(computed, { line_items });
+  const written = Object.assign(computed, { line_items });
+  await emit(transaction, await nameOf({ before: invoice, computed }, transaction), { record: written, by: { now } });
+  return written;
+}
+
+/** What had come to nothing, and was no draft so far, becomes one: that is told once. */
+async function nameOf(
+  { before, computed }: { before: InvoiceModel; computed: InvoiceModel },
+  transaction: Transaction,
+): Promise<'invoice.drafted' | 'invoice.update'> {
+  if (before.invoice_status !== 'SKIPPED' || computed.invoice_status !== 'DRAFT') return 'invoice.update';
+  return (await wasTold(transaction, 'invoice.drafted', before)) ? 'invoice.update' : 'invoice.drafted';
 }
 
 /** Lines that a client wrote name no line item of the subscription, and are not ours to replace. */
-async function hasGivenLines(invoice: InvoiceModel, transaction: Database): Promise<boolean> {
+async function hasGivenLines(invoice: InvoiceModel, transaction: Transaction): Promise<boolean> {
   const given = await InvoiceLineItemModel.in(invoice, transaction)
     .where({ invoice_id: invoice.id })
     .whereNull('subscription_line_item_id')
@@ -110,7 +122,7 @@ async function hasGivenLines(invoice: InvoiceModel, transaction: Database): Prom
   return given.length > 0;
 }
 
-async function keepLines(invoice: InvoiceModel, transaction: Database, now: Date): Promise<Computation> {
+async function keepLines(invoice: InvoiceModel, transaction: Transaction, now: Date): Promise<Computation> {
   const computed = await InvoiceModel.change(
     invoice,
     { last_computed_at: now.toISOString() },

@@ -15,6 +15,7 @@ import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts'
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
 import { checkInvoiceReferences } from './check-invoice-references.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 
@@ -29,6 +30,7 @@ export async function createInvoice(
     await checkParties(scope, request, transaction);
     await checkInvoiceReferences(scope, request, transaction);
     const invoice = await addInvoice({ scope, request, written, author }, transaction);
+    await emit(transaction, 'invoice.drafted', { record: invoice, by: author });
     if (request.invoice_status !== 'FINALIZED') return invoice;
     return finalizeWithin(transaction, scope, { invoice_id: invoice.id, now: author.now });
   });

@@ -13,11 +13,12 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
 import { billedSubscription, currentPeriod, scopeOf } from '../billing/billable-items.ts';
 import { type Planned, planFromStores } from '../billing/gather-billing.ts';
 import { invoiceRecord, lineRecords, nextBillingSequence, withLines } from '../billing/invoice-records.ts';
+import { emit } from '../system-events/emit.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 
 export type DraftRequest = {
@@ -34,7 +35,7 @@ export type DraftRequest = {
  */
 export async function draftInvoice(
   stores: Stores,
-  transaction: Database,
+  transaction: Transaction,
   request: DraftRequest & { readonly now: Date; readonly untilComplete?: boolean },
 ): Promise<InvoiceWithLines | 'waiting' | null> {
   const { subscription, period, reason, now } = request;
@@ -47,14 +48,18 @@ export async function draftInvoice(
   if (plan.lines.length === 0) return null;
 
   const record = invoiceRecord({ subscription, period, reason, plan }, newId('invoice', now.getTime()), now);
-  const write = () => addInvoice(transaction, subscription, { record, lines: lineRecords(plan, record, now) });
+  const write = () => addInvoice(transaction, subscription, { record, lines: lineRecords(plan, record, now), now });
   return inSpan('invoice.write', { attributes: { invoice_id: record.id, lines: plan.lines.length } }, write);
 }
 
 async function addInvoice(
-  transaction: Database,
+  transaction: Transaction,
   subscription: SubscriptionModel,
-  { record, lines }: { record: ReturnType<typeof invoiceRecord>; lines: ReturnType<typeof lineRecords> },
+  {
+    record,
+    lines,
+    now,
+  }: { record: ReturnType<typeof invoiceRecord>; lines: ReturnType<typeof lineRecords>; now: Date },
 ): Promise<InvoiceWithLines> {
   const invoice = await InvoiceModel.add(
     scopeOf(subscription),
@@ -62,7 +67,10 @@ async function addInvoice(
     { database: transaction, conflict: 'this period of the subscription has an invoice already' },
   );
   const line_items = await InvoiceLineItemModel.addAll(subscription, lines, { database: transaction });
-  return Object.assign(invoice, { line_items });
+  const drafted = Object.assign(invoice, { line_items });
+  // What comes to nothing is no draft.
+  if (invoice.invoice_status === 'DRAFT') await emit(transaction, 'invoice.drafted', { record: drafted, by: { now } });
+  return drafted;
 }
 
 /** Whether everything that was sent before the period's end is in the usage. */
@@ -76,7 +84,7 @@ export function isComplete(planned: Planned, period: Period): boolean {
  */
 export async function openSubscription(
   stores: Stores,
-  transaction: Database,
+  transaction: Transaction,
   subscription: SubscriptionModel,
   now: Date,
 ): Promise<void> {
@@ -94,7 +102,7 @@ export async function openSubscription(
 /** An invoice of advance charges alone needs no rest between draft and final. */
 export async function draftAndFinalize(
   stores: Stores,
-  transaction: Database,
+  transaction: Transaction,
   request: DraftRequest & { readonly now: Date },
 ): Promise<void> {
   const invoice = await draftInvoice(stores, transaction, request);
@@ -110,7 +118,7 @@ export async function draftAndFinalize(
  */
 export async function draftFinalInvoice(
   stores: Stores,
-  transaction: Database,
+  transaction: Transaction,
   request: { subscription: SubscriptionModel; effective_date: string; now: Date },
 ): Promise<InvoiceWithLines | null> {
   const { subscription, now } = request;
@@ -128,18 +136,19 @@ export async function draftFinalInvoice(
   return invoice === 'waiting' ? null : invoice;
 }
 
-async function openTrial(transaction: Database, subscription: SubscriptionModel, now: Date): Promise<void> {
+async function openTrial(transaction: Transaction, subscription: SubscriptionModel, now: Date): Promise<void> {
   const period = currentPeriod(subscription);
   const plan = { lines: [], ...totalsOf([], subscription.currency) };
   const reason = 'SUBSCRIPTION_TRIAL_START';
   const id = newId('invoice', now.getTime());
   const record = invoiceRecord({ subscription, period, reason, plan }, id, now);
-  await InvoiceModel.add(
+  const invoice = await InvoiceModel.add(
     scopeOf(subscription),
     // Not SKIPPED: the customer is shown that the trial began, and that nothing is owed for it.
     { ...record, invoice_status: 'DRAFT', billing_sequence: await nextBillingSequence(subscription, transaction) },
     { database: transaction, conflict: 'this trial has an invoice already' },
   );
+  await emit(transaction, 'invoice.drafted', { record: Object.assign(invoice, { line_items: [] }), by: { now } });
   await finalizeWithin(transaction, scopeOf(subscription), { invoice_id: id, now });
 }
 

@@ -13,11 +13,13 @@ import { DEFAULT_NUMBER_CONFIG, formatInvoiceNumber, numberToken } from '../../c
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { takeInvoiceNumber } from '../../storage/models/invoice-number.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { withLines } from '../billing/invoice-records.ts';
+import { emit } from '../system-events/emit.ts';
 
 export async function finalizeInvoice(
   stores: Stores,
@@ -30,7 +32,7 @@ export async function finalizeInvoice(
 
 /** For a caller that has a transaction open. */
 export async function finalizeWithin(
-  transaction: Database,
+  transaction: Transaction,
   scope: Scope,
   { invoice_id, now }: { invoice_id: string; now: Date },
 ): Promise<InvoiceWithLines> {
@@ -50,7 +52,11 @@ export async function finalizeWithin(
     ...(isPaid ? { payment_status: 'SUCCEEDED', paid_at: now.toISOString() } : {}),
   };
   const final = await InvoiceModel.change(invoice, changes, { by: { now }, database: transaction });
-  return withLines(final, transaction);
+  const finalized = await withLines(final, transaction);
+  const customer = await CustomerModel.fetch(scope, final.customer_id, { database: transaction });
+  const record = { ...finalized, customer };
+  await emit(transaction, 'invoice.finalized', { record, by: { now } });
+  return finalized;
 }
 
 function checkFinalizable(invoice: InvoiceModel): void {

@@ -7,7 +7,7 @@ import type { Author } from '../../core/stamp.ts';
 import { statusAfterOpening } from '../../core/subscription/payment-settings.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { withLines } from '../billing/invoice-records.ts';
 import { openSubscription } from './draft-invoice.ts';
 
@@ -16,7 +16,7 @@ export type Opened = { subscription: SubscriptionModel; latest_invoice: InvoiceW
 /** `transaction` holds the subscription's row. */
 export async function openAndSettle(
   stores: Stores,
-  transaction: Database,
+  transaction: Transaction,
   { subscription, author }: { subscription: SubscriptionModel; author: Author },
 ): Promise<Opened> {
   await openSubscription(stores, transaction, subscription, author.now);

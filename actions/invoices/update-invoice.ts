@@ -15,7 +15,8 @@ import { refuseUsed } from '../../core/subscription/not-yet.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
 
 export type InvoiceUpdate = { id: string; request: UpdateInvoice; author: Author };
 
@@ -35,9 +36,10 @@ export async function updateInvoice(
     }
     const { apply_discount: _refused, ...given } = request;
     const changes = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-    return Object.keys(changes).length === 0
-      ? invoice
-      : InvoiceModel.change(invoice, changes, { by: author, database: transaction });
+    if (Object.keys(changes).length === 0) return invoice;
+    const changed = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
+    await emit(transaction, 'invoice.update', { record: changed, by: author });
+    return changed;
   });
 }
 
@@ -57,6 +59,7 @@ export async function updateInvoicePayment(
     const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
     const changes = paymentChange(invoice, request, author.now);
     const changed = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
+    await emit(transaction, 'invoice.update.payment', { record: changed, by: author });
     if (subscription && changed.invoice_type === 'SUBSCRIPTION' && new Decimal(changed.amount_remaining).lte(0)) {
       await activateWaiting(subscription, author, transaction);
     }
@@ -64,8 +67,14 @@ export async function updateInvoicePayment(
   });
 }
 
-async function activateWaiting(subscription: SubscriptionModel, author: Author, transaction: Database): Promise<void> {
+async function activateWaiting(
+  subscription: SubscriptionModel,
+  author: Author,
+  transaction: Transaction,
+): Promise<void> {
   const subscription_status = stateAfter('pay', subscription.subscription_status);
   if (subscription_status === undefined) return;
-  await SubscriptionModel.change(subscription, { subscription_status }, { by: author, database: transaction });
+  const by = { by: author, database: transaction };
+  const activated = await SubscriptionModel.change(subscription, { subscription_status }, by);
+  await emit(transaction, 'subscription.activated', { record: activated, by: author });
 }

@@ -5,6 +5,7 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
 
 export type Voiding = { id: string; metadata: Record<string, string> | null; author: Author };
 
@@ -21,6 +22,8 @@ export async function voidInvoice(
       voided_at: author.now.toISOString(),
       ...(metadata ? { metadata: { ...invoice.metadata, ...metadata } } : {}),
     };
-    return InvoiceModel.change(invoice, changes, { by: author, database: transaction });
+    const voided = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
+    await emit(transaction, 'invoice.update.voided', { record: voided, by: author });
+    return voided;
   });
 }

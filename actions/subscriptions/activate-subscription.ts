@@ -10,8 +10,9 @@ import { moveOf } from '../../core/subscription/moves.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
 import { openAndSettle } from '../invoices/open-and-settle.ts';
+import { emit } from '../system-events/emit.ts';
 
 export type Activation = { id: string; start_date: string; author: Author };
 
@@ -27,7 +28,11 @@ export async function activateSubscription(
     const by = { by: author, database: transaction };
     const started = await SubscriptionModel.change(draft, { ...calendar, subscription_status }, by);
     await moveLineItems({ draft, started, author }, transaction);
-    return (await openAndSettle(stores, transaction, { subscription: started, author })).subscription;
+    const { subscription } = await openAndSettle(stores, transaction, { subscription: started, author });
+    // One that waits for its opening invoice to be paid is activated by the payment.
+    const name = subscription.subscription_status === 'incomplete' ? 'subscription.updated' : 'subscription.activated';
+    await emit(transaction, name, { record: subscription, by: author });
+    return subscription;
   });
 }
 
@@ -39,7 +44,7 @@ function keptAnchor(draft: SubscriptionModel): string | null {
 
 async function moveLineItems(
   { draft, started, author }: { draft: SubscriptionModel; started: SubscriptionModel; author: Author },
-  transaction: Database,
+  transaction: Transaction,
 ): Promise<void> {
   const items = await SubscriptionLineItemModel.in(draft, transaction).where('subscription_id', draft.id);
   const start = instantOf(started.start_date);

@@ -10,9 +10,10 @@ import { type CancellationRequest, cancellationOf } from '../../core/subscriptio
 import type { CANCEL_INVOICE_POLICIES } from '../../core/subscription/record.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { draftFinalInvoice } from '../invoices/draft-invoice.ts';
+import { emit } from '../system-events/emit.ts';
 
 export type CancelRequest = CancellationRequest & {
   id: string;
@@ -34,6 +35,8 @@ export async function cancelSubscription(stores: Stores, scope: Scope, request: 
         : null;
     const subscription = await SubscriptionModel.change(running, changes, { by: author, database: transaction });
     if (isOver) await endLineItems(scope, { subscription, author }, transaction);
+    await emit(transaction, 'subscription.updated', { record: subscription, by: author });
+    if (isOver) await emit(transaction, 'subscription.cancelled', { record: subscription, by: author });
     return { subscription, effective_date, invoice };
   });
 }
@@ -41,7 +44,7 @@ export async function cancelSubscription(stores: Stores, scope: Scope, request: 
 async function endLineItems(
   scope: Scope,
   { subscription, author }: { subscription: SubscriptionModel; author: Author },
-  transaction: Database,
+  transaction: Transaction,
 ): Promise<void> {
   const { id, end_date } = subscription;
   await SubscriptionLineItemModel.endAll(scope, { subscription_id: id, at: end_date!, by: author }, transaction);

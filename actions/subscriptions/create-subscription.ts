@@ -32,9 +32,10 @@ import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { newId } from '../../storage/new-id.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { storePrice } from '../catalogue/create-price.ts';
 import { openAndSettle } from '../invoices/open-and-settle.ts';
+import { emit } from '../system-events/emit.ts';
 
 export type NewSubscription = {
   subscription: SubscriptionModel;
@@ -126,13 +127,18 @@ function decide(request: CreateSubscription, { customer, prices }: Parties, now:
 
 type Decision = Parties & ReturnType<typeof decide> & { scope: Scope; request: CreateSubscription; author: Author };
 
-async function apply(stores: Stores, transaction: Database, decision: Decision): Promise<NewSubscription> {
+async function apply(stores: Stores, transaction: Transaction, decision: Decision): Promise<NewSubscription> {
   const { request, author } = decision;
   const isDraft = request.subscription_status === 'draft';
   const opened = await addSubscription(decision, isDraft ? 'draft' : 'active', transaction);
   const line_items = await addLineItems(decision, opened, transaction);
-  if (isDraft) return { subscription: opened, line_items, latest_invoice: null };
-  return { ...(await openAndSettle(stores, transaction, { subscription: opened, author })), line_items };
+  if (isDraft) {
+    await emit(transaction, 'subscription.draft.created', { record: opened, by: author });
+    return { subscription: opened, line_items, latest_invoice: null };
+  }
+  const settled = await openAndSettle(stores, transaction, { subscription: opened, author });
+  await emit(transaction, 'subscription.created', { record: settled.subscription, by: author });
+  return { ...settled, line_items };
 }
 
 function addSubscription(

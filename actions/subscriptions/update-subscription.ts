@@ -12,6 +12,7 @@ import type { Subscription, UpdateSubscription } from '../../core/subscription/r
 import { checkThreshold } from '../../core/subscription/terms.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
 
 export type SubscriptionUpdate = { id: string; request: UpdateSubscription; author: Author };
 
@@ -33,7 +34,13 @@ export async function updateSubscription(
     if (request.lookup_key !== undefined) changes.lookup_key = request.lookup_key || null;
     if (Object.keys(changes).length === 0) return subscription;
     const conflict = `a subscription with lookup_key ${changes.lookup_key} exists already`;
-    return SubscriptionModel.change(subscription, changes, { by: author, database: transaction, conflict });
+    const changed = await SubscriptionModel.change(subscription, changes, {
+      by: author,
+      database: transaction,
+      conflict,
+    });
+    await emit(transaction, 'subscription.updated', { record: changed, by: author });
+    return changed;
   });
 }
 

@@ -9,15 +9,14 @@ import { type PropertyFilters, passesAll } from '../../core/analytics/property-f
 import { countedSince } from '../../core/billing/charges.ts';
 import { usageCharge } from '../../core/billing/line-amount.ts';
 import { type Decimal, ZERO } from '../../core/decimal.ts';
-import { notFound } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { WindowAnswer } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
 import { instantOf, type Microseconds, type Milliseconds, msNotBefore, msOf, usOf } from '../../core/time/instant.ts';
 import { type WindowSize, windowCount } from '../../core/time/window.ts';
 import { eventNamesOf } from '../../storage/events/event-names.ts';
-import { CustomerModel } from '../../storage/models/customer.ts';
-import { FeatureModel } from '../../storage/models/feature.ts';
+import type { CustomerModel } from '../../storage/models/customer.ts';
+import type { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
@@ -25,13 +24,10 @@ import { Turns } from '../../storage/turns.ts';
 import { checkCells, type QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage, freshness, type UsageOfKey, type UsageReport } from '../../storage/usage/usage.ts';
 import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
+import { type AskedIds, askedRecords } from './analytics-asked.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
 
-export type AnalyticsAsked = {
-  /** All customers with a subscription when null. */
-  readonly external_customer_ids: readonly string[] | null;
-  readonly feature_ids: readonly string[] | null;
-  readonly meter_ids: readonly string[] | null;
+export type AnalyticsAsked = AskedIds & {
   readonly sources: readonly string[] | null;
   readonly property_filters: PropertyFilters | null;
   readonly group_by: GroupBy;
@@ -68,10 +64,9 @@ export type Analytics = {
 
 export async function usageAnalytics(stores: Stores, scope: Scope, asked: AnalyticsAsked): Promise<Analytics> {
   const database = stores.postgres;
-  const [as_of, features, customers] = await Promise.all([
+  const [as_of, { features, customers }] = await Promise.all([
     freshness(stores, asked.now.getTime()),
-    featuresOf(database, scope, asked),
-    customersOf(database, scope, asked.external_customer_ids),
+    askedRecords(database, scope, asked),
   ]);
   const all = await gatherAnalyticsItems(database, scope, { ...asked, customers });
   const isAsked = (meter: { id: string }) =>
@@ -100,28 +95,6 @@ function byFeature(a: AnalyticsRow, b: AnalyticsRow): number {
   const [left, right] = [texts(a), texts(b)];
   const at = left.findIndex((text, index) => text !== right[index]);
   return at < 0 ? 0 : left[at]! < right[at]! ? -1 : 1;
-}
-
-/** By meter. Of several features with one meter, one that was asked for, else the oldest. */
-async function featuresOf(database: Stores['postgres'], scope: Scope, asked: AnalyticsAsked) {
-  const query = FeatureModel.in(scope, database).where('status', 'published').whereNotNull('meter_id');
-  if (asked.feature_ids) void query.whereIn('id', [...asked.feature_ids]);
-  const features = new Map<string, FeatureModel>();
-  for (const feature of await query.orderBy(['created_at', 'id'])) {
-    if (!features.has(feature.meter_id!)) features.set(feature.meter_id!, feature);
-  }
-  return features;
-}
-
-async function customersOf(database: Stores['postgres'], scope: Scope, wanted: readonly string[] | null) {
-  if (wanted === null) return null;
-  const customers = await CustomerModel.in(scope, database)
-    .whereIn('external_id', [...wanted])
-    .where('status', 'published');
-  const known = new Set(customers.map(({ external_id }) => external_id));
-  const missing = wanted.find((external_id) => !known.has(external_id));
-  if (missing !== undefined) throw notFound('customer with external id', missing);
-  return customers;
 }
 
 /** What is measured: a line item in its life, or a meter that nothing bills in the whole range. */

@@ -1,6 +1,7 @@
 /** Add-ons as they are answered, with the parts that `expand` asks for. */
 import { groupBy } from '../../core/group-by.ts';
 import type { AddonModel } from '../../storage/models/addon.ts';
+import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { entitlementsByEntity } from '../entitlements/expand.ts';
 import type { Context } from '../http/route.ts';
@@ -16,11 +17,15 @@ export async function showAddons(addons: readonly AddonModel[], expand: readonly
   const prices = asks('prices') ? await pricesOf(ids, withMeters ? ['meters'] : [], context) : null;
   const withFeatures = expand.includes('entitlements.features') ? ['features'] : [];
   const entitlements = asks('entitlements') ? await entitlementsByEntity(ids, withFeatures, context) : null;
+  const { scope, services } = context;
+  const grants = asks('credit_grant')
+    ? await CreditGrantModel.publishedOf(scope, ['addon_id', ids], services.postgres)
+    : null;
   return addons.map((addon) => ({
     ...addon,
     prices: prices && (prices.get(addon.id) ?? []),
     entitlements: entitlements && (entitlements.get(addon.id) ?? []),
-    credit_grants: asks('credit_grant') ? [] : null,
+    credit_grants: grants && grants.filter(({ addon_id }) => addon_id === addon.id),
   }));
 }
 

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { ADDON_TYPES, addonShape } from '../../core/addon/record.ts';
 import { anyCase, orDefault } from '../../core/record.ts';
+import { CreditGrantAnswer } from '../creditgrants/schema.ts';
 import { EntitlementAnswer } from '../entitlements/schema.ts';
 import { anyOf, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 import { PriceAnswer } from '../prices/schema.ts';
@@ -56,9 +57,9 @@ export const AddonAnswer = addonShape
     prices: z.array(PriceAnswer).nullable().meta({ description: 'Where `expand` names them; else null.' }),
     entitlements: z.array(EntitlementAnswer).nullable().meta({ description: 'Where `expand` names them; else null.' }),
     credit_grants: z
-      .array(z.never())
+      .array(CreditGrantAnswer)
       .nullable()
-      .meta({ description: 'Credit grants of add-ons are not there yet: empty where `expand` names them, else null.' }),
+      .meta({ description: 'Where `expand` names credit_grant; else null.' }),
   })
   .meta({ id: 'AddonResponse' });
 

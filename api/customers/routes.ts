@@ -2,12 +2,10 @@
 import { z } from 'zod';
 import { archiveCustomer } from '../../actions/customers/archive-customer.ts';
 import { changeCustomer } from '../../actions/customers/change-customer.ts';
-import { newCustomer } from '../../core/customer/record.ts';
+import { createCustomer } from '../../actions/customers/create-customer.ts';
 import { invalid } from '../../core/error.ts';
-import { createdBy } from '../../core/stamp.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { narrow } from '../../storage/models/page.ts';
-import { newId } from '../../storage/new-id.ts';
 import { checkExpand, fetchPage } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
@@ -41,17 +39,8 @@ export const customerRoutes: Route[] = [
     description:
       '`external_id` is its name in events, and its own among the published customers. Events that came before it count for it, too.',
     body: CreateCustomer,
-    handle: async ({ body }, context) => {
-      const record = {
-        id: newId('customer', context.now.getTime()),
-        ...newCustomer(fieldsOf(body)),
-        ...createdBy(authorOf(context)),
-      };
-      return CustomerModel.add(context.scope, record, {
-        database: context.services.postgres,
-        conflict: `a customer with external_id ${body.external_id} exists already`,
-      });
-    },
+    handle: ({ body }, context) =>
+      createCustomer(context.services, context.scope, { fields: fieldsOf(body), author: authorOf(context) }),
   }),
   customers.list,
   customers.search,

@@ -1,5 +1,6 @@
 /** Entitlements: grant features to plans, add-ons and subscriptions. */
 import { z } from 'zod';
+import { archiveEntitlement } from '../../actions/entitlements/archive-entitlement.ts';
 import { changeEntitlement } from '../../actions/entitlements/change-entitlement.ts';
 import { createEntitlement, createEntitlements } from '../../actions/entitlements/create-entitlement.ts';
 import { entitledFeatures, grantingSubscriptions } from '../../actions/entitlements/entitled-features.ts';
@@ -80,10 +81,8 @@ export const entitlementRoutes: Route[] = [
   entitlements.archive({
     summary: 'Archive an entitlement',
     description: 'It grants nothing from then on. One of a subscription that replaced it stays in force.',
-    handle: async ({ params }, context) => {
-      const by = { by: authorOf(context), database: context.services.postgres };
-      await EntitlementModel.changePublished(context.scope, { id: params.id, changes: { status: 'archived' } }, by);
-    },
+    handle: ({ params }, context) =>
+      archiveEntitlement(context.services, context.scope, { id: params.id, author: authorOf(context) }),
   }),
   route({
     method: 'get',

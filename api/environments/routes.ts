@@ -1,11 +1,14 @@
 /** Environments of the tenant. They lie above the environments, so no environment is needed to reach them. */
 
 import { addEnvironment } from '../../actions/environments/add-environment.ts';
+import { cloneLater } from '../../actions/environments/clone-environment.ts';
 import { invalid } from '../../core/error.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { fetchPage } from '../http/list.ts';
 import { authorOf, idParams, type Route, route } from '../http/route.ts';
 import {
+  CloneAnswer,
+  CloneEnvironment,
   CreateEnvironment,
   EnvironmentAnswer,
   EnvironmentFilter,
@@ -88,5 +91,26 @@ export const environmentRoutes: Route[] = [
         const changes = { name: body.name ?? known.name };
         return EnvironmentModel.change(known, changes, { by: authorOf(context), database });
       }),
+  }),
+  route({
+    method: 'post',
+    path: '/environments/:id/clone',
+    operation_id: 'cloneEnvironment',
+    summary: 'Copy the catalogue of an environment into another',
+    description:
+      'For a super_admin only. Published features with their meters, then published plans with what hangs on them, in the background: `GET /workflows/{workflow_id}/{run_id}/summary` tells what was copied and what was not, and why. What an earlier run has copied is not copied again.',
+    tag,
+    access: 'environment:write',
+    params: idParams,
+    body: CloneEnvironment,
+    success: 202,
+    answer: CloneAnswer,
+    handle: async ({ params, body }, context) => {
+      const { services, scope, principal } = context;
+      const asked = { source_environment_id: params.id, target: body, principal, author: authorOf(context) };
+      const { run, target_environment_id } = await cloneLater(services, scope.environment_id, asked);
+      const message = `environment ${params.id} is being copied into ${target_environment_id}`;
+      return { message, workflow_id: run.id, run_id: run.run_id, target_environment_id };
+    },
   }),
 ];

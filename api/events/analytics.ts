@@ -44,7 +44,11 @@ export const GetUsageAnalyticsRequest = z
       .boolean()
       .nullish()
       .meta({ description: 'Customers have no children yet: the answer is the same.' }),
-    breakdown_bucket: z.boolean().nullish().meta({ description: 'Taken, and without effect.' }),
+    breakdown_bucket: z
+      .boolean()
+      .nullish()
+      .refine((asked) => asked !== true, { error: 'is not supported yet: there are no commitments to break down' })
+      .meta({ description: 'Only false: there are no commitments yet whose buckets could be shown.' }),
     billing_anchor: instantUs.meta(usageRange.billing_anchor),
   })
   .meta({

@@ -54,7 +54,7 @@ const MeterMatching = z.object({
 const MatchedPrice = z.object({
   price_id: text('The price.'),
   meter_id: z.string(),
-  status: text('published: an archived price is not looked at.'),
+  status: text('published, or archived with its plan.'),
   price: PriceAnswer.meta({ description: 'The price as it is now.' }),
 });
 

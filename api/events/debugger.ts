@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { type EventTrace, traceEvent } from '../../actions/events/trace-event.ts';
 import { errorRecord, notFound } from '../../core/error.ts';
+import { completeKeys } from '../../core/json/complete-keys.ts';
 import { properties as propertiesIn } from '../../core/metering/event-text.ts';
 import { formatUs } from '../../core/time/instant.ts';
 import { storedContent } from '../../storage/events/corrections.ts';
@@ -10,7 +11,6 @@ import { type OutcomeRow, outcomesOfEvent } from '../../storage/events/outcomes.
 import { findUnprocessed } from '../../storage/events/unprocessed.ts';
 import { correctionsOf } from '../../storage/progress/corrections.ts';
 import { readProgress } from '../../storage/progress/slices.ts';
-import { completeKeys } from '../http/encode.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
 import { EventByIdAnswer, WhatBecameOfIt } from './debugger-answer.ts';
 import { eventJson } from './event-json.ts';

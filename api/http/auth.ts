@@ -83,7 +83,11 @@ async function holderOf(request: Request, services: Services, now: Date): Promis
   return remembered(name, { postgres, now, find: () => holderOfToken(postgres, claims) });
 }
 
-type Asked = { readonly postgres: Database; readonly now: Date; find(): Promise<KeyHolder> };
+type Asked = {
+  readonly postgres: Database;
+  readonly now: Date;
+  find(): Promise<KeyHolder>;
+};
 
 async function remembered(name: string, { postgres, now, find }: Asked): Promise<KeyHolder> {
   const kept = cacheOf(postgres);

@@ -67,8 +67,7 @@ export const sendError: ErrorRequestHandler = (error, request, response, next) =
 export function setErrorHeaders(response: { set(name: string, value: string): unknown }, error: FarthingError): void {
   const { http_status_code, details } = error;
   if (http_status_code !== 503 && http_status_code !== 429) return;
-  const seconds = details?.retry_after_seconds;
-  response.set('Retry-After', typeof seconds === 'number' ? String(seconds) : '1');
+  response.set('Retry-After', String(Number(details?.retry_after_seconds ?? 1)));
 }
 
 export function asFarthingError(error: unknown): FarthingError {

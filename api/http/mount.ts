@@ -5,12 +5,12 @@
 import { type Request, type Response, Router } from 'express';
 import { z } from 'zod';
 import { errorRecord, invalid } from '../../core/error.ts';
+import { completeKeys } from '../../core/json/complete-keys.ts';
 import type { Scope } from '../../core/scope.ts';
 import { onBehalfOf } from '../../storage/caller.ts';
 import type { Services } from '../services.ts';
 import { authenticate, rateLimitsOf } from './auth.ts';
 import { BODY_LIMIT, checkJsonBytes, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
-import { completeKeys } from './encode.ts';
 import { asFarthingError, fieldPath, refuseMethod, setErrorHeaders, shaped } from './errors.ts';
 import { onceOnly, type Reply } from './idempotency.ts';
 import { checkKeys, didYouMean } from './ignored-keys.ts';

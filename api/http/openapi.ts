@@ -45,6 +45,8 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
 }
 
 const TAGS: Record<string, string> = {
+  'Audit log': 'Who changed what, and when: [records](/docs/rules/records.md#the-audit-log).',
+  'Add-ons': 'What is sold beside a plan: [records](/docs/rules/records.md#add-ons).',
   'API keys': 'Who may ask for what: [permissions](/docs/permissions.md).',
   Customers: 'Who is billed: [records](/docs/rules/records.md).',
   Environments: 'Production, staging and others of one tenant, each with records of its own.',
@@ -59,6 +61,9 @@ const TAGS: Record<string, string> = {
     'Currencies of your own, in which prices may be stated: [pricing](/docs/rules/pricing.md#prices-in-units-of-your-own).',
   Groups: 'Prices or features that belong together: [records](/docs/rules/records.md#groups).',
   Coupons: 'What is taken off, for how long, and when it may be redeemed: [coupons](/docs/rules/coupons.md).',
+  Taxes: 'Rates, and what is taxed with them: [taxes](/docs/rules/taxes.md).',
+  Costs: 'What something costs you: [cost sheets](/docs/rules/pricing.md#cost-sheets).',
+  'Credit grants': 'Who gets credits, how often, and for how long: [credit grants](/docs/rules/credit-grants.md).',
   Roles: 'What a key may do: [permissions](/docs/permissions.md).',
   Settings: 'What is wanted otherwise than by default: [records](/docs/rules/records.md).',
   'Signing in': 'People sign in with email and password, programs have [API keys](/docs/permissions.md).',
@@ -67,6 +72,8 @@ const TAGS: Record<string, string> = {
     '[proration](/docs/rules/proration.md).',
   Tenants: 'The company whose customers are billed.',
   Users: 'People and service accounts: [permissions](/docs/permissions.md).',
+  Webhooks:
+    'What is told when a record changes: [system events, endpoints, deliveries](/docs/rules/webhooks.md), signed as Standard Webhooks has it.',
   Workflows:
     'Long work that a request asked for: [invoices computed later](/docs/rules/invoices.md#invoices-computed-later).',
 };

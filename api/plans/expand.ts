@@ -1,4 +1,5 @@
 /** Plans as they are answered, with the parts that `expand` asks for. */
+import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import type { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { entitlementsByEntity } from '../entitlements/expand.ts';
@@ -15,13 +16,17 @@ export async function showPlans(plans: readonly PlanModel[], expand: readonly st
   const ofPrices = [...(withMeters ? ['meters'] : []), ...(withUnits ? ['priceunit'] : [])];
   const prices = asks('prices') ? await pricesOf(plans, ofPrices, context) : null;
   const ids = plans.map(({ id }) => id);
+  const { scope, services } = context;
+  const grants = asks('credit_grant')
+    ? await CreditGrantModel.publishedOf(scope, ['plan_id', ids], services.postgres)
+    : null;
   const withFeatures = expand.includes('entitlements.features') ? ['features'] : [];
   const entitlements = asks('entitlements') ? await entitlementsByEntity(ids, withFeatures, context) : null;
   return plans.map((plan) => ({
     ...plan,
     prices: prices === null ? null : prices.filter(({ entity_id }) => entity_id === plan.id),
     entitlements: entitlements && (entitlements.get(plan.id) ?? []),
-    credit_grants: asks('credit_grant') ? [] : null,
+    credit_grants: grants && grants.filter(({ plan_id }) => plan_id === plan.id),
   }));
 }
 

@@ -37,7 +37,7 @@ export const planRoutes: Route[] = [
   plans.read({
     summary: 'Get a plan with its prices and entitlements',
     description:
-      'Its published prices with their meters are in `prices`, what it grants in `entitlements`. An archived plan is answered, too.',
+      'Its published prices with their meters are in `prices`, what it grants in `entitlements`. An archived plan is answered, too; these are archived with it.',
   }),
   plans.change({
     summary: 'Update a plan',
@@ -51,7 +51,8 @@ export const planRoutes: Route[] = [
   }),
   plans.archive({
     summary: 'Archive a plan without active subscriptions',
-    description: 'Its lookup key is free for another plan then. Refused while a subscription to it is not cancelled.',
+    description:
+      'Its prices are archived with it, and their lookup keys are free for others. Refused while a subscription to it is not cancelled.',
     handle: ({ params }, context) =>
       archivePlan(context.services, context.scope, { id: params.id, author: authorOf(context) }),
   }),
@@ -59,9 +60,9 @@ export const planRoutes: Route[] = [
     method: 'post',
     path: '/plans/:id/clone',
     operation_id: 'clonePlan',
-    summary: 'Copy a plan with its prices and entitlements',
+    summary: 'Copy a plan with its prices, entitlements and credit grants',
     description:
-      'The copy has the prices that have not ended, as new prices without lookup keys, and the same entitlements. The request states its name and lookup key, and may state description, order and metadata of its own.',
+      'The copy has the prices that have not ended, as new prices without lookup keys, and the same entitlements and credit grants. The request states its name and lookup key, and may state description, order and metadata of its own.',
     tag,
     access: 'plan:write',
     params: idParams,

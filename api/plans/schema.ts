@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { planFields, planShape } from '../../core/plan/record.ts';
 import { givenKey } from '../../core/record.ts';
+import { CreditGrantAnswer } from '../creditgrants/schema.ts';
 import { EntitlementAnswer } from '../entitlements/schema.ts';
 import { anyOf, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 import { PriceAnswer } from '../prices/schema.ts';
@@ -54,15 +55,14 @@ export const planGrammar: ListGrammar = {
   metadata: true,
 };
 
-/** Plans have no credit grants yet: their list is empty where it is asked for. */
 export const PlanAnswer = planShape
   .extend({
     prices: z.array(PriceAnswer).nullable().meta({ description: 'Where `expand` names them; else null.' }),
     entitlements: z.array(EntitlementAnswer).nullable().meta({ description: 'Where `expand` names them; else null.' }),
     credit_grants: z
-      .array(z.never())
+      .array(CreditGrantAnswer)
       .nullable()
-      .meta({ description: 'Credit grants are not there yet: empty where `expand` names them, else null.' }),
+      .meta({ description: 'Where `expand` names credit_grant; else null.' }),
   })
   .meta({ id: 'PlanResponse' });
 

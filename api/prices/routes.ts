@@ -35,7 +35,7 @@ const prices = standardRoutes({
 
 export const priceRoutes: Route[] = [
   prices.create({
-    summary: 'Create a price of a plan, add-on or subscription',
+    summary: 'Create a price of a plan, add-on, subscription or cost sheet',
     description:
       'It begins now unless `start_date` is stated. Subscriptions to the plan that run already do not get it.',
     body: CreatePriceRequest,

@@ -59,7 +59,14 @@ export const workflowRoutes: Route[] = [
       if (run.run_id !== params.run_id) throw notFound('run', params.run_id);
       const hasFailed = run.workflow_status === 'Failed' || run.workflow_status === 'TimedOut';
       // The work of a run is one activity, however often it is tried.
-      return { ...execution(run), activity_count: run.attempt > 0 ? 1 : 0, failed_activities: hasFailed ? 1 : 0 };
+      const { result, error } = run;
+      return {
+        ...execution(run),
+        result,
+        error,
+        activity_count: run.attempt > 0 ? 1 : 0,
+        failed_activities: hasFailed ? 1 : 0,
+      };
     },
   }),
   route({

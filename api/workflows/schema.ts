@@ -1,6 +1,6 @@
 /** What workflows look like on the wire. */
 import { z } from 'zod';
-import { WorkflowRun, workflowStatus } from '../../core/workflow/record.ts';
+import { WorkflowError, WorkflowRun, workflowStatus } from '../../core/workflow/record.ts';
 import { type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 
 const ids = {
@@ -36,6 +36,11 @@ export const WorkflowSummaryAnswer = z
     ...shared,
     activity_count: z.int().meta({ description: '1 when it was begun, else 0: tries of it are one activity.' }),
     failed_activities: z.int().meta({ description: '1 when it or its last try failed, else 0.' }),
+    result: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .meta({ description: 'What it has done, in keys that its type has; null while there is nothing to tell.' }),
+    error: WorkflowError.nullable().meta({ description: 'Why it ended without success, or why the last try failed.' }),
   })
   .meta({ id: 'WorkflowSummaryResponse' });
 

@@ -92,6 +92,11 @@ function allows(roles: readonly string[], entity: Entity, action: Action): boole
   return roles.some((id) => roleOf(id)?.permissions[entity]?.includes(action));
 }
 
+/** Whether one of the roles lets its holder change such records. */
+export function mayWrite({ roles }: { roles: readonly string[] }, entity: Entity): boolean {
+  return allows(roles, entity, 'write');
+}
+
 export function isSuperAdmin({ roles }: { roles: readonly string[] }): boolean {
   return roles.includes('super_admin');
 }

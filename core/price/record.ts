@@ -137,8 +137,10 @@ export const priceShape = z.object({
     description: 'Days of trial that a subscription begins with; trials are not there yet.',
   }),
   ...unitFields,
-  entity_type: orNull(priceEntityType).meta({ description: 'What the price belongs to: PLAN or SUBSCRIPTION.' }),
-  entity_id: orNull(z.string()).meta({ description: 'The id of that plan or subscription.' }),
+  entity_type: orNull(priceEntityType).meta({
+    description: 'What the price belongs to: PLAN, ADDON, SUBSCRIPTION or COSTSHEET.',
+  }),
+  entity_id: orNull(z.string()).meta({ description: 'The id of that plan, add-on, subscription or cost sheet.' }),
   parent_price_id: z.string().default('').meta({
     description:
       'The first of the prices that this one succeeds, or the price of the plan that it overrides; empty without.',
@@ -158,8 +160,10 @@ export const priceUnitConfigShape = z.object({
 
 export const createPriceShape = z.object({
   ...statedFields,
-  entity_type: priceEntityType.meta({ description: 'What the price belongs to: PLAN or SUBSCRIPTION.' }),
-  entity_id: z.string().meta({ description: 'The id of that plan or subscription.' }),
+  entity_type: priceEntityType.meta({
+    description: 'What the price belongs to: PLAN, ADDON, SUBSCRIPTION or COSTSHEET.',
+  }),
+  entity_id: z.string().meta({ description: 'The id of that plan, add-on, subscription or cost sheet.' }),
   trial_period_days: orNull(int32).meta({
     description: 'Days of trial that a subscription begins with, where it states none; trials are not there yet.',
   }),

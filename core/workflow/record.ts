@@ -21,7 +21,10 @@ export const WORKFLOW_STATUSES = [
 export const workflowStatus = anyCase(WORKFLOW_STATUSES);
 export type WorkflowStatus = (typeof WORKFLOW_STATUSES)[number];
 
-export const WorkflowError = z.object({ code: z.string(), message: z.string() });
+export const WorkflowError = z.object({
+  code: z.string().meta({ description: 'As in the error record, or timeout.' }),
+  message: z.string().meta({ description: 'For people.' }),
+});
 export type WorkflowError = z.infer<typeof WorkflowError>;
 
 export const WorkflowRun = z.object({

@@ -7,6 +7,9 @@ create table environment_copies (
   entity text not null,
   source_id text not null,
   target_id text not null,
+  -- The run that has copied it.
+  workflow_id text not null,
   created_at timestamptz not null,
   primary key (tenant_id, environment_id, source_environment_id, entity, source_id)
 );
+create index environment_copies_by_run on environment_copies (tenant_id, environment_id, workflow_id);

@@ -2,6 +2,7 @@
 
 import type { Scope } from '../../core/scope.ts';
 import type { Microseconds } from '../../core/time/instant.ts';
+import { forEverybody } from '../caller.ts';
 import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
 import { EmbeddedLog } from '../log/embedded/embedded.ts';
 import type { Stores } from '../stores.ts';
@@ -38,11 +39,14 @@ export async function countEvents(
 /** What is durable in the log and not yet in the stores: events where the log can tell, its records otherwise. */
 export async function consumptionLag({ log, postgres }: Stores): Promise<number> {
   if (log instanceof EmbeddedLog) {
-    const { rows } = await postgres.raw(
-      `select coalesce(sum(r.event_count), 0)::bigint as events
-         from log_partitions p join log_records r on r.partition = p.partition and r."offset" >= p.committed_offset`,
-    );
-    return Number(rows[0].events);
+    // How far the pipeline is behind with all tenants, for it takes them in one order.
+    return forEverybody(async () => {
+      const { rows } = await postgres.raw(
+        `select coalesce(sum(r.event_count), 0)::bigint as events
+           from log_partitions p join log_records r on r.partition = p.partition and r."offset" >= p.committed_offset`,
+      );
+      return Number(rows[0].events);
+    });
   }
   return (await log.lag()).reduce((sum, partition) => sum + partition.unprocessed_records, 0);
 }

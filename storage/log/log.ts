@@ -43,6 +43,17 @@ export type DeadLetter = Pick<
   | 'body'
 >;
 
+/** A system event as it is told beside the log. */
+export type ToldEvent = Scope & {
+  readonly id: string;
+  readonly event_name: string;
+  readonly entity_type: string;
+  readonly entity_id: string;
+  readonly user_id: string;
+  readonly timestamp: string;
+  readonly payload: Record<string, unknown>;
+};
+
 /** One partition's distance: what was appended, and what was committed by the consumers. */
 export type PartitionLag = {
   readonly partition: number;
@@ -66,6 +77,9 @@ export interface EventLog {
    * log has nobody to tell: there the rows in the stores are all.
    */
   tellDeadLetters?(letters: readonly DeadLetter[]): Promise<void>;
+
+  /** The same for system events, which have a topic of their own: those of one record stay in order. */
+  tellSystemEvents?(events: readonly ToldEvent[]): Promise<void>;
 
   lag(): Promise<PartitionLag[]>;
   /** Resolves when the log answers; rejects when it does not. */

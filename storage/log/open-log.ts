@@ -46,6 +46,8 @@ function openUntraced(config: Config, { postgres, logger }: LogParts): Promise<E
     retention_hours: config.KAFKA_RETENTION_HOURS,
     ...(config.KAFKA_DEAD_LETTER_TOPIC === undefined ? {} : { dead_letter_topic: config.KAFKA_DEAD_LETTER_TOPIC }),
     dead_letter_retention_hours: config.KAFKA_DEAD_LETTER_RETENTION_HOURS,
+    ...(config.KAFKA_SYSTEM_EVENT_TOPIC === undefined ? {} : { system_event_topic: config.KAFKA_SYSTEM_EVENT_TOPIC }),
+    system_event_retention_hours: config.KAFKA_SYSTEM_EVENT_RETENTION_HOURS,
     append_timeout_ms: config.LOG_APPEND_TIMEOUT_MS,
     linger_ms: config.SLICE_WAIT_MS ?? KAFKA_WAIT_MS,
     layout: layoutIn(postgres),

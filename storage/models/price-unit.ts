@@ -13,10 +13,15 @@ export class PriceUnitModel extends ScopedModel {
   static override record = priceUnitShape;
 
   /** The published unit with this code, in any case of its letters. */
-  static async fetchByCode(scope: Scope, code: string, database: Database): Promise<PriceUnitModel> {
+  static async findByCode(scope: Scope, code: string, database: Database): Promise<PriceUnitModel | undefined> {
     const [unit] = await PriceUnitModel.in(scope, database)
       .where('status', 'published')
       .whereRaw('lower(code) = lower(?)', [code]);
+    return unit;
+  }
+
+  static async fetchByCode(scope: Scope, code: string, database: Database): Promise<PriceUnitModel> {
+    const unit = await PriceUnitModel.findByCode(scope, code, database);
     if (!unit) throw notFound('price unit', code);
     return unit;
   }

@@ -115,6 +115,19 @@ describe('events: analytics', () => {
     expect(both[0].feature_id).to.equal(id);
   });
 
+  it('404 for a feature, and for a meter, of another tenant', async () => {
+    const { key } = await world.api.otherTenant();
+    const feature = (await world.get('/features')).items[0].id;
+    const [meter, ask] = [world.id('meter tokens'), (body: object) => ({ key, body: { ...march, ...body } })];
+    for (const [named, message] of [
+      [{ feature_ids: [feature] }, `feature ${feature} not found`],
+      [{ meter_ids: [meter] }, `meter ${meter} not found`],
+    ] as const) {
+      const { status, body } = await world.api.request('POST', '/events/analytics', ask(named));
+      expect([status, body.message]).to.deep.equal([404, message]);
+    }
+  });
+
   it('the last six hours when no range is given', async () => {
     world.at('2026-03-03T12:00:00Z');
     expect(told(await items({ external_customer_id: 'globex', include_children: true }))).to.deep.equal([
@@ -160,6 +173,18 @@ describe('events: analytics', () => {
     expect(told(all).at(-1)).to.equal('feature tokens - 6 0.6 2');
   });
 
+  it('an archived feature that is named: what its meter counts is billed all the same', async () => {
+    const feature = await world.post('/features', {
+      name: 'gone',
+      type: 'metered',
+      meter_id: world.id('meter tokens'),
+    });
+    const before = told(await items({ ...acme, feature_ids: [feature.id] }));
+    expect(before).to.deep.equal(['gone - 150.5 12.53 2']);
+    expect((await world.api.request('DELETE', `/features/${feature.id}`)).status).to.equal(200);
+    expect(told(await items({ ...acme, feature_ids: [feature.id] }))).to.deep.equal(before);
+  });
+
   it('/meter-usage/detailed-analytics says the same', async () => {
     const answer = await world.api.request('POST', '/meter-usage/detailed-analytics', { body: acme });
     expect(answer.body, answer.text).to.deep.equal((await ask(acme)).body);
@@ -176,7 +201,11 @@ describe('events: analytics', () => {
     [{ start_time: 'x' }, 400, 'start_time'],
     [{ start_time: '2026-04-01T00:00:00Z' }, 400, 'end_time'],
     [{ property_filters: { a: [] } }, 400, 'property_filters'],
-    [{ external_customer_id: 'nobody' }, 404, 'nobody'],
+    [{ breakdown_bucket: true }, 400, 'breakdown_bucket'],
+    [{ external_customer_id: 'nobody' }, 404, 'customer with external id nobody'],
+    [{ external_customer_ids: ['acme', 'nobody'] }, 404, 'customer with external id nobody'],
+    [{ feature_ids: ['feat_none'] }, 404, 'feature feat_none'],
+    [{ meter_ids: ['meter_none'] }, 404, 'meter meter_none'],
   ];
   for (const [body, status, field] of BAD) {
     it(`${status}: ${JSON.stringify(body)}`, async () => {

@@ -166,6 +166,20 @@ describe('events: the debugger', () => {
   it('400 for a lookup without an id', async () => {
     expect((await world.api.request('GET', '/events/lookup')).status).to.equal(400);
   });
+
+  // The last of them: nothing is sold any more.
+  describe('when its plan is archived', () => {
+    it('an event that was charged before still says by which prices', async () => {
+      world.at('2026-03-16T12:00:00Z');
+      await world.cancel('acme');
+      const { processed_events } = (await get('good')).body;
+      expect((await world.api.request('DELETE', `/plans/${world.id('plan Pro')}`)).status).to.equal(200);
+      const { body } = await get('good');
+      expect(body.processed_events).to.have.length(2).and.to.deep.equal(processed_events);
+      const prices = body.debug_tracker.price_lookup.matched_prices;
+      expect(prices.map(({ status }: { status: string }) => status)).to.deep.equal(['archived', 'archived']);
+    });
+  });
 });
 
 describe('events: the debugger before the pipeline', () => {

@@ -299,6 +299,20 @@ describe('events: the usage export with amounts', () => {
         expect(body.message).to.contain(field);
       });
   });
+
+  describe('of a plan that was archived', () => {
+    it('what its prices charged stays as it was', async () => {
+      await world.cancel('acme');
+      const charged = async () => (await rowsOf('start_time=2026-01-01&end_time=2026-03-10')).map((row) => row.amount);
+      const before = await charged();
+      expect(before).to.include('15');
+      const plan = await world.api.request('DELETE', `/plans/${world.id('plan Pro')}`);
+      expect(plan.status, plan.text).to.equal(200);
+      const { items } = await world.get(`/prices?plan_ids=${world.id('plan Pro')}&status=archived`);
+      expect(items).to.have.length(3);
+      expect(await charged()).to.deep.equal(before);
+    });
+  });
 });
 
 /** fetch would take the mark away. */

@@ -210,6 +210,28 @@ describe('/plans', () => {
       expect((await api.request('DELETE', `/plans/${newId('plan')}`)).status).to.equal(404);
     });
 
+    it('DELETE archives the prices with it: no list shows them, nothing changes them, their keys are free', async () => {
+      const [plan, other] = [await create(), await create()];
+      const lookup_key = key();
+      const keyed = await addPrice(plan.id, { lookup_key });
+      const ended = await addPrice(plan.id);
+      await api.request('DELETE', `/prices/${ended.id}`);
+      const before = await addPrice(other.id);
+      await api.request('DELETE', `/plans/${plan.id}`);
+      const listed = async (query: string) =>
+        (await api.request('GET', `/prices?${query}`)).body.items.map(({ id }: Answer) => id);
+      expect(await listed(`plan_ids=${plan.id},${other.id}`)).to.deep.equal([before.id]);
+      expect(await listed(`plan_ids=${plan.id}&status=archived&allow_expired_prices=true`)).to.have.members([
+        keyed.id,
+        ended.id,
+      ]);
+      expect((await api.request('GET', `/prices/${keyed.id}`)).body.status).to.equal('archived');
+      expect((await api.request('PUT', `/prices/${keyed.id}`, { body: { amount: '7' } })).status).to.equal(404);
+      expect((await api.request('DELETE', `/prices/${keyed.id}`)).status).to.equal(404);
+      expect((await api.request('GET', `/prices/lookup/${lookup_key}`)).status).to.equal(404);
+      expect((await addPrice(other.id, { lookup_key })).lookup_key).to.equal(lookup_key);
+    });
+
     it('DELETE 400 invalid_operation with active subscriptions, not with cancelled ones', async () => {
       const plan = await create();
       await subscribe(plan.id, 'cancelled');

@@ -1,4 +1,7 @@
-/** The published client, unmodified, drives its operations of coupons, price units and groups. */
+/**
+ * The published client, unmodified, drives its operations of coupons, price units, groups, tax rates and their associations,
+ * cost sheets and credit grants.
+ */
 import { Flexprice } from '@flexprice/sdk';
 import { expect } from 'chai';
 import { startTestApi, type TestApi } from '../support/api.ts';
@@ -11,6 +14,18 @@ describe('the published client', () => {
     client = new Flexprice({ serverURL: `${api.url}/v1`, apiKeyAuth: api.key });
   });
   after(() => api.stop());
+
+  const flatFee = (entityId: string, entityType: 'PLAN' | 'COSTSHEET' = 'PLAN') => ({
+    entityId,
+    entityType,
+    type: 'FIXED' as const,
+    billingModel: 'FLAT_FEE' as const,
+    billingCadence: 'RECURRING' as const,
+    billingPeriod: 'MONTHLY' as const,
+    invoiceCadence: 'ADVANCE' as const,
+    currency: 'usd',
+    priceUnitType: 'FIAT' as const,
+  });
 
   it('coupons: create, get, query, update, delete', async () => {
     const created = await client.coupons.createCoupon({
@@ -56,14 +71,7 @@ describe('the published client', () => {
     expect(renamed).to.deep.equal({ ...created, name: 'Points' });
     const plan = await client.plans.createPlan({ name: 'Pro' });
     const price = await client.prices.createPrice({
-      entityId: plan.id!,
-      entityType: 'PLAN',
-      type: 'FIXED',
-      billingModel: 'FLAT_FEE',
-      billingCadence: 'RECURRING',
-      billingPeriod: 'MONTHLY',
-      invoiceCadence: 'ADVANCE',
-      currency: 'usd',
+      ...flatFee(plan.id!),
       priceUnitType: 'CUSTOM',
       priceUnitConfig: { priceUnit: 'crd', amount: '250' },
     });
@@ -79,12 +87,121 @@ describe('the published client', () => {
   });
 
   it('groups: create, get, query, delete', async () => {
-    const created = await client.groups.createGroup({ name: 'Core', entityType: 'feature', lookupKey: 'core' });
-    expect(created).to.deep.include({ name: 'Core', entityType: 'feature', lookupKey: 'core', entityIds: [] });
+    const created = await client.groups.createGroup({ name: 'Core', entityType: 'price', lookupKey: 'core' });
+    expect(created).to.deep.include({ name: 'Core', entityType: 'price', lookupKey: 'core', entityIds: [] });
+    const plan = await client.plans.createPlan({ name: 'Grouped' });
+    const price = await client.prices.createPrice({ ...flatFee(plan.id!), amount: '1', groupId: created.id! });
     const read = await client.groups.getGroup(created.id!);
-    expect(read).to.deep.equal(created);
-    expect((await client.groups.queryGroup({ lookupKey: 'core', entityType: 'feature' })).items).to.deep.equal([read]);
+    expect(read).to.deep.equal({ ...created, entityIds: [price.id] });
+    const [shown] = (await client.prices.queryPrice({ priceIds: [price.id!], expand: 'groups' })).items!;
+    expect(shown?.group?.id).to.equal(created.id);
+    expect((await client.groups.queryGroup({ lookupKey: 'core', entityType: 'price' })).items).to.deep.equal([read]);
     expect(await client.groups.deleteGroup(created.id!)).to.equal(undefined);
     expect((await client.groups.getGroup(created.id!)).entityIds).to.deep.equal([]);
+  });
+
+  it('tax rates: create, get, list, update, delete', async () => {
+    const { taxRates } = client;
+    const created = await taxRates.createTaxRate({
+      name: 'VAT',
+      code: 'vat',
+      taxRateType: 'percentage',
+      percentageValue: '19.00',
+      scope: 'EXTERNAL',
+    });
+    expect(created).to.deep.include({ code: 'vat', percentageValue: '19', taxRateStatus: 'ACTIVE', scope: 'EXTERNAL' });
+    expect(await taxRates.getTaxRate(created.id!)).to.deep.equal(created);
+    expect(await taxRates.getTaxRates()).to.deep.equal([created]);
+    expect(await taxRates.getTaxRates({ taxrateCodes: ['vat', 'other'], scope: 'EXTERNAL' })).to.deep.equal([created]);
+    const changed = await taxRates.updateTaxRate(created.id!, { name: 'VAT DE', taxRateStatus: 'INACTIVE' });
+    expect(changed).to.deep.equal({ ...created, name: 'VAT DE', taxRateStatus: 'INACTIVE' });
+    expect(await taxRates.deleteTaxRate(created.id!)).to.equal(undefined);
+    expect(await taxRates.getTaxRates()).to.deep.equal([]);
+  });
+
+  it('tax associations: create, get, list, update, delete', async () => {
+    const { taxAssociations } = client;
+    const rate = await client.taxRates.createTaxRate({
+      name: 'Fee',
+      code: 'fee',
+      taxRateType: 'fixed',
+      fixedValue: '2',
+    });
+    const customer = await client.customers.createCustomer({ externalId: 'acme' });
+    const created = await taxAssociations.createTaxAssociation({
+      taxRateCode: 'fee',
+      entityType: 'customer',
+      entityId: customer.id!,
+      priority: 1,
+      autoApply: false,
+      currency: 'usd',
+    });
+    expect(created).to.deep.include({ taxRateId: rate.id, entityId: customer.id, priority: 1, autoApply: false });
+    expect(created.taxRate).to.deep.equal(rate);
+    expect(await taxAssociations.getTaxAssociation(created.id!)).to.deep.equal(created);
+    const found = await taxAssociations.listTaxAssociations('customer', customer.id, 'acme', rate.id);
+    expect(found.items?.map(({ id }) => id)).to.deep.equal([created.id]);
+    const changed = await taxAssociations.updateTaxAssociation(created.id!, { priority: 3, autoApply: true });
+    expect(changed).to.deep.equal({ ...created, priority: 3, autoApply: true });
+    expect(await taxAssociations.deleteTaxAssociation(created.id!)).to.deep.equal({ ...changed, status: 'archived' });
+  });
+
+  it('cost sheets: create, get, get the active one, query, update, delete', async () => {
+    const { costs } = client;
+    const { costsheet: created } = await costs.createCostsheet({ name: 'Models', lookupKey: 'models' });
+    expect(created).to.deep.include({ name: 'Models', lookupKey: 'models', status: 'published' });
+    const id = created!.id!;
+    const price = await client.prices.createPrice({ ...flatFee(id, 'COSTSHEET'), amount: '3' });
+    const read = (await costs.getCostsheet(id, 'prices')).costsheet!;
+    expect(read.prices?.map((one) => one.id)).to.deep.equal([price.id]);
+    expect(await costs.getActiveCostsheet()).to.deep.equal(read);
+    const found = await costs.queryCostsheet({
+      queryFilter: { limit: 5, expand: 'prices' },
+      timeRangeFilter: { startTime: '2026-01-01T00:00:00Z' },
+      costsheetIDs: [id],
+      lookupKey: 'models',
+      tenantID: api.scope.tenant_id,
+      sort: [{ field: 'name', direction: 'asc' }],
+    });
+    expect(found).to.deep.equal({ items: [read], pagination: { total: 1, limit: 5, offset: 0 } });
+    const { costsheet: changed } = await costs.updateCostsheet(id, { description: 'Ours' });
+    expect(changed).to.deep.equal({ ...created, description: 'Ours' });
+    expect(await costs.deleteCostsheet(id)).to.deep.include({ id });
+  });
+
+  it('credit grants: create, get, of a plan, update, delete', async () => {
+    const { creditGrants } = client;
+    const plan = await client.plans.createPlan({ name: 'Granting' });
+    const created = await creditGrants.createCreditGrant({
+      name: 'Monthly',
+      scope: 'PLAN',
+      planId: plan.id!,
+      credits: '100.50',
+      cadence: 'RECURRING',
+      period: 'MONTHLY',
+      periodCount: 1,
+      expirationType: 'DURATION',
+      expirationDuration: 2,
+      expirationDurationUnit: 'WEEK',
+      conversionRate: '0.5',
+      priority: 1,
+    });
+    expect(created).to.deep.include({ credits: '100.5', planId: plan.id, conversionRate: '0.5', periodCount: 1 });
+    expect(await creditGrants.getCreditGrant(created.id!)).to.deep.equal(created);
+    expect((await creditGrants.getPlanCreditGrants(plan.id!)).items).to.deep.equal([created]);
+    expect((await client.plans.getPlan(plan.id!)).creditGrants).to.deep.equal([created]);
+    const changed = await creditGrants.updateCreditGrant(created.id!, { name: 'Each month', metadata: { a: 'b' } });
+    expect(changed).to.deep.equal({ ...created, name: 'Each month', metadata: { a: 'b' } });
+    const other = await creditGrants.createCreditGrant({
+      name: 'Once',
+      scope: 'PLAN',
+      planId: plan.id!,
+      credits: '5',
+      cadence: 'ONETIME',
+      conversionRate: '0.5',
+    });
+    expect((await creditGrants.deleteCreditGrant(created.id!)).message).to.be.a('string');
+    const effectiveDate = '2026-03-01T00:00:00Z';
+    expect((await creditGrants.deleteCreditGrant(other.id!, { effectiveDate })).message).to.be.a('string');
   });
 });

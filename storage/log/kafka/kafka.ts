@@ -3,13 +3,14 @@
  * stores decide where a partition is read from; Kafka is a log and not the archive (ARCHITECTURE.md, "The log").
  */
 import { notAllowed, unavailable } from '../../../core/error.ts';
-import type { DeadLetter, EventLog, LogConsumer, LogEntry, PartitionHandler, PartitionLag } from '../log.ts';
+import type { DeadLetter, EventLog, LogConsumer, LogEntry, PartitionHandler, PartitionLag, ToldEvent } from '../log.ts';
 import { KafkaAdmin } from './admin.ts';
 import { COUNT_SEEN_WITHIN_MS, KafkaAppender } from './appender.ts';
 import { type KafkaConnection, kafkaClient } from './client.ts';
 import { KafkaConsumer } from './consumer.ts';
 import { KafkaDeadLetters } from './dead-letters.ts';
 import type { LogLayout } from './layout.ts';
+import { KafkaSystemEvents } from './system-events.ts';
 
 export type KafkaLogOptions = KafkaConnection & {
   readonly topic_prefix: string;
@@ -20,6 +21,9 @@ export type KafkaLogOptions = KafkaConnection & {
   /** `<topic_prefix>.dead-letters` when absent. */
   readonly dead_letter_topic?: string;
   readonly dead_letter_retention_hours?: number;
+  /** `<topic_prefix>.system-events` when absent. */
+  readonly system_event_topic?: string;
+  readonly system_event_retention_hours?: number;
   readonly append_timeout_ms: number;
   readonly queued_bytes_max?: number;
   readonly linger_ms?: number;
@@ -47,6 +51,7 @@ export async function openKafkaLog(options: KafkaLogOptions): Promise<KafkaLog> 
   try {
     const made = await untilAnswered(() => admin.prepareTopic(wanted), options.open_timeout_ms);
     await untilAnswered(() => admin.prepareTopic({ ...wanted, ...deadLettersOf(options) }), options.open_timeout_ms);
+    await untilAnswered(() => admin.prepareTopic({ ...wanted, ...systemEventsOf(options) }), options.open_timeout_ms);
     const used = (await options.layout?.claim(made)) ?? made;
     if (used > made)
       throw new Error(
@@ -75,6 +80,13 @@ function deadLettersOf(options: KafkaLogOptions): { topic: string; retention_hou
   };
 }
 
+function systemEventsOf(options: KafkaLogOptions): { topic: string; retention_hours: number } {
+  return {
+    topic: options.system_event_topic ?? `${options.topic_prefix}.system-events`,
+    retention_hours: options.system_event_retention_hours ?? options.retention_hours,
+  };
+}
+
 export class KafkaLog implements EventLog {
   readonly partition_count: number;
   readonly #options: KafkaLogOptions;
@@ -83,6 +95,7 @@ export class KafkaLog implements EventLog {
   readonly #admin: KafkaAdmin;
   readonly #appender: KafkaAppender;
   readonly #deadLetters: KafkaDeadLetters;
+  readonly #systemEvents: KafkaSystemEvents;
   readonly #consumers = new Set<KafkaConsumer>();
   readonly #lag: () => Promise<PartitionLag[]>;
   readonly #ping: () => Promise<void>;
@@ -104,6 +117,11 @@ export class KafkaLog implements EventLog {
     });
     this.#deadLetters = new KafkaDeadLetters({
       topic: deadLettersOf(options).topic,
+      timeout_ms: options.append_timeout_ms,
+      client: () => kafkaClient(options, { requestTimeout: this.#appender.request_timeout_ms }),
+    });
+    this.#systemEvents = new KafkaSystemEvents({
+      topic: systemEventsOf(options).topic,
       timeout_ms: options.append_timeout_ms,
       client: () => kafkaClient(options, { requestTimeout: this.#appender.request_timeout_ms }),
     });
@@ -161,6 +179,10 @@ export class KafkaLog implements EventLog {
     return this.#deadLetters.send(letters);
   }
 
+  tellSystemEvents(events: readonly ToldEvent[]): Promise<void> {
+    return this.#systemEvents.send(events);
+  }
+
   lag(): Promise<PartitionLag[]> {
     return this.#lag();
   }
@@ -200,7 +222,7 @@ export class KafkaLog implements EventLog {
 
   async close(): Promise<void> {
     await Promise.all([...this.#consumers].map((consumer) => consumer.stop()));
-    await Promise.all([this.#appender.close(), this.#deadLetters.close()]);
+    await Promise.all([this.#appender.close(), this.#deadLetters.close(), this.#systemEvents.close()]);
     await this.#admin.close();
   }
 }

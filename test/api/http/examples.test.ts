@@ -36,8 +36,9 @@ describe('the examples of the documentation', () => {
     await whatItCosts();
     await whatIsCharged();
     await whatEnds();
-    await whoElse();
     await whatElseIsSold();
+    await whatIsTold();
+    await whoElse();
   });
   after(() => world.stop());
 
@@ -95,6 +96,7 @@ describe('the examples of the documentation', () => {
     await ask('queryPlan');
     await ask('clonePlan', { id: id('plan') });
     await ask('deletePlan', { id: id('plan', 2) });
+    await ask('parsePricing');
   }
 
   async function whoBuys() {
@@ -188,6 +190,8 @@ describe('the examples of the documentation', () => {
 
   /** Another tenant, and what else would have made the story longer. */
   async function whoElse() {
+    // At a day of its own, so that the chapters before it may grow.
+    world.at('2026-03-01T00:00:00Z');
     await ask('signUp');
     await ask('login');
     await ask('updateSetting', { key: 'invoice_config' });
@@ -195,6 +199,7 @@ describe('the examples of the documentation', () => {
     await ask('deleteSetting', { key: 'invoice_config' });
     await ask('listAuditLogs', { query: `entity_id=${id('user')}&tenant_wide=true&limit=1` });
     await ask('getAuditLog', { id: id('audit') });
+    await ask('cloneEnvironment', { id: id('env') });
   }
 
   async function whatElseIsSold() {
@@ -218,6 +223,27 @@ describe('the examples of the documentation', () => {
     await ask('listCouponAssociations', { query: `subscription_ids=${id('subs')}` });
     await ask('getCouponAssociation', { id: id('coupon_assoc') });
     await ask('deleteCoupon', { id: id('coupon') });
+    await ask('createTaxRate');
+    await ask('updateTaxRate', { id: id('taxrate') });
+    await ask('getTaxRate', { id: id('taxrate') });
+    await ask('listTaxRates', { query: 'taxrate_codes=vat_de' });
+    await ask('createTaxAssociation');
+    await ask('getTaxAssociation', { id: id('ta') });
+    await ask('updateTaxAssociation', { id: id('ta') });
+    await ask('listTaxAssociations', { query: 'external_customer_id=acme' });
+    await ask('deleteTaxAssociation', { id: id('ta') });
+    await ask('createCostsheet');
+    await ask('updateCostsheet', { id: id('cost') });
+    await ask('getCostsheet', { id: id('cost') });
+    await ask('getActiveCostsheet');
+    await ask('queryCostsheet');
+    await ask('deleteCostsheet', { id: id('cost') });
+    await ask('createCreditGrant');
+    await ask('updateCreditGrant', { id: id('cg') });
+    await ask('getCreditGrant', { id: id('cg') });
+    await ask('listCreditGrants', { query: 'scope=PLAN' });
+    await ask('getPlanCreditGrants', { id: id('plan') });
+    await ask('deleteCreditGrant', { id: id('cg') });
   }
 
   /** What a subscription does that redeems a coupon. */
@@ -228,6 +254,26 @@ describe('the examples of the documentation', () => {
     const by = createdBy({ user_id: ids.asMade(id('user')), now: world.now });
     const { scope, services } = world.api;
     await CouponAssociationModel.add(scope, { ...record, ...by }, { database: services.postgres });
+  }
+
+  async function whatIsTold() {
+    await ask('listWebhookEventTypes');
+    await ask('createWebhookEndpoint');
+    await ask('updateWebhookEndpoint', { id: id('whep') });
+    await ask('getWebhookEndpoint', { id: id('whep') });
+    await ask('listWebhookEndpoints');
+    await ask('rotateWebhookSecret', { id: id('whep') });
+    await ask('testWebhookEndpoint', { id: id('whep') });
+    await ask('listWebhookDeliveries', { query: `endpoint_ids=${id('whep')}` });
+    await ask('queryWebhookDelivery');
+    await ask('getWebhookDelivery', { id: id('whd') });
+    await ask('listSystemEvents', { query: 'event_names=subscription.cancelled' });
+    await ask('querySystemEvent');
+    await ask('getSystemEvent', { id: id('sys_event') });
+    await ask('retryWebhook', { id: id('sys_event') });
+    await ask('retryOutboundWebhook');
+    await ask('getWebhookDashboard');
+    await ask('deleteWebhookEndpoint', { id: id('whep') });
   }
 
   /** Sends the example of the operation, and keeps the answer. */
@@ -277,6 +323,8 @@ describe('the examples of the documentation', () => {
 function withFixedParts(answer: Answer, now: Date): Answer {
   const text = JSON.stringify(answer)
     .replace(/"(live_at|applied_at)":"[^"]+"/g, `"$1":"${now.toISOString().replace('.000', '')}"`)
+    .replace(/"secret":"whsec_[^"]+"/g, '"secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"')
+    .replace(/"secret_hint":"[^"]+"/g, '"secret_hint":"whsec_Mf***LaSw"')
     .replace(/"display_id":"[^"]+"/g, '"display_id":"sk_01***1X"')
     .replace(/"token":"[^"]+"/g, '"token":"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.…"')
     // A control message may stand in the log twice, and moves what comes behind it.

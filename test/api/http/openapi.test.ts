@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { z } from 'zod';
-import { completeKeys } from '../../../api/http/encode.ts';
 import { ignoredKeys } from '../../../api/http/ignored-keys.ts';
 import { routes } from '../../../api/resources.ts';
 import { ID_PREFIX } from '../../../core/id.ts';
+import { completeKeys } from '../../../core/json/complete-keys.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 // The document is walked as plain JSON.

@@ -4,7 +4,7 @@
  * fraction than they need, decimals are text without exponent. One encoder is built per shape and kept.
  */
 import { z } from 'zod';
-import { Decimal } from '../../core/decimal.ts';
+import { Decimal } from '../decimal.ts';
 
 type Encode = (value: unknown) => unknown;
 type Fields = Record<string, unknown>;

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { z } from 'zod';
-import { completeKeys } from '../../../api/http/encode.ts';
 import { Decimal } from '../../../core/decimal.ts';
+import { completeKeys } from '../../../core/json/complete-keys.ts';
 import { orNull, timestampText } from '../../../core/record.ts';
 
 type Tree = { name: string; children: Tree[] };

@@ -1,0 +1,19 @@
+/** The prices of a plan or an add-on are archived with it (docs/rules/records.md, "Archiving"), in its transaction. */
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import type { Database } from '../../storage/stores.ts';
+
+/** In their order, which the lines of invoices have. Until none is left: while we wait for one it may get a successor. */
+export async function archivePrices(
+  scope: Scope,
+  entity: { entity_type: 'PLAN' | 'ADDON'; entity_id: string },
+  { by, database }: { by: Author; database: Database },
+): Promise<void> {
+  const published = PriceModel.in(scope, database)
+    .where({ ...entity, status: 'published' })
+    .orderBy('sequence')
+    .forUpdate();
+  for (let prices = await published.clone(); prices.length > 0; prices = await published.clone())
+    for (const price of prices) await PriceModel.change(price, { status: 'archived' }, { by, database });
+}

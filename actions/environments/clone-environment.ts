@@ -1,0 +1,138 @@
+/**
+ * Copies the catalogue of one environment into another: published features, then published plans with what hangs on them
+ * (docs/rules/records.md, "Copying an environment"), as a workflow. Each feature and plan is copied in a transaction of its
+ * own together with the pairs of ids, so that a run which is broken off goes on where it stopped.
+ */
+import { requireSuperAdmin } from '../../core/access/role.ts';
+import { invalid } from '../../core/error.ts';
+import type { Author } from '../../core/stamp.ts';
+import { mayPass, workflowError } from '../../core/workflow/record.ts';
+import { EnvironmentModel } from '../../storage/models/environment.ts';
+import { EnvironmentCopyModel } from '../../storage/models/environment-copy.ts';
+import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { type Attempt, addRun, completeRun, holdRun, keepResult, type RunPlace, tryRun } from '../workflows/run.ts';
+import { addEnvironment } from './add-environment.ts';
+import { COPIED, type Copyable, ROOTS } from './copied.ts';
+import { copyRoot, type RootOutcome } from './copy-root.ts';
+
+export const CLONE_TASK = 'clone-environment';
+
+type Principal = { readonly tenant_id: string; readonly roles: readonly string[] };
+export type CloneTarget =
+  | { readonly target_environment_id: string }
+  | { readonly name: string; readonly type: EnvironmentModel['type'] };
+type CloneAsked = {
+  readonly source_environment_id: string;
+  readonly target: CloneTarget;
+  readonly principal: Principal;
+  readonly author: Author;
+};
+
+/** The run belongs to the environment from which it was asked for, to be asked after there. */
+export async function cloneLater(
+  { postgres }: Pick<Stores, 'postgres'>,
+  asked_in: string,
+  { source_environment_id, target, principal, author }: CloneAsked,
+): Promise<{ run: WorkflowRunModel; target_environment_id: string }> {
+  requireSuperAdmin(principal, 'clone environments');
+  const { tenant_id } = principal;
+  return postgres.transaction(async (transaction) => {
+    await EnvironmentModel.fetch(tenant_id, source_environment_id, { database: transaction });
+    const { id: target_environment_id } = await targetOf(transaction, tenant_id, { target, author });
+    if (target_environment_id === source_environment_id)
+      throw invalid('target_environment_id', 'must be another environment than the one that is cloned');
+    const scope = { tenant_id, environment_id: asked_in || source_environment_id };
+    const run = await addRun(transaction, scope, {
+      task: CLONE_TASK,
+      workflow_type: 'EnvironmentCloneWorkflow',
+      task_queue: 'environment',
+      entity: 'environment',
+      entity_id: source_environment_id,
+      author,
+    });
+    await keepResult(transaction, { ...scope, workflow_id: run.id }, { ...NOTHING_YET, target_environment_id });
+    return { run, target_environment_id };
+  });
+}
+
+function targetOf(
+  transaction: Transaction,
+  tenant_id: string,
+  { target, author }: Pick<CloneAsked, 'target' | 'author'>,
+): Promise<EnvironmentModel> {
+  if ('target_environment_id' in target)
+    return EnvironmentModel.fetch(tenant_id, target.target_environment_id, { database: transaction });
+  return addEnvironment(transaction, tenant_id, { ...target, author });
+}
+
+/** What the run tells: what it has made, what was there before, and what it left out, with the reason. */
+type CloneResult = {
+  readonly target_environment_id: string;
+  /** By noun. */
+  readonly copied: Record<string, number>;
+  readonly ids: readonly { readonly entity: string; readonly source_id: string; readonly target_id: string }[];
+  /** Features and plans that an earlier run has copied. */
+  readonly copied_before: number;
+  /** As others have their keys there, or their copies were archived. */
+  readonly skipped: readonly LeftOut[];
+  readonly failed: readonly LeftOut[];
+};
+type LeftOut = { readonly entity: string; readonly id: string; readonly name: string; readonly reason: string };
+
+const NOTHING_YET = { copied: {}, ids: [], copied_before: 0, skipped: [], failed: [] };
+
+export function tryClone(stores: Stores, place: RunPlace, attempt: Attempt): Promise<'completed' | 'failed'> {
+  return tryRun(stores, place, attempt, () => cloneOnce(stores, place, attempt));
+}
+
+async function cloneOnce({ postgres }: Stores, place: RunPlace, { clock, signal }: Attempt) {
+  const { tenant_id, workflow_id } = place;
+  const known = await WorkflowRunModel.fetch(place, workflow_id, { database: postgres });
+  const { target_environment_id } = known.result as CloneResult;
+  const target = { tenant_id, environment_id: target_environment_id };
+  const where = { source: { tenant_id, environment_id: known.entity_id }, target, workflow_id, stand_ins: new Map() };
+  const told: Told = { copied_before: 0, skipped: [], failed: [] };
+  for (const entity of ROOTS)
+    for (const record of await COPIED[entity]!.published!(where.source, postgres)) {
+      signal.throwIfAborted();
+      const author = { user_id: known.created_by, now: clock() };
+      await tell(told, { entity, record }, () =>
+        postgres.transaction((database) => copyRoot({ ...where, author, database }, entity, record)),
+      );
+    }
+  const ids = (await EnvironmentCopyModel.ofRun(target, workflow_id, postgres)).map(
+    ({ entity, source_id, target_id }) => ({ entity, source_id, target_id }),
+  );
+  const result: CloneResult = { target_environment_id, copied: countBy(ids), ids, ...told };
+  return postgres.transaction(async (transaction) => {
+    const { ended } = await holdRun(transaction, place);
+    return ended ?? completeRun(transaction, place, { result, now: clock() });
+  });
+}
+
+type Told = { copied_before: number; readonly skipped: LeftOut[]; readonly failed: LeftOut[] };
+
+/** What the rules forbid fails this one alone; what may pass is for another try of the run. */
+async function tell(
+  told: Told,
+  { entity, record }: { entity: string; record: Copyable },
+  copy: () => Promise<RootOutcome>,
+): Promise<void> {
+  const { id } = record;
+  const name = record.name ?? '';
+  try {
+    const outcome = await copy();
+    if (outcome.kind === 'copied before') told.copied_before++;
+    if (outcome.kind === 'skipped') told.skipped.push({ entity, id, name, reason: outcome.reason });
+  } catch (error) {
+    if (mayPass(error)) throw error;
+    told.failed.push({ entity, id, name, reason: workflowError(error).message });
+  }
+}
+
+function countBy(ids: CloneResult['ids']): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { entity } of ids) counts[entity] = (counts[entity] ?? 0) + 1;
+  return counts;
+}

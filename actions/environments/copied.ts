@@ -1,0 +1,122 @@
+/**
+ * What the clone of an environment copies: one entry to add a noun. A root is copied in a transaction of its own, with what
+ * hangs on it (`parts`) and what it names (`refs`); a record that is named and was not copied yet is copied first.
+ */
+import { Decimal } from '../../core/decimal.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import { GroupModel } from '../../storage/models/group.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import { PlanModel } from '../../storage/models/plan.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import { PriceUnitModel } from '../../storage/models/price-unit.ts';
+import type { Database } from '../../storage/stores.ts';
+import { addMeter } from '../meters/create-meter.ts';
+
+export type Copyable = {
+  readonly id: string;
+  readonly status: string;
+  readonly name?: string | null | undefined;
+  readonly lookup_key?: string | null | undefined;
+};
+type Found = { readonly now: Date; readonly database: Database };
+
+export type CopiedNoun = {
+  fetch(scope: Scope, id: string, options: { database: Database }): Promise<Copyable>;
+  /** All that are copied, of a noun that is a root. */
+  published?(scope: Scope, database: Database): Promise<Copyable[]>;
+  /** The one that has the same key there already. */
+  byKey?(scope: Scope, record: Copyable, database: Database): Promise<Copyable | undefined>;
+  /** Whether that one stands for the copy, in what names it. */
+  isSame?(record: Copyable, there: Copyable): boolean;
+  /** Fields that name another record: of which noun. */
+  readonly refs: Readonly<Record<string, string>>;
+  readonly parts?: readonly { noun: string; of(scope: Scope, id: string, found: Found): Promise<Copyable[]> }[];
+  /** What is not taken over. */
+  readonly fresh?: Readonly<Record<string, unknown>>;
+  add(
+    scope: Scope,
+    record: Record<string, unknown>,
+    given: { author: Author; database: Database },
+  ): Promise<{ id: string }>;
+};
+
+export const COPIED: Readonly<Record<string, CopiedNoun>> = {
+  feature: {
+    fetch: (scope, id, options) => FeatureModel.fetch(scope, id, options),
+    published: (scope, database) => inOrder(FeatureModel.in(scope, database)),
+    byKey: (scope, record, database) => withKey(FeatureModel.in(scope, database), record),
+    isSame: (feature, there) => (feature as FeatureModel).type === (there as FeatureModel).type,
+    refs: { meter_id: 'meter', group_id: 'group' },
+    add: (scope, record, { database }) => FeatureModel.add(scope, record, { database }),
+  },
+  plan: {
+    fetch: (scope, id, options) => PlanModel.fetch(scope, id, options),
+    published: (scope, database) => inOrder(PlanModel.in(scope, database)),
+    byKey: (scope, record, database) => withKey(PlanModel.in(scope, database), record),
+    refs: {},
+    parts: [{ noun: 'price', of: pricesOf }],
+    add: (scope, record, { database }) => PlanModel.add(scope, record, { database }),
+  },
+  price: {
+    fetch: (scope, id, options) => PriceModel.fetch(scope, id, options),
+    refs: { entity_id: 'plan', meter_id: 'meter', price_unit_id: 'price_unit', group_id: 'group' },
+    // The copy has no history.
+    fresh: { parent_price_id: '' },
+    add: (scope, record, { database }) =>
+      PriceModel.add(scope, record, {
+        database,
+        conflict: `a price with lookup_key ${String(record.lookup_key)} exists already`,
+      }),
+  },
+  group: {
+    fetch: (scope, id, options) => GroupModel.fetch(scope, id, options),
+    byKey: (scope, record, database) => withKey(GroupModel.in(scope, database), record),
+    isSame: (group, there) => (group as GroupModel).entity_type === (there as GroupModel).entity_type,
+    refs: {},
+    add: (scope, record, { database }) => GroupModel.add(scope, record, { database }),
+  },
+  price_unit: {
+    fetch: (scope, id, options) => PriceUnitModel.fetch(scope, id, options),
+    byKey: (scope, record, database) => PriceUnitModel.findByCode(scope, (record as PriceUnitModel).code, database),
+    isSame: (unit, there) => isWorthTheSame(unit as PriceUnitModel, there as PriceUnitModel),
+    refs: {},
+    add: (scope, record, { database }) => PriceUnitModel.add(scope, record, { database }),
+  },
+  meter: {
+    fetch: (scope, id, options) => MeterModel.fetch(scope, id, options),
+    refs: {},
+    add: (scope, { name, event_name, aggregation, filters, reset_usage }, { author, database }) => {
+      const definition = { name, event_name, aggregation, filters, reset_usage } as MeterModel;
+      return addMeter(database, scope, { definition, author });
+    },
+  },
+};
+
+/** Features before the plans that entitle to them. */
+export const ROOTS = ['feature', 'plan'] as const;
+
+/** Those that have ended stay behind. */
+async function pricesOf(scope: Scope, id: string, { now, database }: Found): Promise<Copyable[]> {
+  return PriceModel.current(scope, now, database).where({ entity_type: 'PLAN', entity_id: id }).orderBy('sequence');
+}
+
+type Question<M> = PromiseLike<M[]> & {
+  where(conditions: object): Question<M>;
+  orderBy(columns: string[]): Question<M>;
+};
+
+async function inOrder<M>(all: Question<M>): Promise<M[]> {
+  return all.where({ status: 'published' }).orderBy(['created_at', 'id']);
+}
+
+async function withKey<M>(all: Question<M>, { lookup_key }: Copyable): Promise<M | undefined> {
+  if (!lookup_key) return undefined;
+  const [record] = await all.where({ status: 'published', lookup_key });
+  return record;
+}
+
+function isWorthTheSame(unit: PriceUnitModel, there: PriceUnitModel): boolean {
+  return unit.base_currency === there.base_currency && new Decimal(unit.conversion_rate).eq(there.conversion_rate);
+}

@@ -1,0 +1,119 @@
+/**
+ * Copies one record with what it names and what hangs on it, or nothing of it (docs/rules/records.md, "Copying an
+ * environment"). What was copied before is known by the pairs that are kept, and is not copied again.
+ */
+import { FarthingError, notAllowed } from '../../core/error.ts';
+import type { IdKind } from '../../core/id.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { EnvironmentCopyModel } from '../../storage/models/environment-copy.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Database } from '../../storage/stores.ts';
+import { COPIED, type CopiedNoun, type Copyable } from './copied.ts';
+
+export type Copying = {
+  readonly database: Database;
+  readonly source: Scope;
+  readonly target: Scope;
+  readonly author: Author;
+  readonly workflow_id: string;
+  /** What stands for records that were not copied, because their key was taken. */
+  readonly stand_ins: Map<string, string>;
+};
+
+/** `reason` where the root was left as it is. */
+export type RootOutcome =
+  | { readonly kind: 'copied' | 'copied before' }
+  | { readonly kind: 'skipped'; readonly reason: string };
+
+export async function copyRoot(copying: Copying, entity: string, record: Copyable): Promise<RootOutcome> {
+  const { database, source, author } = copying;
+  const noun = nounOf(entity);
+  const known = await pairOf(copying, entity, record.id);
+  const reason = known
+    ? await copyGone(noun, known.target_id, copying)
+    : await keyTaken(copying, { noun, entity, record });
+  if (reason) return { kind: 'skipped', reason };
+  if (!known) await copyRecord(copying, entity, record);
+  for (const part of noun.parts ?? [])
+    for (const each of await part.of(source, record.id, { now: author.now, database }))
+      if (!(await pairOf(copying, part.noun, each.id))) await copyRecord(copying, part.noun, each);
+  return { kind: known && known.workflow_id !== copying.workflow_id ? 'copied before' : 'copied' };
+}
+
+/** Whoever archived the copy does not want what is new in the source. */
+async function copyGone(noun: CopiedNoun, id: string, { target, database }: Copying): Promise<string | undefined> {
+  const { status } = await noun.fetch(target, id, { database });
+  return status === 'published' ? undefined : `its copy ${id} is ${status}`;
+}
+
+/** Why nothing is copied where another has the key; what names the record may then mean that one. */
+async function keyTaken(
+  copying: Copying,
+  { noun, entity, record }: { noun: CopiedNoun; entity: string; record: Copyable },
+): Promise<string | undefined> {
+  const there = await noun.byKey?.(copying.target, record, copying.database);
+  if (!there) return undefined;
+  if (noun.isSame?.(record, there)) copying.stand_ins.set(nameOf(entity, record.id), there.id);
+  return `${there.id} has the lookup_key ${record.lookup_key} there already`;
+}
+
+async function copyRecord(copying: Copying, entity: string, record: Copyable): Promise<string> {
+  const { database, source, target, author, workflow_id } = copying;
+  const noun = nounOf(entity);
+  const fields = {
+    ...record,
+    ...noun.fresh,
+    ...(await counterparts(copying, entity, record)),
+    // The kinds of ids have the names of the nouns.
+    id: newId(entity as IdKind, author.now.getTime()),
+    ...createdBy(author),
+  };
+  const { id: target_id } = await noun.add(target, fields, { author, database });
+  const pair = { source_environment_id: source.environment_id, entity, source_id: record.id, target_id };
+  try {
+    await EnvironmentCopyModel.add(target, { ...pair, workflow_id, created_at: fields.created_at }, { database });
+  } catch (error) {
+    // Another run was faster: the next try finds what it has made.
+    if (!(error instanceof FarthingError) || error.code !== 'already_exists') throw error;
+    throw new FarthingError('service_unavailable', `${entity} ${record.id} is being copied by another run`);
+  }
+  return target_id;
+}
+
+/** The fields that name other records, with what those are called in the target. */
+async function counterparts(copying: Copying, entity: string, record: Copyable): Promise<Record<string, string>> {
+  const named: Record<string, string> = {};
+  for (const [field, other] of Object.entries(nounOf(entity).refs)) {
+    const id = (record as unknown as Record<string, string | null | undefined>)[field];
+    if (!id) continue;
+    const pair = await pairOf(copying, other, id);
+    named[field] = pair?.target_id ?? copying.stand_ins.get(nameOf(other, id)) ?? (await copyNamed(copying, other, id));
+  }
+  return named;
+}
+
+async function copyNamed(copying: Copying, entity: string, id: string): Promise<string> {
+  const { source, target, database } = copying;
+  const noun = nounOf(entity);
+  const record = await noun.fetch(source, id, { database });
+  if (record.status !== 'published') throw notAllowed(`${entity} ${id} is ${record.status}, and is needed`);
+  // One of the same key that means something else is in the way: who adds this one is told.
+  const there = await noun.byKey?.(target, record, database);
+  return there && noun.isSame?.(record, there) ? there.id : copyRecord(copying, entity, record);
+}
+
+function pairOf({ target, source, database }: Copying, entity: string, source_id: string) {
+  const asked = { source_environment_id: source.environment_id, entity, source_id };
+  return EnvironmentCopyModel.pairOf(target, asked, database);
+}
+
+function nameOf(entity: string, id: string): string {
+  return `${entity}/${id}`;
+}
+
+function nounOf(entity: string): CopiedNoun {
+  const noun = COPIED[entity];
+  if (!noun) throw new Error(`${entity} is not in the list of what is copied`);
+  return noun;
+}

@@ -1,0 +1,51 @@
+/**
+ * A description of prices as bodies of requests (docs/rules/parsing.md): by a language model where one is configured, by rules
+ * where there is none, where it does not answer in time or nothing usable, and where the tenant has used up what it may ask.
+ * Nothing is saved.
+ */
+import { FarthingError, notAllowed } from '../../core/error.ts';
+import { compileExpression } from '../../core/metering/expression.ts';
+import { fromModel, INSTRUCTIONS } from '../../core/pricing-parse/from-model.ts';
+import { parsePricing } from '../../core/pricing-parse/parse.ts';
+import type { ParsedPricing, ParseMethod } from '../../core/pricing-parse/record.ts';
+import { askForJson, type ChatEndpoint } from '../../integrations/chat-completions.ts';
+import type { HourlyLimit } from './hourly-limit.ts';
+
+/** Null where none is configured. */
+export type LanguageModel = { readonly endpoint: ChatEndpoint; readonly limit: HourlyLimit } | null;
+
+export type ParseRequest = {
+  readonly description: string;
+  readonly currency: string;
+  readonly method: 'auto' | ParseMethod;
+  readonly tenant_id: string;
+  readonly now: Date;
+};
+
+export type Parsed = ParsedPricing & { readonly method: ParseMethod; readonly fallback_reason: string | null };
+
+export async function parseDescription(model: LanguageModel, request: ParseRequest): Promise<Parsed> {
+  const { description, currency, method } = request;
+  const byRules = (fallback_reason: string | null): Parsed => ({
+    ...parsePricing(description, { currency, compileExpression }),
+    method: 'rules',
+    fallback_reason,
+  });
+  if (method === 'rules') return byRules(null);
+  if (model === null && method === 'auto') return byRules(null);
+  try {
+    return { ...(await askModel(model, request)), method: 'llm', fallback_reason: null };
+  } catch (error) {
+    if (method === 'llm' || !(error instanceof FarthingError)) throw error;
+    return byRules(error.message);
+  }
+}
+
+async function askModel(model: LanguageModel, request: ParseRequest): Promise<ParsedPricing> {
+  const { description, currency, tenant_id, now } = request;
+  if (model === null) throw notAllowed('method: no language model is configured', { field: 'method' });
+  if (!model.limit.takes(tenant_id, now))
+    throw new FarthingError('too_many_requests', 'the language model was asked as often as it may be in this hour');
+  const user = `Where no currency is stated it is ${currency}.\n\n${description}`;
+  return fromModel(await askForJson(model.endpoint, { system: INSTRUCTIONS, user }), compileExpression);
+}

@@ -1,0 +1,48 @@
+/**
+ * Tells that a record was changed, in the transaction of the change: the event is there if and only if the change is, and
+ * whoever tells it on (webhooks, Kafka) finds it after the commit (docs/rules/webhooks.md, "Told with the change").
+ */
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { bodyOf } from '../../core/system-event/body.ts';
+import { SYSTEM_EVENTS, type SystemEventName } from '../../core/system-event/catalogue.ts';
+import { SystemEventModel } from '../../storage/models/system-event.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Transaction } from '../../storage/stores.ts';
+
+/** `by` changed the record: a caller, or the clock alone. */
+export type Change = { readonly record: Scope & { readonly id: string }; readonly by: Author | Pick<Author, 'now'> };
+
+/** The record as it is after the change. */
+export async function emit(
+  transaction: Transaction,
+  name: SystemEventName,
+  { record, by }: Change,
+): Promise<SystemEventModel> {
+  const id = newId('system_event', by.now.getTime());
+  const user_id = 'user_id' in by ? by.user_id : '';
+  const event = {
+    id,
+    event_name: name,
+    entity_type: SYSTEM_EVENTS[name].entity_type,
+    entity_id: record.id,
+    user_id,
+    payload: bodyOf({ id, name, record, now: by.now }),
+    ...createdBy({ user_id, now: by.now }),
+  };
+  const { tenant_id, environment_id } = record;
+  return SystemEventModel.add({ tenant_id, environment_id }, event, { database: transaction });
+}
+
+/** Whether this was told of the record before. */
+export async function wasTold(
+  transaction: Transaction,
+  event_name: SystemEventName,
+  record: Change['record'],
+): Promise<boolean> {
+  const [told] = await SystemEventModel.in(record, transaction)
+    .select('id')
+    .where({ event_name, entity_id: record.id })
+    .limit(1);
+  return told !== undefined;
+}

@@ -1,0 +1,23 @@
+/** Tells system events on the topic of their own, where the log is Kafka: at least once, and those of one record in order. */
+
+import type { Stores } from '../../storage/stores.ts';
+import { markStreamed, takeUnstreamed } from '../../storage/system-events/unstreamed.ts';
+
+const EVENTS_AT_ONCE = 500;
+
+/** Answers how many were told. */
+export async function streamEvents({ postgres, log }: Pick<Stores, 'postgres' | 'log'>, now: Date): Promise<number> {
+  if (log.tellSystemEvents === undefined) return 0;
+  for (let told = 0; ; ) {
+    const count = await postgres.transaction(async (transaction) => {
+      const events = await takeUnstreamed(transaction, EVENTS_AT_ONCE);
+      if (events.length === 0) return 0;
+      await log.tellSystemEvents!(events);
+      const ids = events.map(({ id }) => id);
+      await markStreamed(transaction, ids, now);
+      return events.length;
+    });
+    told += count;
+    if (count < EVENTS_AT_ONCE) return told;
+  }
+}

@@ -1,0 +1,83 @@
+/** Attaches a tax rate to a customer, a subscription, an invoice or the whole tenant (docs/rules/taxes.md, "Associations"). */
+import { invalid, notFound } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { checkAssociation, type TaxAssociation } from '../../core/tax/record.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { TaxAssociationModel } from '../../storage/models/tax-association.ts';
+import { TaxRateModel } from '../../storage/models/tax-rate.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+
+/** What is taxed, as a request names it: by its kind and id, or a customer by its external id. */
+export type NamedEntity = {
+  readonly entity_type?: TaxAssociation['entity_type'] | null | undefined;
+  readonly entity_id?: string | null | undefined;
+  readonly external_customer_id?: string | null | undefined;
+};
+type Entity = Pick<TaxAssociation, 'entity_type' | 'entity_id'>;
+type Stated = Pick<TaxAssociation, 'priority' | 'auto_apply' | 'currency' | 'end_date' | 'metadata'>;
+
+export async function attachTaxRate(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  request: {
+    tax_rate_code: string;
+    entity: NamedEntity;
+    stated: Stated & { start_date: string | null };
+    author: Author;
+  },
+): Promise<TaxAssociationModel> {
+  const { tax_rate_code, stated, author } = request;
+  return stores.postgres.transaction(async (database) => {
+    const entity = await entityOf(request.entity, scope, database);
+    await checkEntity(entity, scope, database);
+    const rate = await TaxRateModel.holdByCode(scope, tax_rate_code, database);
+    if (rate.tax_rate_status !== 'ACTIVE') throw invalid('tax_rate_code', `tax rate ${rate.code} is not ACTIVE`);
+    const start_date = stated.start_date ?? author.now.toISOString();
+    const association = checkAssociation({ ...stated, ...entity, start_date, tax_rate_id: rate.id });
+    const record = { id: newId('tax_association', author.now.getTime()), ...association, ...createdBy(author) };
+    const conflict = `${entity.entity_type} ${entity.entity_id} has tax rate ${rate.code} already`;
+    return TaxAssociationModel.add(scope, record, { database, conflict });
+  });
+}
+
+/** The customer with the external id, which may be named by its id, too. */
+async function entityOf(named: NamedEntity, scope: Scope, database: Database): Promise<Entity> {
+  const { entity_type, entity_id, external_customer_id } = named;
+  if (external_customer_id) {
+    if (entity_type && entity_type !== 'customer')
+      throw invalid('external_customer_id', `is not allowed with entity_type ${entity_type}`);
+    const { id } = await CustomerModel.fetchExternal(scope, external_customer_id, database);
+    if (entity_id && entity_id !== id)
+      throw invalid('entity_id', `is not the customer with external id ${external_customer_id}`);
+    return { entity_type: 'customer', entity_id: id };
+  }
+  if (!entity_type) throw invalid('entity_type', 'is required without external_customer_id');
+  if (entity_type === 'tenant') return { entity_type, entity_id: entity_id || scope.tenant_id };
+  if (!entity_id) throw invalid('entity_id', `is required for a ${entity_type}`);
+  return { entity_type, entity_id };
+}
+
+type Options = { database: Database };
+const FETCH = {
+  customer: (scope: Scope, id: string, options: Options) => CustomerModel.fetch(scope, id, options),
+  subscription: (scope: Scope, id: string, options: Options) => SubscriptionModel.fetch(scope, id, options),
+  invoice: (scope: Scope, id: string, options: Options) => InvoiceModel.fetch(scope, id, options),
+};
+
+async function checkEntity({ entity_type, entity_id }: Entity, scope: Scope, database: Database): Promise<void> {
+  if (entity_type === 'tenant') {
+    if (entity_id !== scope.tenant_id) throw notFound('tenant', entity_id);
+    return;
+  }
+  const { status } = await FETCH[entity_type](scope, entity_id, { database });
+  if (status !== 'published') throw notFound(entity_type, entity_id);
+}
+
+/** What a list narrows to: nothing is asked of the store where the request names no customer by its external id. */
+export async function chosenEntity(named: NamedEntity, scope: Scope, database: Database): Promise<NamedEntity> {
+  return named.external_customer_id ? entityOf(named, scope, database) : named;
+}

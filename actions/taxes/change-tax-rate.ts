@@ -1,0 +1,27 @@
+/** Changes or archives a tax rate; neither while something is taxed with it (docs/rules/taxes.md, "Rates in use"). */
+import { notAllowed, notFound } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author } from '../../core/stamp.ts';
+import type { TaxRate } from '../../core/tax/record.ts';
+import { TaxAssociationModel } from '../../storage/models/tax-association.ts';
+import { TaxRateModel } from '../../storage/models/tax-rate.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+export async function changeTaxRate(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  request: { id: string; changes: Partial<TaxRate>; author: Author },
+): Promise<TaxRateModel> {
+  const { id, changes, author } = request;
+  return stores.postgres.transaction(async (database) => {
+    const rate = await TaxRateModel.fetch(scope, id, { database, lock: true });
+    if (rate.status !== 'published') throw notFound('tax rate', id);
+    const [used] = await TaxAssociationModel.in(scope, database)
+      .select('id')
+      .where({ tax_rate_id: id, status: 'published' })
+      .limit(1);
+    if (used) throw notAllowed(`tax rate ${id} has associations: remove them first`);
+    const conflict = `a tax rate with code ${changes.code} exists already`;
+    return TaxRateModel.change(rate, changes, { by: author, database, conflict });
+  });
+}

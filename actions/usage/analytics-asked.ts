@@ -1,0 +1,69 @@
+/**
+ * The records that an analysis names. One that is not there is refused: its answer would be empty, and look like no usage
+ * (docs/rules/usage.md, "Analytics").
+ */
+import { notFound } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import type { Database } from '../../storage/stores.ts';
+
+export type AskedIds = {
+  /** All customers with a subscription when null. */
+  readonly external_customer_ids: readonly string[] | null;
+  readonly feature_ids: readonly string[] | null;
+  readonly meter_ids: readonly string[] | null;
+};
+
+export type AskedRecords = {
+  /** By meter. Of several features with one meter, one that was asked for, else the oldest. */
+  readonly features: ReadonlyMap<string, FeatureModel>;
+  /** All customers when null. */
+  readonly customers: readonly CustomerModel[] | null;
+};
+
+export async function askedRecords(database: Database, scope: Scope, asked: AskedIds): Promise<AskedRecords> {
+  const [features, customers] = await Promise.all([
+    featuresOf(database, scope, asked.feature_ids),
+    customersOf(database, scope, asked.external_customer_ids),
+    checkMeters(database, scope, asked.meter_ids),
+  ]);
+  return { features, customers };
+}
+
+/** Those that are named may be archived: what their meters count is billed all the same. */
+async function featuresOf(database: Database, scope: Scope, ids: readonly string[] | null) {
+  const query = FeatureModel.in(scope, database).orderBy(['created_at', 'id']);
+  const found = await (ids
+    ? query.whereIn('id', [...ids])
+    : query.where('status', 'published').whereNotNull('meter_id'));
+  checkFound('feature', ids ?? [], new Set(found.map(({ id }) => id)));
+  const features = new Map<string, FeatureModel>();
+  for (const feature of found) {
+    if (feature.meter_id && !features.has(feature.meter_id)) features.set(feature.meter_id, feature);
+  }
+  return features;
+}
+
+async function customersOf(database: Database, scope: Scope, wanted: readonly string[] | null) {
+  if (wanted === null) return null;
+  const customers = await CustomerModel.in(scope, database)
+    .whereIn('external_id', [...wanted])
+    .where('status', 'published');
+  checkFound('customer with external id', wanted, new Set(customers.map(({ external_id }) => external_id)));
+  return customers;
+}
+
+async function checkMeters(database: Database, scope: Scope, ids: readonly string[] | null): Promise<void> {
+  if (ids === null) return;
+  const found = await MeterModel.in(scope, database)
+    .select('id')
+    .whereIn('id', [...ids]);
+  checkFound('meter', ids, new Set(found.map(({ id }) => id)));
+}
+
+function checkFound(what: string, wanted: readonly string[], found: ReadonlySet<string>): void {
+  const missing = wanted.find((id) => !found.has(id));
+  if (missing !== undefined) throw notFound(what, missing);
+}

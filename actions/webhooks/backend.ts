@@ -1,0 +1,16 @@
+/** Which backend delivers webhooks: Svix when its token is configured, our own when not. */
+import type { WebhookBackend } from '../../integrations/webhooks/backend.ts';
+import { httpBackend } from '../../integrations/webhooks/http.ts';
+import { svixBackend } from '../../integrations/webhooks/svix.ts';
+
+export type WebhookSettings = {
+  readonly SVIX_TOKEN?: string | undefined;
+  readonly SVIX_SERVER_URL?: string | undefined;
+  readonly WEBHOOK_ALLOW_PRIVATE_ADDRESSES: boolean;
+};
+
+export function webhookBackend(settings: WebhookSettings): WebhookBackend {
+  const { SVIX_TOKEN: token, SVIX_SERVER_URL: server_url } = settings;
+  if (token !== undefined) return svixBackend({ token, server_url });
+  return httpBackend({ allow_private_addresses: settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES });
+}

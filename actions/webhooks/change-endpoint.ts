@@ -1,0 +1,110 @@
+/** Endpoints of webhooks: made with a secret that is shown once, changed, switched on again, given a new secret, deleted. */
+import { randomBytes } from 'node:crypto';
+import { notFound } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import type { WebhookEndpoint } from '../../core/webhook/record.ts';
+import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
+import { WebhookEndpointModel } from '../../storage/models/webhook-endpoint.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+
+export type EndpointFields = Pick<WebhookEndpoint, 'url' | 'description' | 'event_names' | 'metadata'>;
+export type WithSecret = { endpoint: WebhookEndpointModel; secret: string };
+type Postgres = Pick<Stores, 'postgres'>;
+
+export async function createEndpoint(
+  { postgres }: Postgres,
+  scope: Scope,
+  { fields, author }: { fields: EndpointFields; author: Author },
+): Promise<WithSecret> {
+  const secret = makeSecret();
+  const record = {
+    id: newId('webhook_endpoint', author.now.getTime()),
+    ...fields,
+    endpoint_status: 'enabled',
+    secret,
+    secret_hint: hintOf(secret),
+    ...createdBy(author),
+  };
+  return { endpoint: await WebhookEndpointModel.add(scope, record, { database: postgres }), secret };
+}
+
+export type EndpointChange = {
+  id: string;
+  changes: Partial<EndpointFields & Pick<WebhookEndpoint, 'endpoint_status'>>;
+  author: Author;
+};
+
+/** Who switches it on again gives it a new start. */
+export async function changeEndpoint(
+  { postgres }: Postgres,
+  scope: Scope,
+  { id, changes, author }: EndpointChange,
+): Promise<WebhookEndpointModel> {
+  return postgres.transaction(async (database) => {
+    const endpoint = await held(scope, id, database);
+    const to = changes.endpoint_status;
+    const isMoved = to !== undefined && to !== endpoint.endpoint_status;
+    const on = { disabled_at: null, disabled_reason: null, failing_since: null, failures: 0 };
+    const off = { disabled_at: author.now.toISOString(), disabled_reason: 'it was disabled by hand' };
+    const moved = isMoved ? (to === 'enabled' ? on : off) : {};
+    return WebhookEndpointModel.change(endpoint, { ...changes, ...moved }, { by: author, database });
+  });
+}
+
+/** For so long the secret before signs, too: its receiver takes the new one when it likes. */
+export type Rotation = { id: string; overlap_hours: number; author: Author };
+
+const HOUR_MS = 3_600_000;
+
+export async function rotateSecret(
+  { postgres }: Postgres,
+  scope: Scope,
+  { id, overlap_hours, author }: Rotation,
+): Promise<WithSecret> {
+  return postgres.transaction(async (database) => {
+    const endpoint = await held(scope, id, database);
+    const secret = makeSecret();
+    const until = new Date(author.now.getTime() + overlap_hours * HOUR_MS).toISOString();
+    const before =
+      overlap_hours > 0
+        ? { previous_secret: endpoint.secret, previous_secret_expires_at: until }
+        : { previous_secret: null, previous_secret_expires_at: null };
+    const changes = { secret, secret_hint: hintOf(secret), ...before };
+    return { endpoint: await WebhookEndpointModel.change(endpoint, changes, { by: author, database }), secret };
+  });
+}
+
+/** What still waited for it is given up; what it was told stays readable. */
+export async function deleteEndpoint(
+  { postgres }: Postgres,
+  scope: Scope,
+  { id, author }: { id: string; author: Author },
+): Promise<void> {
+  await postgres.transaction(async (database) => {
+    const endpoint = await held(scope, id, database);
+    const gone = { status: 'deleted' as const, secret: '', previous_secret: null, previous_secret_expires_at: null };
+    await WebhookEndpointModel.change(endpoint, gone, { by: author, database });
+    await WebhookDeliveryModel.in(scope, database)
+      .where({ endpoint_id: id, delivery_status: 'pending' })
+      .patch({ delivery_status: 'failed', next_attempt_at: null, failure_reason: 'the endpoint was deleted' });
+  });
+}
+
+export async function held(scope: Scope, id: string, database: Transaction): Promise<WebhookEndpointModel> {
+  const endpoint = await WebhookEndpointModel.fetch(scope, id, { database, lock: true });
+  if (endpoint.status !== 'published') throw notFound('webhook endpoint', id);
+  return endpoint;
+}
+
+const SECRET_BYTES = 32;
+
+/** As Standard Webhooks has it. */
+function makeSecret(): string {
+  return `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`;
+}
+
+function hintOf(secret: string): string {
+  return `${secret.slice(0, 'whsec_'.length + 2)}***${secret.slice(-4)}`;
+}

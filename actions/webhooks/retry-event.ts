@@ -1,0 +1,55 @@
+/**
+ * Tells an event again, at once: to the endpoints that have not taken it, and to those that want it and were never told
+ * (docs/rules/webhooks.md, "Asked for again").
+ */
+import { notAllowed } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { SystemEventModel } from '../../storage/models/system-event.ts';
+import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { listeningEndpoints } from '../../storage/webhooks/undispatched.ts';
+import { addDeliveries, wants } from './dispatch-events.ts';
+
+/** Answers how many deliveries are on their way. */
+export async function retryEvent(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, has_targets, author }: { id: string; has_targets: boolean; author: Author },
+): Promise<number> {
+  return postgres.transaction(async (transaction) => {
+    const event = await SystemEventModel.fetch(scope, id, { database: transaction, lock: true });
+    if (event.dispatched_at === null) return 1; // Its first deliveries are about to be made.
+    const listening = has_targets ? await listeningEndpoints(transaction, [scope]) : [];
+    const wanting = listening.filter((endpoint) => wants(endpoint, event)).map((endpoint) => endpoint.id);
+    const endpoint_ids: (string | null)[] = has_targets ? wanting : [null];
+    const known = await WebhookDeliveryModel.in(scope, transaction).where('system_event_id', id);
+    const again = known.filter(
+      ({ endpoint_id, delivery_status }) =>
+        delivery_status !== 'delivered' && (listening.some((one) => one.id === endpoint_id) || endpoint_id === null),
+    );
+    const missing = endpoint_ids.filter((each) => !known.some(({ endpoint_id }) => endpoint_id === each));
+    if (again.length + missing.length === 0) throw nothingToRetry(known);
+    await askAgain(transaction, again, author);
+    await addDeliveries(transaction, { event, endpoint_ids: missing, now: author.now });
+    return again.length + missing.length;
+  });
+}
+
+function nothingToRetry(known: readonly WebhookDeliveryModel[]) {
+  return known.some(({ delivery_status }) => delivery_status === 'delivered')
+    ? notAllowed('every endpoint that wants this event has taken it')
+    : notAllowed('no endpoint that is enabled wants this event');
+}
+
+/** As if it had never failed: it is due, and counts its failures anew. */
+async function askAgain(
+  transaction: Transaction,
+  deliveries: readonly WebhookDeliveryModel[],
+  author: Author,
+): Promise<void> {
+  for (const delivery of deliveries) {
+    const due = { delivery_status: 'pending' as const, failure_count: 0, next_attempt_at: author.now.toISOString() };
+    await WebhookDeliveryModel.change(delivery, due, { by: author, database: transaction });
+  }
+}

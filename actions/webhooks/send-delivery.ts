@@ -1,0 +1,144 @@
+/**
+ * One try of one delivery: sent outside of any transaction, then written down in one, with what follows from it for the
+ * delivery and its endpoint (docs/rules/webhooks.md, "Tried again" and "An endpoint that fails").
+ */
+import type { Scope } from '../../core/scope.ts';
+import { instantOf } from '../../core/time/instant.ts';
+import { isToBeDisabled, nextTry } from '../../core/webhook/schedule.ts';
+import type { Outcome, Target, WebhookBackend } from '../../integrations/webhooks/backend.ts';
+import { SystemEventModel } from '../../storage/models/system-event.ts';
+import { WebhookAttemptModel } from '../../storage/models/webhook-attempt.ts';
+import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
+import { WebhookEndpointModel } from '../../storage/models/webhook-endpoint.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import type { DueDelivery } from '../../storage/webhooks/due-deliveries.ts';
+import { emit } from '../system-events/emit.ts';
+
+export type WebhookServices = Pick<Stores, 'postgres'> & { readonly backend: WebhookBackend };
+
+export type Try = {
+  readonly delivery: DueDelivery;
+  readonly lease: string;
+  readonly now: Date;
+  readonly max_attempts: number;
+};
+
+export type Sent = {
+  readonly how: 'delivered' | 'failed' | 'given_up';
+  readonly duration_ms: number;
+  /** The endpoint that was switched off with it. */
+  readonly disabled: WebhookEndpointModel | null;
+};
+
+export async function sendDelivery({ postgres, backend }: WebhookServices, attempt: Try): Promise<Sent> {
+  const { delivery, now } = attempt;
+  const { tenant_id, environment_id, endpoint_id, system_event_id } = delivery;
+  const scope = { tenant_id, environment_id };
+  const event = await SystemEventModel.fetch(scope, system_event_id, { database: postgres });
+  const target = endpoint_id === null ? null : await targetOf(scope, endpoint_id, { database: postgres, now });
+  const body = JSON.stringify(event.payload);
+
+  const outcome = await backend.send({ id: event.id, event_name: event.event_name, body, ...scope }, target);
+
+  return postgres.transaction((transaction) => writeDown(transaction, scope, { ...attempt, outcome }));
+}
+
+/** While its secret is replaced the one before signs, too. */
+async function targetOf(
+  scope: Scope,
+  id: string,
+  { database, now }: { database: WebhookServices['postgres']; now: Date },
+): Promise<Target> {
+  const { url, secret, previous_secret, previous_secret_expires_at } = await WebhookEndpointModel.fetch(scope, id, {
+    database,
+  });
+  const isBoth =
+    previous_secret !== null &&
+    previous_secret_expires_at !== null &&
+    instantOf(previous_secret_expires_at) > now.getTime();
+  return { url, secrets: isBoth ? [secret, previous_secret] : [secret] };
+}
+
+type Tried = Try & { readonly outcome: Outcome };
+
+/** The endpoint first, then the delivery: whoever holds both takes them in this order. */
+async function writeDown(transaction: Transaction, scope: Scope, tried: Tried): Promise<Sent> {
+  const { delivery, outcome, now } = tried;
+  const isTaken = outcome.error === null;
+  const { endpoint_id } = delivery;
+  const disabled =
+    endpoint_id === null
+      ? null
+      : isTaken
+        ? await works(transaction, scope, { endpoint_id, now })
+        : await fails(transaction, scope, { endpoint_id, now });
+  const current = await WebhookDeliveryModel.fetch(scope, delivery.id, { database: transaction, lock: true });
+  await WebhookAttemptModel.add(scope, attemptOf(current, tried), { database: transaction });
+  const changes = changesOf(current, tried);
+  const after = await WebhookDeliveryModel.change(current, changes, { by: { now }, database: transaction });
+  const how = isTaken ? 'delivered' : after.delivery_status === 'failed' ? 'given_up' : 'failed';
+  return { how, duration_ms: outcome.duration_ms, disabled };
+}
+
+function attemptOf(delivery: WebhookDeliveryModel, { outcome, now }: Tried) {
+  return {
+    id: newId('webhook_attempt', now.getTime()),
+    delivery_id: delivery.id,
+    attempt: delivery.attempt_count + 1,
+    attempted_at: now.toISOString(),
+    ...outcome,
+  };
+}
+
+/** A success counts whoever has the lease by now, so that nothing is sent again; a failure is for who has it. */
+function changesOf(delivery: WebhookDeliveryModel, tried: Tried): Partial<WebhookDeliveryModel> {
+  const { outcome, lease, now } = tried;
+  const { error, http_status } = outcome;
+  const attempt_count = delivery.attempt_count + 1;
+  const free = { lease: null, leased_until: null };
+  const delivered_at = now.toISOString();
+  if (error === null)
+    return { attempt_count, http_status, delivery_status: 'delivered', delivered_at, next_attempt_at: null, ...free };
+  if (delivery.delivery_status !== 'pending' || delivery.lease !== lease) return { attempt_count };
+  const failure_count = delivery.failure_count + 1;
+  const failure = { failure_count, told_at: instantOf(delivery.told_at), now: now.getTime() };
+  const next = nextTry(failure, tried.max_attempts);
+  const status = next === null ? ('failed' as const) : ('pending' as const);
+  const next_attempt_at = next === null ? null : new Date(next).toISOString();
+  const failed = { failure_count, failure_reason: error, delivery_status: status, next_attempt_at };
+  return { attempt_count, http_status, ...failed, ...free };
+}
+
+type Used = { readonly endpoint_id: string; readonly now: Date };
+
+async function works(transaction: Transaction, scope: Scope, { endpoint_id, now }: Used): Promise<null> {
+  await WebhookEndpointModel.in(scope, transaction)
+    .where('id', endpoint_id)
+    .where('failures', '>', 0)
+    .patch({ failing_since: null, failures: 0, updated_at: now.toISOString() });
+  return null;
+}
+
+/** It is said by an event to the others, in the list of endpoints, and in the log. */
+async function fails(
+  transaction: Transaction,
+  scope: Scope,
+  { endpoint_id, now }: Used,
+): Promise<WebhookEndpointModel | null> {
+  const endpoint = await WebhookEndpointModel.fetch(scope, endpoint_id, { database: transaction, lock: true });
+  const failures = endpoint.failures + 1;
+  const failing_since = endpoint.failing_since ?? now.toISOString();
+  const since = instantOf(failing_since);
+  const isOver = endpoint.endpoint_status === 'enabled' && isToBeDisabled({ since, failures, now: now.getTime() });
+  const off = {
+    endpoint_status: 'disabled' as const,
+    disabled_at: now.toISOString(),
+    disabled_reason: `it has taken nothing since ${failing_since}`,
+  };
+  const changes = { failures, failing_since, ...(isOver ? off : {}) };
+  const changed = await WebhookEndpointModel.change(endpoint, changes, { by: { now }, database: transaction });
+  if (!isOver) return null;
+  await emit(transaction, 'webhook_endpoint.disabled', { record: changed, by: { now } });
+  return changed;
+}

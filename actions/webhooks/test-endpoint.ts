@@ -1,0 +1,25 @@
+/** Sends an event to one endpoint, whatever its filter: so that its receiver can be seen to work. */
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { SystemEventModel } from '../../storage/models/system-event.ts';
+import type { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
+import { held } from './change-endpoint.ts';
+import { addDeliveries } from './dispatch-events.ts';
+
+export async function testEndpoint(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, author }: { id: string; author: Author },
+): Promise<WebhookDeliveryModel> {
+  return postgres.transaction(async (transaction) => {
+    const endpoint = await held(scope, id, transaction);
+    const event = await emit(transaction, 'webhook_endpoint.test', { record: endpoint, by: author });
+    // No other endpoint is told.
+    const dispatched_at = author.now.toISOString();
+    await SystemEventModel.change(event, { dispatched_at }, { by: author, database: transaction });
+    const [delivery] = await addDeliveries(transaction, { event, endpoint_ids: [id], now: author.now });
+    return delivery!;
+  });
+}

@@ -1,0 +1,135 @@
+/** Cost sheets: create, find, change, delete. Their prices are made as all prices are. */
+import type { Costsheet } from '../../core/costsheet/record.ts';
+import { createdBy } from '../../core/stamp.ts';
+import { CostsheetModel } from '../../storage/models/costsheet.ts';
+import { narrow } from '../../storage/models/page.ts';
+import { newId } from '../../storage/new-id.ts';
+import { checkExpand, fetchPage } from '../http/list.ts';
+import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { showCostsheet, showCostsheets } from './expand.ts';
+import {
+  askedOf,
+  CostsheetAnswer,
+  CostsheetExpand,
+  CostsheetFilter,
+  CostsheetListAnswer,
+  CreateCostsheet,
+  CreateCostsheetAnswer,
+  costsheetGrammar,
+  DeleteCostsheetAnswer,
+  GetCostsheetAnswer,
+  UpdateCostsheet,
+  UpdateCostsheetAnswer,
+} from './schema.ts';
+
+const reads = { tag: 'Costs', access: 'costsheet:read', success: 200 } as const;
+const writes = { tag: 'Costs', access: 'costsheet:write', success: 200 } as const;
+
+export const costsheetRoutes: Route[] = [
+  route({
+    ...writes,
+    method: 'post',
+    path: '/costs',
+    operation_id: 'createCostsheet',
+    summary: 'Create a cost sheet',
+    description:
+      'What something costs you is a price of it (`POST /prices` with `entity_type` COSTSHEET). The one that was made last is the active one.',
+    body: CreateCostsheet,
+    success: 201,
+    answer: CreateCostsheetAnswer,
+    handle: async ({ body }, context) => {
+      const record = { id: newId('costsheet', context.now.getTime()), ...body, ...createdBy(authorOf(context)) };
+      const conflict = keyConflict(body);
+      const sheet = await CostsheetModel.add(context.scope, record, { database: context.services.postgres, conflict });
+      return { costsheet: await showCostsheet(sheet, [], context) };
+    },
+  }),
+  route({
+    ...reads,
+    method: 'post',
+    path: '/costs/search',
+    operation_id: 'queryCostsheet',
+    summary: 'Search cost sheets',
+    description:
+      'Those that meet all conditions, a page at a time: published ones unless `status` is stated, newest first unless `sort` is.',
+    body: CostsheetFilter,
+    answer: CostsheetListAnswer,
+    handle: ({ body }, context) => findCostsheets(body, context),
+  }),
+  route({
+    ...reads,
+    method: 'get',
+    path: '/costs/active',
+    operation_id: 'getActiveCostsheet',
+    summary: 'Get the active cost sheet with its prices',
+    description: 'The published one that was made last; 404 where there is none.',
+    answer: CostsheetAnswer,
+    handle: async (_input, context) => {
+      const sheet = await CostsheetModel.fetchActive(context.scope, context.services.postgres);
+      return showCostsheet(sheet, ['prices', 'meters'], context);
+    },
+  }),
+  route({
+    ...reads,
+    method: 'get',
+    path: '/costs/:id',
+    operation_id: 'getCostsheet',
+    summary: 'Get a cost sheet',
+    description: 'Answered under `costsheet`, and again beside it. A deleted one is answered, too.',
+    params: idParams,
+    query: CostsheetExpand,
+    answer: GetCostsheetAnswer,
+    handle: async ({ params, query }, context) => {
+      const { scope, services } = context;
+      checkExpand(query.expand ?? [], costsheetGrammar);
+      const sheet = await CostsheetModel.fetch(scope, params.id, { database: services.postgres });
+      const costsheet = await showCostsheet(sheet, query.expand ?? [], context);
+      return { ...costsheet, costsheet };
+    },
+  }),
+  route({
+    ...writes,
+    method: 'put',
+    path: '/costs/:id',
+    operation_id: 'updateCostsheet',
+    summary: 'Update a cost sheet',
+    description: 'Changes what is sent; the rest stays. Its prices are not touched.',
+    params: idParams,
+    body: UpdateCostsheet,
+    answer: UpdateCostsheetAnswer,
+    handle: async ({ params, body }, context) => {
+      const by = { by: authorOf(context), database: context.services.postgres, conflict: keyConflict(body) };
+      const sheet = await CostsheetModel.changePublished(context.scope, { id: params.id, changes: body }, by);
+      return { costsheet: await showCostsheet(sheet, [], context) };
+    },
+  }),
+  route({
+    ...writes,
+    method: 'delete',
+    path: '/costs/:id',
+    operation_id: 'deleteCostsheet',
+    summary: 'Delete a cost sheet',
+    description: 'Its name and key are free for another then. The one that was made before it is the active one again.',
+    params: idParams,
+    answer: DeleteCostsheetAnswer,
+    handle: async ({ params }, context) => {
+      const by = { by: authorOf(context), database: context.services.postgres };
+      await CostsheetModel.changePublished(context.scope, { id: params.id, changes: { status: 'deleted' } }, by);
+      return { message: 'cost sheet deleted', id: params.id };
+    },
+  }),
+];
+
+const keyConflict = ({ name, lookup_key }: Partial<Pick<Costsheet, 'name' | 'lookup_key'>>) =>
+  `a cost sheet with name ${name} or lookup_key ${lookup_key} exists already`;
+
+async function findCostsheets(filter: CostsheetFilter, context: Context) {
+  const input = askedOf(filter, context.scope);
+  const query = narrow(CostsheetModel.in(context.scope, context.services.postgres), [
+    ['id', input.costsheet_ids],
+    ['name', input.name],
+    ['lookup_key', input.lookup_key],
+  ]);
+  const page = await fetchPage(query, input, costsheetGrammar);
+  return { ...page, items: await showCostsheets(page.items, input.expand ?? [], context) };
+}

@@ -1,0 +1,102 @@
+/** Credit grants: create, find, change, archive. */
+import { archiveCreditGrant, changeCreditGrant } from '../../actions/grants/change-credit-grant.ts';
+import { createCreditGrant } from '../../actions/grants/create-credit-grant.ts';
+import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
+import { narrow } from '../../storage/models/page.ts';
+import { PlanModel } from '../../storage/models/plan.ts';
+import { fetchPage, listShape } from '../http/list.ts';
+import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
+import { standardRoutes } from '../http/standard-routes.ts';
+import {
+  CreateCreditGrant,
+  CreditGrantAnswer,
+  CreditGrantFilter,
+  CreditGrantListAnswer,
+  creditGrantGrammar,
+  DeleteCreditGrant,
+  UpdateCreditGrant,
+} from './schema.ts';
+
+const tag = 'Credit grants';
+
+const grants = standardRoutes({
+  noun: 'creditgrant',
+  called: { path: '/creditgrants', name: 'CreditGrant', words: 'credit grant' },
+  tag,
+  answer: CreditGrantAnswer,
+  model: CreditGrantModel,
+  show: (grant) => grant,
+  list: { filter: CreditGrantFilter, answer: CreditGrantListAnswer, find: findCreditGrants },
+});
+
+export const creditGrantRoutes: Route[] = [
+  grants.create({
+    summary: 'Create a credit grant of a plan, add-on or subscription',
+    description:
+      'A grant of a plan or add-on is a template without dates; one of a subscription lies inside of it. All grants of a plan have the same rates, and all of an add-on. The credits do not reach wallets yet.',
+    body: CreateCreditGrant,
+    handle: ({ body }, context) =>
+      createCreditGrant(context.services, context.scope, { stated: body, author: authorOf(context) }),
+  }),
+  grants.list,
+  grants.read({ summary: 'Get a credit grant', description: 'An archived grant is answered, too.' }),
+  grants.change({
+    summary: 'Update the name, the metadata or the end of a credit grant',
+    description: 'Changes what is sent; the rest stays. What it gives cannot be changed.',
+    body: UpdateCreditGrant,
+    handle: ({ params, body: { end_date, ...changes } }, context) =>
+      changeCreditGrant(context.services, context.scope, {
+        id: params.id,
+        changes: end_date === undefined ? changes : { ...changes, end_date },
+        author: authorOf(context),
+      }),
+  }),
+  route({
+    method: 'delete',
+    path: '/creditgrants/:id',
+    operation_id: 'deleteCreditGrant',
+    summary: 'Archive a credit grant, now or from a date on',
+    description: 'It gives no more credits from then on; what it gave stays. Refused when it is archived already.',
+    tag,
+    access: 'creditgrant:write',
+    params: idParams,
+    body: DeleteCreditGrant,
+    success: 200,
+    answer: MessageAnswer,
+    handle: async ({ params, body }, context) => {
+      const effective_date = body?.effective_date ?? null;
+      const request = { id: params.id, effective_date, author: authorOf(context) };
+      await archiveCreditGrant(context.services, context.scope, request);
+      return { message: 'credit grant deleted' };
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/plans/:id/creditgrants',
+    operation_id: 'getPlanCreditGrants',
+    summary: 'List the credit grants of a plan',
+    description: 'Published ones, newest first, a page at a time.',
+    tag,
+    access: 'creditgrant:read',
+    params: idParams,
+    query: listShape({}).pick({ limit: true, offset: true }),
+    success: 200,
+    answer: CreditGrantListAnswer,
+    handle: async ({ params, query }, context) => {
+      const { scope, services } = context;
+      const plan = await PlanModel.fetch(scope, params.id, { database: services.postgres });
+      return findCreditGrants(CreditGrantFilter.parse({ ...query, plan_ids: [plan.id] }), context);
+    },
+  }),
+];
+
+async function findCreditGrants(input: CreditGrantFilter, context: Context) {
+  const query = narrow(CreditGrantModel.in(context.scope, context.services.postgres), [
+    ['id', input.credit_grant_ids],
+    ['plan_id', input.plan_ids],
+    ['subscription_id', input.subscription_ids],
+    ['addon_id', input.addon_ids],
+    ['scope', input.scope],
+  ]);
+  return fetchPage(query, input, creditGrantGrammar);
+}

@@ -1,0 +1,73 @@
+/** Requests and answers of credit grants. */
+import { z } from 'zod';
+import { creditGrantFields, creditGrantScope, creditGrantShape } from '../../core/credit-grant/record.ts';
+import { timestampText } from '../../core/record.ts';
+import { anyOf, BASE_COLUMNS, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+
+export const CreateCreditGrant = creditGrantFields.meta({
+  id: 'CreateCreditGrantRequest',
+  example: {
+    name: 'Monthly credits',
+    scope: 'PLAN',
+    plan_id: 'plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
+    credits: '100',
+    cadence: 'RECURRING',
+    period: 'MONTHLY',
+    period_count: 1,
+    expiration_type: 'BILLING_CYCLE',
+  },
+});
+
+const { name, metadata } = creditGrantFields.shape;
+
+export const UpdateCreditGrant = z
+  .object({
+    name: name.optional(),
+    metadata: metadata.unwrap().optional(),
+    end_date: timestampText.nullish().meta({
+      description: 'Of scope SUBSCRIPTION: until when; null opens it.',
+    }),
+  })
+  .meta({ id: 'UpdateCreditGrantRequest', example: { name: 'Credits of the month' } });
+
+export const DeleteCreditGrant = z
+  .object({
+    effective_date: timestampText.nullish().meta({
+      description: 'From when on it gives no credits; now when absent. Of scope SUBSCRIPTION it may lie ahead.',
+    }),
+  })
+  .nullish()
+  .meta({ id: 'DeleteCreditGrantRequest', example: { effective_date: '2026-01-01T00:00:00Z' } });
+
+export const CreditGrantFilter = listShape({
+  credit_grant_ids: anyOf('credit grants'),
+  plan_ids: anyOf('plans'),
+  subscription_ids: anyOf('subscriptions'),
+  addon_ids: anyOf('add-ons'),
+  scope: creditGrantScope.optional().meta({ description: 'Whether plans, subscriptions or add-ons give them.' }),
+}).meta({ id: 'CreditGrantFilter' });
+export type CreditGrantFilter = z.output<typeof CreditGrantFilter>;
+
+export const creditGrantGrammar: ListGrammar = {
+  columns: {
+    ...BASE_COLUMNS,
+    name: 'string',
+    scope: 'string',
+    plan_id: 'string',
+    subscription_id: 'string',
+    addon_id: 'string',
+    credits: 'number',
+    cadence: 'string',
+    period: 'string',
+    period_count: 'number',
+    expiration_type: 'string',
+    expiration_duration: 'number',
+    expiration_duration_unit: 'string',
+    priority: 'number',
+    start_date: 'date',
+    end_date: 'date',
+  },
+};
+
+export const CreditGrantAnswer = creditGrantShape.meta({ id: 'CreditGrantResponse' });
+export const CreditGrantListAnswer = listAnswer(CreditGrantAnswer, 'ListCreditGrantsResponse');

@@ -1,0 +1,108 @@
+/** What is taxed with which rate: attach, find, change, remove. */
+import { attachTaxRate, chosenEntity } from '../../actions/taxes/attach-tax-rate.ts';
+import { changeTaxAssociation } from '../../actions/taxes/change-tax-association.ts';
+import { narrow } from '../../storage/models/page.ts';
+import { TaxAssociationModel } from '../../storage/models/tax-association.ts';
+import { TaxRateModel } from '../../storage/models/tax-rate.ts';
+import { fetchPage } from '../http/list.ts';
+import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { standardRoutes } from '../http/standard-routes.ts';
+import {
+  CreateTaxAssociation,
+  TaxAssociationAnswer,
+  TaxAssociationFilter,
+  TaxAssociationListAnswer,
+  taxAssociationGrammar,
+  UpdateTaxAssociation,
+} from './schema.ts';
+
+const tag = 'Taxes';
+
+const associations = standardRoutes({
+  noun: 'tax',
+  called: { path: '/taxes/associations', name: 'TaxAssociation', words: 'tax association' },
+  tag,
+  answer: TaxAssociationAnswer,
+  model: TaxAssociationModel,
+  show: showAssociation,
+  list: { filter: TaxAssociationFilter, answer: TaxAssociationListAnswer, find: findAssociations },
+});
+
+export const taxAssociationRoutes: Route[] = [
+  {
+    ...associations.create({
+      summary: 'Attach a tax rate to a customer, a subscription, an invoice or the tenant',
+      description:
+        'The rate is named by its code, a customer by its id or by your own. What has a rate already is refused with 409.',
+      body: CreateTaxAssociation,
+      handle: ({ body }, context) => {
+        const { tax_rate_code, entity_type, entity_id, external_customer_id, ...stated } = body;
+        const entity = { entity_type, entity_id, external_customer_id };
+        const request = { tax_rate_code, entity, stated, author: authorOf(context) };
+        return attachTaxRate(context.services, context.scope, request);
+      },
+    }),
+    success: 200,
+  },
+  associations.list,
+  associations.read({ summary: 'Get a tax association with its rate', description: 'One that was removed, too.' }),
+  associations.change({
+    summary: 'Update the priority, the dates or the metadata of a tax association',
+    description: 'Changes what is sent; the rest stays. Another rate is another association.',
+    body: UpdateTaxAssociation,
+    handle: ({ params, body }, context) =>
+      changeTaxAssociation(context.services, context.scope, {
+        id: params.id,
+        changes: body,
+        author: authorOf(context),
+      }),
+  }),
+  route({
+    method: 'delete',
+    path: '/taxes/associations/:id',
+    operation_id: 'deleteTaxAssociation',
+    summary: 'Remove a tax rate from what it is attached to',
+    description: 'The association is archived, and answered as it is then. Invoices that were made keep their taxes.',
+    tag,
+    access: 'tax:write',
+    params: idParams,
+    success: 200,
+    answer: TaxAssociationAnswer,
+    handle: async ({ params }, context) => {
+      const by = { by: authorOf(context), database: context.services.postgres };
+      const change = { id: params.id, changes: { status: 'archived' } } as const;
+      return showAssociation(await TaxAssociationModel.changePublished(context.scope, change, by), context);
+    },
+  }),
+];
+
+async function findAssociations(input: TaxAssociationFilter, context: Context) {
+  const { scope, services } = context;
+  const entity = await chosenEntity(input, scope, services.postgres);
+  const query = narrow(TaxAssociationModel.in(scope, services.postgres), [
+    ['id', input.tax_association_ids],
+    ['tax_rate_id', input.tax_rate_ids],
+    ['tax_rate_id', input.tax_rate_id],
+    ['entity_type', entity.entity_type],
+    ['entity_id', entity.entity_id],
+    ['currency', input.currency?.toLowerCase()],
+    ['auto_apply', input.auto_apply],
+  ]);
+  const page = await fetchPage(query, input, taxAssociationGrammar);
+  return { ...page, items: await showAssociations(page.items, input.expand ?? [], context) };
+}
+
+async function showAssociations(
+  associations: readonly TaxAssociationModel[],
+  expand: readonly string[],
+  context: Context,
+) {
+  const ids = expand.includes('tax_rate') ? associations.map(({ tax_rate_id }) => tax_rate_id) : [];
+  const rates = await TaxRateModel.byId(context.scope, ids, context.services.postgres);
+  return associations.map((association) => ({ ...association, tax_rate: rates.get(association.tax_rate_id) ?? null }));
+}
+
+async function showAssociation(association: TaxAssociationModel, context: Context) {
+  const [shown] = await showAssociations([association], ['tax_rate'], context);
+  return shown!;
+}

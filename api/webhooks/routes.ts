@@ -1,0 +1,193 @@
+/** System events, their deliveries, and the endpoints that they go to (endpoints.ts). */
+import { webhookBackend } from '../../actions/webhooks/backend.ts';
+import { retryEvent } from '../../actions/webhooks/retry-event.ts';
+import { mayWrite } from '../../core/access/role.ts';
+import { eventNamed, SYSTEM_EVENTS } from '../../core/system-event/catalogue.ts';
+import { narrow } from '../../storage/models/page.ts';
+import { SystemEventModel } from '../../storage/models/system-event.ts';
+import { WebhookAttemptModel } from '../../storage/models/webhook-attempt.ts';
+import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
+import { fetchPage } from '../http/list.ts';
+import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { endpointRoutes } from './endpoints.ts';
+import {
+  DashboardAnswer,
+  DeliveryDetailAnswer,
+  DeliveryFilter,
+  DeliveryListAnswer,
+  deliveryGrammar,
+  EventTypesAnswer,
+  RetryAnswer,
+  RetryWebhook,
+  SystemEventAnswer,
+  SystemEventFilter,
+  SystemEventListAnswer,
+  systemEventGrammar,
+} from './schema.ts';
+
+const tag = 'Webhooks';
+const reads = { tag, access: 'webhook:read', success: 200 } as const;
+const retries = { tag, access: 'webhook:write', success: 202, answer: RetryAnswer } as const;
+const RETRY =
+  'At once, to the endpoints that have not taken it, and to those that want it and were never told. Refused when there is none.';
+
+const eventRoutes: Route[] = [
+  route({
+    ...reads,
+    method: 'get',
+    path: '/webhooks/event-types',
+    operation_id: 'listWebhookEventTypes',
+    summary: 'List the names of all system events',
+    description: 'With the kind of record to which each happens, and when it is told.',
+    answer: EventTypesAnswer,
+    handle: async () => ({
+      items: Object.entries(SYSTEM_EVENTS).map(([event_name, { entity_type, told_when }]) => ({
+        event_name,
+        entity_type,
+        description: told_when,
+      })),
+    }),
+  }),
+  route({
+    ...reads,
+    method: 'get',
+    path: '/webhooks/events',
+    operation_id: 'listSystemEvents',
+    summary: 'List system events',
+    description: 'What was changed in the environment, newest first, each with the body that webhooks carry.',
+    query: SystemEventFilter,
+    answer: SystemEventListAnswer,
+    handle: ({ query }, context) => findEvents(query, context),
+  }),
+  route({
+    ...reads,
+    method: 'post',
+    path: '/webhooks/events/search',
+    operation_id: 'querySystemEvent',
+    summary: 'Search system events',
+    description: 'The same with the conditions in the body.',
+    body: SystemEventFilter,
+    answer: SystemEventListAnswer,
+    handle: ({ body }, context) => findEvents(body, context),
+  }),
+  route({
+    ...reads,
+    method: 'get',
+    path: '/webhooks/events/:id',
+    operation_id: 'getSystemEvent',
+    summary: 'Get a system event',
+    description: 'With the body that webhooks carry.',
+    params: idParams,
+    answer: SystemEventAnswer,
+    handle: ({ params }, { scope, services }) =>
+      SystemEventModel.fetch(scope, params.id, { database: services.postgres }),
+  }),
+];
+
+const deliveryRoutes: Route[] = [
+  route({
+    ...reads,
+    method: 'get',
+    path: '/webhooks/deliveries',
+    operation_id: 'listWebhookDeliveries',
+    summary: 'List deliveries of webhooks',
+    description: 'One for each event and endpoint that wants it, newest first, with how far it is.',
+    query: DeliveryFilter,
+    answer: DeliveryListAnswer,
+    handle: ({ query }, context) => findDeliveries(query, context),
+  }),
+  route({
+    ...reads,
+    method: 'post',
+    path: '/webhooks/deliveries/search',
+    operation_id: 'queryWebhookDelivery',
+    summary: 'Search deliveries of webhooks',
+    description: 'The same with the conditions in the body.',
+    body: DeliveryFilter,
+    answer: DeliveryListAnswer,
+    handle: ({ body }, context) => findDeliveries(body, context),
+  }),
+  route({
+    ...reads,
+    method: 'get',
+    path: '/webhooks/deliveries/:id',
+    operation_id: 'getWebhookDelivery',
+    summary: 'Get a delivery with its tries',
+    description: 'What is sent, and of each try what was answered, or why nothing was.',
+    params: idParams,
+    answer: DeliveryDetailAnswer,
+    handle: async ({ params }, { scope, services }) => {
+      const database = services.postgres;
+      const delivery = await WebhookDeliveryModel.fetch(scope, params.id, { database });
+      const { payload } = await SystemEventModel.fetch(scope, delivery.system_event_id, { database });
+      const attempts = await WebhookAttemptModel.in(scope, database)
+        .where('delivery_id', delivery.id)
+        .orderBy(['attempt', 'id']);
+      return { ...delivery, body: payload, attempts };
+    },
+  }),
+  route({
+    ...retries,
+    method: 'post',
+    path: '/webhooks/:id/retry',
+    operation_id: 'retryWebhook',
+    summary: 'Tell a system event again',
+    description: `${RETRY} The id is that of the event.`,
+    params: idParams,
+    handle: ({ params }, context) => retry(params.id, context),
+  }),
+  route({
+    ...retries,
+    method: 'post',
+    path: '/webhooks/retry',
+    operation_id: 'retryOutboundWebhook',
+    summary: 'Tell a system event again, named in the body',
+    description: RETRY,
+    body: RetryWebhook,
+    handle: ({ body }, context) => retry(body.system_event_id, context),
+  }),
+  route({
+    ...reads,
+    method: 'get',
+    path: '/webhooks/dashboard',
+    operation_id: 'getWebhookDashboard',
+    summary: 'Where endpoints of webhooks are looked after',
+    description:
+      'Here, by `/webhooks/endpoints`, or by Svix where that is configured: then a link that opens its page, for looking alone where the caller may not write.',
+    answer: DashboardAnswer,
+    handle: async (_, { scope, principal, services }) => {
+      // The link lets in whoever has it.
+      const may_change = mayWrite(principal, 'webhook');
+      const shown = await webhookBackend(services.config).dashboard?.(scope, { may_change });
+      return shown ? { svix_enabled: true, ...shown } : { svix_enabled: false };
+    },
+  }),
+];
+
+export const webhookRoutes: Route[] = [...endpointRoutes, ...eventRoutes, ...deliveryRoutes];
+
+function findEvents(input: SystemEventFilter, { scope, services }: Context) {
+  const query = narrow(SystemEventModel.in(scope, services.postgres), [
+    ['event_name', input.event_names?.map(eventNamed)],
+    ['entity_type', input.entity_type],
+    ['entity_id', input.entity_ids],
+  ]);
+  return fetchPage(query, input, systemEventGrammar);
+}
+
+function findDeliveries(input: DeliveryFilter, { scope, services }: Context) {
+  const query = narrow(WebhookDeliveryModel.in(scope, services.postgres), [
+    ['endpoint_id', input.endpoint_ids],
+    ['system_event_id', input.system_event_ids],
+    ['entity_id', input.entity_ids],
+    ['event_name', input.event_names?.map(eventNamed)],
+    ['delivery_status', input.delivery_status],
+  ]);
+  return fetchPage(query, input, deliveryGrammar);
+}
+
+async function retry(id: string, context: Context) {
+  const { has_targets } = webhookBackend(context.services.config);
+  const count = await retryEvent(context.services, context.scope, { id, has_targets, author: authorOf(context) });
+  return { success: true, message: `told again to ${count} endpoint${count === 1 ? '' : 's'}`, system_event_id: id };
+}

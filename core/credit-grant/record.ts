@@ -1,0 +1,160 @@
+/**
+ * A credit grant: credits that a plan gives to each of its subscriptions, or that one subscription gets, once or in every
+ * period, and when they expire (docs/rules/credit-grants.md). What they do to a wallet is not decided here.
+ */
+import { z } from 'zod';
+import { Decimal } from '../decimal.ts';
+import { invalid, notAllowed } from '../error.ts';
+import {
+  anyCase,
+  baseFields,
+  decimalText,
+  givenName,
+  int32,
+  metadata,
+  orDefault,
+  orNull,
+  timestampText,
+} from '../record.ts';
+import type { Subscription } from '../subscription/record.ts';
+import { formatMs, instantOf } from '../time/instant.ts';
+import { RECURRING_PERIODS } from '../time/period.ts';
+
+export const creditGrantScope = anyCase(['PLAN', 'SUBSCRIPTION', 'ADDON']);
+const REFERENCES = { PLAN: 'plan_id', SUBSCRIPTION: 'subscription_id', ADDON: 'addon_id' } as const;
+
+/** What a client states of a new credit grant, as it is stored. */
+export const creditGrantFields = z.object({
+  name: givenName.meta({ description: 'What people call it.' }),
+  scope: creditGrantScope.meta({
+    description: 'PLAN: each subscription to the plan gets it; SUBSCRIPTION: this one does; ADDON: who has the add-on.',
+  }),
+  plan_id: orNull(z.string()).meta({ description: 'The plan, of scope PLAN.' }),
+  subscription_id: orNull(z.string()).meta({ description: 'The subscription, of scope SUBSCRIPTION.' }),
+  addon_id: orNull(z.string()).meta({ description: 'The add-on, of scope ADDON.' }),
+  credits: decimalText.meta({ description: 'How many credits each time; greater than 0.' }),
+  cadence: anyCase(['ONETIME', 'RECURRING']).meta({ description: 'Once, or in every period.' }),
+  period: orNull(anyCase(RECURRING_PERIODS)).meta({ description: 'Of RECURRING: how long a period is.' }),
+  period_count: orNull(int32).meta({ description: 'Of RECURRING: how many of these make a period; greater than 0.' }),
+  expiration_type: orDefault(anyCase(['NEVER', 'DURATION', 'BILLING_CYCLE']), 'NEVER').meta({
+    description: 'When the credits expire: not at all, after a duration, or with the billing period.',
+  }),
+  expiration_duration: orNull(int32).meta({ description: 'Of DURATION: after how many units; greater than 0.' }),
+  expiration_duration_unit: orNull(anyCase(['DAY', 'WEEK', 'MONTH', 'YEAR'])).meta({
+    description: 'Of DURATION: the unit.',
+  }),
+  priority: orNull(int32).meta({ description: 'Credits with a smaller one are used first.' }),
+  conversion_rate: orNull(decimalText).meta({ description: 'What a credit is in money; 1 when absent.' }),
+  topup_conversion_rate: orNull(decimalText).meta({
+    description: 'What a credit that is bought is in money; the conversion rate when absent.',
+  }),
+  start_date: orNull(timestampText).meta({ description: 'Of scope SUBSCRIPTION: from when on.' }),
+  end_date: orNull(timestampText).meta({ description: 'Of scope SUBSCRIPTION: until when; open when absent.' }),
+  credit_grant_anchor: orNull(timestampText).meta({
+    description: 'Of scope SUBSCRIPTION: from where on periods are counted; the start when absent.',
+  }),
+  metadata,
+});
+type CreditGrantFields = z.output<typeof creditGrantFields>;
+
+export const creditGrantShape = creditGrantFields.extend({ id: z.string(), ...baseFields });
+export type CreditGrant = z.output<typeof creditGrantShape>;
+
+/** The grant that a request asks for, when its fields go together. */
+export function defineCreditGrant(stated: CreditGrantFields): CreditGrantFields {
+  checkReferences(stated);
+  checkPositive(stated);
+  checkCadence(stated);
+  checkExpiration(stated);
+  if (stated.scope !== 'SUBSCRIPTION') {
+    for (const field of ['start_date', 'end_date', 'credit_grant_anchor'] as const)
+      if (stated[field] !== null) throw invalid(field, `is not allowed for scope ${stated.scope}`);
+    return stated;
+  }
+  if (stated.start_date === null) throw invalid('start_date', 'is required for scope SUBSCRIPTION');
+  const credit_grant_anchor = stated.credit_grant_anchor ?? stated.start_date;
+  if (instantOf(credit_grant_anchor) < instantOf(stated.start_date))
+    throw invalid('credit_grant_anchor', 'must not lie before start_date');
+  return { ...stated, credit_grant_anchor };
+}
+
+function checkReferences(stated: CreditGrantFields): void {
+  for (const [scope, field] of Object.entries(REFERENCES)) {
+    const isGiven = stated[field] !== null;
+    if (scope === stated.scope && !isGiven) throw invalid(field, `is required for scope ${scope}`);
+    if (scope !== stated.scope && isGiven) throw invalid(field, `is not allowed for scope ${stated.scope}`);
+  }
+}
+
+function checkPositive(stated: CreditGrantFields): void {
+  for (const field of ['credits', 'conversion_rate', 'topup_conversion_rate'] as const)
+    if (stated[field] !== null && !new Decimal(stated[field]).gt(0)) throw invalid(field, 'must be greater than 0');
+}
+
+function checkCadence(stated: CreditGrantFields): void {
+  for (const field of ['period', 'period_count'] as const) {
+    if (stated.cadence === 'RECURRING' && stated[field] === null)
+      throw invalid(field, 'is required for a RECURRING grant');
+    if (stated.cadence === 'ONETIME' && stated[field] !== null)
+      throw invalid(field, 'is not allowed for a ONETIME grant');
+  }
+  if (stated.period_count !== null && stated.period_count < 1) throw invalid('period_count', 'must be greater than 0');
+}
+
+function checkExpiration(stated: CreditGrantFields): void {
+  const { expiration_type, expiration_duration } = stated;
+  for (const field of ['expiration_duration', 'expiration_duration_unit'] as const) {
+    if (expiration_type === 'DURATION' && stated[field] === null)
+      throw invalid(field, 'is required for expiration_type DURATION');
+    if (expiration_type !== 'DURATION' && stated[field] !== null)
+      throw invalid(field, `is not allowed for expiration_type ${expiration_type}`);
+  }
+  if (expiration_duration !== null && expiration_duration < 1)
+    throw invalid('expiration_duration', 'must be greater than 0');
+}
+
+type Dates = Pick<CreditGrant, 'start_date' | 'end_date'>;
+type Term = Pick<Subscription, 'start_date' | 'end_date'>;
+
+/** A grant of a subscription lies inside of it. */
+export function checkInside({ start_date, end_date }: Dates, subscription: Term): void {
+  const from = instantOf(start_date!);
+  const last = subscription.end_date ? instantOf(subscription.end_date) : Number.POSITIVE_INFINITY;
+  if (from < instantOf(subscription.start_date) || from > last)
+    throw invalid('start_date', 'must lie inside the subscription');
+  if (end_date === null) return;
+  if (instantOf(end_date) < from) throw invalid('end_date', 'must not lie before start_date');
+  if (instantOf(end_date) > last) throw invalid('end_date', 'must lie inside the subscription');
+}
+
+export function checkGrantable(subscription: Pick<Subscription, 'id' | 'subscription_status'>): void {
+  if (subscription.subscription_status === 'cancelled')
+    throw notAllowed(`subscription ${subscription.id} is cancelled: it gets no more credits`);
+}
+
+type Rates = Pick<CreditGrant, 'conversion_rate' | 'topup_conversion_rate'>;
+
+/** All grants of one plan go to one wallet, which has one rate. */
+export function checkSameRates(grant: Rates, others: readonly Rates[]): void {
+  const [own] = others;
+  if (own === undefined) return;
+  if (!rateOf(grant).eq(rateOf(own)))
+    throw invalid('conversion_rate', `must be ${rateOf(own).toFixed()}, as that of its other credit grants`);
+  if (!topupRateOf(grant).eq(topupRateOf(own)))
+    throw invalid('topup_conversion_rate', `must be ${topupRateOf(own).toFixed()}, as that of its other credit grants`);
+}
+
+const rateOf = ({ conversion_rate }: Rates) => new Decimal(conversion_rate ?? 1);
+const topupRateOf = (rates: Rates) => new Decimal(rates.topup_conversion_rate ?? rateOf(rates));
+
+/** What is archived from an instant on: a grant of a subscription ends then, a template is not used any more. */
+export function archivedFrom(grant: Pick<CreditGrant, 'scope' | 'start_date' | 'end_date'>, from: number, now: number) {
+  if (grant.scope !== 'SUBSCRIPTION') {
+    if (from > now) throw invalid('effective_date', `must not lie ahead for scope ${grant.scope}, which has no dates`);
+    return { status: 'archived' as const };
+  }
+  const end = Math.max(from, instantOf(grant.start_date!));
+  if (grant.end_date !== null && end > instantOf(grant.end_date))
+    throw invalid('effective_date', `must not lie after the end of the grant at ${grant.end_date}`);
+  return { status: 'archived' as const, end_date: formatMs(end) };
+}

@@ -1,0 +1,145 @@
+/** Phrases that begin with an amount: what is said behind it decides what it is the price of. */
+import type { Decimal } from '../decimal.ts';
+import { limited, piece, ranged } from './bounds.ts';
+import type { Cursor, Money, Span } from './cursor.ts';
+import { type Bound, type Fact, isHad, isMonthly, type Joined, monthly, ONE } from './fact.ts';
+import type { Token } from './tokens.ts';
+
+type Said = {
+  span?: Span;
+  paid?: Span;
+  each?: { unit: string | null; per: Decimal };
+  after?: Decimal;
+  bound?: Bound;
+  isOnce?: boolean;
+  name?: string;
+};
+
+/** Everything that begins with an amount. */
+export function money(cursor: Cursor, before: Token | undefined): Fact[] | undefined {
+  const isThen = before?.kind === 'word' && ['then', 'thereafter'].includes(before.word);
+  const joined = joinedBy(before);
+  const moneys = cursor.moneys();
+  if (moneys === undefined) return undefined;
+  const said: Said = {};
+  while (moreSaid(cursor, said)) continue;
+  const fact = meant(moneys, said, joined);
+  if (fact?.kind === 'usage' && isThen && fact.per.eq(ONE) && fact.after === null && moneys.length === 1)
+    return [{ kind: 'rate', money: moneys[0]!, unit: fact.unit, bound: { open: true }, per: fact.per }];
+  return fact && [fact];
+}
+
+function joinedBy(before: Token | undefined): Joined {
+  const text = before?.kind === 'word' ? before.word : before?.kind === 'sign' ? before.sign : '';
+  if (['or', '/'].includes(text)) return 'or';
+  return ['and', 'plus', '+', 'with'].includes(text) ? 'and' : null;
+}
+
+/** One more thing about the amount, if there is one. */
+function moreSaid(cursor: Cursor, said: Said): boolean {
+  const isUsage = said.each !== undefined && !(said.each.unit && isHad(said.each.unit));
+  const paid = said.paid || isUsage ? undefined : cursor.try(() => billedEvery(cursor));
+  if (paid) said.paid = paid;
+  const span = paid || said.span ? undefined : cursor.period();
+  if (span) said.span = span;
+  const bound = paid || span || said.bound ? undefined : cursor.try(() => afterwards(cursor, said));
+  if (bound) return true;
+  const each = paid || span || said.each ? undefined : piece(cursor);
+  if (each) said.each = each;
+  const isOnce = !paid && !span && !each && !said.isOnce && isPaidOnce(cursor, said);
+  return Boolean(paid || span || each || isOnce);
+}
+
+/** "billed annually", "(billed yearly)". */
+function billedEvery(cursor: Cursor): Span | undefined {
+  cursor.takes(',');
+  cursor.takes('(');
+  cursor.takes('when', 'if');
+  if (!cursor.takes('billed', 'paid', 'invoiced')) return undefined;
+  const span = cursor.period();
+  cursor.takes(')');
+  return span;
+}
+
+/** "after 1,000 free", "beyond the first 500 calls", "for the first 1,000", "for the next 4,000", "after that". */
+function afterwards(cursor: Cursor, said: Said): true | undefined {
+  const bound = cursor.try(() => limited(cursor)) ?? cursor.try(() => ranged(cursor));
+  if (bound) {
+    said.bound = bound.bound;
+    if (bound.unit) said.each ??= { unit: bound.unit, per: ONE };
+    return true;
+  }
+  if (
+    cursor.takes('thereafter', 'afterwards') ||
+    cursor.takesAll('after', 'that') ||
+    cursor.takesAll('above', 'that') ||
+    cursor.takesAll('beyond', 'that')
+  ) {
+    said.bound = { open: true };
+    return true;
+  }
+  if (!cursor.takes('after', 'above', 'beyond', 'over', 'exceeding')) return undefined;
+  cursor.takes('the');
+  cursor.takes('first', 'included', 'free');
+  const count = cursor.count();
+  if (count === undefined) return undefined;
+  cursor.takes('free', 'included');
+  const unit = cursor.unit();
+  cursor.takes('free', 'included');
+  const span = cursor.period();
+  if (span && !isMonthly(span)) return undefined;
+  said.after = count;
+  if (unit) said.each ??= { unit, per: ONE };
+  return true;
+}
+
+function isPaidOnce(cursor: Cursor, said: Said): boolean {
+  const isOnce = cursor.takes(...ONCE);
+  const name = onceName(cursor);
+  if (!isOnce && name === null) return false;
+  cursor.takes('fee', 'charge', 'payment');
+  said.isOnce = true;
+  if (name) said.name = name;
+  return true;
+}
+
+function meant(moneys: readonly Money[], said: Said, joined: Joined): Fact | undefined {
+  const { span, paid = null, each, after = null, bound } = said;
+  if (said.isOnce) return { kind: 'once', moneys, name: said.name ?? 'One-time fee' };
+  if (bound)
+    // A ladder in several currencies would lose one of them.
+    return moneys.length > 1
+      ? undefined
+      : { kind: 'rate', money: moneys[0]!, unit: each?.unit ?? null, bound, per: each?.per ?? ONE };
+  if (each?.unit && isHad(each.unit) && each.per.eq(ONE))
+    return { kind: 'seat', moneys, unit: each.unit, joined, paid, ...(span ?? monthly) };
+  if (each || after) {
+    // Usage is charged by the month: another stretch of time would be another price.
+    if (paid || (span && !isMonthly(span))) return undefined;
+    return { kind: 'usage', moneys, unit: each?.unit ?? null, per: each?.per ?? ONE, after };
+  }
+  return span ? { kind: 'base', moneys, joined, paid, ...span } : undefined;
+}
+
+const ONCE = ['one-time', 'onetime', 'once', 'one-off'];
+
+const ONCE_NAMES = ['setup', 'set-up', 'installation', 'onboarding', 'activation', 'implementation'];
+
+/** "one-time setup fee of $500". */
+export function once(cursor: Cursor): Fact[] | undefined {
+  const isOnce = cursor.takes(...ONCE);
+  const name = onceName(cursor);
+  if (!isOnce && name === null) return undefined;
+  cursor.takes('fee', 'charge', 'cost', 'payment');
+  cursor.takes('of', 'is', ':', 'costs', 'at');
+  const moneys = cursor.moneys();
+  if (moneys === undefined) return undefined;
+  cursor.takes(...ONCE);
+  return [{ kind: 'once', moneys, name: name ?? 'One-time fee' }];
+}
+
+function onceName(cursor: Cursor): string | null {
+  const { token } = cursor;
+  if (token?.kind !== 'word' || !cursor.takes(...ONCE_NAMES)) return null;
+  return `${token.word[0]!.toUpperCase()}${token.word.slice(1)} fee`;
+}

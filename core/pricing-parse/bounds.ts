@@ -1,0 +1,62 @@
+/** Which units a rate is for: "the first 1,000 calls", "1,001 to 5,000", "above that"; and of which piece: "per 1,000 emails". */
+import type { Decimal } from '../decimal.ts';
+import type { Cursor } from './cursor.ts';
+import { type Bound, ONE } from './fact.ts';
+
+export function boundOf(cursor: Cursor): { bound: Bound; unit: string | null } | undefined {
+  return cursor.try(() => limited(cursor)) ?? cursor.try(() => ranged(cursor)) ?? cursor.try(() => open(cursor));
+}
+
+export function limited(cursor: Cursor): { bound: Bound; unit: string | null } | undefined {
+  cursor.takes('for', 'on');
+  cursor.takes('the');
+  const isNext = cursor.takes('next');
+  if (!isNext && !cursor.takes('first') && !cursor.takesAll('up', 'to')) return undefined;
+  const count = cursor.count();
+  if (count === undefined) return undefined;
+  const unit = cursor.unit() ?? null;
+  return { bound: isNext ? { next: count } : { upTo: count }, unit };
+}
+
+/** "1,001 to 5,000", "from 1,001 to 5,000", "1,001-5,000". */
+export function ranged(cursor: Cursor): { bound: Bound; unit: string | null } | undefined {
+  cursor.takes('for');
+  cursor.takes('from', 'between');
+  const from = cursor.number();
+  if (from === undefined || !cursor.takes('to', '-', 'and', 'through')) return undefined;
+  const upTo = cursor.count();
+  return upTo?.gt(from) ? { bound: { upTo, from }, unit: cursor.unit() ?? null } : undefined;
+}
+
+/** "above 5,000", "5,001+", "thereafter", "after that", "then". */
+function open(cursor: Cursor): { bound: Bound; unit: string | null } | undefined {
+  cursor.takes('and', 'then', 'for');
+  if (
+    cursor.takes('thereafter', 'afterwards') ||
+    cursor.takesAll('after', 'that') ||
+    cursor.takesAll('above', 'that') ||
+    cursor.takesAll('beyond', 'that')
+  )
+    return { bound: { open: true }, unit: null };
+  if (cursor.takes('everything')) cursor.takes('else');
+  const isAbove = cursor.takes('above', 'over', 'beyond', 'after', 'from');
+  const from = cursor.count();
+  const isPlus = cursor.takes('+');
+  if (from === undefined || !(isAbove || isPlus)) return undefined;
+  return { bound: { open: true, from }, unit: cursor.unit() ?? null };
+}
+
+/** "per call", "per 1,000 emails", "each", "/GB". */
+export function piece(cursor: Cursor): { unit: string | null; per: Decimal } | undefined {
+  return cursor.try(() => {
+    if (cursor.takes('each', 'apiece')) {
+      const unit = cursor.unit() ?? null;
+      return { unit, per: ONE };
+    }
+    if (!cursor.takes('per', '/', 'for', 'a', 'an', 'every')) return undefined;
+    cursor.takes('every', 'each');
+    const per = cursor.count() ?? ONE;
+    const unit = cursor.unit();
+    return unit === undefined ? undefined : { unit, per };
+  });
+}

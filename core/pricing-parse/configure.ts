@@ -1,0 +1,272 @@
+/**
+ * From what a description says to the bodies of requests. A way of paying by the year is a plan of its own: a subscription
+ * takes over all prices of its plan, and would pay both.
+ */
+import { Decimal } from '../decimal.ts';
+import { keyOfName } from '../lookup-key.ts';
+import type { BillingPeriod } from '../price/record.ts';
+import { type Money, plural, type Span, singular } from './cursor.ts';
+import { type Fact, isHad } from './fact.ts';
+import { chargesOf, type Ladder, laddersOf } from './rates.ts';
+import type { ConfigurationDraft, NotUnderstood } from './record.ts';
+
+type PriceBody = ConfigurationDraft['prices'][number]['body'];
+type MeterBody = ConfigurationDraft['meters'][number]['body'];
+type Of<Kind extends Fact['kind']> = Extract<Fact, { kind: Kind }>;
+type Recurring = Of<'base'> | Of<'seat'>;
+
+/** What is gathered while the plans are gone through. */
+export type Draft = ConfigurationDraft & {
+  readonly currency: string;
+  readonly not_understood: NotUnderstood[];
+  readonly assumptions: Set<string>;
+};
+
+export function emptyDraft(currency: string): Draft {
+  return {
+    plans: [],
+    meters: [],
+    features: [],
+    prices: [],
+    entitlements: [],
+    currency,
+    not_understood: [],
+    assumptions: new Set(),
+  };
+}
+
+/** One plan, and a second one where it may be paid by the year, too. */
+export function addPlan(draft: Draft, name: string | null, facts: readonly Fact[]): void {
+  const { monthly, stated } = waysOf(draft, facts);
+  const yearly = yearlyWay(monthly, stated, facts);
+  const title = name ?? 'Plan';
+  if (name === null) draft.assumptions.add('the plan has no name in the description');
+  addVariant(draft, title, { recurring: monthly, facts });
+  if (yearly.length > 0) addVariant(draft, `${title} Annual`, { recurring: yearly, facts });
+}
+
+/** The recurring prices, and those of them that are another way of paying for the same. */
+function waysOf(draft: Draft, facts: readonly Fact[]): { monthly: Recurring[]; stated: Recurring[] } {
+  const monthly: Recurring[] = [];
+  const stated: Recurring[] = [];
+  for (const fact of facts) {
+    if (fact.kind !== 'base' && fact.kind !== 'seat') continue;
+    const same = monthly.filter((other) => isSameThing(fact, other));
+    const isYearly = fact.billing_period === 'ANNUAL' && same.some(({ billing_period }) => billing_period !== 'ANNUAL');
+    if (isYearly && fact.joined !== 'and') stated.push(fact);
+    else if (fact.joined === 'or' && same.length > 0)
+      lose(
+        draft,
+        `or ${fact.moneys.map(({ amount }) => amount.toFixed()).join(', ')}`,
+        'another way of paying than by the year',
+      );
+    else monthly.push(fact);
+    if (same.length > 0 && monthly.includes(fact))
+      draft.assumptions.add('several recurring prices of one plan are charged together');
+  }
+  return { monthly, stated };
+}
+
+const isSameThing = (a: Recurring, b: Recurring) =>
+  a.kind === b.kind && (a.kind !== 'seat' || b.kind !== 'seat' || a.unit === b.unit);
+
+/** Stated, or made from a discount on twelve months. */
+function yearlyWay(monthly: readonly Recurring[], stated: readonly Recurring[], facts: readonly Fact[]): Recurring[] {
+  if (stated.length > 0) return [...stated];
+  const share = yearlyShare(facts);
+  if (share === null) return [];
+  return monthly
+    .filter(({ billing_period, billing_period_count }) => billing_period === 'MONTHLY' && billing_period_count === 1)
+    .map((fact) => ({ ...fact, billing_period: 'ANNUAL' as const, paid: null, moneys: times(fact.moneys, share) }));
+}
+
+/** How many of the twelve months are paid. */
+function yearlyShare(facts: readonly Fact[]): Decimal | null {
+  for (const fact of facts) {
+    if (fact.kind === 'yearly_discount') return new Decimal('100').minus(fact.percent).times('12').dividedBy('100');
+    if (fact.kind === 'yearly_free_months') return new Decimal('12').minus(fact.months);
+  }
+  return null;
+}
+
+const times = (moneys: readonly Money[], factor: Decimal) =>
+  moneys.map(({ amount, currency }) => ({ currency, amount: amount.times(factor) }));
+
+type Variant = { recurring: readonly Recurring[]; facts: readonly Fact[] };
+
+function addVariant(draft: Draft, name: string, { recurring, facts }: Variant): void {
+  const ref = `plan_${draft.plans.length + 1}`;
+  const key = keyOfName(name);
+  draft.plans.push({ ref, body: key === null ? { name } : { name, lookup_key: key } });
+  const trial = facts.find((fact) => fact.kind === 'trial');
+  for (const fact of recurring) addRecurring(draft, ref, { fact, facts });
+  if (trial) checkTrial(draft, trial, recurring.length);
+  for (const fact of facts) if (fact.kind === 'once') addOnce(draft, ref, fact);
+  const { ladders, homeless } = laddersOf(facts);
+  for (const ladder of ladders) addUsage(draft, ref, { ladder, facts });
+  for (const fact of homeless) lose(draft, fact.kind, 'it does not say what it is the price of');
+  for (const fact of facts) if (fact.kind === 'feature') addFeature(draft, ref, fact.name);
+  for (const fact of facts)
+    if (fact.kind === 'minimum' && !isTaken(fact, recurring)) lose(draft, fact.unit, 'a minimum of what is not sold');
+}
+
+function checkTrial(draft: Draft, { days, isExact }: Of<'trial'>, prices: number): void {
+  if (prices === 0) lose(draft, `trial of ${days.toFixed()} days`, 'a trial needs a recurring fixed price');
+  if (!isExact) draft.assumptions.add('a month of trial has 30 days');
+}
+
+const isTaken = ({ unit }: Of<'minimum'>, recurring: readonly Recurring[]) =>
+  recurring.some((fact) => fact.kind === 'seat' && sameUnit(fact.unit, unit));
+const sameUnit = (a: string, b: string) => singular(a.split(' ').at(-1)!) === singular(b.split(' ').at(-1)!);
+
+function lose(draft: Draft, text: string, reason: string): void {
+  if (!draft.not_understood.some((lost) => lost.text === text)) draft.not_understood.push({ text, reason });
+}
+
+function addRecurring(draft: Draft, plan: string, { fact, facts }: { fact: Recurring; facts: readonly Fact[] }): void {
+  const trial = facts.find((each) => each.kind === 'trial');
+  const least = facts.find((each) => each.kind === 'minimum' && fact.kind === 'seat' && sameUnit(fact.unit, each.unit));
+  const { span, moneys } = paidAs(draft, fact);
+  for (const money of moneys) {
+    addPrice(draft, plan, {
+      ...span,
+      type: 'FIXED',
+      billing_model: 'FLAT_FEE',
+      amount: money.amount.toFixed(),
+      currency: money.currency ?? draft.currency,
+      invoice_cadence: 'ADVANCE',
+      display_name: fact.kind === 'seat' ? capital(plural(fact.unit)) : null,
+      min_quantity: least?.kind === 'minimum' ? least.count.toFixed() : null,
+      trial_period_days: trial?.kind === 'trial' ? trial.days.toNumber() : null,
+    });
+  }
+}
+
+/** "$29 per month, billed annually" is paid by the year: twelve times as much. */
+function paidAs(draft: Draft, { billing_period, billing_period_count, paid, moneys }: Recurring) {
+  const stated = { billing_period, billing_period_count };
+  if (paid === null || paid.billing_period === billing_period) return { span: stated, moneys };
+  const months: Partial<Record<BillingPeriod, string>> = {
+    MONTHLY: '1',
+    QUARTERLY: '3',
+    HALF_YEARLY: '6',
+    ANNUAL: '12',
+  };
+  const [from, to] = [months[billing_period], months[paid.billing_period]];
+  if (!from || !to || billing_period_count !== 1 || paid.billing_period_count !== 1) {
+    lose(draft, `billed ${paid.billing_period}`, `a price per ${billing_period} cannot be billed so`);
+    return { span: stated, moneys };
+  }
+  const span: Span = { billing_period: paid.billing_period, billing_period_count: 1 };
+  return { span, moneys: times(moneys, new Decimal(to).dividedBy(from)) };
+}
+
+function addOnce(draft: Draft, plan: string, { moneys, name }: Of<'once'>): void {
+  for (const money of moneys) {
+    addPrice(draft, plan, {
+      type: 'FIXED',
+      billing_model: 'FLAT_FEE',
+      billing_period: 'ONETIME',
+      amount: money.amount.toFixed(),
+      currency: money.currency ?? draft.currency,
+      invoice_cadence: 'ADVANCE',
+      display_name: name,
+    });
+  }
+}
+
+function addUsage(draft: Draft, plan: string, { ladder, facts }: { ladder: Ladder; facts: readonly Fact[] }): void {
+  const isVolume = facts.some(({ kind }) => kind === 'volume');
+  const charges = chargesOf(ladder, isVolume);
+  if (charges === null && (ladder.rates.length > 0 || ladder.usage !== null)) {
+    lose(draft, capital(plural(ladder.unit)), 'what is said of its rates does not fit together');
+    return;
+  }
+  const meter = meterOf(draft, ladder.unit);
+  if (charges === null) addLimit(draft, plan, { ladder, meter });
+  for (const { terms, currency, assumption } of charges ?? []) {
+    if (assumption) draft.assumptions.add(assumption);
+    addPrice(draft, plan, {
+      ...terms,
+      type: 'USAGE',
+      currency: currency ?? draft.currency,
+      billing_period: 'MONTHLY',
+      invoice_cadence: 'ARREAR',
+      meter_id: meter,
+    });
+  }
+}
+
+function addPrice(draft: Draft, plan: string, body: Omit<PriceBody, 'entity_type' | 'entity_id'>): void {
+  const ref = `price_${draft.prices.length + 1}`;
+  draft.prices.push({ ref, body: { entity_type: 'PLAN', entity_id: plan, ...body } });
+}
+
+/** What is measured by an amount of its own, and not by the number of events. */
+const SUMMED =
+  /^(?:gb|mb|tb|kb|gib|mib|gigabyte|megabyte|terabyte|byte|token|minute|second|hour|credit|unit|kwh|mile|km|character|page|transaction volume)$/;
+
+/** One meter for a unit, whatever plans charge by it. */
+function meterOf(draft: Draft, unit: string): string {
+  const event_name = unit.replaceAll(/[^\p{L}\p{N}]+/gu, '_');
+  const known = draft.meters.find(({ body }) => body.event_name === event_name);
+  if (known) return known.ref;
+  const ref = `meter_${draft.meters.length + 1}`;
+  draft.meters.push({
+    ref,
+    body: { name: capital(plural(unit)), event_name, aggregation: aggregationOf(draft, unit) },
+  });
+  return ref;
+}
+
+function aggregationOf(draft: Draft, unit: string): MeterBody['aggregation'] {
+  const last = unit.split(' ').at(-1)!;
+  const field = last.replaceAll(/[^\p{L}\p{N}]+/gu, '_');
+  if (isHad(unit) || /\b(?:active|unique|distinct)\b/.test(unit)) {
+    draft.assumptions.add(`each ${unit} is told by the property ${field}_id of an event`);
+    return { type: 'COUNT_UNIQUE', field: `${field}_id` };
+  }
+  if (!SUMMED.test(last)) return { type: 'COUNT' };
+  draft.assumptions.add(`how many ${plural(unit)} an event is worth stands in its property ${plural(field)}`);
+  return { type: 'SUM', field: plural(field) };
+}
+
+function addLimit(draft: Draft, plan: string, { ladder, meter }: { ladder: Ladder; meter: string }): void {
+  const name = capital(plural(ladder.unit));
+  const feature = featureOf(draft, { name, type: 'metered', meter_id: meter });
+  addEntitlement(draft, {
+    entity_type: 'PLAN',
+    entity_id: plan,
+    feature_id: feature,
+    feature_type: 'metered',
+    usage_limit: ladder.allowance?.count?.toFixed() ?? null,
+    usage_reset_period: ladder.allowance?.span?.billing_period ?? (isHad(ladder.unit) ? 'NEVER' : 'MONTHLY'),
+  });
+}
+
+function addFeature(draft: Draft, plan: string, name: string): void {
+  const feature = featureOf(draft, { name: capital(name), type: 'boolean', meter_id: null });
+  addEntitlement(draft, { entity_type: 'PLAN', entity_id: plan, feature_id: feature, feature_type: 'boolean' });
+}
+
+type Entitlement = ConfigurationDraft['entitlements'][number]['body'];
+
+function addEntitlement(draft: Draft, body: Entitlement): void {
+  draft.entitlements.push({ ref: `entitlement_${draft.entitlements.length + 1}`, body });
+}
+
+function featureOf(draft: Draft, body: ConfigurationDraft['features'][number]['body']): string {
+  const known = draft.features.find((feature) => feature.body.name === body.name);
+  if (known) return known.ref;
+  const ref = `feature_${draft.features.length + 1}`;
+  draft.features.push({ ref, body });
+  return ref;
+}
+
+/** "api calls" → "API calls": what is written in capitals everywhere stays so. */
+function capital(text: string): string {
+  const known = text.replaceAll(/\b(?:api|gb|mb|tb|kb|sms|url|id|ai|sso|cpu|gpu|kwh)\b/gi, (word) =>
+    word.toUpperCase(),
+  );
+  return `${known[0]!.toUpperCase()}${known.slice(1)}`;
+}

@@ -1,0 +1,168 @@
+/** A place in a list of tokens, and the small phrases that the larger ones are made of. Each moves on, or reads nothing. */
+import type { Decimal } from '../decimal.ts';
+import type { RECURRING_PERIODS } from '../time/period.ts';
+import type { Token } from './tokens.ts';
+
+export type RecurringPeriod = (typeof RECURRING_PERIODS)[number];
+export type Money = { readonly amount: Decimal; readonly currency: string | null };
+export type Span = { readonly billing_period: RecurringPeriod; readonly billing_period_count: number };
+
+const PERIODS: Readonly<Record<string, RecurringPeriod>> = {
+  day: 'DAILY',
+  daily: 'DAILY',
+  week: 'WEEKLY',
+  wk: 'WEEKLY',
+  weekly: 'WEEKLY',
+  month: 'MONTHLY',
+  mo: 'MONTHLY',
+  monthly: 'MONTHLY',
+  quarter: 'QUARTERLY',
+  quarterly: 'QUARTERLY',
+  'half-year': 'HALF_YEARLY',
+  'half-yearly': 'HALF_YEARLY',
+  year: 'ANNUAL',
+  yr: 'ANNUAL',
+  annum: 'ANNUAL',
+  annual: 'ANNUAL',
+  annually: 'ANNUAL',
+  yearly: 'ANNUAL',
+};
+const PER = new Set(['per', 'a', 'an', 'each', 'every']);
+
+/** Words that never belong to the name of a unit. */
+const NOT_UNITS = new Set(
+  (
+    'per a an each every after beyond above over exceeding for and plus then with free included includes include including at in on ' +
+    'up to the first next or of from is are be will costs cost charged charge billed when if thereafter afterwards additional ' +
+    'extra more further any all until under below minimum least no not we you our your it that this trial discount off unlimited ' +
+    'between limited only just once one-time onetime setup set-up by paid but also as than so while plan tier'
+  ).split(' '),
+);
+const UNIT_WORDS_MAX = 3;
+
+export class Cursor {
+  readonly tokens: readonly Token[];
+  at = 0;
+
+  constructor(tokens: readonly Token[]) {
+    this.tokens = tokens;
+  }
+
+  get token(): Token | undefined {
+    return this.tokens[this.at];
+  }
+
+  /** What `read` reads, or the place as it was. */
+  try<Read>(read: () => Read | undefined): Read | undefined {
+    const from = this.at;
+    const result = read();
+    if (result === undefined) this.at = from;
+    return result;
+  }
+
+  /** One of these words or signs. */
+  takes(...words: readonly string[]): boolean {
+    const { token } = this;
+    const text = token?.kind === 'word' ? token.word : token?.kind === 'sign' ? token.sign : undefined;
+    if (text === undefined || !words.includes(text)) return false;
+    this.at++;
+    return true;
+  }
+
+  /** These words, one after the other. */
+  takesAll(...words: readonly string[]): boolean {
+    return this.try(() => (words.every((word) => this.takes(word)) ? true : undefined)) ?? false;
+  }
+
+  number(): Decimal | undefined {
+    const { token } = this;
+    if (token?.kind !== 'number') return undefined;
+    this.at++;
+    return token.value;
+  }
+
+  /** A whole number greater than 0. */
+  count(): Decimal | undefined {
+    return this.try(() => {
+      const value = this.number();
+      return value?.isInteger() && value.gt(0) ? value : undefined;
+    });
+  }
+
+  percent(): Decimal | undefined {
+    const { token } = this;
+    if (token?.kind !== 'percent') return undefined;
+    this.at++;
+    return token.value;
+  }
+
+  money(): Money | undefined {
+    const { token } = this;
+    if (token?.kind !== 'money') return undefined;
+    this.at++;
+    return { amount: token.amount, currency: token.currency };
+  }
+
+  /** "$29 or €27", "$29 / €27": one amount in several currencies. */
+  moneys(): Money[] | undefined {
+    const first = this.money();
+    if (first === undefined) return undefined;
+    const all = [first];
+    for (;;) {
+      const next = this.try(() => {
+        this.takes('or', '/', ',', '(', '|');
+        const money = this.money();
+        return money && all.every(({ currency }) => currency !== money.currency) ? money : undefined;
+      });
+      if (next === undefined) return all;
+      this.takes(')');
+      all.push(next);
+    }
+  }
+
+  /** "per month", "/mo", "every 3 months", "monthly". */
+  period(): Span | undefined {
+    return this.try(() => {
+      const isPer =
+        this.takes('/') || (this.token?.kind === 'word' && PER.has(this.token.word) && this.takes(this.token.word));
+      const count = isPer ? this.count() : undefined;
+      const { token } = this;
+      if (token?.kind !== 'word') return undefined;
+      const billing_period = PERIODS[token.word] ?? PERIODS[token.word.replace(/s$/, '')];
+      const isAdverb = /ly$|^annual/.test(token.word);
+      if (billing_period === undefined || isPer === isAdverb) return undefined;
+      this.at++;
+      return { billing_period, billing_period_count: count?.toNumber() ?? 1 };
+    });
+  }
+
+  /** "API calls" → "api call"; the words that are before it in "per additional call" are left out. */
+  unit(): string | undefined {
+    while (this.takes('additional', 'extra', 'more', 'further')) continue;
+    const words: string[] = [];
+    while (words.length < UNIT_WORDS_MAX && this.token?.kind === 'word' && isUnitWord(this.token.word)) {
+      words.push(this.token.word);
+      this.at++;
+    }
+    const last = words.pop();
+    return last === undefined ? undefined : [...words, singular(last)].join(' ');
+  }
+}
+
+function isUnitWord(word: string): boolean {
+  return !NOT_UNITS.has(word) && PERIODS[word] === undefined && PERIODS[word.replace(/s$/, '')] === undefined;
+}
+
+/** Good enough for what is sold by the piece. */
+export function singular(word: string): string {
+  if (/(?:ss|us|is)$/.test(word) || word.length <= 2) return word;
+  if (/ies$/.test(word)) return word.replace(/ies$/, 'y');
+  if (/(?:ch|sh|x|ss)es$/.test(word)) return word.replace(/es$/, '');
+  return word.replace(/s$/, '');
+}
+
+export function plural(unit: string): string {
+  if (/(?:gb|mb|tb|kb|kwh)$/.test(unit)) return unit;
+  if (/[^aeiou]y$/.test(unit)) return unit.replace(/y$/, 'ies');
+  return /(?:ch|sh|x|ss)$/.test(unit) ? `${unit}es` : `${unit}s`;
+}

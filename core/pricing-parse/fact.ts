@@ -1,0 +1,68 @@
+/** What a phrase of a description says. Null as money is nothing: free. */
+import { Decimal } from '../decimal.ts';
+import type { Money, Span } from './cursor.ts';
+
+/** Where a rate of a ladder ends: at the n-th unit, n units after the one before, or nowhere. */
+export type Bound =
+  | { readonly upTo: Decimal; readonly from?: Decimal }
+  | { readonly next: Decimal }
+  | { readonly open: true; readonly from?: Decimal };
+
+/** How a price follows what is before it: "plus $10 …", "or $290 …". */
+export type Joined = 'and' | 'or' | null;
+
+export type Fact =
+  | ({
+      readonly kind: 'base';
+      readonly moneys: readonly Money[];
+      readonly joined: Joined;
+      readonly paid: Span | null;
+    } & Span)
+  | ({
+      readonly kind: 'seat';
+      readonly moneys: readonly Money[];
+      readonly unit: string;
+      readonly joined: Joined;
+      readonly paid: Span | null;
+    } & Span)
+  | {
+      readonly kind: 'usage';
+      readonly moneys: readonly Money[];
+      readonly unit: string | null;
+      readonly per: Decimal;
+      readonly after: Decimal | null;
+    }
+  | {
+      readonly kind: 'rate';
+      readonly money: Money | null;
+      readonly unit: string | null;
+      readonly bound: Bound;
+      readonly per: Decimal;
+    }
+  | { readonly kind: 'once'; readonly moneys: readonly Money[]; readonly name: string }
+  | { readonly kind: 'trial'; readonly days: Decimal; readonly isExact: boolean }
+  | { readonly kind: 'yearly_discount'; readonly percent: Decimal }
+  | { readonly kind: 'yearly_free_months'; readonly months: Decimal }
+  | { readonly kind: 'minimum'; readonly unit: string; readonly count: Decimal }
+  | { readonly kind: 'allowance'; readonly unit: string; readonly count: Decimal | null; readonly span: Span | null }
+  | { readonly kind: 'feature'; readonly name: string }
+  | { readonly kind: 'volume' };
+
+/** Who pays for one of these pays for having it, not for each use. */
+const HAD = new Set(
+  'seat user member license licence editor agent host node device admin employee contact location site store workspace project team-member developer'.split(
+    ' ',
+  ),
+);
+
+export const ONE = new Decimal('1');
+
+export const monthly: Span = { billing_period: 'MONTHLY', billing_period_count: 1 };
+
+export const isMonthly = ({ billing_period, billing_period_count }: Span) =>
+  billing_period === 'MONTHLY' && billing_period_count === 1;
+
+/** An active user is counted by what it did; a user is there. */
+export function isHad(unit: string): boolean {
+  return HAD.has(unit.split(' ').at(-1)!) && !/\b(?:active|unique|distinct)\b/.test(unit);
+}

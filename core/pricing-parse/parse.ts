@@ -1,0 +1,54 @@
+/**
+ * A description of prices in common words, read by rules alone (docs/rules/parsing.md): the same words give the same bodies,
+ * without a key and without a network. What no rule fits is told.
+ */
+import type { CompileExpression } from '../meter/record.ts';
+import { checkConfiguration } from './check.ts';
+import { addPlan, emptyDraft } from './configure.ts';
+import { readFacts } from './facts.ts';
+import type { NotUnderstood, ParsedPricing } from './record.ts';
+import { sectionsOf } from './sections.ts';
+
+export function parsePricing(
+  description: string,
+  { currency, compileExpression }: { currency: string; compileExpression?: CompileExpression },
+): ParsedPricing {
+  const draft = emptyDraft(currency);
+  const left: NotUnderstood[] = [];
+  let understood = 0;
+  let words = 0;
+  for (const { name, sentences } of sectionsOf(description)) {
+    const readings = sentences.map(readFacts);
+    for (const reading of readings) {
+      understood += reading.understood;
+      words += reading.words;
+      for (const text of reading.left)
+        if (!left.some((lost) => lost.text === text)) left.push({ text, reason: NO_RULE });
+    }
+    const facts = readings.flatMap((reading) => reading.facts);
+    if (name !== null || facts.length > 0) addPlan(draft, name, facts);
+  }
+  const { configuration, refused } = checkConfiguration(draft, compileExpression);
+  const not_understood = [...left, ...draft.not_understood, ...refused];
+  const assumptions = [...draft.assumptions];
+  const share = words === 0 ? 0 : understood / words;
+  return {
+    ...configuration,
+    not_understood,
+    assumptions,
+    confidence: confidenceOf(share, { not_understood, assumptions }),
+  };
+}
+
+const NO_RULE = 'no rule fits these words';
+
+/** The share of the words that were understood, less a little for what was assumed. */
+function confidenceOf(
+  share: number,
+  said: { not_understood: readonly unknown[]; assumptions: readonly unknown[] },
+): number {
+  if (share === 0) return 0;
+  const less = 0.05 * said.assumptions.length;
+  const most = said.not_understood.length > 0 ? 0.95 : 1;
+  return Math.round(100 * Math.max(0.01, Math.min(most, share) - less)) / 100;
+}

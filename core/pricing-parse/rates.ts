@@ -1,0 +1,130 @@
+/** The usage prices of a plan: what was said of one unit, in one phrase or in several, as one charge per currency. */
+import { Decimal, ZERO } from '../decimal.ts';
+import type { Money } from './cursor.ts';
+import { type Bound, type Fact, isMonthly } from './fact.ts';
+
+type Tier = { up_to: number | null; unit_amount: string };
+/** What a price charges by, and what had to be assumed for it. */
+export type Charge = {
+  readonly currency: string | null;
+  readonly terms:
+    | { billing_model: 'FLAT_FEE'; amount: string }
+    | { billing_model: 'PACKAGE'; amount: string; transform_quantity: { divide_by: number; round: 'up' } }
+    | { billing_model: 'TIERED'; tier_mode: 'SLAB' | 'VOLUME'; tiers: Tier[] };
+  readonly assumption: string | null;
+};
+
+export type Ladder = {
+  readonly unit: string;
+  readonly rates: Extract<Fact, { kind: 'rate' }>[];
+  usage: Extract<Fact, { kind: 'usage' }> | null;
+  allowance: Extract<Fact, { kind: 'allowance' }> | null;
+};
+
+/** By unit; a phrase without a unit is about the unit before it, or the only one. */
+export function laddersOf(facts: readonly Fact[]): { ladders: Ladder[]; homeless: Fact[] } {
+  const ladders = new Map<string, Ladder>();
+  const homeless: Fact[] = [];
+  const units = facts.flatMap((fact) =>
+    'unit' in fact && fact.unit && fact.kind !== 'seat' && fact.kind !== 'minimum' ? [fact.unit] : [],
+  );
+  let last: string | null = null;
+  for (const fact of facts) {
+    if (fact.kind !== 'usage' && fact.kind !== 'rate' && fact.kind !== 'allowance') continue;
+    const unit: string | null = fact.unit ?? last ?? units[0] ?? null;
+    if (unit === null) {
+      homeless.push(fact);
+      continue;
+    }
+    last = unit;
+    const ladder = ladders.get(unit) ?? { unit, rates: [], usage: null, allowance: null };
+    ladders.set(unit, ladder);
+    if (fact.kind === 'rate') ladder.rates.push(fact);
+    else if (fact.kind === 'usage' && ladder.usage === null) ladder.usage = fact;
+    else if (fact.kind === 'allowance' && ladder.allowance === null) ladder.allowance = fact;
+    else homeless.push(fact);
+  }
+  return { ladders: [...ladders.values()], homeless };
+}
+
+/** Null where the unit has no price: it is an entitlement and nothing else. */
+export function chargesOf(ladder: Ladder, isVolume: boolean): Charge[] | null {
+  const { usage, rates } = ladder;
+  if (rates.length > 0) return tieredCharge(ladder, isVolume);
+  if (usage === null) return null;
+  const free = freeUnits(ladder);
+  return free === undefined ? null : usage.moneys.map((money) => simpleCharge(money, usage.per, free));
+}
+
+/** Null is none; undefined where what is said of them does not fit together, or is no allowance of a month. */
+function freeUnits({ usage, allowance }: Ladder): Decimal | null | undefined {
+  const after = usage?.after ?? null;
+  if (allowance === null) return after;
+  if (allowance.span && !isMonthly(allowance.span)) return undefined;
+  if (allowance.count === null || (after !== null && !after.eq(allowance.count))) return undefined;
+  return allowance.count;
+}
+
+function simpleCharge({ amount, currency }: Money, per: Decimal, free: Decimal | null): Charge {
+  const unit_amount = amount.dividedBy(per);
+  if (free !== null) {
+    const tiers = [
+      { up_to: free.toNumber(), unit_amount: '0' },
+      { up_to: null, unit_amount: unit_amount.toFixed() },
+    ];
+    const assumption = per.eq('1') ? null : 'what is above the free units is charged by the unit, not by the package';
+    return { currency, terms: { billing_model: 'TIERED', tier_mode: 'SLAB', tiers }, assumption };
+  }
+  if (per.eq('1'))
+    return { currency, terms: { billing_model: 'FLAT_FEE', amount: amount.toFixed() }, assumption: null };
+  const transform_quantity = { divide_by: per.toNumber(), round: 'up' as const };
+  return {
+    currency,
+    terms: { billing_model: 'PACKAGE', amount: amount.toFixed(), transform_quantity },
+    assumption: null,
+  };
+}
+
+function tieredCharge(ladder: Ladder, isVolume: boolean): Charge[] | null {
+  const steps = stepsOf(ladder);
+  const monies = [...ladder.rates.map(({ money }) => money), ...(ladder.usage?.moneys ?? [])];
+  const currencies = new Set(monies.flatMap((money) => (money ? [money.currency] : [])));
+  if (steps === null || currencies.size > 1) return null;
+  const isOpen = steps.at(-1)!.up_to === null;
+  // The last rate goes on: what nobody has said costs more or less.
+  const tiers = isOpen ? steps : [...steps.slice(0, -1), { ...steps.at(-1)!, up_to: null }];
+  const assumption = isOpen ? null : `the last rate of ${ladder.unit} has no end`;
+  const tier_mode = isVolume ? 'VOLUME' : 'SLAB';
+  return [{ currency: [...currencies][0] ?? null, terms: { billing_model: 'TIERED', tier_mode, tiers }, assumption }];
+}
+
+/** Null where they leave a gap, go back, or go on behind one without an end. */
+function stepsOf(ladder: Ladder): Tier[] | null {
+  const { rates, usage } = ladder;
+  const free = freeUnits(ladder);
+  if (free === undefined) return null;
+  const isCounted = free !== null && rates.some(({ bound }) => 'upTo' in bound && bound.upTo.eq(free));
+  const steps: Tier[] = free !== null && !isCounted ? [{ up_to: free.toNumber(), unit_amount: '0' }] : [];
+  let reached: Reach | null = { units: isCounted ? ZERO : (free ?? ZERO) };
+  const last = usage ? [{ money: usage.moneys[0]!, bound: { open: true } as const, per: usage.per }] : [];
+  for (const { money, bound, per } of [...rates, ...last]) {
+    reached = reachOf(bound, reached.units);
+    if (reached === null) return null;
+    const unit_amount = money ? money.amount.dividedBy(per).toFixed() : '0';
+    steps.push({ up_to: reached.units?.toNumber() ?? null, unit_amount });
+  }
+  return steps;
+}
+
+/** How far the rates go so far; null units are all. */
+type Reach = { readonly units: Decimal | null };
+
+/** Null where it does not begin at the end of the one before, or ends before that. */
+function reachOf(bound: Bound, before: Decimal | null): Reach | null {
+  if (before === null) return null;
+  const from = 'from' in bound ? bound.from : undefined;
+  if (from && !from.eq(before) && !from.eq(before.plus('1'))) return null;
+  if ('open' in bound) return { units: null };
+  const units = 'next' in bound ? before.plus(bound.next) : bound.upTo;
+  return units.gt(before) ? { units } : null;
+}

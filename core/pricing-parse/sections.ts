@@ -1,0 +1,68 @@
+/** The plans that a description tells of: "Starter: $10 per month. Pro: …", or one without a name. */
+import { readFacts } from './facts.ts';
+
+export type Section = {
+  /** Null where the description names none. */
+  readonly name: string | null;
+  /** Sentences, whose facts do not run into one another. */
+  readonly sentences: string[];
+};
+
+const NAME = String.raw`(\p{Lu}[\p{L}\p{N}&+]*(?:[ -]\p{Lu}[\p{L}\p{N}&+]*){0,2})`;
+const LEAD = String.raw`^[\s>*#•-]*`;
+const MONEY = String.raw`(?:[$€£¥₹]|(?:US|CA|AU|C|A)\$|\d|(?:USD|EUR|GBP)\b)`;
+
+const HEADERS: readonly RegExp[] = [
+  // "Pro plan: …", "The Pro plan costs …", "Our Pro tier has …"
+  new RegExp(
+    String.raw`${LEAD}(?:(?:[Tt]he|[Oo]ur|[Aa]n?)\s+)?${NAME}\s+(?:[Pp]lan|[Tt]ier|[Ee]dition|[Pp]ackage)\b\s*(?::|-|–|—|\b(?:costs?|is priced at|is|has|comes with|starts at)\b)?`,
+    'u',
+  ),
+  // "Pro: $29 …", "Free: …"
+  new RegExp(String.raw`${LEAD}${NAME}\s*(?::|–|—|\s-\s)\s*(?=${MONEY}|free\b|contact\b|custom\b)`, 'u'),
+  // "Pro costs $29", "Pro is $29"
+  new RegExp(String.raw`${LEAD}${NAME}\s+(?:costs?|is)\s+(?=${MONEY}|free\b)`, 'u'),
+];
+
+/** Headings that are about a part of a plan. */
+const NOT_NAMES =
+  /^(?:prices?|pricing|base|platform|fees?|usage|overages?|trial|features?|includes?|tiers?|notes?|setup|plans?|all|every|each|first|next|up|subscription|monthly|annual|yearly|the|our|a|an|volume|storage)\b/i;
+export function sectionsOf(text: string): Section[] {
+  const shared: Section = { name: null, sentences: [] };
+  const named: Section[] = [];
+  for (const sentence of sentencesOf(text)) {
+    const header = headerOf(sentence);
+    if (header) named.push({ name: header.name, sentences: [header.rest] });
+    else if (isAboutAll(sentence)) shared.sentences.push(sentence);
+    else (named.at(-1) ?? shared).sentences.push(sentence);
+  }
+  if (named.length === 0) return [shared];
+  // What is said of all plans, or before the first, is said of each.
+  return named.map(({ name, sentences }) => ({ name, sentences: [...sentences, ...shared.sentences] }));
+}
+
+const isAboutAll = (sentence: string) => /^\s*(?:all|every|each)\s+plans?\b/i.test(sentence);
+
+function sentencesOf(text: string): string[] {
+  return text
+    .split(/\n|(?<=[.;!?])\s+|[.;!?]+$/u)
+    .map((sentence) => sentence.replace(/[.;!?]+$/u, '').trim())
+    .filter((sentence) => sentence !== '');
+}
+
+function headerOf(sentence: string): { name: string; rest: string } | undefined {
+  for (const [index, header] of HEADERS.entries()) {
+    const match = header.exec(sentence);
+    if (match === null || NOT_NAMES.test(match[1]!) || !/^\p{Lu}/u.test(match[1]!)) continue;
+    const rest = sentence.slice(match[0].length);
+    if (index > 0 && isPricedByPiece(rest)) continue;
+    return { name: match[1]!, rest };
+  }
+  return undefined;
+}
+
+/** "Storage: $0.10 per GB" is about what is measured, and no plan. */
+function isPricedByPiece(rest: string): boolean {
+  const kind = readFacts(rest).facts[0]?.kind;
+  return kind === 'usage' || kind === 'rate';
+}

@@ -1,0 +1,41 @@
+/**
+ * The body of a webhook: the name and the id of the event, its moment, and under the name of its kind the record as the
+ * interface answers it (docs/rules/webhooks.md, "The body"). Its keys and their order are a contract, which golden files hold
+ * (test/golden/webhooks): what is added is added at the end of a record.
+ */
+import { z } from 'zod';
+import { customerShape } from '../customer/record.ts';
+import { entitlementShape } from '../entitlement/record.ts';
+import { featureShape } from '../feature/record.ts';
+import { Invoice, InvoiceLineItem } from '../invoice/record.ts';
+import { completeKeys } from '../json/complete-keys.ts';
+import { timestampText } from '../record.ts';
+import { Subscription } from '../subscription/record.ts';
+import { webhookEndpointShape } from '../webhook/record.ts';
+import { SYSTEM_EVENTS, type SystemEntityType, type SystemEventName } from './catalogue.ts';
+
+/** What a record of each kind shows; a kind without a shape here shows all that it has. */
+const SHAPES: Partial<Record<SystemEntityType, z.ZodType>> = {
+  customer: customerShape,
+  // Their numbers are for those who set them, and have another form on the wire.
+  feature: featureShape.omit({ reporting_unit: true, alert_settings: true }),
+  entitlement: entitlementShape,
+  subscription: Subscription,
+  invoice: Invoice.extend({ line_items: InvoiceLineItem.array().nullish(), customer: customerShape.nullish() }),
+  webhook_endpoint: webhookEndpointShape,
+};
+
+const Head = z.object({ event_type: z.string(), id: z.string(), created_at: timestampText, api_version: z.string() });
+
+/** The version of the interface of which the body is a part. */
+const API_VERSION = 'v1';
+
+export type Told = { readonly id: string; readonly name: SystemEventName; readonly record: object; readonly now: Date };
+
+export function bodyOf({ id, name, record, now }: Told): Record<string, unknown> {
+  const { entity_type } = SYSTEM_EVENTS[name];
+  const shape = SHAPES[entity_type];
+  const shown = shape === undefined ? JSON.parse(JSON.stringify(record)) : completeKeys(shape, record);
+  const head = completeKeys(Head, { event_type: name, id, created_at: now.toISOString(), api_version: API_VERSION });
+  return { ...(head as object), [entity_type]: shown };
+}

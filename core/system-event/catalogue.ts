@@ -1,0 +1,59 @@
+/**
+ * What the service tells of itself: every system event with the kind of record that it is about and the condition under which
+ * it is told (docs/rules/webhooks.md, "Which events there are"). Who adds a verb adds its line here and calls `emit` beside the
+ * change; names and validators come from this list.
+ */
+
+type Said = { readonly entity_type: string; readonly told_when: string };
+const about =
+  (entity_type: string) =>
+  (told_when: string): Said => ({ entity_type, told_when });
+
+const customer = about('customer');
+const feature = about('feature');
+const entitlement = about('entitlement');
+const subscription = about('subscription');
+const invoice = about('invoice');
+const endpoint = about('webhook_endpoint');
+
+export const SYSTEM_EVENTS = {
+  'customer.created': customer('A customer is created.'),
+  'customer.updated': customer('A customer is changed.'),
+  'customer.deleted': customer('A customer is archived.'),
+  'feature.created': feature('A feature is created or copied.'),
+  'feature.updated': feature('A feature is changed.'),
+  'feature.deleted': feature('A feature is archived.'),
+  'entitlement.created': entitlement('An entitlement is created.'),
+  'entitlement.updated': entitlement('An entitlement is changed.'),
+  'entitlement.deleted': entitlement('An entitlement is archived.'),
+  'subscription.draft.created': subscription('A subscription is created as a draft.'),
+  'subscription.created': subscription('A subscription is created that is no draft.'),
+  'subscription.activated': subscription('A draft or an incomplete subscription becomes active, or a trial ends.'),
+  'subscription.updated': subscription(
+    'A subscription is changed, moves on to its next period, or is to be cancelled.',
+  ),
+  'subscription.cancelled': subscription('A subscription ends: at once, on a date or at the end of its period.'),
+  'invoice.drafted': invoice('A draft is made, once for each invoice.'),
+  'invoice.update': invoice('An invoice is changed by hand, or computed anew.'),
+  'invoice.finalized': invoice('An invoice becomes final; its lines and its customer are in the body.'),
+  'invoice.update.payment': invoice('The payment status of an invoice is changed.'),
+  'invoice.update.voided': invoice('An invoice is voided.'),
+  'webhook_endpoint.disabled': endpoint('An endpoint has failed for days and is switched off.'),
+  'webhook_endpoint.test': endpoint('Somebody asks for a test; told to the endpoint itself, whatever its filter.'),
+} as const satisfies Record<string, Said>;
+
+export type SystemEventName = keyof typeof SYSTEM_EVENTS;
+export const SYSTEM_EVENT_NAMES = Object.keys(SYSTEM_EVENTS) as [SystemEventName, ...SystemEventName[]];
+export type SystemEntityType = (typeof SYSTEM_EVENTS)[SystemEventName]['entity_type'];
+
+/** Names under which others tell the same; a filter may say them, what is told has ours. */
+const ALIASES: Readonly<Record<string, SystemEventName>> = {
+  'invoice.create.drafted': 'invoice.drafted',
+  'invoice.update.finalized': 'invoice.finalized',
+};
+
+/** The event of this name in any case, or what was said where there is none. */
+export function eventNamed(said: string): string {
+  const name = said.trim().toLowerCase();
+  return ALIASES[name] ?? (Object.hasOwn(SYSTEM_EVENTS, name) ? name : said);
+}

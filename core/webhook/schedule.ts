@@ -1,0 +1,34 @@
+/**
+ * When a delivery that failed is tried again, when it is given up, and when its endpoint is switched off
+ * (docs/rules/webhooks.md, "Tried again" and "An endpoint that fails").
+ */
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** After the first failure, after the second …; the last one after all others. */
+const DELAYS_MS = [MINUTE, 10 * MINUTE, HOUR, 12 * HOUR, DAY] as const;
+
+/** An event that is older is not told again by itself. */
+export const TOLD_AGAIN_WITHIN_MS = 48 * HOUR;
+
+/** Later events of the same record wait for one that has failed less often than so: then its order is given up. */
+export const ORDER_KEPT_FAILURES = 4;
+
+/** An endpoint that has taken nothing for so long, and has failed so often meanwhile, is switched off. */
+const FAILS_FOR_MS = 5 * DAY;
+const FAILS_AT_LEAST = 10;
+
+export type Failure = { readonly failure_count: number; readonly told_at: number; readonly now: number };
+
+/** When a delivery with so many failures is tried again; null when it is given up. */
+export function nextTry({ failure_count, told_at, now }: Failure, max_attempts: number): number | null {
+  if (failure_count >= max_attempts) return null;
+  const next = now + DELAYS_MS[Math.min(failure_count, DELAYS_MS.length) - 1]!;
+  return next - told_at > TOLD_AGAIN_WITHIN_MS ? null : next;
+}
+
+export function isToBeDisabled(failing: { since: number; failures: number; now: number }): boolean {
+  return failing.failures >= FAILS_AT_LEAST && failing.now - failing.since >= FAILS_FOR_MS;
+}

@@ -1,0 +1,65 @@
+/**
+ * A language model behind any endpoint that speaks OpenAI's chat completions: given two texts, it answers JSON. Whatever goes
+ * wrong is `service_unavailable`, for the caller to do without.
+ */
+import { FarthingError } from '../core/error.ts';
+
+export type ChatEndpoint = {
+  /** What `/chat/completions` is put behind. */
+  readonly base_url: string;
+  readonly api_key: string | undefined;
+  readonly model: string;
+  readonly timeout_ms: number;
+};
+
+const ANSWER_BYTES_MAX = 1024 * 1024;
+
+export async function askForJson(endpoint: ChatEndpoint, asked: { system: string; user: string }): Promise<unknown> {
+  const { base_url, api_key, model, timeout_ms } = endpoint;
+  try {
+    const response = await fetch(`${base_url.replace(/\/+$/, '')}/chat/completions`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        ...(api_key === undefined ? {} : { authorization: `Bearer ${api_key}` }),
+      },
+      body: JSON.stringify({
+        model,
+        temperature: 0,
+        response_format: { type: 'json_object' },
+        messages: [
+          { role: 'system', content: asked.system },
+          { role: 'user', content: asked.user },
+        ],
+      }),
+      // The key is for this endpoint, and for nobody it points to.
+      redirect: 'error',
+      signal: AbortSignal.timeout(timeout_ms),
+    });
+    if (!response.ok) throw new Error(`it answered ${response.status}`);
+    return contentOf(JSON.parse(await boundedText(response)));
+  } catch (error) {
+    const why = error instanceof Error && error.name === 'TimeoutError' ? 'no answer in time' : 'no usable answer';
+    throw new FarthingError('service_unavailable', `the language model gave ${why}`, { cause: error });
+  }
+}
+
+async function boundedText(response: Response): Promise<string> {
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const part of response.body ?? []) {
+    bytes += part.byteLength;
+    if (bytes > ANSWER_BYTES_MAX) throw new Error('its answer is too long');
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString('utf8');
+}
+
+type Completion = { choices?: { message?: { content?: unknown } }[] };
+
+/** Some put their JSON between fences, as in a text for people. */
+function contentOf(completion: Completion): unknown {
+  const content = completion.choices?.[0]?.message?.content;
+  if (typeof content !== 'string') throw new Error('its answer has no content');
+  return JSON.parse(content.replace(/^\s*```(?:json)?\s*|\s*```\s*$/g, ''));
+}

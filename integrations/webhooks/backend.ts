@@ -1,0 +1,35 @@
+/** How a webhook leaves the house: given a message, a backend hands it to whoever receives it and answers how that went. */
+
+export type Message = {
+  /** Of the system event: the same for every try, so that a receiver knows a repeat. */
+  readonly id: string;
+  readonly event_name: string;
+  /** The bytes that are sent, and signed. */
+  readonly body: string;
+  readonly tenant_id: string;
+  readonly environment_id: string;
+};
+
+export type Outcome = {
+  readonly url: string;
+  /** Null when nothing was answered. */
+  readonly http_status: number | null;
+  readonly response_body: string | null;
+  /** Null when it was taken. */
+  readonly error: string | null;
+  readonly duration_ms: number;
+};
+
+/** Where our own backend sends to; with a managed service there are no endpoints of ours. */
+export type Target = { readonly url: string; readonly secrets: readonly string[] };
+
+export type Place = Pick<Message, 'tenant_id' | 'environment_id'>;
+
+export interface WebhookBackend {
+  /** Whether the endpoints are ours: then every message has a target. */
+  readonly has_targets: boolean;
+  /** Never throws for what the receiver does. */
+  send(message: Message, target: Target | null): Promise<Outcome>;
+  /** Where endpoints are looked after, where that is not here. */
+  dashboard?(scope: Place, caller: { may_change: boolean }): Promise<{ url: string; token: string; app_id: string }>;
+}

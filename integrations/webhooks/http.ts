@@ -1,0 +1,100 @@
+/**
+ * Our own backend: a POST with the headers of Standard Webhooks. It ends after ten seconds whatever the receiver does, follows no
+ * redirect, and connects to no private address, which is checked when it connects and not before, because a name may lead
+ * elsewhere by then.
+ */
+import http from 'node:http';
+import https from 'node:https';
+import { useAgent } from 'request-filtering-agent';
+import { Webhook } from 'standardwebhooks';
+import type { Message, Outcome, Target, WebhookBackend } from './backend.ts';
+
+export type HttpBackendOptions = { readonly allow_private_addresses: boolean; readonly timeout_ms?: number };
+
+const TIMEOUT_MS = 10_000;
+/** Of an answer so much is read and kept; the rest is not waited for. */
+const ANSWER_BYTES_MAX = 4_096;
+
+export function httpBackend(options: HttpBackendOptions): WebhookBackend {
+  return {
+    has_targets: true,
+    async send(message, target) {
+      if (target === null) throw new Error('a webhook of our own needs an endpoint');
+      const begun = performance.now();
+      const answer = await post(message, target, options);
+      return { url: target.url, ...answer, duration_ms: Math.round(performance.now() - begun) };
+    },
+  };
+}
+
+type Answer = Pick<Outcome, 'http_status' | 'response_body' | 'error'>;
+
+async function post(
+  { id, body }: Message,
+  { url, secrets }: Target,
+  { allow_private_addresses, timeout_ms = TIMEOUT_MS }: HttpBackendOptions,
+): Promise<Answer> {
+  try {
+    const signal = AbortSignal.timeout(timeout_ms);
+    const request = (url.startsWith('https:') ? https : http).request(url, {
+      method: 'POST',
+      agent: useAgent(url, { allowPrivateIPAddress: allow_private_addresses, keepAlive: false }),
+      headers: {
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(body),
+        'user-agent': 'Farthing-Webhooks',
+        ...signatureOf(id, body, secrets),
+      },
+      signal,
+    });
+    const response = await answered(request, body);
+    const response_body = await beginningOf(response);
+    const http_status = response.statusCode!;
+    const isTaken = http_status >= 200 && http_status < 300;
+    return { http_status, response_body, error: isTaken ? null : `answered ${http_status}` };
+  } catch (error) {
+    return { http_status: null, response_body: null, error: reasonOf(error, timeout_ms) };
+  }
+}
+
+/** By the clock of the world: the receiver compares it with its own. While a secret is replaced both sign. */
+function signatureOf(id: string, body: string, secrets: readonly string[]) {
+  const now = new Date();
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(now.getTime() / 1_000)),
+    'webhook-signature': secrets.map((secret) => new Webhook(secret).sign(id, now, body)).join(' '),
+  };
+}
+
+function answered(request: http.ClientRequest, body: string): Promise<http.IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    request.on('response', resolve);
+    request.on('error', reject);
+    request.end(body);
+  });
+}
+
+async function beginningOf(response: http.IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes >= ANSWER_BYTES_MAX) break;
+    }
+  } catch {
+    // It has said whether it took the message; what is missing of its words does not matter.
+  } finally {
+    response.destroy();
+  }
+  // A text in Postgres holds no NUL.
+  return Buffer.concat(chunks).subarray(0, ANSWER_BYTES_MAX).toString('utf8').replaceAll('\0', '\uFFFD');
+}
+
+function reasonOf(error: unknown, timeout_ms: number): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === 'TimeoutError' || error.name === 'AbortError') return `no answer within ${timeout_ms} ms`;
+  return error.message || ('code' in error ? String(error.code) : error.name);
+}

@@ -1,0 +1,22 @@
+/**
+ * Copies the catalogue of an environment into another, as a request has asked for (docs/rules/records.md, "Copying an
+ * environment"): within an hour per try, and a try goes on where the one before stopped.
+ */
+import { z } from 'zod';
+import { CLONE_TASK, tryClone } from '../../actions/environments/clone-environment.ts';
+import type { Stores } from '../../storage/stores.ts';
+import type { Work } from '../job.ts';
+
+const TIMEOUT_MS = 60 * 60_000;
+
+const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), workflow_id: z.string() });
+
+export function cloneEnvironmentWork(stores: Stores, { clock }: { clock: () => Date }): Work {
+  return {
+    name: CLONE_TASK,
+    run(payload, { attempt, is_last, signal: ending }) {
+      const signal = AbortSignal.any([ending, AbortSignal.timeout(TIMEOUT_MS)]);
+      return tryClone(stores, Payload.parse(payload), { attempt, is_last, clock, signal, timeout_ms: TIMEOUT_MS });
+    },
+  };
+}

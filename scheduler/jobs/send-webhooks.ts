@@ -1,0 +1,32 @@
+/** Tells events to the endpoints that want them: what happened since the last run, and what was asked for again. */
+
+import type { Sent, WebhookServices } from '../../actions/webhooks/send-delivery.ts';
+import { type SendReport, sendDue } from '../../actions/webhooks/send-due.ts';
+import type { Job } from '../job.ts';
+
+export type SendOptions = {
+  readonly every_seconds: number;
+  readonly max_attempts: number;
+  readonly onSent?: (sent: Sent) => void;
+};
+
+/** Then the next run goes on, which has the instant of its own. */
+const RUN_MS_MAX = 30_000;
+
+export function sendWebhooksJob(services: WebhookServices, { every_seconds, max_attempts, onSent }: SendOptions): Job {
+  return {
+    name: 'send-webhooks',
+    every_seconds,
+    async run(now) {
+      const until = performance.now() + RUN_MS_MAX;
+      const mayGoOn = () => performance.now() < until;
+      const sending = { now, which: 'first' as const, max_attempts, mayGoOn, ...(onSent ? { onSent } : {}) };
+      return reportOf(await sendDue(services, sending));
+    },
+  };
+}
+
+/** A receiver that does not take something is no failure of the job. */
+export function reportOf({ dispatched, delivered, failed, given_up }: SendReport) {
+  return { done: { dispatched, delivered, refused: failed, given_up }, waiting: [], failed: [] };
+}

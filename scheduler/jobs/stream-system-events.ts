@@ -1,0 +1,12 @@
+/** Tells system events on their topic of Kafka. */
+import { streamEvents } from '../../actions/system-events/stream-events.ts';
+import type { Stores } from '../../storage/stores.ts';
+import type { Job } from '../job.ts';
+
+export function streamSystemEventsJob(stores: Stores, every_seconds: number): Job {
+  return {
+    name: 'stream-system-events',
+    every_seconds,
+    run: async (now) => ({ done: { told: await streamEvents(stores, now) }, waiting: [], failed: [] }),
+  };
+}

@@ -1,0 +1,71 @@
+/**
+ * The system events on Kafka: a topic of their own for whoever wants to consume them (docs/rules/webhooks.md, "On Kafka"). The
+ * key of a message is the record to which it happened, so that those of one record stay in order.
+ */
+import type { Kafka, Message, Producer } from 'kafkajs';
+import { unavailable } from '../../../core/error.ts';
+import { groupBy } from '../../../core/group-by.ts';
+import type { ToldEvent } from '../log.ts';
+
+export type SystemEventOptions = {
+  readonly topic: string;
+  readonly timeout_ms: number;
+  client(): Kafka;
+};
+
+export class KafkaSystemEvents {
+  readonly #options: SystemEventOptions;
+  #producer: Promise<Producer> | null = null;
+
+  constructor(options: SystemEventOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when all are durable; called again after a failure it sends all again. */
+  async send(events: readonly ToldEvent[]): Promise<void> {
+    const { topic, timeout_ms: timeout } = this.#options;
+    const connecting = (this.#producer ??= this.#connect());
+    try {
+      const producer = await connecting;
+      // One request after the other, and each of one record: kafkajs may resolve although a part never left (appender.ts), and
+      // one answer then speaks for all that was sent.
+      for (const messages of requestsOf(events)) {
+        const answers = await producer.send({ topic, messages, acks: -1, timeout });
+        if (answers.length === 0 || answers.some(({ errorCode }) => errorCode !== 0))
+          throw new Error('Kafka has not acknowledged the system events');
+      }
+    } catch (error) {
+      if (this.#producer === connecting) {
+        this.#producer = null;
+        connecting.then((producer) => producer.disconnect()).catch(() => {});
+      }
+      throw unavailable('the topic of the system events', error);
+    }
+  }
+
+  async close(): Promise<void> {
+    const producer = this.#producer;
+    this.#producer = null;
+    await producer?.then((open) => open.disconnect()).catch(() => {});
+  }
+
+  async #connect(): Promise<Producer> {
+    const producer = this.#options.client().producer({ idempotent: false, allowAutoTopicCreation: false });
+    await producer.connect();
+    return producer;
+  }
+}
+
+/** The events of each record together. */
+function requestsOf(events: readonly ToldEvent[]): Message[][] {
+  return [...groupBy(events, ({ entity_id }) => entity_id).values()].map((group) => group.map(messageOf));
+}
+
+function messageOf(event: ToldEvent): Message {
+  const { id, event_name, entity_type, entity_id, tenant_id, environment_id } = event;
+  return {
+    key: entity_id,
+    value: JSON.stringify(event),
+    headers: { id, event_name, entity_type, entity_id, tenant_id, environment_id },
+  };
+}

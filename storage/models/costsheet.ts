@@ -1,0 +1,25 @@
+/** Table `costsheets`. */
+import { type Costsheet, costsheetShape } from '../../core/costsheet/record.ts';
+import { FarthingError } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Database } from '../stores.ts';
+import { ScopedModel } from './model.ts';
+
+export interface CostsheetModel extends Costsheet {}
+
+export class CostsheetModel extends ScopedModel {
+  static override tableName = 'costsheets';
+  static override recordName = 'cost sheet';
+  static override record = costsheetShape;
+
+  /** The one that costs are computed by: the published one that was made last. */
+  static async fetchActive(scope: Scope, database: Database): Promise<CostsheetModel> {
+    const [sheet] = await CostsheetModel.in(scope, database)
+      .where('status', 'published')
+      .orderBy('created_at', 'desc')
+      .orderBy('id', 'desc')
+      .limit(1);
+    if (!sheet) throw new FarthingError('not_found', 'this environment has no cost sheet');
+    return sheet;
+  }
+}

@@ -1,0 +1,21 @@
+/** Table `tax_rates`. */
+import { notFound } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type TaxRate, taxRateShape } from '../../core/tax/record.ts';
+import type { Database } from '../stores.ts';
+import { ScopedModel } from './model.ts';
+
+export interface TaxRateModel extends TaxRate {}
+
+export class TaxRateModel extends ScopedModel {
+  static override tableName = 'tax_rates';
+  static override recordName = 'tax rate';
+  static override record = taxRateShape;
+
+  /** The published rate with this code, held for the rest of the transaction: it is not archived in between. */
+  static async holdByCode(scope: Scope, code: string, database: Database): Promise<TaxRateModel> {
+    const [rate] = await TaxRateModel.in(scope, database).where({ code, status: 'published' }).forShare();
+    if (!rate) throw notFound('tax rate', code);
+    return rate;
+  }
+}

@@ -1,0 +1,38 @@
+/**
+ * What the scheduler looks for across all tenants when it makes deliveries of events: those of which none were made yet, and
+ * the endpoints that want them. The events are locked until the transaction ends.
+ */
+import type { Scope } from '../../core/scope.ts';
+import type { SystemEventModel } from '../models/system-event.ts';
+import type { Database, Transaction } from '../stores.ts';
+
+export type UndispatchedEvent = Scope &
+  Pick<SystemEventModel, 'id' | 'event_name' | 'entity_type' | 'entity_id' | 'created_at'> & { sequence: string };
+
+/** In the order in which they happened. */
+export async function takeUndispatched(transaction: Transaction, limit: number): Promise<UndispatchedEvent[]> {
+  return transaction('system_events')
+    .whereNull('dispatched_at')
+    .orderBy('sequence')
+    .limit(limit)
+    .forUpdate()
+    .skipLocked()
+    .select('id', 'sequence', 'tenant_id', 'environment_id', 'event_name', 'entity_type', 'entity_id', 'created_at');
+}
+
+export async function markDispatched(transaction: Transaction, ids: readonly string[], now: Date): Promise<void> {
+  await transaction('system_events')
+    .whereRaw('id = any(?)', [[...ids]])
+    .update({ dispatched_at: now });
+}
+
+export type ListeningEndpoint = Scope & { readonly id: string; readonly event_names: readonly string[] };
+
+/** The enabled endpoints of these environments. */
+export async function listeningEndpoints(database: Database, scopes: readonly Scope[]): Promise<ListeningEndpoint[]> {
+  return database('webhook_endpoints')
+    .whereRaw('environment_id = any(?)', [scopes.map(({ environment_id }) => environment_id)])
+    .where({ status: 'published', endpoint_status: 'enabled' })
+    .orderBy('id')
+    .select('id', 'tenant_id', 'environment_id', 'event_names');
+}

@@ -1,0 +1,212 @@
+/** The catalogue of one environment in another: what is copied, once, and what is told of the rest. */
+import { expect } from 'chai';
+import { tryClone } from '../../actions/environments/clone-environment.ts';
+import { COPIED, ROOTS } from '../../actions/environments/copied.ts';
+import { startScheduler } from '../../scheduler/main.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
+import { until } from '../support/until.ts';
+
+type Run = { workflow_id: string; run_id: string; target_environment_id: string };
+const usage = { type: 'USAGE', billing_model: 'FLAT_FEE', billing_period: 'MONTHLY', invoice_cadence: 'ARREAR' };
+const fixed = { type: 'FIXED', billing_model: 'FLAT_FEE', billing_period: 'MONTHLY', invoice_cadence: 'ADVANCE' };
+
+describe('POST /environments/:id/clone', () => {
+  let api: TestApi;
+  let feature: { id: string; meter_id: string };
+  let plan: { id: string };
+  before(async () => {
+    api = await startTestApi();
+    const group = await made('/groups', { name: 'Calls', entity_type: 'price', lookup_key: 'calls' });
+    const unit = { name: 'Credit', code: 'cr', symbol: 'C', base_currency: 'usd', conversion_rate: '0.1' };
+    await made('/prices/units', unit);
+    const meter = { name: 'Calls', event_name: 'call', aggregation: { type: 'SUM', field: 'n' } };
+    feature = await made('/features', { name: 'API calls', type: 'metered', meter });
+    await made('/features', { name: 'SSO', type: 'boolean' });
+    const gone = await made('/features', { name: 'Gone', type: 'boolean' });
+    await api.request('DELETE', `/features/${gone.id}`);
+    plan = await made('/plans', { name: 'Pro', lookup_key: 'pro', metadata: { tier: '1' } });
+    const of = { entity_type: 'PLAN', entity_id: plan.id, currency: 'usd', billing_cadence: 'RECURRING' };
+    const calls = { ...of, ...usage, amount: '0.25', meter_id: feature.meter_id, group_id: group.id };
+    await made('/prices', { ...calls, lookup_key: 'pro_calls' });
+    await made('/prices', { ...of, ...fixed, amount: '10', lookup_key: 'pro_base' });
+    const custom = { price_unit: 'cr', amount: '100' };
+    await made('/prices', { ...of, ...fixed, price_unit_type: 'CUSTOM', price_unit_config: custom });
+    const ended = await made('/prices', { ...of, ...fixed, amount: '99' });
+    await api.request('DELETE', `/prices/${ended.id}`, { body: {} });
+    api.setNow('2026-03-15T13:00:00Z');
+  });
+  after(() => api.stop());
+
+  const made = async (path: string, body: unknown, key = api.key) => {
+    const answer = await api.request('POST', path, { body, key });
+    expect(answer.status, `${path}: ${answer.text}`).to.equal(201);
+    return answer.body;
+  };
+  const ask = (body: unknown, { id = api.scope.environment_id, key = api.key as string | null } = {}) =>
+    api.request('POST', `/environments/${id}/clone`, { body, key });
+  const attempt = (signal = AbortSignal.timeout(60_000), clock = api.services.clock) => ({
+    attempt: 1,
+    is_last: false,
+    clock,
+    signal,
+    timeout_ms: 60_000,
+  });
+  const summary = async ({ workflow_id, run_id }: Run) =>
+    (await api.request('GET', `/workflows/${workflow_id}/${run_id}/summary`)).body;
+  /** What the scheduler does with the job that was asked for. */
+  const cloned = async (body: unknown) => {
+    const answer = await ask(body);
+    expect(answer.status, answer.text).to.equal(202);
+    await tryClone(api.services, { ...api.scope, workflow_id: answer.body.workflow_id }, attempt());
+    return { ...(await summary(answer.body)), target: answer.body.target_environment_id as string };
+  };
+  const keyFor = async (environment_id: string): Promise<string> =>
+    (await made('/secrets/api/keys', { name: 'k', type: 'private_key', environment_id })).api_key;
+  const environment = async (name: string) => (await made('/environments', { name, type: 'development' })).id as string;
+  const listed = async (path: string, key: string) => (await api.request('GET', path, { key })).body.items;
+
+  it('copies features with meters and plans with prices, groups and units, under ids of their own', async () => {
+    const { status, result, error, target } = await cloned({ name: 'Live', type: 'production' });
+    expect([status, error, result.skipped, result.failed]).to.deep.equal(['Completed', null, [], []]);
+    expect(result.copied).to.deep.equal({ feature: 2, meter: 1, plan: 1, price: 3, group: 1, price_unit: 1 });
+    const key = await keyFor(target);
+    const features = await listed('/features', key);
+    expect(features.map(({ name }: { name: string }) => name)).to.have.members(['API calls', 'SSO']);
+    const calls = features.find((one: { lookup_key: string }) => one.lookup_key === 'api-calls');
+    expect(calls.id).to.not.equal(feature.id);
+    const [meter] = await listed('/meters', key);
+    expect(meter).to.deep.include({ id: calls.meter_id, event_name: 'call' });
+    const [copy] = await listed('/plans', key);
+    expect(copy).to.deep.include({ lookup_key: 'pro', metadata: { tier: '1' } });
+    const prices = await listed('/prices?sort=amount&order=asc', key);
+    expect(prices.map((price: { entity_id: string }) => price.entity_id)).to.deep.equal([copy.id, copy.id, copy.id]);
+    const [usagePrice] = prices;
+    expect(usagePrice).to.include({ lookup_key: 'pro_calls', amount: '0.25', meter_id: meter.id });
+    expect((await listed('/prices/units', key))[0]).to.include({ code: 'cr', conversion_rate: '0.1' });
+    const own = JSON.stringify([features, prices, copy, meter]);
+    const ids = result.ids as { entity: string; source_id: string; target_id: string }[];
+    for (const { source_id } of ids) expect(own, 'names nothing of the source').to.not.contain(source_id);
+    expect(ids.find(({ source_id }) => source_id === plan.id)).to.include({ entity: 'plan', target_id: copy.id });
+  });
+
+  it('a second run makes nothing twice, and brings what is new', async () => {
+    const target_environment_id = await environment('Twice');
+    await cloned({ target_environment_id });
+    const key = await keyFor(target_environment_id);
+    const before = [await listed('/features', key), await listed('/prices', key), await listed('/plans', key)];
+    const again = await cloned({ target_environment_id });
+    expect(again.result).to.deep.include({ copied: {}, ids: [], copied_before: 3, skipped: [], failed: [] });
+    expect([await listed('/features', key), await listed('/prices', key), await listed('/plans', key)]).to.deep.equal(
+      before,
+    );
+    const of = { entity_type: 'PLAN', entity_id: plan.id, currency: 'usd', billing_cadence: 'RECURRING' };
+    const price = await made('/prices', { ...of, ...fixed, amount: '1' });
+    expect((await cloned({ target_environment_id })).result.copied).to.deep.equal({ price: 1 });
+    await api.request('DELETE', `/prices/${price.id}`, { body: {} });
+  });
+
+  it('tells what it left out: a key that is taken, a copy that was archived, a plan that fails alone', async () => {
+    const target_environment_id = await environment('Left out');
+    const key = await keyFor(target_environment_id);
+    const taken = await made('/features', { name: 'SSO', type: 'boolean' }, key);
+    await made(
+      '/prices/units',
+      { name: 'Other', code: 'CR', symbol: 'C', base_currency: 'usd', conversion_rate: '5' },
+      key,
+    );
+    const { status, result } = await cloned({ target_environment_id });
+    expect(status).to.equal('Completed');
+    expect(result.skipped).to.have.length(1);
+    expect(result.skipped[0]).to.include({ entity: 'feature', name: 'SSO' });
+    expect(result.skipped[0].reason).to.equal(`${taken.id} has the lookup_key sso there already`);
+    expect(result.failed.map(({ id }: { id: string }) => id)).to.deep.equal([plan.id]);
+    expect(result.failed[0].reason).to.match(/exists already/);
+    expect(result.copied, 'nothing of the plan').to.deep.equal({ feature: 1, meter: 1 });
+    expect(await listed('/plans', key)).to.deep.equal([]);
+    const [copy] = (await listed('/features', key)).filter(({ id }: { id: string }) => id !== taken.id);
+    await api.request('DELETE', `/features/${copy.id}`, { key });
+    const again = await cloned({ target_environment_id });
+    expect(again.result.skipped.map((one: { reason: string }) => one.reason)).to.include(
+      `its copy ${copy.id} is archived`,
+    );
+  });
+
+  it('goes on where it was broken off', async () => {
+    const { body: run } = await ask({ target_environment_id: await environment('Broken off') });
+    const place = { ...api.scope, workflow_id: run.workflow_id };
+    const ending = new AbortController();
+    let asked = 0;
+    const clock = () => {
+      // The second root is the last that is begun.
+      if (++asked === 3) ending.abort();
+      return api.services.clock();
+    };
+    const broken = await tryClone(api.services, place, attempt(ending.signal, clock)).catch((error) => error);
+    expect(broken.name).to.equal('AbortError');
+    expect((await summary(run)).status).to.equal('Running');
+    const key = await keyFor(run.target_environment_id);
+    expect(await listed('/plans', key)).to.deep.equal([]);
+    expect((await listed('/features', key)).length).to.be.greaterThan(0);
+    await tryClone(api.services, place, attempt());
+    const { status, result } = await summary(run);
+    expect([status, result.copied_before]).to.deep.equal(['Completed', 0]);
+    expect(result.copied).to.deep.equal({ feature: 2, meter: 1, plan: 1, price: 3, group: 1, price_unit: 1 });
+    expect((await listed('/features', key)).length).to.equal(2);
+  });
+
+  it('is done by the scheduler, and polled', async () => {
+    const { body: run } = await ask({ target_environment_id: await environment('Polled') });
+    expect((await summary(run)).result).to.include({ target_environment_id: run.target_environment_id });
+    const scheduler = startScheduler(api.services, { clock: api.services.clock });
+    try {
+      const done = await until('the workflow has ended', async () => {
+        const now = await summary(run);
+        return now.status !== 'Running' && now;
+      });
+      expect(done).to.include({ status: 'Completed', workflow_type: 'EnvironmentCloneWorkflow' });
+    } finally {
+      await scheduler.stop();
+    }
+  });
+
+  it('400, 401, 403, 404, and nothing is made', async () => {
+    const environments = () => api.services.postgres('environments').count();
+    const { scope: theirs } = await api.otherTenant();
+    const before = await environments();
+    const own = api.scope.environment_id;
+    const refused: [unknown, number, string?][] = [
+      [{}, 400, 'target_environment_id'],
+      [{ name: 'x' }, 400, 'type'],
+      [{ type: 'production' }, 400, 'target_environment_id'],
+      [{ target_environment_id: own, name: 'x' }, 400, 'name'],
+      [{ target_environment_id: own }, 400, 'target_environment_id'],
+      [{ target_environment_id: 'env_unknown' }, 404],
+      [{ target_environment_id: theirs.environment_id }, 404],
+    ];
+    for (const [body, status, field] of refused) {
+      const answer = await ask(body);
+      expect([answer.status, answer.body.details?.field], JSON.stringify(body)).to.deep.equal([status, field]);
+    }
+    const fresh = { name: 'x', type: 'development' };
+    expect((await ask(fresh, { id: theirs.environment_id })).status).to.equal(404);
+    expect((await ask(fresh, { key: null })).status).to.equal(401);
+    for (const role of ['all_reader', 'all_writer'])
+      expect((await ask(fresh, { key: await api.keyWithRoles([role]) })).status).to.equal(403);
+    expect(await environments()).to.deep.equal(before);
+  });
+
+  it('knows every column that names another record, so that none names one of the source', async () => {
+    expect(Object.keys(COPIED)).to.include.members([...ROOTS]);
+    for (const [entity, { refs, fresh = {}, parts = [] }] of Object.entries(COPIED)) {
+      const nouns = [...Object.values(refs), ...parts.map(({ noun }) => noun)];
+      expect(Object.keys(COPIED), entity).to.include.members(nouns);
+      const { rows } = await api.services.postgres.raw(
+        `select column_name from information_schema.columns where table_schema = 'public' and table_name = ? and column_name ~ '_id$'`,
+        [`${entity}s`],
+      );
+      const columns = rows.map(({ column_name }: { column_name: string }) => column_name);
+      const known = ['tenant_id', 'environment_id', ...Object.keys(refs), ...Object.keys(fresh)];
+      expect(known, entity).to.include.members(columns);
+    }
+  });
+});

@@ -1,0 +1,224 @@
+/** Descriptions of prices, as people write them, read by rules alone. */
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { createPriceShape, definePrice } from '../../core/price/record.ts';
+import { checkConfiguration } from '../../core/pricing-parse/check.ts';
+import { parsePricing } from '../../core/pricing-parse/parse.ts';
+import type { ParsedPricing } from '../../core/pricing-parse/record.ts';
+
+const parse = (description: string) => parsePricing(description, { currency: 'usd' });
+
+/** Each price in a few words: what it is of, how it is charged, when. */
+function said({ plans, prices, meters }: ParsedPricing): string[] {
+  const name = (ref: string, of: readonly { ref: string; body: { name: string } }[]) =>
+    of.find((each) => each.ref === ref)!.body.name;
+  return prices.map(({ body }) => {
+    const { tiers, amount, transform_quantity, tier_mode } = body;
+    const charge = tiers
+      ? `${tier_mode} ${tiers.map((tier) => `${tier.up_to ?? '∞'}:${tier.unit_amount}`).join(' ')}`
+      : `${amount}${transform_quantity ? ` per ${transform_quantity.divide_by}` : ''}`;
+    const what = body.meter_id ? name(body.meter_id, meters) : (body.display_name ?? '');
+    const extra = [
+      body.min_quantity && `min ${body.min_quantity}`,
+      body.trial_period_days && `trial ${body.trial_period_days}`,
+    ];
+    const period = `${body.billing_period_count > 1 ? body.billing_period_count : ''}${body.billing_period}`;
+    return [name(body.entity_id, plans), what, charge, body.currency, period, ...extra].filter(Boolean).join(' | ');
+  });
+}
+
+const PHRASES: readonly [string, string[]][] = [
+  [
+    '$29 per month plus 2 cents per API call after 1,000 free',
+    ['Plan | 29 | usd | MONTHLY', 'Plan | API calls | SLAB 1000:0 ∞:0.02 | usd | MONTHLY'],
+  ],
+  ['Pro: €49/mo', ['Pro | 49 | eur | MONTHLY']],
+  ['The Team plan costs GBP 100 every 3 months', ['Team | 100 | gbp | 3MONTHLY']],
+  ['Pro: $29 or €27 per month', ['Pro | 29 | usd | MONTHLY', 'Pro | 27 | eur | MONTHLY']],
+  ['Pro: $29/month or $290/year', ['Pro | 29 | usd | MONTHLY', 'Pro Annual | 290 | usd | ANNUAL']],
+  ['Pro: $29 per month ($290 per year)', ['Pro | 29 | usd | MONTHLY', 'Pro Annual | 290 | usd | ANNUAL']],
+  ['Pro: $29 per month, billed annually', ['Pro | 348 | usd | ANNUAL']],
+  [
+    'Pro: $30 per month. Two months free when paid yearly.',
+    ['Pro | 30 | usd | MONTHLY', 'Pro Annual | 300 | usd | ANNUAL'],
+  ],
+  ['Pro: $30 per month, save 15% with annual billing', ['Pro | 30 | usd | MONTHLY', 'Pro Annual | 306 | usd | ANNUAL']],
+  ['Team: $12 per seat per month, minimum of 5 seats', ['Team | Seats | 12 | usd | MONTHLY | min 5']],
+  ['Team: $12/user/month with a 14-day free trial', ['Team | Users | 12 | usd | MONTHLY | trial 14']],
+  ['Team: $120 a year, free trial of 2 weeks', ['Team | 120 | usd | ANNUAL | trial 14']],
+  ['$5 per 1,000 emails', ['Plan | Emails | 5 per 1000 | usd | MONTHLY']],
+  ['$2.50 per million tokens', ['Plan | Tokens | 2.5 per 1000000 | usd | MONTHLY']],
+  ['1M tokens included, then $2 per million tokens', ['Plan | Tokens | SLAB 1000000:0 ∞:0.000002 | usd | MONTHLY']],
+  ['0.5¢ per request', ['Plan | Requests | 0.005 | usd | MONTHLY']],
+  ['20 pence per text message', ['Plan | Text messages | 0.2 | gbp | MONTHLY']],
+  [
+    'First 1,000 API calls free, next 9,000 at $0.01, then $0.005 each',
+    ['Plan | API calls | SLAB 1000:0 10000:0.01 ∞:0.005 | usd | MONTHLY'],
+  ],
+  [
+    '$0.10 per GB for the first 100 GB, $0.08 for the next 400 GB, $0.05 after that',
+    ['Plan | GB | SLAB 100:0.1 500:0.08 ∞:0.05 | usd | MONTHLY'],
+  ],
+  [
+    'Volume pricing: up to 1,000 messages: $0.10 each; 1,001 to 5,000: $0.08; above 5,000: $0.05',
+    ['Plan | Messages | VOLUME 1000:0.1 5000:0.08 ∞:0.05 | usd | MONTHLY'],
+  ],
+  ['10k free builds per month, $0.02 per additional build', ['Plan | Builds | SLAB 10000:0 ∞:0.02 | usd | MONTHLY']],
+  [
+    'One-time setup fee of $500, and $100 per month',
+    ['Plan | 100 | usd | MONTHLY', 'Plan | Setup fee | 500 | usd | ONETIME'],
+  ],
+  ['$250 one-time', ['Plan | One-time fee | 250 | usd | ONETIME']],
+  ['€27,50 per month', ['Plan | 27.5 | eur | MONTHLY']],
+  [
+    'All plans have a 7-day trial. Starter: $9 per month. Pro: $29 per month.',
+    ['Starter | 9 | usd | MONTHLY | trial 7', 'Pro | 29 | usd | MONTHLY | trial 7'],
+  ],
+  ['$0.5 per active user per month', ['Plan | Active users | 0.5 | usd | MONTHLY']],
+];
+
+/** What must not become a price, because it would be another one. */
+const NOT_PRICES: readonly [string, string][] = [
+  ['-$5 per month', '-'],
+  ['Enterprise: contact sales', 'contact sales'],
+  ['Pro: $29 per month or $8 per week', 'or 8'],
+  ['10 free calls per day, then $1 per call', 'Calls'],
+  ['First 100 calls at $1, 500 to 1,000 calls at $2', 'Calls'],
+  ['first 1,000 calls at $1, first 500 calls at $2', 'Calls'],
+];
+
+describe('pricing in words', () => {
+  for (const [description, expected] of PHRASES)
+    it(description, () => {
+      const parsed = parse(description);
+      expect(said(parsed)).to.deep.equal(expected);
+      expect(parsed.not_understood).to.deep.equal([]);
+      expect(parsed.confidence).to.be.at.least(0.8);
+    });
+
+  for (const [description, lost] of NOT_PRICES)
+    it(`tells what it does not understand: ${description}`, () => {
+      const parsed = parse(description);
+      expect(parsed.not_understood.map(({ text }) => text)).to.include(lost);
+      expect(parsed.confidence).to.be.below(1);
+    });
+
+  it('entitlements: limits of what is had and of what is used, and features', () => {
+    const parsed = parse(
+      'Pro: $49 a month, up to 5 users, 100 exports per day, unlimited builds, includes SSO and audit logs',
+    );
+    const name = new Map(parsed.features.map(({ ref, body }) => [ref, body.name]));
+    const shown = parsed.entitlements.map(({ body }) => [
+      name.get(body.feature_id),
+      body.feature_type,
+      body.usage_limit,
+      body.usage_reset_period,
+    ]);
+    expect(shown).to.deep.equal([
+      ['Users', 'metered', '5', 'NEVER'],
+      ['Exports', 'metered', '100', 'DAILY'],
+      ['Builds', 'metered', null, 'MONTHLY'],
+      ['SSO', 'boolean', null, null],
+      ['Audit logs', 'boolean', null, null],
+    ]);
+    expect(parsed.not_understood).to.deep.equal([]);
+  });
+
+  it('meters: what is counted, what is summed, who is told apart', () => {
+    const { meters } = parse('$1 per report, $2 per GB, $3 per active customer');
+    expect(meters.map(({ body }) => [body.event_name, body.aggregation.type, body.aggregation.field])).to.deep.equal([
+      ['report', 'COUNT', null],
+      ['gb', 'SUM', 'gb'],
+      ['active_customer', 'COUNT_UNIQUE', 'customer_id'],
+    ]);
+  });
+
+  it('says what it assumed, and nothing is all that nothing becomes', () => {
+    expect(parse('$9 per month plus $5 per month').assumptions).to.include(
+      'several recurring prices of one plan are charged together',
+    );
+    const nothing = parse('Lorem dolor sit amet');
+    expect(nothing).to.deep.include({ plans: [], prices: [], confidence: 0 });
+    expect(nothing.not_understood).to.have.length(1);
+  });
+
+  it('a law: what is described is what is read', () => {
+    fc.assert(
+      fc.property(fc.array(plan, { minLength: 1, maxLength: 3 }), (plans) => {
+        const named = plans.map((each, index) => ({ ...each, name: NAMES[index]! }));
+        const text = named.map(({ name, words }) => `${name}: ${words.join(', ')}.`).join('\n');
+        const parsed = parse(text);
+        expect(parsed.not_understood, text).to.deep.equal([]);
+        const expected = named.flatMap(({ name, prices }) => prices.map((price) => `${name} | ${price}`));
+        expect(said(parsed).sort(), text).to.deep.equal(expected.sort());
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('a law: whatever is said, what is answered would be taken, and it is answered soon', () => {
+    const words =
+      'first next 1,000 500 $5 €2 2 cents per month each free then after up to users API calls , . or and / 20% off annually trial 14-day + - : ( billed includes setup fee'.split(
+        ' ',
+      );
+    const soup = fc.oneof(
+      fc.array(fc.constantFrom(...words), { maxLength: 40 }).map((all) => all.join(' ')),
+      fc.string({ unit: 'grapheme', maxLength: 200 }),
+    );
+    fc.assert(
+      fc.property(soup, (text) => {
+        const parsed = parse(text);
+        for (const { body } of parsed.prices) definePrice(createPriceShape.parse(body));
+        expect(checkConfiguration(parsed).refused, text).to.deep.equal([]);
+        expect(parsed.confidence).to.be.within(0, 1);
+      }),
+      { numRuns: 1000 },
+    );
+    const long = '$1 per call, '.repeat(1500);
+    const start = performance.now();
+    parse(long);
+    expect(performance.now() - start).to.be.below(2000);
+  });
+});
+
+const NAMES = ['Starter', 'Pro', 'Enterprise'];
+/** Cents as text: 0.01 to 999.99. */
+const amount = fc.integer({ min: 1, max: 99_999 }).map((cents) => ({
+  text: cents % 100 === 0 ? String(cents / 100) : (cents / 100).toFixed(2),
+  value: String(cents / 100),
+}));
+const count = fc
+  .integer({ min: 2, max: 5_000_000 })
+  .map((n) => ({ text: n.toLocaleString('en-US'), value: String(n) }));
+const MONTHS = ['per month', '/month', '/mo', 'a month', 'monthly'];
+
+const base = fc.record({ amount, how: fc.constantFrom(...MONTHS) }).map(({ amount: { text, value }, how }) => ({
+  words: `$${text} ${how}`,
+  price: `${value} | usd | MONTHLY`,
+}));
+const usages = fc
+  .record({
+    amount,
+    count,
+    unit: fc.constantFrom(['API call', 'API calls'], ['email', 'emails'], ['report', 'reports']),
+    form: fc.constantFrom('flat', 'package', 'after', 'included', 'ladder'),
+  })
+  .map(({ amount: { text, value }, count: n, unit: [one, many], form }) => {
+    const name = `${many![0]!.toUpperCase()}${many!.slice(1)}`;
+    const forms = {
+      flat: { words: `$${text} per ${one}`, price: value },
+      package: { words: `$${text} per ${n.text} ${many}`, price: `${value} per ${n.value}` },
+      after: { words: `$${text} per ${one} after ${n.text} free`, price: `SLAB ${n.value}:0 ∞:${value}` },
+      included: { words: `${n.text} ${many} included, then $${text} each`, price: `SLAB ${n.value}:0 ∞:${value}` },
+      ladder: {
+        words: `first ${n.text} ${many} free, next ${n.text} at $${text}, then $0.001 each`,
+        price: `SLAB ${n.value}:0 ${Number(n.value) * 2}:${value} ∞:0.001`,
+      },
+    };
+    const { words, price } = forms[form as keyof typeof forms];
+    return { words, price: `${name} | ${price} | usd | MONTHLY` };
+  });
+const plan = fc.record({ base, usage: fc.option(usages) }).map(({ base: fee, usage }) => ({
+  words: usage ? [fee.words, usage.words] : [fee.words],
+  prices: usage ? [fee.price, usage.price] : [fee.price],
+}));

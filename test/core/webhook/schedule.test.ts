@@ -1,0 +1,35 @@
+import { expect } from 'chai';
+import { isToBeDisabled, nextTry } from '../../../core/webhook/schedule.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+describe('when a webhook is tried again', () => {
+  for (const [failure_count, age, max_attempts, expected] of [
+    [1, 0, 5, MINUTE],
+    [2, MINUTE, 5, 10 * MINUTE],
+    [3, 11 * MINUTE, 5, HOUR],
+    [4, 71 * MINUTE, 5, 12 * HOUR],
+    [5, 14 * HOUR, 5, null],
+    [5, 14 * HOUR, 6, DAY],
+    [6, 38 * HOUR, 9, null], // A day later it would be older than 48 hours.
+    [6, 24 * HOUR, 9, DAY],
+    [6, 24 * HOUR + 1, 9, null],
+    [1, 0, 1, null],
+  ] as const)
+    it(`${failure_count} of ${max_attempts} failures, ${age / MINUTE} minutes after the event`, () => {
+      const next = nextTry({ failure_count, told_at: 1_000, now: 1_000 + age }, max_attempts);
+      expect(next === null ? null : next - 1_000 - age).to.equal(expected);
+    });
+
+  for (const [failures, days, expected] of [
+    [9, 30, false],
+    [10, 5, true],
+    [10, 4.99, false],
+    [100, 0, false],
+  ] as const)
+    it(`an endpoint with ${failures} failures in ${days} days is ${expected ? '' : 'not '}switched off`, () => {
+      expect(isToBeDisabled({ since: 0, failures, now: days * DAY })).to.equal(expected);
+    });
+});
