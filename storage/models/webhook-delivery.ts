@@ -7,6 +7,8 @@ export interface WebhookDeliveryModel extends WebhookDelivery {}
 export class WebhookDeliveryModel extends ScopedModel {
   static override tableName = 'webhook_deliveries';
   static override recordName = 'webhook delivery';
+  /** How far a delivery is, is no record that somebody changes. */
+  static override isAudited = false;
   static override record = webhookDeliveryShape;
   /** Of the event: the order of those of one record. */
   declare sequence: string;

@@ -31,6 +31,7 @@ export type ListeningEndpoint = Scope & { readonly id: string; readonly event_na
 /** The enabled endpoints of these environments. */
 export async function listeningEndpoints(database: Database, scopes: readonly Scope[]): Promise<ListeningEndpoint[]> {
   return database('webhook_endpoints')
+    .whereRaw('tenant_id = any(?)', [scopes.map(({ tenant_id }) => tenant_id)])
     .whereRaw('environment_id = any(?)', [scopes.map(({ environment_id }) => environment_id)])
     .where({ status: 'published', endpoint_status: 'enabled' })
     .orderBy('id')
