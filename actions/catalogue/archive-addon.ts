@@ -9,8 +9,8 @@ import { type Author } from '../../core/stamp.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
-import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { archiveEntitlementsOf } from '../entitlements/archive-entitlements.ts';
 import { archivePrices } from './archive-prices.ts';
 
 export async function archiveAddon(
@@ -29,7 +29,7 @@ export async function archiveAddon(
     if (attached) throw notAllowed(`add-on ${id} is attached to a subscription`);
     await AddonModel.change(addon, { status: 'archived' }, { by: author, database });
     await archivePrices(scope, { entity_type: 'ADDON', entity_id: id }, { by: author, database });
-    await EntitlementModel.archiveOf(scope, id, { by: author, database });
+    await archiveEntitlementsOf(scope, id, { by: author, database });
     await CreditGrantModel.archiveOf(scope, ['addon_id', id], { by: author, database });
   });
 }

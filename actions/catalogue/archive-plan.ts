@@ -7,10 +7,10 @@ import { notAllowed, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
-import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { archiveEntitlementsOf } from '../entitlements/archive-entitlements.ts';
 import { archivePrices } from './archive-prices.ts';
 
 export async function archivePlan(
@@ -31,6 +31,6 @@ export async function archivePlan(
     await PlanModel.change(plan, { status: 'archived' }, { by: author, database });
     await archivePrices(scope, { entity_type: 'PLAN', entity_id: id }, { by: author, database });
     await CreditGrantModel.archiveOf(scope, ['plan_id', id], { by: author, database });
-    await EntitlementModel.archiveOf(scope, id, { by: author, database });
+    await archiveEntitlementsOf(scope, id, { by: author, database });
   });
 }

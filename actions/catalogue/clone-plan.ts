@@ -10,8 +10,7 @@ import { PriceModel } from '../../storage/models/price.ts';
 import { newId } from '../../storage/new-id.ts';
 
 import type { Database, Stores } from '../../storage/stores.ts';
-
-import { emit } from '../system-events/emit.ts';
+import { tellEntitlements } from '../entitlements/tell-entitlement.ts';
 import { planKeyConflict } from './create-plan.ts';
 
 export type PlanClone = {
@@ -60,8 +59,8 @@ export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, 
       id: newId('entitlement', author.now.getTime()),
       ...createdBy(author),
     }));
-    for (const record of await EntitlementModel.addAll(scope, granted, { database }))
-      await emit(database, 'entitlement.created', { record, by: author });
+    const made = await EntitlementModel.addAll(scope, granted, { database });
+    await tellEntitlements(database, 'created', { entitlements: made, by: author });
     return plan;
   });
 }

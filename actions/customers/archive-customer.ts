@@ -1,6 +1,6 @@
 /**
- * Archives a customer, which gives its external id back; not while it has live subscriptions
- * (docs/rules/records.md, "Archiving").
+ * Archives a customer, which gives its external id back; not while it has live
+ * subscriptions or children (docs/rules/records.md, "Archiving").
  */
 
 import { notAllowed, notFound } from '../../core/error.ts';
@@ -22,6 +22,7 @@ export async function archiveCustomer(
     if (customer.status !== 'published') throw notFound('customer', id);
     if (await hasLiveSubscription(scope, id, transaction))
       throw notAllowed(`customer ${id} has active subscriptions, cancel them first`);
+    if (await CustomerModel.hasChildren(scope, id, transaction)) throw notAllowed(`customer ${id} has children`);
     const archived = await CustomerModel.change(
       customer,
       { status: 'archived' },

@@ -7,11 +7,13 @@ import { CustomerModel } from '../../storage/models/customer.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 import { hasLiveSubscription } from './archive-customer.ts';
+import { type NamedParent, parentOf } from './parent-customer.ts';
 
 export type CustomerChange = {
   id?: string | undefined;
   external_customer_id?: string | undefined;
   changes: Partial<CustomerFields>;
+  parent?: NamedParent;
   author: Author;
 };
 
@@ -21,27 +23,32 @@ export async function changeCustomer(
   change: CustomerChange,
 ): Promise<CustomerModel> {
   return stores.postgres.transaction(async (transaction) => {
-    const customer = await chosenCustomer(scope, change, transaction);
-    const { changes } = change;
+    const { changes, parent, external_customer_id } = change;
+    const id = change.id ?? (await CustomerModel.fetchExternal(scope, external_customer_id!, transaction)).id;
+    const parent_customer_id = await parentOf({ id, is_new: false }, parent ?? {}, { scope, database: transaction });
+    const customer = await chosenCustomer(scope, { id, external_customer_id }, transaction);
     const renamed = changes.external_id !== undefined && changes.external_id !== customer.external_id;
     // Usage is recorded under the external id: a new one would leave the running period's usage behind, unbilled.
     if (renamed && (await hasLiveSubscription(scope, customer.id, transaction)))
       throw notAllowed('external_id cannot change while the customer has active subscriptions');
     const conflict = `a customer with external_id ${changes.external_id} exists already`;
+    const stated = { ...changes, ...(parent_customer_id === undefined ? {} : { parent_customer_id }) };
     const by = { by: change.author, database: transaction, conflict };
-    const changed = await CustomerModel.change(customer, changes, by);
+    const changed = await CustomerModel.change(customer, stated, by);
     await emit(transaction, 'customer.updated', { record: changed, by: change.author });
     return changed;
   });
 }
 
 /** By id, by external id, or by both when they agree. */
-async function chosenCustomer(scope: Scope, choice: CustomerChange, transaction: Database): Promise<CustomerModel> {
-  const { id, external_customer_id } = choice;
-  const wanted = id ?? (await CustomerModel.fetchExternal(scope, external_customer_id!, transaction)).id;
-  const customer = await CustomerModel.fetch(scope, wanted, { database: transaction, lock: true });
-  if (customer.status !== 'published') throw notFound('customer', wanted);
+async function chosenCustomer(
+  scope: Scope,
+  { id, external_customer_id }: { id: string; external_customer_id: string | undefined },
+  transaction: Database,
+): Promise<CustomerModel> {
+  const customer = await CustomerModel.fetch(scope, id, { database: transaction, lock: true });
+  if (customer.status !== 'published') throw notFound('customer', id);
   if (external_customer_id && customer.external_id !== external_customer_id)
-    throw invalid('external_customer_id', `is not the external id of customer ${wanted}`);
+    throw invalid('external_customer_id', `is not the external id of customer ${id}`);
   return customer;
 }

@@ -1,4 +1,4 @@
-/** A new customer; its external id is its own among the published ones. */
+/** A new customer; its external id is its own among the published ones, and one that belongs to another to a published one. */
 import { newCustomer } from '../../core/customer/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
@@ -6,17 +6,22 @@ import { CustomerModel } from '../../storage/models/customer.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
+import { type NamedParent, parentOf } from './parent-customer.ts';
+
+export type NewCustomer = { fields: Parameters<typeof newCustomer>[0]; parent?: NamedParent; author: Author };
 
 export async function createCustomer(
   stores: Pick<Stores, 'postgres'>,
   scope: Scope,
-  { fields, author }: { fields: Parameters<typeof newCustomer>[0]; author: Author },
+  { fields, parent, author }: NewCustomer,
 ): Promise<CustomerModel> {
   const record = { id: newId('customer', author.now.getTime()), ...newCustomer(fields), ...createdBy(author) };
   const conflict = `a customer with external_id ${fields.external_id} exists already`;
-  return stores.postgres.transaction(async (transaction) => {
-    const customer = await CustomerModel.add(scope, record, { database: transaction, conflict });
-    await emit(transaction, 'customer.created', { record: customer, by: author });
+  return stores.postgres.transaction(async (database) => {
+    const child = { id: record.id, is_new: true };
+    const parent_customer_id = (await parentOf(child, parent ?? {}, { scope, database })) ?? null;
+    const customer = await CustomerModel.add(scope, { ...record, parent_customer_id }, { database, conflict });
+    await emit(database, 'customer.created', { record: customer, by: author });
     return customer;
   });
 }

@@ -6,7 +6,7 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { emit } from '../system-events/emit.ts';
+import { tellEntitlements } from './tell-entitlement.ts';
 
 export async function changeEntitlement(
   stores: Pick<Stores, 'postgres'>,
@@ -18,7 +18,7 @@ export async function changeEntitlement(
     if (entitlement.status !== 'published') throw notFound('entitlement', id);
     checkEntitlement({ ...entitlement, ...changes });
     const changed = await EntitlementModel.change(entitlement, changes, { by: author, database });
-    await emit(database, 'entitlement.updated', { record: changed, by: author });
+    await tellEntitlements(database, 'updated', { entitlements: [changed], by: author });
     return changed;
   });
 }

@@ -17,7 +17,7 @@ import { PlanModel } from '../../storage/models/plan.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { emit } from '../system-events/emit.ts';
+import { tellEntitlements } from './tell-entitlement.ts';
 
 export type NewEntitlement = Pick<
   Entitlement,
@@ -76,9 +76,9 @@ async function addChecked(request: NewEntitlement, writing: Writing): Promise<En
     is_enabled: request.feature_type === 'boolean' ? (request.is_enabled ?? true) : true,
     ...createdBy(author),
   };
-  const entitlement = await EntitlementModel.add(scope, record, { database, conflict: conflictOf(request) });
-  await emit(database, 'entitlement.created', { record: entitlement, by: author });
-  return entitlement;
+  const made = await EntitlementModel.add(scope, record, { database, conflict: conflictOf(request) });
+  await tellEntitlements(database, 'created', { entitlements: [made], by: author });
+  return made;
 }
 
 const conflictOf = ({ entity_type, entity_id, feature_id }: NewEntitlement) =>

@@ -1,4 +1,4 @@
-/** A new credit grant of a plan, an add-on or a subscription, which must be there (docs/rules/credit-grants.md). */
+/** A new credit grant of a plan, an add-on or a subscription, which must be there (docs/rules/credits.md). */
 import {
   type CreditGrant,
   checkGrantable,

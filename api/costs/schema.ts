@@ -91,5 +91,8 @@ export const UpdateCostsheetAnswer = z.object({ costsheet }).meta({ id: 'UpdateC
 /** Wrapped, as the published client reads it, and flat, as all other records are. */
 export const GetCostsheetAnswer = CostsheetAnswer.extend({ costsheet }).meta({ id: 'GetCostsheetResponse' });
 export const DeleteCostsheetAnswer = z
-  .object({ message: z.string(), id: z.string() })
+  .object({
+    message: z.string().meta({ description: 'What was done.' }),
+    id: z.string().meta({ description: 'The id of the cost sheet.' }),
+  })
   .meta({ id: 'DeleteCostsheetResponse' });

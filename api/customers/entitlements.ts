@@ -131,7 +131,7 @@ function readingOf({ scope, services, now }: Context): Reading {
 async function chosenCustomer(query: UsageQuery, { scope, database }: Reading): Promise<CustomerModel> {
   const { customer_id, customer_lookup_key } = query;
   if (!customer_id && !customer_lookup_key)
-    throw invalid('customer_id', 'customer_id or customer_lookup_key is required');
+    throw invalid('customer_id', 'is required as a query parameter, or customer_lookup_key instead of it');
   if (!customer_id) return CustomerModel.fetchExternal(scope, customer_lookup_key!, database);
   const customer = await CustomerModel.fetch(scope, customer_id, { database });
   if (customer_lookup_key && customer.external_id !== customer_lookup_key)

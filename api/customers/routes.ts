@@ -10,6 +10,7 @@ import { checkExpand, fetchPage } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import { customerEntitlementRoutes } from './entitlements.ts';
+import { showCustomer, showCustomers } from './expand.ts';
 import {
   CreateCustomer,
   CustomerAnswer,
@@ -19,8 +20,10 @@ import {
   CustomerListAnswer,
   customerGrammar,
   fieldsOf,
+  namedParent,
   UpdateCustomer,
 } from './schema.ts';
+import { customerSubscriptionRoutes } from './subscriptions.ts';
 
 const tag = 'Customers';
 
@@ -29,7 +32,7 @@ const customers = standardRoutes({
   tag,
   answer: CustomerAnswer,
   model: CustomerModel,
-  show: (customer) => customer,
+  show: showCustomer,
   list: { filter: CustomerFilter, answer: CustomerListAnswer, find: findCustomers },
 });
 
@@ -40,7 +43,11 @@ export const customerRoutes: Route[] = [
       '`external_id` is its name in events, and its own among the published customers. Events that came before it count for it, too.',
     body: CreateCustomer,
     handle: ({ body }, context) =>
-      createCustomer(context.services, context.scope, { fields: fieldsOf(body), author: authorOf(context) }),
+      createCustomer(context.services, context.scope, {
+        fields: fieldsOf(body),
+        parent: namedParent(body),
+        author: authorOf(context),
+      }),
   }),
   customers.list,
   customers.search,
@@ -87,7 +94,8 @@ export const customerRoutes: Route[] = [
     answer: CustomerAnswer,
     handle: async ({ params, query }, context) => {
       checkExpand(query.expand ?? [], customerGrammar);
-      return CustomerModel.fetch(context.scope, params.id, { database: context.services.postgres });
+      const customer = await CustomerModel.fetch(context.scope, params.id, { database: context.services.postgres });
+      return showCustomer(customer, context);
     },
   }),
   ...(
@@ -112,7 +120,8 @@ export const customerRoutes: Route[] = [
       answer: CustomerAnswer,
       handle: async ({ params, query }, context) => {
         checkExpand(query.expand ?? [], customerGrammar);
-        return CustomerModel.fetchExternal(context.scope, params[parameter]!, context.services.postgres);
+        const { scope, services } = context;
+        return showCustomer(await CustomerModel.fetchExternal(scope, params[parameter]!, services.postgres), context);
       },
     }),
   ),
@@ -122,7 +131,7 @@ export const customerRoutes: Route[] = [
     operation_id: 'deleteCustomer',
     summary: 'Archive a customer without active subscriptions',
     description:
-      'Its external id is free for another customer then. Refused while it has a subscription that is not cancelled.',
+      'Its external id is free for another customer then. Refused while it has a subscription that is not cancelled, or is the parent of others.',
     tag,
     access: 'customer:write',
     params: idParams,
@@ -132,28 +141,26 @@ export const customerRoutes: Route[] = [
     },
   }),
   ...customerEntitlementRoutes,
+  ...customerSubscriptionRoutes,
 ];
 
-function findCustomers(input: CustomerFilter, { scope, services }: Context) {
-  const query = narrow(CustomerModel.in(scope, services.postgres), [
+async function findCustomers(input: CustomerFilter, context: Context) {
+  const query = narrow(CustomerModel.in(context.scope, context.services.postgres), [
     ['id', input.customer_ids],
     ['external_id', input.external_ids],
     ['external_id', input.external_id],
     ['email', input.email],
-    // No customer has a parent here, so none is a child of the customers asked for.
-    ['id', 'in', input.parent_customer_ids?.length ? [] : undefined],
+    ['parent_customer_id', input.parent_customer_ids],
   ]);
-  return fetchPage(query, input, customerGrammar);
+  const page = await fetchPage(query, input, customerGrammar);
+  return { ...page, items: await showCustomers(page.items, context) };
 }
 
 async function changeChosen(choice: CustomerChoice, fields: UpdateCustomer, context: Context) {
   const { id, external_customer_id } = choice;
   if (!id && !external_customer_id)
     throw invalid('id', 'is required as a query parameter, or external_customer_id instead of it');
-  return changeCustomer(context.services, context.scope, {
-    id,
-    external_customer_id,
-    changes: fieldsOf(fields),
-    author: authorOf(context),
-  });
+  const change = { id, external_customer_id, changes: fieldsOf(fields), parent: namedParent(fields) };
+  const changed = await changeCustomer(context.services, context.scope, { ...change, author: authorOf(context) });
+  return showCustomer(changed, context);
 }

@@ -1,8 +1,9 @@
 /** Requests and answers of customers. */
 import { z } from 'zod';
+import type { NamedParent } from '../../actions/customers/parent-customer.ts';
 import { customerFields, customerShape } from '../../core/customer/record.ts';
-import { withoutEffect } from '../../core/record.ts';
-import { anyOf, expand, type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
+import { optionalKey, withoutEffect } from '../../core/record.ts';
+import { anyOf, expand, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 
 /** Parts of a request whose resource does not exist here: refused when they say something, never quietly dropped. */
 const notYet = (what: string) =>
@@ -17,8 +18,14 @@ const absentParts = {
   integration_entity_mapping: notYet('integration mappings'),
 };
 
-/** Customers have no parents here, and none is led through a workflow when it comes. */
-const olderParts = { parent_customer_id: withoutEffect, parent_customer_external_id: withoutEffect };
+/** Which customer it belongs to, by either of its ids. */
+const parentParts = {
+  parent_customer_id: optionalKey.optional().meta(customerShape.shape.parent_customer_id.meta()!),
+  parent_customer_external_id: optionalKey
+    .optional()
+    .meta({ description: 'The same by the id that the events of the parent name.' }),
+};
+/** No customer is led through a workflow when it comes. */
 const workflowParts = { skip_onboarding_workflow: withoutEffect, onboarding_workflow_name: withoutEffect };
 
 const { external_id, name, timezone } = customerFields.shape;
@@ -33,7 +40,7 @@ export const CreateCustomer = customerFields
       .nullish()
       .meta(timezone.meta()!),
     ...absentParts,
-    ...olderParts,
+    ...parentParts,
     ...workflowParts,
   })
   .meta({
@@ -53,18 +60,23 @@ export const UpdateCustomer = customerFields
   .extend({
     name: name.refine((text) => text.trim() !== '', { error: 'must not be blank' }).optional(),
     integration_entity_mapping: absentParts.integration_entity_mapping,
-    ...olderParts,
+    ...parentParts,
   })
   .meta({ id: 'UpdateCustomerRequest', example: { name: 'Acme Corporation', metadata: { tier: 'platinum' } } });
 export type UpdateCustomer = z.output<typeof UpdateCustomer>;
 
-const notKept = Object.keys({ ...absentParts, ...olderParts, ...workflowParts });
+const notKept = Object.keys({ ...absentParts, ...parentParts, ...workflowParts });
+
+/** What a request says of the parent. */
+export function namedParent({ parent_customer_id, parent_customer_external_id }: NamedParent): NamedParent {
+  return { parent_customer_id, parent_customer_external_id };
+}
 
 /** What a request says of the record itself. */
 export function fieldsOf<Body extends object>(body: Body): Omit<Body, NotKept> {
   return Object.fromEntries(Object.entries(body).filter(([key]) => !notKept.includes(key))) as Omit<Body, NotKept>;
 }
-type NotKept = keyof typeof absentParts | keyof typeof olderParts | keyof typeof workflowParts;
+type NotKept = keyof typeof absentParts | keyof typeof parentParts | keyof typeof workflowParts;
 
 /** PUT /customers names the customer in the query, by either id or both. */
 export const CustomerChoice = z.object({
@@ -80,9 +92,7 @@ export const CustomerFilter = listShape({
   external_ids: anyOf('external ids'),
   external_id: z.string().optional().meta({ description: 'The id that the events of the customer name.' }),
   email: z.string().optional().meta({ description: 'Exactly this address.' }),
-  parent_customer_ids: textList
-    .optional()
-    .meta({ description: 'Customers have no parents: with one of these the list is empty.' }),
+  parent_customer_ids: anyOf('customers, to which it belongs'),
 }).meta({ id: 'CustomerFilter', example: { external_ids: ['acme'], limit: 10 } });
 export type CustomerFilter = z.output<typeof CustomerFilter>;
 
@@ -100,6 +110,7 @@ export const customerGrammar: ListGrammar = {
     address_postal_code: 'string',
     address_country: 'string',
     timezone: 'string',
+    parent_customer_id: 'string',
     status: 'string',
     created_at: 'date',
     updated_at: 'date',
@@ -110,14 +121,20 @@ export const customerGrammar: ListGrammar = {
   metadata: true,
 };
 
-const NO_PARENT = { description: 'Customers have no parents.' };
+const NOT_YET = { description: 'Integrations are not there yet.' };
 
-/** `integrations` and the older hierarchy are not kept here; the published client needs the keys. */
+const ParentAnswer = customerShape.extend({
+  integrations: z.null().meta(NOT_YET),
+  parent_customer: z.null().meta({ description: 'A parent belongs to nobody.' }),
+});
+
+/** `integrations` are not kept here; the published client needs the key. */
 export const CustomerAnswer = customerShape
   .extend({
-    integrations: z.null().meta({ description: 'Integrations are not there yet.' }),
-    parent_customer: z.null().meta(NO_PARENT),
-    parent_customer_id: z.null().meta(NO_PARENT),
+    integrations: z.null().meta(NOT_YET),
+    parent_customer: ParentAnswer.nullable().meta({
+      description: 'The customer that it belongs to; null without, and inside of another record.',
+    }),
   })
   .meta({ id: 'CustomerResponse' });
 

@@ -2,13 +2,12 @@
 import { z } from 'zod';
 import type { EntitledFeature, HeldSource } from '../../actions/entitlements/entitled-features.ts';
 import type { FeatureUsage } from '../../actions/entitlements/limited-usage.ts';
-import { USAGE_RESET_PERIODS } from '../../core/entitlement/record.ts';
+import { limitNumber, USAGE_RESET_PERIODS } from '../../core/entitlement/record.ts';
 import { decimalText, timestampText } from '../../core/record.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import { showFeatures } from '../features/expand.ts';
 import { FeatureAnswer } from '../features/schema.ts';
 import type { Context } from '../http/route.ts';
-import { limitNumber } from './expand.ts';
 
 const resetPeriod = z.enum(USAGE_RESET_PERIODS).nullable();
 const configValue = z.record(z.string(), z.unknown());
@@ -60,10 +59,14 @@ const entitled = z
   .meta({ description: 'An entry per feature; of a metered one, per reset period.' });
 
 export const CustomerEntitlementsAnswer = z
-  .object({ customer_id: z.string(), features: entitled })
+  .object({ customer_id: z.string().meta({ description: 'The customer who may use it.' }), features: entitled })
   .meta({ id: 'CustomerEntitlementsResponse' });
 export const SubscriptionEntitlementsAnswer = z
-  .object({ subscription_id: z.string(), plan_id: z.string(), features: entitled })
+  .object({
+    subscription_id: z.string().meta({ description: 'The subscription that grants it.' }),
+    plan_id: z.string().meta({ description: 'Its plan.' }),
+    features: entitled,
+  })
   .meta({ id: 'SubscriptionEntitlementsResponse' });
 
 export async function showEntitled(entitledFeatures: readonly EntitledFeature[], context: Context) {
@@ -102,7 +105,7 @@ const FeatureUsageAnswer = z
 
 export const CustomerUsageAnswer = z
   .object({
-    customer_id: z.string(),
+    customer_id: z.string().meta({ description: 'The customer who uses.' }),
     features: z
       .array(FeatureUsageAnswer)
       .meta({ description: 'An entry per metered feature and stretch of time in which its usage adds up.' }),

@@ -1,5 +1,6 @@
 /** Entitlements as they are answered, with the records that `expand` asks for. */
 import { byId } from '../../core/by-id.ts';
+import { toldEntitlement } from '../../core/entitlement/record.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
@@ -31,9 +32,7 @@ export async function showEntitlements(
     services.postgres,
   );
   return entitlements.map((entitlement) => ({
-    ...entitlement,
-    usage_limit: limitNumber(entitlement.usage_limit),
-    plan_id: entitlement.entity_type === 'PLAN' ? entitlement.entity_id : null,
+    ...toldEntitlement(entitlement),
     feature: shown.get(entitlement.feature_id) ?? null,
     plan: plans.get(entitlement.entity_id) ?? null,
     addon: addons.get(entitlement.entity_id) ?? null,
@@ -43,11 +42,6 @@ export async function showEntitlements(
 export async function showEntitlement(entitlement: EntitlementModel, context: Context) {
   const [shown] = await showEntitlements([entitlement], ['features', 'meters', 'plans', 'addons'], context);
   return shown!;
-}
-
-/** Its digits are few enough for a JSON number. */
-export function limitNumber(limit: { toString(): string } | null): number | null {
-  return limit === null ? null : Number(limit.toString());
 }
 
 /** What plans or add-ons grant, by their ids: what they show in `entitlements`. */

@@ -1,6 +1,6 @@
 /** Entitlements: grant features to plans, add-ons and subscriptions. */
 import { z } from 'zod';
-import { archiveEntitlement } from '../../actions/entitlements/archive-entitlement.ts';
+import { archiveEntitlement } from '../../actions/entitlements/archive-entitlements.ts';
 import { changeEntitlement } from '../../actions/entitlements/change-entitlement.ts';
 import { createEntitlement, createEntitlements } from '../../actions/entitlements/create-entitlement.ts';
 import { entitledFeatures, grantingSubscriptions } from '../../actions/entitlements/entitled-features.ts';
@@ -105,7 +105,7 @@ export const entitlementRoutes: Route[] = [
     path: '/addons/:id/entitlements',
     operation_id: 'getAddonEntitlements',
     summary: 'List what an add-on grants',
-    description: 'With the features.',
+    description: 'All that it grants once, with the features. Times its quantity where it is attached.',
     tag,
     access: 'entitlement:read',
     params: idParams,

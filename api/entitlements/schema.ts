@@ -1,6 +1,6 @@
 /** Requests and answers of entitlements. */
 import { z } from 'zod';
-import { entitlementShape } from '../../core/entitlement/record.ts';
+import { entitlementShape, toldEntitlementShape } from '../../core/entitlement/record.ts';
 import { invalid } from '../../core/error.ts';
 import { featureShape } from '../../core/feature/record.ts';
 import { orNull } from '../../core/record.ts';
@@ -142,10 +142,8 @@ export const entitlementGrammar: ListGrammar = {
 };
 
 /** The limit is a JSON number on the wire; its text is short enough to be exact as one. */
-export const EntitlementAnswer = entitlementShape
+export const EntitlementAnswer = toldEntitlementShape
   .extend({
-    usage_limit: z.number().nullable().meta(shape.usage_limit.meta()!),
-    plan_id: z.string().nullable().meta({ description: 'The plan that grants it; null where none does.' }),
     feature: FeatureAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
     plan: PlanWithoutParts.nullable().meta({ description: 'Where `expand` names it.' }),
     addon: AddonWithoutParts.nullable().meta({ description: 'Where `expand` names it.' }),

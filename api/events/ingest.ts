@@ -3,10 +3,10 @@
 import { isAscii } from 'node:buffer';
 import { appendChecked, appendEvents, type IncomingEvent } from '../../actions/events/append-events.ts';
 import { FarthingError, invalid } from '../../core/error.ts';
-import { bulkFault, eventsOf, faultOfEvent } from '../../core/event/accept.ts';
+import { bulkFault, eventsOf, faultOfEvent, faultOfKeys } from '../../core/event/accept.ts';
 import { checkBulk, type EventRules } from '../../core/event/check-body.ts';
 import { parseJson } from '../../core/json/parse.ts';
-import { elementSpansUnder } from '../../core/metering/event-text.ts';
+import { elementSpansUnder, type Span } from '../../core/metering/event-text.ts';
 import { fieldPath } from '../http/errors.ts';
 import { checkKeys, refusedKeys, whyRefused } from '../http/ignored-keys.ts';
 import { type Context, type Route, route } from '../http/route.ts';
@@ -41,9 +41,9 @@ export const ingestRoutes: Route[] = [
       const body = bodyOf(context);
       const event = body.value;
       checkKeys(IngestEventRequest, event, context);
-      const fault = faultOfEvent(event);
-      if (fault) throw invalid(fault.field || 'body', fault.why);
       const span = { start: 0, end: body.bytes.length };
+      const fault = faultOfEvent(event) ?? faultOfKeys(body.characters, span);
+      if (fault) throw invalid(fault.field || 'body', fault.why);
       const [event_id] = await append(context, body, { events: [{ span, event_id: idOf(event) }], contiguous: true });
       return { message: 'Event accepted for processing', event_id };
     },
@@ -67,9 +67,13 @@ export const ingestRoutes: Route[] = [
       const body = bodyOf(context);
       const events = eventsOf(body.value);
       const misspelt = faultsOfKeys(body, context);
-      const faults = faultsOf(events, (event, index) => misspelt.get(index) ?? faultOfEvent(event));
+      const spans = elementSpansUnder(body.characters, 'events');
+      const faults = faultsOf(
+        events,
+        (event, index) => misspelt.get(index) ?? faultOfEvent(event) ?? faultOfKeys(body.characters, spans[index]!),
+      );
       if (faults.length > 0 && !query.verdicts) throw bulkFault(faults);
-      const ids = await appendGood(context, body, { events, faults });
+      const ids = await appendGood(context, body, { events, spans, faults });
       return {
         ...ACCEPTED,
         ...(query.verdicts ? { verdicts: verdictsOf(ids, faults) } : {}),
@@ -99,7 +103,7 @@ export const ingestRoutes: Route[] = [
         isObject(event) ? undefined : { field: '', why: 'must be a JSON object' },
       );
       if (faults.length > 0) throw bulkFault(faults);
-      await appendGood(context, body, { events, faults });
+      await appendGood(context, body, { events, spans: elementSpansUnder(body.characters, 'events'), faults });
       return { ...ACCEPTED, batch_size: events.length };
     },
   }),
@@ -162,9 +166,8 @@ function faultsOf(events: unknown[], check: Check): Fault[] {
 async function appendGood(
   context: Context,
   body: Body,
-  { events, faults }: { events: unknown[]; faults: Fault[] },
+  { events, spans, faults }: { events: unknown[]; spans: Span[]; faults: Fault[] },
 ): Promise<(string | null)[]> {
-  const spans = elementSpansUnder(body.characters, 'events');
   const refused = new Set(faults.map((fault) => fault.index));
   const good: IncomingEvent[] = [];
   for (let index = 0; index < events.length; index++) {

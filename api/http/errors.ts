@@ -67,7 +67,8 @@ export const sendError: ErrorRequestHandler = (error, request, response, next) =
 export function setErrorHeaders(response: { set(name: string, value: string): unknown }, error: FarthingError): void {
   const { http_status_code, details } = error;
   if (http_status_code !== 503 && http_status_code !== 429) return;
-  response.set('Retry-After', String(Number(details?.retry_after_seconds ?? 1)));
+  const seconds = details?.retry_after_seconds;
+  response.set('Retry-After', typeof seconds === 'number' ? String(seconds) : '1');
 }
 
 export function asFarthingError(error: unknown): FarthingError {

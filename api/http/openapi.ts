@@ -45,11 +45,12 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
 }
 
 const TAGS: Record<string, string> = {
-  AI: 'What becomes of a description of prices in words: [parsing](/docs/rules/parsing.md).',
   'Audit log': 'Who changed what, and when: [records](/docs/rules/records.md#the-audit-log).',
   'Add-ons': 'What is sold beside a plan: [records](/docs/rules/records.md#add-ons).',
+  AI: 'Descriptions in words become requests: [prices in words](/docs/rules/parsing.md).',
   'API keys': 'Who may ask for what: [permissions](/docs/permissions.md).',
   Customers: 'Who is billed: [records](/docs/rules/records.md).',
+  Entitlements: 'What may be used: [entitlements](/docs/rules/entitlements.md).',
   Environments: 'Production, staging and others of one tenant, each with records of its own.',
   Events: 'What customers did: [events](/docs/rules/events.md), [identity](/docs/rules/identity.md).',
   Features: 'What a plan entitles to: [records](/docs/rules/records.md).',
@@ -64,7 +65,7 @@ const TAGS: Record<string, string> = {
   Coupons: 'What is taken off, for how long, and when it may be redeemed: [coupons](/docs/rules/coupons.md).',
   Taxes: 'Rates, and what is taxed with them: [taxes](/docs/rules/taxes.md).',
   Costs: 'What something costs you: [cost sheets](/docs/rules/pricing.md#cost-sheets).',
-  'Credit grants': 'Who gets credits, how often, and for how long: [credit grants](/docs/rules/credit-grants.md).',
+  'Credit grants': 'Who gets credits, how often, and for how long: [credit grants](/docs/rules/credits.md).',
   Roles: 'What a key may do: [permissions](/docs/permissions.md).',
   Settings: 'What is wanted otherwise than by default: [records](/docs/rules/records.md).',
   'Signing in': 'People sign in with email and password, programs have [API keys](/docs/permissions.md).',

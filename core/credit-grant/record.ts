@@ -1,6 +1,6 @@
 /**
  * A credit grant: credits that a plan gives to each of its subscriptions, or that one subscription gets, once or in every
- * period, and when they expire (docs/rules/credit-grants.md). What they do to a wallet is not decided here.
+ * period, and when they expire (docs/rules/credits.md). What they do to a wallet is not decided here.
  */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';

@@ -4,7 +4,8 @@
  * (docs/rules/subscriptions.md, "What is taken over from the plan"). Texts that are not set are "".
  */
 import { z } from 'zod';
-import { baseFields, givenKey, metadata } from '../record.ts';
+import { invalid } from '../error.ts';
+import { baseFields, givenKey, metadata, optionalKey } from '../record.ts';
 import { isTimezone } from '../time/zone.ts';
 
 /** ISO 3166-1 alpha-2, as assigned. */
@@ -56,6 +57,9 @@ export const customerShape = z.object({
     .meta({ description: 'An IANA name; the clock of new subscriptions that state none. UTC when absent.' }),
   metadata: metadata.unwrap(),
   ...baseFields,
+  parent_customer_id: optionalKey.meta({
+    description: 'The customer that it belongs to, which belongs to none itself; null is none.',
+  }),
 });
 export type Customer = z.output<typeof customerShape>;
 
@@ -69,6 +73,7 @@ export const customerFields = customerShape.omit({
   updated_at: true,
   created_by: true,
   updated_by: true,
+  parent_customer_id: true,
 });
 export type CustomerFields = z.output<typeof customerFields>;
 
@@ -94,4 +99,18 @@ export function newCustomer(given: GivenCustomer): CustomerFields {
     timezone: given.timezone || 'UTC',
     metadata: given.metadata ?? null,
   };
+}
+
+/**
+ * There are two levels (docs/rules/records.md, "Customers"): who has a parent is nobody's parent. So no chain can be closed to
+ * a ring, whoever changes the other end of it meanwhile.
+ */
+export function checkParent(
+  child: { id: string; has_children: boolean },
+  parent: Pick<Customer, 'id' | 'parent_customer_id'>,
+): void {
+  const field = 'parent_customer_id';
+  if (parent.id === child.id) throw invalid(field, 'a customer is not its own parent');
+  if (parent.parent_customer_id !== null) throw invalid(field, `customer ${parent.id} has a parent itself`);
+  if (child.has_children) throw invalid(field, `customer ${child.id} is the parent of others`);
 }

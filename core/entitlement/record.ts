@@ -99,3 +99,22 @@ function isLimit(text: string): boolean {
   const limit = parseDecimal(text);
   return limit === undefined || (limit.isInteger() && limit.gte(0) && limit.precision(true) <= LIMIT_DIGITS_MAX);
 }
+
+/** Its digits are few enough for a JSON number. */
+export function limitNumber(limit: { toString(): string } | null): number | null {
+  return limit === null ? null : Number(limit.toString());
+}
+
+/** An entitlement as it is told to others, and answered without the records that it names. */
+export const toldEntitlementShape = entitlementShape.extend({
+  usage_limit: z.number().nullable().meta(entitlementShape.shape.usage_limit.meta()!),
+  plan_id: z.string().nullable().meta({ description: 'The plan that grants it; null where none does.' }),
+});
+
+export function toldEntitlement<Told extends Entitlement>(entitlement: Told) {
+  return {
+    ...entitlement,
+    usage_limit: limitNumber(entitlement.usage_limit),
+    plan_id: entitlement.entity_type === 'PLAN' ? entitlement.entity_id : null,
+  };
+}

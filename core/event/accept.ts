@@ -4,6 +4,7 @@
  * came in.
  */
 import { FarthingError, invalid } from '../error.ts';
+import { properties, type Span } from '../metering/event-text.ts';
 import { LAST_INSTANT_US, parseEventTime } from '../time/instant.ts';
 
 export const EVENTS_PER_REQUEST_MAX = 1000;
@@ -62,6 +63,16 @@ function faultOfTimestamp(value: unknown): { field: string; why: string } | unde
 function faultOfProperties(value: unknown): { field: string; why: string } | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value !== 'object' || Array.isArray(value)) return { field: 'properties', why: 'must be a JSON object' };
+  return undefined;
+}
+
+/** The key that stands twice in the event at these places of the text: of two names nobody knows which was meant. */
+export function faultOfKeys(text: string, { start, end }: Span): { field: string; why: string } | undefined {
+  const seen = new Set<string>();
+  for (const key of properties(text, start, end).keys()) {
+    if (seen.has(key)) return { field: key, why: 'stands twice in the event' };
+    seen.add(key);
+  }
   return undefined;
 }
 

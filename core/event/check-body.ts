@@ -151,7 +151,7 @@ class Walk {
       const keyEnd = behindPlainString(bytes, at);
       if (keyEnd < 0) return UNKNOWN;
       const field = fieldAt(bytes, at + 1, keyEnd - 1);
-      // Of two equal keys the last would win: too rare to be settled here.
+      // A key twice is refused: not here.
       if ((seen & field) !== 0) return UNKNOWN;
       // One that no event has is refused, or let pass and told: not here.
       if (field === OTHER && !isRaw) return UNKNOWN;

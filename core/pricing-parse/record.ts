@@ -12,7 +12,7 @@ import { orDefault, orNull } from '../record.ts';
 
 const ref = z.string().min(1).max(255).meta({ description: 'What other bodies of this answer call it by.' });
 const under = <Body extends z.ZodType>(body: Body) =>
-  z.object({ ref, body: body.meta({ description: 'What to send, once refs are ids.' }) });
+  z.object({ ref, body: body.meta({ description: 'The request that would make it.' }) });
 
 export const planBody = planFields.partial().extend({ name: planFields.shape.name });
 export const featureBody = featureShape
@@ -21,7 +21,7 @@ export const featureBody = featureShape
   .extend({ meter_id: orNull(z.string()).meta({ description: 'The ref of the meter of a metered feature.' }) });
 const granted = entitlementShape.shape;
 export const entitlementBody = z.object({
-  entity_type: z.literal('PLAN').meta(granted.entity_type.meta()!),
+  entity_type: z.literal('PLAN').meta({ description: 'A plan grants it.' }),
   entity_id: z.string().min(1).meta({ description: 'The ref of the plan.' }),
   feature_id: granted.feature_id.meta({ description: 'The ref of the feature.' }),
   feature_type: granted.feature_type,

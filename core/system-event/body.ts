@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { customerShape } from '../customer/record.ts';
-import { entitlementShape } from '../entitlement/record.ts';
+import { toldEntitlementShape } from '../entitlement/record.ts';
 import { featureShape } from '../feature/record.ts';
 import { Invoice, InvoiceLineItem } from '../invoice/record.ts';
 import { completeKeys } from '../json/complete-keys.ts';
@@ -19,7 +19,7 @@ const SHAPES: Partial<Record<SystemEntityType, z.ZodType>> = {
   customer: customerShape,
   // Their numbers are for those who set them, and have another form on the wire.
   feature: featureShape.omit({ reporting_unit: true, alert_settings: true }),
-  entitlement: entitlementShape,
+  entitlement: toldEntitlementShape,
   subscription: Subscription,
   invoice: Invoice.extend({ line_items: InvoiceLineItem.array().nullish(), customer: customerShape.nullish() }),
   webhook_endpoint: webhookEndpointShape,

@@ -19,6 +19,15 @@ export class CustomerModel extends ScopedModel {
     return customer;
   }
 
+  /** Whether published customers belong to this one. */
+  static async hasChildren(scope: Scope, parent_customer_id: string, database: Database): Promise<boolean> {
+    const [child] = await CustomerModel.in(scope, database)
+      .select('id')
+      .where({ parent_customer_id, status: 'published' })
+      .limit(1);
+    return child !== undefined;
+  }
+
   /**
    * The ids of all customers that have or had this external id, archived ones too: their records keep their place in
    * history. Undefined where none is asked for.

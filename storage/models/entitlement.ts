@@ -1,7 +1,6 @@
 /** Table `entitlements`. */
 import { type Entitlement, entitlementShape } from '../../core/entitlement/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import type { Author } from '../../core/stamp.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 
@@ -18,15 +17,5 @@ export class EntitlementModel extends ScopedModel {
       .where('status', 'published')
       .whereIn('entity_id', [...entity_ids])
       .orderBy(['display_order', 'created_at', 'id']);
-  }
-
-  /** Who grants it is archived: so is what it grants. */
-  static async archiveOf(
-    scope: Scope,
-    entity_id: string,
-    { by, database }: { by: Author; database: Database },
-  ): Promise<void> {
-    const records = await EntitlementModel.in(scope, database).where({ entity_id, status: 'published' }).forUpdate();
-    await EntitlementModel.changeAll(scope, { records, changes: { status: 'archived' } }, { by, database });
   }
 }

@@ -4,6 +4,9 @@ import { startTestApi, type TestApi } from '../support/api.ts';
 
 const NOW = '2026-03-15T12:00:00.000Z';
 
+// Answers of every shape.
+type Answer = any;
+
 describe('/customers', () => {
   let api: TestApi;
   let count = 0;
@@ -81,10 +84,10 @@ describe('/customers', () => {
         timezone: 'Asia/Kolkata',
         metadata: { tier: 'gold' },
       };
-      const sent = { ...body, skip_onboarding_workflow: true, tax_rate_overrides: [], parent_customer_id: 'c' };
+      const sent = { ...body, skip_onboarding_workflow: true, tax_rate_overrides: [] };
       const answer = await api.request('POST', '/customers', { body: sent });
       expect(answer.status).to.equal(201);
-      expect(answer.headers.get('x-ignored-keys')).to.equal('skip_onboarding_workflow, parent_customer_id');
+      expect(answer.headers.get('x-ignored-keys')).to.equal('skip_onboarding_workflow');
       expect(answer.body).to.include({ ...body, metadata: answer.body.metadata });
       expect(answer.body.metadata).to.deep.equal({ tier: 'gold' });
       expect((await api.request('GET', `/customers/${answer.body.id}`)).body).to.deep.equal(answer.body);
@@ -312,7 +315,7 @@ describe('/customers', () => {
       ['one metadata pair', { metadata: { tier: 'gold' } }, ['Bob', 'Ada']],
       ['all metadata pairs must match', { metadata: { tier: 'gold', region: 'us' } }, ['Bob']],
       ['metadata that nobody has', { metadata: { tier: 'lead' } }, []],
-      ['children of a parent: nobody has one', { parent_customer_ids: ['cust_x'] }, []],
+      ['children of a parent that has none', { parent_customer_ids: ['cust_x'] }, []],
       ['start and end', { start_time: '2026-03-16T00:30:00Z', end_time: '2026-03-16T01:30:00Z' }, ['Bob']],
       ['sorted by name', { sort: [{ field: 'name', direction: 'asc' }] }, ['Ada', 'Bob', 'Cy']],
       [
@@ -350,5 +353,69 @@ describe('/customers', () => {
       it(`400 for ${why}`, async () => {
         expect((await search(body)).status).to.equal(400);
       });
+  });
+
+  describe('customers that belong to another', () => {
+    const create = async (external_id: string, fields: Record<string, unknown> = {}) => {
+      const answer = await api.request('POST', '/customers', { body: { external_id, ...fields } });
+      expect(answer.status, answer.text).to.equal(201);
+      return answer.body;
+    };
+    const put = (id: string, body: unknown) => api.request('PUT', `/customers/${id}`, { body });
+    const refused = async (answer: { status: number; text: string; body: Answer }, field: string) => {
+      expect(answer.status, answer.text).to.equal(400);
+      expect(answer.body.details.field).to.equal(field);
+    };
+
+    it('are made, found, moved and let go', async () => {
+      const group = await create('group');
+      const north = await create('north', { parent_customer_id: group.id });
+      const south = await create('south', { parent_customer_external_id: 'group' });
+      expect(north).to.deep.include({ parent_customer_id: group.id, parent_customer: group });
+      expect((await api.request('GET', `/customers/${south.id}`)).body).to.deep.equal(south);
+      const children = async () =>
+        (await api.request('POST', '/customers/search', { body: { parent_customer_ids: [group.id] } })).body.items;
+      expect(await children()).to.have.deep.members([south, north]);
+      expect((await put(south.id, { name: 'South' })).body.parent_customer_id).to.equal(group.id);
+      expect((await put(south.id, { parent_customer_id: null })).body).to.include({ parent_customer: null });
+      expect(await children()).to.deep.equal([north]);
+      const refusal = await api.request('DELETE', `/customers/${group.id}`);
+      expect(refusal.body).to.include({ code: 'invalid_operation', http_status_code: 400 });
+      await api.request('DELETE', `/customers/${north.id}`);
+      expect((await api.request('DELETE', `/customers/${group.id}`)).status).to.equal(204);
+    });
+
+    it('are of two levels, and of one tenant', async () => {
+      const top = await create('top');
+      const middle = await create('middle', { parent_customer_id: top.id });
+      const loose = await create('loose');
+      const field = 'parent_customer_id';
+      await refused(await put(loose.id, { parent_customer_id: middle.id }), field);
+      await refused(await put(top.id, { parent_customer_id: loose.id }), field);
+      await refused(await put(top.id, { parent_customer_id: middle.id }), field);
+      await refused(await put(loose.id, { parent_customer_id: loose.id }), field);
+      const disagree = { parent_customer_id: top.id, parent_customer_external_id: 'loose' };
+      await refused(await put(loose.id, disagree), 'parent_customer_external_id');
+      expect((await put(loose.id, { parent_customer_id: newId('customer') })).status).to.equal(404);
+      const { key } = await api.otherTenant();
+      const body = { external_id: 'theirs', parent_customer_id: top.id };
+      expect((await api.request('POST', '/customers', { body, key })).status).to.equal(404);
+    });
+
+    it('never close a ring, though both ends change at one time', async () => {
+      const [one, two] = [await create('one end'), await create('other end')];
+      const answers = await Promise.all([
+        put(one.id, { parent_customer_id: two.id }),
+        put(two.id, { parent_customer_id: one.id }),
+      ]);
+      expect(answers.map(({ status }) => status).sort()).to.deep.equal([200, 400]);
+    });
+  });
+
+  it('subscriptions of a customer by its external id', async () => {
+    expect((await api.request('GET', '/customers/external/nobody-is-called-so/subscriptions')).status).to.equal(404);
+    await api.request('POST', '/customers', { body: { external_id: 'without any' } });
+    const answer = await api.request('GET', '/customers/external/without%20any/subscriptions?limit=5');
+    expect(answer.body).to.deep.equal({ items: [], pagination: { total: 0, limit: 5, offset: 0 } });
   });
 });

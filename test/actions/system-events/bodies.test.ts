@@ -39,15 +39,15 @@ describe('the bodies of system events', () => {
     const clone = await ok('POST', `/features/${feature.id}/clone`, { name: 'Seats, second', lookup_key: 'seats-2' });
     await ok('DELETE', `/features/${clone.id}`);
     await world.plan('Pro', [fixed('10', { invoice_cadence: 'ADVANCE', display_name: 'Base' }), fixed('3')]);
-    const granted = { entity_type: 'PLAN', entity_id: world.id('plan Pro'), feature_id: feature.id };
-    const entitlement = await ok('POST', '/entitlements', { ...granted, feature_type: 'static', static_value: '5' });
-    await ok('PUT', `/entitlements/${entitlement.id}`, { static_value: '6' });
-    await ok('DELETE', `/entitlements/${entitlement.id}`);
     const terms = { customer_id, plan_id: world.id('plan Pro'), currency: 'usd', billing_period: 'MONTHLY' };
     const subscription = await ok('POST', '/subscriptions', { ...terms, start_date: '2026-01-01T00:00:00Z' });
     await ok('PUT', `/subscriptions/${subscription.id}`, { metadata: { deal: '7' } });
     const draft = await ok('POST', '/subscriptions', { ...terms, subscription_status: 'draft' });
     await ok('POST', `/subscriptions/${draft.id}/activate`, { start_date: '2026-01-01T00:00:00Z' });
+    const granted = { plan_id: world.id('plan Pro'), feature_id: feature.id, feature_type: 'static' };
+    const entitlement = await ok('POST', '/entitlements', { ...granted, static_value: 'five' });
+    await ok('PUT', `/entitlements/${entitlement.id}`, { static_value: 'ten' });
+    await ok('DELETE', `/entitlements/${entitlement.id}`);
     await world.on('2026-02-01');
     const of = await ok('POST', '/invoices/search', { subscription_id: subscription.id });
     const cycle = of.items.find((one: { billing_reason: string }) => one.billing_reason === 'SUBSCRIPTION_CYCLE');
@@ -112,7 +112,7 @@ describe('the bodies of system events', () => {
     for (const { id, event_name, entity_type, entity_id, user_id, payload } of told) {
       expect(payload).to.deep.include({ event_type: event_name, id });
       expect(payload[entity_type].id, event_name).to.equal(entity_id);
-      if (/^(customer|feature)\./.test(event_name)) expect(user_id, event_name).to.match(/^user_/);
+      if (/^(customer|feature|entitlement)\./.test(event_name)) expect(user_id, event_name).to.match(/^user_/);
     }
   });
 });

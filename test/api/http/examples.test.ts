@@ -97,6 +97,20 @@ describe('the examples of the documentation', () => {
     await ask('clonePlan', { id: id('plan') });
     await ask('deletePlan', { id: id('plan', 2) });
     await ask('parsePricing');
+    await ask('createAddon');
+    await ask('updateAddon', { id: id('addon') });
+    await ask('createEntitlement');
+    await ask('createEntitlementsBulk');
+    await ask('updateEntitlement', { id: id('ent') });
+    await ask('getEntitlement', { id: id('ent', 2) });
+    await ask('listEntitlements', { query: `feature_ids=${id('feat')}&entity_type=ADDON` });
+    await ask('queryEntitlement');
+    await ask('getPlanEntitlements', { id: id('plan') });
+    await ask('getAddonEntitlements', { id: id('addon') });
+    await ask('getAddon', { id: id('addon') });
+    await ask('getAddonByLookupKey', { lookup_key: 'more_calls' });
+    await ask('listAddons', { query: 'addon_type=multiple_instance' });
+    await ask('queryAddon');
   }
 
   async function whoBuys() {
@@ -116,6 +130,10 @@ describe('the examples of the documentation', () => {
     await ask('listSubscriptions');
     await ask('querySubscription');
     await ask('querySubscriptionLineItem');
+    await ask('getCustomerEntitlements', { id: id('cust') });
+    await ask('getCustomerEntitlementsByExternalId', { external_id: 'acme' });
+    await ask('getSubscriptionEntitlements', { id: id('subs') });
+    await ask('listCustomerSubscriptions', { external_id: 'acme' });
   }
 
   async function whatIsUsed() {
@@ -151,6 +169,8 @@ describe('the examples of the documentation', () => {
     await ask('getSubscriptionUsage');
     await ask('getInvoicePreview');
     await ask('getInternalInvoicePreview');
+    await ask('getCustomerUsageSummary', { query: 'customer_lookup_key=acme' });
+    await ask('getCustomerUsageById', { id: id('cust') });
   }
 
   async function whatIsCharged() {
@@ -186,6 +206,8 @@ describe('the examples of the documentation', () => {
     await ask('syncPlanPrices', { id: id('plan') });
     await syncPrices(answers.get('syncPlanPrices'));
     await ask('syncPlanPricesV2', { id: id('plan') });
+    await ask('deleteEntitlement', { id: id('ent') });
+    await ask('deleteAddon', { id: id('addon') });
   }
 
   /** Another tenant, and what else would have made the story longer. */
@@ -198,6 +220,8 @@ describe('the examples of the documentation', () => {
     await ask('getSetting', { key: 'invoice_config' });
     await ask('deleteSetting', { key: 'invoice_config' });
     await ask('cloneEnvironment', { id: id('env') });
+    await ask('listAuditLogs', { query: `entity_id=${id('user')}&tenant_wide=true&limit=1` });
+    await ask('getAuditLog', { id: id('audit') });
   }
 
   async function whatElseIsSold() {

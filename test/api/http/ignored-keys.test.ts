@@ -59,6 +59,7 @@ describe('keys that have no effect', () => {
 describe('a key that the service does not know', () => {
   const meter = { name: 'Calls', event_name: 'call', aggregation: { type: 'COUNT' } };
   const event = { event_name: 'call', external_customer_id: 'acme' };
+  const twice = '{"event_name":"call","external_customer_id":"acme","event_name":"other"}';
 
   describe('is refused by name', () => {
     let api: TestApi;
@@ -107,6 +108,9 @@ describe('a key that the service does not know', () => {
         { reason: 'x', event: { ...event, sorce: 'x' } },
         'event.sorce: is no key of this request; did you mean source?',
       ],
+      ['POST', '/events', twice, 'event_name: stands twice in the event'],
+      ['POST', '/events/bulk', `{"events":[${twice}]}`, 'events[0].event_name: stands twice in the event'],
+      ['POST', '/events/e1/replace', `{"reason":"x","event":${twice}}`, 'event.event_name: stands twice in the event'],
     ];
     for (const [method, path, body, message] of bodies) {
       it(`${method} ${path}: ${message}`, async () => {

@@ -14,7 +14,7 @@ const TYPED: Record<string, string> = { start_time: '2026-01-01T00:00:00Z', end_
 /** What a visitor can run into with the examples as they are. Anything else must succeed. */
 const SENSIBLE = [
   /not found$/,
-  /^(id|customer_id): id or (external_customer_id|external_id) is required(, as a parameter of the query)?$/,
+  /^(id|customer_id): is required( as a query parameter)?, or (external_customer_id|external_id|customer_lookup_key) instead of it$/,
   // Nobody takes events out of the log here.
   /the log is behind: try again$/,
 ];

@@ -6,7 +6,7 @@
 import { isUtf8 } from 'node:buffer';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { eventsOf, faultOfEvent } from '../../../core/event/accept.ts';
+import { eventsOf, faultOfEvent, faultOfKeys } from '../../../core/event/accept.ts';
 import { checkBulk, type EventRules, eventSpan, idSpan } from '../../../core/event/check-body.ts';
 import { elementSpansUnder } from '../../../core/metering/event-text.ts';
 import { samples } from '../../support/samples.ts';
@@ -32,9 +32,10 @@ function quick(body: Buffer, rules: EventRules): Accepted | undefined {
 function long(body: Buffer, rules: EventRules): Accepted | undefined {
   try {
     const events = eventsOf(JSON.parse(body.toString('utf8')));
-    const isGood = (event: unknown) =>
+    const spans = elementSpansUnder(body.toString('latin1'), 'events');
+    const isGood = (event: unknown, index: number) =>
       rules === 'events'
-        ? faultOfEvent(event) === undefined
+        ? (faultOfEvent(event) ?? faultOfKeys(body.toString('latin1'), spans[index]!)) === undefined
         : typeof event === 'object' && event !== null && !Array.isArray(event);
     if (!events.every(isGood)) return undefined;
     const characters = body.toString('latin1');
@@ -92,6 +93,8 @@ describe('the quick look at a bulk body', () => {
     'a blank that JSON does not know': `{"events":\u00a0[{${GOOD}}]}`,
     'a form feed between values': `{"events":[\f{${GOOD}}]}`,
     'a key that no event has': bulk(`{${GOOD},"timestmap":"2026-01-31T10:00:00Z"}`),
+    'a key of an event twice': bulk(`{${GOOD},"event_name":"other"}`),
+    'a key of an event twice, once with an escape': bulk(`{${GOOD},"\\u0065vent_name":"other"}`),
     'a second key of the body': `{"events":[{${GOOD}}],"x":1}`,
     'the array twice': `{"events":[{${GOOD}}],"events":[]}`,
     'an escaped key of the body': `{"\\u0065vents":[{${GOOD}}]}`,

@@ -1,0 +1,34 @@
+/** Which customer a customer is to belong to (docs/rules/records.md, "Customers"). */
+import { checkParent } from '../../core/customer/record.ts';
+import { invalid, notFound } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import type { Database } from '../../storage/stores.ts';
+
+/** By its id or its external id; null says that there is none, and nothing leaves what is. */
+export type NamedParent = {
+  parent_customer_id?: string | null | undefined;
+  parent_customer_external_id?: string | null | undefined;
+};
+
+/**
+ * The parent's id; undefined where nothing is said. Both rows are held, in one order, so that neither gets a parent or a
+ * child meanwhile and nobody waits in a ring.
+ */
+export async function parentOf(
+  child: { id: string; is_new: boolean },
+  named: NamedParent,
+  { scope, database }: { scope: Scope; database: Database },
+): Promise<string | null | undefined> {
+  const { parent_customer_id: id, parent_customer_external_id: external_id } = named;
+  if (!id && !external_id) return id === undefined && external_id === undefined ? undefined : null;
+  const wanted = id || (await CustomerModel.fetchExternal(scope, external_id!, database)).id;
+  await CustomerModel.in(scope, database).select('id').whereIn('id', [child.id, wanted]).orderBy('id').forUpdate();
+  const parent = await CustomerModel.fetch(scope, wanted, { database });
+  if (parent.status !== 'published') throw notFound('customer', wanted);
+  if (external_id && parent.external_id !== external_id)
+    throw invalid('parent_customer_external_id', `is not the external id of customer ${wanted}`);
+  const has_children = !child.is_new && (await CustomerModel.hasChildren(scope, child.id, database));
+  checkParent({ id: child.id, has_children }, parent);
+  return wanted;
+}

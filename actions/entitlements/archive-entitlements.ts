@@ -1,0 +1,34 @@
+/** What grants nothing any more: one entitlement, or all of a plan or an add-on that is archived. */
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { EntitlementModel } from '../../storage/models/entitlement.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { tellEntitlements } from './tell-entitlement.ts';
+
+export async function archiveEntitlement(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, author }: { id: string; author: Author },
+): Promise<void> {
+  await stores.postgres.transaction(async (database) => {
+    const change = { id, changes: { status: 'archived' as const } };
+    const archived = await EntitlementModel.changePublished(scope, change, { by: author, database });
+    await tellEntitlements(database, 'deleted', { entitlements: [archived], by: author });
+  });
+}
+
+/** The caller holds the plan or add-on: nothing is granted by it meanwhile. */
+export async function archiveEntitlementsOf(
+  scope: Scope,
+  entity_id: string,
+  { by, database }: { by: Author; database: Transaction },
+): Promise<void> {
+  const records = await EntitlementModel.publishedOf(scope, [entity_id], database).forUpdate();
+  if (records.length === 0) return;
+  const archived = await EntitlementModel.changeAll(
+    scope,
+    { records, changes: { status: 'archived' } },
+    { by, database },
+  );
+  await tellEntitlements(database, 'deleted', { entitlements: archived, by });
+}

@@ -1,0 +1,17 @@
+/** Tells of entitlements as they are answered, in the transaction of the change. */
+import { toldEntitlement } from '../../core/entitlement/record.ts';
+import type { Author } from '../../core/stamp.ts';
+import type { EntitlementModel } from '../../storage/models/entitlement.ts';
+import type { Transaction } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
+
+type Verb = 'created' | 'updated' | 'deleted';
+
+export async function tellEntitlements(
+  transaction: Transaction,
+  verb: Verb,
+  { entitlements, by }: { entitlements: readonly EntitlementModel[]; by: Author },
+): Promise<void> {
+  for (const entitlement of entitlements)
+    await emit(transaction, `entitlement.${verb}`, { record: toldEntitlement(entitlement), by });
+}

@@ -1,0 +1,40 @@
+/** The subscriptions of a customer, named by its external id. */
+import { z } from 'zod';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { type Route, route } from '../http/route.ts';
+import { findSubscriptions } from '../subscriptions/find.ts';
+import { SubscriptionFilter, SubscriptionListAnswer } from '../subscriptions/schema.ts';
+
+const Query = SubscriptionFilter.pick({
+  limit: true,
+  offset: true,
+  status: true,
+  order: true,
+  expand: true,
+  subscription_status: true,
+});
+const NO_CONDITIONS = SubscriptionFilter.parse({});
+
+export const customerSubscriptionRoutes: Route[] = [
+  route({
+    method: 'get',
+    path: '/customers/external/:external_id/subscriptions',
+    operation_id: 'listCustomerSubscriptions',
+    summary: 'List the subscriptions of a customer, named by its external id',
+    description:
+      'Of the published customer with this id. Further conditions are those of `GET /subscriptions` with `external_customer_id`.',
+    tag: 'Customers',
+    access: 'subscription:read',
+    params: z.object({
+      external_id: z.string().min(1).meta({ description: 'The id that the events of the customer name.' }),
+    }),
+    query: Query,
+    success: 200,
+    answer: SubscriptionListAnswer,
+    handle: async ({ params, query }, context) => {
+      const { scope, services } = context;
+      const customer = await CustomerModel.fetchExternal(scope, params.external_id, services.postgres);
+      return findSubscriptions({ ...NO_CONDITIONS, ...query, customer_id: customer.id }, context);
+    },
+  }),
+];
