@@ -42,6 +42,8 @@ const LINE_RULES: LineRule[] = [
       'storage/models/model.ts': 'the one place where it is told',
       'actions/workflows/run.ts': 'how far a workflow is, which is not audited',
       'actions/invoices/compute-invoice.ts': 'lines of an invoice, which are told with it',
+      'actions/webhooks/change-endpoint.ts': 'deliveries, which are not audited',
+      'actions/webhooks/send-delivery.ts': 'that an endpoint answers is no change that anybody made',
     },
   },
   {

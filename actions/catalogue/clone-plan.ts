@@ -9,9 +9,7 @@ import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-
 import { tellEntitlements } from '../entitlements/tell-entitlement.ts';
-
 import { planKeyConflict } from './create-plan.ts';
 
 export type PlanClone = {
