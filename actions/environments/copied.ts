@@ -11,7 +11,7 @@ import { MeterModel } from '../../storage/models/meter.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { PriceUnitModel } from '../../storage/models/price-unit.ts';
-import type { Database } from '../../storage/stores.ts';
+import type { Database, Transaction } from '../../storage/stores.ts';
 import { addMeter } from '../meters/create-meter.ts';
 import { emit } from '../system-events/emit.ts';
 
@@ -39,7 +39,7 @@ export type CopiedNoun = {
   add(
     scope: Scope,
     record: Record<string, unknown>,
-    given: { author: Author; database: Database },
+    given: { author: Author; database: Transaction },
   ): Promise<{ id: string }>;
 };
 

@@ -8,11 +8,11 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { EnvironmentCopyModel } from '../../storage/models/environment-copy.ts';
 import { newId } from '../../storage/new-id.ts';
-import type { Database } from '../../storage/stores.ts';
+import type { Transaction } from '../../storage/stores.ts';
 import { COPIED, type CopiedNoun, type Copyable } from './copied.ts';
 
 export type Copying = {
-  readonly database: Database;
+  readonly database: Transaction;
   readonly source: Scope;
   readonly target: Scope;
   readonly author: Author;
