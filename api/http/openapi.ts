@@ -162,13 +162,16 @@ const ERRORS = {
   409: ['already_exists', 'a record with this lookup_key exists already'],
   413: ['validation_error', 'request body too large'],
   422: ['validation_error', 'Idempotency-Key: was used for another request'],
+  429: ['too_many_requests', 'too many requests: try again in 2 seconds'],
   500: ['internal_error', 'an unexpected error occurred'],
   503: ['service_unavailable', 'the database is not available, try again'],
 } as const;
 
 function errorsOf(route: Route): Record<string, { $ref: string }> {
   const answered = Object.keys(ERRORS).filter((status) => {
-    if (status === '401' || status === '403') return route.access !== 'public';
+    if (status === '401') return route.access !== 'public';
+    // Whoever signs in may be refused, too.
+    if (status === '403' || status === '429') return route.access !== 'public' || route.body !== undefined;
     if (status === '404') return mayNameARecord(route);
     if (status === '413') return route.body !== undefined;
     if (status === '409' || status === '422') return route.method === 'post';

@@ -9,7 +9,7 @@ export const settingParams = z.object({
   key: z
     .string()
     .min(1)
-    .meta({ description: `One of ${KEYS.join(', ')}.` }),
+    .meta({ description: `One of ${KEYS.join(', ')}.`, example: 'invoice_config' }),
 });
 
 export const UpdateSetting = z
