@@ -237,8 +237,8 @@ describe('/prices', () => {
     ['metadata with a number', () => flat({ metadata: { a: 1 } }), 400, 'metadata.a'],
     ['no entity', () => flat({ entity_id: undefined }), 400, 'entity_id'],
     ['an entity type that is none', () => flat({ entity_type: 'TEAM' }), 400, 'entity_type'],
-    ['a price of an add-on', () => flat({ entity_type: 'ADDON' }), 400, 'entity_type'],
-    ['a price of a cost sheet', () => flat({ entity_type: 'COSTSHEET' }), 400, 'entity_type'],
+    ['an add-on that is a plan', () => flat({ entity_type: 'ADDON' }), 404, ''],
+    ['a cost sheet that is a plan', () => flat({ entity_type: 'COSTSHEET' }), 404, ''],
     ['a price of a price', () => flat({ entity_type: 'PRICE' }), 400, 'entity_type'],
     ['a plan that does not exist', () => flat({ entity_id: newId('plan') }), 404, ''],
     [

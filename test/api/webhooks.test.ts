@@ -177,7 +177,6 @@ describe('webhooks over HTTP', () => {
         ['POST', `${at(id)}/test`],
         ['DELETE', at(id)],
         ['POST', `/webhooks/${event.id}/retry`],
-        ['GET', '/webhooks/dashboard'],
       ];
       const reads: [string, string, object?][] = [
         ['GET', at(id)],
@@ -190,8 +189,8 @@ describe('webhooks over HTTP', () => {
             return (await api.request(method, path, { key, ...(sent ? { body: sent } : {}) })).status;
           }),
         );
-      expect(await statuses([...writes, ...reads], null)).to.deep.equal(Array(10).fill(401));
-      expect(await statuses(writes, reader)).to.deep.equal(Array(7).fill(403));
+      expect(await statuses([...writes, ...reads], null)).to.deep.equal(Array(9).fill(401));
+      expect(await statuses(writes, reader)).to.deep.equal(Array(6).fill(403));
       expect(await statuses(reads, reader)).to.deep.equal(Array(3).fill(200));
       expect(await statuses([...writes.slice(1, 6), ...reads], other)).to.deep.equal(Array(8).fill(404));
       for (const list of ['endpoints', 'events', 'deliveries'])

@@ -44,6 +44,10 @@ describe('the bodies of system events', () => {
     await ok('PUT', `/subscriptions/${subscription.id}`, { metadata: { deal: '7' } });
     const draft = await ok('POST', '/subscriptions', { ...terms, subscription_status: 'draft' });
     await ok('POST', `/subscriptions/${draft.id}/activate`, { start_date: '2026-01-01T00:00:00Z' });
+    const granted = { plan_id: world.id('plan Pro'), feature_id: feature.id, feature_type: 'static' };
+    const entitlement = await ok('POST', '/entitlements', { ...granted, static_value: '5' });
+    await ok('PUT', `/entitlements/${entitlement.id}`, { static_value: '6' });
+    await ok('DELETE', `/entitlements/${entitlement.id}`);
     await world.on('2026-02-01');
     const of = await ok('POST', '/invoices/search', { subscription_id: subscription.id });
     const cycle = of.items.find((one: { billing_reason: string }) => one.billing_reason === 'SUBSCRIPTION_CYCLE');
