@@ -5,6 +5,8 @@
 import { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
+import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
+import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { GroupModel } from '../../storage/models/group.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
@@ -12,6 +14,7 @@ import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { PriceUnitModel } from '../../storage/models/price-unit.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
+import { tellEntitlements } from '../entitlements/tell-entitlement.ts';
 import { addMeter } from '../meters/create-meter.ts';
 import { emit } from '../system-events/emit.ts';
 
@@ -61,7 +64,11 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
     published: (scope, database) => inOrder(PlanModel.in(scope, database)),
     byKey: (scope, record, database) => withKey(PlanModel.in(scope, database), record),
     refs: {},
-    parts: [{ noun: 'price', of: pricesOf }],
+    parts: [
+      { noun: 'price', of: pricesOf },
+      { noun: 'entitlement', of: entitlementsOf },
+      { noun: 'credit_grant', of: grantsOf },
+    ],
     add: (scope, record, { database }) => PlanModel.add(scope, record, { database }),
   },
   price: {
@@ -74,6 +81,23 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
         database,
         conflict: `a price with lookup_key ${String(record.lookup_key)} exists already`,
       }),
+  },
+  entitlement: {
+    fetch: (scope, id, options) => EntitlementModel.fetch(scope, id, options),
+    refs: { entity_id: 'plan', feature_id: 'feature' },
+    fresh: { parent_entitlement_id: null },
+    add: async (scope, record, { author, database }) => {
+      const entitlement = await EntitlementModel.add(scope, record, { database });
+      await tellEntitlements(database, 'created', { entitlements: [entitlement], by: author });
+      return entitlement;
+    },
+  },
+  credit_grant: {
+    fetch: (scope, id, options) => CreditGrantModel.fetch(scope, id, options),
+    refs: { plan_id: 'plan' },
+    // Those of a plan are of nothing else.
+    fresh: { subscription_id: null, addon_id: null },
+    add: (scope, record, { database }) => CreditGrantModel.add(scope, record, { database }),
   },
   group: {
     fetch: (scope, id, options) => GroupModel.fetch(scope, id, options),
@@ -105,6 +129,14 @@ export const ROOTS = ['feature', 'plan'] as const;
 /** Those that have ended stay behind. */
 async function pricesOf(scope: Scope, id: string, { now, database }: Found): Promise<Copyable[]> {
   return PriceModel.current(scope, now, database).where({ entity_type: 'PLAN', entity_id: id }).orderBy('sequence');
+}
+
+async function entitlementsOf(scope: Scope, id: string, { database }: Found): Promise<Copyable[]> {
+  return EntitlementModel.publishedOf(scope, [id], database);
+}
+
+async function grantsOf(scope: Scope, id: string, { database }: Found): Promise<Copyable[]> {
+  return CreditGrantModel.publishedOf(scope, ['plan_id', [id]], database);
 }
 
 type Question<M> = PromiseLike<M[]> & {

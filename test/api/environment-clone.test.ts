@@ -33,6 +33,10 @@ describe('POST /environments/:id/clone', () => {
     await made('/prices', { ...of, ...fixed, price_unit_type: 'CUSTOM', price_unit_config: custom });
     const ended = await made('/prices', { ...of, ...fixed, amount: '99' });
     await api.request('DELETE', `/prices/${ended.id}`, { body: {} });
+    const granted = { entity_type: 'PLAN', entity_id: plan.id, feature_id: feature.id, feature_type: 'metered' };
+    await made('/entitlements', { ...granted, usage_limit: 1_000, usage_reset_period: 'MONTHLY' });
+    const grant = { name: 'Start', scope: 'PLAN', plan_id: plan.id, credits: '10', cadence: 'ONETIME' };
+    await made('/creditgrants', grant);
     api.setNow('2026-03-15T13:00:00Z');
   });
   after(() => api.stop());
@@ -68,7 +72,16 @@ describe('POST /environments/:id/clone', () => {
   it('copies features with meters and plans with prices, groups and units, under ids of their own', async () => {
     const { status, result, error, target } = await cloned({ name: 'Live', type: 'production' });
     expect([status, error, result.skipped, result.failed]).to.deep.equal(['Completed', null, [], []]);
-    expect(result.copied).to.deep.equal({ feature: 2, meter: 1, plan: 1, price: 3, group: 1, price_unit: 1 });
+    expect(result.copied).to.deep.equal({
+      feature: 2,
+      meter: 1,
+      plan: 1,
+      price: 3,
+      entitlement: 1,
+      credit_grant: 1,
+      group: 1,
+      price_unit: 1,
+    });
     const key = await keyFor(target);
     const features = await listed('/features', key);
     expect(features.map(({ name }: { name: string }) => name)).to.have.members(['API calls', 'SSO']);
@@ -78,6 +91,10 @@ describe('POST /environments/:id/clone', () => {
     expect(meter).to.deep.include({ id: calls.meter_id, event_name: 'call' });
     const [copy] = await listed('/plans', key);
     expect(copy).to.deep.include({ lookup_key: 'pro', metadata: { tier: '1' } });
+    const [granted] = await listed('/entitlements', key);
+    expect(granted).to.deep.include({ entity_id: copy.id, feature_id: calls.id, usage_limit: 1_000 });
+    const [grant] = (await api.request('GET', `/plans/${copy.id}/creditgrants`, { key })).body.items;
+    expect(grant).to.deep.include({ plan_id: copy.id, credits: '10', name: 'Start' });
     const prices = await listed('/prices?sort=amount&order=asc', key);
     expect(prices.map((price: { entity_id: string }) => price.entity_id)).to.deep.equal([copy.id, copy.id, copy.id]);
     const [usagePrice] = prices;
@@ -150,7 +167,16 @@ describe('POST /environments/:id/clone', () => {
     await tryClone(api.services, place, attempt());
     const { status, result } = await summary(run);
     expect([status, result.copied_before]).to.deep.equal(['Completed', 0]);
-    expect(result.copied).to.deep.equal({ feature: 2, meter: 1, plan: 1, price: 3, group: 1, price_unit: 1 });
+    expect(result.copied).to.deep.equal({
+      feature: 2,
+      meter: 1,
+      plan: 1,
+      price: 3,
+      entitlement: 1,
+      credit_grant: 1,
+      group: 1,
+      price_unit: 1,
+    });
     expect((await listed('/features', key)).length).to.equal(2);
   });
 
