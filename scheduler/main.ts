@@ -88,6 +88,8 @@ function eventJobs(services: SchedulerServices): Job[] {
     max_attempts: config.WEBHOOK_RETRY_MAX_ATTEMPTS,
     onSent: (sent: Sent) => {
       webhookMetrics.sent(sent);
+      const { delivery_id, detail } = sent;
+      if (detail !== null) logger.info({ delivery_id, detail }, 'an address of a webhook was refused');
       if (sent.disabled === null) return;
       const { id, tenant_id, environment_id, disabled_reason: reason } = sent.disabled;
       logger.warn({ tenant_id, environment_id, endpoint_id: id, reason }, 'a webhook endpoint was switched off');

@@ -39,6 +39,15 @@ describe('webhooks over HTTP', () => {
       expect(changed.body.description).to.equal(null);
     });
 
+    for (const [said, url] of [
+      ['HTTPS://Hooks.Example.com/In', 'https://hooks.example.com/In'],
+      [' https://hooks.example.com ', 'https://hooks.example.com/'],
+    ])
+      it(`201: the address ${JSON.stringify(said)} is kept as it is sent to`, async () => {
+        const { status, body } = await create({ url: said });
+        expect([status, body.endpoint?.url]).to.deep.equal([201, url]);
+      });
+
     it('201: names in any case, and those that others have for an event', async () => {
       const names = ['Customer.Created', 'invoice.update.finalized'];
       const { body } = await create({ event_names: names });

@@ -1,7 +1,8 @@
 /** Webhooks as they are received: signed, in order, at least once and not again after a 2xx, whatever the receiver does. */
 import { createServer } from 'node:http';
+import { type AddressInfo, createServer as createSocketServer } from 'node:net';
 import { expect } from 'chai';
-import type { WebhookServices } from '../../../actions/webhooks/send-delivery.ts';
+import type { Sent, WebhookServices } from '../../../actions/webhooks/send-delivery.ts';
 import { type Sending, sendDue } from '../../../actions/webhooks/send-due.ts';
 import { httpBackend } from '../../../integrations/webhooks/http.ts';
 import { retryWebhooksJob } from '../../../scheduler/jobs/retry-webhooks.ts';
@@ -216,6 +217,21 @@ describe('webhooks', () => {
     expect(await tried(), 'its status has said that it was taken').to.equal(null);
   });
 
+  it('end with a receiver that wants to speak another protocol, at once', async () => {
+    const server = createSocketServer((socket) => {
+      const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n';
+      socket.on('error', () => {}).once('data', () => socket.write(switching));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const { body } = await api.request('POST', '/webhooks/endpoints', { body: { url } });
+    await customer();
+    expect(await send()).to.deep.include({ delivered: 0, refused: 1 });
+    const { failure_reason } = await deliveryOf(body.endpoint.id);
+    expect(failure_reason).to.equal('the connection was closed without an answer');
+    await new Promise((resolve) => server.close(resolve));
+  });
+
   it('connect to no private address, by whatever name', async () => {
     const guarded = { ...services, backend: httpBackend({ allow_private_addresses: false }) };
     const port = new URL(receiver.url).port;
@@ -223,11 +239,14 @@ describe('webhooks', () => {
     for (const host of hosts)
       await api.request('POST', '/webhooks/endpoints', { body: { url: `http://${host}:${port}/${host.length}` } });
     await customer();
-    const report = await sendWebhooksJob(guarded, limits).run(now);
+    const sent: Sent[] = [];
+    const report = await sendWebhooksJob(guarded, { ...limits, onSent: (each) => void sent.push(each) }).run(now);
     expect(report.done).to.deep.include({ delivered: 0, refused: hosts.length });
     expect(receiver.received).to.deep.equal([]);
     for (const { failure_reason } of await deliveries('delivery_status=pending'))
-      expect(failure_reason).to.match(/private|not allowed|Because/i);
+      expect(failure_reason).to.equal('the address is private or cannot be resolved');
+    for (const { detail } of sent) expect(detail).to.match(/is not allowed/);
+    expect(sent).to.have.length(hosts.length);
   });
 
   it('of an endpoint that is slow keep nobody else waiting', async () => {
