@@ -123,6 +123,34 @@ describe('webhooks over HTTP', () => {
     });
   });
 
+  describe('endpoints within limits', () => {
+    it('400: a test of one that is disabled, to which nothing is sent', async () => {
+      const { body } = await create();
+      await api.request('PUT', at(body.endpoint.id), { body: { endpoint_status: 'disabled' } });
+      const refused = await api.request('POST', `${at(body.endpoint.id)}/test`);
+      expect([refused.status, refused.body.code]).to.deep.equal([400, 'invalid_operation']);
+    });
+
+    it('202: a test that is asked for again is for its endpoint alone', async () => {
+      await create();
+      const { body } = await create();
+      const { body: delivery } = await api.request('POST', `${at(body.endpoint.id)}/test`);
+      const again = await api.request('POST', `/webhooks/${delivery.system_event_id}/retry`);
+      expect([again.status, again.body.message]).to.deep.equal([202, 'told again to 1 endpoint']);
+    });
+
+    it('400: more than 50 in an environment; a deleted one makes room', async () => {
+      const { key } = await api.otherTenant();
+      const made = await Promise.all(Array.from({ length: 49 }, () => create({}, key)));
+      const last = await create({}, key);
+      expect([...made, last].map(({ status }) => status)).to.deep.equal(Array(50).fill(201));
+      const refused = await create({}, key);
+      expect([refused.status, refused.body.code]).to.deep.equal([400, 'invalid_operation']);
+      await api.request('DELETE', at(last.body.endpoint.id), { key });
+      expect((await create({}, key)).status).to.equal(201);
+    });
+  });
+
   describe('system events', () => {
     it('are listed and found by name, kind and record', async () => {
       const one = (await api.request('POST', '/customers', { body: { external_id: 'one' } })).body;
