@@ -134,14 +134,19 @@ async function fails(
   const failing_since = endpoint.failing_since ?? now.toISOString();
   const since = instantOf(failing_since);
   const isOver = endpoint.endpoint_status === 'enabled' && isToBeDisabled({ since, failures, now: now.getTime() });
+  if (!isOver) {
+    // That it fails is counted; a change is that it is switched off.
+    const counted = { failures, failing_since, updated_at: now.toISOString() };
+    await WebhookEndpointModel.in(scope, transaction).where('id', endpoint_id).patch(counted);
+    return null;
+  }
   const off = {
     endpoint_status: 'disabled' as const,
     disabled_at: now.toISOString(),
     disabled_reason: `it has taken nothing since ${failing_since}`,
   };
-  const changes = { failures, failing_since, ...(isOver ? off : {}) };
+  const changes = { failures, failing_since, ...off };
   const changed = await WebhookEndpointModel.change(endpoint, changes, { by: { now }, database: transaction });
-  if (!isOver) return null;
   await emit(transaction, 'webhook_endpoint.disabled', { record: changed, by: { now } });
   return changed;
 }
