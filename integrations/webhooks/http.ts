@@ -5,23 +5,31 @@
  */
 import http from 'node:http';
 import https from 'node:https';
+import type { LookupFunction } from 'node:net';
 import { useAgent } from 'request-filtering-agent';
 import { Webhook } from 'standardwebhooks';
 import type { Message, Outcome, Target, WebhookBackend } from './backend.ts';
+import { type NameServers, resolverLookup } from './lookup.ts';
 
-export type HttpBackendOptions = { readonly allow_private_addresses: boolean; readonly timeout_ms?: number };
+export type HttpBackendOptions = {
+  readonly allow_private_addresses: boolean;
+  readonly timeout_ms?: number;
+  readonly name_servers?: NameServers;
+};
 
 const TIMEOUT_MS = 10_000;
 /** Of an answer so much is read and kept; the rest is not waited for. */
 const ANSWER_BYTES_MAX = 4_096;
 
 export function httpBackend(options: HttpBackendOptions): WebhookBackend {
+  // Where private addresses may be named, the file of hosts names some.
+  const lookup = options.allow_private_addresses ? undefined : resolverLookup(options.name_servers);
   return {
     has_targets: true,
     async send(message, target) {
       if (target === null) throw new Error('a webhook of our own needs an endpoint');
       const begun = performance.now();
-      const answer = await post(message, target, options);
+      const answer = await post(message, target, { ...options, lookup });
       return { url: target.url, ...answer, duration_ms: Math.round(performance.now() - begun) };
     },
   };
@@ -32,7 +40,11 @@ type Answer = Pick<Outcome, 'http_status' | 'response_body' | 'error' | 'detail'
 async function post(
   { id, body }: Message,
   target: Target,
-  { allow_private_addresses, timeout_ms = TIMEOUT_MS }: HttpBackendOptions,
+  {
+    allow_private_addresses,
+    timeout_ms = TIMEOUT_MS,
+    lookup,
+  }: HttpBackendOptions & { lookup: LookupFunction | undefined },
 ): Promise<Answer> {
   try {
     const signal = AbortSignal.timeout(timeout_ms);
@@ -47,6 +59,7 @@ async function post(
         ...signatureOf(id, body, target.secrets),
       },
       signal,
+      ...(lookup ? { lookup } : {}),
     });
     const response = await answered(request, { body, signal });
     const response_body = await beginningOf(response);
@@ -111,5 +124,5 @@ function reasonOf(error: unknown, timeout_ms: number): Pick<Outcome, 'error' | '
 
 /** The resolver's own, or the refusal by the agent, which has no code. */
 function isOfAddress(error: Error & { syscall?: unknown }): boolean {
-  return error.syscall === 'getaddrinfo' || error.message.startsWith('DNS lookup ');
+  return /^(getaddrinfo|query)/.test(String(error.syscall)) || error.message.startsWith('DNS lookup ');
 }
