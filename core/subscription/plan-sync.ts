@@ -96,7 +96,7 @@ function untouchableUntil(item: BilledItem, priceEnd: Milliseconds, question: Sy
   return runningAt(current.end - 1, item, question)?.end ?? current.end;
 }
 
-function itemOf(price: Price, start_ms: Milliseconds): BilledItem {
+export function itemOf(price: Price, start_ms: Milliseconds): BilledItem {
   return { ...price, price_type: price.type, start_ms, end_ms: null, reset_usage: null };
 }
 
