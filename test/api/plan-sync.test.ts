@@ -106,6 +106,7 @@ describe('POST /plans/:id/sync/subscriptions', () => {
   });
 
   it('a change that lies ahead is charged once, for who is there and for who comes', async () => {
+    await world.on('2026-02-10');
     await world.plan('Ahead', []);
     const seats = await world.price('Ahead', usage('seats', '1', { display_name: 'Seats' }));
     const setup = await world.price(
