@@ -7,15 +7,17 @@ export function boundOf(cursor: Cursor): { bound: Bound; unit: string | null } |
   return cursor.try(() => limited(cursor)) ?? cursor.try(() => ranged(cursor)) ?? cursor.try(() => open(cursor));
 }
 
-export function limited(cursor: Cursor): { bound: Bound; unit: string | null } | undefined {
+/** `isMost` where "up to" is said: of a price that is paid for a stretch of time, what it may be used for. */
+export function limited(cursor: Cursor): { bound: Bound; unit: string | null; isMost: boolean } | undefined {
   cursor.takes('for', 'on');
   cursor.takes('the');
   const isNext = cursor.takes('next');
-  if (!isNext && !cursor.takes('first') && !cursor.takesAll('up', 'to')) return undefined;
+  const isMost = !isNext && cursor.takesAll('up', 'to');
+  if (!isNext && !isMost && !cursor.takes('first')) return undefined;
   const count = cursor.count();
   if (count === undefined) return undefined;
   const unit = cursor.unit() ?? null;
-  return { bound: isNext ? { next: count } : { upTo: count }, unit };
+  return { bound: isNext ? { next: count } : { upTo: count }, unit, isMost };
 }
 
 /** "1,001 to 5,000", "from 1,001 to 5,000", "1,001-5,000". */
