@@ -8,7 +8,7 @@ import type { Token } from './tokens.ts';
 type Said = {
   span?: Span;
   paid?: Span;
-  each?: { unit: string | null; per: Decimal };
+  each?: { unit: string | null; per: Decimal; isExtra: boolean };
   after?: Decimal;
   bound?: Bound;
   /** The unit that a bound or what is free names; it does not say that the amount is for one of them. */
@@ -21,22 +21,29 @@ type Said = {
 /** Everything that begins with an amount. */
 export function money(cursor: Cursor, before: Token | undefined): Fact[] | undefined {
   const isThen = before?.kind === 'word' && ['then', 'thereafter'].includes(before.word);
-  const joined = joinedBy(before);
+  const joined = joinedBy(cursor);
   const moneys = cursor.moneys();
   if (moneys === undefined) return undefined;
   const said: Said = {};
   while (moreSaid(cursor, said)) continue;
   const fact = meant(moneys, said, joined);
+  // Whoever chooses between two ways does not pay both; which is meant, nobody has said.
+  if (joined === 'or' && fact?.kind !== 'base' && fact?.kind !== 'seat') return undefined;
   if (fact?.kind === 'usage' && isThen && fact.per.eq(ONE) && fact.after === null && moneys.length === 1)
     return [{ kind: 'rate', money: moneys[0]!, unit: fact.unit, bound: { open: true }, per: fact.per }];
-  if (fact?.kind === 'base' && said.most) return [fact, { kind: 'allowance', ...said.most, span: null }];
+  if (fact?.kind === 'base' && said.most) return [fact, { kind: 'allowance', ...said.most, span: null, isMost: true }];
   return fact && [fact];
 }
 
-function joinedBy(before: Token | undefined): Joined {
-  const text = before?.kind === 'word' ? before.word : before?.kind === 'sign' ? before.sign : '';
-  if (['or', '/'].includes(text)) return 'or';
-  return ['and', 'plus', '+', 'with'].includes(text) ? 'and' : null;
+function joinedBy({ tokens, at }: Cursor): Joined {
+  for (let index = at - 1; index >= 0; index--) {
+    const before = tokens[index]!;
+    const text = before.kind === 'word' ? before.word : before.kind === 'sign' ? before.sign : '';
+    if (['or', '/'].includes(text)) return 'or';
+    if (['and', 'plus', '+', 'with'].includes(text)) return 'and';
+    if (!['a', 'an', 'at', 'for', 'just', 'only', 'pay'].includes(text)) return null;
+  }
+  return null;
 }
 
 /** One more thing about the amount, if there is one. */
@@ -124,7 +131,7 @@ function meant(moneys: readonly Money[], said: Said, joined: Joined): Fact | und
   if (each || after) {
     // Usage is charged by the month: another stretch of time would be another price.
     if (paid || (span && !isMonthly(span))) return undefined;
-    return { kind: 'usage', moneys, unit, per, after };
+    return { kind: 'usage', moneys, unit, per, after, isExtra: each?.isExtra ?? false };
   }
   return span ? { kind: 'base', moneys, joined, paid, ...span } : undefined;
 }
@@ -141,6 +148,7 @@ const ONCE_NAMES = ['setup', 'set-up', 'installation', 'onboarding', 'activation
 
 /** "one-time setup fee of $500". */
 export function once(cursor: Cursor): Fact[] | undefined {
+  if (joinedBy(cursor) === 'or') return undefined;
   const isOnce = cursor.takes(...ONCE);
   const name = onceName(cursor);
   if (!isOnce && name === null) return undefined;

@@ -1,6 +1,6 @@
 /** Which units a rate is for: "the first 1,000 calls", "1,001 to 5,000", "above that"; and of which piece: "per 1,000 emails". */
 import type { Decimal } from '../decimal.ts';
-import type { Cursor } from './cursor.ts';
+import { type Cursor, EXTRA } from './cursor.ts';
 import { type Bound, ONE } from './fact.ts';
 
 export function boundOf(cursor: Cursor): { bound: Bound; unit: string | null } | undefined {
@@ -49,16 +49,18 @@ function open(cursor: Cursor): { bound: Bound; unit: string | null } | undefined
 }
 
 /** "per call", "per 1,000 emails", "each", "/GB". */
-export function piece(cursor: Cursor): { unit: string | null; per: Decimal } | undefined {
+export function piece(cursor: Cursor): { unit: string | null; per: Decimal; isExtra: boolean } | undefined {
   return cursor.try(() => {
     if (cursor.takes('each', 'apiece')) {
       const unit = cursor.unit() ?? null;
-      return { unit, per: ONE };
+      return { unit, per: ONE, isExtra: false };
     }
     if (!cursor.takes('per', '/', 'for', 'a', 'an', 'every')) return undefined;
     cursor.takes('every', 'each');
     const per = cursor.count() ?? ONE;
+    const { token } = cursor;
+    const isExtra = token?.kind === 'word' && EXTRA.includes(token.word);
     const unit = cursor.unit();
-    return unit === undefined ? undefined : { unit, per };
+    return unit === undefined ? undefined : { unit, per, isExtra };
   });
 }

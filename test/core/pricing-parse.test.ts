@@ -74,6 +74,21 @@ const PHRASES: readonly [string, string[]][] = [
     'All plans have a 7-day trial. Starter: $9 per month. Pro: $29 per month.',
     ['Starter | 9 | usd | MONTHLY | trial 7', 'Pro | 29 | usd | MONTHLY | trial 7'],
   ],
+  [
+    '$99 per month including 10,000 API calls, $0.01 per additional call',
+    ['Plan | 99 | usd | MONTHLY', 'Plan | API calls | SLAB 10000:0 ∞:0.01 | usd | MONTHLY'],
+  ],
+  [
+    '$99 per month for up to 10,000 API calls, $0.01 per additional call',
+    ['Plan | 99 | usd | MONTHLY', 'Plan | API calls | SLAB 10000:0 ∞:0.01 | usd | MONTHLY'],
+  ],
+  ['Up to 10,000 API calls, then $0.01 per call', ['Plan | API calls | SLAB 10000:0 ∞:0.01 | usd | MONTHLY']],
+  [
+    '$0.01 per email, $0.05 per marketing email',
+    ['Plan | Emails | 0.01 | usd | MONTHLY', 'Plan | Marketing emails | 0.05 | usd | MONTHLY'],
+  ],
+  ['Up to 5 users, $29 per month', ['Plan | 29 | usd | MONTHLY']],
+  ['$12 per seat per month, up to 50 seats', ['Plan | Seats | 12 | usd | MONTHLY']],
   ['Starter: $29/month for up to 5 users', ['Starter | 29 | usd | MONTHLY']],
   ['Pro: $290 per year (billed annually) for up to 5 users', ['Pro | 290 | usd | ANNUAL']],
   [
@@ -103,6 +118,13 @@ const NOT_PRICES: readonly [string, string, string[]?][] = [
   ],
   ['$5 per user per month for the first 10 users', '$5 user month', []],
   ['$5 per user per month after 3 free users', '$5 user month', []],
+  ['10,000 API calls and 100 phone calls included, $0.01 per additional call', 'Calls', []],
+  ['$0.02 per API call, up to 10,000 API calls per month', 'API calls', []],
+  ['$0.02 per API call, limited to 10,000 calls per month', 'API calls', []],
+  ['$29 per month or $0.05 per call', '$0.05 call', ['Plan | 29 | usd | MONTHLY']],
+  ['$0.05 per call or just $29 per month', 'or 29', ['Plan | Calls | 0.05 | usd | MONTHLY']],
+  ['$29 per month or $10 per user per month', 'or 10', ['Plan | 29 | usd | MONTHLY']],
+  ['$29 per month or a one-time fee of $250', '$250', ['Plan | 29 | usd | MONTHLY']],
   ['$29 for up to 5 users', '$29', []],
   ['$500 setup fee for up to 5 users', '$500 setup', []],
 ];
