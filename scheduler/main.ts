@@ -86,8 +86,13 @@ function eventJobs(services: SchedulerServices): Job[] {
   const { config, logger, log } = services;
   const sending = {
     max_attempts: config.WEBHOOK_RETRY_MAX_ATTEMPTS,
+    enabled: config.WEBHOOK_RETRY_ENABLED,
+    excluded_tenants: config.WEBHOOK_RETRY_EXCLUDED_TENANTS,
+    allowed_event_types: config.WEBHOOK_RETRY_ALLOWED_EVENT_TYPES,
     onSent: (sent: Sent) => {
       webhookMetrics.sent(sent);
+      const { delivery_id, detail } = sent;
+      if (detail !== null) logger.info({ delivery_id, detail }, 'an address of a webhook was refused');
       if (sent.disabled === null) return;
       const { id, tenant_id, environment_id, disabled_reason: reason } = sent.disabled;
       logger.warn({ tenant_id, environment_id, endpoint_id: id, reason }, 'a webhook endpoint was switched off');
@@ -99,10 +104,7 @@ function eventJobs(services: SchedulerServices): Job[] {
     retryWebhooksJob(webhooks, {
       ...sending,
       every_seconds: MINUTE,
-      enabled: config.WEBHOOK_RETRY_ENABLED,
       rate_limit: config.WEBHOOK_RETRY_RATE_LIMIT,
-      excluded_tenants: config.WEBHOOK_RETRY_EXCLUDED_TENANTS,
-      allowed_event_types: config.WEBHOOK_RETRY_ALLOWED_EVENT_TYPES,
     }),
     ...(log.tellSystemEvents ? [streamSystemEventsJob(services, TWO_SECONDS)] : []),
     purgeSystemEventsJob(services, { every_seconds: HOUR, kept_days: config.SYSTEM_EVENT_RETENTION_DAYS }),

@@ -179,9 +179,9 @@ async function addLines(database: Database, addition: Addition): Promise<void> {
   const { subscription, sync, author, lines, meters } = addition;
   const plan = await PlanModel.fetch(subscription, subscription.plan_id, { database });
   const first = 1 + Math.max(-1, ...lines.map(({ position }) => position ?? -1));
-  const records = sync.added.map(({ price, start_date, quantity }, index) => ({
+  const records = sync.added.map(({ price, start_date, end_date, quantity }, index) => ({
     ...lineItemOf({
-      price,
+      price: { ...price, end_date },
       quantity,
       subscription,
       now: author.now.getTime(),

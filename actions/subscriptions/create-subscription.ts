@@ -11,6 +11,7 @@ import type { Plan } from '../../core/plan/record.ts';
 import type { Price } from '../../core/price/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
+import { type AheadQuestion, chargedOnce } from '../../core/subscription/ahead.ts';
 import { firstPeriod } from '../../core/subscription/calendar.ts';
 import {
   changesPrice,
@@ -63,6 +64,7 @@ type Parties = {
   prices: Price[];
   extras: Map<string, Price>;
   meterNames: Map<string, string>;
+  reset_usage: AheadQuestion['reset_usage'];
 };
 
 /** The customer's row is held, so that it cannot be archived meanwhile. */
@@ -83,6 +85,7 @@ async function gather(scope: Scope, request: CreateSubscription, database: Datab
     prices,
     extras: byId(extras),
     meterNames: new Map(Array.from(meters.values(), (meter) => [meter.id, meter.name])),
+    reset_usage: new Map(Array.from(meters.values(), (meter) => [meter.id, meter.reset_usage])),
   };
 }
 
@@ -99,7 +102,7 @@ async function customerOf(scope: Scope, request: CreateSubscription, database: D
   return customer;
 }
 
-function decide(request: CreateSubscription, { customer, prices }: Parties, now: number) {
+function decide(request: CreateSubscription, { customer, prices, reset_usage }: Parties, now: number) {
   const currency = checkCurrency(request.currency);
   const settings = paymentSettings(request);
   const billing = {
@@ -113,11 +116,11 @@ function decide(request: CreateSubscription, { customer, prices }: Parties, now:
   };
   const { start_date, end_date, billing_anchor } = request;
   const calendar = firstPeriod({ ...billing, start_date, end_date, billing_anchor }, now);
-  const copied = pricesToCopy(prices, currency, {
-    start: instantOf(calendar.start_date),
-    end: calendar.end_date ? instantOf(calendar.end_date) : null,
-    now,
-  });
+  const start = instantOf(calendar.start_date);
+  const end = calendar.end_date ? instantOf(calendar.end_date) : null;
+  const billing_anchor_ms = instantOf(calendar.billing_anchor);
+  const billed = { ...billing, start_ms: start, end_ms: end, billing_anchor_ms };
+  const copied = chargedOnce(pricesToCopy(prices, currency, { start, end, now }), { billed, reset_usage, now });
   checkThreshold(request.auto_invoice_threshold, copied);
   refuseNotYet(request);
   refuseUsed({ trial_period_days: trialDays(request, copied) }, ['trial_period_days']);

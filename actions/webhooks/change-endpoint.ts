@@ -1,6 +1,6 @@
 /** Endpoints of webhooks: made with a secret that is shown once, changed, switched on again, given a new secret, deleted. */
 import { randomBytes } from 'node:crypto';
-import { notFound } from '../../core/error.ts';
+import { notAllowed, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import type { WebhookEndpoint } from '../../core/webhook/record.ts';
@@ -13,11 +13,16 @@ export type EndpointFields = Pick<WebhookEndpoint, 'url' | 'description' | 'even
 export type WithSecret = { endpoint: WebhookEndpointModel; secret: string };
 type Postgres = Pick<Stores, 'postgres'>;
 
+/** Each event makes a delivery for each of them. */
+const ENDPOINTS_MAX = 50;
+
 export async function createEndpoint(
   { postgres }: Postgres,
   scope: Scope,
   { fields, author }: { fields: EndpointFields; author: Author },
 ): Promise<WithSecret> {
+  const { length: has } = await WebhookEndpointModel.in(scope, postgres).where('status', 'published').select('id');
+  if (has >= ENDPOINTS_MAX) throw notAllowed(`an environment has ${ENDPOINTS_MAX} endpoints of webhooks at most`);
   const secret = makeSecret();
   const record = {
     id: newId('webhook_endpoint', author.now.getTime()),

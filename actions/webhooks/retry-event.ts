@@ -25,11 +25,14 @@ export async function retryEvent(
     // It is asked for many scopes elsewhere, and here for that of the caller alone.
     const listening = has_targets ? await forEverybody(asked) : [];
     const wanting = listening.filter((endpoint) => wants(endpoint, event)).map((endpoint) => endpoint.id);
-    const endpoint_ids: (string | null)[] = has_targets ? wanting : [null];
+    // A test is for the endpoint that it was asked for, and for no other.
+    const isTest = event.event_name === 'webhook_endpoint.test';
+    const endpoint_ids: (string | null)[] = isTest ? [] : has_targets ? wanting : [null];
     const known = await WebhookDeliveryModel.in(scope, transaction).where('system_event_id', id);
     const again = known.filter(
       ({ endpoint_id, delivery_status }) =>
-        delivery_status !== 'delivered' && (listening.some((one) => one.id === endpoint_id) || endpoint_id === null),
+        delivery_status !== 'delivered' &&
+        (endpoint_id === null ? !has_targets : listening.some((one) => one.id === endpoint_id)),
     );
     const missing = endpoint_ids.filter((each) => !known.some(({ endpoint_id }) => endpoint_id === each));
     if (again.length + missing.length === 0) throw nothingToRetry(known);

@@ -29,6 +29,9 @@ export type Sent = {
   readonly duration_ms: number;
   /** The endpoint that was switched off with it. */
   readonly disabled: WebhookEndpointModel | null;
+  readonly delivery_id: string;
+  /** Why it failed, in words that are for our own log alone. */
+  readonly detail: string | null;
 };
 
 export async function sendDelivery({ postgres, backend }: WebhookServices, attempt: Try): Promise<Sent> {
@@ -78,10 +81,10 @@ async function writeDown(transaction: Transaction, scope: Scope, tried: Tried): 
   const changes = changesOf(current, tried);
   const after = await WebhookDeliveryModel.change(current, changes, { by: { now }, database: transaction });
   const how = isTaken ? 'delivered' : after.delivery_status === 'failed' ? 'given_up' : 'failed';
-  return { how, duration_ms: outcome.duration_ms, disabled };
+  return { how, duration_ms: outcome.duration_ms, disabled, delivery_id: delivery.id, detail: outcome.detail ?? null };
 }
 
-function attemptOf(delivery: WebhookDeliveryModel, { outcome, now }: Tried) {
+function attemptOf(delivery: WebhookDeliveryModel, { outcome: { detail: _, ...outcome }, now }: Tried) {
   return {
     id: newId('webhook_attempt', now.getTime()),
     delivery_id: delivery.id,
@@ -131,14 +134,19 @@ async function fails(
   const failing_since = endpoint.failing_since ?? now.toISOString();
   const since = instantOf(failing_since);
   const isOver = endpoint.endpoint_status === 'enabled' && isToBeDisabled({ since, failures, now: now.getTime() });
+  if (!isOver) {
+    // That it fails is counted; a change is that it is switched off.
+    const counted = { failures, failing_since, updated_at: now.toISOString() };
+    await WebhookEndpointModel.in(scope, transaction).where('id', endpoint_id).patch(counted);
+    return null;
+  }
   const off = {
     endpoint_status: 'disabled' as const,
     disabled_at: now.toISOString(),
     disabled_reason: `it has taken nothing since ${failing_since}`,
   };
-  const changes = { failures, failing_since, ...(isOver ? off : {}) };
+  const changes = { failures, failing_since, ...off };
   const changed = await WebhookEndpointModel.change(endpoint, changes, { by: { now }, database: transaction });
-  if (!isOver) return null;
   await emit(transaction, 'webhook_endpoint.disabled', { record: changed, by: { now } });
   return changed;
 }

@@ -4,13 +4,16 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import { type DueDelivery, takeDue, type Wanted } from '../../storage/webhooks/due-deliveries.ts';
+import { groupBy } from '../../core/group-by.ts';
+import { attemptsOf, type RetryRules } from '../../core/webhook/schedule.ts';
+import { isAway } from '../../storage/failure.ts';
+import { type DueDelivery, environmentKey, takeDue, type Wanted } from '../../storage/webhooks/due-deliveries.ts';
 import { dispatchEvents } from './dispatch-events.ts';
 import { type Sent, sendDelivery, type WebhookServices } from './send-delivery.ts';
 
-export type Sending = Pick<Wanted, 'which' | 'excluded_tenants' | 'allowed_event_types'> & {
+export type Sending = RetryRules & {
+  readonly which: Wanted['which'];
   readonly now: Date;
-  readonly max_attempts: number;
   /** Resolves when one more may be sent. */
   readonly permit?: () => Promise<unknown>;
   /** False when it is time to leave the rest to the next run. */
@@ -22,6 +25,8 @@ export type SendReport = { dispatched: number; delivered: number; failed: number
 
 const AT_ONCE = 64;
 const AT_ONCE_EACH = 8;
+/** Of one environment, however many endpoints it has. */
+const AT_ONCE_ENVIRONMENT = 16;
 /** While some are on their way it is looked for others so often. */
 const LOOK_AGAIN_MS = 250;
 
@@ -33,9 +38,12 @@ class Run {
   readonly #services: WebhookServices;
   readonly #sending: Sending;
   readonly #lease = randomUUID();
-  readonly #inHand = new Map<Promise<void>, string>();
+  readonly #inHand = new Map<Promise<void>, DueDelivery>();
   readonly #report: SendReport = { dispatched: 0, delivered: 0, failed: 0, given_up: 0 };
+  /** How many of each environment were begun. */
+  readonly #served = new Map<string, number>();
   #failure: unknown;
+  #isOver = false;
 
   constructor(services: WebhookServices, sending: Sending) {
     this.#services = services;
@@ -58,20 +66,24 @@ class Run {
   async #takeMore(): Promise<DueDelivery[]> {
     const room = AT_ONCE - this.#inHand.size;
     const { now, which, mayGoOn } = this.#sending;
-    if (room <= 0 || this.#failure !== undefined || !mayGoOn()) return [];
+    if (room <= 0 || this.#isOver || !mayGoOn()) return [];
     const { postgres, backend } = this.#services;
     this.#report.dispatched += await dispatchEvents({ postgres }, { has_targets: backend.has_targets, now });
     // With a permit each of them waits for its turn, and a lease does not last for ever.
     const limit_each = this.#sending.permit ? 1 : AT_ONCE_EACH;
-    const { excluded_tenants = [], allowed_event_types = [] } = this.#sending;
-    const filters = { excluded_tenants, allowed_event_types };
-    const limits = { limit: this.#sending.permit ? 1 : room, limit_each, busy: this.#busy() };
-    return takeDue(postgres, { now, which, lease: this.#lease, ...limits, ...filters });
+    const { excluded_tenants = [], allowed_event_types = [] } = which === 'again' ? this.#sending : {};
+    const filters = { excluded_tenants, allowed_event_types, has_targets: backend.has_targets };
+    const limits = { limit: this.#sending.permit ? 1 : room, limit_each, limit_environment: AT_ONCE_ENVIRONMENT };
+    const counts = { busy: this.#busy(), in_hand: this.#ofEnvironments(), served: Object.fromEntries(this.#served) };
+    return takeDue(postgres, { now, which, lease: this.#lease, ...limits, ...counts, ...filters });
   }
 
   async #begin(delivery: DueDelivery): Promise<void> {
     await this.#sending.permit?.();
-    const { now, max_attempts } = this.#sending;
+    const { now } = this.#sending;
+    const max_attempts = attemptsOf(delivery, this.#sending);
+    const key = environmentKey(delivery);
+    this.#served.set(key, (this.#served.get(key) ?? 0) + 1);
     const sending = sendDelivery(this.#services, { delivery, lease: this.#lease, now, max_attempts })
       .then((sent) => {
         this.#report[sent.how] += 1;
@@ -79,14 +91,20 @@ class Run {
       })
       .catch((error: unknown) => {
         this.#failure ??= error;
+        // What is wrong with one delivery is said at the end; without the database none can be written down.
+        this.#isOver ||= isAway(error);
       })
       .finally(() => this.#inHand.delete(sending));
-    this.#inHand.set(sending, delivery.endpoint_id ?? '');
+    this.#inHand.set(sending, delivery);
   }
 
   #busy(): string[] {
-    const counts = new Map<string, number>();
-    for (const endpoint_id of this.#inHand.values()) counts.set(endpoint_id, (counts.get(endpoint_id) ?? 0) + 1);
-    return [...counts].flatMap(([endpoint_id, count]) => (count >= AT_ONCE_EACH && endpoint_id ? [endpoint_id] : []));
+    const groups = groupBy(this.#inHand.values(), ({ endpoint_id }) => endpoint_id);
+    return [...groups].flatMap(([id, { length }]) => (length >= AT_ONCE_EACH && id !== null ? [id] : []));
+  }
+
+  #ofEnvironments(): Record<string, number> {
+    const groups = groupBy(this.#inHand.values(), environmentKey);
+    return Object.fromEntries([...groups].map(([key, { length }]) => [key, length]));
   }
 }

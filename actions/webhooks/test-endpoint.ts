@@ -1,4 +1,5 @@
 /** Sends an event to one endpoint, whatever its filter: so that its receiver can be seen to work. */
+import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { SystemEventModel } from '../../storage/models/system-event.ts';
@@ -15,6 +16,7 @@ export async function testEndpoint(
 ): Promise<WebhookDeliveryModel> {
   return postgres.transaction(async (transaction) => {
     const endpoint = await held(scope, id, transaction);
+    if (endpoint.endpoint_status !== 'enabled') throw notAllowed('the endpoint is disabled: nothing is sent to it');
     const event = await emit(transaction, 'webhook_endpoint.test', { record: endpoint, by: author });
     // No other endpoint is told.
     const dispatched_at = author.now.toISOString();

@@ -2,6 +2,8 @@
 import { signIn } from '../../actions/access/sign-in.ts';
 import { signUp } from '../../actions/access/sign-up.ts';
 import { FarthingError } from '../../core/error.ts';
+import { rateLimitsOf } from '../http/auth.ts';
+import { addressOf } from '../http/rate-limit.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { makeToken } from '../http/token.ts';
 import { guarded } from './attempts.ts';
@@ -23,7 +25,8 @@ export const authRoutes: Route[] = [
     success: 200,
     answer: AuthAnswer,
     handle: async ({ body }, context) => {
-      const { services, now } = context;
+      const { services, now, request } = context;
+      await rateLimitsOf(services).countSigning(request);
       if (services.config.SIGN_UP === 'closed')
         throw new FarthingError('permission_denied', 'nobody can sign up here: ask the operator for a tenant');
       const { user } = await signUp(services, { wanted: body, now });
@@ -42,8 +45,12 @@ export const authRoutes: Route[] = [
     body: Login,
     success: 200,
     answer: AuthAnswer,
-    handle: async ({ body }, context) =>
-      answered(await guarded(body.email, context, () => signIn(context.services, body)), context),
+    handle: async ({ body }, context) => {
+      const { services, request } = context;
+      await rateLimitsOf(services).countSigning(request);
+      const whom = [addressOf(request), body.email.toLowerCase()];
+      return answered(await guarded(whom, () => signIn(services, body)), context);
+    },
   }),
 ];
 

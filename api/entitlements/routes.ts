@@ -42,7 +42,7 @@ export const entitlementRoutes: Route[] = [
   entitlements.create({
     summary: 'Grant a feature to a plan, an add-on or a subscription',
     description:
-      'What is granted goes by the type of the feature: a limit of usage, a value, values by key, or just that it is there. One of a subscription adds to what its plan grants, or replaces the entitlement that `parent_entitlement_id` names.',
+      'What is granted goes by the type of the feature: a limit of usage, a value, values by key, or just that it is there. One of a subscription adds to what its plan grants, or replaces the entitlement that `parent_entitlement_id` names. No invoice is computed by it yet.',
     body: CreateEntitlement,
     handle: ({ body }, context) =>
       createEntitlement(context.services, context.scope, { request: grantedBy(body), author: authorOf(context) }),

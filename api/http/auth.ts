@@ -61,19 +61,27 @@ export async function authenticate(
   return { ...holder, environment_id: await environmentOf(request, holder, access, services.postgres) };
 }
 
-/** After a key, a user or a tenant has changed. */
-export function forgetKeys(services: Services): void {
-  holders.get(services.postgres)?.clear();
-  wrong.get(services.postgres)?.clear();
+/** After a key or a user of this tenant has changed, or of any where none is named. */
+export function forgetKeys({ postgres }: Pick<Services, 'postgres'>, tenant_id?: string): void {
+  changes++;
+  const kept = holders.get(postgres);
+  if (tenant_id === undefined) {
+    kept?.clear();
+    wrong.get(postgres)?.clear();
+  } else for (const [name, { holder }] of kept?.entries() ?? []) if (holder.tenant_id === tenant_id) kept!.delete(name);
 }
+
+/** How often something was forgotten. */
+let changes = 0;
 
 async function holderOf(request: Request, services: Services, now: Date): Promise<KeyHolder> {
   const key = request.get('x-api-key')?.trim();
   const { postgres } = services;
   if (key) {
     const hash = hashApiKey(key);
-    const find = () => rateLimitsOf(services).guarded(request, () => lookUp(postgres, hash, now));
-    return remembered(hash, { postgres, now, find });
+    const find = () => lookUp(postgres, hash, now);
+    const findNew = () => rateLimitsOf(services).guarded(request, find);
+    return remembered(hash, { postgres, now, find, findNew });
   }
   const token = bearerToken(request);
   if (!token) throw unauthenticated('the header x-api-key is missing');
@@ -87,18 +95,22 @@ type Asked = {
   readonly postgres: Database;
   readonly now: Date;
   find(): Promise<KeyHolder>;
+  /** Where the holder is not known: for those that are, nobody waits because of others at their address. */
+  findNew?(): Promise<KeyHolder>;
 };
 
-async function remembered(name: string, { postgres, now, find }: Asked): Promise<KeyHolder> {
+async function remembered(name: string, { postgres, now, find, findNew = find }: Asked): Promise<KeyHolder> {
   const kept = cacheOf(postgres);
   const known = kept.get(name);
   const now_ms = now.getTime();
   // While somebody tries, the others go on: a Postgres that hangs would hold up every one of them.
   if (known && (now_ms - known.seen_ms < FRESH_MS || now_ms - known.tried_ms < TRIED_EVERY_MS)) return known.holder;
   if (known) kept.set(name, { ...known, tried_ms: now_ms }, { noUpdateTTL: true });
+  const seen_changes = changes;
   try {
-    const holder = await find();
-    kept.set(name, { holder, seen_ms: now_ms, tried_ms: now_ms });
+    const holder = await (known ? find() : findNew());
+    // What was read before a change is not kept behind it.
+    if (changes === seen_changes) kept.set(name, { holder, seen_ms: now_ms, tried_ms: now_ms });
     return holder;
   } catch (error) {
     if (known && asFarthingError(error).code === 'service_unavailable') return known.holder;

@@ -16,6 +16,7 @@ type Settings = Pick<Config, 'RATE_LIMIT_REQUESTS' | 'RATE_LIMIT_WRONG_KEYS'>;
 export class RateLimits {
   readonly #requests: RateLimiterMemory | null;
   readonly #wrongKeys: RateLimiterMemory | null;
+  readonly #signings = limiterOf(SIGN_INS_MAX)!;
 
   constructor({ RATE_LIMIT_REQUESTS, RATE_LIMIT_WRONG_KEYS }: Settings) {
     this.#requests = limiterOf(RATE_LIMIT_REQUESTS);
@@ -33,7 +34,14 @@ export class RateLimits {
     if (state.consumedPoints > points) throw tooMany('requests of this API key', points, seconds);
   }
 
-  /** Looks up a key that nobody has seen lately, or a password, unless too many from this address were wrong. */
+  /** One more who signs in or up from this address, whoever it says that it is. */
+  async countSigning(request: Request): Promise<void> {
+    const state = await this.#signings.consume(addressOf(request)).catch(stateOf);
+    if (state.consumedPoints > SIGN_INS_MAX)
+      throw tooMany('sign-ins from this address', SIGN_INS_MAX, secondsOf(state));
+  }
+
+  /** Looks up a key that nobody has seen lately, unless too many from this address were wrong. */
   async guarded<Found>(request: Request, lookUp: () => Promise<Found>): Promise<Found> {
     if (!this.#wrongKeys) return lookUp();
     const address = addressOf(request);
@@ -49,6 +57,9 @@ export class RateLimits {
     }
   }
 }
+
+/** Of one address in a minute, each of which takes a tenth of a second of a core. */
+const SIGN_INS_MAX = 60;
 
 /** 0 is no limit. */
 function limiterOf(points: number): RateLimiterMemory | null {

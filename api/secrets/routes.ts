@@ -51,7 +51,7 @@ export const secretRoutes: Route[] = [
     handle: async ({ body }, context) => {
       const { scope, principal, services, now } = context;
       const { api_key, secret } = await createApiKey(services, scope, { principal, wanted: body, now });
-      forgetKeys(services);
+      forgetKeys(services, principal.tenant_id);
       const [shown] = await withHolders([secret], context);
       return { secret: shown, api_key };
     },
@@ -69,7 +69,7 @@ export const secretRoutes: Route[] = [
     success: 204,
     handle: async ({ params }, { scope, principal, services, now }) => {
       await revokeApiKey(services, scope, { id: params.id, principal, now });
-      forgetKeys(services);
+      forgetKeys(services, principal.tenant_id);
     },
   }),
 ];

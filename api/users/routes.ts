@@ -6,6 +6,7 @@ import { createUser } from '../../actions/access/create-user.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { TenantModel } from '../../storage/models/tenant.ts';
 import { UserModel } from '../../storage/models/user.ts';
+import { guarded } from '../auth/attempts.ts';
 import { forgetKeys } from '../http/auth.ts';
 import { fetchPage } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
@@ -55,13 +56,15 @@ export const userRoutes: Route[] = [
     handle: async ({ body }, context) => {
       const { services, principal } = context;
       const { password, current_password, ...changes } = body;
-      const newPassword = password && (await preparePassword(services, principal, { password, current_password }));
+      const wanted = password && { password, current_password };
+      const newPassword =
+        wanted && (await guarded([principal.user_id], () => preparePassword(services, principal, wanted)));
       const user = await changeUser(services, {
         ...subject(context, principal.user_id),
         changes,
         ...(newPassword ? { newPassword } : {}),
       });
-      if (newPassword) forgetKeys(services);
+      if (newPassword) forgetKeys(services, principal.tenant_id);
       return withTenant(user, context);
     },
   }),
@@ -138,7 +141,7 @@ export const userRoutes: Route[] = [
         principal,
         roles: body.roles,
       });
-      forgetKeys(context.services);
+      forgetKeys(context.services, context.principal.tenant_id);
       return withTenant(user, context);
     },
   }),
@@ -154,7 +157,7 @@ export const userRoutes: Route[] = [
     success: 204,
     handle: async ({ params }, context) => {
       await archiveServiceAccount(context.services, subject(context, params.id));
-      forgetKeys(context.services);
+      forgetKeys(context.services, context.principal.tenant_id);
     },
   }),
 ];

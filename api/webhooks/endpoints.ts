@@ -117,7 +117,8 @@ export const endpointRoutes: Route[] = [
     path: '/webhooks/endpoints/:id/test',
     operation_id: 'testWebhookEndpoint',
     summary: 'Send a test event to an endpoint',
-    description: 'Whatever its filter. The answer is the delivery, which tells a moment later how it went.',
+    description:
+      'Whatever its filter, while it is enabled. The answer is the delivery, which tells a moment later how it went.',
     access: 'webhook:write',
     success: 202,
     answer: DeliveryAnswer,

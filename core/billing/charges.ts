@@ -218,6 +218,13 @@ export function servicesWithin(asked: Period, item: BilledItem, subscription: Bi
   return services;
 }
 
+/** The instant, or the end of the item's period inside which it lies. */
+export function wholePeriodsUntil(at: Milliseconds, item: BilledItem, subscription: BilledSubscription): Milliseconds {
+  const first = hasOwnPeriods(item, subscription) ? item.start_ms : subscription.start_ms;
+  const period = periodContaining(at, first, itemRule(item, subscription));
+  return period === undefined || period.start === at ? at : period.end;
+}
+
 /** The period in which an item is at this instant: the subscription's `current` one, unless it has periods of its own. */
 export function runningPeriod(
   item: BilledItem,

@@ -3,11 +3,11 @@
  * plan gets later"). Lines of prices that have ended end, prices that are new get lines, and a price that the subscription
  * has overridden is left alone. What was billed stays as it is: nothing begins or ends in a time that is paid or invoiced.
  */
-import { type BilledItem, type BilledSubscription, runningPeriod } from '../billing/charges.ts';
+import { type BilledItem, type BilledSubscription, periodRule, runningPeriod } from '../billing/charges.ts';
 import { Decimal } from '../decimal.ts';
 import type { Price } from '../price/record.ts';
 import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
-import type { Period } from '../time/period.ts';
+import { type Period, periodContaining } from '../time/period.ts';
 import type { Subscription, SubscriptionLineItem } from './record.ts';
 
 export type SyncQuestion = {
@@ -32,7 +32,12 @@ export type PlanSync = {
     readonly is_void: boolean;
   }[];
   /** `quantity` is that of the line that it follows; null where it follows none. */
-  readonly added: readonly { readonly price: Price; readonly start_date: string; readonly quantity: string | null }[];
+  readonly added: readonly {
+    readonly price: Price;
+    readonly start_date: string;
+    readonly end_date: string | null;
+    readonly quantity: string | null;
+  }[];
 };
 
 export function planSync(question: SyncQuestion): PlanSync {
@@ -53,26 +58,57 @@ function endedLines(question: SyncQuestion): PlanSync['ended'] {
   return question.lines.flatMap((line) => {
     const price = prices.get(line.price_id);
     if (!price?.end_date || line.status !== 'published') return [];
-    const end = Math.max(instantOf(price.end_date), untouchableUntil(line, price, question));
-    if (line.end_date && instantOf(line.end_date) <= end) return [];
+    if (line.end_date && instantOf(line.end_date) <= instantOf(price.end_date)) return [];
     const start = instantOf(line.start_date);
+    const end = endOf(itemOf(price, start), price, question);
+    if (end === null || (line.end_date && instantOf(line.end_date) <= end)) return [];
     return [{ line, end_date: formatMs(Math.max(end, start)), is_void: end <= start }];
   });
 }
 
-/** Until when this line is paid for, or invoiced, or cannot be cut. */
-function untouchableUntil(line: SubscriptionLineItem, price: Price, question: SyncQuestion): Milliseconds {
-  const { billed, current, subscription, now } = question;
-  const start = instantOf(line.start_date);
+/** When a line of a price that ends comes to its end: at its start if it has never lived. Null where it stays as it is. */
+function endOf(item: BilledItem, price: Price, question: SyncQuestion): Milliseconds | null {
+  const { current, subscription, now } = question;
+  const { start_ms: start } = item;
+  const priceEnd = instantOf(price.end_date!);
   // A draft is not charged: it is as if it were made now.
-  if (subscription.subscription_status === 'draft') return start <= now ? Number.NEGATIVE_INFINITY : start;
-  const item = { ...line, start_ms: start, end_ms: null, reset_usage: null };
-  const running = (at: Milliseconds) =>
-    runningPeriod(item, { subscription: billed, current: { ...current, start: at }, now: at });
-  if (line.invoice_cadence === 'ARREAR')
-    return standsAcrossPeriods(price, question) ? current.end : (running(current.start)?.start ?? start);
-  const isCharged = subscription.subscription_status !== 'trialing' && start <= current.start;
-  return isCharged ? (running(current.end - 1)?.end ?? current.end) : start;
+  const isDraft = subscription.subscription_status === 'draft';
+  if (isDraft && priceEnd <= Math.max(start, now)) return start;
+  // It is charged in full where it begins, and to no end.
+  if (item.billing_period === 'ONETIME') return start > current.start && priceEnd <= start ? start : null;
+  const end = isDraft ? priceEnd : Math.max(priceEnd, untouchableUntil(item, priceEnd, question));
+  return end > start && standsAcrossPeriods(price, question) ? periodEndFrom(end, item, question) : end;
+}
+
+/** Until when a line is paid for, or invoiced, or cannot be cut. */
+function untouchableUntil(item: BilledItem, priceEnd: Milliseconds, question: SyncQuestion): Milliseconds {
+  const { current, subscription } = question;
+  const { start_ms: start } = item;
+  if (item.invoice_cadence === 'ARREAR') {
+    const running = runningAt(current.start, item, question);
+    if (running === undefined) return start;
+    // Cut inside what is invoiced already, a period of its own that still runs would be due nowhere.
+    return running.start < priceEnd && priceEnd <= current.start ? running.end : running.start;
+  }
+  // What begins inside the running period may have been charged with its opening.
+  const isCharged = start <= current.start || (start < current.end && start < priceEnd);
+  if (subscription.subscription_status === 'trialing' || !isCharged) return start;
+  return runningAt(current.end - 1, item, question)?.end ?? current.end;
+}
+
+export function itemOf(price: Price, start_ms: Milliseconds): BilledItem {
+  return { ...price, price_type: price.type, start_ms, end_ms: null, reset_usage: null };
+}
+
+/** The period of an item that holds the instant, which is in the running period of the subscription or later. */
+function runningAt(at: Milliseconds, item: BilledItem, { billed, current }: SyncQuestion): Period | undefined {
+  const later = () => periodContaining(at, current.end, periodRule(billed)) ?? { start: at, end: at };
+  return runningPeriod(item, { subscription: billed, current: at < current.end ? current : later(), now: at });
+}
+
+function periodEndFrom(at: Milliseconds, item: BilledItem, question: SyncQuestion): Milliseconds {
+  const period = runningAt(at, item, question);
+  return period === undefined || period.start === at ? at : period.end;
 }
 
 /** What a meter that never resets has counted stands in every period: two lines in one would charge it twice. */
@@ -81,55 +117,106 @@ function standsAcrossPeriods(price: Price, { reset_usage }: SyncQuestion): boole
 }
 
 function addedPrices(question: SyncQuestion, ended: PlanSync['ended']): PlanSync['added'] {
-  const { plan_prices, lines, overridden, subscription, billed } = question;
-  const known = new Set(lines.map(({ price_id }) => price_id));
+  const { plan_prices, overridden, subscription } = question;
+  const known = lastKnown(question);
   const lineages = lineagesOf(question, ended);
-  return plan_prices
-    .filter((price) => price.status === 'published' && price.currency === subscription.currency)
-    .filter((price) => !known.has(price.id) && !overridden.has(rootOf(price)))
-    .flatMap((price) => {
-      const before = lineages.get(rootOf(price));
-      if (before?.has_left) return [];
-      const start = Math.max(startOf(price, question), before?.end ?? Number.NEGATIVE_INFINITY);
-      const end = firstOf(price.end_date ? instantOf(price.end_date) : null, billed.end_ms);
-      if (end !== null && end <= start) return [];
-      return [{ price, start_date: formatMs(start), quantity: before ? quantityAfter(before.line, price) : null }];
-    });
+  const added: PlanSync['added'][number][] = [];
+  for (const price of plan_prices) {
+    if (price.status !== 'published' || price.currency !== subscription.currency) continue;
+    if (price.sequence <= (known.get(rootOf(price)) ?? 0) || overridden.has(rootOf(price))) continue;
+    const ends = lineages.get(rootOf(price)) ?? [NONE_BEFORE];
+    const next = ends.map((before) => successor(price, before, question));
+    added.push(...next.flatMap((each) => each?.line ?? []));
+    lineages.set(
+      rootOf(price),
+      ends.map((before, index) => next[index]?.lineage ?? before),
+    );
+  }
+  return added;
 }
 
-/** The last line that the subscription has of a lineage. */
-type Lineage = {
-  readonly line: SubscriptionLineItem;
-  /** A successor begins where it ends: no instant is charged twice, none is free. Null where it was taken out. */
-  readonly end: Milliseconds | null;
-  /** It ended while its price was sold: the subscription does not want it, and gets no successor of it. */
-  readonly has_left: boolean;
-};
+/** By lineage the last price that has had a line: one before it without a line has been passed over, for good. */
+function lastKnown({ plan_prices, lines }: SyncQuestion): Map<string, number> {
+  const priceIds = new Set(lines.map(({ price_id }) => price_id));
+  const known = plan_prices.filter(({ id }) => priceIds.has(id));
+  return new Map(known.map((price) => [rootOf(price), price.sequence]));
+}
 
-function lineagesOf({ plan_prices, lines }: SyncQuestion, ended: PlanSync['ended']): Map<string, Lineage> {
-  const prices = new Map(plan_prices.map((price) => [price.id, price]));
+/** A line of the last price of a lineage that the subscription has; there may be several. */
+type Lineage = {
+  readonly quantity: string | null;
+  /** A successor begins where it ends: no instant is charged twice, none is free. Null where a successor begins anew. */
+  readonly end: Milliseconds | null;
+  /** It ended before the running period: what comes after it does not begin in a time that is invoiced. */
+  readonly is_settled: boolean;
+  /** It ended while its price was sold, or is charged once only: it gets no successor. */
+  readonly is_last: boolean;
+};
+const NONE_BEFORE: Lineage = { quantity: null, end: null, is_settled: false, is_last: false };
+
+type Successor = { line: PlanSync['added'][number]; lineage: Lineage };
+
+function successor(price: Price, before: Lineage, question: SyncQuestion): Successor | null {
+  if (before.is_last) return null;
+  const isAnew = before.end === null || before.is_settled;
+  const own = isAnew ? startOf(price, question) : priceStart(price, question);
+  const start = Math.max(own, before.end ?? own);
+  const end = price.end_date ? addedEnd(price, start, question) : null;
+  const last = firstOf(end, question.billed.end_ms);
+  if (last !== null && last <= start) return null;
+  const quantity = before.quantity === null ? null : quantityAfter(before.quantity, price);
+  return {
+    line: { price, start_date: formatMs(start), end_date: end === null ? null : formatMs(end), quantity },
+    lineage: { quantity, end, is_settled: false, is_last: price.billing_period === 'ONETIME' },
+  };
+}
+
+/** Nothing of a line that is added now is paid yet. */
+function addedEnd(price: Price, start: Milliseconds, question: SyncQuestion): Milliseconds {
+  const end = instantOf(price.end_date!);
+  if (end <= start || (price.invoice_cadence === 'ADVANCE' && !standsAcrossPeriods(price, question))) return end;
+  return endOf(itemOf(price, start), price, question) ?? end;
+}
+
+function lineagesOf(question: SyncQuestion, ended: PlanSync['ended']): Map<string, Lineage[]> {
+  const { plan_prices, lines } = question;
   const endsNow = new Map(ended.map((each) => [each.line.id, each]));
-  const lineages = new Map<string, Lineage>();
-  for (const line of [...lines].sort((a, b) => instantOf(a.start_date) - instantOf(b.start_date))) {
-    const price = prices.get(line.price_id);
-    if (price === undefined || line.status !== 'published') continue;
-    const now = endsNow.get(line.id);
-    const end_date = now?.end_date ?? line.end_date;
-    const end = end_date && !now?.is_void ? instantOf(end_date) : null;
-    const has_left = end !== null && (!price.end_date || end < instantOf(price.end_date));
-    lineages.set(rootOf(price), { line, end, has_left });
+  const lineages = new Map<string, Lineage[]>();
+  // In the order of their making: the lines of the last price are those that are followed.
+  for (const price of plan_prices) {
+    const before = lineages.get(rootOf(price)) ?? [];
+    const here = lines.filter(({ price_id, status }) => price_id === price.id && status === 'published');
+    const found = here.map((line) => {
+      const now = endsNow.get(line.id);
+      return now ? endedNow(now, before) : goneOn(line, price, question);
+    });
+    if (found.length > 0) lineages.set(rootOf(price), found);
   }
   return lineages;
 }
 
-function quantityAfter({ quantity }: SubscriptionLineItem, { min_quantity }: Price): string {
+/** What comes instead of a line that is taken out begins where this one followed another, or anew. */
+function endedNow({ line, end_date, is_void }: PlanSync['ended'][number], before: readonly Lineage[]): Lineage {
+  const end = instantOf(end_date);
+  const isFree = is_void && !before.some((each) => each.end === end);
+  return { quantity: line.quantity, end: isFree ? null : end, is_settled: false, is_last: false };
+}
+
+function goneOn({ quantity, end_date, billing_period }: SubscriptionLineItem, price: Price, { current }: SyncQuestion) {
+  const end = end_date ? instantOf(end_date) : null;
+  const hasLeft = end !== null && (!price.end_date || end < instantOf(price.end_date));
+  const is_settled = end !== null && end < current.start;
+  return { quantity, end, is_settled, is_last: hasLeft || billing_period === 'ONETIME' };
+}
+
+function quantityAfter(quantity: string, { min_quantity }: Price): string {
   return Decimal.max(quantity, min_quantity ?? 0).toFixed();
 }
 
 /** Not before what is invoiced already; what is paid in advance and is sold already begins with the next period. */
 function startOf(price: Price, question: SyncQuestion): Milliseconds {
   const { subscription, billed, current, now } = question;
-  const start = price.start_date ? instantOf(price.start_date) : now;
+  const start = priceStart(price, question);
   if (subscription.subscription_status === 'draft')
     return start > now ? Math.max(start, billed.start_ms) : billed.start_ms;
   if (subscription.subscription_status === 'trialing') return Math.max(start, current.start);
@@ -137,6 +224,10 @@ function startOf(price: Price, question: SyncQuestion): Milliseconds {
   if (price.invoice_cadence === 'ADVANCE' || standsAcrossPeriods(price, question))
     return isBehind ? Math.max(current.end, billed.start_ms) : start;
   return Math.max(start, current.start);
+}
+
+function priceStart({ start_date }: Price, { now }: SyncQuestion): Milliseconds {
+  return start_date ? instantOf(start_date) : now;
 }
 
 function firstOf(a: Milliseconds | null, b: Milliseconds | null): Milliseconds | null {

@@ -13,6 +13,8 @@ const URL_LENGTH_MAX = 2_048;
 
 export const endpointUrl = z
   .string()
+  // As it is connected to: without spaces around it, scheme and host in lower case.
+  .overwrite((text) => (URL.canParse(text) ? new URL(text).href : text))
   .max(URL_LENGTH_MAX)
   .refine(isHttpUrl, { error: 'must be an http(s) URL without user, password and fragment' })
   .meta({

@@ -29,6 +29,23 @@ export function nextTry({ failure_count, told_at, now }: Failure, max_attempts: 
   return next - told_at > TOLD_AGAIN_WITHIN_MS ? null : next;
 }
 
+/** What is tried again by itself, and how often; each of them all where nothing is said. */
+export type RetryRules = {
+  readonly max_attempts: number;
+  readonly enabled?: boolean;
+  readonly excluded_tenants?: readonly string[];
+  readonly allowed_event_types?: readonly string[];
+};
+
+/** How often a delivery is tried: what is not tried again is given up with its first failure, so that nothing waits for it. */
+export function attemptsOf(
+  { tenant_id, event_name }: { tenant_id: string; event_name: string },
+  { max_attempts, enabled = true, excluded_tenants = [], allowed_event_types = [] }: RetryRules,
+): number {
+  const isAllowed = allowed_event_types.length === 0 || allowed_event_types.includes(event_name);
+  return enabled && isAllowed && !excluded_tenants.includes(tenant_id) ? max_attempts : 1;
+}
+
 export function isToBeDisabled(failing: { since: number; failures: number; now: number }): boolean {
   return failing.failures >= FAILS_AT_LEAST && failing.now - failing.since >= FAILS_FOR_MS;
 }

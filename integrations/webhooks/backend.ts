@@ -17,6 +17,8 @@ export type Outcome = {
   readonly response_body: string | null;
   /** Null when it was taken. */
   readonly error: string | null;
+  /** What is only for our own log. */
+  readonly detail?: string;
   readonly duration_ms: number;
 };
 

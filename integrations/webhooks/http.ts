@@ -5,55 +5,69 @@
  */
 import http from 'node:http';
 import https from 'node:https';
+import type { LookupFunction } from 'node:net';
 import { useAgent } from 'request-filtering-agent';
 import { Webhook } from 'standardwebhooks';
 import type { Message, Outcome, Target, WebhookBackend } from './backend.ts';
+import { type NameServers, resolverLookup } from './lookup.ts';
 
-export type HttpBackendOptions = { readonly allow_private_addresses: boolean; readonly timeout_ms?: number };
+export type HttpBackendOptions = {
+  readonly allow_private_addresses: boolean;
+  readonly timeout_ms?: number;
+  readonly name_servers?: NameServers;
+};
 
 const TIMEOUT_MS = 10_000;
 /** Of an answer so much is read and kept; the rest is not waited for. */
 const ANSWER_BYTES_MAX = 4_096;
 
 export function httpBackend(options: HttpBackendOptions): WebhookBackend {
+  // Where private addresses may be named, the file of hosts names some.
+  const lookup = options.allow_private_addresses ? undefined : resolverLookup(options.name_servers);
   return {
     has_targets: true,
     async send(message, target) {
       if (target === null) throw new Error('a webhook of our own needs an endpoint');
       const begun = performance.now();
-      const answer = await post(message, target, options);
+      const answer = await post(message, target, { ...options, lookup });
       return { url: target.url, ...answer, duration_ms: Math.round(performance.now() - begun) };
     },
   };
 }
 
-type Answer = Pick<Outcome, 'http_status' | 'response_body' | 'error'>;
+type Answer = Pick<Outcome, 'http_status' | 'response_body' | 'error' | 'detail'>;
 
 async function post(
   { id, body }: Message,
-  { url, secrets }: Target,
-  { allow_private_addresses, timeout_ms = TIMEOUT_MS }: HttpBackendOptions,
+  target: Target,
+  {
+    allow_private_addresses,
+    timeout_ms = TIMEOUT_MS,
+    lookup,
+  }: HttpBackendOptions & { lookup: LookupFunction | undefined },
 ): Promise<Answer> {
   try {
     const signal = AbortSignal.timeout(timeout_ms);
-    const request = (url.startsWith('https:') ? https : http).request(url, {
+    const { href: url, protocol } = new URL(target.url);
+    const request = (protocol === 'https:' ? https : http).request(url, {
       method: 'POST',
       agent: useAgent(url, { allowPrivateIPAddress: allow_private_addresses, keepAlive: false }),
       headers: {
         'content-type': 'application/json',
         'content-length': Buffer.byteLength(body),
         'user-agent': 'Farthing-Webhooks',
-        ...signatureOf(id, body, secrets),
+        ...signatureOf(id, body, target.secrets),
       },
       signal,
+      ...(lookup ? { lookup } : {}),
     });
-    const response = await answered(request, body);
+    const response = await answered(request, { body, signal });
     const response_body = await beginningOf(response);
     const http_status = response.statusCode!;
     const isTaken = http_status >= 200 && http_status < 300;
     return { http_status, response_body, error: isTaken ? null : `answered ${http_status}` };
   } catch (error) {
-    return { http_status: null, response_body: null, error: reasonOf(error, timeout_ms) };
+    return { http_status: null, response_body: null, ...reasonOf(error, timeout_ms) };
   }
 }
 
@@ -67,10 +81,16 @@ function signatureOf(id: string, body: string, secrets: readonly string[]) {
   };
 }
 
-function answered(request: http.ClientRequest, body: string): Promise<http.IncomingMessage> {
+/** A request can end with neither an answer nor an error, as after `101 Switching Protocols`. */
+function answered(
+  request: http.ClientRequest,
+  { body, signal }: { body: string; signal: AbortSignal },
+): Promise<http.IncomingMessage> {
   return new Promise((resolve, reject) => {
     request.on('response', resolve);
     request.on('error', reject);
+    request.on('close', () => reject(new Error('the connection was closed without an answer')));
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
     request.end(body);
   });
 }
@@ -93,8 +113,16 @@ async function beginningOf(response: http.IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).subarray(0, ANSWER_BYTES_MAX).toString('utf8').replaceAll('\0', '\uFFFD');
 }
 
-function reasonOf(error: unknown, timeout_ms: number): string {
-  if (!(error instanceof Error)) return String(error);
-  if (error.name === 'TimeoutError' || error.name === 'AbortError') return `no answer within ${timeout_ms} ms`;
-  return error.message || ('code' in error ? String(error.code) : error.name);
+/** What the tenant may read, and what only we may: where our network leads a name is none of their business. */
+function reasonOf(error: unknown, timeout_ms: number): Pick<Outcome, 'error' | 'detail'> {
+  if (!(error instanceof Error)) return { error: String(error) };
+  if (error.name === 'TimeoutError' || error.name === 'AbortError')
+    return { error: `no answer within ${timeout_ms} ms` };
+  const said = error.message || ('code' in error ? String(error.code) : error.name);
+  return isOfAddress(error) ? { error: 'the address is private or cannot be resolved', detail: said } : { error: said };
+}
+
+/** The resolver's own, or the refusal by the agent, which has no code. */
+function isOfAddress(error: Error & { syscall?: unknown }): boolean {
+  return /^(getaddrinfo|query)/.test(String(error.syscall)) || error.message.startsWith('DNS lookup ');
 }

@@ -5,39 +5,34 @@
 import { TokenBucket } from 'limiter';
 import type { WebhookServices } from '../../actions/webhooks/send-delivery.ts';
 import { sendDue } from '../../actions/webhooks/send-due.ts';
-import type { SystemEventName } from '../../core/system-event/catalogue.ts';
 import { TOLD_AGAIN_WITHIN_MS } from '../../core/webhook/schedule.ts';
 import { giveUpOld } from '../../storage/webhooks/due-deliveries.ts';
 import type { Job } from '../job.ts';
 import { reportOf, type SendOptions } from './send-webhooks.ts';
 
 export type RetryOptions = SendOptions & {
-  readonly enabled: boolean;
   readonly rate_limit: number;
-  readonly excluded_tenants: readonly string[];
-  readonly allowed_event_types: readonly SystemEventName[];
 };
 
 const RUN_MS_MAX = 45_000;
 
 export function retryWebhooksJob(services: WebhookServices, options: RetryOptions): Job {
-  const { every_seconds, enabled, excluded_tenants, allowed_event_types, max_attempts, onSent } = options;
+  const { every_seconds, rate_limit, onSent, ...rules } = options;
   return {
     name: 'retry-webhooks',
     every_seconds,
     async run(now) {
       const told_before = new Date(now.getTime() - TOLD_AGAIN_WITHIN_MS);
-      const expired = await giveUpOld(services.postgres, { told_before, now });
-      if (!enabled) return { done: { expired }, waiting: [], failed: [] };
+      const { has_targets } = services.backend;
+      const expired = await giveUpOld(services.postgres, { told_before, has_targets, now });
+      if (rules.enabled === false) return { done: { expired }, waiting: [], failed: [] };
       const until = performance.now() + RUN_MS_MAX;
       const report = reportOf(
         await sendDue(services, {
           now,
           which: 'again',
-          max_attempts,
-          excluded_tenants,
-          allowed_event_types,
-          permit: permitsOf(options.rate_limit),
+          ...rules,
+          permit: permitsOf(rate_limit),
           mayGoOn: () => performance.now() < until,
           ...(onSent ? { onSent } : {}),
         }),

@@ -2,25 +2,25 @@
 
 import type { Sent, WebhookServices } from '../../actions/webhooks/send-delivery.ts';
 import { type SendReport, sendDue } from '../../actions/webhooks/send-due.ts';
+import type { RetryRules } from '../../core/webhook/schedule.ts';
 import type { Job } from '../job.ts';
 
-export type SendOptions = {
+export type SendOptions = RetryRules & {
   readonly every_seconds: number;
-  readonly max_attempts: number;
   readonly onSent?: (sent: Sent) => void;
 };
 
 /** Then the next run goes on, which has the instant of its own. */
 const RUN_MS_MAX = 30_000;
 
-export function sendWebhooksJob(services: WebhookServices, { every_seconds, max_attempts, onSent }: SendOptions): Job {
+export function sendWebhooksJob(services: WebhookServices, { every_seconds, onSent, ...rules }: SendOptions): Job {
   return {
     name: 'send-webhooks',
     every_seconds,
     async run(now) {
       const until = performance.now() + RUN_MS_MAX;
       const mayGoOn = () => performance.now() < until;
-      const sending = { now, which: 'first' as const, max_attempts, mayGoOn, ...(onSent ? { onSent } : {}) };
+      const sending = { now, which: 'first' as const, ...rules, mayGoOn, ...(onSent ? { onSent } : {}) };
       return reportOf(await sendDue(services, sending));
     },
   };

@@ -38,7 +38,7 @@ export async function tell<M extends Model>(changes: readonly Told<M>[], of: Of,
         of.tenant_id,
         of.environment_id,
         of.entity_type,
-        caller?.user_id || SYSTEM_USER,
+        caller?.user_id || stampedBy(changes[0]) || SYSTEM_USER,
         caller?.secret_id ?? null,
         caller?.request_id ?? null,
         `[${changes.map(entryOf).join()}]`,
@@ -46,6 +46,12 @@ export async function tell<M extends Model>(changes: readonly Told<M>[], of: Of,
     );
   // A key that is made for another environment of the tenant is told there.
   await forEverybody(statement);
+}
+
+/** What a user has asked for and a job does is the user's: the record says so. */
+function stampedBy<M extends Model>(change: Told<M> | undefined): string | undefined {
+  const { updated_by } = (change?.after ?? {}) as unknown as State;
+  return typeof updated_by === 'string' ? updated_by : undefined;
 }
 
 function entryOf<M extends Model>({ before, after, at: stated }: Told<M>): string {

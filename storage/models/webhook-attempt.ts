@@ -7,5 +7,7 @@ export interface WebhookAttemptModel extends WebhookAttempt {}
 export class WebhookAttemptModel extends ScopedModel {
   static override tableName = 'webhook_attempts';
   static override recordName = 'webhook attempt';
+  /** How a try went, is no record that somebody changes. */
+  static override isAudited = false;
   static override record = webhookAttemptShape;
 }

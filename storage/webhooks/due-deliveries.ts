@@ -28,28 +28,53 @@ export type Wanted = {
   readonly limit_each: number;
   /** Endpoints that have enough in hand. */
   readonly busy: readonly string[];
+  /** Of one environment so many are in hand at most. */
+  readonly limit_environment: number;
+  readonly in_hand: EnvironmentCounts;
+  /** Who had fewer in this run comes first. */
+  readonly served: EnvironmentCounts;
+  /** Without endpoints of ours deliveries are for the managed service, and with them none is. */
+  readonly has_targets: boolean;
   /** Those that have not failed, in the order of the events; or those that have, the newest first. */
   readonly which: 'first' | 'again';
   readonly excluded_tenants?: readonly string[];
   readonly allowed_event_types?: readonly string[];
 };
 
+/** By `environmentKey`. */
+export type EnvironmentCounts = Readonly<Record<string, number>>;
+
+export function environmentKey({ tenant_id, environment_id }: Scope): string {
+  return `${tenant_id} ${environment_id}`;
+}
+
 /**
- * One that stands behind another of its record and endpoint waits for it, so that they arrive in order; not for one that fails
+ * Environments take turns, so that nobody waits behind all that somebody else has. One that stands behind another of its record and endpoint waits for it, so that they arrive in order; not for one that fails
  * again and again (docs/rules/webhooks.md, "Order").
  */
 export async function takeDue(database: Database, wanted: Wanted): Promise<DueDelivery[]> {
   const { which, allowed_event_types = [], excluded_tenants = [] } = wanted;
+  const direction = which === 'first' ? 'asc' : 'desc';
   const { rows } = await database.raw(
-    `with due as (
-       select chosen.id from (
-         select distinct endpoint_id from webhook_deliveries
-          where delivery_status = 'pending' and next_attempt_at <= :now
-       ) as asked
-       left join webhook_endpoints as endpoint on endpoint.id = asked.endpoint_id
-       cross join lateral (
+    `with asked as (
+       select due.*, coalesce((:in_hand::jsonb ->> due.key)::integer, 0) as in_hand,
+              coalesce((:served::jsonb ->> due.key)::integer, 0) as served
+         from (
+           select distinct tenant_id, environment_id, endpoint_id, tenant_id || ' ' || environment_id as key
+             from webhook_deliveries where delivery_status = 'pending' and next_attempt_at <= :now
+         ) as due
+         left join webhook_endpoints as endpoint on endpoint.id = due.endpoint_id
+        where coalesce(due.endpoint_id, '') <> all(:busy)
+          and case when due.endpoint_id is null then not :has_targets
+                   else endpoint.endpoint_status = 'enabled' and endpoint.status = 'published' end
+     ), chosen as (
+       select chosen.id, chosen.sequence, asked.in_hand, asked.served,
+              row_number() over (partition by asked.key order by chosen.sequence ${direction}) as turn
+         from asked
+        cross join lateral (
          select delivery.id, delivery.sequence from webhook_deliveries as delivery
           where delivery.delivery_status = 'pending' and delivery.next_attempt_at <= :now
+            and delivery.tenant_id = asked.tenant_id and delivery.environment_id = asked.environment_id
             and delivery.endpoint_id is not distinct from asked.endpoint_id
             and (delivery.failure_count = 0) = :is_first
             and (delivery.leased_until is null or delivery.leased_until < now())
@@ -61,14 +86,13 @@ export async function takeDue(database: Database, wanted: Wanted): Promise<DueDe
                  and earlier.endpoint_id is not distinct from delivery.endpoint_id
                  and earlier.entity_id = delivery.entity_id and earlier.sequence < delivery.sequence
                  and earlier.failure_count < :order_kept)
-          order by delivery.sequence ${which === 'first' ? 'asc' : 'desc'}
+          order by delivery.sequence ${direction}
           limit :limit_each
             for update of delivery skip locked
        ) as chosen
-       where coalesce(asked.endpoint_id, '') <> all(:busy)
-         and (asked.endpoint_id is null or (endpoint.endpoint_status = 'enabled' and endpoint.status = 'published'))
-       order by chosen.sequence ${which === 'first' ? 'asc' : 'desc'}
-       limit :limit
+     ), due as (
+       select id from chosen where turn + in_hand <= :limit_environment
+        order by turn + served, sequence ${direction} limit :limit
      ), taken as (
        update webhook_deliveries as delivery
           set lease = :lease, leased_until = now() + :lease_seconds * interval '1 second'
@@ -77,13 +101,17 @@ export async function takeDue(database: Database, wanted: Wanted): Promise<DueDe
      )
      select id, tenant_id, environment_id, endpoint_id, system_event_id, event_name, entity_id, told_at, attempt_count,
             failure_count
-       from taken order by sequence ${which === 'first' ? 'asc' : 'desc'}`,
+       from taken order by sequence ${direction}`,
     {
       now: wanted.now,
       lease: wanted.lease,
       limit: wanted.limit,
       limit_each: wanted.limit_each,
       busy: [...wanted.busy],
+      limit_environment: wanted.limit_environment,
+      in_hand: JSON.stringify(wanted.in_hand),
+      served: JSON.stringify(wanted.served),
+      has_targets: wanted.has_targets,
       is_first: which === 'first',
       excluded_tenants: [...excluded_tenants],
       allowed_event_types: [...allowed_event_types],
@@ -94,14 +122,26 @@ export async function takeDue(database: Database, wanted: Wanted): Promise<DueDe
   return rows;
 }
 
-/** Gives up what has failed and is too old to be told again by itself. Answers how many. */
-export async function giveUpOld(database: Database, { told_before, now }: { told_before: Date; now: Date }) {
+export type TooOld = { readonly told_before: Date; readonly has_targets: boolean; readonly now: Date };
+
+/**
+ * Gives up what is too old to be told by itself and has failed, or waits for an endpoint that is not told anything; and what
+ * was meant for a managed service that there is no more. Answers how many.
+ */
+export async function giveUpOld(database: Database, { told_before, has_targets, now }: TooOld): Promise<number> {
   const { rowCount } = await database.raw(
-    `update webhook_deliveries
-        set delivery_status = 'failed', next_attempt_at = null, updated_at = ?
-      where delivery_status = 'pending' and failure_count > 0 and told_at < ?
-        and (leased_until is null or leased_until < now())`,
-    [now, told_before],
+    `update webhook_deliveries as delivery
+        set delivery_status = 'failed', next_attempt_at = null, updated_at = :now,
+            failure_reason = case
+              when failure_count > 0 then failure_reason
+              when endpoint_id is null then 'the managed service that it was for is not configured any more'
+              else 'it waited for too long for its endpoint, which is disabled' end
+      where delivery_status = 'pending' and (leased_until is null or leased_until < now())
+        and ((endpoint_id is null and :has_targets)
+          or (told_at < :told_before and (failure_count > 0 or exists (
+               select from webhook_endpoints as endpoint where endpoint.id = delivery.endpoint_id
+                  and (endpoint.endpoint_status <> 'enabled' or endpoint.status <> 'published')))))`,
+    { now, told_before, has_targets },
   );
   return rowCount as number;
 }

@@ -4,7 +4,7 @@
  */
 import type { Scope } from '../../core/scope.ts';
 import type { SystemEventModel } from '../models/system-event.ts';
-import type { Database, Transaction } from '../stores.ts';
+import type { Transaction } from '../stores.ts';
 
 export type UndispatchedEvent = Scope &
   Pick<SystemEventModel, 'id' | 'event_name' | 'entity_type' | 'entity_id' | 'created_at'> & { sequence: string };
@@ -28,12 +28,16 @@ export async function markDispatched(transaction: Transaction, ids: readonly str
 
 export type ListeningEndpoint = Scope & { readonly id: string; readonly event_names: readonly string[] };
 
-/** The enabled endpoints of these environments. */
-export async function listeningEndpoints(database: Database, scopes: readonly Scope[]): Promise<ListeningEndpoint[]> {
-  return database('webhook_endpoints')
+/** The enabled endpoints of these environments; none of them is deleted or disabled until the transaction ends. */
+export async function listeningEndpoints(
+  transaction: Transaction,
+  scopes: readonly Scope[],
+): Promise<ListeningEndpoint[]> {
+  return transaction('webhook_endpoints')
     .whereRaw('tenant_id = any(?)', [scopes.map(({ tenant_id }) => tenant_id)])
     .whereRaw('environment_id = any(?)', [scopes.map(({ environment_id }) => environment_id)])
     .where({ status: 'published', endpoint_status: 'enabled' })
     .orderBy('id')
+    .forShare()
     .select('id', 'tenant_id', 'environment_id', 'event_names');
 }

@@ -91,6 +91,10 @@ describe('POST /environments/:id/clone', () => {
     expect(meter).to.deep.include({ id: calls.meter_id, event_name: 'call' });
     const [copy] = await listed('/plans', key);
     expect(copy).to.deep.include({ lookup_key: 'pro', metadata: { tier: '1' } });
+    const [told] = await listed('/audit-logs?entity_type=plan&action=created', key);
+    expect(told)
+      .to.deep.include({ entity_id: copy.id, user_id: copy.created_by })
+      .and.not.include({ user_id: 'system' });
     const [granted] = await listed('/entitlements', key);
     expect(granted).to.deep.include({ entity_id: copy.id, feature_id: calls.id, usage_limit: 1_000 });
     const [grant] = (await api.request('GET', `/plans/${copy.id}/creditgrants`, { key })).body.items;

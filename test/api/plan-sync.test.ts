@@ -105,6 +105,24 @@ describe('POST /plans/:id/sync/subscriptions', () => {
     expect(await lines('initech')).to.deep.equal(['Seats 0 2026-02-01..2026-03-01', 'Seats 0 2026-03-01..']);
   });
 
+  it('a change that lies ahead is charged once, for who is there and for who comes', async () => {
+    await world.plan('Ahead', []);
+    const seats = await world.price('Ahead', usage('seats', '1', { display_name: 'Seats' }));
+    const setup = await world.price(
+      'Ahead',
+      fixed('50', { billing_period: 'ONETIME', invoice_cadence: 'ADVANCE', display_name: 'Setup' }),
+    );
+    await world.subscribe('here', 'Ahead');
+    const effective_from = '2026-03-20T00:00:00Z';
+    await changed(seats, { amount: '2', effective_from });
+    await changed(setup, { amount: '70', effective_from });
+    await world.subscribe('comes', 'Ahead');
+    await sync('Ahead');
+    const whole = ['Seats 0 2026-02-10..2026-04-10', 'Seats 0 2026-04-10..'];
+    expect(await lines('here')).to.deep.equal([...whole, 'Setup 1 2026-02-10..']);
+    expect(await lines('comes')).to.deep.equal([...whole, 'Setup 1 2026-02-10..2026-03-20']);
+  });
+
   it('a draft has what it would have if it were made now', async () => {
     await world.plan('Draft', []);
     const old = await world.price('Draft', fixed('1', { display_name: 'Old' }));

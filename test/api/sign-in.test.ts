@@ -91,6 +91,21 @@ describe('signing in', () => {
     expect((await login('other@example.com', 'wrong')).status).to.equal(403);
   });
 
+  it('five are five also when many come at one time', async () => {
+    await signUp('hurried@example.com');
+    const guess = (password: number) => post('/auth/login', { email: 'hurried@example.com', password: `${password}` });
+    const statuses = (await Promise.all(Array.from({ length: 9 }, (_, i) => guess(i)))).map(({ status }) => status);
+    expect(statuses.toSorted()).to.deep.equal([...Array(5).fill(403), ...Array(4).fill(429)]);
+  });
+
+  it('429 also for who guesses the current password in order to change it', async () => {
+    const { token } = await signUp('changed@example.com');
+    const change = (current_password: string) =>
+      as(token)('PUT', '/users/me', { password: 'my own words', current_password });
+    for (let i = 0; i < 5; i++) expect((await change(`guess ${i}`)).status).to.equal(403);
+    expect((await change('long enough')).status).to.equal(429);
+  });
+
   it('no password is kept, logged or read', async () => {
     const { token } = await signUp('secret@example.com', { password: 'not to be found 1' });
     const found = await as(token)('POST', '/users/search', {});

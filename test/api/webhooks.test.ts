@@ -39,6 +39,15 @@ describe('webhooks over HTTP', () => {
       expect(changed.body.description).to.equal(null);
     });
 
+    for (const [said, url] of [
+      ['HTTPS://Hooks.Example.com/In', 'https://hooks.example.com/In'],
+      [' https://hooks.example.com ', 'https://hooks.example.com/'],
+    ])
+      it(`201: the address ${JSON.stringify(said)} is kept as it is sent to`, async () => {
+        const { status, body } = await create({ url: said });
+        expect([status, body.endpoint?.url]).to.deep.equal([201, url]);
+      });
+
     it('201: names in any case, and those that others have for an event', async () => {
       const names = ['Customer.Created', 'invoice.update.finalized'];
       const { body } = await create({ event_names: names });
@@ -111,6 +120,34 @@ describe('webhooks over HTTP', () => {
       const detail = await api.request('GET', `/webhooks/deliveries/${delivery.id}`);
       expect(detail.body.attempts).to.deep.equal([]);
       expect(detail.body.body.webhook_endpoint.id).to.equal(body.endpoint.id);
+    });
+  });
+
+  describe('endpoints within limits', () => {
+    it('400: a test of one that is disabled, to which nothing is sent', async () => {
+      const { body } = await create();
+      await api.request('PUT', at(body.endpoint.id), { body: { endpoint_status: 'disabled' } });
+      const refused = await api.request('POST', `${at(body.endpoint.id)}/test`);
+      expect([refused.status, refused.body.code]).to.deep.equal([400, 'invalid_operation']);
+    });
+
+    it('202: a test that is asked for again is for its endpoint alone', async () => {
+      await create();
+      const { body } = await create();
+      const { body: delivery } = await api.request('POST', `${at(body.endpoint.id)}/test`);
+      const again = await api.request('POST', `/webhooks/${delivery.system_event_id}/retry`);
+      expect([again.status, again.body.message]).to.deep.equal([202, 'told again to 1 endpoint']);
+    });
+
+    it('400: more than 50 in an environment; a deleted one makes room', async () => {
+      const { key } = await api.otherTenant();
+      const made = await Promise.all(Array.from({ length: 49 }, () => create({}, key)));
+      const last = await create({}, key);
+      expect([...made, last].map(({ status }) => status)).to.deep.equal(Array(50).fill(201));
+      const refused = await create({}, key);
+      expect([refused.status, refused.body.code]).to.deep.equal([400, 'invalid_operation']);
+      await api.request('DELETE', at(last.body.endpoint.id), { key });
+      expect((await create({}, key)).status).to.equal(201);
     });
   });
 

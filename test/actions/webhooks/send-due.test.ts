@@ -1,7 +1,10 @@
 /** Webhooks as they are received: signed, in order, at least once and not again after a 2xx, whatever the receiver does. */
 import { createServer } from 'node:http';
+import { type AddressInfo, createServer as createSocketServer } from 'node:net';
 import { expect } from 'chai';
-import type { WebhookServices } from '../../../actions/webhooks/send-delivery.ts';
+import { deleteEndpoint } from '../../../actions/webhooks/change-endpoint.ts';
+import { dispatchEvents } from '../../../actions/webhooks/dispatch-events.ts';
+import type { Sent, WebhookServices } from '../../../actions/webhooks/send-delivery.ts';
 import { type Sending, sendDue } from '../../../actions/webhooks/send-due.ts';
 import { httpBackend } from '../../../integrations/webhooks/http.ts';
 import { retryWebhooksJob } from '../../../scheduler/jobs/retry-webhooks.ts';
@@ -216,6 +219,21 @@ describe('webhooks', () => {
     expect(await tried(), 'its status has said that it was taken').to.equal(null);
   });
 
+  it('end with a receiver that wants to speak another protocol, at once', async () => {
+    const server = createSocketServer((socket) => {
+      const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n';
+      socket.on('error', () => {}).once('data', () => socket.write(switching));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const { body } = await api.request('POST', '/webhooks/endpoints', { body: { url } });
+    await customer();
+    expect(await send()).to.deep.include({ delivered: 0, refused: 1 });
+    const { failure_reason } = await deliveryOf(body.endpoint.id);
+    expect(failure_reason).to.equal('the connection was closed without an answer');
+    await new Promise((resolve) => server.close(resolve));
+  });
+
   it('connect to no private address, by whatever name', async () => {
     const guarded = { ...services, backend: httpBackend({ allow_private_addresses: false }) };
     const port = new URL(receiver.url).port;
@@ -223,11 +241,14 @@ describe('webhooks', () => {
     for (const host of hosts)
       await api.request('POST', '/webhooks/endpoints', { body: { url: `http://${host}:${port}/${host.length}` } });
     await customer();
-    const report = await sendWebhooksJob(guarded, limits).run(now);
+    const sent: Sent[] = [];
+    const report = await sendWebhooksJob(guarded, { ...limits, onSent: (each) => void sent.push(each) }).run(now);
     expect(report.done).to.deep.include({ delivered: 0, refused: hosts.length });
     expect(receiver.received).to.deep.equal([]);
     for (const { failure_reason } of await deliveries('delivery_status=pending'))
-      expect(failure_reason).to.match(/private|not allowed|Because/i);
+      expect(failure_reason).to.equal('the address is private or cannot be resolved');
+    for (const { detail } of sent) expect(detail).to.match(/is not allowed/);
+    expect(sent).to.have.length(hosts.length);
   });
 
   it('of an endpoint that is slow keep nobody else waiting', async () => {
@@ -248,6 +269,134 @@ describe('webhooks', () => {
     expect(receiver.taken('/fast')).to.have.length(12);
     // Eight of the slow one were begun before; the others come while these wait.
     expect(order.slice(0, 12)).to.deep.equal(Array(12).fill('delivered'));
+  });
+
+  it('of one environment are sixteen at once, however many endpoints it has', async () => {
+    for (const path of ['/one', '/two', '/three']) await endpoint(path);
+    for (let n = 0; n < 8; n++) await customer();
+    receiver.answerWith(() => undefined);
+    let inHand = 0;
+    let most = 0;
+    const { backend } = services;
+    const counting: typeof backend.send = async (...args) => {
+      inHand += 1;
+      most = Math.max(most, inHand);
+      return backend.send(...args).finally(() => (inHand -= 1));
+    };
+    const report = await sendWebhooksJob({ ...services, backend: { ...backend, send: counting } }, limits).run(now);
+    expect(report.done).to.deep.include({ refused: 24 });
+    expect(most).to.equal(16);
+  });
+
+  it('that have failed take turns between tenants, however new those of one are', async () => {
+    await endpoint('/mine');
+    const other = await api.otherTenant();
+    await api.request('POST', '/webhooks/endpoints', { key: other.key, body: { url: `${receiver.url}/other` } });
+    await api.request('POST', '/customers', { key: other.key, body: { external_id: 'first' } });
+    for (let n = 0; n < 3; n++) await customer();
+    receiver.answerWith(() => 500);
+    expect(await send()).to.deep.include({ refused: 4 });
+    receiver.answerWith(() => 200);
+    later(2);
+    const seen = receiver.received.length;
+    let looks = 0;
+    const mayGoOn = () => looks++ < 2;
+    await sendDue(services, { now, which: 'again', max_attempts: 5, permit: async () => {}, mayGoOn });
+    const paths = receiver.received.slice(seen).map(({ path }) => path);
+    expect(paths.sort(), 'one of each in the first two').to.deep.equal(['/mine', '/other']);
+    expect(await retry()).to.deep.include({ delivered: 2 });
+  });
+
+  it('that fail are no change for the audit log', async () => {
+    const { endpoint: made } = await endpoint();
+    receiver.answerWith(() => 500);
+    await customer();
+    const told = () =>
+      services.postgres('audit_entries').whereIn('entity_type', ['webhook_endpoint', 'webhook_attempt']).select('id');
+    const before = await told();
+    expect(await send()).to.deep.include({ refused: 1 });
+    expect(await told()).to.deep.equal(before);
+    const { body } = await api.request('GET', `/webhooks/endpoints/${made.id}`);
+    expect(body.failing_since).to.equal(START.replace('.000', ''));
+  });
+
+  it('are given up when they have waited for 48 hours for an endpoint that is disabled', async () => {
+    const { endpoint: made } = await endpoint();
+    await customer();
+    await retry(); // Makes the delivery, and sends only what has failed.
+    await api.request('PUT', `/webhooks/endpoints/${made.id}`, { body: { endpoint_status: 'disabled' } });
+    later(47 * 60);
+    expect(await retry()).to.deep.include({ expired: 0 });
+    later(2 * 60);
+    expect(await retry()).to.deep.include({ expired: 1 });
+    const given = await deliveryOf(made.id);
+    expect(given).to.deep.include({ delivery_status: 'failed', attempt_count: 0 });
+    expect(given.failure_reason).to.match(/disabled/);
+  });
+
+  it('do not wait for an endpoint that is deleted while they are made', async () => {
+    const { endpoint: made } = await endpoint();
+    await customer();
+    const { postgres } = services;
+    let sending: Promise<unknown> = Promise.resolve();
+    await postgres.transaction(async (transaction) => {
+      const author = { user_id: '', now };
+      await deleteEndpoint({ postgres: transaction }, api.scope, { id: made.id, author });
+      sending = send();
+      const waits = () =>
+        postgres('pg_stat_activity').whereRaw(`datname = current_database() and wait_event_type = 'Lock'`);
+      while ((await waits()).length === 0);
+    });
+    await sending;
+    expect(await deliveries(`endpoint_ids=${made.id}&delivery_status=pending`)).to.deep.equal([]);
+  });
+
+  it('that are not tried again keep no later event of their record waiting', async () => {
+    await endpoint();
+    const rules = [
+      { enabled: false },
+      { excluded_tenants: [api.scope.tenant_id] },
+      { allowed_event_types: ['customer.updated'] },
+    ];
+    for (const rule of rules) {
+      receiver.answerWith(() => 500);
+      const id = await customer();
+      const sent = async () => (await sendWebhooksJob(services, { ...limits, ...rule }).run(now)).done;
+      expect(await sent(), JSON.stringify(rule)).to.deep.include({ refused: 0, given_up: 1 });
+      receiver.answerWith(() => 200);
+      await rename(id, 'later');
+      expect(await sent(), JSON.stringify(rule)).to.deep.include({ delivered: 1 });
+    }
+  });
+
+  it('for a managed service that there is no more are given up, and keep nobody waiting', async () => {
+    await customer();
+    await dispatchEvents(services, { has_targets: false, now });
+    await endpoint();
+    await customer();
+    expect(await send()).to.deep.include({ delivered: 1 });
+    expect(await retry()).to.deep.include({ expired: 1 });
+    const given = (await deliveries('delivery_status=failed')).filter((one: { endpoint_id: null }) => !one.endpoint_id);
+    expect(given).to.have.length(1);
+    expect(given[0].failure_reason).to.match(/not configured/);
+  });
+
+  it('are sent when one of them throws, which is said at the end', async () => {
+    await endpoint();
+    for (let n = 0; n < 20; n++) await customer();
+    const { backend } = services;
+    let count = 0;
+    const send: typeof backend.send = async (...args) => {
+      count += 1;
+      if (count === 1) throw new Error('this one alone');
+      return backend.send(...args);
+    };
+    let failure: unknown;
+    await sendWebhooksJob({ ...services, backend: { ...backend, send } }, limits)
+      .run(now)
+      .catch((error: unknown) => (failure = error));
+    expect((failure as Error).message).to.equal('this one alone');
+    expect(receiver.taken()).to.have.length(19);
   });
 
   it('are sent by one of several who look at once', async () => {

@@ -63,6 +63,13 @@ describe('rate limits', () => {
     expect([refused, asked]).to.deep.equal([3, 0]);
     expect((await ask(known, '192.0.2.3')).status).to.equal(200);
     expect((await ask(makeApiKey('private_key'), '192.0.2.4')).status).to.equal(401);
+    // Also when it is looked up anew, and when another tenant has changed its keys.
+    const another = await api.otherTenant();
+    const wanted = { name: 'New', type: 'private_key' };
+    expect((await api.request('POST', '/secrets/api/keys', { key: another.key, body: wanted })).status).to.equal(201);
+    expect((await ask(known, '192.0.2.3')).status).to.equal(200);
+    api.setNow('2026-03-15T12:00:10Z');
+    expect(await lookUps(async () => expect((await ask(known, '192.0.2.3')).status).to.equal(200))).to.equal(1);
   });
 
   it('a key that is made works at once, also where keys were wrong just before', async () => {

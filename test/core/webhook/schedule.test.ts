@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { isToBeDisabled, nextTry } from '../../../core/webhook/schedule.ts';
+import { attemptsOf, isToBeDisabled, nextTry } from '../../../core/webhook/schedule.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -21,6 +21,19 @@ describe('when a webhook is tried again', () => {
     it(`${failure_count} of ${max_attempts} failures, ${age / MINUTE} minutes after the event`, () => {
       const next = nextTry({ failure_count, told_at: 1_000, now: 1_000 + age }, max_attempts);
       expect(next === null ? null : next - 1_000 - age).to.equal(expected);
+    });
+
+  for (const [what, rules, expected] of [
+    ['nothing said', {}, 5],
+    ['switched off', { enabled: false }, 1],
+    ['its tenant excluded', { excluded_tenants: ['tenant_a'] }, 1],
+    ['another excluded', { excluded_tenants: ['tenant_b'] }, 5],
+    ['its name allowed', { allowed_event_types: ['customer.created'] }, 5],
+    ['another allowed', { allowed_event_types: ['invoice.finalized'] }, 1],
+  ] as const)
+    it(`${expected} times with ${what}`, () => {
+      const delivery = { tenant_id: 'tenant_a', event_name: 'customer.created' };
+      expect(attemptsOf(delivery, { max_attempts: 5, ...rules })).to.equal(expected);
     });
 
   for (const [failures, days, expected] of [
