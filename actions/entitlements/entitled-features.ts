@@ -57,14 +57,25 @@ export async function entitledFeatures(
     sources.map(({ feature_id }) => feature_id),
     database,
   );
+  const unlimited = unlimitedOf(sources);
   const entries = groupBy(sources, (source) => `${source.feature_id}/${periodKey(source)}`);
   return [...entries.values()].map((of) => {
     const [{ feature_id, feature_type, usage_reset_period, subscription }] = of;
     const feature = features.get(feature_id);
     if (!feature) throw new FarthingError('system_error', `feature ${feature_id} of an entitlement does not exist`);
     const period = feature_type === 'metered' ? (usage_reset_period ?? subscription.billing_period) : null;
-    return { feature, combined: combine(feature_type, of), usage_reset_period: period, sources: of };
+    const combined = combine(feature_type, of);
+    const usage_limit = combined.is_enabled && unlimited.has(feature_id) ? null : combined.usage_limit;
+    return { feature, combined: { ...combined, usage_limit }, usage_reset_period: period, sources: of };
   });
+}
+
+/** What one source gives without a limit has none, whatever period the limits of others are of. */
+function unlimitedOf(sources: readonly HeldSource[]): ReadonlySet<string> {
+  const free = sources.filter(
+    ({ feature_type, is_enabled, usage_limit }) => feature_type === 'metered' && is_enabled && usage_limit === null,
+  );
+  return new Set(free.map(({ feature_id }) => feature_id));
 }
 
 /** Limits of one period add up; values have none. */

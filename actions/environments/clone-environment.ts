@@ -16,7 +16,7 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import { type Attempt, addRun, completeRun, holdRun, keepResult, type RunPlace, tryRun } from '../workflows/run.ts';
 import { addEnvironment } from './add-environment.ts';
 import { COPIED, type Copyable, ROOTS } from './copied.ts';
-import { copyRoot, type RootOutcome } from './copy-root.ts';
+import { copyRoot, type LeftOut, type RootOutcome } from './copy-root.ts';
 
 export const CLONE_TASK = 'clone-environment';
 
@@ -93,11 +93,10 @@ type CloneResult = {
   readonly ids: readonly { readonly entity: string; readonly source_id: string; readonly target_id: string }[];
   /** Features and plans that an earlier run has copied. */
   readonly copied_before: number;
-  /** As others have their keys there, or their copies were archived. */
+  /** As others have their keys there, their copies were archived, or what they replace was copied. */
   readonly skipped: readonly LeftOut[];
   readonly failed: readonly LeftOut[];
 };
-type LeftOut = { readonly entity: string; readonly id: string; readonly name: string; readonly reason: string };
 
 const NOTHING_YET = { copied: {}, ids: [], copied_before: 0, skipped: [], failed: [] };
 
@@ -144,6 +143,7 @@ async function tell(
     const outcome = await copy();
     if (outcome.kind === 'copied before') told.copied_before++;
     if (outcome.kind === 'skipped') told.skipped.push({ entity, id, name, reason: outcome.reason });
+    else told.skipped.push(...outcome.left_out);
   } catch (error) {
     if (mayPass(error)) throw error;
     told.failed.push({ entity, id, name, reason: workflowError(error).message });

@@ -5,6 +5,7 @@
 import { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
+import { rootOf } from '../../core/subscription/plan-sync.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
@@ -34,6 +35,10 @@ export type CopiedNoun = {
   byKey?(scope: Scope, record: Copyable, database: Database): Promise<Copyable | undefined>;
   /** Whether that one stands for the copy, in what names it. */
   isSame?(record: Copyable, there: Copyable): boolean;
+  /** Of a part: other records of the source in whose place it may stand; where one of them was copied, it is not. */
+  before?(scope: Scope, record: Copyable, database: Database): Promise<Copyable[]>;
+  /** Of a part: what is there already instead of a copy with these counterparts. */
+  rival?(scope: Scope, named: Readonly<Record<string, string>>, database: Database): Promise<Copyable | undefined>;
   /** Fields that name another record: of which noun. */
   readonly refs: Readonly<Record<string, string>>;
   readonly parts?: readonly { noun: string; of(scope: Scope, id: string, found: Found): Promise<Copyable[]> }[];
@@ -73,6 +78,12 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
   },
   price: {
     fetch: (scope, id, options) => PriceModel.fetch(scope, id, options),
+    byKey: async (scope, { lookup_key }, database) => {
+      if (!lookup_key) return undefined;
+      const [price] = await PriceModel.in(scope, database).where({ lookup_key, status: 'published', end_date: null });
+      return price;
+    },
+    before: lineageOf,
     refs: { entity_id: 'plan', meter_id: 'meter', price_unit_id: 'price_unit', group_id: 'group' },
     // The copy has no history.
     fresh: { parent_price_id: '' },
@@ -84,6 +95,12 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
   },
   entitlement: {
     fetch: (scope, id, options) => EntitlementModel.fetch(scope, id, options),
+    before: async (scope, record, database) => {
+      const { entity_id, feature_id } = record as EntitlementModel;
+      return EntitlementModel.in(scope, database).where({ entity_id, feature_id });
+    },
+    rival: async (scope, { entity_id, feature_id }, database) =>
+      (await EntitlementModel.publishedOf(scope, [entity_id!], database).where({ feature_id }))[0],
     refs: { entity_id: 'plan', feature_id: 'feature' },
     fresh: { parent_entitlement_id: null },
     add: async (scope, record, { author, database }) => {
@@ -94,6 +111,11 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
   },
   credit_grant: {
     fetch: (scope, id, options) => CreditGrantModel.fetch(scope, id, options),
+    // Nothing says which one a new grant replaces: rather none than twice the credits.
+    before: async (scope, record, database) =>
+      CreditGrantModel.in(scope, database)
+        .where({ plan_id: (record as CreditGrantModel).plan_id })
+        .whereNot({ status: 'published' }),
     refs: { plan_id: 'plan' },
     // Those of a plan are of nothing else.
     fresh: { subscription_id: null, addon_id: null },
@@ -129,6 +151,12 @@ export const ROOTS = ['feature', 'plan'] as const;
 /** Those that have ended stay behind. */
 async function pricesOf(scope: Scope, id: string, { now, database }: Found): Promise<Copyable[]> {
   return PriceModel.current(scope, now, database).where({ entity_type: 'PLAN', entity_id: id }).orderBy('sequence');
+}
+
+/** The versions of a price. */
+async function lineageOf(scope: Scope, record: Copyable, database: Database): Promise<Copyable[]> {
+  const root = rootOf(record as PriceModel);
+  return PriceModel.in(scope, database).where((of) => void of.where({ id: root }).orWhere({ parent_price_id: root }));
 }
 
 async function entitlementsOf(scope: Scope, id: string, { database }: Found): Promise<Copyable[]> {

@@ -23,11 +23,12 @@ export type Copying = {
 
 /** `reason` where the root was left as it is. */
 export type RootOutcome =
-  | { readonly kind: 'copied' | 'copied before' }
+  | { readonly kind: 'copied' | 'copied before'; readonly left_out: readonly LeftOut[] }
   | { readonly kind: 'skipped'; readonly reason: string };
 
+export type LeftOut = { readonly entity: string; readonly id: string; readonly name: string; readonly reason: string };
+
 export async function copyRoot(copying: Copying, entity: string, record: Copyable): Promise<RootOutcome> {
-  const { database, source, author } = copying;
   const noun = nounOf(entity);
   const known = await pairOf(copying, entity, record.id);
   const reason = known
@@ -35,10 +36,44 @@ export async function copyRoot(copying: Copying, entity: string, record: Copyabl
     : await keyTaken(copying, { noun, entity, record });
   if (reason) return { kind: 'skipped', reason };
   if (!known) await copyRecord(copying, entity, record);
+  const left_out: LeftOut[] = [];
   for (const part of noun.parts ?? [])
-    for (const each of await part.of(source, record.id, { now: author.now, database }))
-      if (!(await pairOf(copying, part.noun, each.id))) await copyRecord(copying, part.noun, each);
-  return { kind: known && known.workflow_id !== copying.workflow_id ? 'copied before' : 'copied' };
+    left_out.push(...(await copyParts(copying, part, { id: record.id, known: !!known })));
+  return { kind: known && known.workflow_id !== copying.workflow_id ? 'copied before' : 'copied', left_out };
+}
+
+/** Those that were not copied yet. Of a root that was copied before, none that would stand beside what it replaces. */
+async function copyParts(
+  copying: Copying,
+  part: NonNullable<CopiedNoun['parts']>[number],
+  root: { id: string; known: boolean },
+): Promise<LeftOut[]> {
+  const { source, author, database } = copying;
+  const fresh: Copyable[] = [];
+  const left_out: LeftOut[] = [];
+  for (const each of await part.of(source, root.id, { now: author.now, database })) {
+    if (await pairOf(copying, part.noun, each.id)) continue;
+    const reason = root.known ? await inTheWay(copying, part.noun, each) : undefined;
+    if (reason) left_out.push({ entity: part.noun, id: each.id, name: each.name ?? '', reason });
+    else fresh.push(each);
+  }
+  for (const each of fresh) await copyRecord(copying, part.noun, each);
+  return left_out;
+}
+
+/** What was changed in the source since stays as it was copied, and so does what was made in the target. */
+async function inTheWay(copying: Copying, entity: string, record: Copyable): Promise<string | undefined> {
+  const { source, target, database } = copying;
+  const noun = nounOf(entity);
+  for (const { id } of (await noun.before?.(source, record, database)) ?? []) {
+    const pair = await pairOf(copying, entity, id);
+    if (pair) return `${id}, in whose place it may stand, was copied before: ${pair.target_id}`;
+  }
+  const keyed = await noun.byKey?.(target, record, database);
+  if (keyed) return `${keyed.id} has the lookup_key ${record.lookup_key} there already`;
+  if (!noun.rival) return undefined;
+  const rival = await noun.rival(target, await counterparts(copying, entity, record), database);
+  return rival && `${rival.id} is there already`;
 }
 
 /** Whoever archived the copy does not want what is new in the source. */

@@ -1,6 +1,7 @@
 /** Credit grants: create, find, change, archive. */
 import { archiveCreditGrant, changeCreditGrant } from '../../actions/grants/change-credit-grant.ts';
 import { createCreditGrant } from '../../actions/grants/create-credit-grant.ts';
+import { AddonModel } from '../../storage/models/addon.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
@@ -86,6 +87,24 @@ export const creditGrantRoutes: Route[] = [
       const { scope, services } = context;
       const plan = await PlanModel.fetch(scope, params.id, { database: services.postgres });
       return findCreditGrants(CreditGrantFilter.parse({ ...query, plan_ids: [plan.id] }), context);
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/addons/:id/creditgrants',
+    operation_id: 'getAddonCreditGrants',
+    summary: 'List the credit grants of an add-on',
+    description: 'Published ones, newest first, a page at a time.',
+    tag,
+    access: 'creditgrant:read',
+    params: idParams,
+    query: listShape({}).pick({ limit: true, offset: true }),
+    success: 200,
+    answer: CreditGrantListAnswer,
+    handle: async ({ params, query }, context) => {
+      const { scope, services } = context;
+      const addon = await AddonModel.fetch(scope, params.id, { database: services.postgres });
+      return findCreditGrants(CreditGrantFilter.parse({ ...query, addon_ids: [addon.id] }), context);
     },
   }),
 ];

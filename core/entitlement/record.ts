@@ -17,7 +17,8 @@ export const ENTITLEMENT_ENTITY_TYPES = ['PLAN', 'SUBSCRIPTION', 'ADDON'] as con
 export const USAGE_RESET_PERIODS = [...RECURRING_PERIODS, 'NEVER'] as const;
 export type UsageResetPeriod = (typeof USAGE_RESET_PERIODS)[number];
 
-const LIMIT_DIGITS_MAX = 15;
+/** So few that sums of thousands of them, and their multiples, are exact as JSON numbers. */
+const LIMIT_DIGITS_MAX = 12;
 const usageLimit = decimalText.refine(isLimit, {
   error: `must be a whole number from 0 on, of at most ${LIMIT_DIGITS_MAX} digits`,
 });

@@ -8,9 +8,12 @@ import type { Token } from './tokens.ts';
 type Said = {
   span?: Span;
   paid?: Span;
-  each?: { unit: string | null; per: Decimal };
+  each?: { unit: string | null; per: Decimal; isExtra: boolean };
   after?: Decimal;
   bound?: Bound;
+  /** The unit that a bound or what is free names; it does not say that the amount is for one of them. */
+  named?: string;
+  most?: { unit: string; count: Decimal };
   isOnce?: boolean;
   name?: string;
 };
@@ -18,21 +21,29 @@ type Said = {
 /** Everything that begins with an amount. */
 export function money(cursor: Cursor, before: Token | undefined): Fact[] | undefined {
   const isThen = before?.kind === 'word' && ['then', 'thereafter'].includes(before.word);
-  const joined = joinedBy(before);
+  const joined = joinedBy(cursor);
   const moneys = cursor.moneys();
   if (moneys === undefined) return undefined;
   const said: Said = {};
   while (moreSaid(cursor, said)) continue;
   const fact = meant(moneys, said, joined);
+  // Whoever chooses between two ways does not pay both; which is meant, nobody has said.
+  if (joined === 'or' && fact?.kind !== 'base' && fact?.kind !== 'seat') return undefined;
   if (fact?.kind === 'usage' && isThen && fact.per.eq(ONE) && fact.after === null && moneys.length === 1)
     return [{ kind: 'rate', money: moneys[0]!, unit: fact.unit, bound: { open: true }, per: fact.per }];
+  if (fact?.kind === 'base' && said.most) return [fact, { kind: 'allowance', ...said.most, span: null, isMost: true }];
   return fact && [fact];
 }
 
-function joinedBy(before: Token | undefined): Joined {
-  const text = before?.kind === 'word' ? before.word : before?.kind === 'sign' ? before.sign : '';
-  if (['or', '/'].includes(text)) return 'or';
-  return ['and', 'plus', '+', 'with'].includes(text) ? 'and' : null;
+function joinedBy({ tokens, at }: Cursor): Joined {
+  for (let index = at - 1; index >= 0; index--) {
+    const before = tokens[index]!;
+    const text = before.kind === 'word' ? before.word : before.kind === 'sign' ? before.sign : '';
+    if (['or', '/'].includes(text)) return 'or';
+    if (['and', 'plus', '+', 'with'].includes(text)) return 'and';
+    if (!['a', 'an', 'at', 'for', 'just', 'only', 'pay'].includes(text)) return null;
+  }
+  return null;
 }
 
 /** One more thing about the amount, if there is one. */
@@ -63,10 +74,12 @@ function billedEvery(cursor: Cursor): Span | undefined {
 
 /** "after 1,000 free", "beyond the first 500 calls", "for the first 1,000", "for the next 4,000", "after that". */
 function afterwards(cursor: Cursor, said: Said): true | undefined {
-  const bound = cursor.try(() => limited(cursor)) ?? cursor.try(() => ranged(cursor));
+  const most = cursor.try(() => limited(cursor));
+  const bound = most ?? cursor.try(() => ranged(cursor));
   if (bound) {
     said.bound = bound.bound;
-    if (bound.unit) said.each ??= { unit: bound.unit, per: ONE };
+    if (bound.unit) said.named = bound.unit;
+    if (most?.isMost && most.unit && 'upTo' in most.bound) said.most = { unit: most.unit, count: most.bound.upTo };
     return true;
   }
   if (
@@ -89,7 +102,7 @@ function afterwards(cursor: Cursor, said: Said): true | undefined {
   const span = cursor.period();
   if (span && !isMonthly(span)) return undefined;
   said.after = count;
-  if (unit) said.each ??= { unit, per: ONE };
+  if (unit) said.named = unit;
   return true;
 }
 
@@ -105,20 +118,28 @@ function isPaidOnce(cursor: Cursor, said: Said): boolean {
 
 function meant(moneys: readonly Money[], said: Said, joined: Joined): Fact | undefined {
   const { span, paid = null, each, after = null, bound } = said;
-  if (said.isOnce) return { kind: 'once', moneys, name: said.name ?? 'One-time fee' };
+  if (said.isOnce) return bound ? undefined : { kind: 'once', moneys, name: said.name ?? 'One-time fee' };
+  const unit = each?.unit ?? said.named ?? null;
+  const per = each?.per ?? ONE;
+  // "$29 per month for up to 5 users" is paid by the month, whoever uses it.
+  if (said.most && !each && span) return { kind: 'base', moneys, joined, paid, ...span };
+  if ((bound || after) && !isByUse(said, unit)) return undefined;
   if (bound)
     // A ladder in several currencies would lose one of them.
-    return moneys.length > 1
-      ? undefined
-      : { kind: 'rate', money: moneys[0]!, unit: each?.unit ?? null, bound, per: each?.per ?? ONE };
-  if (each?.unit && isHad(each.unit) && each.per.eq(ONE))
-    return { kind: 'seat', moneys, unit: each.unit, joined, paid, ...(span ?? monthly) };
+    return moneys.length > 1 ? undefined : { kind: 'rate', money: moneys[0]!, unit, bound, per };
+  if (unit && isHad(unit) && per.eq(ONE)) return { kind: 'seat', moneys, unit, joined, paid, ...(span ?? monthly) };
   if (each || after) {
     // Usage is charged by the month: another stretch of time would be another price.
     if (paid || (span && !isMonthly(span))) return undefined;
-    return { kind: 'usage', moneys, unit: each?.unit ?? null, per: each?.per ?? ONE, after };
+    return { kind: 'usage', moneys, unit, per, after, isExtra: each?.isExtra ?? false };
   }
   return span ? { kind: 'base', moneys, joined, paid, ...span } : undefined;
+}
+
+/** Whether an amount with a bound is that of each unit: what is paid for a stretch of time, or for having it, is not. */
+function isByUse({ span, paid, each, after, bound }: Said, unit: string | null): boolean {
+  if (unit && isHad(unit) && (after || span || paid || (bound && !each))) return false;
+  return !paid && (!span || (each !== undefined && isMonthly(span)));
 }
 
 const ONCE = ['one-time', 'onetime', 'once', 'one-off'];
@@ -127,6 +148,7 @@ const ONCE_NAMES = ['setup', 'set-up', 'installation', 'onboarding', 'activation
 
 /** "one-time setup fee of $500". */
 export function once(cursor: Cursor): Fact[] | undefined {
+  if (joinedBy(cursor) === 'or') return undefined;
   const isOnce = cursor.takes(...ONCE);
   const name = onceName(cursor);
   if (!isOnce && name === null) return undefined;

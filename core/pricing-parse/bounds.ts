@@ -1,21 +1,23 @@
 /** Which units a rate is for: "the first 1,000 calls", "1,001 to 5,000", "above that"; and of which piece: "per 1,000 emails". */
 import type { Decimal } from '../decimal.ts';
-import type { Cursor } from './cursor.ts';
+import { type Cursor, EXTRA } from './cursor.ts';
 import { type Bound, ONE } from './fact.ts';
 
 export function boundOf(cursor: Cursor): { bound: Bound; unit: string | null } | undefined {
   return cursor.try(() => limited(cursor)) ?? cursor.try(() => ranged(cursor)) ?? cursor.try(() => open(cursor));
 }
 
-export function limited(cursor: Cursor): { bound: Bound; unit: string | null } | undefined {
+/** `isMost` where "up to" is said: of a price that is paid for a stretch of time, what it may be used for. */
+export function limited(cursor: Cursor): { bound: Bound; unit: string | null; isMost: boolean } | undefined {
   cursor.takes('for', 'on');
   cursor.takes('the');
   const isNext = cursor.takes('next');
-  if (!isNext && !cursor.takes('first') && !cursor.takesAll('up', 'to')) return undefined;
+  const isMost = !isNext && cursor.takesAll('up', 'to');
+  if (!isNext && !isMost && !cursor.takes('first')) return undefined;
   const count = cursor.count();
   if (count === undefined) return undefined;
   const unit = cursor.unit() ?? null;
-  return { bound: isNext ? { next: count } : { upTo: count }, unit };
+  return { bound: isNext ? { next: count } : { upTo: count }, unit, isMost };
 }
 
 /** "1,001 to 5,000", "from 1,001 to 5,000", "1,001-5,000". */
@@ -47,16 +49,18 @@ function open(cursor: Cursor): { bound: Bound; unit: string | null } | undefined
 }
 
 /** "per call", "per 1,000 emails", "each", "/GB". */
-export function piece(cursor: Cursor): { unit: string | null; per: Decimal } | undefined {
+export function piece(cursor: Cursor): { unit: string | null; per: Decimal; isExtra: boolean } | undefined {
   return cursor.try(() => {
     if (cursor.takes('each', 'apiece')) {
       const unit = cursor.unit() ?? null;
-      return { unit, per: ONE };
+      return { unit, per: ONE, isExtra: false };
     }
     if (!cursor.takes('per', '/', 'for', 'a', 'an', 'every')) return undefined;
     cursor.takes('every', 'each');
     const per = cursor.count() ?? ONE;
+    const { token } = cursor;
+    const isExtra = token?.kind === 'word' && EXTRA.includes(token.word);
     const unit = cursor.unit();
-    return unit === undefined ? undefined : { unit, per };
+    return unit === undefined ? undefined : { unit, per, isExtra };
   });
 }

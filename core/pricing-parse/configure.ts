@@ -49,16 +49,17 @@ export function addPlan(draft: Draft, name: string | null, facts: readonly Fact[
 function waysOf(draft: Draft, facts: readonly Fact[]): { monthly: Recurring[]; stated: Recurring[] } {
   const monthly: Recurring[] = [];
   const stated: Recurring[] = [];
+  const first = facts.find(({ kind }) => PRICED.has(kind));
   for (const fact of facts) {
     if (fact.kind !== 'base' && fact.kind !== 'seat') continue;
     const same = monthly.filter((other) => isSameThing(fact, other));
     const isYearly = fact.billing_period === 'ANNUAL' && same.some(({ billing_period }) => billing_period !== 'ANNUAL');
     if (isYearly && fact.joined !== 'and') stated.push(fact);
-    else if (fact.joined === 'or' && same.length > 0)
+    else if (fact.joined === 'or' && fact !== first)
       lose(
         draft,
         `or ${fact.moneys.map(({ amount }) => amount.toFixed()).join(', ')}`,
-        'another way of paying than by the year',
+        'another way of paying than the same by the year',
       );
     else monthly.push(fact);
     if (same.length > 0 && monthly.includes(fact))
@@ -66,6 +67,8 @@ function waysOf(draft: Draft, facts: readonly Fact[]): { monthly: Recurring[]; s
   }
   return { monthly, stated };
 }
+
+const PRICED = new Set<Fact['kind']>(['base', 'seat', 'usage', 'rate', 'once']);
 
 const isSameThing = (a: Recurring, b: Recurring) =>
   a.kind === b.kind && (a.kind !== 'seat' || b.kind !== 'seat' || a.unit === b.unit);
@@ -104,7 +107,8 @@ function addVariant(draft: Draft, name: string, { recurring, facts }: Variant): 
   for (const fact of facts) if (fact.kind === 'once') addOnce(draft, ref, fact);
   const { ladders, homeless } = laddersOf(facts);
   for (const ladder of ladders) addUsage(draft, ref, { ladder, facts });
-  for (const fact of homeless) lose(draft, fact.kind, 'it does not say what it is the price of');
+  for (const { unit, kind } of homeless)
+    lose(draft, unit ? capital(plural(unit)) : kind, 'it does not say what it is the price of');
   for (const fact of facts) if (fact.kind === 'feature') addFeature(draft, ref, fact.name);
   for (const fact of facts)
     if (fact.kind === 'minimum' && !isTaken(fact, recurring)) lose(draft, fact.unit, 'a minimum of what is not sold');

@@ -39,6 +39,8 @@ const NOT_UNITS = new Set(
   ).split(' '),
 );
 const UNIT_WORDS_MAX = 3;
+/** Of what goes beyond something; no part of its name. */
+export const EXTRA = ['additional', 'extra', 'more', 'further'];
 
 export class Cursor {
   readonly tokens: readonly Token[];
@@ -138,7 +140,7 @@ export class Cursor {
 
   /** "API calls" → "api call"; the words that are before it in "per additional call" are left out. */
   unit(): string | undefined {
-    while (this.takes('additional', 'extra', 'more', 'further')) continue;
+    while (this.takes(...EXTRA)) continue;
     const words: string[] = [];
     while (words.length < UNIT_WORDS_MAX && this.token?.kind === 'word' && isUnitWord(this.token.word)) {
       words.push(this.token.word);

@@ -31,6 +31,8 @@ export type Fact =
       readonly unit: string | null;
       readonly per: Decimal;
       readonly after: Decimal | null;
+      /** Of what goes beyond something: "per additional call". */
+      readonly isExtra: boolean;
     }
   | {
       readonly kind: 'rate';
@@ -44,7 +46,14 @@ export type Fact =
   | { readonly kind: 'yearly_discount'; readonly percent: Decimal }
   | { readonly kind: 'yearly_free_months'; readonly months: Decimal }
   | { readonly kind: 'minimum'; readonly unit: string; readonly count: Decimal }
-  | { readonly kind: 'allowance'; readonly unit: string; readonly count: Decimal | null; readonly span: Span | null }
+  | {
+      readonly kind: 'allowance';
+      readonly unit: string;
+      readonly count: Decimal | null;
+      readonly span: Span | null;
+      /** "up to": it says how many may be used, and not that they are free. */
+      readonly isMost: boolean;
+    }
   | { readonly kind: 'feature'; readonly name: string }
   | { readonly kind: 'volume' };
 

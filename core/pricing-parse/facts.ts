@@ -3,7 +3,7 @@ import type { Decimal } from '../decimal.ts';
 import { money, once } from './amounts.ts';
 import { boundOf, piece } from './bounds.ts';
 import { Cursor } from './cursor.ts';
-import { type Fact, ONE } from './fact.ts';
+import { type Fact, isHad, isMonthly, ONE } from './fact.ts';
 import { type Token, tokensOf } from './tokens.ts';
 
 export type Reading = {
@@ -135,12 +135,17 @@ function ladder(cursor: Cursor): Fact[] | undefined {
   const place = boundOf(cursor);
   if (place === undefined) return undefined;
   const { unit, bound } = place;
-  while (cursor.takes('are', 'is', 'at', 'for', 'cost', 'costs', ':', ',', '-', '=', 'it', 'then', 'units')) continue;
+  while (cursor.takes('are', 'is', 'at', 'for', 'cost', 'costs', ':', ',', '-', '=', 'it', 'units')) continue;
   if (cursor.takes('free', 'included')) return [{ kind: 'rate', money: null, unit, bound, per: ONE }];
   const money = cursor.money();
   if (money === undefined) return undefined;
+  const before = cursor.period();
   const each = piece(cursor);
-  return [{ kind: 'rate', money, unit: each?.unit ?? unit, bound, per: each?.per ?? ONE }];
+  const span = before ?? cursor.period();
+  const of = each?.unit ?? unit;
+  // "up to 5 users, $29 per month" is the price of a month, and not of a user.
+  if (span ? !each || !isMonthly(span) || (of && isHad(of)) : !each && of && isHad(of)) return undefined;
+  return [{ kind: 'rate', money, unit: of, bound, per: each?.per ?? ONE }];
 }
 
 /** "minimum of 5 seats", "at least 5 seats". */
@@ -158,21 +163,25 @@ function minimum(cursor: Cursor): Fact[] | undefined {
 function allowance(cursor: Cursor): Fact[] | undefined {
   if (cursor.takes('unlimited')) {
     const unit = cursor.unit();
-    return unit === undefined ? undefined : [{ kind: 'allowance', unit, count: null, span: null }];
+    return unit === undefined ? undefined : [{ kind: 'allowance', unit, count: null, span: null, isMost: false }];
   }
-  while (cursor.takes('includes', 'include', 'including', 'included', 'with', 'up', 'to', 'limited', 'the', 'first'))
-    continue;
+  let [isMost, isFree] = [false, false];
+  for (;;) {
+    if (cursor.takes('up', 'to', 'limited')) isMost = true;
+    else if (cursor.takes('includes', 'include', 'including', 'included')) isFree = true;
+    else if (!cursor.takes('with', 'the', 'first')) break;
+  }
   const count = cursor.count();
   if (count === undefined) return undefined;
-  cursor.takes('free', 'included');
+  if (cursor.takes('free', 'included')) isFree = true;
   const unit = cursor.unit();
   if (unit === undefined) return undefined;
   const before = cursor.period();
   cursor.takes('are', 'is');
-  cursor.takes('free', 'included', 'for');
-  cursor.takes('free');
+  cursor.takes('for');
+  if (cursor.takes('free', 'included')) isFree = true;
   const span = before ?? cursor.period() ?? null;
-  return [{ kind: 'allowance', unit, count, span }];
+  return [{ kind: 'allowance', unit, count, span, isMost: isMost && !isFree }];
 }
 
 /** "includes SSO, audit logs and priority support". */

@@ -1,7 +1,7 @@
 /** The usage prices of a plan: what was said of one unit, in one phrase or in several, as one charge per currency. */
 import { Decimal, ZERO } from '../decimal.ts';
 import type { Money } from './cursor.ts';
-import { type Bound, type Fact, isMonthly } from './fact.ts';
+import { type Bound, type Fact, isHad, isMonthly } from './fact.ts';
 
 type Tier = { up_to: number | null; unit_amount: string };
 /** What a price charges by, and what had to be assumed for it. */
@@ -21,17 +21,18 @@ export type Ladder = {
   allowance: Extract<Fact, { kind: 'allowance' }> | null;
 };
 
+type Measured = Extract<Fact, { kind: 'usage' | 'rate' | 'allowance' }>;
+
 /** By unit; a phrase without a unit is about the unit before it, or the only one. */
-export function laddersOf(facts: readonly Fact[]): { ladders: Ladder[]; homeless: Fact[] } {
+export function laddersOf(facts: readonly Fact[]): { ladders: Ladder[]; homeless: Measured[] } {
   const ladders = new Map<string, Ladder>();
-  const homeless: Fact[] = [];
-  const units = facts.flatMap((fact) =>
-    'unit' in fact && fact.unit && fact.kind !== 'seat' && fact.kind !== 'minimum' ? [fact.unit] : [],
-  );
+  const homeless: Measured[] = [];
+  const measured = facts.filter(({ kind }) => ['usage', 'rate', 'allowance'].includes(kind)) as Measured[];
+  const units = measured.flatMap((fact) => fact.unit ?? []);
+  const whole = new Map([...new Set(units)].map((unit) => [unit, wholeUnit(unit, measured)]));
   let last: string | null = null;
-  for (const fact of facts) {
-    if (fact.kind !== 'usage' && fact.kind !== 'rate' && fact.kind !== 'allowance') continue;
-    const unit: string | null = fact.unit ?? last ?? units[0] ?? null;
+  for (const fact of measured) {
+    const unit: string | null = fact.unit ? (whole.get(fact.unit) ?? null) : (last ?? units[0] ?? null);
     if (unit === null) {
       homeless.push(fact);
       continue;
@@ -47,6 +48,20 @@ export function laddersOf(facts: readonly Fact[]): { ladders: Ladder[]; homeless
   return { ladders: [...ladders.values()], homeless };
 }
 
+/**
+ * "10,000 API calls, $0.01 per additional call" is about API calls alone: the only unit that ends in the same words is meant.
+ * Null where several do. What has a price per unit of its own beside one of the other is another thing.
+ */
+function wholeUnit(unit: string, measured: readonly Measured[]): string | null {
+  const priced = new Set(measured.flatMap((fact) => (fact.kind === 'usage' ? (fact.unit ?? []) : [])));
+  const longer = measured.flatMap((fact) => fact.unit ?? []).filter((other) => other.endsWith(` ${unit}`));
+  const meant = new Set(
+    longer.filter((other) => isHad(other) === isHad(unit) && !(priced.has(unit) && priced.has(other))),
+  );
+  if (meant.size > 1) return null;
+  return [...meant][0] ?? unit;
+}
+
 /** Null where the unit has no price: it is an entitlement and nothing else. */
 export function chargesOf(ladder: Ladder, isVolume: boolean): Charge[] | null {
   const { usage, rates } = ladder;
@@ -57,9 +72,12 @@ export function chargesOf(ladder: Ladder, isVolume: boolean): Charge[] | null {
 }
 
 /** Null is none; undefined where what is said of them does not fit together, or is no allowance of a month. */
-function freeUnits({ usage, allowance }: Ladder): Decimal | null | undefined {
+function freeUnits({ usage, rates, allowance }: Ladder): Decimal | null | undefined {
   const after = usage?.after ?? null;
   if (allowance === null) return after;
+  const [first] = rates;
+  const isBeyond = first ? 'open' in first.bound : usage?.isExtra;
+  if (allowance.isMost && !isBeyond) return undefined;
   if (allowance.span && !isMonthly(allowance.span)) return undefined;
   if (allowance.count === null || (after !== null && !after.eq(allowance.count))) return undefined;
   return allowance.count;

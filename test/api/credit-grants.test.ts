@@ -155,6 +155,8 @@ describe('/creditgrants and /costs', () => {
       const other = await send('POST', '/creditgrants', { ...ofAddon, conversion_rate: '1' });
       expect(refused(other)).to.deep.equal([400, 'conversion_rate']);
       expect((await send('GET', `/creditgrants?addon_ids=${addon.id}`)).body.items).to.deep.equal([made]);
+      expect((await send('GET', `/addons/${addon.id}/creditgrants`)).body.items).to.deep.equal([made]);
+      expect((await send('GET', '/addons/addon_x/creditgrants')).status).to.equal(404);
       await send('DELETE', `/addons/${addon.id}`);
       expect((await send('GET', `/creditgrants/${made.id}`)).body.status).to.equal('archived');
       expect((await send('POST', '/creditgrants', ofAddon)).status).to.equal(404);

@@ -159,6 +159,11 @@ describe('what a customer is entitled to', () => {
     const path = `/customers/${customer_id}/entitlements`;
     const own = await grant('Calls', { entity_type: 'SUBSCRIPTION', entity_id: id });
     expect((await byName(path))['Calls MONTHLY'].usage_limit).to.equal(null);
+    await world.api.request('PUT', `/entitlements/${own.id}`, { body: { usage_reset_period: 'DAILY' } });
+    const view = await byName(path);
+    const limits = [view['Calls DAILY'].usage_limit, view['Calls MONTHLY'].usage_limit];
+    expect(limits, 'the limit of another period is none either').to.deep.equal([null, null]);
+    await world.api.request('PUT', `/entitlements/${own.id}`, { body: { usage_reset_period: 'MONTHLY' } });
     await world.api.request('PUT', `/entitlements/${own.id}`, {
       body: { usage_limit: 0, is_enabled: false },
     });

@@ -228,7 +228,12 @@ describe('/entitlements', () => {
       ['another type', () => ({ feature_id: sso.id, feature_type: 'metered' }), 400, 'feature_type'],
       ['a limit below 0', () => metered({ usage_limit: -1 }), 400, 'usage_limit'],
       ['half a unit', () => metered({ usage_limit: 1.5 }), 400, 'usage_limit'],
-      ['more than a JSON number holds', () => metered({ usage_limit: '1000000000000000' }), 400, 'usage_limit'],
+      [
+        'so much that a sum is no exact JSON number',
+        () => metered({ usage_limit: '1000000000000' }),
+        400,
+        'usage_limit',
+      ],
       ['an unknown period', () => metered({ usage_reset_period: 'HOURLY' }), 400, 'usage_reset_period'],
       ['a value of a metered one', () => metered({ static_value: 'x' }), 400, 'static_value'],
       ['values of a metered one', () => metered({ config_value: { a: 1 } }), 400, 'config_value'],

@@ -126,6 +126,62 @@ describe('POST /environments/:id/clone', () => {
     await api.request('DELETE', `/prices/${price.id}`, { body: {} });
   });
 
+  it('a second run does not add what replaces a copied record: it is told', async () => {
+    const own = await made('/plans', { name: 'Changing', lookup_key: 'changing' });
+    const of = { entity_type: 'PLAN', entity_id: own.id, currency: 'usd', billing_cadence: 'RECURRING' };
+    const plain = await made('/prices', { ...of, ...fixed, amount: '20' });
+    const keyed = await made('/prices', { ...of, ...fixed, amount: '30', lookup_key: 'changing_base' });
+    const remade = await made('/prices', { ...of, ...fixed, amount: '40', lookup_key: 'changing_extra' });
+    const granted = { entity_type: 'PLAN', entity_id: own.id, feature_id: feature.id, feature_type: 'metered' };
+    const entitled = await made('/entitlements', { ...granted, usage_limit: 5, usage_reset_period: 'MONTHLY' });
+    const credits = { scope: 'PLAN', plan_id: own.id, cadence: 'ONETIME' };
+    const grant = await made('/creditgrants', { ...credits, name: 'Start', credits: '10' });
+    const target_environment_id = await environment('Changed since');
+    await cloned({ target_environment_id });
+    const key = await keyFor(target_environment_id);
+    const plans = await listed('/plans', key);
+    const copy = plans.find((one: { lookup_key: string }) => one.lookup_key === 'changing');
+    const there = async () => [
+      await listed(`/prices?entity_ids=${copy.id}`, key),
+      await listed('/entitlements', key),
+      await listed(`/plans/${copy.id}/creditgrants`, key),
+    ];
+    const sso = async (of_plan: string, with_key: string) => {
+      const one = (await listed('/features', with_key)).find(({ name }: { name: string }) => name === 'SSO');
+      const body = { entity_type: 'PLAN', entity_id: of_plan, feature_id: one.id, feature_type: 'boolean' };
+      return made('/entitlements', body, with_key);
+    };
+    await sso(copy.id, key);
+    const before = await there();
+    expect(before.map((items) => items.length)).to.deep.equal([3, 3, 1]);
+    for (const { id } of [plain, keyed]) {
+      const changed = await api.request('PUT', `/prices/${id}`, { body: { amount: '99' } });
+      expect(changed.status, changed.text).to.equal(200);
+      expect(changed.body.id).to.not.equal(id);
+    }
+    for (const path of [`/prices/${remade.id}`, `/entitlements/${entitled.id}`, `/creditgrants/${grant.id}`])
+      expect(
+        (await api.request('DELETE', path, { body: path.startsWith('/entitlements') ? undefined : {} })).status,
+        path,
+      ).to.equal(200);
+    await made('/prices', { ...of, ...fixed, amount: '41', lookup_key: 'changing_extra' });
+    await made('/entitlements', { ...granted, usage_limit: 6, usage_reset_period: 'MONTHLY' });
+    await made('/creditgrants', { ...credits, name: 'Start again', credits: '11' });
+    await sso(own.id, api.key);
+    const { result } = await cloned({ target_environment_id });
+    expect([result.copied, result.failed]).to.deep.equal([{}, []]);
+    expect(result.skipped.map(({ entity }: { entity: string }) => entity)).to.deep.equal([
+      'price',
+      'price',
+      'price',
+      'entitlement',
+      'entitlement',
+      'credit_grant',
+    ]);
+    expect(await there()).to.deep.equal(before);
+    await api.request('DELETE', `/plans/${own.id}`);
+  });
+
   it('tells what it left out: a key that is taken, a copy that was archived, a plan that fails alone', async () => {
     const target_environment_id = await environment('Left out');
     const key = await keyFor(target_environment_id);

@@ -74,17 +74,59 @@ const PHRASES: readonly [string, string[]][] = [
     'All plans have a 7-day trial. Starter: $9 per month. Pro: $29 per month.',
     ['Starter | 9 | usd | MONTHLY | trial 7', 'Pro | 29 | usd | MONTHLY | trial 7'],
   ],
+  [
+    '$99 per month including 10,000 API calls, $0.01 per additional call',
+    ['Plan | 99 | usd | MONTHLY', 'Plan | API calls | SLAB 10000:0 ∞:0.01 | usd | MONTHLY'],
+  ],
+  [
+    '$99 per month for up to 10,000 API calls, $0.01 per additional call',
+    ['Plan | 99 | usd | MONTHLY', 'Plan | API calls | SLAB 10000:0 ∞:0.01 | usd | MONTHLY'],
+  ],
+  ['Up to 10,000 API calls, then $0.01 per call', ['Plan | API calls | SLAB 10000:0 ∞:0.01 | usd | MONTHLY']],
+  [
+    '$0.01 per email, $0.05 per marketing email',
+    ['Plan | Emails | 0.01 | usd | MONTHLY', 'Plan | Marketing emails | 0.05 | usd | MONTHLY'],
+  ],
+  ['Up to 5 users, $29 per month', ['Plan | 29 | usd | MONTHLY']],
+  ['$12 per seat per month, up to 50 seats', ['Plan | Seats | 12 | usd | MONTHLY']],
+  ['Starter: $29/month for up to 5 users', ['Starter | 29 | usd | MONTHLY']],
+  ['Pro: $290 per year (billed annually) for up to 5 users', ['Pro | 290 | usd | ANNUAL']],
+  [
+    '$0.10 per GB per month for the first 100 GB, $0.08 per GB after that',
+    ['Plan | GB | SLAB 100:0.1 ∞:0.08 | usd | MONTHLY'],
+  ],
   ['$0.5 per active user per month', ['Plan | Active users | 0.5 | usd | MONTHLY']],
 ];
 
 /** What must not become a price, because it would be another one. */
-const NOT_PRICES: readonly [string, string][] = [
+const NOT_PRICES: readonly [string, string, string[]?][] = [
   ['-$5 per month', '-'],
   ['Enterprise: contact sales', 'contact sales'],
   ['Pro: $29 per month or $8 per week', 'or 8'],
   ['10 free calls per day, then $1 per call', 'Calls'],
   ['First 100 calls at $1, 500 to 1,000 calls at $2', 'Calls'],
   ['first 1,000 calls at $1, first 500 calls at $2', 'Calls'],
+  [
+    '$10 per month for the first 3 months, then $20 per month, plus $0.01 per API call',
+    '$10 month first 3 months',
+    ['Plan | 20 | usd | MONTHLY', 'Plan | API calls | 0.01 | usd | MONTHLY'],
+  ],
+  [
+    '$10 per month after 3 months, plus $0.01 per API call',
+    '$10 month after 3 months',
+    ['Plan | API calls | 0.01 | usd | MONTHLY'],
+  ],
+  ['$5 per user per month for the first 10 users', '$5 user month', []],
+  ['$5 per user per month after 3 free users', '$5 user month', []],
+  ['10,000 API calls and 100 phone calls included, $0.01 per additional call', 'Calls', []],
+  ['$0.02 per API call, up to 10,000 API calls per month', 'API calls', []],
+  ['$0.02 per API call, limited to 10,000 calls per month', 'API calls', []],
+  ['$29 per month or $0.05 per call', '$0.05 call', ['Plan | 29 | usd | MONTHLY']],
+  ['$0.05 per call or just $29 per month', 'or 29', ['Plan | Calls | 0.05 | usd | MONTHLY']],
+  ['$29 per month or $10 per user per month', 'or 10', ['Plan | 29 | usd | MONTHLY']],
+  ['$29 per month or a one-time fee of $250', '$250', ['Plan | 29 | usd | MONTHLY']],
+  ['$29 for up to 5 users', '$29', []],
+  ['$500 setup fee for up to 5 users', '$500 setup', []],
 ];
 
 describe('pricing in words', () => {
@@ -96,10 +138,11 @@ describe('pricing in words', () => {
       expect(parsed.confidence).to.be.at.least(0.8);
     });
 
-  for (const [description, lost] of NOT_PRICES)
+  for (const [description, lost, prices] of NOT_PRICES)
     it(`tells what it does not understand: ${description}`, () => {
       const parsed = parse(description);
-      expect(parsed.not_understood.map(({ text }) => text)).to.include(lost);
+      expect(parsed.not_understood.map(({ text }) => text).join('; ')).to.include(lost);
+      if (prices) expect(said(parsed)).to.deep.equal(prices);
       expect(parsed.confidence).to.be.below(1);
     });
 
@@ -122,6 +165,12 @@ describe('pricing in words', () => {
       ['Audit logs', 'boolean', null, null],
     ]);
     expect(parsed.not_understood).to.deep.equal([]);
+  });
+
+  it('a fee for up to so many is a fee, and a limit', () => {
+    const { entitlements, features } = parse('Starter: $29/month for up to 5 users');
+    expect(features.map(({ body }) => body.name)).to.deep.equal(['Users']);
+    expect(entitlements.map(({ body }) => [body.usage_limit, body.usage_reset_period])).to.deep.equal([['5', 'NEVER']]);
   });
 
   it('meters: what is counted, what is summed, who is told apart', () => {

@@ -107,6 +107,7 @@ describe('the examples of the documentation', () => {
     await ask('queryEntitlement');
     await ask('getPlanEntitlements', { id: id('plan') });
     await ask('getAddonEntitlements', { id: id('addon') });
+    await ask('getAddonCreditGrants', { id: id('addon') });
     await ask('getAddon', { id: id('addon') });
     await ask('getAddonByLookupKey', { lookup_key: 'more_calls' });
     await ask('listAddons', { query: 'addon_type=multiple_instance' });
