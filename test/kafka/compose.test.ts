@@ -13,8 +13,8 @@ const STORES = ['postgres', 'clickhouse', 'kafka'];
 
 /** What is for the processes to know, and the compose file passes on; the others say where things are in it. */
 const OWN = ['HOST', 'PORT', 'INTERNAL_PORT', 'DATA_DIR', 'DATABASE_URL', 'CLICKHOUSE_URL', 'KAFKA_BROKERS'];
-/** Those whose default is another one in it: whoever looks at a container wants to see something, and needs a key. */
-const OTHER_DEFAULT = ['LOG_LEVEL', 'BOOTSTRAP_API_KEY'];
+/** Those whose default is another one in it: whoever looks at a container wants to see something, needs a key, and comes through its balancer. */
+const OTHER_DEFAULT = ['LOG_LEVEL', 'BOOTSTRAP_API_KEY', 'TRUSTED_PROXIES'];
 const FORWARDED = Object.keys(exampleSettings()).filter((name) => ![...OWN, ...OTHER_DEFAULT].includes(name));
 
 type Service = {

@@ -13,7 +13,7 @@ type Operation = { readonly method: string; readonly path: string; readonly oper
 type Asked = { readonly path: string; readonly body: unknown };
 
 /** Requests to each operation and seed. */
-const EACH = 8;
+const EACH = 6;
 const WITHIN_MS = 20_000;
 
 /** Nobody takes events out of the log here. */
