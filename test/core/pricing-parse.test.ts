@@ -5,6 +5,7 @@ import { createPriceShape, definePrice } from '../../core/price/record.ts';
 import { checkConfiguration } from '../../core/pricing-parse/check.ts';
 import { parsePricing } from '../../core/pricing-parse/parse.ts';
 import type { ParsedPricing } from '../../core/pricing-parse/record.ts';
+import { samples } from '../support/samples.ts';
 
 const parse = (description: string) => parsePricing(description, { currency: 'usd' });
 
@@ -201,7 +202,7 @@ describe('pricing in words', () => {
         const expected = named.flatMap(({ name, prices }) => prices.map((price) => `${name} | ${price}`));
         expect(said(parsed).sort(), text).to.deep.equal(expected.sort());
       }),
-      { numRuns: 300 },
+      { numRuns: samples(300) },
     );
   });
 
@@ -221,7 +222,7 @@ describe('pricing in words', () => {
         expect(checkConfiguration(parsed).refused, text).to.deep.equal([]);
         expect(parsed.confidence).to.be.within(0, 1);
       }),
-      { numRuns: 1000 },
+      { numRuns: samples(1000) },
     );
     const long = '$1 per call, '.repeat(1500);
     const start = performance.now();

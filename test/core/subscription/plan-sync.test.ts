@@ -6,6 +6,7 @@ import type { Price } from '../../../core/price/record.ts';
 import { planSync } from '../../../core/subscription/plan-sync.ts';
 import type { SubscriptionLineItem } from '../../../core/subscription/record.ts';
 import { nextPeriodEnd, type Period } from '../../../core/time/period.ts';
+import { samples } from '../../support/samples.ts';
 
 const DAY = 86_400_000;
 const START = Date.parse('2026-01-01T00:00:00Z');
@@ -265,7 +266,7 @@ describe('the lines of a changed price', () => {
         const charged = life.charged.sort((a, b) => a.start - b.start);
         expectTiled(charged.map(({ start, end }) => [written(start), written(end)]));
       });
-      fc.assert(law, { numRuns: 50 });
+      fc.assert(law, { numRuns: samples(50) });
     });
   }
 });
