@@ -26,6 +26,8 @@ export type EntitledFeature = {
   /** Of a metered feature: the period that usage adds up in; null of any other. */
   usage_reset_period: string | null;
   sources: HeldSource[];
+  /** Those of its other entries, too. */
+  of_feature: readonly HeldSource[];
 };
 
 export type Reading = { readonly scope: Scope; readonly database: Database; readonly now: Date };
@@ -57,25 +59,17 @@ export async function entitledFeatures(
     sources.map(({ feature_id }) => feature_id),
     database,
   );
-  const unlimited = unlimitedOf(sources);
+  const byFeature = groupBy(sources, ({ feature_id }) => feature_id);
   const entries = groupBy(sources, (source) => `${source.feature_id}/${periodKey(source)}`);
   return [...entries.values()].map((of) => {
     const [{ feature_id, feature_type, usage_reset_period, subscription }] = of;
     const feature = features.get(feature_id);
     if (!feature) throw new FarthingError('system_error', `feature ${feature_id} of an entitlement does not exist`);
     const period = feature_type === 'metered' ? (usage_reset_period ?? subscription.billing_period) : null;
-    const combined = combine(feature_type, of);
-    const usage_limit = combined.is_enabled && unlimited.has(feature_id) ? null : combined.usage_limit;
-    return { feature, combined: { ...combined, usage_limit }, usage_reset_period: period, sources: of };
+    const of_feature = byFeature.get(feature_id)!;
+    const combined = combine(feature_type, of, of_feature);
+    return { feature, combined, usage_reset_period: period, sources: of, of_feature };
   });
-}
-
-/** What one source gives without a limit has none, whatever period the limits of others are of. */
-function unlimitedOf(sources: readonly HeldSource[]): ReadonlySet<string> {
-  const free = sources.filter(
-    ({ feature_type, is_enabled, usage_limit }) => feature_type === 'metered' && is_enabled && usage_limit === null,
-  );
-  return new Set(free.map(({ feature_id }) => feature_id));
 }
 
 /** Limits of one period add up; values have none. */

@@ -55,7 +55,7 @@ export async function limitedUsage(
 }
 
 /** Subscriptions that begin again at different times have each their own usage. */
-function byWindow({ feature, sources }: EntitledFeature, meter: MeterModel, now: Date): Limited[] {
+function byWindow({ feature, sources, of_feature }: EntitledFeature, meter: MeterModel, now: Date): Limited[] {
   const placed = sources.map((source) => {
     const { subscription, usage_reset_period } = source;
     const window = limitWindow(now.getTime(), {
@@ -68,6 +68,6 @@ function byWindow({ feature, sources }: EntitledFeature, meter: MeterModel, now:
   });
   return [...groupBy(placed, ({ window }) => `${window.start}/${window.end}`).values()].map((of) => {
     const held = of.map(({ source }) => source);
-    return { feature, meter, window: of[0].window, sources: held, combined: combine('metered', held) };
+    return { feature, meter, window: of[0].window, sources: held, combined: combine('metered', held, of_feature) };
   });
 }

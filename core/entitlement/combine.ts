@@ -2,7 +2,8 @@
  * What a customer may use of a feature, all sources together (docs/rules/entitlements.md, "How sources add up"): limits add
  * up, times the quantity of their add-on, and one without a limit makes all unlimited; a limit is soft where one of them is;
  * a boolean feature is on where one turns it on; static and config values are listed, equal ones once. What is not enabled
- * grants nothing. Limits of different reset periods hold beside each other and are not added up.
+ * grants nothing. Limits of different reset periods hold beside each other and are not added up; one source without a limit
+ * makes them all unlimited.
  */
 import { Decimal, sumOf } from '../decimal.ts';
 import { groupBy } from '../group-by.ts';
@@ -26,21 +27,28 @@ export type Combined = {
   config_values: Record<string, unknown>[];
 };
 
-export function combine(feature_type: Entitlement['feature_type'], grants: readonly Grant[]): Combined {
-  const enabled = grants.filter((grant) => grant.is_enabled);
+/** `of_feature`: all grants of the feature, also those whose limits hold beside these and are not added to them. */
+export function combine(
+  feature_type: Entitlement['feature_type'],
+  grants: readonly Grant[],
+  of_feature: readonly Grant[] = grants,
+): Combined {
+  const enabled = grants.filter(isEnabled);
   const values = enabled.flatMap(({ static_value }) => (static_value === null ? [] : [static_value]));
   return {
     is_enabled: enabled.length > 0,
     is_soft_limit: enabled.some((grant) => grant.is_soft_limit),
-    usage_limit: feature_type === 'metered' ? limitOf(enabled) : null,
+    usage_limit: feature_type === 'metered' ? limitOf(enabled, of_feature.filter(isEnabled)) : null,
     static_values: [...new Set(values)],
     config_values: distinct(enabled.flatMap(({ config_value }) => (config_value === null ? [] : [config_value]))),
   };
 }
 
+const isEnabled = (grant: Grant) => grant.is_enabled;
+
 /** Of none at all it is 0: what nobody grants is not unlimited. */
-function limitOf(grants: readonly Grant[]): Decimal | null {
-  if (grants.some(({ usage_limit }) => usage_limit === null)) return null;
+function limitOf(grants: readonly Grant[], of_feature: readonly Grant[]): Decimal | null {
+  if (grants.length > 0 && of_feature.some(({ usage_limit }) => usage_limit === null)) return null;
   return sumOf(grants.map(({ usage_limit, quantity }) => new Decimal(usage_limit!).times(String(quantity))));
 }
 

@@ -163,6 +163,12 @@ describe('what a customer is entitled to', () => {
     const view = await byName(path);
     const limits = [view['Calls DAILY'].usage_limit, view['Calls MONTHLY'].usage_limit];
     expect(limits, 'the limit of another period is none either').to.deep.equal([null, null]);
+    const { features: used } = await get(`/customers/${customer_id}/usage?feature_ids=${features.Calls.id}`);
+    const shown = used.map(({ total_limit, is_unlimited }: Answer) => [total_limit, is_unlimited]);
+    expect(shown, 'where usage is shown beside it').to.deep.equal([
+      [null, true],
+      [null, true],
+    ]);
     await world.api.request('PUT', `/entitlements/${own.id}`, { body: { usage_reset_period: 'MONTHLY' } });
     await world.api.request('PUT', `/entitlements/${own.id}`, {
       body: { usage_limit: 0, is_enabled: false },
