@@ -3,7 +3,7 @@
  * (docs/rules/records.md, "Archiving").
  */
 
-import { notAllowed, notFound } from '../../core/error.ts';
+import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
@@ -20,8 +20,7 @@ export async function archiveAddon(
 ): Promise<void> {
   const { id, author } = request;
   await stores.postgres.transaction(async (database) => {
-    const addon = await AddonModel.fetch(scope, id, { database, lock: true });
-    if (addon.status !== 'published') throw notFound('add-on', id);
+    const addon = await AddonModel.fetchPublished(scope, id, { database, lock: true });
     const [attached] = await AddonAssociationModel.notEnded(scope, author.now, database)
       .where('addon_id', id)
       .select('id')

@@ -2,7 +2,7 @@
  * Archives a feature, which gives its lookup key back; not while something grants it (docs/rules/records.md, "Archiving").
  */
 
-import { notAllowed, notFound } from '../../core/error.ts';
+import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
@@ -18,8 +18,7 @@ export async function archiveFeature(
 ): Promise<void> {
   const { id, author } = request;
   await stores.postgres.transaction(async (database) => {
-    const feature = await FeatureModel.fetch(scope, id, { database, lock: true });
-    if (feature.status !== 'published') throw notFound('feature', id);
+    const feature = await FeatureModel.fetchPublished(scope, id, { database, lock: true });
     const granting = await grantingEntity(scope, id, database);
     if (granting) throw notAllowed(`feature ${id} is granted by ${granting.entity_type} ${granting.entity_id}`);
     const archived = await FeatureModel.change(feature, { status: 'archived' }, { by: author, database });

@@ -3,7 +3,7 @@
  * (docs/rules/records.md, "Archiving").
  */
 
-import { notAllowed, notFound } from '../../core/error.ts';
+import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
@@ -20,8 +20,7 @@ export async function archivePlan(
 ): Promise<void> {
   const { id, author } = request;
   await stores.postgres.transaction(async (database) => {
-    const plan = await PlanModel.fetch(scope, id, { database, lock: true });
-    if (plan.status !== 'published') throw notFound('plan', id);
+    const plan = await PlanModel.fetchPublished(scope, id, { database, lock: true });
     const [live] = await SubscriptionModel.in(scope, database)
       .select('id')
       .where({ plan_id: id, status: 'published' })

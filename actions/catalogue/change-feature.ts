@@ -1,6 +1,6 @@
 /** Changes what is given of a published feature; `filters` replaces those of its meter, in the same transaction. */
 
-import { invalid, notFound } from '../../core/error.ts';
+import { invalid } from '../../core/error.ts';
 import { checkFeature, type Feature } from '../../core/feature/record.ts';
 import type { Filter } from '../../core/meter/record.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -25,8 +25,7 @@ export async function changeFeature(
 ): Promise<FeatureModel> {
   return stores.postgres.transaction(async (database) => {
     const { id, changes, filters, author } = change;
-    const feature = await FeatureModel.fetch(scope, id, { database, lock: true });
-    if (feature.status !== 'published') throw notFound('feature', id);
+    const feature = await FeatureModel.fetchPublished(scope, id, { database, lock: true });
     await checkGroup(scope, { group_id: changes.group_id, entity_type: 'feature' }, database);
     checkFeature({ ...feature, ...changes });
     if (filters) {

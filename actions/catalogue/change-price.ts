@@ -3,7 +3,7 @@
  * `effective_from` or now (docs/rules/pricing.md, "Changing a price").
  */
 
-import { invalid, notAllowed, notFound } from '../../core/error.ts';
+import { invalid, notAllowed } from '../../core/error.ts';
 import { CRITICAL_FIELDS } from '../../core/price/record.ts';
 import { type PriceChanges, successorOf } from '../../core/price/successor.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -31,8 +31,7 @@ export async function changePrice(
 ): Promise<PriceModel> {
   return stores.postgres.transaction(async (database) => {
     const { id, changes, effective_from, author } = change;
-    const price = await PriceModel.fetch(scope, id, { database, lock: true });
-    if (price.status !== 'published') throw notFound('price', id);
+    const price = await PriceModel.fetchPublished(scope, id, { database, lock: true });
     await checkGroup(scope, { group_id: changes.group_id, entity_type: 'price' }, database);
     const writing = { scope, database, author };
     if (CRITICAL_FIELDS.some((field) => changes[field] !== undefined))

@@ -1,6 +1,5 @@
 /** Copies a feature under a new name and lookup key; the copy counts with the same meter. */
 
-import { notFound } from '../../core/error.ts';
 import type { Feature } from '../../core/feature/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
@@ -22,8 +21,7 @@ export async function cloneFeature(
   { id, fields, author }: FeatureClone,
 ): Promise<FeatureModel> {
   return stores.postgres.transaction(async (database) => {
-    const source = await FeatureModel.fetch(scope, id, { database });
-    if (source.status !== 'published') throw notFound('feature', id);
+    const source = await FeatureModel.fetchPublished(scope, id, { database });
     const record = {
       ...source,
       description: fields.description ?? source.description,

@@ -1,5 +1,4 @@
 /** Copies a plan with its prices, entitlements and credit grants under a new name and lookup key. Prices that have ended stay behind. */
-import { notFound } from '../../core/error.ts';
 import type { PlanFields } from '../../core/plan/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
@@ -22,8 +21,7 @@ export type PlanClone = {
 export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, clone: PlanClone): Promise<PlanModel> {
   const { id, fields, author } = clone;
   return stores.postgres.transaction(async (database) => {
-    const source = await PlanModel.fetch(scope, id, { database, lock: true });
-    if (source.status !== 'published') throw notFound('plan', id);
+    const source = await PlanModel.fetchPublished(scope, id, { database, lock: true });
     const record = {
       ...source,
       description: fields.description ?? source.description,

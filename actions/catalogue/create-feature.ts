@@ -1,6 +1,6 @@
 /** A new feature, together with its meter when that is given inline: both are made or none. */
 
-import { FarthingError, notFound } from '../../core/error.ts';
+import { FarthingError } from '../../core/error.ts';
 import { checkFeature, checkMeterOfFeature, type Feature, lookupKeyFrom } from '../../core/feature/record.ts';
 import type { MeterDefinition } from '../../core/meter/record.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -82,7 +82,6 @@ async function addInlineMeter(
 
 async function publishedMeter(meter_id: string | null, scope: Scope, database: Database): Promise<string | null> {
   if (meter_id === null) return null;
-  const meter = await MeterModel.fetch(scope, meter_id, { database });
-  if (meter.status !== 'published') throw notFound('meter', meter_id);
+  await MeterModel.fetchPublished(scope, meter_id, { database });
   return meter_id;
 }

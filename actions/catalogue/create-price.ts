@@ -2,7 +2,7 @@
  * Creates prices, all or none. What they are of must exist, their number is limited, and what is not stated (name, start)
  * has a default (docs/rules/pricing.md, "What a price must state").
  */
-import { alreadyExists, atIndex, invalid, notAllowed, notFound } from '../../core/error.ts';
+import { alreadyExists, atIndex, invalid, notAllowed } from '../../core/error.ts';
 import { type CreatePrice, definePrice, type PriceDefinition } from '../../core/price/record.ts';
 import { checkedTimeBuckets } from '../../core/price/time-buckets.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -125,23 +125,19 @@ async function unitOf(request: CreatePrice, { scope, database }: PriceWriting): 
 async function nameOfEntity(request: CreatePrice, { scope, database }: PriceWriting): Promise<string> {
   const { entity_type, entity_id } = request;
   if (entity_type === 'PLAN') {
-    const plan = await PlanModel.fetch(scope, entity_id, { database });
-    if (plan.status !== 'published') throw notFound('plan', entity_id);
+    const plan = await PlanModel.fetchPublished(scope, entity_id, { database });
     return plan.name;
   }
   if (entity_type === 'SUBSCRIPTION') {
-    const subscription = await SubscriptionModel.fetch(scope, entity_id, { database });
-    if (subscription.status !== 'published') throw notFound('subscription', entity_id);
+    const subscription = await SubscriptionModel.fetchPublished(scope, entity_id, { database });
     return (await PlanModel.fetch(scope, subscription.plan_id, { database })).name;
   }
   if (entity_type === 'ADDON') {
-    const addon = await AddonModel.fetch(scope, entity_id, { database });
-    if (addon.status !== 'published') throw notFound('add-on', entity_id);
+    const addon = await AddonModel.fetchPublished(scope, entity_id, { database });
     return addon.name;
   }
   if (entity_type === 'COSTSHEET') {
-    const sheet = await CostsheetModel.fetch(scope, entity_id, { database });
-    if (sheet.status !== 'published') throw notFound('cost sheet', entity_id);
+    const sheet = await CostsheetModel.fetchPublished(scope, entity_id, { database });
     return sheet.name;
   }
   throw invalid(
@@ -152,8 +148,7 @@ async function nameOfEntity(request: CreatePrice, { scope, database }: PriceWrit
 
 async function publishedMeter(meter_id: string | null, { scope, database }: PriceWriting): Promise<MeterModel | null> {
   if (meter_id === null) return null;
-  const meter = await MeterModel.fetch(scope, meter_id, { database });
-  if (meter.status !== 'published') throw notFound('meter', meter_id);
+  const meter = await MeterModel.fetchPublished(scope, meter_id, { database });
   return meter;
 }
 

@@ -3,7 +3,7 @@
  * (docs/rules/pricing.md, "Changing a price").
  */
 
-import { invalid, notAllowed, notFound } from '../../core/error.ts';
+import { invalid, notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { formatMs, instantOf } from '../../core/time/instant.ts';
@@ -17,8 +17,7 @@ export async function endPrice(
 ): Promise<void> {
   const { id, author } = request;
   await stores.postgres.transaction(async (database) => {
-    const price = await PriceModel.fetch(scope, id, { database, lock: true });
-    if (price.status !== 'published') throw notFound('price', id);
+    const price = await PriceModel.fetchPublished(scope, id, { database, lock: true });
     const now = author.now.getTime();
     const startsAt = instantOf(price.start_date!);
     const endedAt = price.end_date === null ? Number.POSITIVE_INFINITY : instantOf(price.end_date);

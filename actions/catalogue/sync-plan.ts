@@ -4,7 +4,7 @@
  * that holds its row: whoever changes it at the same time comes before or after, and who has come so far already is left
  * alone. So a run that is broken off, or two of them, take effect once.
  */
-import { FarthingError, notFound } from '../../core/error.ts';
+import { FarthingError } from '../../core/error.ts';
 import type { Price } from '../../core/price/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
@@ -31,8 +31,7 @@ export async function syncPlanLater(
   { plan_id, author }: { plan_id: string; author: Author },
 ): Promise<WorkflowRunModel> {
   return postgres.transaction(async (transaction) => {
-    const plan = await PlanModel.fetch(scope, plan_id, { database: transaction });
-    if (plan.status !== 'published') throw notFound('plan', plan_id);
+    await PlanModel.fetchPublished(scope, plan_id, { database: transaction });
     return addRun(transaction, scope, {
       task: SYNC_TASK,
       workflow_type: 'PriceSyncWorkflow',

@@ -3,7 +3,7 @@
  * subscriptions or children (docs/rules/records.md, "Archiving").
  */
 
-import { notAllowed, notFound } from '../../core/error.ts';
+import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -18,8 +18,7 @@ export async function archiveCustomer(
 ): Promise<void> {
   const { id, author } = request;
   await stores.postgres.transaction(async (transaction) => {
-    const customer = await CustomerModel.fetch(scope, id, { database: transaction, lock: true });
-    if (customer.status !== 'published') throw notFound('customer', id);
+    const customer = await CustomerModel.fetchPublished(scope, id, { database: transaction, lock: true });
     if (await hasLiveSubscription(scope, id, transaction))
       throw notAllowed(`customer ${id} has active subscriptions, cancel them first`);
     if (await CustomerModel.hasChildren(scope, id, transaction)) throw notAllowed(`customer ${id} has children`);

@@ -1,6 +1,6 @@
 /** Changes what is given of a published customer; `metadata` replaces the map. */
 import type { CustomerFields } from '../../core/customer/record.ts';
-import { invalid, notAllowed, notFound } from '../../core/error.ts';
+import { invalid, notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -46,8 +46,7 @@ async function chosenCustomer(
   { id, external_customer_id }: { id: string; external_customer_id: string | undefined },
   transaction: Database,
 ): Promise<CustomerModel> {
-  const customer = await CustomerModel.fetch(scope, id, { database: transaction, lock: true });
-  if (customer.status !== 'published') throw notFound('customer', id);
+  const customer = await CustomerModel.fetchPublished(scope, id, { database: transaction, lock: true });
   if (external_customer_id && customer.external_id !== external_customer_id)
     throw invalid('external_customer_id', `is not the external id of customer ${id}`);
   return customer;

@@ -1,6 +1,6 @@
 /** Which customer a customer is to belong to (docs/rules/records.md, "Customers"). */
 import { checkParent } from '../../core/customer/record.ts';
-import { invalid, notFound } from '../../core/error.ts';
+import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import type { Database } from '../../storage/stores.ts';
@@ -24,8 +24,7 @@ export async function parentOf(
   if (!id && !external_id) return id === undefined && external_id === undefined ? undefined : null;
   const wanted = id || (await CustomerModel.fetchExternal(scope, external_id!, database)).id;
   await CustomerModel.in(scope, database).select('id').whereIn('id', [child.id, wanted]).orderBy('id').forUpdate();
-  const parent = await CustomerModel.fetch(scope, wanted, { database });
-  if (parent.status !== 'published') throw notFound('customer', wanted);
+  const parent = await CustomerModel.fetchPublished(scope, wanted, { database });
   if (external_id && parent.external_id !== external_id)
     throw invalid('parent_customer_external_id', `is not the external id of customer ${wanted}`);
   const has_children = !child.is_new && (await CustomerModel.hasChildren(scope, child.id, database));

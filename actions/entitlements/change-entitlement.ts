@@ -1,7 +1,6 @@
 /** Changes what is granted; to whom and of which feature stays. What is not stated stays, and null clears. */
 
 import { checkEntitlement, type Entitlement } from '../../core/entitlement/record.ts';
-import { notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
@@ -14,8 +13,7 @@ export async function changeEntitlement(
   { id, changes, author }: { id: string; changes: Partial<Entitlement>; author: Author },
 ): Promise<EntitlementModel> {
   return stores.postgres.transaction(async (database) => {
-    const entitlement = await EntitlementModel.fetch(scope, id, { database, lock: true });
-    if (entitlement.status !== 'published') throw notFound('entitlement', id);
+    const entitlement = await EntitlementModel.fetchPublished(scope, id, { database, lock: true });
     checkEntitlement({ ...entitlement, ...changes });
     const changed = await EntitlementModel.change(entitlement, changes, { by: author, database });
     await tellEntitlements(database, 'updated', { entitlements: [changed], by: author });

@@ -87,8 +87,7 @@ const conflictOf = ({ entity_type, entity_id, feature_id }: NewEntitlement) =>
 /** Locked, so that it is not archived meanwhile. */
 async function checkFeatureOf({ feature_id, feature_type }: NewEntitlement, writing: Writing): Promise<void> {
   const { scope, database } = writing;
-  const feature = await FeatureModel.fetch(scope, feature_id, { database, lock: true });
-  if (feature.status !== 'published') throw notFound('feature', feature_id);
+  const feature = await FeatureModel.fetchPublished(scope, feature_id, { database, lock: true });
   if (feature.type !== feature_type) throw invalid('feature_type', `feature ${feature_id} is ${feature.type}`);
   if (feature.meter_id === null) return;
   checkMeterOfEntitlement((await MeterModel.fetch(scope, feature.meter_id, { database })).aggregation);
@@ -111,8 +110,7 @@ async function checkEntityOf(request: NewEntitlement, writing: Writing): Promise
 async function checkOverride(request: NewEntitlement, writing: Writing): Promise<void> {
   const { scope, database } = writing;
   const { entity_id, feature_id, parent_entitlement_id } = request;
-  const subscription = await SubscriptionModel.fetch(scope, entity_id, { database, lock: true });
-  if (subscription.status !== 'published') throw notFound('subscription', entity_id);
+  const subscription = await SubscriptionModel.fetchPublished(scope, entity_id, { database, lock: true });
   if (subscription.subscription_status === 'cancelled') throw notAllowed(`subscription ${entity_id} is cancelled`);
   if (parent_entitlement_id) await checkParent(request, subscription, writing);
   const [other] = await narrow(EntitlementModel.in(scope, database), [
@@ -135,8 +133,7 @@ const LONG_AGO = '-infinity';
 async function checkParent(request: NewEntitlement, subscription: SubscriptionModel, writing: Writing): Promise<void> {
   const { scope, database, author } = writing;
   const { feature_id, parent_entitlement_id: id } = request;
-  const parent = await EntitlementModel.fetch(scope, id!, { database });
-  if (parent.status !== 'published') throw notFound('entitlement', id!);
+  const parent = await EntitlementModel.fetchPublished(scope, id!, { database });
   if (parent.feature_id !== feature_id)
     throw invalid('parent_entitlement_id', `entitlement ${id} is to another feature, ${parent.feature_id}`);
   if (parent.entity_id === subscription.plan_id) return;

@@ -1,6 +1,6 @@
 /** Changes what is given of a published credit grant; the end is one of a grant of a subscription. */
 import { archivedFrom, type CreditGrant, checkInside } from '../../core/credit-grant/record.ts';
-import { invalid, notAllowed, notFound } from '../../core/error.ts';
+import { invalid, notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { instantOf } from '../../core/time/instant.ts';
@@ -20,8 +20,7 @@ export async function changeCreditGrant(
   { id, changes, author }: Change,
 ): Promise<CreditGrantModel> {
   return stores.postgres.transaction(async (database) => {
-    const grant = await CreditGrantModel.fetch(scope, id, { database, lock: true });
-    if (grant.status !== 'published') throw notFound('credit grant', id);
+    const grant = await CreditGrantModel.fetchPublished(scope, id, { database, lock: true });
     if (changes.end_date) {
       if (grant.scope !== 'SUBSCRIPTION') throw invalid('end_date', `is not allowed for scope ${grant.scope}`);
       const subscription = await SubscriptionModel.fetch(scope, grant.subscription_id!, { database });

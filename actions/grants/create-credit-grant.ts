@@ -47,8 +47,7 @@ async function checkReference(grant: Stated, scope: Scope, database: Database): 
 type OfSubscription = Pick<CreditGrant, 'subscription_id' | 'start_date' | 'end_date'>;
 
 async function checkSubscription(grant: OfSubscription, scope: Scope, database: Database): Promise<void> {
-  const subscription = await SubscriptionModel.fetch(scope, grant.subscription_id!, { database });
-  if (subscription.status !== 'published') throw notFound('subscription', subscription.id);
+  const subscription = await SubscriptionModel.fetchPublished(scope, grant.subscription_id!, { database });
   checkGrantable(subscription);
   checkInside(grant, subscription);
 }

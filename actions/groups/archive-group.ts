@@ -1,5 +1,4 @@
 /** Archives a group, which frees its lookup key; its members have no group then. */
-import { notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
@@ -14,8 +13,7 @@ export async function archiveGroup(
 ): Promise<void> {
   const { id, author } = request;
   await stores.postgres.transaction(async (database) => {
-    const group = await GroupModel.fetch(scope, id, { database, lock: true });
-    if (group.status !== 'published') throw notFound('group', id);
+    const group = await GroupModel.fetchPublished(scope, id, { database, lock: true });
     const by = { by: author, database };
     const changes = { group_id: null };
     if (group.entity_type === 'price') {

@@ -4,7 +4,7 @@
  * (docs/rules/invoices.md, "Invoices written by hand").
  */
 
-import { invalid, notFound } from '../../core/error.ts';
+import { invalid } from '../../core/error.ts';
 import { type WrittenInvoice, writtenInvoice } from '../../core/invoice/one-off.ts';
 import type { CreateInvoice, InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -37,8 +37,7 @@ export async function createInvoice(
 }
 
 async function checkParties(scope: Scope, request: CreateInvoice, database: Database): Promise<void> {
-  const customer = await CustomerModel.fetch(scope, request.customer_id, { database, lock: true });
-  if (customer.status !== 'published') throw notFound('customer', customer.id);
+  const customer = await CustomerModel.fetchPublished(scope, request.customer_id, { database, lock: true });
   if (!request.subscription_id) return;
   const subscription = await SubscriptionModel.fetch(scope, request.subscription_id, { database });
   if (subscription.customer_id !== customer.id && subscription.invoicing_customer_id !== customer.id) {

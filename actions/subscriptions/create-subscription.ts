@@ -70,8 +70,7 @@ type Parties = {
 /** The customer's row is held, so that it cannot be archived meanwhile. */
 async function gather(scope: Scope, request: CreateSubscription, database: Database): Promise<Parties> {
   const customer = await customerOf(scope, request, database);
-  const plan = await PlanModel.fetch(scope, request.plan_id, { database });
-  if (plan.status !== 'published') throw notFound('plan', plan.id);
+  const plan = await PlanModel.fetchPublished(scope, request.plan_id, { database });
   const prices = (await PriceModel.in(scope, database)
     .where({ entity_type: 'PLAN', entity_id: plan.id })
     .orderBy(['created_at', 'sequence'])) as Price[];
@@ -94,8 +93,7 @@ async function customerOf(scope: Scope, request: CreateSubscription, database: D
   if (!customer_id && !external_customer_id)
     throw invalid('customer_id', 'is required, or external_customer_id instead of it');
   const id = customer_id ?? (await CustomerModel.fetchExternal(scope, external_customer_id!, database)).id;
-  const customer = await CustomerModel.fetch(scope, id, { database, lock: true });
-  if (customer.status !== 'published') throw notFound('customer', id);
+  const customer = await CustomerModel.fetchPublished(scope, id, { database, lock: true });
   if (external_customer_id && customer.external_id !== external_customer_id) {
     throw invalid('external_customer_id', `is not the external id of customer ${id}`);
   }

@@ -1,5 +1,4 @@
 /** Changes what is given of a published tax association. */
-import { notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { checkAssociation, type TaxAssociation } from '../../core/tax/record.ts';
@@ -13,8 +12,7 @@ export async function changeTaxAssociation(
 ): Promise<TaxAssociationModel> {
   const { id, changes, author } = request;
   return stores.postgres.transaction(async (database) => {
-    const association = await TaxAssociationModel.fetch(scope, id, { database, lock: true });
-    if (association.status !== 'published') throw notFound('tax association', id);
+    const association = await TaxAssociationModel.fetchPublished(scope, id, { database, lock: true });
     checkAssociation({ ...association, ...changes });
     return TaxAssociationModel.change(association, changes, { by: author, database });
   });

@@ -1,5 +1,5 @@
 /** Changes or archives a tax rate; neither while something is taxed with it (docs/rules/taxes.md, "Rates in use"). */
-import { notAllowed, notFound } from '../../core/error.ts';
+import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import type { TaxRate } from '../../core/tax/record.ts';
@@ -14,8 +14,7 @@ export async function changeTaxRate(
 ): Promise<TaxRateModel> {
   const { id, changes, author } = request;
   return stores.postgres.transaction(async (database) => {
-    const rate = await TaxRateModel.fetch(scope, id, { database, lock: true });
-    if (rate.status !== 'published') throw notFound('tax rate', id);
+    const rate = await TaxRateModel.fetchPublished(scope, id, { database, lock: true });
     const [used] = await TaxAssociationModel.in(scope, database)
       .select('id')
       .where({ tax_rate_id: id, status: 'published' })

@@ -1,6 +1,6 @@
 /** Endpoints of webhooks: made with a secret that is shown once, changed, switched on again, given a new secret, deleted. */
 import { randomBytes } from 'node:crypto';
-import { notAllowed, notFound } from '../../core/error.ts';
+import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import type { WebhookEndpoint } from '../../core/webhook/record.ts';
@@ -98,8 +98,7 @@ export async function deleteEndpoint(
 }
 
 export async function held(scope: Scope, id: string, database: Transaction): Promise<WebhookEndpointModel> {
-  const endpoint = await WebhookEndpointModel.fetch(scope, id, { database, lock: true });
-  if (endpoint.status !== 'published') throw notFound('webhook endpoint', id);
+  const endpoint = await WebhookEndpointModel.fetchPublished(scope, id, { database, lock: true });
   return endpoint;
 }
 

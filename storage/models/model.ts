@@ -64,6 +64,19 @@ export abstract class ScopedModel extends Model {
     return fetchOne(this, { tenant_id, environment_id }, id, options);
   }
 
+  /** The same of one that is published, or `not_found`. */
+  static async fetchPublished<M extends ScopedModel & { status: string }>(
+    this: Class<M>,
+    scope: Scope,
+    id: string,
+    options: FetchOptions,
+  ): Promise<M> {
+    const { tenant_id, environment_id } = scope;
+    const record = await fetchOne(this, { tenant_id, environment_id }, id, options);
+    if (record.status !== 'published') throw notFound(this.recordName, id);
+    return record;
+  }
+
   /** Inserts a record of this scope; a broken unique index becomes `already_exists` with `conflict` as its message. */
   static add<M extends ScopedModel>(
     this: Class<M>,
