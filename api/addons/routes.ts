@@ -1,12 +1,11 @@
 /** Add-ons: create, find, change, archive. */
-import { z } from 'zod';
 import { archiveAddon } from '../../actions/catalogue/archive-addon.ts';
 import { createdBy } from '../../core/stamp.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { newId } from '../../storage/new-id.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, type Route, route } from '../http/route.ts';
+import { authorOf, type Context, changeFor, type Route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import { showAddon, showAddons } from './expand.ts';
 import { AddonAnswer, AddonFilter, AddonListAnswer, addonGrammar, CreateAddon, UpdateAddon } from './schema.ts';
@@ -36,19 +35,14 @@ export const addonRoutes: Route[] = [
   }),
   addons.list,
   addons.search,
-  route({
-    method: 'get',
-    path: '/addons/lookup/:lookup_key',
-    operation_id: 'getAddonByLookupKey',
+  addons.readBy({
     summary: 'Get the published add-on that has a lookup key',
     description: 'With its prices and entitlements. An archived add-on is not found by it.',
-    tag,
-    access: 'addon:read',
-    params: z.object({ lookup_key: z.string().min(1).meta({ description: 'The key of the add-on.' }) }),
-    success: 200,
-    answer: AddonAnswer,
-    handle: async ({ params }, context) =>
-      showAddon(await AddonModel.fetchByKey(context.scope, params.lookup_key, context.services.postgres), context),
+    under: 'lookup',
+    key: 'lookup_key',
+    operation: 'LookupKey',
+    about: 'The key of the add-on.',
+    fetch: (scope, lookup_key, database) => AddonModel.fetchByKey(scope, lookup_key, database),
   }),
   addons.read({
     summary: 'Get an add-on with its prices and entitlements',
@@ -58,10 +52,8 @@ export const addonRoutes: Route[] = [
     summary: 'Update an add-on',
     description: 'Changes what is sent; the rest stays, the lookup key always.',
     body: UpdateAddon,
-    handle: ({ params, body }, context) => {
-      const by = { by: authorOf(context), database: context.services.postgres };
-      return AddonModel.changePublished(context.scope, { id: params.id, changes: body }, by);
-    },
+    handle: ({ params, body }, context) =>
+      AddonModel.changePublished(context.scope, { id: params.id, changes: body }, changeFor(context)),
   }),
   addons.archive({
     summary: 'Archive an add-on that no subscription has',

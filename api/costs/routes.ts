@@ -5,7 +5,7 @@ import { CostsheetModel } from '../../storage/models/costsheet.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { newId } from '../../storage/new-id.ts';
 import { checkExpand, fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { authorOf, type Context, changeFor, idParams, type Route, route } from '../http/route.ts';
 import { showCostsheet, showCostsheets } from './expand.ts';
 import {
   askedOf,
@@ -98,7 +98,7 @@ export const costsheetRoutes: Route[] = [
     body: UpdateCostsheet,
     answer: UpdateCostsheetAnswer,
     handle: async ({ params, body }, context) => {
-      const by = { by: authorOf(context), database: context.services.postgres, conflict: keyConflict(body) };
+      const by = { ...changeFor(context), conflict: keyConflict(body) };
       const sheet = await CostsheetModel.changePublished(context.scope, { id: params.id, changes: body }, by);
       return { costsheet: await showCostsheet(sheet, [], context) };
     },
@@ -113,8 +113,11 @@ export const costsheetRoutes: Route[] = [
     params: idParams,
     answer: DeleteCostsheetAnswer,
     handle: async ({ params }, context) => {
-      const by = { by: authorOf(context), database: context.services.postgres };
-      await CostsheetModel.changePublished(context.scope, { id: params.id, changes: { status: 'deleted' } }, by);
+      await CostsheetModel.changePublished(
+        context.scope,
+        { id: params.id, changes: { status: 'deleted' } },
+        changeFor(context),
+      );
       return { message: 'cost sheet deleted', id: params.id };
     },
   }),

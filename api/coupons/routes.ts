@@ -1,12 +1,11 @@
 /** Coupons: create, find, change, archive. */
-import { z } from 'zod';
 import { defineCoupon } from '../../core/coupon/record.ts';
 import { createdBy } from '../../core/stamp.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { newId } from '../../storage/new-id.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, type Route, route } from '../http/route.ts';
+import { authorOf, type Context, changeFor, type Route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import { showCoupon } from './answer.ts';
 import { couponAssociationRoutes } from './associations.ts';
@@ -40,35 +39,31 @@ export const couponRoutes: Route[] = [
   coupons.list,
   coupons.search,
   coupons.read({ summary: 'Get a coupon', description: 'An archived coupon is answered, too.' }),
-  route({
-    method: 'get',
-    path: '/coupons/code/:code',
-    operation_id: 'getCouponByCode',
+  coupons.readBy({
     summary: 'Get the published coupon with a code',
     description: 'The letters of the code may be in any case; an archived coupon has given its code back.',
-    tag,
-    access: 'coupon:read',
-    params: z.object({ code: z.string().min(1).meta({ description: 'The `coupon_code`.' }) }),
-    success: 200,
-    answer: CouponAnswer,
-    handle: async ({ params }, context) =>
-      showCoupon(await CouponModel.fetchByCode(context.scope, params.code, context.services.postgres), context),
+    under: 'code',
+    key: 'code',
+    operation: 'Code',
+    about: 'The `coupon_code`.',
+    fetch: (scope, code, database) => CouponModel.fetchByCode(scope, code, database),
   }),
   coupons.change({
     summary: 'Update the name or the metadata of a coupon',
     description: 'What it takes off stays: those who redeemed it were promised that.',
     body: UpdateCoupon,
-    handle: ({ params, body }, context) => {
-      const by = { by: authorOf(context), database: context.services.postgres };
-      return CouponModel.changePublished(context.scope, { id: params.id, changes: body }, by);
-    },
+    handle: ({ params, body }, context) =>
+      CouponModel.changePublished(context.scope, { id: params.id, changes: body }, changeFor(context)),
   }),
   coupons.archive({
     summary: 'Archive a coupon',
     description: 'It cannot be redeemed any more, and its code is free for another. Who has redeemed it keeps it.',
     handle: async ({ params }, context) => {
-      const by = { by: authorOf(context), database: context.services.postgres };
-      await CouponModel.changePublished(context.scope, { id: params.id, changes: { status: 'archived' } }, by);
+      await CouponModel.changePublished(
+        context.scope,
+        { id: params.id, changes: { status: 'archived' } },
+        changeFor(context),
+      );
     },
   }),
   ...couponAssociationRoutes,

@@ -1,10 +1,12 @@
 /** Credit grants: create, find, change, archive. */
 import { archiveCreditGrant, changeCreditGrant } from '../../actions/grants/change-credit-grant.ts';
 import { createCreditGrant } from '../../actions/grants/create-credit-grant.ts';
+import type { Scope } from '../../core/scope.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
+import type { Database } from '../../storage/stores.ts';
 import { fetchPage, listShape } from '../http/list.ts';
 import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
@@ -71,29 +73,37 @@ export const creditGrantRoutes: Route[] = [
       return { message: 'credit grant deleted' };
     },
   }),
-  route({
-    method: 'get',
+  grantsOf({
     path: '/plans/:id/creditgrants',
     operation_id: 'getPlanCreditGrants',
     summary: 'List the credit grants of a plan',
-    description: 'Published ones, newest first, a page at a time.',
-    tag,
-    access: 'creditgrant:read',
-    params: idParams,
-    query: listShape({}).pick({ limit: true, offset: true }),
-    success: 200,
-    answer: CreditGrantListAnswer,
-    handle: async ({ params, query }, context) => {
-      const { scope, services } = context;
-      const plan = await PlanModel.fetch(scope, params.id, { database: services.postgres });
-      return findCreditGrants(CreditGrantFilter.parse({ ...query, plan_ids: [plan.id] }), context);
-    },
+    giver: PlanModel,
+    filter: 'plan_ids',
   }),
-  route({
-    method: 'get',
+  grantsOf({
     path: '/addons/:id/creditgrants',
     operation_id: 'getAddonCreditGrants',
     summary: 'List the credit grants of an add-on',
+    giver: AddonModel,
+    filter: 'addon_ids',
+  }),
+];
+
+type Giver = {
+  path: string;
+  operation_id: string;
+  summary: string;
+  giver: { fetch(scope: Scope, id: string, options: { database: Database }): Promise<unknown> };
+  filter: 'plan_ids' | 'addon_ids';
+};
+
+/** The grants of one plan or add-on, at a path of its own. */
+function grantsOf({ path, operation_id, summary, giver, filter }: Giver): Route {
+  return route({
+    method: 'get',
+    path,
+    operation_id,
+    summary,
     description: 'Published ones, newest first, a page at a time.',
     tag,
     access: 'creditgrant:read',
@@ -101,13 +111,12 @@ export const creditGrantRoutes: Route[] = [
     query: listShape({}).pick({ limit: true, offset: true }),
     success: 200,
     answer: CreditGrantListAnswer,
-    handle: async ({ params, query }, context) => {
-      const { scope, services } = context;
-      const addon = await AddonModel.fetch(scope, params.id, { database: services.postgres });
-      return findCreditGrants(CreditGrantFilter.parse({ ...query, addon_ids: [addon.id] }), context);
+    handle: async ({ params: { id }, query }, context) => {
+      await giver.fetch(context.scope, id, { database: context.services.postgres });
+      return findCreditGrants(CreditGrantFilter.parse({ ...query, [filter]: [id] }), context);
     },
-  }),
-];
+  });
+}
 
 async function findCreditGrants(input: CreditGrantFilter, context: Context) {
   const query = narrow(CreditGrantModel.in(context.scope, context.services.postgres), [

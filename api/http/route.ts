@@ -9,6 +9,7 @@ import { z } from 'zod';
 import type { Permission } from '../../core/access/role.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
+import type { Database } from '../../storage/stores.ts';
 import type { Services } from '../services.ts';
 
 export type Method = 'get' | 'post' | 'put' | 'delete';
@@ -91,6 +92,11 @@ export const answered = (http_status: number, value: unknown) => new Answered(ht
 /** On whose behalf, and at which instant, the request acts. */
 export function authorOf({ principal, now }: Context): Author {
   return { user_id: principal.user_id, now };
+}
+
+/** How a single change on behalf of a request is written. */
+export function changeFor(context: Context): { by: Author; database: Database } {
+  return { by: authorOf(context), database: context.services.postgres };
 }
 
 /** `/things/:id` */

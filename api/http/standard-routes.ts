@@ -3,7 +3,7 @@
  * paths, names and permissions, and one function shows its records; each operation says what it takes and what is done.
  * An operation that is unlike the others is a `route` of its own beside these.
  */
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Entity } from '../../core/access/role.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../../storage/stores.ts';
@@ -23,6 +23,16 @@ type Id = z.output<typeof idParams>;
 /** What is said of an operation beyond what its noun says. */
 type Said = Pick<RouteDefinition<undefined, undefined, undefined>, 'summary' | 'description' | 'example'>;
 type Stated<Input, Result> = Said & { handle(input: Input, context: Context): Promise<Result> };
+
+/** `/addons/lookup/:lookup_key`, `getAddonByLookupKey`. */
+type Key<Row> = {
+  under: string;
+  key: string;
+  operation: string;
+  /** What stands in the path. */
+  about: string;
+  fetch(scope: Scope, key: string, database: Database): Promise<Row>;
+};
 
 type Resource<Row, Filter extends Shape> = {
   /** `plan`: the path is /plans, the operations are createPlan, listPlans …, the permissions plan:read and plan:write. */
@@ -102,6 +112,20 @@ export function standardRoutes<Row, Filter extends Shape>(resource: Resource<Row
         handle: shown(({ params }, { scope, services }) =>
           model.fetch(scope, params.id, { database: services.postgres }),
         ),
+      }),
+
+    /** The published one that has a key of its own, which stands at the end of the path. */
+    readBy: (stated: Said & Key<Row>): Route =>
+      route({
+        ...reads,
+        method: 'get',
+        path: `${path}/${stated.under}/:${stated.key}`,
+        operation_id: `get${name}By${stated.operation}`,
+        summary: stated.summary,
+        description: stated.description,
+        params: z.object({ [stated.key]: z.string().min(1).meta({ description: stated.about }) }),
+        answer,
+        handle: shown(({ params }, { scope, services }) => stated.fetch(scope, params[stated.key]!, services.postgres)),
       }),
 
     change: <Body extends Shape>(stated: Stated<{ params: Id; body: Decoded<Body> }, Row> & { body: Body }): Route =>

@@ -6,7 +6,7 @@ import { syncPlanLater } from '../../actions/catalogue/sync-plan.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { authorOf, type Context, changeFor, idParams, type Route, route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import { WorkflowResult } from '../workflows/schema.ts';
 import { showPlan, showPlans } from './expand.ts';
@@ -44,8 +44,7 @@ export const planRoutes: Route[] = [
     description: 'Changes what is sent; the rest stays. Subscriptions and prices are not touched.',
     body: UpdatePlan,
     handle: ({ params, body }, context) => {
-      const conflict = planKeyConflict(body.lookup_key);
-      const by = { by: authorOf(context), database: context.services.postgres, conflict };
+      const by = { ...changeFor(context), conflict: planKeyConflict(body.lookup_key) };
       return PlanModel.changePublished(context.scope, { id: params.id, changes: body }, by);
     },
   }),

@@ -1,12 +1,11 @@
 /** Price units: create, find, change, archive. */
-import { z } from 'zod';
 import { definePriceUnit } from '../../core/price-unit/record.ts';
 import { createdBy } from '../../core/stamp.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PriceUnitModel } from '../../storage/models/price-unit.ts';
 import { newId } from '../../storage/new-id.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, type Route, route } from '../http/route.ts';
+import { authorOf, type Context, changeFor, type Route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import {
   CreatePriceUnit,
@@ -45,35 +44,32 @@ export const priceUnitRoutes: Route[] = [
   units.list,
   units.search,
   units.read({ summary: 'Get a price unit', description: 'An archived unit is answered, too.' }),
-  route({
-    method: 'get',
-    path: '/prices/units/code/:code',
-    operation_id: 'getPriceUnitByCode',
+  units.readBy({
     summary: 'Get the published price unit with a code',
     description: 'The letters of the code may be in any case; an archived unit has given its code back.',
-    tag,
-    access: 'price:read',
-    params: z.object({ code: z.string().min(1).meta({ description: 'The code of the unit.' }) }),
-    success: 200,
-    answer: PriceUnitAnswer,
-    handle: ({ params }, { scope, services }) => PriceUnitModel.fetchByCode(scope, params.code, services.postgres),
+    under: 'code',
+    key: 'code',
+    operation: 'Code',
+    about: 'The code of the unit.',
+    fetch: (scope, code, database) => PriceUnitModel.fetchByCode(scope, code, database),
   }),
   units.change({
     summary: 'Update the name or the metadata of a price unit',
     description: 'Its code, currency and rate stay. Another rate is another unit.',
     body: UpdatePriceUnit,
-    handle: ({ params, body }, context) => {
-      const by = { by: authorOf(context), database: context.services.postgres };
-      return PriceUnitModel.changePublished(context.scope, { id: params.id, changes: body }, by);
-    },
+    handle: ({ params, body }, context) =>
+      PriceUnitModel.changePublished(context.scope, { id: params.id, changes: body }, changeFor(context)),
   }),
   units.archive({
     summary: 'Archive a price unit',
     description:
       'No new price can be stated in it, and its code is free for another. Prices that have it keep its rate.',
     handle: async ({ params }, context) => {
-      const by = { by: authorOf(context), database: context.services.postgres };
-      await PriceUnitModel.changePublished(context.scope, { id: params.id, changes: { status: 'archived' } }, by);
+      await PriceUnitModel.changePublished(
+        context.scope,
+        { id: params.id, changes: { status: 'archived' } },
+        changeFor(context),
+      );
     },
   }),
 ];

@@ -5,7 +5,7 @@ import { narrow } from '../../storage/models/page.ts';
 import { TaxAssociationModel } from '../../storage/models/tax-association.ts';
 import { TaxRateModel } from '../../storage/models/tax-rate.ts';
 import { fetchPage } from '../http/list.ts';
-import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { authorOf, type Context, changeFor, idParams, type Route, route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import {
   CreateTaxAssociation,
@@ -69,9 +69,9 @@ export const taxAssociationRoutes: Route[] = [
     success: 200,
     answer: TaxAssociationAnswer,
     handle: async ({ params }, context) => {
-      const by = { by: authorOf(context), database: context.services.postgres };
       const change = { id: params.id, changes: { status: 'archived' } } as const;
-      return showAssociation(await TaxAssociationModel.changePublished(context.scope, change, by), context);
+      const archived = await TaxAssociationModel.changePublished(context.scope, change, changeFor(context));
+      return showAssociation(archived, context);
     },
   }),
 ];

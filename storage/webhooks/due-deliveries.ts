@@ -49,8 +49,9 @@ export function environmentKey({ tenant_id, environment_id }: Scope): string {
 }
 
 /**
- * Environments take turns, so that nobody waits behind all that somebody else has. One that stands behind another of its record and endpoint waits for it, so that they arrive in order; not for one that fails
- * again and again (docs/rules/webhooks.md, "Order").
+ * Environments take turns, so that nobody waits behind all that somebody else has. One that stands behind another of its
+ * record and endpoint waits for it, so that they arrive in order; not for one that fails again and again
+ * (docs/rules/webhooks.md, "Order").
  */
 export async function takeDue(database: Database, wanted: Wanted): Promise<DueDelivery[]> {
   const { which, allowed_event_types = [], excluded_tenants = [] } = wanted;
