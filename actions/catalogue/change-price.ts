@@ -3,8 +3,9 @@
  * `effective_from` or now (docs/rules/pricing.md, "Changing a price").
  */
 
+import { isDeepStrictEqual } from 'node:util';
 import { invalid, notAllowed } from '../../core/error.ts';
-import { CRITICAL_FIELDS } from '../../core/price/record.ts';
+import { CRITICAL_FIELDS, criticalFields, type PriceDefinition } from '../../core/price/record.ts';
 import { type PriceChanges, successorOf } from '../../core/price/successor.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
@@ -66,9 +67,26 @@ async function supersede(
   const effective_from = new Date(effectiveAt).toISOString();
   const unit = price.price_unit_id ? await PriceUnitModel.fetch(scope, price.price_unit_id, { database }) : null;
   const successor = successorOf(price, changes, { start_date: effective_from, symbol: unit?.symbol ?? '' });
+  if (statesNothingNew(price, changes, successor)) return describe(price, describedBy(changes), writing);
   const meter = successor.meter_id === null ? null : await MeterModel.fetch(scope, successor.meter_id, { database });
   const commitment_time_buckets = timeBucketsOf(successor, meter, { scope, database, author });
 
   await PriceModel.change(price, { end_date: effective_from }, { by: author, database });
   return storePrice({ ...successor, commitment_time_buckets }, { scope, database, author });
+}
+
+/**
+ * Whether all that is stated of the charge is what the price charges already: who sends a price back as it was shown wants no
+ * successor, whose tiers would begin again. Times of day are compared by nobody, and are another charge.
+ */
+function statesNothingNew(price: PriceModel, changes: PriceChanges, successor: PriceDefinition): boolean {
+  if (changes.commitment_time_buckets?.length) return false;
+  return CRITICAL_FIELDS.every(
+    (field) => changes[field] === undefined || isDeepStrictEqual(successor[field], price[field]),
+  );
+}
+
+/** What is stated beside the charge, and changes in place. */
+function describedBy(changes: PriceChanges): PriceChanges {
+  return Object.fromEntries(Object.entries(changes).filter(([field]) => !(field in criticalFields)));
 }

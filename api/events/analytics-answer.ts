@@ -1,6 +1,7 @@
 /** Usage analytics as it is answered, with the records that `expand` asks for. */
 import { z } from 'zod';
 import type { AnalyticsPoint, AnalyticsRow } from '../../actions/usage/usage-analytics.ts';
+import { type Entity, requireRead } from '../../core/access/role.ts';
 import { byId } from '../../core/by-id.ts';
 import { type Decimal, sumOf } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
@@ -21,7 +22,15 @@ import { PriceAnswer } from '../prices/schema.ts';
 import { SubscriptionLineItemAnswer } from '../subscriptions/answer.ts';
 import { showLineItems } from '../subscriptions/expand.ts';
 
-export const ANALYTICS_EXPAND = ['price', 'meter', 'feature', 'subscription_line_item', 'plan', 'addon'];
+/** What may be expanded, and as what it may be read. */
+const SHOWN_BY: Readonly<Record<string, Entity>> = {
+  price: 'price',
+  meter: 'meter',
+  feature: 'feature',
+  subscription_line_item: 'subscription',
+  plan: 'plan',
+  addon: 'addon',
+};
 
 const Point = z
   .object({
@@ -129,11 +138,16 @@ export const AnalyticsAnswer = z
   })
   .meta({ id: 'GetUsageAnalyticsResponse' });
 
-/** Paths outside of the list are refused, never ignored. */
-export function checkedExpand(paths: readonly string[] | null | undefined): readonly string[] {
-  const unknown = paths?.find((path) => !ANALYTICS_EXPAND.includes(path));
-  if (unknown !== undefined)
-    throw invalid('expand', `${unknown} cannot be expanded here`, { allowed: ANALYTICS_EXPAND });
+/** Paths outside of the list are refused, never ignored; and what they show is for who may read it. */
+export function checkedExpand(
+  paths: readonly string[] | null | undefined,
+  caller: { readonly roles: readonly string[] },
+): readonly string[] {
+  for (const path of paths ?? []) {
+    const entity = SHOWN_BY[path];
+    if (!entity) throw invalid('expand', `${path} cannot be expanded here`, { allowed: Object.keys(SHOWN_BY) });
+    requireRead(caller, entity, `expanding ${path}`);
+  }
   return paths ?? [];
 }
 

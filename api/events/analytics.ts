@@ -38,7 +38,10 @@ export const GetUsageAnalyticsRequest = z
         'Divides the events of an item: source, properties.<name>, or feature_id, which divides nothing further.',
     }),
     window_size: anyWindowSize,
-    expand: texts.meta({ description: 'Records to answer with: price, meter, feature, subscription_line_item, plan.' }),
+    expand: texts.meta({
+      description:
+        'Records to answer with, for who may read them: price, meter, feature, subscription_line_item, plan.',
+    }),
     property_filters: propertyValues,
     include_children: z
       .boolean()
@@ -81,7 +84,7 @@ export const analyticsRoutes: Route[] = [
 
 /** No customer has children yet: with and without `include_children` an answer is about the customers that are named. */
 export async function answerAnalytics(body: z.output<typeof GetUsageAnalyticsRequest>, context: Context) {
-  const expand = checkedExpand(body.expand);
+  const expand = checkedExpand(body.expand, context.principal);
   const group_by = parseGroupBy(body.group_by ?? []);
   const range = analysedRange(body, context.now);
   checkWindows(range, body.window_size);

@@ -8,6 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { stringify } from 'csv-stringify';
 import { type ExportedUsage, exportUsage } from '../../actions/usage/export-usage.ts';
+import { requireRead } from '../../core/access/role.ts';
 import { formatUs } from '../../core/time/instant.ts';
 import { Turns } from '../../storage/turns.ts';
 import { freshness } from '../../storage/usage/usage.ts';
@@ -23,7 +24,7 @@ export const exportRoutes: Route[] = [
     summary:
       'Usage per customer and meter as CSV, as fresh as its header X-As-Of says; gzip when the request accepts it',
     description:
-      'One record per customer and meter with events in the range; with `amounts=true` one per charge, with what is charged for it and on which invoice. A connection that ends in order has sent the whole file.',
+      'One record per customer and meter with events in the range; with `amounts=true` one per charge, with what is charged for it and on which invoice, which takes the permission to read invoices. A connection that ends in order has sent the whole file.',
     tag: 'Events',
     access: 'event:read',
     query: ExportQuery,
@@ -31,6 +32,7 @@ export const exportRoutes: Route[] = [
     async handle({ query }, context) {
       const range = exportRange(query);
       const { timezone, split, amounts = false } = query;
+      if (amounts) requireRead(context.principal, 'invoice', 'an export with amounts');
       // An empty list is no list, as in the other questions: a file without a line would look like no usage.
       const meter_ids = query.meter_ids?.length ? query.meter_ids : null;
       const as_of = await freshness(context.services, context.now.getTime());

@@ -3,6 +3,7 @@
 import { preparePassword } from '../../actions/access/change-password.ts';
 import { archiveServiceAccount, changeUser, replaceRoles } from '../../actions/access/change-user.ts';
 import { createUser } from '../../actions/access/create-user.ts';
+import { requireSuperAdmin } from '../../core/access/role.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { TenantModel } from '../../storage/models/tenant.ts';
 import { UserModel } from '../../storage/models/user.ts';
@@ -108,18 +109,18 @@ export const userRoutes: Route[] = [
     operation_id: 'renameServiceAccount',
     summary: 'Rename a service account',
     description:
-      'Changes its name, and replaces its metadata; what is not sent stays. Of a user it is refused: users change themselves.',
+      'For a super_admin only. Changes its name, and replaces its metadata; what is not sent stays. Of a user it is refused: users change themselves.',
     tag,
     access: 'user:write',
     params: idParams,
     body: RenameServiceAccount,
     success: 200,
     answer: UserAnswer,
-    handle: async ({ params, body }, context) =>
-      withTenant(
-        await changeUser(context.services, { ...subject(context, params.id), changes: body, only: 'service_account' }),
-        context,
-      ),
+    handle: async ({ params, body }, context) => {
+      requireSuperAdmin(context.principal, 'change service accounts');
+      const change = { ...subject(context, params.id), changes: body, only: 'service_account' } as const;
+      return withTenant(await changeUser(context.services, change), context);
+    },
   }),
   route({
     method: 'put',
@@ -150,12 +151,13 @@ export const userRoutes: Route[] = [
     path: '/users/:id',
     operation_id: 'deleteUser',
     summary: 'Archive a service account without active keys',
-    description: 'Refused while it has active API keys (revoke them first), and of users.',
+    description: 'For a super_admin only. Refused while it has active API keys (revoke them first), and of users.',
     tag,
     access: 'user:write',
     params: idParams,
     success: 204,
     handle: async ({ params }, context) => {
+      requireSuperAdmin(context.principal, 'archive service accounts');
       await archiveServiceAccount(context.services, subject(context, params.id));
       forgetKeys(context.services, context.principal.tenant_id);
     },

@@ -97,6 +97,15 @@ export function mayWrite({ roles }: { roles: readonly string[] }, entity: Entity
   return allows(roles, entity, 'write');
 }
 
+/** What an answer shows beside what its operation is about takes a permission of its own. */
+export function requireRead({ roles }: { roles: readonly string[] }, entity: Entity, what: string): void {
+  if (allows(roles, entity, 'read')) return;
+  const permission = `${entity}:read`;
+  throw new FarthingError('permission_denied', `${what} needs the permission ${permission}`, {
+    details: { permission },
+  });
+}
+
 export function isSuperAdmin({ roles }: { roles: readonly string[] }): boolean {
   return roles.includes('super_admin');
 }

@@ -158,6 +158,25 @@ describe('events: analytics', () => {
     ]);
   });
 
+  it('shows who may read events alone no other records: neither expanded nor as amounts of invoices', async () => {
+    const key = await world.api.keyWithRoles(['event_reader'], { user_type: 'service_account' });
+    for (const part of ['price', 'meter', 'feature', 'subscription_line_item', 'plan']) {
+      const { status, body } = await world.api.request('POST', '/events/analytics', {
+        key,
+        body: { ...acme, expand: [part] },
+      });
+      expect([status, body.details?.permission]).to.deep.equal([
+        403,
+        `${part === 'subscription_line_item' ? 'subscription' : part}:read`,
+      ]);
+    }
+    expect((await world.api.request('POST', '/events/analytics', { key, body: acme })).status).to.equal(200);
+    const range = `start_time=${march.start_time}&end_time=${march.end_time}`;
+    const amounts = await world.api.request('GET', `/events/usage/export?${range}&amounts=true`, { key });
+    expect([amounts.status, amounts.body.details?.permission]).to.deep.equal([403, 'invoice:read']);
+    expect((await world.api.request('GET', `/events/usage/export?${range}`, { key })).status).to.equal(200);
+  });
+
   it('a cancelled subscription counts until it ended', async () => {
     world.at('2026-03-25');
     await world.subscribe('initech', 'Pro', { start_date: '2026-03-10T00:00:00Z' });

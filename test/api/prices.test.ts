@@ -502,6 +502,21 @@ describe('/prices', () => {
         expect(answer.body).to.include(expected);
       });
 
+    for (const [what, body] of [
+      ['flat', () => flat()],
+      ['tiered', () => tiered()],
+    ] as const)
+      it(`a ${what} price that is sent back as it is shown stays, and what describes it changes`, async () => {
+        const price = await create(body());
+        const shown = await get(price.id);
+        const { billing_model, amount, tier_mode, tiers } = shown;
+        const charge = billing_model === 'TIERED' ? { billing_model, tier_mode, tiers } : { billing_model, amount };
+        const answer = await put(price.id, { ...charge, description: 'said anew' });
+        expect(answer.status, answer.text).to.equal(200);
+        const { updated_at: _before, ...before } = shown;
+        expect(answer.body).to.deep.include({ ...before, description: 'said anew' });
+      });
+
     it('a price that is to start later is superseded from its start on', async () => {
       const start_date = '2026-06-01T00:00:00Z';
       const price = await create(flat({ start_date }));

@@ -111,6 +111,14 @@ describe('users', () => {
     }
   });
 
+  it('only a super_admin renames and archives service accounts', async () => {
+    const { body: machine } = await create({ type: 'service_account', name: 'Kept', roles: ['super_admin'] });
+    const key = await api.keyWithRoles(['all_writer']);
+    const renamed = await api.request('PUT', `/users/${machine.id}`, { key, body: { name: 'Mine' } });
+    const gone = await api.request('DELETE', `/users/${machine.id}`, { key });
+    expect([renamed.status, gone.status]).to.deep.equal([403, 403]);
+  });
+
   it("404 for another tenant's", async () => {
     const { user_id, key } = await api.otherTenant();
     for (const [method, path, body] of [
