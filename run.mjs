@@ -45,8 +45,9 @@ const APART = ['test/kafka/**', 'test/chaos/**', 'test/faults/**'];
 const TESTS = ['test', ...APART.flatMap((pattern) => ['--ignore', pattern])];
 // What a customer sees: rules, worked examples, the API and whole stories; no process is killed and no store broken.
 const PRODUCT = ['test/core', 'test/examples', 'test/api', 'test/scenarios'];
-// A file is run by one of these processes, each with stores of its own.
-const SIDE_BY_SIDE = ['--parallel', '--jobs', String(Math.max(2, Math.min(4, Math.floor(availableParallelism() / 2))))];
+// A file is run by one of these processes, each with stores of its own. One more than there are cores: half of its time a
+// test waits for a disk or for a process that it has started.
+const SIDE_BY_SIDE = ['--parallel', '--jobs', String(Math.min(4, availableParallelism() + 1))];
 
 // What `npm run check` asks at once: none of them changes a file, and all of them end within seconds.
 const CHECKS = [

@@ -10,6 +10,8 @@ import { claim, fixed, flag, isAsked, quantile, say } from './report.ts';
 import { EVENT_NAMES, type Random, seeded } from './workload.ts';
 
 const MUST_P99_MS = 250;
+/** As in the other benchmarks a warm-up: compilers, connections, first pages. It is told beside what is measured. */
+const WARM_UP_S = 5;
 const CUSTOMERS = 200;
 const HOT_PER_SECOND = 500;
 const HOUR_MS = 3_600_000;
@@ -29,11 +31,14 @@ export async function run(): Promise<void> {
     await (await generator.prepare(behind))();
     await service.settled();
     if (isAsked('kinds')) return await costOfKinds(service, world);
-    const hot = { customers: 1, from_ms: Date.now() - JITTER_MS, span_ms: seconds * 1000 };
-    const arriving = { ...common, size: 50, connections: 1, seed: 2, total: HOT_PER_SECOND * seconds };
+    const hot = { customers: 1, from_ms: Date.now() - JITTER_MS, span_ms: (seconds + WARM_UP_S) * 1000 };
+    const total = HOT_PER_SECOND * (seconds + WARM_UP_S);
+    const arriving = { ...common, size: 50, connections: 1, seed: 2, total };
     const sending = (await generator.prepare({ ...arriving, rate: HOT_PER_SECOND, workload: hot }))();
+    const first = (await load(service, world, { seconds: WARM_UP_S, rate, seed: 4 })).map(({ ms }) => ms);
+    say(`  the first ${WARM_UP_S} s of a service that has just started: ${percentiles(first)}`);
     const cpu = service.cpu();
-    const answers = await load(service, world, { seconds, rate });
+    const answers = await load(service, world, { seconds, rate, seed: 3 });
     report(answers);
     const used = service.cpu();
     const of = (part: keyof typeof cpu) => `${fixed(((used[part] - cpu[part]) * 1000) / answers.length)} ms`;
@@ -129,8 +134,10 @@ function post(path: string, body: object): Asked {
 
 type Answered = { kind: Kind; status: number; ms: number; second: number };
 
-async function load(service: Service, world: World, { seconds, rate }: { seconds: number; rate: number }) {
-  const random = seeded(3);
+type Load = { readonly seconds: number; readonly rate: number; readonly seed: number };
+
+async function load(service: Service, world: World, { seconds, rate, seed }: Load) {
+  const random = seeded(seed);
   const kinds = Object.entries(MIX).flatMap(([kind, count]) => Array<Kind>(count).fill(kind as Kind));
   const agent = new Agent({ keepAlive: true, maxSockets: 256 });
   const answers: Promise<Answered>[] = [];
@@ -186,8 +193,7 @@ function report(answers: readonly Answered[]): void {
   const refused = answers.filter(({ status }) => status >= 400);
   for (const kind of Object.keys(MIX) as Kind[]) {
     const took = answers.filter((one) => one.kind === kind).map(({ ms }) => ms);
-    const of = [0.5, 0.99].map((q) => `p${q * 100} ${fixed(quantile(took, q))} ms`).join(', ');
-    say(`  ${kind}: ${of}, of ${took.length}`);
+    say(`  ${kind}: ${percentiles(took)}, of ${took.length}`);
   }
   const tens = groupBy(answers, ({ second }) => Math.floor(second / 10));
   const byTens = [...tens.values()].map((some) =>
@@ -207,4 +213,8 @@ function report(answers: readonly Answered[]): void {
     `p99 ${MUST_P99_MS} ms`,
     p99 <= MUST_P99_MS && refused.length === 0,
   );
+}
+
+function percentiles(took: readonly number[]): string {
+  return [0.5, 0.99].map((q) => `p${q * 100} ${fixed(quantile(took, q))} ms`).join(', ');
 }
