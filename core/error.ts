@@ -80,6 +80,13 @@ export function invalid(field: string, why: string, details: ErrorDetails = {}):
   return new FarthingError('validation_error', `${field}: ${why}`, { details: { field, ...details } });
 }
 
+/** What is wrong with a part of a request, named where the request has the part: `meter.aggregation.field`. */
+export function named(part: string, error: unknown): unknown {
+  if (!(error instanceof FarthingError) || error.details?.field === undefined) return error;
+  const details = { ...error.details, field: `${part}.${error.details.field}` };
+  return new FarthingError(error.code, `${part}.${error.message}`, { details, cause: error });
+}
+
 /** The record does not exist for this tenant and environment: 404. */
 export function notFound(what: string, id: string): FarthingError {
   return new FarthingError('not_found', `${what} ${id} not found`, { details: { id } });

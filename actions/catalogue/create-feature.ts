@@ -1,6 +1,6 @@
 /** A new feature, together with its meter when that is given inline: both are made or none. */
 
-import { FarthingError } from '../../core/error.ts';
+import { named } from '../../core/error.ts';
 import { checkFeature, checkMeterOfFeature, type Feature, lookupKeyFrom } from '../../core/feature/record.ts';
 import type { MeterDefinition } from '../../core/meter/record.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -74,9 +74,7 @@ async function addInlineMeter(
   try {
     return await addMeter(database, scope, given);
   } catch (error) {
-    if (!(error instanceof FarthingError) || error.details?.field === undefined) throw error;
-    const details = { ...error.details, field: `meter.${error.details.field}` };
-    throw new FarthingError(error.code, `meter.${error.message}`, { details, cause: error });
+    throw named('meter', error);
   }
 }
 

@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
-import { invalid } from '../error.ts';
+import { invalid, named } from '../error.ts';
 import { checkModel } from '../pricing/charge.ts';
 import { type BillingModel, PRICE_MODELS, type TierMode } from '../pricing/index.ts';
 import { modelFields } from '../pricing/terms.ts';
@@ -138,9 +138,13 @@ function pricedAs({ price }: TimeBucket, field: string, currency: string): TimeB
   const { billing_model, amount, tiers } = price;
   if (billing_model !== 'TIERED' && amount === null)
     throw invalid(`${field}.amount`, `is required for ${billing_model}`);
-  const ordered = { ...price, tiers: tiers === null ? null : inTierOrder(tiers) };
-  checkModel({ ...ordered, currency });
-  return ordered;
+  try {
+    const ordered = { ...price, tiers: tiers === null ? null : inTierOrder(tiers) };
+    checkModel({ ...ordered, currency });
+    return ordered;
+  } catch (error) {
+    throw named(field, error);
+  }
 }
 
 /** In the order of their starts; the last may reach over midnight into the first. */

@@ -62,6 +62,16 @@ describe('/prices: commitment_time_buckets', () => {
     ['no commitment', [{ ...MORNING, commitment_value: '0' }], 'commitment_time_buckets[0].commitment_value'],
     ['an hour that there is not', [{ ...MORNING, start: { hour: 25 } }], 'commitment_time_buckets[0].start.hour'],
     [
+      'a price of its own without an open end',
+      [
+        {
+          ...MORNING,
+          price: { billing_model: 'TIERED', tier_mode: 'SLAB', tiers: [{ up_to: 1, unit_amount: '1' }] },
+        },
+      ],
+      'commitment_time_buckets[0].price.tiers[0].up_to',
+    ],
+    [
       'a fixed price',
       [MORNING],
       'commitment_time_buckets',
