@@ -125,7 +125,10 @@ const commonShape = {
     .union([z.array(SortCondition), z.string()])
     .optional()
     .meta({ description: 'Columns with their directions, or one column; by the time of creation when absent.' }),
-  metadata: z.record(z.string(), z.string()).optional().meta({ description: 'Pairs that all must match; refused for records without metadata.' }),
+  metadata: z
+    .record(z.string(), z.string())
+    .optional()
+    .meta({ description: 'Pairs that all must match; refused for records without metadata.' }),
 };
 
 /** The condition of a list that what it names is one of these. */
