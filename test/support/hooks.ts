@@ -1,4 +1,4 @@
-import { stopTestStores } from './stores.ts';
+import { atEnd } from './at-end.ts';
 
 /**
  * Mocha calls this after all files, and after Ctrl-C too. Where files run side by side (`npm test`) each worker calls it after
@@ -8,6 +8,6 @@ export const mochaHooks = {
   async afterAll(this: Mocha.Context): Promise<void> {
     if (process.env.MOCHA_WORKER_ID !== undefined) return;
     this.timeout(60_000);
-    await stopTestStores();
+    for (const stop of atEnd.splice(0)) await stop();
   },
 };

@@ -1,6 +1,6 @@
 /**
  * With how many cases a law is tried: all of them by `npm test`, and by `npm run check`, which is asked before each commit, a
- * fifth. The seed is a new one each time, so what one run has not met another may.
+ * tenth. The seed is a new one each time, so what one run has not met another may.
  */
 const SHARE = Number(process.env['LAW_SAMPLES'] ?? 1);
 

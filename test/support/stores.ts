@@ -13,6 +13,7 @@ import { type ClickHouseClient, connectClickHouse } from '../../storage/clickhou
 import { processStart } from '../../storage/embedded/data-dir.ts';
 import { type Embedded, startEmbedded } from '../../storage/embedded/stack.ts';
 import { connectPostgres } from '../../storage/postgres/postgres.ts';
+import { atEnd } from './at-end.ts';
 
 export interface FreshDatabase {
   postgres: Knex;
@@ -34,7 +35,10 @@ let running: Promise<{ stores: TestStores; stop: () => Promise<void> }> | undefi
 
 /** The stores of this run; the first call starts them. */
 export async function testStores(): Promise<TestStores> {
-  running ??= start();
+  if (!running) {
+    running = start();
+    atEnd.push(stopTestStores);
+  }
   return (await running).stores;
 }
 
@@ -43,7 +47,7 @@ export async function freshDatabase(): Promise<FreshDatabase> {
   return (await testStores()).freshDatabase();
 }
 
-/** Called by the root hook when the run is over. */
+/** Called when the run is over. */
 export async function stopTestStores(): Promise<void> {
   const stop = running;
   running = undefined;

@@ -243,7 +243,7 @@ describe('the quick look at a bulk body', () => {
         },
       ),
       // One in two hundred of them is.
-      { numRuns: Math.max(3_000, samples(8_000)) },
+      { numRuns: Math.max(2_000, samples(8_000)) },
     );
     expect(taken, 'and some of them are still good').to.be.above(0);
   });
