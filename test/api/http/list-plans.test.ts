@@ -114,7 +114,10 @@ describe('lists of ten thousand records', function () {
       const own = Object.keys(shape).filter((name) => !GRAMMAR.has(name) && !APART.has(name));
       for (const name of own) await conditionReadsWhatItFinds(route, name, valueOf(route, name, record));
       if ('metadata' in shape && record.metadata) await metadataReadsWhatItFinds(route, record.metadata as Record_);
-      for (const column of await sortsOf(route)) await sortsWhole(route, column);
+      for (const column of await sortsOf(route)) {
+        await sortsWhole(route, column);
+        if (isText(record[column])) await filtersWhole(route, column, record[column]);
+      }
       for (const path of await allowed(route, 'expand')) await asksOnceForAll(route, path);
     });
 
@@ -161,6 +164,15 @@ describe('lists of ten thousand records', function () {
     const last = await during(route, { sort: column, order: 'asc', limit: 20, offset: Math.max(0, total - 20) });
     expect(new Set(first).size, column).to.equal(Math.min(20, total));
     expect(idsOf(last.answer).reverse(), `${route.path} by ${column}`).to.deep.equal(first);
+  }
+
+  async function filtersWhole(route: Route, field: string, text: string) {
+    const filters = [{ field, operator: 'eq', data_type: 'string', value: { string: text } }];
+    const stated = route.method === 'get' ? JSON.stringify(filters) : filters;
+    const { answer, sent } = await during(route, { filters: stated, limit: 20 });
+    expect(itemsIn(answer), `${route.path} with ${field}=${text}`).to.not.deep.equal([]);
+    for (const item of itemsIn(answer)) expect(item[field]).to.equal(text);
+    for (const one of sent) await explained(one, `filter ${field}`);
   }
 
   async function asksOnceForAll(route: Route, path: string) {
@@ -214,6 +226,10 @@ const idsOf = (answer: Answer) => itemsIn(answer).map((item) => item.id ?? item.
 /** A condition that has the name of a field means it, but for a part of a name. */
 const isOfRecord = (name: string, item: Record_, value: unknown) =>
   name in item && name !== 'name' && typeof value !== 'object' && typeof item[name] === typeof value;
+
+/** Of a column that holds a text, and no instant or number, which are texts in an answer, too. */
+const isText = (value: unknown): value is string =>
+  typeof value === 'string' && /^(?!\d{4}-\d\d-)(?!-?[\d.]+$)./.test(value);
 
 /** That of a record in the middle, unless it is stated; a list that nobody has a value of is a mistake of this file. */
 function valueOf(route: Route, name: string, record: Record_): unknown {
