@@ -5,6 +5,7 @@
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import { buildApp } from './api/app.ts';
+import { hearAccessChanges } from './api/http/access-changes.ts';
 import type { Services } from './api/services.ts';
 import type { Config } from './config.ts';
 import { identityOptions, startPipeline } from './pipeline/pipeline.ts';
@@ -118,6 +119,9 @@ async function startParts(
   stops.push(() => pipeline.stop());
   const scheduler = startScheduler(services, { clock });
   stops.push(() => scheduler.stop());
+  // `npm run tenants` and who works in the database by hand are other processes.
+  const changes = hearAccessChanges(services);
+  stops.push(() => changes.close());
   door.open(buildApp({ ...services, clickhouse: questions }));
   stops.push(() => door.close());
   return { url: door.url, api_key, services, stop, pids: () => embedded.pids() };

@@ -3,11 +3,13 @@
 import { runProcess } from '../process/process.ts';
 import { bootstrap } from '../storage/bootstrap.ts';
 import { buildApp } from './app.ts';
+import { hearAccessChanges } from './http/access-changes.ts';
 
 runProcess('api', async (services) => {
   const { postgres, config, clock } = services;
   const { api_key } = await bootstrap(postgres, { api_key: config.BOOTSTRAP_API_KEY, now: clock() });
   // Shown once, at the first start, and only when it was made here: one that is configured is known to its owner.
   if (api_key !== null && config.BOOTSTRAP_API_KEY === undefined) console.log(`farthing api: first API key ${api_key}`);
-  return { listener: buildApp(services) };
+  const changes = hearAccessChanges(services);
+  return { listener: buildApp(services), stop: () => changes.close() };
 });

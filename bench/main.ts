@@ -13,6 +13,10 @@ const BENCHMARKS: Record<string, { file: string; claim: string }> = {
   p5: { file: './p5-usage.ts', claim: 'a customer-month from buckets against raw rows with FINAL' },
   p5b: { file: './p5b-until-now.ts', claim: 'usage until now over HTTP, while events arrive' },
   mixed: { file: './mixed-load.ts', claim: 'a hundred requests a second of every kind, one customer hot' },
+  calls: {
+    file: './calls.ts',
+    claim: 'a hundred calls a second of the catalogue and its customers, beside a call that does nothing',
+  },
   p6: { file: './p6-dedupe.ts', claim: 'what knowing every id costs' },
   scale: { file: './scale.ts', claim: '50 million events, 10,000 customers, 50 meters: ingest, restart, audit, ask' },
   p10: { file: './expression.ts', claim: 'expressions per second and core, in exact decimals' },

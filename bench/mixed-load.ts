@@ -1,10 +1,10 @@
 /**
  * The mixed load of a small company: a hundred requests a second from one tenant with 200 customers, most of them questions
- * about "until now", one customer hot, who alone sends 500 events a second meanwhile. Requests begin when they are due, whether
- * or not the ones before are answered: a service that is too slow by a little collapses here, as it would in life.
+ * about "until now", one customer hot, who alone sends 500 events a second meanwhile.
  */
-import { Agent, request } from 'node:http';
+import { Agent } from 'node:http';
 import { groupBy } from '../core/group-by.ts';
+import { type Answered as AnsweredOf, type Asked, percentiles, send, sendWhenDue } from './due-requests.ts';
 import { pause, type Service, startGenerator, startService } from './processes.ts';
 import { claim, fixed, flag, isAsked, quantile, say } from './report.ts';
 import { EVENT_NAMES, type Random, seeded } from './workload.ts';
@@ -94,7 +94,6 @@ const PRICE = {
 };
 
 type Kind = 'usage' | 'analytics' | 'subscription usage' | 'preview' | 'events' | 'ingest' | 'records';
-type Asked = { method: 'GET' | 'POST'; path: string; body?: object };
 
 /** Of a hundred requests so many. */
 const MIX: Record<Kind, number> = {
@@ -123,51 +122,24 @@ function askedOf(kind: Kind, random: Random, { meter_ids, subscription_ids }: Wo
     preview: post('/invoices/preview', { subscription_id }),
     events: post('/events/query', { external_customer_id, ...until_now, page_size: 20 }),
     ingest: post('/events', { event_name: EVENT_NAMES[0], external_customer_id, properties: { tokens: 5 } }),
-    records: { method: 'GET', path: `/subscriptions/${subscription_id}` },
+    records: { method: 'GET', path: `/v1/subscriptions/${subscription_id}` },
   };
   return asked[kind];
 }
 
 function post(path: string, body: object): Asked {
-  return { method: 'POST', path, body };
+  return { method: 'POST', path: `/v1${path}`, body };
 }
 
-type Answered = { kind: Kind; status: number; ms: number; second: number };
-
+type Answered = AnsweredOf<Kind>;
 type Load = { readonly seconds: number; readonly rate: number; readonly seed: number };
 
-async function load(service: Service, world: World, { seconds, rate, seed }: Load) {
+function load(service: Service, world: World, { seconds, rate, seed }: Load): Promise<Answered[]> {
   const random = seeded(seed);
   const kinds = Object.entries(MIX).flatMap(([kind, count]) => Array<Kind>(count).fill(kind as Kind));
-  const agent = new Agent({ keepAlive: true, maxSockets: 256 });
-  const answers: Promise<Answered>[] = [];
-  const began = performance.now();
-  for (let count = 0; count < seconds * rate; count++) {
-    const due = (count * 1000) / rate - (performance.now() - began);
-    if (due > 0) await pause(due);
+  return sendWhenDue(service, { seconds, rate }, () => {
     const kind = kinds[Math.floor(random() * kinds.length)]!;
-    const second = Math.floor(count / rate);
-    answers.push(send(service, agent, { kind, second, asked: askedOf(kind, random, world) }));
-  }
-  const all = await Promise.all(answers);
-  agent.destroy();
-  return all;
-}
-
-type Sent = { kind: Kind; second: number; asked: Asked };
-
-function send(service: Service, agent: Agent, { kind, second, asked }: Sent): Promise<Answered> {
-  const began = performance.now();
-  const headers = { 'x-api-key': service.api_key, 'content-type': 'application/json' };
-  return new Promise((resolve, reject) => {
-    const sent = request(`${service.url}/v1${asked.path}`, { method: asked.method, headers, agent }, (response) => {
-      response.resume();
-      response.once('end', () =>
-        resolve({ kind, second, status: response.statusCode!, ms: performance.now() - began }),
-      );
-    });
-    sent.once('error', reject);
-    sent.end(asked.body && JSON.stringify(asked.body));
+    return { kind, asked: askedOf(kind, random, world) };
   });
 }
 
@@ -179,8 +151,7 @@ async function costOfKinds(service: Service, world: World): Promise<void> {
   for (const kind of Object.keys(MIX) as Kind[]) {
     const before = service.cpu();
     const took: number[] = [];
-    for (let n = 0; n < count; n++)
-      took.push((await send(service, agent, { kind, second: 0, asked: askedOf(kind, random, world) })).ms);
+    for (let n = 0; n < count; n++) took.push((await send(service, agent, askedOf(kind, random, world))).ms);
     const after = service.cpu();
     const of = (part: keyof typeof before) => `${fixed(((after[part] - before[part]) * 1000) / count)} ms`;
     const cpu = `CPU ${of('total')}, ClickHouse ${of('clickhouse')}, Postgres ${of('postgres')}`;
@@ -213,8 +184,4 @@ function report(answers: readonly Answered[]): void {
     `p99 ${MUST_P99_MS} ms`,
     p99 <= MUST_P99_MS && refused.length === 0,
   );
-}
-
-function percentiles(took: readonly number[]): string {
-  return [0.5, 0.99].map((q) => `p${q * 100} ${fixed(quantile(took, q))} ms`).join(', ');
 }

@@ -25,7 +25,7 @@ import { type Claims, claimsOf } from './token.ts';
 
 export type Caller = KeyHolder & { readonly environment_id: string };
 
-/** A revoked key stops working in this process at once, in the others when this has passed. */
+/** A revoked key stops working at once (access-changes.ts); where the process does not hear of it, when this has passed. */
 const FRESH_MS = 5_000;
 /** While Postgres is away nobody can be looked up: whoever was known so lately goes on sending events. */
 const KNOWN_MS = 60_000;
@@ -36,10 +36,7 @@ const TOUCHED_EVERY_MS = 60_000;
 type Kept = { readonly holder: KeyHolder; readonly seen_ms: number; readonly tried_ms: number };
 
 const holders = new WeakMap<Database, LRUCache<string, Kept>>();
-/**
- * Hashes that were no key a moment ago: who tries one again and again does not ask Postgres each time. Keys are random, so nobody
- * has tried one before it was made, but the one that is configured: another process may take it as late as this.
- */
+/** Hashes that were no key a moment ago: who tries one again and again does not ask Postgres each time. */
 const wrong = new WeakMap<Database, LRUCache<string, true>>();
 const limits = new WeakMap<Database, RateLimits>();
 
@@ -61,14 +58,14 @@ export async function authenticate(
   return { ...holder, environment_id: await environmentOf(request, holder, access, services.postgres) };
 }
 
-/** After a key or a user of this tenant has changed, or of any where none is named. */
+/** After a key, a user or the state of this tenant has changed, or of any where none is named. */
 export function forgetKeys({ postgres }: Pick<Services, 'postgres'>, tenant_id?: string): void {
   changes++;
   const kept = holders.get(postgres);
-  if (tenant_id === undefined) {
-    kept?.clear();
-    wrong.get(postgres)?.clear();
-  } else for (const [name, { holder }] of kept?.entries() ?? []) if (holder.tenant_id === tenant_id) kept!.delete(name);
+  // A key that is new may have been tried before it was there, as the one that is configured.
+  wrong.get(postgres)?.clear();
+  if (tenant_id === undefined) kept?.clear();
+  else for (const [name, { holder }] of kept?.entries() ?? []) if (holder.tenant_id === tenant_id) kept!.delete(name);
 }
 
 /** How often something was forgotten. */
@@ -121,9 +118,11 @@ async function remembered(name: string, { postgres, now, find, findNew = find }:
 
 async function lookUp(database: Database, hash: string, now: Date): Promise<KeyHolder> {
   const refused = made(wrong, database, () => new LRUCache({ max: 10_000, ttl: FRESH_MS }));
+  const seen_changes = changes;
   const holder = refused.has(hash) ? undefined : await findKeyHolder(database, hash);
   if (!holder) {
-    refused.set(hash, true, { noUpdateTTL: true });
+    // It may have been made since it was looked for.
+    if (changes === seen_changes) refused.set(hash, true, { noUpdateTTL: true });
     throw unauthenticated('the API key is not valid');
   }
   if (holder.last_used_at === null || now.getTime() - instantOf(holder.last_used_at) > TOUCHED_EVERY_MS)

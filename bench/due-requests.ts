@@ -1,0 +1,52 @@
+/**
+ * Requests that begin when they are due, whether or not the ones before are answered: a service that is too slow by a little
+ * collapses here, as it would in life.
+ */
+import { Agent, request } from 'node:http';
+import { pause } from './processes.ts';
+import { fixed, quantile } from './report.ts';
+
+/** `path` is what follows the address of the service. */
+export type Asked = { method: 'GET' | 'POST' | 'PUT' | 'DELETE'; path: string; body?: object };
+export type Due<Kind> = { kind: Kind; asked: Asked };
+export type Answered<Kind> = { kind: Kind; status: number; ms: number; second: number };
+export type Service = { readonly url: string; readonly api_key: string };
+
+const CONNECTIONS = 256;
+
+export async function sendWhenDue<Kind>(
+  service: Service,
+  { seconds, rate }: { seconds: number; rate: number },
+  next: () => Due<Kind>,
+): Promise<Answered<Kind>[]> {
+  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+  const answers: Promise<Answered<Kind>>[] = [];
+  const began = performance.now();
+  for (let count = 0; count < seconds * rate; count++) {
+    const due = (count * 1000) / rate - (performance.now() - began);
+    if (due > 0) await pause(due);
+    const { kind, asked } = next();
+    const second = Math.floor(count / rate);
+    answers.push(send(service, agent, asked).then((answer) => ({ kind, second, ...answer })));
+  }
+  const all = await Promise.all(answers);
+  agent.destroy();
+  return all;
+}
+
+export function send(service: Service, agent: Agent, asked: Asked): Promise<{ status: number; ms: number }> {
+  const began = performance.now();
+  const headers = { 'x-api-key': service.api_key, 'content-type': 'application/json' };
+  return new Promise((resolve, reject) => {
+    const sent = request(`${service.url}${asked.path}`, { method: asked.method, headers, agent }, (response) => {
+      response.resume();
+      response.once('end', () => resolve({ status: response.statusCode!, ms: performance.now() - began }));
+    });
+    sent.once('error', reject);
+    sent.end(asked.body && JSON.stringify(asked.body));
+  });
+}
+
+export function percentiles(took: readonly number[]): string {
+  return [0.5, 0.99].map((q) => `p${q * 100} ${fixed(quantile(took, q))} ms`).join(', ');
+}

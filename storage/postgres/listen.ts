@@ -1,0 +1,83 @@
+/**
+ * What Postgres tells on a channel (LISTEN), on one connection beside the pool, which is made again whenever it is lost. What was
+ * told while it was lost nobody hears later: `begun` is called each time that it hears from then on.
+ */
+import pg from 'pg';
+import { watchForSilence } from './silence.ts';
+
+export type Listening = {
+  /** A name that needs no quotes. */
+  readonly channel: string;
+  heard(payload: string): void;
+  begun(): void;
+  /** The connection is lost, or cannot be made; it is tried again. */
+  lost(error: Error): void;
+};
+
+export type Listener = { close(): Promise<void> };
+
+const AGAIN_AFTER_MS = 500;
+/** A connection on which nothing is told looks like one that is dead, unless it is asked. */
+const ASKED_EVERY_MS = 5_000;
+const CONNECTED_WITHIN_MS = 10_000;
+
+export function listen(url: string, listening: Listening): Listener {
+  const closing = new AbortController();
+  const ended = hearAgainAndAgain(url, listening, closing.signal);
+  return {
+    close: () => {
+      closing.abort();
+      return ended;
+    },
+  };
+}
+
+async function hearAgainAndAgain(url: string, listening: Listening, closing: AbortSignal): Promise<void> {
+  while (!closing.aborted) {
+    try {
+      await hear(url, listening, closing);
+    } catch (error) {
+      if (!closing.aborted) listening.lost(error as Error);
+    }
+    await pause(AGAIN_AFTER_MS, closing);
+  }
+}
+
+/** Until the connection ends: with an error, unless we end it. */
+async function hear(url: string, { channel, heard, begun }: Listening, closing: AbortSignal): Promise<void> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'farthing listener',
+    connectionTimeoutMillis: CONNECTED_WITHIN_MS,
+    keepAlive: true,
+  });
+  const over = new Promise<never>((_, reject) => {
+    client.once('error', reject);
+    client.once('end', () => reject(new Error('the connection of the listener has ended')));
+    closing.addEventListener('abort', () => reject(new Error('closing')), { once: true });
+  });
+  client.on('error', () => undefined); // The first one ended it.
+  client.on('notification', ({ payload }) => heard(payload ?? ''));
+  let asking: NodeJS.Timeout | undefined;
+  try {
+    await Promise.race([client.connect(), over]);
+    const { rows } = await Promise.race([client.query('select pg_backend_pid() as pid'), over]);
+    watchForSilence({ connection: client, url, pid: rows[0].pid });
+    await Promise.race([client.query(`listen ${channel}`), over]);
+    begun();
+    asking = setInterval(() => void client.query('select 1').catch(() => undefined), ASKED_EVERY_MS);
+    await over;
+  } finally {
+    clearInterval(asking);
+    over.catch(() => undefined);
+    void client.end().catch(() => undefined);
+  }
+}
+
+function pause(ms: number, closing: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (closing.aborted) return resolve();
+    const timer = setTimeout(resolve, ms);
+    closing.addEventListener('abort', () => (clearTimeout(timer), resolve()), { once: true });
+  });
+}

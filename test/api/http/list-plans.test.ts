@@ -1,0 +1,242 @@
+/**
+ * Every list of the route table at ten thousand records, with as many in another environment and another tenant: each condition by
+ * itself, each sort in both directions, each expansion, the first page and a deep one. What is sent to Postgres is explained: no
+ * table is read from end to end, no more than the caller's own rows are read, and a condition reads as much as it finds, but for
+ * those that are named in WALKS with the reason (docs/decisions/0014-indexes-of-lists.md).
+ */
+import { expect } from 'chai';
+import { z } from 'zod';
+import type { Route } from '../../../api/http/route.ts';
+import { routes } from '../../../api/resources.ts';
+import { startTestApi, type TestApi } from '../../support/api.ts';
+import { MANY, SEEDED, seedMany } from '../../support/many-records.ts';
+import { type Statement, StatementsOf } from '../../support/read-rows.ts';
+
+/** Conditions that read an environment's records, and why no index is for them. */
+const WALKS: Record<string, string> = {
+  metadata: 'of what is written with each billing run: its pairs would be entered anew with every change',
+  '/groups/search name': 'a part of it, as name_contains',
+  name_contains: 'the middle of a text is in no index that all installations of Postgres have',
+  entity_type: 'one of three, of which each has many',
+  is_enabled: 'yes or no',
+  addon_type: 'one of two',
+  active_at: 'two ends that are apart: most records are on either side of each',
+  effective_date_for_update: 'one of several ends, whichever is set',
+};
+const FEW = 200;
+/** What is in an environment, with what a tenant begins with. */
+const OWN = MANY + 10;
+
+const VALUES: Record<string, unknown> = {
+  active_at: '2025-02-01T00:00:00Z',
+  effective_date_for_update: '2025-02-01T00:00:00Z',
+  trial_end_due_lte: '2025-02-01T00:00:00Z',
+  start_date_lt: '2025-01-08T00:00:00Z',
+  period_start_gte: '2026-11-25T00:00:00Z',
+  period_start_lte: '2025-01-05T00:00:00Z',
+  period_end_gte: '2026-12-25T00:00:00Z',
+  period_end_lte: '2025-02-04T00:00:00Z',
+  amount_due_gt: '990',
+  amount_remaining_gt: '0',
+  external_customer_id: 'external_5007',
+  name_contains: 'Name 1007',
+  addon_type: 'multiple_instance',
+  workflow_status: 'Failed',
+  parent_subscription_ids: 'subs_000007a',
+  invoicing_customer_ids: 'cust_000007a',
+  parent_customer_ids: 'cust_000011a',
+  parent_price_id: 'price_000042a',
+  addon_association_ids: 'addon_assoc_7',
+  subscription_id: 'subs_000005a',
+  lookupKey: 'cost-7',
+  costsheetIDs: ['cost_000007a'],
+  tax_rate_ids: 'taxrate_000007a',
+  taxrate_ids: 'taxrate_000007a',
+  taxrate_codes: 'TAX7',
+  subscription_phase_ids: 'phase_7',
+};
+/** Said with another condition, or the same in other words. */
+const APART = new Set([
+  'period_start',
+  'period_end',
+  'current_period_start',
+  'queryFilter',
+  'timeRangeFilter',
+  'tenantID',
+  'environmentID',
+]);
+const GRAMMAR = new Set([
+  'limit',
+  'offset',
+  'order',
+  'sort',
+  'expand',
+  'filters',
+  'metadata',
+  'status',
+  'start_time',
+  'end_time',
+]);
+
+type Asked = Record<string, unknown>;
+type Record_ = Record<string, unknown>;
+const shapeOf = (route: Route) => ((route.query ?? route.body) as z.ZodObject).shape;
+const lists = routes.filter(({ query, body }) => {
+  const shape = query ?? body;
+  return shape instanceof z.ZodObject && 'limit' in shape.shape && 'offset' in shape.shape;
+});
+
+describe('lists of ten thousand records', function () {
+  this.timeout(120_000);
+  let api: TestApi;
+  let statements: StatementsOf;
+
+  before(async () => {
+    api = await startTestApi();
+    const environment = await api.request('POST', '/environments', { body: { name: 'Other', type: 'development' } });
+    const stranger = await api.otherTenant();
+    const elsewhere = { ...api.scope, environment_id: environment.body.id };
+    await seedMany(api.services.postgres, [api.scope, elsewhere, stranger.scope]);
+    statements = await StatementsOf.open(api.services.postgres);
+  });
+  after(async () => {
+    await statements.close();
+    await api.stop();
+  });
+
+  it('are all lists and searches of the route table', () => expect(lists.length).to.be.greaterThan(40));
+
+  for (const route of lists)
+    it(`${route.method.toUpperCase()} ${route.path}`, async () => {
+      const shape = shapeOf(route);
+      const some = await itemsOf(route, { limit: 1, offset: 2500 });
+      const record = some[0] ?? (await itemsOf(route, {}))[0] ?? {};
+      const own = Object.keys(shape).filter((name) => !GRAMMAR.has(name) && !APART.has(name));
+      for (const name of own) await conditionReadsWhatItFinds(route, name, valueOf(route, name, record));
+      if ('metadata' in shape && record.metadata) await metadataReadsWhatItFinds(route, record.metadata as Record_);
+      for (const column of await sortsOf(route)) {
+        await sortsWhole(route, column);
+        if (isText(record[column])) await filtersWhole(route, column, record[column]);
+      }
+      for (const path of await allowed(route, 'expand')) await asksOnceForAll(route, path);
+    });
+
+  /** The words that a route takes in this place, by what it says of one that it does not. */
+  async function allowed(route: Route, name: 'sort' | 'expand'): Promise<string[]> {
+    if (!(name in shapeOf(route))) return [];
+    return (await ask(route, { [name]: 'no_such~' })).body.details?.allowed ?? [];
+  }
+
+  /** A list and its search sort by one grammar (standard-routes.ts), so that its columns are asked for once. */
+  async function sortsOf(route: Route): Promise<string[]> {
+    const hasSearch = route.method === 'get' && lists.some(({ path }) => path === `${route.path}/search`);
+    return hasSearch ? ['created_at'] : allowed(route, 'sort');
+  }
+
+  async function conditionReadsWhatItFinds(route: Route, name: string, value: unknown) {
+    const { answer, sent } = await during(route, { [name]: value });
+    const { total } = answer.pagination ?? answer;
+    for (const item of itemsIn(answer)) if (isOfRecord(name, item, value)) expect(item[name], name).to.equal(value);
+    for (const one of sent) {
+      const { reads, answered } = await explained(one, `${name}=${value}`);
+      const found = /^select count\(/.test(one.sql) ? (total ?? MANY) : answered;
+      const most = Math.max(0, ...reads.map(({ rows }) => rows));
+      const isNamed = name in WALKS || `${route.path} ${name}` in WALKS;
+      if (!isNamed) expect(most, `${name}=${value} finds ${found}: ${one.sql}`).to.be.at.most(4 * found + FEW);
+    }
+  }
+
+  async function metadataReadsWhatItFinds(route: Route, metadata: Record_) {
+    const [[key, value]] = Object.entries(metadata) as [[string, unknown]];
+    const asked = route.method === 'get' ? { [`metadata[${key}]`]: value } : { metadata: { [key]: value } };
+    const { answer, sent } = await during(route, asked);
+    for (const item of itemsIn(answer)) expect(item.metadata).to.include({ [key]: value });
+    for (const one of sent) await explained(one, 'metadata');
+  }
+
+  /** The last page from one end is the first one from the other, so that no record is left out or told twice. */
+  async function sortsWhole(route: Route, column: string) {
+    const { answer, sent } = await during(route, { sort: column, order: 'desc', limit: 20 });
+    for (const one of sent) await explained(one, `sort ${column}`);
+    const first = idsOf(answer);
+    const total = answer.pagination?.total ?? answer.total;
+    if (total === undefined) return;
+    const last = await during(route, { sort: column, order: 'asc', limit: 20, offset: Math.max(0, total - 20) });
+    expect(new Set(first).size, column).to.equal(Math.min(20, total));
+    expect(idsOf(last.answer).reverse(), `${route.path} by ${column}`).to.deep.equal(first);
+  }
+
+  async function filtersWhole(route: Route, field: string, text: string) {
+    const filters = [{ field, operator: 'eq', data_type: 'string', value: { string: text } }];
+    const stated = route.method === 'get' ? JSON.stringify(filters) : filters;
+    const { answer, sent } = await during(route, { filters: stated, limit: 20 });
+    expect(itemsIn(answer), `${route.path} with ${field}=${text}`).to.not.deep.equal([]);
+    for (const item of itemsIn(answer)) expect(item[field]).to.equal(text);
+    for (const one of sent) await explained(one, `filter ${field}`);
+  }
+
+  async function asksOnceForAll(route: Route, path: string) {
+    const few = await during(route, { expand: path, limit: 60 });
+    const many = await during(route, { expand: path, limit: 180 });
+    expect(many.sent.length, `statements of ${route.path} with expand=${path}`).to.be.at.most(few.sent.length);
+    for (const one of many.sent) await explained(one, `expand ${path}`);
+  }
+
+  /** Its plan: by indexes alone, and through no more than is the caller's own. */
+  async function explained(one: Statement, what: string) {
+    const plan = await statements.explain(one);
+    const ours = plan.reads.filter(({ table }) => SEEDED.includes(table));
+    const where = `${what}: ${JSON.stringify(ours)} ${one.sql}`;
+    expect(
+      ours.filter(({ way }) => way.startsWith('Seq Scan')),
+      where,
+    ).to.deep.equal([]);
+    // What lies above the environments is of both of them.
+    for (const { rows, table } of ours)
+      expect(rows, where).to.be.at.most(/^(users|environments)$/.test(table) ? 2 * OWN : OWN);
+    return { ...plan, reads: ours };
+  }
+
+  async function during(route: Route, asked: Asked) {
+    const { result, statements: sent } = await statements.during(() => ask(route, asked));
+    expect(result.status, `${route.path} ${JSON.stringify(asked)}: ${result.text.slice(0, 300)}`).to.equal(200);
+    return { answer: result.body, sent: sent.filter(({ sql }) => sql.startsWith('select')) };
+  }
+
+  async function itemsOf(route: Route, asked: Asked): Promise<Record_[]> {
+    return itemsIn((await during(route, asked)).answer);
+  }
+
+  function ask(route: Route, asked: Asked) {
+    const noun = route.path.startsWith('/addons') ? 'addon' : 'plan';
+    const path = route.path.replace(/:\w+/g, (name) => (name === ':external_id' ? 'external_5007' : `${noun}_005007a`));
+    if (route.method !== 'get') return api.request('POST', path, { body: asked });
+    return api.request('GET', `${path}?${new URLSearchParams(asked as Record<string, string>)}`);
+  }
+});
+
+type Answer = { items?: Record_[]; environments?: Record_[] };
+
+function itemsIn(answer: Answer | Record_[]): Record_[] {
+  return Array.isArray(answer) ? answer : (answer.items ?? answer.environments ?? []);
+}
+
+const idsOf = (answer: Answer) => itemsIn(answer).map((item) => item.id ?? item.workflow_id);
+
+/** A condition that has the name of a field means it, but for a part of a name. */
+const isOfRecord = (name: string, item: Record_, value: unknown) =>
+  name in item && name !== 'name' && typeof value !== 'object' && typeof item[name] === typeof value;
+
+/** Of a column that holds a text, and no instant or number, which are texts in an answer, too. */
+const isText = (value: unknown): value is string =>
+  typeof value === 'string' && /^(?!\d{4}-\d\d-)(?!-?[\d.]+$)./.test(value);
+
+/** That of a record in the middle, unless it is stated; a list that nobody has a value of is a mistake of this file. */
+function valueOf(route: Route, name: string, record: Record_): unknown {
+  const single = name.replace(/ies$/, 'y').replace(/s$/, '');
+  const own = [name, single, ...(/_ids?$/.test(name) ? ['id'] : [])].map((key) => record[key]);
+  const value = VALUES[name] ?? own.find((one) => one !== undefined && one !== null && one !== '');
+  const flag = shapeOf(route)[name]!.safeParse(true).success;
+  expect(value !== undefined || flag, `a value for ${name} of ${route.path}`).to.equal(true);
+  return value ?? true;
+}

@@ -1,0 +1,342 @@
+/**
+ * Ten thousand records of every noun that has a list, put straight into Postgres: what a list reads is seen at a size, and
+ * asking the interface for each would take minutes. `i` counts them, `own` is a letter that all ids of one scope end with;
+ * some share the instant at which they were made, some are archived, and every relation is spread over many.
+ */
+import type { Knex } from 'knex';
+import pg from 'pg';
+import type { Scope } from '../../core/scope.ts';
+import { urlOf } from '../../storage/postgres/postgres.ts';
+
+export const MANY = 10_000;
+
+/** The id of the nth record, which a relation names. */
+const nth = (prefix: string, n: string) => `'${prefix}_' || lpad((${n})::text, 6, '0') || own`;
+/** One of `count` records: neighbours name different ones. */
+const one = (prefix: string, count: number = MANY) => nth(prefix, `1 + (i * 7919) % ${count}`);
+const choice = (...these: string[]) => `(array[${these.map((one) => `'${one}'`).join(', ')}])[1 + i % ${these.length}]`;
+/** What all but a few have in common. */
+const rarely = (rare: string, usual: string) => `case when i % 100 = 7 then '${rare}' else '${usual}' end`;
+const day = (n: string) => `timestamptz '2025-01-01Z' + make_interval(days => (${n})::int)`;
+const sometimes = (value: string) => `case when i % 3 = 0 then ${value} end`;
+const METADATA = `jsonb_build_object('region', 'r' || i % 500)`;
+const MADE_AT = `timestamptz '2026-01-01Z' + make_interval(secs => (i / 3)::int)`;
+
+/** Of each table: the columns that are not the same for all tables, as SQL. */
+const SEEDS: Record<string, Record<string, string>> = {
+  environments: { id: nth('env', 'i'), type: choice('development', 'production') },
+  users: {
+    id: nth('user', 'i'),
+    email: `'person' || i || own || '@example.com'`,
+    type: choice('user', 'user', 'service_account'),
+    roles: `array[${rarely('event_reader', 'event_ingestor')}]`,
+    metadata: METADATA,
+  },
+  secrets: {
+    id: nth('secret', 'i'),
+    user_id: one('user'),
+    type: choice('private_key', 'publishable_key'),
+    key_hash: `'hash' || own || i`,
+    display_id: `'sk_00***' || i % 90`,
+  },
+  meters: {
+    id: nth('meter', 'i'),
+    event_name: `'event_' || i % 2500`,
+    aggregation: `'{"type":"COUNT"}'::jsonb`,
+    reset_usage: `'BILLING_PERIOD'`,
+  },
+  customers: {
+    id: nth('cust', 'i'),
+    external_id: `'external_' || i`,
+    email: `'billing' || i % 5000 || '@example.com'`,
+    address_country: choice('DE', 'FR', 'NL'),
+    parent_customer_id: `case when i % 50 = 10 then ${nth('cust', '1 + i % 40')} end`,
+    metadata: METADATA,
+  },
+  features: {
+    id: nth('feat', 'i'),
+    lookup_key: `'feature-' || i`,
+    type: `'metered'`,
+    meter_id: one('meter'),
+    group_id: sometimes(one('group')),
+  },
+  plans: { id: nth('plan', 'i'), lookup_key: `'plan-' || i`, display_order: `i % 100`, metadata: METADATA },
+  addons: {
+    id: nth('addon', 'i'),
+    lookup_key: `'addon-' || i`,
+    type: rarely('multiple_instance', 'onetime'),
+    metadata: METADATA,
+  },
+  groups: { id: nth('group', 'i'), entity_type: choice('price', 'feature'), lookup_key: `'group-' || i` },
+  price_units: {
+    id: nth('price_unit', 'i'),
+    code: `'u' || i`,
+    symbol: `'¤'`,
+    base_currency: choice('usd', 'eur'),
+    conversion_rate: '0.01 * i',
+  },
+  prices: {
+    id: nth('price', 'i'),
+    amount: '(i * 31) % 1000',
+    display_amount: `'$1'`,
+    currency: choice('usd', 'eur'),
+    lookup_key: `'price-' || i`,
+    type: `'USAGE'`,
+    billing_model: `'FLAT_FEE'`,
+    billing_period: rarely('ANNUAL', 'MONTHLY'),
+    billing_period_count: '1',
+    billing_cadence: `'RECURRING'`,
+    invoice_cadence: choice('ARREAR', 'ADVANCE'),
+    meter_id: one('meter'),
+    price_unit_type: `'FIAT'`,
+    entity_type: choice('PLAN', 'PLAN', 'ADDON', 'SUBSCRIPTION', 'COSTSHEET'),
+    entity_id: `case i % 5 when 2 then ${one('addon')} when 3 then ${one('subs')} when 4 then ${one('cost')} else ${one('plan')} end`,
+    group_id: sometimes(one('group')),
+    parent_price_id: `case when i % 20 = 3 then ${nth('price', 'i - 1')} else '' end`,
+    sequence: 'i',
+    start_date: day('i % 400'),
+    end_date: `case when i % 10 = 1 then ${day('400 + i % 400')} end`,
+  },
+  entitlements: {
+    id: nth('ent', 'i'),
+    entity_type: choice('PLAN', 'PLAN', 'ADDON', 'SUBSCRIPTION'),
+    entity_id: `case i % 4 when 2 then ${one('addon')} when 3 then ${one('subs')} else ${one('plan')} end`,
+    feature_id: nth('feat', 'i'),
+    feature_type: `'metered'`,
+    is_enabled: 'i % 10 <> 0',
+    usage_limit: '(i * 37) % 5000',
+    usage_reset_period: `'MONTHLY'`,
+    display_order: 'i % 20',
+  },
+  subscriptions: {
+    id: nth('subs', 'i'),
+    customer_id: one('cust'),
+    invoicing_customer_id: sometimes(one('cust', 4000)),
+    plan_id: one('plan', 2000),
+    lookup_key: `'subs-' || i`,
+    subscription_status: rarely('trialing', 'active'),
+    parent_subscription_id: `case when i % 20 = 4 then ${nth('subs', '1 + i % 700')} end`,
+    currency: choice('usd', 'eur'),
+    billing_cycle: choice('anniversary', 'calendar'),
+    billing_period: rarely('ANNUAL', 'MONTHLY'),
+    billing_anchor: day('i % 300'),
+    start_date: day('i % 300'),
+    end_date: `case when i % 25 = 6 then ${day('500 + i % 300')} end`,
+    current_period_start: day('i % 300'),
+    current_period_end: day('i % 300 + 30'),
+    trial_start: `case when i % 100 = 7 then ${day('i % 300')} end`,
+    trial_end: `case when i % 100 = 7 then ${day('i % 300 + 14')} end`,
+    metadata: METADATA,
+  },
+  subscription_line_items: {
+    id: nth('subs_line', 'i'),
+    subscription_id: one('subs'),
+    customer_id: one('cust'),
+    entity_id: one('plan', 2000),
+    entity_type: rarely('addon', 'plan'),
+    price_id: one('price'),
+    price_type: `'USAGE'`,
+    meter_id: one('meter'),
+    quantity: 'i % 10',
+    currency: choice('usd', 'eur'),
+    billing_period: rarely('ANNUAL', 'MONTHLY'),
+    invoice_cadence: `'ARREAR'`,
+    start_date: day('i % 300'),
+    end_date: `case when i % 25 = 6 then ${day('500 + i % 300')} end`,
+    addon_association_id: `case when i % 100 = 7 then 'addon_assoc_' || i end`,
+    metadata: METADATA,
+    position: 'i',
+  },
+  invoices: {
+    id: nth('inv', 'i'),
+    customer_id: one('cust'),
+    subscription_id: one('subs'),
+    subscription_customer_id: one('cust'),
+    invoice_type: rarely('ONE_OFF', 'SUBSCRIPTION'),
+    invoice_status: rarely('DRAFT', 'FINALIZED'),
+    payment_status: rarely('PENDING', 'SUCCEEDED'),
+    billing_reason: rarely('MANUAL', 'SUBSCRIPTION_CYCLE'),
+    currency: choice('usd', 'eur'),
+    amount_due: '(i * 31) % 1000',
+    amount_paid: 'case when i % 100 = 7 then 0 else (i * 31) % 1000 end',
+    amount_remaining: 'case when i % 100 = 7 then (i * 31) % 1000 else 0 end',
+    invoice_number: `'INV-' || i`,
+    finalized_at: MADE_AT,
+    period_start: day('i % 700'),
+    period_end: day('i % 700 + 30'),
+    due_date: day('i % 700 + 40'),
+    metadata: METADATA,
+  },
+  invoice_line_items: {
+    id: nth('inv_line', 'i'),
+    invoice_id: one('inv'),
+    customer_id: one('cust'),
+    quantity: '1',
+    amount: '10',
+    currency: `'usd'`,
+    position: 'i',
+  },
+  addon_associations: {
+    id: nth('addon_assoc', 'i'),
+    entity_id: one('subs'),
+    addon_id: one('addon'),
+    start_date: day('i % 300'),
+  },
+  coupons: {
+    id: nth('coupon', 'i'),
+    coupon_code: `'CODE' || i`,
+    type: `'percentage'`,
+    percentage_off: '1 + i % 99',
+    cadence: choice('once', 'forever'),
+    metadata: METADATA,
+  },
+  coupon_associations: {
+    id: nth('coupon_assoc', 'i'),
+    coupon_id: one('coupon'),
+    subscription_id: one('subs'),
+    subscription_line_item_id: sometimes(one('subs_line')),
+    subscription_phase_id: `case when i % 100 = 7 then 'phase_' || i end`,
+    start_date: day('i % 300'),
+    end_date: `case when i % 25 = 6 then ${day('300 + i % 400')} end`,
+  },
+  tax_rates: {
+    id: nth('taxrate', 'i'),
+    code: `'TAX' || i`,
+    tax_rate_type: `'percentage'`,
+    tax_rate_status: `'ACTIVE'`,
+    scope: rarely('ONETIME', 'EXTERNAL'),
+    percentage_value: '1 + i % 30',
+  },
+  tax_associations: {
+    id: nth('ta', 'i'),
+    tax_rate_id: one('taxrate', 3000),
+    entity_type: `'customer'`,
+    entity_id: one('cust'),
+    priority: 'i % 5',
+    auto_apply: 'i % 2 = 0',
+    currency: choice('usd', 'eur'),
+    start_date: day('i % 300'),
+  },
+  costsheets: { id: nth('cost', 'i'), lookup_key: `'cost-' || i` },
+  credit_grants: {
+    id: nth('cg', 'i'),
+    scope: choice('PLAN', 'SUBSCRIPTION', 'ADDON'),
+    plan_id: `case when i % 3 = 0 then ${one('plan')} end`,
+    subscription_id: `case when i % 3 = 1 then ${one('subs')} end`,
+    addon_id: `case when i % 3 = 2 then ${one('addon')} end`,
+    credits: '(i * 31) % 1000',
+    cadence: `'ONETIME'`,
+    expiration_type: `'NEVER'`,
+  },
+  workflow_runs: {
+    id: nth('wf', 'i'),
+    run_id: `'run_' || i || own`,
+    workflow_type: rarely('EnvironmentCloneWorkflow', 'ComputeInvoiceWorkflow'),
+    workflow_status: rarely('Failed', 'Completed'),
+    task_queue: `'jobs'`,
+    entity: rarely('environment', 'invoice'),
+    entity_id: one('inv'),
+    start_time: MADE_AT,
+    close_time: MADE_AT,
+  },
+  webhook_endpoints: {
+    id: nth('we', 'i'),
+    url: `'https://example.com/' || i`,
+    secret: `'sealed'`,
+    secret_hint: `'whsec_…'`,
+    endpoint_status: rarely('disabled', 'enabled'),
+  },
+  system_events: {
+    id: nth('sys_event', 'i'),
+    event_name: rarely('plan.created', 'invoice.update'),
+    entity_type: rarely('plan', 'invoice'),
+    entity_id: one('inv'),
+    payload: `'{}'::json`,
+    dispatched_at: MADE_AT,
+    streamed_at: MADE_AT,
+  },
+  webhook_deliveries: {
+    id: nth('wd', 'i'),
+    endpoint_id: one('we'),
+    system_event_id: nth('sys_event', 'i'),
+    sequence: 'i',
+    event_name: rarely('plan.created', 'invoice.update'),
+    entity_type: rarely('plan', 'invoice'),
+    entity_id: one('inv'),
+    told_at: MADE_AT,
+    delivery_status: rarely('failed', 'delivered'),
+  },
+  webhook_attempts: {
+    id: nth('wa', 'i'),
+    delivery_id: one('wd'),
+    attempt: '1',
+    url: `'https://example.com/'`,
+    attempted_at: MADE_AT,
+    duration_ms: '10',
+  },
+  audit_entries: {
+    id: nth('audit', 'i'),
+    entity_type: rarely('plan', 'invoice'),
+    entity_id: one('inv'),
+    action: rarely('deleted', 'updated'),
+    user_id: one('user'),
+  },
+};
+export const SEEDED = Object.keys(SEEDS);
+
+/** What is in most tables; only what a table has is filled. */
+const ALL: Record<string, string> = {
+  name: `'Name ' || (i * 7919) % 10007`,
+  status: `case when i % 40 = 39 then 'archived' else 'published' end`,
+  created_at: MADE_AT,
+  updated_at: `timestamptz '2026-02-01Z' + make_interval(secs => ((i * 7919) % 10007)::int)`,
+  created_by: one('user', 50),
+  updated_by: one('user', 50),
+};
+
+/** The same in each of these scopes; then what the server does by itself after a while: statistics, and which pages all see. */
+export async function seedMany(postgres: Knex, scopes: readonly Scope[]): Promise<void> {
+  const client = new pg.Client({ connectionString: urlOf(postgres) });
+  await client.connect();
+  try {
+    // Stamps of triggers and references are as they are meant above.
+    await client.query(`set session_replication_role = replica; set maintenance_work_mem = '256MB'`);
+    const columns = await columnsOf(client);
+    await withoutIndexes(client, async () => {
+      for (const table of SEEDED)
+        for (const [index, scope] of scopes.entries())
+          await client.query(insertOf(table, columns.get(table)!, { ...scope, own: 'abcdef'[index]! }));
+    });
+    await client.query(`vacuum (analyze) ${SEEDED.join(', ')}`);
+  } finally {
+    await client.end();
+  }
+}
+
+/** An index is made of all rows in a fraction of the time that it takes to enter each. */
+async function withoutIndexes(client: pg.Client, work: () => Promise<void>): Promise<void> {
+  const { rows } = await client.query(
+    `select indexrelid::regclass::text as name, pg_get_indexdef(indexrelid) as definition from pg_index
+      where indrelid = any($1::regclass[]) and not exists (select 1 from pg_constraint where conindid = indexrelid)`,
+    [SEEDED],
+  );
+  await client.query(rows.map(({ name }) => `drop index ${name}`).join('; '));
+  await work();
+  await client.query(rows.map(({ definition }) => definition).join('; '));
+}
+
+async function columnsOf(client: pg.Client): Promise<Map<string, Set<string>>> {
+  const { rows } = await client.query(
+    `select table_name, array_agg(column_name::text) as columns from information_schema.columns where table_schema = 'public' group by 1`,
+  );
+  return new Map(rows.map(({ table_name, columns }) => [table_name, new Set(columns)]));
+}
+
+function insertOf(table: string, columns: Set<string>, { tenant_id, environment_id, own }: Scope & { own: string }) {
+  const values: Record<string, string> = { ...ALL, ...SEEDS[table], tenant_id: `'${tenant_id}'` };
+  if (columns.has('environment_id')) values.environment_id = `'${environment_id}'`;
+  const kept = Object.entries(values).filter(([column]) => columns.has(column) || column in SEEDS[table]!);
+  const names = kept.map(([column]) => `"${column}"`).join(', ');
+  return `insert into ${table} (${names}) select ${kept.map(([, value]) => value).join(', ')}
+    from generate_series(1, ${MANY}) i, (select '${own}'::text as own) of_scope`;
+}

@@ -1,0 +1,90 @@
+/**
+ * What Postgres reads for the statements that a piece of work sends: each is run once more with EXPLAIN ANALYZE, and its plan
+ * says by which index, and how many rows of which table it went through to find those that it answered.
+ */
+import type { Knex } from 'knex';
+import pg from 'pg';
+import { urlOf } from '../../storage/postgres/postgres.ts';
+
+export type Statement = { readonly sql: string; readonly bindings: readonly unknown[] };
+
+/** A table that a plan reads: `rows` is how many it went through, found or not. */
+export type Read = { readonly table: string; readonly way: string; readonly rows: number };
+export type Explained = Statement & { readonly reads: readonly Read[]; readonly answered: number };
+
+type Plan = {
+  'Node Type': string;
+  'Relation Name'?: string;
+  'Index Name'?: string;
+  'Actual Rows': number;
+  'Actual Loops': number;
+  'Index Searches'?: number;
+  'Rows Removed by Filter'?: number;
+  'Rows Removed by Index Recheck'?: number;
+  Plans?: Plan[];
+};
+
+export class StatementsOf {
+  readonly #postgres: Knex;
+  readonly #beside: pg.Client;
+  readonly #known = new Map<string, Explained>();
+
+  private constructor(postgres: Knex, beside: pg.Client) {
+    this.#postgres = postgres;
+    this.#beside = beside;
+  }
+
+  /**
+   * Of three scopes one is a third of each table, of which to read all is cheaper at times. In an installation of many tenants it is
+   * not: the plans are those of a planner that would rather take any index.
+   */
+  static async open(postgres: Knex): Promise<StatementsOf> {
+    const beside = new pg.Client({ connectionString: urlOf(postgres) });
+    await beside.connect();
+    await beside.query('set enable_seqscan = off');
+    return new StatementsOf(postgres, beside);
+  }
+
+  close(): Promise<void> {
+    return this.#beside.end();
+  }
+
+  /** What the work answers, and the statements that the process sent meanwhile. */
+  async during<Result>(work: () => Promise<Result>): Promise<{ result: Result; statements: Statement[] }> {
+    const statements: Statement[] = [];
+    const note = ({ sql, bindings = [] }: { sql: string; bindings?: unknown[] }) =>
+      void statements.push({ sql, bindings });
+    this.#postgres.on('query', note);
+    try {
+      return { result: await work(), statements };
+    } finally {
+      this.#postgres.removeListener('query', note);
+    }
+  }
+
+  /** The same statement with the same values is explained once. */
+  async explain(statement: Statement): Promise<Explained> {
+    const name = JSON.stringify(statement);
+    const known = this.#known.get(name) ?? (await this.#ask(statement));
+    this.#known.set(name, known);
+    return known;
+  }
+
+  async #ask({ sql, bindings }: Statement): Promise<Explained> {
+    const { rows } = await this.#beside.query(`explain (analyze, timing off, format json) ${sql}`, [...bindings]);
+    const plan: Plan = rows[0]['QUERY PLAN'][0].Plan;
+    return { sql, bindings, reads: readsIn(plan, undefined), answered: plan['Actual Rows'] };
+  }
+}
+
+/** A bitmap is filled by an index, which reads more than the rows that are fetched after it. */
+function readsIn(plan: Plan, above: string | undefined): Read[] {
+  const table = plan['Relation Name'] ?? above;
+  const inner = (plan.Plans ?? []).flatMap((part) => readsIn(part, table));
+  if (table === undefined || !/Scan/.test(plan['Node Type'])) return inner;
+  const { 'Rows Removed by Filter': filtered = 0, 'Rows Removed by Index Recheck': rechecked = 0 } = plan;
+  const found = Math.round((plan['Actual Rows'] + filtered + rechecked) * plan['Actual Loops']);
+  // An index that is skipped through is entered once for each value of what is skipped.
+  const rows = Math.max(found, plan['Index Searches'] ?? 0);
+  return [{ table, way: `${plan['Node Type']} ${plan['Index Name'] ?? ''}`.trim(), rows }, ...inner];
+}
