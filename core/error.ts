@@ -81,7 +81,7 @@ export function invalid(field: string, why: string, details: ErrorDetails = {}):
 }
 
 /** What is wrong with a part of a request, named where the request has the part: `meter.aggregation.field`. */
-export function named(part: string, error: unknown): unknown {
+export function within(part: string, error: unknown): unknown {
   if (!(error instanceof FarthingError) || error.details?.field === undefined) return error;
   const details = { ...error.details, field: `${part}.${error.details.field}` };
   return new FarthingError(error.code, `${part}.${error.message}`, { details, cause: error });

@@ -9,7 +9,7 @@
 import { duePeriod } from '../../core/billing/due.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
-import { dueSubscriptions } from '../../storage/due-billing.ts';
+import { type Due, dueSubscriptions } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
@@ -31,37 +31,41 @@ export type BillingReport = {
 /** So many subscriptions at once: most of a billing is waiting for the stores. */
 const WORKERS = 4;
 
-/** One subscription that cannot be billed does not keep the others from it. */
+/**
+ * One period of each in a round, the oldest first, until nothing is due: who has years of periods to be billed waits behind
+ * whoever has one. One subscription that cannot be billed does not keep the others from it.
+ */
 export async function billDuePeriods(stores: Stores, now: Date): Promise<BillingReport> {
   const report: BillingReport = { billed: 0, waiting: [], failed: [] };
-  const due = dueSubscriptions(stores.postgres, now);
-  const worker = async () => {
-    for await (const { id, ...scope } of due) {
-      try {
-        const attributes = { ...scope, subscription_id: id };
-        const { billed, outcome } = await inSpan('subscription.bill', { attributes }, () =>
-          billSubscription(stores, scope, { subscription_id: id, now }),
-        );
-        report.billed += billed;
-        if (outcome === 'waiting') report.waiting.push(id);
-      } catch (error) {
-        report.failed.push({ id, error });
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: WORKERS }, worker));
-  return report;
+  const left: string[] = [];
+  for (;;) {
+    const due = await dueSubscriptions(stores.postgres, { now, left });
+    if (due.length === 0) return report;
+    const next = due.values();
+    const worker = async () => {
+      for (const one of next) if (!(await billOne(stores, one, { now, report }))) left.push(one.id);
+    };
+    await Promise.all(Array.from({ length: WORKERS }, worker));
+  }
 }
 
-/** Bills what is due of one subscription, oldest period first: several after the service was away. */
-export async function billSubscription(
+/** Whether it was moved on by a period; else it is left for the next run. */
+async function billOne(
   stores: Stores,
-  scope: Scope,
-  { subscription_id, now }: { subscription_id: string; now: Date },
-): Promise<{ billed: number; outcome: Outcome }> {
-  for (let billed = 0; ; billed++) {
-    const outcome = await billPeriod(stores, scope, { subscription_id, now });
-    if (outcome !== 'billed') return { billed, outcome };
+  { id, ...scope }: Due,
+  { now, report }: { now: Date; report: BillingReport },
+): Promise<boolean> {
+  try {
+    const attributes = { ...scope, subscription_id: id };
+    const outcome = await inSpan('subscription.bill', { attributes }, () =>
+      billPeriod(stores, scope, { subscription_id: id, now }),
+    );
+    if (outcome === 'billed') report.billed += 1;
+    if (outcome === 'waiting') report.waiting.push(id);
+    return outcome === 'billed';
+  } catch (error) {
+    report.failed.push({ id, error });
+    return false;
   }
 }
 

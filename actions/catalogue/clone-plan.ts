@@ -2,6 +2,7 @@
 import type { PlanFields } from '../../core/plan/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
+import { rootOf } from '../../core/subscription/plan-sync.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
@@ -37,16 +38,23 @@ export async function clonePlan(stores: Pick<Stores, 'postgres'>, scope: Scope, 
     const prices = await PriceModel.current(scope, author.now, database)
       .where({ entity_type: 'PLAN', entity_id: id })
       .orderBy('sequence');
-    const copies = prices.map((price) => ({
-      ...price,
-      // A key names one price, and this is another; so is its lineage.
-      lookup_key: null,
-      parent_price_id: '',
-      display_name: price.display_name === source.name ? plan.name : price.display_name,
-      entity_id: plan.id,
-      id: newId('price', author.now.getTime()),
-      ...createdBy(author),
-    }));
+    // The first of a lineage that is copied is the first of its copies: what is charged once is charged at the first.
+    const firsts = new Map<string, string>();
+    const copies = prices.map((price) => {
+      const id = newId('price', author.now.getTime());
+      const first = firsts.get(rootOf(price));
+      if (first === undefined) firsts.set(rootOf(price), id);
+      return {
+        ...price,
+        // A key names one price, and this is another.
+        lookup_key: null,
+        parent_price_id: first ?? '',
+        display_name: price.display_name === source.name ? plan.name : price.display_name,
+        entity_id: plan.id,
+        id,
+        ...createdBy(author),
+      };
+    });
     await PriceModel.addAll(scope, copies, { database });
     await copyGrants(plan, id, { scope, author, database });
     const entitlements = await EntitlementModel.publishedOf(scope, [id], database);

@@ -42,6 +42,8 @@ export type CopiedNoun = {
   /** Fields that name another record: of which noun. */
   readonly refs: Readonly<Record<string, string>>;
   readonly parts?: readonly { noun: string; of(scope: Scope, id: string, found: Found): Promise<Copyable[]> }[];
+  /** The field that names the first of the versions of a record. */
+  readonly root?: string;
   /** What is not taken over. */
   readonly fresh?: Readonly<Record<string, unknown>>;
   add(
@@ -85,8 +87,7 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
     },
     before: lineageOf,
     refs: { entity_id: 'plan', meter_id: 'meter', price_unit_id: 'price_unit', group_id: 'group' },
-    // The copy has no history.
-    fresh: { parent_price_id: '' },
+    root: 'parent_price_id',
     add: (scope, record, { database }) =>
       PriceModel.add(scope, record, {
         database,

@@ -99,6 +99,7 @@ async function copyRecord(copying: Copying, entity: string, record: Copyable): P
   const fields = {
     ...record,
     ...noun.fresh,
+    ...(await lineageIn(copying, entity, record)),
     ...(await counterparts(copying, entity, record)),
     // The kinds of ids have the names of the nouns.
     id: newId(entity as IdKind, author.now.getTime()),
@@ -114,6 +115,20 @@ async function copyRecord(copying: Copying, entity: string, record: Copyable): P
     throw new FarthingError('service_unavailable', `${entity} ${record.id} is being copied by another run`);
   }
   return target_id;
+}
+
+/** The first of its versions that was copied is the first of the copies. */
+async function lineageIn(copying: Copying, entity: string, record: Copyable): Promise<Record<string, string>> {
+  const { source, target, database } = copying;
+  const noun = nounOf(entity);
+  if (!noun.root) return {};
+  for (const { id } of (await noun.before?.(source, record, database)) ?? []) {
+    const pair = await pairOf(copying, entity, id);
+    if (!pair) continue;
+    const version = (await noun.fetch(target, pair.target_id, { database })) as unknown as Record<string, string>;
+    return { [noun.root]: version[noun.root] || pair.target_id };
+  }
+  return { [noun.root]: '' };
 }
 
 /** The fields that name other records, with what those are called in the target. */

@@ -67,10 +67,10 @@ type Parties = {
   reset_usage: AheadQuestion['reset_usage'];
 };
 
-/** The customer's row is held, so that it cannot be archived meanwhile. */
+/** The rows of the customer and the plan are held, so that neither is archived meanwhile. */
 async function gather(scope: Scope, request: CreateSubscription, database: Database): Promise<Parties> {
   const customer = await customerOf(scope, request, database);
-  const plan = await PlanModel.fetchPublished(scope, request.plan_id, { database });
+  const plan = await PlanModel.fetchPublished(scope, request.plan_id, { database, lock: 'shared' });
   const prices = (await PriceModel.in(scope, database)
     .where({ entity_type: 'PLAN', entity_id: plan.id })
     .orderBy(['created_at', 'sequence'])) as Price[];

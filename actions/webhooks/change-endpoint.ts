@@ -4,6 +4,7 @@ import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import type { WebhookEndpoint } from '../../core/webhook/record.ts';
+import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import { WebhookEndpointModel } from '../../storage/models/webhook-endpoint.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -21,8 +22,6 @@ export async function createEndpoint(
   scope: Scope,
   { fields, author }: { fields: EndpointFields; author: Author },
 ): Promise<WithSecret> {
-  const { length: has } = await WebhookEndpointModel.in(scope, postgres).where('status', 'published').select('id');
-  if (has >= ENDPOINTS_MAX) throw notAllowed(`an environment has ${ENDPOINTS_MAX} endpoints of webhooks at most`);
   const secret = makeSecret();
   const record = {
     id: newId('webhook_endpoint', author.now.getTime()),
@@ -32,7 +31,14 @@ export async function createEndpoint(
     secret_hint: hintOf(secret),
     ...createdBy(author),
   };
-  return { endpoint: await WebhookEndpointModel.add(scope, record, { database: postgres }), secret };
+  const endpoint = await postgres.transaction(async (database) => {
+    // Who makes one at the same time waits for this one, and counts it.
+    await EnvironmentModel.fetch(scope.tenant_id, scope.environment_id, { database, lock: true });
+    const { length: has } = await WebhookEndpointModel.in(scope, database).where('status', 'published').select('id');
+    if (has >= ENDPOINTS_MAX) throw notAllowed(`an environment has ${ENDPOINTS_MAX} endpoints of webhooks at most`);
+    return WebhookEndpointModel.add(scope, record, { database });
+  });
+  return { endpoint, secret };
 }
 
 export type EndpointChange = {

@@ -15,7 +15,9 @@ export async function guarded<Result>(whom: readonly string[], work: () => Promi
   const name = JSON.stringify(whom);
   const count = (wrong.get(name) ?? 0) + 1;
   if (count > WRONG_MAX)
-    throw new FarthingError('too_many_requests', 'too many wrong passwords: try again in 15 minutes');
+    throw new FarthingError('too_many_requests', 'too many wrong passwords: try again in 15 minutes', {
+      details: { retry_after_seconds: Math.ceil(wrong.getRemainingTTL(name) / 1000) },
+    });
   wrong.set(name, count);
   try {
     const result = await work();

@@ -8,7 +8,7 @@ import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import { checkCurrency, displayAmount, parseDecimal, withSymbol } from '../money.ts';
 import { checkNotNegative } from '../pricing/amount.ts';
-import { checkModel, isChargedBy } from '../pricing/charge.ts';
+import { chargingModels, checkModel, isChargedBy } from '../pricing/charge.ts';
 import { type BillingModel, PRICE_MODELS, type TierMode } from '../pricing/index.ts';
 import { priceUnitToFiat } from '../pricing/price-unit.ts';
 import { modelFields, type PriceModel, type PriceTier, tierShape } from '../pricing/terms.ts';
@@ -193,6 +193,7 @@ export function definePrice(request: CreatePrice, unit?: PriceUnitTerms): PriceD
   const { price_unit_config: _config, filter_values, trial_period, ...stated } = request;
   if (filter_values !== null && Object.keys(filter_values).length > 0)
     throw invalid('filter_values', 'is not supported on a price: put the filters on its meter');
+  checkUnused(request);
   const currency = checkCurrency(request.currency);
   const money = { ...fiatMoney(request), ...customMoney(request, unit) };
   const price: PriceDefinition = {
@@ -211,6 +212,17 @@ export function definePrice(request: CreatePrice, unit?: PriceUnitTerms): PriceD
     );
   checkPrice(price);
   return price;
+}
+
+/** What its model does not go by would say of the price what nobody is charged. */
+function checkUnused({ billing_model, tiers, transform_quantity }: CreatePrice): void {
+  if (tiers?.length && !isChargedBy(billing_model, 'tiers'))
+    throw invalid('tiers', `is used by ${chargingModels('tiers')} only, not by ${billing_model}`);
+  if (transform_quantity && !isChargedBy(billing_model, 'transform_quantity'))
+    throw invalid(
+      'transform_quantity',
+      `is used by ${chargingModels('transform_quantity')} only, not by ${billing_model}`,
+    );
 }
 
 /** What a price costs, as far as it is stated. */
@@ -233,6 +245,7 @@ export function checkPrice(price: PriceDefinition): void {
   else if (price.billing_period_count < 1) throw invalid('billing_period_count', 'must be at least 1');
   checkTrial(price);
   checkMinQuantity(price);
+  checkNotNegative('amount', price.amount);
   checkUnitTiers(price);
   checkModel(price);
   checkUnitFields(price);

@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
-import { invalid, named } from '../error.ts';
+import { invalid, within } from '../error.ts';
 import { checkModel } from '../pricing/charge.ts';
 import { type BillingModel, PRICE_MODELS, type TierMode } from '../pricing/index.ts';
 import { modelFields } from '../pricing/terms.ts';
@@ -143,7 +143,7 @@ function pricedAs({ price }: TimeBucket, field: string, currency: string): TimeB
     checkModel({ ...ordered, currency });
     return ordered;
   } catch (error) {
-    throw named(field, error);
+    throw within(field, error);
   }
 }
 

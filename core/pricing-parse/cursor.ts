@@ -27,6 +27,11 @@ const PERIODS: Readonly<Record<string, RecurringPeriod>> = {
   annually: 'ANNUAL',
   yearly: 'ANNUAL',
 };
+
+/** Words of people, among which `constructor` may be. */
+function periodOf(word: string): RecurringPeriod | undefined {
+  return [word, word.replace(/s$/, '')].flatMap((each) => (Object.hasOwn(PERIODS, each) ? PERIODS[each]! : []))[0];
+}
 const PER = new Set(['per', 'a', 'an', 'each', 'every']);
 
 /** Words that never belong to the name of a unit. */
@@ -130,7 +135,7 @@ export class Cursor {
       const count = isPer ? this.count() : undefined;
       const { token } = this;
       if (token?.kind !== 'word') return undefined;
-      const billing_period = PERIODS[token.word] ?? PERIODS[token.word.replace(/s$/, '')];
+      const billing_period = periodOf(token.word);
       const isAdverb = /ly$|^annual/.test(token.word);
       if (billing_period === undefined || isPer === isAdverb) return undefined;
       this.at++;
@@ -152,7 +157,7 @@ export class Cursor {
 }
 
 function isUnitWord(word: string): boolean {
-  return !NOT_UNITS.has(word) && PERIODS[word] === undefined && PERIODS[word.replace(/s$/, '')] === undefined;
+  return !NOT_UNITS.has(word) && periodOf(word) === undefined;
 }
 
 /** Good enough for what is sold by the piece. */

@@ -43,16 +43,18 @@ const MONEY_WORDS: Readonly<Record<string, { currency: string | null; hundredth?
   ...Object.fromEntries([...CODES.split(' '), '€', '£'].map((name) => [name, { currency: SYMBOLS[name] ?? name }])),
 };
 
-const TIMES: Readonly<Record<string, string>> = {
-  k: '1000',
-  thousand: '1000',
-  m: '1000000',
-  mn: '1000000',
-  million: '1000000',
-  b: '1000000000',
-  bn: '1000000000',
-  billion: '1000000000',
-};
+const TIMES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    k: '1000',
+    thousand: '1000',
+    m: '1000000',
+    mn: '1000000',
+    million: '1000000',
+    b: '1000000000',
+    bn: '1000000000',
+    billion: '1000000000',
+  }),
+);
 
 const NUMBER_WORDS = 'zero one two three four five six seven eight nine ten eleven twelve'.split(' ');
 
@@ -117,7 +119,7 @@ function valued(match: RegExpExecArray, group: number): { text: string; value: D
   const plain =
     /,\d{1,2}$/.test(digits) && !/,\d{3}/.test(digits) ? digits.replace(',', '.') : digits.replaceAll(',', '');
   const times = (match[group + 1] ?? match[group + 2])?.toLowerCase();
-  return { text: match[0], value: new Decimal(plain).times(times ? TIMES[times]! : '1') };
+  return { text: match[0], value: new Decimal(plain).times(times ? TIMES.get(times)! : '1') };
 }
 
 function wordToken([text]: RegExpExecArray): Token {
@@ -125,6 +127,7 @@ function wordToken([text]: RegExpExecArray): Token {
   const value = NUMBER_WORDS.indexOf(word);
   if (value >= 0) return { kind: 'number', text, value: new Decimal(String(value)) };
   // "per million tokens"
-  if (word.length > 2 && TIMES[word]) return { kind: 'number', text, value: new Decimal(TIMES[word]) };
+  const times = word.length > 2 ? TIMES.get(word) : undefined;
+  if (times) return { kind: 'number', text, value: new Decimal(times) };
   return { kind: 'word', text, word };
 }

@@ -24,6 +24,7 @@ export function firstPeriod(terms: CalendarTerms, now: Milliseconds): Calendar {
   const end = terms.end_date ? instantOf(terms.end_date) : null;
   if (end !== null && end <= start) throw invalid('end_date', 'must be after start_date');
   checkStart(start, terms, now);
+  checkPast(start, terms, now);
   const anchor = anchorOf(start, terms);
   const rule = { ...terms, billing_anchor: anchor, subscription_end: end };
   return {
@@ -49,6 +50,27 @@ function checkStart(start: Milliseconds, terms: CalendarTerms, now: Milliseconds
   if (localDay(start, terms.timezone) < localDay(now, terms.timezone)) {
     throw invalid('start_date', 'must not lie in the past when proration_behavior is create_prorations');
   }
+}
+
+/** Each period that is over is invoiced: so many are the past of a daily subscription since 13 years. */
+const PAST_PERIODS_MAX = 5_000;
+const DAY_MS = 86_400_000;
+const DAYS: Record<Subscription['billing_period'], number> = {
+  DAILY: 1,
+  WEEKLY: 7,
+  MONTHLY: 28,
+  QUARTERLY: 90,
+  HALF_YEARLY: 181,
+  ANNUAL: 365,
+};
+
+function checkPast(
+  start: Milliseconds,
+  { billing_period, billing_period_count }: CalendarTerms,
+  now: Milliseconds,
+): void {
+  if ((now - start) / (DAY_MS * DAYS[billing_period] * billing_period_count) > PAST_PERIODS_MAX)
+    throw invalid('start_date', `must not lie more than ${PAST_PERIODS_MAX} billing periods in the past`);
 }
 
 function localDay(instant: Milliseconds, timezone: string): number {

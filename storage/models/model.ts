@@ -58,7 +58,7 @@ export abstract class ScopedModel extends Model {
       .where(`${this.tableName}.environment_id`, scope.environment_id) as QueryBuilderType<M>;
   }
 
-  /** The record with this id, or `not_found`. `lock` takes the row for the rest of the transaction. */
+  /** The record with this id, or `not_found`. `lock` takes the row for the rest of the transaction, `shared` with others. */
   static fetch<M extends ScopedModel>(this: Class<M>, scope: Scope, id: string, options: FetchOptions): Promise<M> {
     const { tenant_id, environment_id } = scope;
     return fetchOne(this, { tenant_id, environment_id }, id, options);
@@ -227,7 +227,7 @@ export abstract class TenantWideModel extends Model {
   }
 }
 
-type FetchOptions = { database: Database; lock?: boolean };
+type FetchOptions = { database: Database; lock?: boolean | 'shared' };
 type AddOptions = { database: Database; conflict?: string };
 /** `by` changes the record: a caller, or the clock alone. */
 type ChangeOptions = AddOptions & { by: Author | Pick<Author, 'now'> };
@@ -248,7 +248,8 @@ async function fetchOne<M extends Model>(
   { database, lock }: FetchOptions,
 ): Promise<M> {
   const question = queryOf(model, database).where(owner).where('id', id);
-  const [record] = (await (lock ? question.forUpdate() : question)) as M[];
+  const held = lock === 'shared' ? question.forShare() : lock ? question.forUpdate() : question;
+  const [record] = (await held) as M[];
   if (!record) throw notFound(model.recordName, id);
   return record;
 }

@@ -283,7 +283,7 @@ describe('POST /environments/:id/clone', () => {
 
   it('knows every column that names another record, so that none names one of the source', async () => {
     expect(Object.keys(COPIED)).to.include.members([...ROOTS]);
-    for (const [entity, { refs, fresh = {}, parts = [] }] of Object.entries(COPIED)) {
+    for (const [entity, { refs, root = '', fresh = {}, parts = [] }] of Object.entries(COPIED)) {
       const nouns = [...Object.values(refs), ...parts.map(({ noun }) => noun)];
       expect(Object.keys(COPIED), entity).to.include.members(nouns);
       const { rows } = await api.services.postgres.raw(
@@ -291,8 +291,33 @@ describe('POST /environments/:id/clone', () => {
         [`${entity}s`],
       );
       const columns = rows.map(({ column_name }: { column_name: string }) => column_name);
-      const known = ['tenant_id', 'environment_id', ...Object.keys(refs), ...Object.keys(fresh)];
+      const known = ['tenant_id', 'environment_id', root, ...Object.keys(refs), ...Object.keys(fresh)];
       expect(known, entity).to.include.members(columns);
     }
+  });
+
+  it('a copied successor is that of the copy: what is charged once is charged once', async () => {
+    const made = async (path: string, body: object, method = 'POST') => {
+      const answer = await api.request(method, path, { body });
+      expect(answer.status, answer.text).to.be.oneOf([200, 201]);
+      return answer.body;
+    };
+    const own = await made('/plans', { name: 'Lineage' });
+    const terms = { type: 'FIXED', billing_model: 'FLAT_FEE', billing_period: 'ONETIME', invoice_cadence: 'ADVANCE' };
+    const first = await made('/prices', {
+      ...terms,
+      currency: 'usd',
+      amount: '500',
+      entity_type: 'PLAN',
+      entity_id: own.id,
+    });
+    const effective_from = new Date(Date.parse(first.start_date) + 86_400_000).toISOString();
+    await made(`/prices/${first.id}`, { amount: '600', effective_from }, 'PUT');
+    const { target } = await cloned({ name: 'Lineage', type: 'development' });
+    const copies = await listed('/prices?sort=amount&order=asc', await keyFor(target));
+    const [older, newer] = ['500', '600'].map((wanted) =>
+      copies.find(({ amount }: { amount: string }) => amount === wanted),
+    );
+    expect([older.parent_price_id, newer.parent_price_id]).to.deep.equal(['', older.id]);
   });
 });

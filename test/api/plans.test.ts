@@ -274,6 +274,20 @@ describe('/plans', () => {
       expect((await get(plan.id)).prices).to.have.length(2);
     });
 
+    it('a copied successor is that of the copy', async () => {
+      const plan = await create({ name: 'Lineage' });
+      const price = await addPrice(plan.id, { amount: '5' });
+      const effective_from = new Date(Date.parse(price.start_date) + 86_400_000).toISOString();
+      const put = await api.request('PUT', `/prices/${price.id}`, { body: { amount: '6', effective_from } });
+      expect(put.status, put.text).to.equal(200);
+      const { body: copy } = await api.request('POST', `/plans/${plan.id}/clone`, {
+        body: { name: 'Copy', lookup_key: key() },
+      });
+      const [first, second] = copy.prices;
+      expect([first.amount, first.parent_price_id]).to.deep.equal(['5', '']);
+      expect([second.amount, second.parent_price_id]).to.deep.equal(['6', first.id]);
+    });
+
     it('400 without name or key, 409 for a key that exists, 404 for an unknown plan; nothing is stored', async () => {
       const plan = await create({ lookup_key: key() });
       await addPrice(plan.id);

@@ -210,6 +210,9 @@ describe('/prices', () => {
     ['no tier mode', () => tiered({ tier_mode: undefined }), 400, 'tier_mode'],
     ['a last tier with an end', () => tiered({ tiers: [{ up_to: 5, unit_amount: '1' }] }), 400, 'tiers[0].up_to'],
     ['two open tiers', () => tiered({ tiers: [{ unit_amount: '1' }, { unit_amount: '2' }] }), 400, 'tiers[0].up_to'],
+    ['a negative amount of a tiered price', () => tiered({ amount: '-1' }), 400, 'amount'],
+    ['tiers of a flat price', () => flat({ tiers: [{ unit_amount: '1' }] }), 400, 'tiers'],
+    ['a package of a flat price', () => flat({ transform_quantity: { divide_by: 2 } }), 400, 'transform_quantity'],
     ['a negative tier amount', () => tiered({ tiers: [{ unit_amount: '-1' }] }), 400, 'tiers[0].unit_amount'],
     [
       'an end before the start',

@@ -86,8 +86,12 @@ describe('signing in', () => {
     await signUp('guessed@example.com');
     const login = (email: string, password: string) => post('/auth/login', { email, password });
     for (let i = 0; i < 5; i++) expect((await login('guessed@example.com', `guess ${i}`)).status).to.equal(403);
-    const { status, body } = await login('guessed@example.com', 'long enough');
+    const { status, body, headers } = await login('guessed@example.com', 'long enough');
     expect([status, body.code]).to.deep.equal([429, 'too_many_requests']);
+    expect(Number(headers.get('retry-after')), 'the quarter of an hour that the message speaks of').to.be.within(
+      800,
+      900,
+    );
     expect((await login('other@example.com', 'wrong')).status).to.equal(403);
   });
 

@@ -179,6 +179,21 @@ describe('/subscriptions', () => {
       expect(future.start_date).to.equal('2026-04-30T22:00:00Z');
     });
 
+    it('400 where more than 5,000 periods are over', async () => {
+      const answer = await post({ start_date: '0001-01-01T00:00:00Z', billing_period: 'DAILY' });
+      expect([answer.status, answer.body.details.field]).to.deep.equal([400, 'start_date']);
+    });
+
+    it('a plan that is archived at the same time has no subscription, or stays', async () => {
+      for (let round = 0; round < 3; round++) {
+        const { body: plan } = await api.request('POST', '/plans', { body: { name: `race ${round}` } });
+        const asked = Array.from({ length: 4 }, () => post({ plan_id: plan.id, timezone: 'UTC' }));
+        const [gone, ...made] = await Promise.all([api.request('DELETE', `/plans/${plan.id}`), ...asked]);
+        const isSold = made.some(({ status }) => status === 201);
+        expect(gone.status, `${made.map(({ status }) => status)}`).to.equal(isSold ? 400 : 200);
+      }
+    });
+
     it('takes the customer by its external id, and the timezone by its older name', async () => {
       const subscription = await create({
         customer_id: undefined,

@@ -139,6 +139,12 @@ describe('webhooks over HTTP', () => {
       expect([again.status, again.body.message]).to.deep.equal([202, 'told again to 1 endpoint']);
     });
 
+    it('50 are 50 also when more come at one time', async () => {
+      const { key } = await api.otherTenant();
+      const made = await Promise.all(Array.from({ length: 60 }, () => create({}, key)));
+      expect(made.filter(({ status }) => status === 201)).to.have.length(50);
+    });
+
     it('400: more than 50 in an environment; a deleted one makes room', async () => {
       const { key } = await api.otherTenant();
       const made = await Promise.all(Array.from({ length: 49 }, () => create({}, key)));

@@ -147,6 +147,11 @@ describe('pricing in words', () => {
       expect(parsed.confidence).to.be.below(1);
     });
 
+  for (const word of ['constructor', '$10 per constructor', '$10 per toString', '5 __proto__ at $1'])
+    it(`words of the language that it is written in are words: ${word}`, () => {
+      expect(() => parse(word)).to.not.throw();
+    });
+
   it('entitlements: limits of what is had and of what is used, and features', () => {
     const parsed = parse(
       'Pro: $49 a month, up to 5 users, 100 exports per day, unlimited builds, includes SSO and audit logs',

@@ -4,6 +4,7 @@ import { billDuePeriods, billPeriod } from '../../../actions/billing/bill-period
 import { computeInvoice } from '../../../actions/invoices/compute-invoice.ts';
 import { finalizeDueInvoices } from '../../../actions/invoices/finalize-due-invoices.ts';
 import { finalizeInvoice, finalizeWithin } from '../../../actions/invoices/finalize-invoice.ts';
+import { dueSubscriptions } from '../../../storage/due-billing.ts';
 import { fixed, startWorld, type World } from '../../support/world.ts';
 
 describe('billing when many run at once', () => {
@@ -77,6 +78,37 @@ describe('billing when many run at once', () => {
       'SUBSCRIPTION_CYCLE DRAFT 2026-02-01..2026-03-01 = 5',
       'SUBSCRIPTION_CYCLE DRAFT 2026-03-01..2026-04-01 = 5',
     ]);
+  });
+
+  it('tenants take turns: years of one do not stand before the month of another', async () => {
+    await world.on('2026-01-01');
+    for (let n = 0; n < 3; n++) await world.subscribe(`customer ${++count}`, 'Arrears');
+    const { key, scope: other } = await world.api.otherTenant();
+    const made = async (path: string, body: object) => (await world.api.request('POST', path, { key, body })).body;
+    const { id: entity_id } = await made('/plans', { name: 'Theirs' });
+    const { id: customer_id } = await made('/customers', { external_id: 'theirs' });
+    await made('/prices', {
+      ...fixed('1'),
+      entity_type: 'PLAN',
+      entity_id,
+      currency: 'usd',
+      billing_period: 'MONTHLY',
+    });
+    const terms = { currency: 'usd', billing_period: 'MONTHLY', start_date: '2026-01-01T00:00:00Z' };
+    const theirs = await made('/subscriptions', { customer_id, plan_id: entity_id, ...terms });
+    world.at('2027-01-01');
+    const due = await dueSubscriptions(stores().postgres, { now: world.now, left: [] });
+    expect(due.length).to.be.above(3);
+    expect(new Set(due.slice(0, 2).map(({ tenant_id }) => tenant_id)))
+      .to.include(other.tenant_id)
+      .and.have.property('size', 2);
+    expect(await dueSubscriptions(stores().postgres, { now: world.now, left: due.map(({ id }) => id) })).to.deep.equal(
+      [],
+    );
+    const { failed } = await billDuePeriods(stores(), world.now);
+    expect(failed).to.deep.equal([]);
+    const shown = await world.api.request('GET', `/subscriptions/${theirs.id}`, { key });
+    expect(shown.body.current_period_start).to.equal('2027-01-01T00:00:00Z');
   });
 
   it('a crash between the draft and the move of the period leaves neither', async () => {
