@@ -32,8 +32,11 @@ const KNOWN_MS = 60_000;
 const TRIED_EVERY_MS = 1_000;
 const TOUCHED_EVERY_MS = 60_000;
 
-/** Who it is, when that was looked up, and when it was tried last. */
-type Kept = { readonly holder: KeyHolder; readonly seen_ms: number; readonly tried_ms: number };
+/**
+ * Who it is, when that was looked up, and when it was tried last. Of one that is `stale` something has changed since: it is looked
+ * up before it does anything, but as one that was a key, whatever keys were wrong at its address.
+ */
+type Kept = { readonly holder: KeyHolder; readonly seen_ms: number; readonly tried_ms: number; readonly stale?: true };
 
 const holders = new WeakMap<Database, LRUCache<string, Kept>>();
 /** Hashes that were no key a moment ago: who tries one again and again does not ask Postgres each time. */
@@ -64,8 +67,9 @@ export function forgetKeys({ postgres }: Pick<Services, 'postgres'>, tenant_id?:
   const kept = holders.get(postgres);
   // A key that is new may have been tried before it was there, as the one that is configured.
   wrong.get(postgres)?.clear();
-  if (tenant_id === undefined) kept?.clear();
-  else for (const [name, { holder }] of kept?.entries() ?? []) if (holder.tenant_id === tenant_id) kept!.delete(name);
+  for (const [name, known] of [...(kept?.entries() ?? [])])
+    if (tenant_id === undefined || known.holder.tenant_id === tenant_id)
+      kept!.set(name, { ...known, stale: true }, { noUpdateTTL: true });
 }
 
 /** How often something was forgotten. */
@@ -98,14 +102,15 @@ type Asked = {
 
 async function remembered(name: string, { postgres, now, find, findNew = find }: Asked): Promise<KeyHolder> {
   const kept = cacheOf(postgres);
-  const known = kept.get(name);
+  const had = kept.get(name);
+  const known = had?.stale ? undefined : had;
   const now_ms = now.getTime();
   // While somebody tries, the others go on: a Postgres that hangs would hold up every one of them.
   if (known && (now_ms - known.seen_ms < FRESH_MS || now_ms - known.tried_ms < TRIED_EVERY_MS)) return known.holder;
   if (known) kept.set(name, { ...known, tried_ms: now_ms }, { noUpdateTTL: true });
   const seen_changes = changes;
   try {
-    const holder = await (known ? find() : findNew());
+    const holder = await (had ? find() : findNew());
     // What was read before a change is not kept behind it.
     if (changes === seen_changes) kept.set(name, { holder, seen_ms: now_ms, tried_ms: now_ms });
     return holder;

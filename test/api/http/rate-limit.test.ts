@@ -68,6 +68,10 @@ describe('rate limits', () => {
     const wanted = { name: 'New', type: 'private_key' };
     expect((await api.request('POST', '/secrets/api/keys', { key: another.key, body: wanted })).status).to.equal(201);
     expect((await ask(known, '192.0.2.3')).status).to.equal(200);
+    // And when their own has, as by revoking one that somebody still sends.
+    const { body: own } = await api.request('POST', '/secrets/api/keys', { body: wanted });
+    expect((await api.request('DELETE', `/secrets/api/keys/${own.secret.id}`)).status).to.equal(204);
+    expect((await ask(known, '192.0.2.3')).status).to.equal(200);
     api.setNow('2026-03-15T12:00:10Z');
     expect(await lookUps(async () => expect((await ask(known, '192.0.2.3')).status).to.equal(200))).to.equal(1);
   });
