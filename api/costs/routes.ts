@@ -123,8 +123,10 @@ export const costsheetRoutes: Route[] = [
   }),
 ];
 
-const keyConflict = ({ name, lookup_key }: Partial<Pick<Costsheet, 'name' | 'lookup_key'>>) =>
-  `a cost sheet with name ${name} or lookup_key ${lookup_key} exists already`;
+const keyConflict = (stated: Partial<Pick<Costsheet, 'name' | 'lookup_key'>>) => {
+  const keys = (['name', 'lookup_key'] as const).flatMap((key) => (stated[key] ? `${key} ${stated[key]}` : []));
+  return `a cost sheet with ${keys.join(' or ')} exists already`;
+};
 
 async function findCostsheets(filter: CostsheetFilter, context: Context) {
   const input = askedOf(filter, context.scope);

@@ -108,8 +108,7 @@ export const userRoutes: Route[] = [
     path: '/users/:id',
     operation_id: 'renameServiceAccount',
     summary: 'Rename a service account',
-    description:
-      'For a super_admin only. Changes its name, and replaces its metadata; what is not sent stays. Of a user it is refused: users change themselves.',
+    description: 'For a super_admin only. Of a user it is refused: users change themselves.',
     tag,
     access: 'user:write',
     params: idParams,
