@@ -2,6 +2,7 @@
  * What Postgres tells on a channel (LISTEN), on one connection beside the pool, which is made again whenever it is lost. What was
  * told while it was lost nobody hears later: `begun` is called each time that it hears from then on.
  */
+import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 import { watchForSilence } from './silence.ts';
 
@@ -39,7 +40,8 @@ async function hearAgainAndAgain(url: string, listening: Listening, closing: Abo
     } catch (error) {
       if (!closing.aborted) listening.lost(error as Error);
     }
-    await pause(AGAIN_AFTER_MS, closing);
+    // Called off is as good as over.
+    await setTimeout(AGAIN_AFTER_MS, undefined, { signal: closing }).catch(() => undefined);
   }
 }
 
@@ -51,11 +53,13 @@ async function hear(url: string, { channel, heard, begun }: Listening, closing: 
     connectionTimeoutMillis: CONNECTED_WITHIN_MS,
     keepAlive: true,
   });
+  let stop = () => {};
   const over = new Promise<never>((_, reject) => {
     client.once('error', reject);
     client.once('end', () => reject(new Error('the connection of the listener has ended')));
-    closing.addEventListener('abort', () => reject(new Error('closing')), { once: true });
+    stop = () => reject(new Error('closing'));
   });
+  closing.addEventListener('abort', stop);
   client.on('error', () => undefined); // The first one ended it.
   client.on('notification', ({ payload }) => heard(payload ?? ''));
   let asking: NodeJS.Timeout | undefined;
@@ -68,16 +72,9 @@ async function hear(url: string, { channel, heard, begun }: Listening, closing: 
     asking = setInterval(() => void client.query('select 1').catch(() => undefined), ASKED_EVERY_MS);
     await over;
   } finally {
+    closing.removeEventListener('abort', stop);
     clearInterval(asking);
     over.catch(() => undefined);
     void client.end().catch(() => undefined);
   }
-}
-
-function pause(ms: number, closing: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (closing.aborted) return resolve();
-    const timer = setTimeout(resolve, ms);
-    closing.addEventListener('abort', () => (clearTimeout(timer), resolve()), { once: true });
-  });
 }
