@@ -210,6 +210,9 @@ function addPrice(draft: Draft, plan: string, body: Omit<PriceBody, 'entity_type
 const SUMMED =
   /^(?:gb|mb|tb|kb|gib|mib|gigabyte|megabyte|terabyte|byte|token|minute|second|hour|credit|unit|kwh|mile|km|character|page|transaction volume)$/;
 
+/** "GB egress", "minute of talk": measured by its first word; a "page view" is not. */
+const SUMMED_FIRST = /^(?:gb|mb|tb|kb|gib|mib|gigabyte|megabyte|terabyte|byte|minute|second|hour|kwh|mile|km)$/;
+
 /** One meter for a unit, whatever plans charge by it. */
 function meterOf(draft: Draft, unit: string): string {
   const event_name = unit.replaceAll(/[^\p{L}\p{N}]+/gu, '_');
@@ -230,9 +233,11 @@ function aggregationOf(draft: Draft, unit: string): MeterBody['aggregation'] {
     draft.assumptions.add(`each ${unit} is told by the property ${field}_id of an event`);
     return { type: 'COUNT_UNIQUE', field: `${field}_id` };
   }
-  if (!SUMMED.test(last)) return { type: 'COUNT' };
-  draft.assumptions.add(`how many ${plural(unit)} an event is worth stands in its property ${plural(field)}`);
-  return { type: 'SUM', field: plural(field) };
+  const first = unit.split(' ')[0]!;
+  const measure = SUMMED.test(last) ? field : SUMMED_FIRST.test(first) ? first : null;
+  if (measure === null) return { type: 'COUNT' };
+  draft.assumptions.add(`how many ${plural(unit)} an event is worth stands in its property ${plural(measure)}`);
+  return { type: 'SUM', field: plural(measure) };
 }
 
 function addLimit(draft: Draft, plan: string, { ladder, meter }: { ladder: Ladder; meter: string }): void {

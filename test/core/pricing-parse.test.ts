@@ -180,11 +180,13 @@ describe('pricing in words', () => {
   });
 
   it('meters: what is counted, what is summed, who is told apart', () => {
-    const { meters } = parse('$1 per report, $2 per GB, $3 per active customer');
+    const { meters } = parse('$1 per report, $2 per GB, $3 per active customer, $4 per GB egress, $5 per page view');
     expect(meters.map(({ body }) => [body.event_name, body.aggregation.type, body.aggregation.field])).to.deep.equal([
       ['report', 'COUNT', null],
       ['gb', 'SUM', 'gb'],
       ['active_customer', 'COUNT_UNIQUE', 'customer_id'],
+      ['gb_egress', 'SUM', 'gb'],
+      ['page_view', 'COUNT', null],
     ]);
   });
 
