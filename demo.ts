@@ -23,6 +23,7 @@ import { differences, showInvoice, waitForInvoices } from './demo/invoices.ts';
 import { expectedInvoices, monthAfter, totalsOf } from './demo/recompute.ts';
 import { chart, grouped, type Hour, seconds, startProgress, step } from './demo/screen.ts';
 import { BadUsageFile, generateUsage, readUsage, type UsageFile, type UsageRow } from './demo/usage-file.ts';
+import { liveAYear } from './demo/year.ts';
 import { argumentsOf } from './process/command-line.ts';
 import { makeLogger } from './process/logger.ts';
 import { startService } from './service.ts';
@@ -45,6 +46,8 @@ async function main(): Promise<void> {
   const service = await step('service', reachService);
   try {
     await bill({ client: service.client, usage, range, customer: `demo-${usage.digest}` }, service.isOurs);
+    // It takes an environment of its own, of which a running service has a limited number.
+    if (service.isOurs) console.log(await step('a year', () => liveAYear(service.client)));
   } finally {
     await service.stop();
   }

@@ -22,10 +22,14 @@ import { priceRoutes } from './prices/routes.ts';
 import { rbacRoutes } from './rbac/routes.ts';
 import { secretRoutes } from './secrets/routes.ts';
 import { settingRoutes } from './settings/routes.ts';
+import { subscriptionAddonRoutes } from './subscriptions/addon-routes.ts';
+import { lineItemRoutes } from './subscriptions/line-item-routes.ts';
 import { subscriptionRoutes } from './subscriptions/routes.ts';
 import { taxRoutes } from './taxes/routes.ts';
 import { tenantRoutes } from './tenants/routes.ts';
+import { testClockRoutes } from './test-clocks/routes.ts';
 import { userRoutes } from './users/routes.ts';
+import { walletRoutes } from './wallets/routes.ts';
 import { webhookRoutes } from './webhooks/routes.ts';
 import { workflowRoutes } from './workflows/routes.ts';
 
@@ -50,12 +54,16 @@ export const routes: Route[] = [
   ...creditGrantRoutes,
   ...addonRoutes,
   ...entitlementRoutes,
+  ...lineItemRoutes,
+  ...subscriptionAddonRoutes,
   ...subscriptionRoutes,
   ...invoiceRoutes,
   ...eventRoutes,
   ...meterUsageRoutes,
   ...workflowRoutes,
   ...aiRoutes,
+  ...walletRoutes,
   ...webhookRoutes,
   ...auditLogRoutes,
+  ...testClockRoutes,
 ];

@@ -80,13 +80,6 @@ export function invalid(field: string, why: string, details: ErrorDetails = {}):
   return new FarthingError('validation_error', `${field}: ${why}`, { details: { field, ...details } });
 }
 
-/** What is wrong with a part of a request, named where the request has the part: `meter.aggregation.field`. */
-export function within(part: string, error: unknown): unknown {
-  if (!(error instanceof FarthingError) || error.details?.field === undefined) return error;
-  const details = { ...error.details, field: `${part}.${error.details.field}` };
-  return new FarthingError(error.code, `${part}.${error.message}`, { details, cause: error });
-}
-
 /** The record does not exist for this tenant and environment: 404. */
 export function notFound(what: string, id: string): FarthingError {
   return new FarthingError('not_found', `${what} ${id} not found`, { details: { id } });
@@ -107,13 +100,20 @@ export function unavailable(what: string, cause?: unknown): FarthingError {
   return new FarthingError('service_unavailable', `${what} is not available, try again`, { cause });
 }
 
+/** What is wrong with a part of a request, named where the request has the part: `meter.aggregation.field`. */
+export function within(error: unknown, part: string): unknown {
+  return error instanceof FarthingError && error.details?.field !== undefined ? placed(error, part) : error;
+}
+
 /** What was wrong with one of several that came together: the field is named where the request has it. */
 export function atIndex(error: unknown, index: number): unknown {
-  if (!(error instanceof FarthingError)) return error;
+  return error instanceof FarthingError ? placed(error, `items[${index}]`, { index }) : error;
+}
+
+function placed(error: FarthingError, part: string, more: ErrorDetails = {}): FarthingError {
   const field = error.details?.field;
-  const path = field === undefined ? `items[${index}]: ` : `items[${index}].`;
-  return new FarthingError(error.code, `${path}${error.message}`, {
-    details: { ...error.details, ...(field === undefined ? {} : { field: `items[${index}].${field}` }), index },
-    cause: error,
-  });
+  const place = field === undefined ? `${part}: ` : `${part}.`;
+  const named = field === undefined ? {} : { field: `${part}.${field}` };
+  const details = { ...error.details, ...named, ...more };
+  return new FarthingError(error.code, `${place}${error.message}`, { details, cause: error });
 }

@@ -45,16 +45,24 @@ export const int32 = wholeNumber.pipe(z.int32());
 const KEY_LENGTH_MAX = 255;
 export const keyText = z.string().max(KEY_LENGTH_MAX);
 
+/** Nothing in it is seen: blanks, controls, joiners, marks of direction and of width. Nobody could find or tell apart such a key. */
+const isBlank = (text: string) => /^[\s\p{Cc}\p{Cf}\p{Z}\p{Default_Ignorable_Code_Point}]*$/u.test(text);
+const BLANK = { error: 'must not be blank: nothing in it can be seen' };
+
 /** Clients written in languages without null send "" for a key that is not set. */
 export const optionalKey = keyText
+  .refine((text) => text === '' || !isBlank(text), BLANK)
   .nullable()
-  .transform((text) => (text?.trim() ? text : null))
+  .transform((text) => (text === '' ? null : text))
   .pipe(z.string().nullable());
 
 /** A key that must be given. */
-export const givenKey = keyText.refine((text) => text.trim() !== '', { error: 'must not be blank' });
+export const givenKey = keyText.refine((text) => !isBlank(text), BLANK);
 
 export const givenName = givenKey;
+
+/** A text for people is kept as it is sent, "" too; null is none. */
+export const description = z.string().nullable().default(null).meta({ description: 'For people.' });
 
 /** The words that a registry knows: what may be said is what is listed there. */
 export function wordsOf<Word extends string>(registry: Readonly<Record<Word, unknown>>): [Word, ...Word[]] {
@@ -106,6 +114,12 @@ export const metadataMap = z
     description: `At most ${METADATA_PAIRS_MAX} pairs of your own; a map that is sent replaces the one before.`,
   });
 export const metadata = orNull(metadataMap);
+/** Of what has a map always: null clears it. */
+export const clearedMap = metadataMap
+  .nullable()
+  .transform((map) => map ?? {})
+  .pipe(metadataMap)
+  .meta(metadataMap.meta()!);
 
 /** A map whose values are any JSON, each as long as one of metadata. */
 export const freeMap = z

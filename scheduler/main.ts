@@ -16,11 +16,11 @@ import { isOvertaken } from '../storage/jobs.ts';
 import type { Stores } from '../storage/stores.ts';
 import { inTrace } from '../tracing/spans.ts';
 import type { Job, JobReport, Work } from './job.ts';
+import { advanceTestClockWork } from './jobs/advance-test-clock.ts';
 import { auditSampleJob } from './jobs/audit-sample.ts';
-import { billDuePeriodsJob } from './jobs/bill-due-periods.ts';
 import { cloneEnvironmentWork } from './jobs/clone-environment.ts';
 import { computeInvoiceWork } from './jobs/compute-invoice.ts';
-import { finalizeDueInvoicesJob } from './jobs/finalize-due-invoices.ts';
+import { dueJobs } from './jobs/do-what-is-due.ts';
 import { makeDailyRollupsJob } from './jobs/make-daily-rollups.ts';
 import { purgeAnswersJob } from './jobs/purge-answers.ts';
 import { purgeJobsJob } from './jobs/purge-jobs.ts';
@@ -66,13 +66,9 @@ const TWO_SECONDS = 2;
 
 /** The table of jobs: one file to add, one line to list it. */
 export function jobsOf(services: SchedulerServices): Job[] {
-  const { BILLING_INTERVAL_SECONDS, FINALIZATION_DELAY_SECONDS, DAY_ROWS_AFTER_DAYS } = services.config;
+  const { DAY_ROWS_AFTER_DAYS } = services.config;
   return [
-    billDuePeriodsJob(services, BILLING_INTERVAL_SECONDS),
-    finalizeDueInvoicesJob(services, {
-      every_seconds: BILLING_INTERVAL_SECONDS,
-      delay_seconds: FINALIZATION_DELAY_SECONDS,
-    }),
+    ...dueJobs(services, services.config),
     purgeAnswersJob(services, HOUR),
     purgeJobsJob(services, HOUR),
     auditSampleJob(services, FIVE_MINUTES),
@@ -117,6 +113,7 @@ export function workOf(services: SchedulerServices, clock: () => Date): Work[] {
     computeInvoiceWork(services, { clock }),
     syncPlanPricesWork(services, { clock }),
     cloneEnvironmentWork(services, { clock }),
+    advanceTestClockWork(services, { clock, settings: services.config }),
   ];
 }
 

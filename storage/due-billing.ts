@@ -1,59 +1,145 @@
 /**
- * What the scheduler looks for across all tenants: subscriptions with a period that is over, drafts that have rested.
- * The answers are only candidates; whoever acts on one takes its lock and looks again.
+ * What is due by the clock: subscriptions with a period that is over or an opening that has come, drafts that have rested. The
+ * scheduler asks across all tenants, but for environments that have a clock of their own; whoever advances such a clock asks of
+ * that environment alone, and when the next is due there. The answers are only candidates; whoever acts on one takes its lock and
+ * looks again.
  */
+import type { Knex } from 'knex';
 import type { Scope } from '../core/scope.ts';
 import type { Database } from './stores.ts';
 
 export type Due = Scope & { readonly id: string };
 
-const PAGE = 500;
+/** Of which environments: of one that has a clock, or, without a word, of all that have none. */
+export type OfWhom = { readonly only?: Scope | undefined };
 
-/** So many at most are billed before it is asked anew who is due: that long whoever falls due meanwhile waits for the others. */
+/** So many at most are answered before it is asked anew who is due: that long whoever falls due meanwhile waits for the others. */
 const ROUND = 100;
 
-/**
- * The next to be billed, but for those that this run has left: tenants take turns, each with those first whose period ended
- * first, so that however much is due of one the others have their invoices.
- */
-export async function dueSubscriptions(
-  database: Database,
-  { now, left }: { now: Date; left: readonly string[] },
-): Promise<Due[]> {
+/** Of what is due, what this run has not left: it goes on with the next. */
+type Asked = OfWhom & { readonly left: readonly string[] };
+
+const BILLED = ['active', 'trialing'];
+/** They have no invoices of their own: their period moves on with that of their parent. */
+export const MOVED_BY_PARENT = ['INHERITED', 'grouped_invoicing'];
+const UNPAID = { subscription_status: 'incomplete', status: 'published' };
+const DRAFT = { invoice_status: 'DRAFT', status: 'published' };
+
+/** The next to be billed, those first whose period ended first. */
+export async function dueSubscriptions(database: Database, { now, ...asked }: Asked & { now: Date }): Promise<Due[]> {
   const due = database('subscriptions')
     .where('status', 'published')
-    .whereIn('subscription_status', ['active', 'trialing'])
+    .whereIn('subscription_status', BILLED)
+    .whereNotIn('subscription_type', MOVED_BY_PARENT)
     .where((over) => {
       void over.where('current_period_end', '<=', now).orWhere('cancel_at', '<=', now).orWhere('end_date', '<=', now);
-    })
-    .whereRaw('id <> all(?)', [left as never])
-    .select(
-      'id',
-      'tenant_id',
-      'environment_id',
-      database.raw('row_number() over (partition by tenant_id order by current_period_end, id) as turn'),
-    );
-  return database.from(due.as('due')).orderBy(['turn', 'id']).limit(ROUND).select('id', 'tenant_id', 'environment_id');
+      void over.orWhere('opens_at', '<=', now);
+    });
+  return inTurns(database, ofWhom(due, 'subscriptions', asked), { by: ['current_period_end'], ...asked });
 }
 
-export function dueDrafts(database: Database, computedBefore: Date): AsyncGenerator<Due> {
-  return pages((after) =>
-    database('invoices')
-      .where({ invoice_status: 'DRAFT', status: 'published' })
-      .where('last_computed_at', '<=', computedBefore)
-      .where('id', '>', after)
-      .orderBy('id')
-      .limit(PAGE)
-      .select('id', 'tenant_id', 'environment_id'),
+/** Whose running period may have reached its threshold: all that have one. */
+export async function thresholdSubscriptions(
+  database: Database,
+  { now, ...asked }: Asked & { now: Date },
+): Promise<Due[]> {
+  const due = database('subscriptions')
+    .where({ status: 'published', subscription_status: 'active' })
+    .where('auto_invoice_threshold', '>', 0)
+    .where('current_period_start', '<', now);
+  return inTurns(database, ofWhom(due, 'subscriptions', asked), { by: ['current_period_start'], ...asked });
+}
+
+/** Whether any of this environment may reach one. */
+export async function hasThresholds(database: Database, { tenant_id, environment_id }: Scope): Promise<boolean> {
+  const [found] = await database('subscriptions')
+    .where({ tenant_id, environment_id, status: 'published', subscription_status: 'active' })
+    .where('auto_invoice_threshold', '>', 0)
+    .limit(1)
+    .select('id');
+  return found !== undefined;
+}
+
+/** When the first of this environment begins, ends a period, or ends itself. */
+export function nextSubscriptionDue(database: Database, scope: Scope): Promise<Date | null> {
+  const billed = () =>
+    database('subscriptions')
+      .where('status', 'published')
+      .whereIn('subscription_status', BILLED)
+      .whereNotIn('subscription_type', MOVED_BY_PARENT);
+  return earliest(scope, { of: billed, columns: ['opens_at', 'current_period_end', 'cancel_at', 'end_date'] });
+}
+
+/** The next that were never paid for, and whose end has come. */
+export async function dueUnpaid(database: Database, { now, ...asked }: Asked & { now: Date }): Promise<Due[]> {
+  const due = database('subscriptions')
+    .where(UNPAID)
+    .whereNotIn('subscription_type', MOVED_BY_PARENT)
+    .where((over) => {
+      void over.where('cancel_at', '<=', now).orWhere('end_date', '<=', now);
+    });
+  return inTurns(database, ofWhom(due, 'subscriptions', asked), { by: ['current_period_end'], ...asked });
+}
+
+/** When the first of this environment that was never paid for ends. */
+export function nextUnpaidEnd(database: Database, scope: Scope): Promise<Date | null> {
+  const unpaid = () => database('subscriptions').where(UNPAID).whereNotIn('subscription_type', MOVED_BY_PARENT);
+  return earliest(scope, { of: unpaid, columns: ['cancel_at', 'end_date'] });
+}
+
+/**
+ * The next drafts to become final, those first that have rested longest; of what was computed at one instant in an order that is
+ * the same whenever the same has happened, for invoices get their numbers in it.
+ */
+export async function dueDrafts(
+  database: Database,
+  { computedBefore, ...asked }: Asked & { computedBefore: Date },
+): Promise<Due[]> {
+  const due = database('invoices').where(DRAFT).where('last_computed_at', '<=', computedBefore);
+  const by = ['last_computed_at', 'customer_id', 'subscription_id', 'billing_sequence'];
+  return inTurns(database, ofWhom(due, 'invoices', asked), { by, ...asked });
+}
+
+/** When the draft of this environment was computed that has rested longest. */
+export function oldestDraftComputed(database: Database, scope: Scope): Promise<Date | null> {
+  return earliest(scope, { of: () => database('invoices').where(DRAFT), columns: ['last_computed_at'] });
+}
+
+/** Narrows a question about a table to the environments that are meant. */
+export function ofWhom(query: Knex.QueryBuilder, table: string, { only }: OfWhom): Knex.QueryBuilder {
+  if (only) return query.where({ tenant_id: only.tenant_id, environment_id: only.environment_id });
+  return query.whereNotExists((clock) => {
+    const columns = [`${table}.tenant_id`, `${table}.environment_id`];
+    void clock
+      .from('test_clocks')
+      .whereRaw('test_clocks.tenant_id = ?? and test_clocks.environment_id = ??', columns)
+      .select('test_clocks.id');
+  });
+}
+
+/** Tenants take turns, so that however much is due of one the others have their invoices. */
+async function inTurns(
+  database: Database,
+  due: Knex.QueryBuilder,
+  { by, left }: Asked & { by: readonly string[] },
+): Promise<Due[]> {
+  const order = by.map(() => '??').join(', ');
+  const turn = database.raw(`row_number() over (partition by tenant_id order by ${order}, id) as turn`, [...by]);
+  const numbered = due.whereRaw('id <> all(?)', [left as never]).select('id', 'tenant_id', 'environment_id', turn);
+  return database
+    .from(numbered.as('due'))
+    .orderBy(['turn', 'id'])
+    .limit(ROUND)
+    .select('id', 'tenant_id', 'environment_id');
+}
+
+type Earliest = { of(): Knex.QueryBuilder; readonly columns: readonly string[] };
+
+/** The earliest instant of an environment in any of these columns, each found by an index of its own; null where there is none. */
+export async function earliest({ tenant_id, environment_id }: Scope, { of, columns }: Earliest): Promise<Date | null> {
+  const firsts: Promise<{ due: string | null }[]>[] = columns.map((column) =>
+    of().where({ tenant_id, environment_id }).whereNotNull(column).min({ due: column }),
   );
-}
-
-async function* pages(fetchPage: (after: string) => PromiseLike<Due[]>): AsyncGenerator<Due> {
-  for (let after = ''; ; ) {
-    const page = await fetchPage(after);
-    yield* page;
-    const last = page.at(-1);
-    if (last === undefined || page.length < PAGE) return;
-    after = last.id;
-  }
+  const found = (await Promise.all(firsts)).flatMap(([first]) => (first?.due ? [new Date(first.due).getTime()] : []));
+  return found.length === 0 ? null : new Date(Math.min(...found));
 }

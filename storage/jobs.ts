@@ -8,6 +8,7 @@ import type { Knex } from 'knex';
 import pg from 'pg';
 import { openSpan } from '../tracing/spans.ts';
 import type { Database } from './stores.ts';
+import { END_BROKEN_ADVANCES } from './test-clocks.ts';
 
 /** Connections of the queue's own. */
 export type JobsPool = pg.Pool;
@@ -121,6 +122,7 @@ export async function endLostRuns(pool: JobsPool): Promise<string[]> {
                           and (job.attempts < job.max_attempts or job.locked_at is not null))
       returning id`,
   );
+  await pool.query(END_BROKEN_ADVANCES);
   return rows.map(({ id }) => id);
 }
 

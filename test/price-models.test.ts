@@ -35,7 +35,7 @@ import { Decimal } from './decimal.ts';
 import { chargeParts, type PriceTerms, priceText } from './pricing/charge.ts';
 import { successorOf } from './price/successor.ts';
 import type { PriceOverride } from './subscription/lines.ts';
-import { overrideLineItemShape } from './subscription/record.ts';
+import { overrideLineItemShape } from './subscription/line-shapes.ts';
 
 export const terms: PriceTerms = {
   billing_model: 'PER_SEAT',

@@ -7,7 +7,7 @@ import { UserModel } from '../../storage/models/user.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 
 type Subject = { readonly tenant_id: string; readonly id: string; readonly author: Author };
-type Profile = { readonly name?: string | null; readonly metadata?: Record<string, string> | null };
+type Profile = { readonly name?: string | undefined; readonly metadata?: Record<string, string> | undefined };
 /** Writes what actions/access/change-password.ts has checked. */
 type NewPassword = (transaction: Database, now: Date) => Promise<void>;
 
@@ -24,10 +24,8 @@ export async function changeUser(
   return postgres.transaction(async (transaction) => {
     const user = await fetchLive(transaction, subject);
     if (only && user.type !== only) throw notAllowed(`${user.id} is not a ${only}`);
-    const { name, metadata } = changes;
-    const given = { ...(name ? { name } : {}), ...(metadata ? { metadata } : {}) };
     await newPassword?.(transaction, subject.author.now);
-    return UserModel.change(user, given, { by: subject.author, database: transaction });
+    return UserModel.change(user, changes, { by: subject.author, database: transaction });
   });
 }
 

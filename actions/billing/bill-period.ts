@@ -6,16 +6,16 @@
  * A period is invoiced only when its usage is complete: what was sent before its end must have come through the pipeline.
  * Until then the subscription is left for the next run, and the report says so.
  */
-import { duePeriod } from '../../core/billing/due.ts';
 import type { Scope } from '../../core/scope.ts';
-import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
-import { type Due, dueSubscriptions } from '../../storage/due-billing.ts';
+import { type Due, dueSubscriptions, MOVED_BY_PARENT, type OfWhom } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
-import { draftAndFinalize, draftInvoice } from '../invoices/draft-invoice.ts';
-import { emit } from '../system-events/emit.ts';
-import { billedSubscription, currentPeriod } from './billable-items.ts';
+import { endTrial } from '../subscriptions/end-trial.ts';
+import { familyFollows } from '../subscriptions/follow-parent.ts';
+import { openDue } from '../subscriptions/open-due.ts';
+import { closePeriod } from './close-period.ts';
+import { inRounds } from './rounds.ts';
 import { billingTransaction } from './transaction.ts';
 
 /** `billed`: moved on by a period. `waiting`: usage is not complete yet. `idle`: nothing is due, or another worker has it. */
@@ -33,20 +33,18 @@ const WORKERS = 4;
 
 /**
  * One period of each in a round, the oldest first, until nothing is due: who has years of periods to be billed waits behind
- * whoever has one. One subscription that cannot be billed does not keep the others from it.
+ * whoever has one. One subscription that cannot be billed does not keep the others from it. Environments with a clock of their own
+ * are left out, unless one of them is named (docs/rules/clock.md).
  */
-export async function billDuePeriods(stores: Stores, now: Date): Promise<BillingReport> {
+export async function billDuePeriods(stores: Stores, now: Date, { only }: OfWhom = {}): Promise<BillingReport> {
   const report: BillingReport = { billed: 0, waiting: [], failed: [] };
-  const left: string[] = [];
-  for (;;) {
-    const due = await dueSubscriptions(stores.postgres, { now, left });
-    if (due.length === 0) return report;
-    const next = due.values();
-    const worker = async () => {
-      for (const one of next) if (!(await billOne(stores, one, { now, report }))) left.push(one.id);
-    };
-    await Promise.all(Array.from({ length: WORKERS }, worker));
-  }
+  await inRounds({
+    next: (left) => dueSubscriptions(stores.postgres, { now, left, only }),
+    act: (due) => billOne(stores, due, { now, report }),
+    // By a clock the same must come of the same: numbers are given in the order of what is due.
+    workers: only ? 1 : WORKERS,
+  });
+  return report;
 }
 
 /** Whether it was moved on by a period; else it is left for the next run. */
@@ -79,76 +77,27 @@ export async function billPeriod(
     const [subscription] = await SubscriptionModel.in(scope, transaction)
       .where({ id: subscription_id, status: 'published' })
       .whereIn('subscription_status', ['active', 'trialing'])
+      .whereNotIn('subscription_type', MOVED_BY_PARENT)
       .forUpdate()
       .skipLocked();
     if (!subscription) return 'idle';
-    return subscription.subscription_status === 'trialing'
-      ? endTrial(stores, transaction, { subscription, now })
-      : closePeriod(stores, transaction, { subscription, now });
+    const moved = await moveOn(stores, transaction, { subscription, now });
+    if (moved === 'waiting' || moved === null) return moved ?? 'idle';
+    await familyFollows(stores, transaction, { parent: moved, by: { now } });
+    return 'billed';
   });
 }
 
 type Subject = { subscription: SubscriptionModel; now: Date };
 
-async function closePeriod(stores: Stores, transaction: Transaction, { subscription, now }: Subject): Promise<Outcome> {
-  const due = duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime());
-  if (due === null) return 'idle';
-  if (due.closed.end > due.closed.start) {
-    const invoice = await draftInvoice(stores, transaction, {
-      subscription,
-      period: due.closed,
-      reference: 'period_end',
-      reason: 'SUBSCRIPTION_CYCLE',
-      untilComplete: true,
-      now,
-    });
-    if (invoice === 'waiting') return 'waiting';
-  }
-  const changes =
-    due.next === null
-      ? ended(due.closed.end)
-      : { current_period_start: formatMs(due.next.start), current_period_end: formatMs(due.next.end) };
-  const moved = await SubscriptionModel.change(subscription, changes, { by: { now }, database: transaction });
-  const name = due.next === null ? 'subscription.cancelled' : 'subscription.updated';
-  await emit(transaction, name, { record: moved, by: { now } });
-  return 'billed';
-}
-
-/**
- * At its end a trial becomes a paid subscription: the anchor is the end of the trial, the first paid period begins there,
- * and an invoice of its advance charges opens it. Usage during the trial is never billed.
- */
-async function endTrial(stores: Stores, transaction: Transaction, { subscription, now }: Subject): Promise<Outcome> {
-  const due = duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime());
-  if (due === null) return 'idle';
-  if (due.next === null) {
-    const by = { by: { now }, database: transaction };
-    const over = await SubscriptionModel.change(subscription, ended(due.closed.end), by);
-    await emit(transaction, 'subscription.cancelled', { record: over, by: { now } });
-    return 'billed';
-  }
-  const changes: Partial<SubscriptionModel> = {
-    subscription_status: 'active',
-    billing_anchor: formatMs(due.next.start),
-    current_period_start: formatMs(due.next.start),
-    current_period_end: formatMs(due.next.end),
-  };
-  const active = await SubscriptionModel.change(subscription, changes, { by: { now }, database: transaction });
-  await emit(transaction, 'subscription.activated', { record: active, by: { now } });
-  const invoice = {
-    subscription: active,
-    period: due.next,
-    reference: 'period_start',
-    reason: 'SUBSCRIPTION_TRIAL_END',
-  };
-  await draftAndFinalize(stores, transaction, { ...invoice, now } as Parameters<typeof draftAndFinalize>[2]);
-  return 'billed';
-}
-
-function ended(at: Milliseconds): Partial<SubscriptionModel> {
-  return {
-    subscription_status: 'cancelled',
-    cancelled_at: formatMs(at),
-    current_period_end: formatMs(at),
-  };
+/** As it is then; null where nothing is due. */
+async function moveOn(
+  stores: Stores,
+  transaction: Transaction,
+  { subscription, now }: Subject,
+): Promise<SubscriptionModel | 'waiting' | null> {
+  if (subscription.opens_at) return openDue(stores, transaction, { subscription, now });
+  if (subscription.subscription_status === 'trialing')
+    return (await endTrial(stores, transaction, { subscription, by: { now } }))?.subscription ?? null;
+  return closePeriod(stores, transaction, { subscription, now, untilComplete: true });
 }

@@ -4,18 +4,20 @@
  */
 import type { BilledSubscription } from '../../core/billing/charges.ts';
 import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
+import { lineCommitment } from '../../core/commitment/stated.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { FarthingError } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
-import { CustomerModel } from '../../storage/models/customer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { readUsage } from '../../storage/usage/usage.ts';
+import { allowancesOf, type LimitedWindows, limitedWindows, measureAllowances } from './gather-allowances.ts';
+import { customersAsked, membersOf } from './members.ts';
 
 /** A line item as core prices it, with the records that it came from. */
 export type BillableItem = PricedItem & {
@@ -24,7 +26,12 @@ export type BillableItem = PricedItem & {
   readonly meter: MeterModel | null;
 };
 
-export async function gatherItems(database: Database, subscription: SubscriptionModel): Promise<BillableItem[]> {
+/** `at`: what entitlements grant then is free. */
+export async function gatherItems(
+  database: Database,
+  subscription: SubscriptionModel,
+  { at }: { at?: Date } = {},
+): Promise<BillableItem[]> {
   const scope = scopeOf(subscription);
   const records = await SubscriptionLineItemModel.in(scope, database).where({
     subscription_id: subscription.id,
@@ -39,7 +46,16 @@ export async function gatherItems(database: Database, subscription: Subscription
     const meter = record.price_type === 'USAGE' ? found(meters, price.meter_id ?? '', 'meter') : null;
     return billableItem(record, { price, meter, subscription });
   });
-  return items.sort(inOrder);
+  const isMeasured = items.some(({ meter }) => meter !== null);
+  return (at && isMeasured ? await withAllowances(items, { database, subscription, at }) : items).sort(inOrder);
+}
+
+async function withAllowances(
+  items: readonly BillableItem[],
+  { database, subscription, at }: { database: Database; subscription: SubscriptionModel; at: Date },
+): Promise<BillableItem[]> {
+  const allowances = (await allowancesOf(database, [subscription], at)).get(subscription.id);
+  return items.map((item) => ({ ...item, allowances: allowances?.get(item.meter_id ?? '') ?? [] }));
 }
 
 /** As they were added; those of one instant as the plan lists its prices. */
@@ -56,9 +72,10 @@ function place({ record: { position } }: BillableItem): number {
   return position ?? Number.MAX_SAFE_INTEGER;
 }
 
-type Priced = { price: PriceModel; meter: MeterModel | null; subscription: SubscriptionModel };
+export type Priced = { price: PriceModel; meter: MeterModel | null; subscription: SubscriptionModel };
 
-function billableItem(record: SubscriptionLineItemModel, { price, meter, subscription }: Priced): BillableItem {
+/** A line item, stored or about to be, with what prices it. */
+export function billableItem(record: SubscriptionLineItemModel, { price, meter, subscription }: Priced): BillableItem {
   // What lay in the trial is never billed: paid periods begin where it ended.
   const trialEnd = subscription.trial_end ? instantOf(subscription.trial_end) : Number.NEGATIVE_INFINITY;
   return {
@@ -67,17 +84,29 @@ function billableItem(record: SubscriptionLineItemModel, { price, meter, subscri
     invoice_cadence: record.invoice_cadence,
     billing_period: record.billing_period,
     billing_period_count: record.billing_period_count,
-    start_ms: Math.max(instantOf(record.start_date), trialEnd),
+    start_ms: Math.max(instantOf(record.charged_from ?? record.start_date), trialEnd),
+    anchor_ms: record.period_anchor ? Math.max(instantOf(record.period_anchor), trialEnd) : null,
     end_ms: record.end_date ? instantOf(record.end_date) : null,
     reset_usage: meter?.reset_usage ?? null,
     price,
     quantity: new Decimal(record.quantity),
     display_name: record.display_name || record.meter_display_name || record.plan_display_name || record.price_id,
     meter_id: meter?.id ?? null,
+    commitment: commitmentOf(record, meter, subscription),
     record,
     price_record: price,
     meter,
   };
+}
+
+/** What a line item is committed to; null without a commitment. */
+export function commitmentOf(
+  record: SubscriptionLineItemModel,
+  meter: MeterModel | null,
+  subscription: SubscriptionModel,
+) {
+  const { timezone, billing_anchor } = subscription;
+  return lineCommitment(record, { bucket_size: meter?.aggregation.bucket_size ?? null, timezone, billing_anchor });
 }
 
 /** A line item whose price or meter is gone cannot be measured or priced, and that is an error, never a missing line. */
@@ -90,7 +119,16 @@ export function found<M>(records: ReadonlyMap<string, M>, id: string, what: stri
 /** Charges that are measured at one time go to the stores together (storage/usage/bucket-lines.ts): as many as one statement takes. */
 export const CHARGES_AT_ONCE = 50;
 
-export type Measure = (item: BillableItem, window: Period) => Promise<MeasuredUsage>;
+/**
+ * `limited` are the limits that count, of what was charged before those of then; the item's own where it is not stated.
+ * `service` is what is paid for, where the window reaches back before it.
+ */
+export type Measure = (
+  item: BillableItem,
+  window: Period,
+  limited?: readonly LimitedWindows[],
+  service?: Period,
+) => Promise<MeasuredUsage>;
 
 export async function usageReader(
   stores: Stores,
@@ -99,18 +137,26 @@ export async function usageReader(
   { now }: { now?: Date } = {},
 ): Promise<Measure> {
   const scope = scopeOf(subscription);
-  const customer = await CustomerModel.fetch(scope, subscription.customer_id, { database });
-  return (item, window) => {
+  const members = (await membersOf(database, scope, [subscription])).get(subscription.id)!;
+  const read = (item: BillableItem, window: Period, service: Period): Promise<MeasuredUsage> => {
     if (item.meter === null) throw new FarthingError('system_error', `line item ${item.id} has no meter`);
     return readUsage(stores, scope, {
       meter: item.meter,
-      external_customer_id: customer.external_id,
+      ...customersAsked(members, window, service.start),
       start_ms: window.start,
       end_ms: window.end,
       timezone: subscription.timezone,
       billing_anchor_ms: instantOf(subscription.billing_anchor),
       ...(now === undefined ? {} : { now_ms: now.getTime() }),
     });
+  };
+  const billed = billedSubscription(subscription);
+  return async (item, window, limited = limitedWindows(item, window, billed), service = window) => {
+    const measured = await read(item, window, service);
+    if (limited.length === 0) return measured;
+    // What stands is not counted of who has left before the service; what was used was used by them, too.
+    const again = (other: Period) => read(item, other, item.reset_usage === 'NEVER' ? service : other);
+    return { ...measured, allowances: await measureAllowances(limited, { window, measured, read: again }) };
   };
 }
 
@@ -123,12 +169,7 @@ export function billedSubscription(subscription: SubscriptionModel): BilledSubsc
   return {
     start_ms: instantOf(subscription.start_date),
     end_ms: endOf(subscription),
-    // Paid periods count from the end of the trial.
-    billing_anchor_ms: instantOf(
-      subscription.subscription_status === 'trialing' && subscription.trial_end
-        ? subscription.trial_end
-        : subscription.billing_anchor,
-    ),
+    billing_anchor_ms: instantOf(subscription.billing_anchor),
     billing_period: subscription.billing_period,
     billing_period_count: subscription.billing_period_count,
     timezone: subscription.timezone,

@@ -3,9 +3,18 @@
  * invoices, and the usage; then asks core what the invoice should say. Preview, draft and recomputation all come through
  * here, so that they cannot disagree (docs/rules/invoices.md, "Preview and invoice agree").
  */
-import type { ReferencePoint } from '../../core/billing/charges.ts';
+import type { BilledSubscription, Charge, ReferencePoint } from '../../core/billing/charges.ts';
 import type { MeasuredUsage } from '../../core/billing/line-amount.ts';
-import { chargeKey, type InvoicePlan, openCharges, planInvoice } from '../../core/billing/plan-invoice.ts';
+import {
+  chargeKey,
+  type InvoicePlan,
+  invoicedKeys,
+  openCharges,
+  planInvoice,
+  planThreshold,
+  thresholdCharges,
+} from '../../core/billing/plan-invoice.ts';
+import { totalsOf } from '../../core/billing/totals.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -13,7 +22,15 @@ import type { Database, Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
 import { inSpan, inSyncSpan } from '../../tracing/spans.ts';
 import { type BillableItem, billedSubscription, CHARGES_AT_ONCE, gatherItems, usageReader } from './billable-items.ts';
-import { gatherClosedCharges, gatherInvoicedLines, type InvoicedLine } from './gather-closed-charges.ts';
+import {
+  gatherClosedCharges,
+  gatherInvoicedLines,
+  type InvoicedLine,
+  isCredit,
+  partialCharges,
+} from './gather-closed-charges.ts';
+import { recordedTrueUps, recordedUsage, subscriptionCommitment } from './gather-commitments.ts';
+import { invoicedTogether } from './invoiced-together.ts';
 
 export type BillingTarget = {
   readonly subscription: SubscriptionModel;
@@ -38,37 +55,120 @@ function isOpenCorrection({ line, invoice_status }: InvoicedLine): boolean {
   return invoice_status === 'DRAFT' && Boolean(line.parent_line_item_id);
 }
 
+/** A credit of a change is no charge of the time that it is for. */
+function invoicedElsewhere(lines: readonly InvoicedLine[]): Set<string> {
+  const charges = lines.filter((one) => !isOpenCorrection(one) && !isCredit(one) && !one.is_partial);
+  return new Set(charges.flatMap(({ line, service }) => invoicedKeys(line.subscription_line_item_id ?? '', service)));
+}
+
+/** What of the usage of the running period, until the end of the target's, is not invoiced yet. */
+export async function thresholdFromStores(
+  stores: Stores,
+  database: Database,
+  target: Omit<BillingTarget, 'reference'>,
+): Promise<Planned> {
+  const { subscription, period, now } = target;
+  const items = await gatherItems(database, subscription, { at: now });
+  const lines = await gatherInvoicedLines(database, subscription);
+  const question = {
+    subscription: billedSubscription(subscription),
+    items,
+    period,
+    reference: 'preview' as const,
+    invoiced: invoicedElsewhere(lines),
+  };
+  const { usage, usage_as_of_ms } = await measured(stores, database, target, thresholdCharges(question));
+  const committed = await gatherCommitments(database, { ...target, reference: 'preview' }, lines);
+  const plan = planThreshold({ ...question, ...committed, currency: subscription.currency, usage, closed: [] });
+  return { plan, usage_as_of_ms };
+}
+
+async function measured(
+  stores: Stores,
+  database: Database,
+  { subscription, now }: Omit<BillingTarget, 'reference'>,
+  charges: readonly Charge<BillableItem>[],
+) {
+  const measure = await usageReader(stores, database, subscription, { now });
+  const usage = new Map<string, MeasuredUsage>();
+  let usage_as_of_ms: Milliseconds | null = null;
+  await mapConcurrently(CHARGES_AT_ONCE, charges, async ({ item, service, usage_window }) => {
+    if (usage_window === null) return;
+    const answer = await measure(item, usage_window, undefined, service);
+    usage.set(chargeKey(item.id, service), answer);
+    usage_as_of_ms = Math.min(usage_as_of_ms ?? Number.POSITIVE_INFINITY, instantOf(answer.as_of));
+  });
+  return { measure, usage, usage_as_of_ms: usage_as_of_ms as Milliseconds | null };
+}
+
 /** `database` is the transaction that will write the plan, or the pool for a preview. */
 export function planFromStores(stores: Stores, database: Database, target: BillingTarget): Promise<Planned> {
   return inSpan('invoice.plan', {}, () => gatherAndPlan(stores, database, target));
 }
 
+/** Each of those who stand on the invoice for itself, one after the other: a transaction has one connection. */
 async function gatherAndPlan(stores: Stores, database: Database, target: BillingTarget): Promise<Planned> {
+  const { subscription, period } = target;
+  const [, ...others] = await invoicedTogether(database, target);
+  const own = await planOne(stores, database, target);
+  const ends_ms = billedSubscription(subscription).end_ms;
+  // What comes behind the end of the parent is invoiced by itself.
+  const until_ms = ends_ms === period.end ? ends_ms : null;
+  const plans = [own];
+  for (const other of others) plans.push(await planOne(stores, database, { ...target, subscription: other, until_ms }));
+  return others.length === 0 ? own : together(plans, subscription.currency);
+}
+
+function together(plans: readonly Planned[], currency: string): Planned {
+  const lines = plans.flatMap(({ plan }) => plan.lines);
+  const amounts = lines.map(({ amount }) => amount);
+  const as_of = plans.flatMap(({ usage_as_of_ms }) => usage_as_of_ms ?? []);
+  return {
+    plan: { lines, ...totalsOf(amounts, currency) },
+    usage_as_of_ms: as_of.length === 0 ? null : Math.min(...as_of),
+  };
+}
+
+/** `until_ms`: nothing of it that comes later. */
+type OneOfThem = BillingTarget & { readonly until_ms?: Milliseconds | null };
+
+function billedUntil({ subscription, until_ms }: OneOfThem): BilledSubscription {
+  const billed = billedSubscription(subscription);
+  if (until_ms === null || until_ms === undefined) return billed;
+  return { ...billed, end_ms: Math.min(billed.end_ms ?? Number.POSITIVE_INFINITY, until_ms) };
+}
+
+async function planOne(stores: Stores, database: Database, target: OneOfThem): Promise<Planned> {
   const { subscription, period, reference } = target;
-  const items = await gatherItems(database, subscription);
+  // What was granted at the end of a period that is over.
+  const at = new Date(Math.min(target.now.getTime(), period.end - 1));
+  const items = await gatherItems(database, subscription, { at });
   const lines = await gatherInvoicedLines(database, subscription, target.invoice_id);
   const question = {
-    subscription: billedSubscription(subscription),
+    subscription: billedUntil(target),
     items,
     period,
     reference,
-    invoiced: new Set(lines.filter((line) => !isOpenCorrection(line)).map((line) => line.key)),
+    invoiced: invoicedElsewhere(lines),
   };
-  const measure = await usageReader(stores, database, subscription, { now: target.now });
-  const usage = new Map<string, MeasuredUsage>();
-  let usage_as_of_ms: Milliseconds | null = null;
-  await mapConcurrently(CHARGES_AT_ONCE, openCharges(question), async ({ item, service, usage_window }) => {
-    if (usage_window === null) return;
-    const measured = await measure(item, usage_window);
-    usage.set(chargeKey(item.id, service), measured);
-    usage_as_of_ms = Math.min(usage_as_of_ms ?? Number.POSITIVE_INFINITY, instantOf(measured.as_of));
-  });
+  const { measure, usage, usage_as_of_ms } = await measured(stores, database, target, openCharges(question));
   const closed =
     reference === 'period_start'
       ? []
       : await gatherClosedCharges(database, { lines, items, before: period.end }, measure);
+  const committed = await gatherCommitments(database, target, lines);
   const plan = inSyncSpan('invoice.price', () =>
-    planInvoice({ ...question, currency: subscription.currency, usage, closed }),
+    planInvoice({ ...question, ...committed, currency: subscription.currency, usage, closed }),
   );
   return { plan, usage_as_of_ms };
+}
+
+async function gatherCommitments(
+  database: Database,
+  { subscription, invoice_id }: BillingTarget,
+  lines: readonly InvoicedLine[],
+) {
+  const commitment = subscriptionCommitment(subscription);
+  const true_ups = commitment?.true_up ? await recordedTrueUps(database, subscription, invoice_id) : [];
+  return { commitment, true_ups, recorded: recordedUsage(lines), partial: partialCharges(lines) };
 }

@@ -4,6 +4,7 @@
  * the past is never billed to a closed period (docs/rules/invoices.md, "Late events").
  */
 import { type ClosedCharge, expectedEventCount } from '../../core/billing/late-events.ts';
+import { type PartialCharge, partsOf } from '../../core/billing/partial-charges.ts';
 import { chargeKey } from '../../core/billing/plan-invoice.ts';
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import type { InvoiceStatus } from '../../core/invoice/record.ts';
@@ -12,37 +13,54 @@ import type { Period } from '../../core/time/period.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { hasCorrectionsSince } from '../../storage/progress/corrections.ts';
 import type { Database } from '../../storage/stores.ts';
 import type { BillableItem, Measure } from './billable-items.ts';
+import { type LimitedWindows, recordedWindows } from './gather-allowances.ts';
 
 export type InvoicedLine = {
   readonly key: string;
   readonly service: Period;
   readonly line: InvoiceLineItemModel;
   readonly invoice_status: InvoiceStatus;
+  /** Of usage that was invoiced before its period was over: no charge of its own. */
+  readonly is_partial: boolean;
 };
 
-/** Every line of the subscription on an invoice that is neither void nor the one being computed, oldest first. */
+/** Whether it gives back what another line had charged in advance (docs/rules/proration.md, "Changes inside a period"). */
+export function isCredit({ line }: InvoicedLine): boolean {
+  return line.price_type === 'FIXED' && new Decimal(line.amount).isNegative();
+}
+
+/**
+ * Every line of the subscription on an invoice that is neither void nor the one being computed, oldest first: also on those of
+ * a parent with which it was invoiced at the time.
+ */
 export async function gatherInvoicedLines(
   database: Database,
   subscription: SubscriptionModel,
   exceptInvoiceId?: string,
 ): Promise<InvoicedLine[]> {
-  const invoices = await InvoiceModel.in(subscription, database)
-    .where({ subscription_id: subscription.id, status: 'published' })
-    .whereNot('invoice_status', 'VOIDED')
-    .whereNot('id', exceptInvoiceId ?? '');
-  const statusById = new Map(invoices.map((invoice) => [invoice.id, invoice.invoice_status]));
-  const lines = await InvoiceLineItemModel.in(subscription, database)
-    .whereIn('invoice_id', [...statusById.keys()])
+  const items = SubscriptionLineItemModel.in(subscription, database)
+    .select('id')
+    .where('subscription_id', subscription.id);
+  const found = await InvoiceLineItemModel.in(subscription, database)
+    .where('subscription_line_item_id', 'in', items)
     .where('status', 'published')
-    .whereNotNull('subscription_line_item_id')
+    .whereNot('invoice_id', exceptInvoiceId ?? '')
     .orderBy(['created_at', 'invoice_id', 'position', 'id']);
+  const invoiceIds = found.map(({ invoice_id }) => invoice_id);
+  const invoices = [...(await InvoiceModel.byId(subscription, invoiceIds, database)).values()].filter(
+    ({ status, invoice_status }) => status === 'published' && invoice_status !== 'VOIDED',
+  );
+  const byId = new Map(invoices.map((invoice) => [invoice.id, invoice]));
+  const lines = found.filter(({ invoice_id }) => byId.has(invoice_id));
   return lines.map((line) => {
     const service = { start: instantOf(line.period_start ?? ''), end: instantOf(line.period_end ?? '') };
     const key = chargeKey(line.subscription_line_item_id ?? '', service);
-    return { key, service, line, invoice_status: statusById.get(line.invoice_id)! };
+    const { invoice_status, billing_reason } = byId.get(line.invoice_id)!;
+    return { key, service, line, invoice_status, is_partial: billing_reason === 'THRESHOLD_BILLING' };
   });
 }
 
@@ -62,27 +80,39 @@ export async function gatherClosedCharges(
     const recorded = recordedCharges(item, lines).filter(({ service }) => service.end <= before);
     if (!corrected && !(await hasGrown(item, recorded, measure))) continue;
     for (const charge of recorded) {
-      const measured = await measure(item, charge.usage_window);
-      if (corrected || measured.event_count !== charge.billed_event_count) closed.push({ ...charge, measured });
+      const measured = await measure(item, charge.usage_window, charge.limited, charge.service);
+      const isChanged = corrected || measured.event_count !== charge.billed_event_count || hasEarlierUse(charge);
+      if (isChanged) closed.push({ ...charge, measured });
     }
   }
   return closed;
 }
 
-type RecordedCharge = Omit<ClosedCharge<BillableItem>, 'measured'>;
+type RecordedCharge = Omit<ClosedCharge<BillableItem>, 'measured'> & { readonly limited: readonly LimitedWindows[] };
+
+/** Of a limit that began before the charge: what came late before it has used units that were free. */
+function hasEarlierUse({ limited, usage_window }: RecordedCharge): boolean {
+  return limited.some(({ windows }) => windows.some(({ start }) => start < usage_window.start));
+}
 
 /** One per service period: what was billed for it in all, and what the newest line says was counted. */
 function recordedCharges(item: BillableItem, lines: readonly InvoicedLine[]): RecordedCharge[] {
   const groups = new Map<string, InvoicedLine[]>();
   for (const invoiced of lines) {
-    if (invoiced.line.subscription_line_item_id !== item.id) continue;
+    if (invoiced.line.subscription_line_item_id !== item.id || invoiced.is_partial) continue;
     groups.set(invoiced.key, [...(groups.get(invoiced.key) ?? []), invoiced]);
   }
-  return [...groups.values()].flatMap((group) => recordedCharge(item, group) ?? []);
+  const partial = partialCharges(lines);
+  return [...groups.values()].flatMap((group) => recordedCharge(item, group, partial) ?? []);
 }
 
-function recordedCharge(item: BillableItem, group: readonly InvoicedLine[]): RecordedCharge | undefined {
+function recordedCharge(
+  item: BillableItem,
+  group: readonly InvoicedLine[],
+  partial: readonly PartialCharge[],
+): RecordedCharge | undefined {
   const first = group[0]!;
+  const before = partsOf(partial, item.id, first.service);
   const newest = group.at(-1)!.line.computed_from;
   // A draft is computed anew before it becomes final: it takes its late events in by itself.
   if (first.invoice_status === 'DRAFT' || first.line.price_type !== 'USAGE') return undefined;
@@ -92,11 +122,25 @@ function recordedCharge(item: BillableItem, group: readonly InvoicedLine[]): Rec
     item,
     service: first.service,
     usage_window: { start: instantOf(newest.window_start), end: instantOf(newest.window_end) },
-    billed_amount: sumOf(group.map(({ line }) => new Decimal(line.amount))),
-    billed_quantity: sumOf(group.map(({ line }) => new Decimal(line.quantity))),
+    limited: recordedWindows(newest),
+    billed_amount: sumOf([...before, ...group.map(({ line }) => line)].map(({ amount }) => new Decimal(amount))),
+    billed_base_amount: sumOf(group.map(({ line }) => new Decimal(line.computed_from?.base_amount ?? line.amount))),
+    billed_quantity: sumOf([...before, ...group.map(({ line }) => line)].map(({ quantity }) => new Decimal(quantity))),
     billed_event_count: newest.event_count ?? 0,
     invoice_line_item_id: first.line.id,
   };
+}
+
+/** What was invoiced of usage before its period was over. */
+export function partialCharges(lines: readonly InvoicedLine[]): PartialCharge[] {
+  return lines
+    .filter(({ is_partial }) => is_partial)
+    .map(({ line, service }) => ({
+      item_id: line.subscription_line_item_id ?? '',
+      service,
+      amount: new Decimal(line.amount),
+      quantity: new Decimal(line.quantity),
+    }));
 }
 
 /** A voided or replaced event may leave the count as it was: after one, every charge is measured again. */
@@ -117,5 +161,5 @@ async function hasGrown(item: BillableItem, recorded: readonly RecordedCharge[],
     start: Math.min(...windows.map(({ window }) => window.start)),
     end: Math.max(...windows.map(({ window }) => window.end)),
   };
-  return (await measure(item, whole)).event_count !== expected;
+  return (await measure(item, whole, [])).event_count !== expected;
 }

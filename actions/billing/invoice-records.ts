@@ -7,7 +7,7 @@ import type { InvoicePlan } from '../../core/billing/plan-invoice.ts';
 import { totalsText } from '../../core/billing/totals.ts';
 import { ZERO } from '../../core/decimal.ts';
 import type { BillingReason, Invoice, InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
-import { MAX_FRACTION_DIGITS } from '../../core/money.ts';
+import { MAX_FRACTION_DIGITS, roundMoney } from '../../core/money.ts';
 import { priceUnitFromFiat } from '../../core/pricing/price-unit.ts';
 import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
@@ -75,6 +75,7 @@ export function lineRecords(
 
 function lineRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date): Omit<InvoiceLineItem, 'id'> {
   const { record, price_record, meter } = line.item;
+  if (line.is_true_up) return trueUpRecord(line, invoice, now);
   return {
     tenant_id: invoice.tenant_id,
     environment_id: invoice.environment_id,
@@ -102,17 +103,44 @@ function lineRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date
     prepaid_credits_applied: ZERO.toFixed(),
     line_item_discount: ZERO.toFixed(),
     invoice_level_discount: ZERO.toFixed(),
+    adjusted_entitlement_quantity: line.free_quantity?.toFixed() ?? null,
+    commitment_info: line.commitment_info ?? null,
     metadata: null,
     computed_from: line.computed_from,
     ...baseRecord(now),
   };
 }
 
-/** The amount in the tenant's own unit, for a price that has one; what is owed is the amount in money. */
-function priceUnitAmount({ item, amount }: PlannedLine<BillableItem>): string | null {
-  const rate = item.price_record.conversion_rate;
+/** What was lacking to the commitment of the subscription is of no line item of it. */
+function trueUpRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date): Omit<InvoiceLineItem, 'id'> {
+  const own = lineRecord({ ...line, is_true_up: false }, invoice, now);
+  return {
+    ...own,
+    subscription_line_item_id: null,
+    entity_id: line.item.record.subscription_id,
+    entity_type: 'subscription',
+    plan_display_name: null,
+    price_id: null,
+    price_type: 'FIXED',
+    meter_id: null,
+    meter_display_name: null,
+    price_unit_id: null,
+    price_unit: null,
+    price_unit_amount: null,
+  };
+}
+
+/**
+ * The charge in the tenant's own unit, for a price that has one, as it was before its money was rounded; what is owed is the
+ * amount in money.
+ */
+function priceUnitAmount({ item, amount, exact }: PlannedLine<BillableItem>): string | null {
+  const { conversion_rate: rate, currency } = item.price_record;
   if (rate === null || rate === undefined) return null;
-  return priceUnitFromFiat(amount, rate).toDecimalPlaces(MAX_FRACTION_DIGITS).toFixed();
+  const isRounded = exact !== undefined && roundMoney(exact, currency).eq(amount);
+  return priceUnitFromFiat(isRounded ? exact : amount, rate)
+    .toDecimalPlaces(MAX_FRACTION_DIGITS)
+    .toFixed();
 }
 
 /** One draft per subscription, period (to the minute) and billing reason. */

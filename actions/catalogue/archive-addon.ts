@@ -9,6 +9,7 @@ import { type Author } from '../../core/stamp.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { archiveEntitlementsOf } from '../entitlements/archive-entitlements.ts';
 import { archivePrices } from './archive-prices.ts';
@@ -21,8 +22,10 @@ export async function archiveAddon(
   const { id, author } = request;
   await stores.postgres.transaction(async (database) => {
     const addon = await AddonModel.fetchPublished(scope, id, { database, lock: true });
+    const living = SubscriptionModel.in(scope, database).select('id').whereNot('subscription_status', 'cancelled');
     const [attached] = await AddonAssociationModel.notEnded(scope, author.now, database)
       .where('addon_id', id)
+      .whereIn('entity_id', living as never)
       .select('id')
       .limit(1);
     if (attached) throw notAllowed(`add-on ${id} is attached to a subscription`);

@@ -6,7 +6,8 @@ import type { Filter } from '../../core/meter/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
-import type { Stores } from '../../storage/stores.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
 import { checkGroup } from '../groups/check-group.ts';
 import { changeMeterFilters } from '../meters/change-meter.ts';
 import { emit } from '../system-events/emit.ts';
@@ -28,12 +29,22 @@ export async function changeFeature(
     const feature = await FeatureModel.fetchPublished(scope, id, { database, lock: true });
     await checkGroup(scope, { group_id: changes.group_id, entity_type: 'feature' }, database);
     checkFeature({ ...feature, ...changes });
-    if (filters) {
-      if (feature.meter_id === null) throw invalid('filters', `a ${feature.type} feature has no meter to filter`);
-      await changeMeterFilters({ postgres: database }, scope, { id: feature.meter_id, filters, author });
-    }
+    const isFiltered = filters ? await filterMeter(feature, { filters, author }, database) : false;
     const changed = await FeatureModel.change(feature, changes, { by: author, database });
-    await emit(database, 'feature.updated', { record: changed, by: author });
+    if (changed !== feature || isFiltered) await emit(database, 'feature.updated', { record: changed, by: author });
     return changed;
   });
+}
+
+/** Whether its meter counts otherwise then. */
+async function filterMeter(
+  feature: FeatureModel,
+  { filters, author }: { filters: readonly Filter[]; author: Author },
+  database: Database,
+): Promise<boolean> {
+  const { meter_id: id, type } = feature;
+  if (id === null) throw invalid('filters', `a ${type} feature has no meter to filter`);
+  const before = await MeterModel.fetch(feature, id, { database, lock: true });
+  const after = await changeMeterFilters({ postgres: database }, feature, { id, filters, author });
+  return after.version !== before.version;
 }

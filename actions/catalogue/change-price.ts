@@ -69,7 +69,7 @@ async function supersede(
   const successor = successorOf(price, changes, { start_date: effective_from, symbol: unit?.symbol ?? '' });
   if (statesNothingNew(price, changes, successor)) return describe(price, describedBy(changes), writing);
   const meter = successor.meter_id === null ? null : await MeterModel.fetch(scope, successor.meter_id, { database });
-  const commitment_time_buckets = timeBucketsOf(successor, meter, { scope, database, author });
+  const commitment_time_buckets = timeBucketsOf(successor, meter, { author });
 
   await PriceModel.change(price, { end_date: effective_from }, { by: author, database });
   return storePrice({ ...successor, commitment_time_buckets }, { scope, database, author });
@@ -79,7 +79,7 @@ async function supersede(
  * Whether all that is stated of the charge is what the price charges already: who sends a price back as it was shown wants no
  * successor, whose tiers would begin again. Times of day are compared by nobody, and are another charge.
  */
-function statesNothingNew(price: PriceModel, changes: PriceChanges, successor: PriceDefinition): boolean {
+export function statesNothingNew(price: PriceModel, changes: PriceChanges, successor: PriceDefinition): boolean {
   if (changes.commitment_time_buckets?.length) return false;
   return CRITICAL_FIELDS.every(
     (field) => changes[field] === undefined || isDeepStrictEqual(successor[field], price[field]),

@@ -65,7 +65,7 @@ export async function createFeature(
 
 export const featureKeyConflict = (lookup_key: string) => `a feature with lookup_key ${lookup_key} exists already`;
 
-/** What is wrong with the meter is within where the request has it: `meter.aggregation.field`. */
+/** What is wrong with the meter is named where the request has it: `meter.aggregation.field`. */
 async function addInlineMeter(
   database: Database,
   scope: Scope,
@@ -74,7 +74,7 @@ async function addInlineMeter(
   try {
     return await addMeter(database, scope, given);
   } catch (error) {
-    throw within('meter', error);
+    throw within(error, 'meter');
   }
 }
 

@@ -3,7 +3,7 @@
  * has a default (docs/rules/pricing.md, "What a price must state").
  */
 import { alreadyExists, atIndex, invalid, notAllowed } from '../../core/error.ts';
-import { type CreatePrice, definePrice, type PriceDefinition } from '../../core/price/record.ts';
+import { type CreatePrice, definePrice, type Price, type PriceDefinition } from '../../core/price/record.ts';
 import { checkedTimeBuckets } from '../../core/price/time-buckets.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
@@ -85,7 +85,8 @@ function idsOf(requests: readonly CreatePrice[], entity_type: CreatePrice['entit
   return [...new Set(requests.filter((one) => one.entity_type === entity_type).map((one) => one.entity_id))];
 }
 
-async function addChecked(request: CreatePrice, writing: PriceWriting): Promise<PriceModel> {
+/** Stores the price that a request asks for, once what it names is found. */
+export async function addChecked(request: CreatePrice, writing: PriceWriting): Promise<PriceModel> {
   const { scope, database, author } = writing;
   const stated = { ...request, start_date: request.start_date ?? author.now.toISOString() };
   const price = definePrice(stated, await unitOf(request, writing));
@@ -104,7 +105,11 @@ async function addChecked(request: CreatePrice, writing: PriceWriting): Promise<
 }
 
 /** Checked against the windows of the meter, with ids of their own; no times at all are none. */
-export function timeBucketsOf(price: PriceDefinition, meter: MeterModel | null, { author }: PriceWriting) {
+export function timeBucketsOf(
+  price: PriceDefinition,
+  meter: MeterModel | null,
+  { author }: Pick<PriceWriting, 'author'>,
+) {
   if (!price.commitment_time_buckets?.length) return null;
   const buckets = checkedTimeBuckets(price.commitment_time_buckets, {
     bucket_size: meter?.aggregation.bucket_size ?? null,
@@ -121,24 +126,26 @@ async function unitOf(request: CreatePrice, { scope, database }: PriceWriting): 
   return PriceUnitModel.fetchByCode(scope, price_unit_config.price_unit, database);
 }
 
+/** How amounts in the unit of a price are written; nothing where it has none. */
+export async function symbolOf({ price_unit_id }: Price, { scope, database }: PriceWriting): Promise<string> {
+  return price_unit_id ? (await PriceUnitModel.fetch(scope, price_unit_id, { database })).symbol : '';
+}
+
 /** The name of what the price is of, which must exist and be published; a subscription is called as its plan. */
 async function nameOfEntity(request: CreatePrice, { scope, database }: PriceWriting): Promise<string> {
   const { entity_type, entity_id } = request;
   if (entity_type === 'PLAN') {
-    const plan = await PlanModel.fetchPublished(scope, entity_id, { database });
-    return plan.name;
+    return (await PlanModel.fetchPublished(scope, entity_id, { database })).name;
   }
   if (entity_type === 'SUBSCRIPTION') {
     const subscription = await SubscriptionModel.fetchPublished(scope, entity_id, { database });
     return (await PlanModel.fetch(scope, subscription.plan_id, { database })).name;
   }
   if (entity_type === 'ADDON') {
-    const addon = await AddonModel.fetchPublished(scope, entity_id, { database });
-    return addon.name;
+    return (await AddonModel.fetchPublished(scope, entity_id, { database })).name;
   }
   if (entity_type === 'COSTSHEET') {
-    const sheet = await CostsheetModel.fetchPublished(scope, entity_id, { database });
-    return sheet.name;
+    return (await CostsheetModel.fetchPublished(scope, entity_id, { database })).name;
   }
   throw invalid(
     'entity_type',
@@ -146,10 +153,9 @@ async function nameOfEntity(request: CreatePrice, { scope, database }: PriceWrit
   );
 }
 
+/** Held, so that it is not archived meanwhile. */
 async function publishedMeter(meter_id: string | null, { scope, database }: PriceWriting): Promise<MeterModel | null> {
-  if (meter_id === null) return null;
-  const meter = await MeterModel.fetchPublished(scope, meter_id, { database });
-  return meter;
+  return meter_id === null ? null : MeterModel.fetchPublished(scope, meter_id, { database, lock: 'shared' });
 }
 
 export const keyConflict = (lookup_key: string | null | undefined) =>

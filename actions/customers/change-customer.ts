@@ -35,7 +35,7 @@ export async function changeCustomer(
     const stated = { ...changes, ...(parent_customer_id === undefined ? {} : { parent_customer_id }) };
     const by = { by: change.author, database: transaction, conflict };
     const changed = await CustomerModel.change(customer, stated, by);
-    await emit(transaction, 'customer.updated', { record: changed, by: change.author });
+    if (changed !== customer) await emit(transaction, 'customer.updated', { record: changed, by: change.author });
     return changed;
   });
 }

@@ -16,6 +16,7 @@ export async function changeEntitlement(
     const entitlement = await EntitlementModel.fetchPublished(scope, id, { database, lock: true });
     checkEntitlement({ ...entitlement, ...changes });
     const changed = await EntitlementModel.change(entitlement, changes, { by: author, database });
+    if (changed === entitlement) return entitlement;
     await tellEntitlements(database, 'updated', { entitlements: [changed], by: author });
     return changed;
   });

@@ -8,6 +8,7 @@ import { resetPeriodOf } from '../../core/entitlement/reset.ts';
 import { FarthingError } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
+import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
@@ -15,6 +16,7 @@ import { FeatureModel } from '../../storage/models/feature.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { activeAt, SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
 
 /** A source of a feature, with the subscription that has it. */
@@ -52,13 +54,42 @@ export async function entitledFeatures(
   feature_ids: readonly string[] | undefined,
   reading: Reading,
 ): Promise<EntitledFeature[]> {
-  const { scope, database } = reading;
-  const sources = await heldSources(subscriptions, feature_ids, reading);
-  const features = await FeatureModel.byId(
-    scope,
-    sources.map(({ feature_id }) => feature_id),
-    database,
+  const { sources, features } = await gatherSources(subscriptions, feature_ids, reading);
+  return entriesOf(sources, features);
+}
+
+/** Of each subscription by itself, by its id; of those that grant something now. */
+export async function entitledBySubscription(
+  subscriptions: readonly SubscriptionModel[],
+  reading: Reading,
+): Promise<Map<string, EntitledFeature[]>> {
+  const granting = subscriptions.filter((subscription) => isGranting(subscription, reading.now.getTime()));
+  const { sources, features } = await gatherSources(granting, undefined, reading);
+  const bySubscription = groupBy(sources, ({ subscription }) => subscription.id);
+  return new Map(Array.from(bySubscription, ([id, of]) => [id, entriesOf(of, features)]));
+}
+
+/** What `grantingSubscriptions` asks for, of a record that is there. */
+function isGranting(subscription: SubscriptionModel, now: Milliseconds): boolean {
+  const { status, subscription_status, subscription_type, start_date, end_date } = subscription;
+  const isLiving = subscription_status === 'active' || subscription_status === 'trialing';
+  const isOver = Boolean(end_date) && instantOf(end_date!) <= now;
+  return (
+    status === 'published' && isLiving && subscription_type !== 'INHERITED' && instantOf(start_date) <= now && !isOver
   );
+}
+
+async function gatherSources(
+  subscriptions: readonly SubscriptionModel[],
+  feature_ids: readonly string[] | undefined,
+  reading: Reading,
+) {
+  const sources = await heldSources(subscriptions, feature_ids, reading);
+  const ids = sources.map(({ feature_id }) => feature_id);
+  return { sources, features: await FeatureModel.byId(reading.scope, ids, reading.database) };
+}
+
+function entriesOf(sources: readonly HeldSource[], features: ReadonlyMap<string, FeatureModel>): EntitledFeature[] {
   const byFeature = groupBy(sources, ({ feature_id }) => feature_id);
   const entries = groupBy(sources, (source) => `${source.feature_id}/${periodKey(source)}`);
   return [...entries.values()].map((of) => {
@@ -77,7 +108,8 @@ function periodKey({ feature_type, usage_reset_period, subscription }: HeldSourc
   return feature_type === 'metered' ? resetPeriodOf(usage_reset_period, subscription) : '';
 }
 
-async function heldSources(
+/** Everything that grants something, by each subscription that has it. */
+export async function heldSources(
   subscriptions: readonly SubscriptionModel[],
   feature_ids: readonly string[] | undefined,
   reading: Reading,
@@ -93,18 +125,21 @@ async function heldSources(
   }));
 }
 
-/** Of each subscription its plan, then its add-ons in the order in which they were attached, then itself. */
+/** Of each subscription the plan that it had then, then its add-ons in the order in which they were attached, then itself. */
 async function holdingsOf(subscriptions: readonly SubscriptionModel[], reading: Reading): Promise<Holding[]> {
   const { scope, database, now } = reading;
-  const planIds = subscriptions.map(({ plan_id }) => plan_id);
-  const plans = await PlanModel.byId(scope, planIds, database);
   const ids = subscriptions.map(({ id }) => id);
-  const attached = await AddonAssociationModel.active(scope, now, database)
+  const charged = await SubscriptionLineItemModel.plansAt(scope, { subscription_ids: ids, at: now }, database);
+  const planOf = ({ id, plan_id }: SubscriptionModel) => charged.get(id) ?? plan_id;
+  const plans = await PlanModel.byId(scope, subscriptions.map(planOf), database);
+  const attached = await AddonAssociationModel.heldAt(scope, now, database)
     .whereIn('entity_id', ids)
     .orderBy(['created_at', 'id']);
   const addonIds = attached.map(({ addon_id }) => addon_id);
   const addons = await AddonModel.byId(scope, addonIds, database);
-  return subscriptions.flatMap(({ id, plan_id }) => {
+  return subscriptions.flatMap((subscription) => {
+    const { id } = subscription;
+    const plan_id = planOf(subscription);
     const plan_name = plans.get(plan_id)?.name ?? plan_id;
     const of = (entity_type: Holding['entity_type'], entity_id: string, entity_name: string, quantity = 1) => ({
       subscription_id: id,

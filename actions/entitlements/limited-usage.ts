@@ -3,19 +3,20 @@
  * usage (docs/rules/entitlements.md, "Usage against limits").
  */
 
+import { byId } from '../../core/by-id.ts';
 import type { Decimal } from '../../core/decimal.ts';
 import { type Combined, combine } from '../../core/entitlement/combine.ts';
 import { limitWindow, type ResetWindow } from '../../core/entitlement/reset.ts';
 import { usagePercent } from '../../core/entitlement/usage-percent.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { instantOf } from '../../core/time/instant.ts';
-import type { CustomerModel } from '../../storage/models/customer.ts';
 import type { FeatureModel } from '../../storage/models/feature.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
 import { readUsage } from '../../storage/usage/usage.ts';
 import { billedSubscription, CHARGES_AT_ONCE, currentPeriod, found } from '../billing/billable-items.ts';
+import { customersAsked, membersOf } from '../billing/members.ts';
 import { type EntitledFeature, type HeldSource, type Reading } from './entitled-features.ts';
 
 export type FeatureUsage = {
@@ -31,7 +32,6 @@ type Limited = Omit<FeatureUsage, 'used' | 'usage_percent'> & { meter: MeterMode
 
 export async function limitedUsage(
   stores: Stores,
-  customer: CustomerModel,
   { entitled, reading }: { entitled: readonly EntitledFeature[]; reading: Reading },
 ): Promise<FeatureUsage[]> {
   const { scope, now } = reading;
@@ -39,13 +39,17 @@ export async function limitedUsage(
   const meterIds = metered.map(({ feature }) => feature.meter_id);
   const meters = await MeterModel.byId(scope, meterIds, reading.database);
   const limited = metered.flatMap((one) => byWindow(one, found(meters, one.feature.meter_id ?? '', 'meter'), now));
+  const subscriptions = limited.flatMap(({ sources }) => sources.map(({ subscription }) => subscription));
+  const members = await membersOf(reading.database, scope, [...byId(subscriptions).values()]);
   return mapConcurrently(CHARGES_AT_ONCE, limited, async ({ meter, ...one }) => {
     const { timezone, billing_anchor } = one.sources[0]!.subscription;
+    const window = { start: one.window.start, end: one.window.end ?? now.getTime() };
+    const those = one.sources.flatMap(({ subscription }) => members.get(subscription.id)!);
     const { quantity: used } = await readUsage(stores, scope, {
       meter,
-      external_customer_id: customer.external_id,
-      start_ms: one.window.start,
-      end_ms: one.window.end ?? now.getTime(),
+      ...customersAsked(those, window, window.start),
+      start_ms: window.start,
+      end_ms: window.end,
       timezone,
       billing_anchor_ms: instantOf(billing_anchor),
       now_ms: now.getTime(),

@@ -9,6 +9,7 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { mayPass, workflowError } from '../../core/workflow/record.ts';
 import { inEnvironment } from '../../storage/caller.ts';
+import { clockFor } from '../../storage/environment-clock.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { EnvironmentCopyModel } from '../../storage/models/environment-copy.ts';
 import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
@@ -111,10 +112,12 @@ async function cloneOnce({ postgres }: Stores, place: RunPlace, { clock, signal 
   const target = { tenant_id, environment_id: target_environment_id };
   const where = { source: { tenant_id, environment_id: known.entity_id }, target, workflow_id, stand_ins: new Map() };
   const told: Told = { copied_before: 0, skipped: [], failed: [] };
+  // What is copied begins when it is copied, by the clock that the other environment has.
+  const instant = await clockFor(postgres, target, clock);
   for (const entity of ROOTS)
     for (const record of await COPIED[entity]!.published!(where.source, postgres)) {
       signal.throwIfAborted();
-      const author = { user_id: known.created_by, now: clock() };
+      const author = { user_id: known.created_by, now: instant() };
       await tell(told, { entity, record }, () =>
         postgres.transaction((database) => copyRoot({ ...where, author, database }, entity, record)),
       );

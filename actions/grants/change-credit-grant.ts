@@ -35,13 +35,13 @@ export async function archiveCreditGrant(
   stores: Pick<Stores, 'postgres'>,
   scope: Scope,
   request: { id: string; effective_date: string | null; author: Author },
-): Promise<void> {
+): Promise<CreditGrantModel> {
   const { id, effective_date, author } = request;
-  await stores.postgres.transaction(async (database) => {
+  return stores.postgres.transaction(async (database) => {
     const grant = await CreditGrantModel.fetch(scope, id, { database, lock: true });
     if (grant.status !== 'published') throw notAllowed(`credit grant ${id} is ${grant.status} already`);
     const now = author.now.getTime();
     const changes = archivedFrom(grant, effective_date === null ? now : instantOf(effective_date), now);
-    await CreditGrantModel.change(grant, changes, { by: author, database });
+    return CreditGrantModel.change(grant, changes, { by: author, database });
   });
 }

@@ -118,6 +118,7 @@ async function hasGivenLines(invoice: InvoiceModel, transaction: Transaction): P
   const given = await InvoiceLineItemModel.in(invoice, transaction)
     .where({ invoice_id: invoice.id })
     .whereNull('subscription_line_item_id')
+    .whereNull('computed_from')
     .limit(1);
   return given.length > 0;
 }

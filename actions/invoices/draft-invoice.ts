@@ -52,7 +52,8 @@ export async function draftInvoice(
   return inSpan('invoice.write', { attributes: { invoice_id: record.id, lines: plan.lines.length } }, write);
 }
 
-async function addInvoice(
+/** As planned, with the next number of the subscription's own count. */
+export async function addInvoice(
   transaction: Transaction,
   subscription: SubscriptionModel,
   {
@@ -123,17 +124,28 @@ export async function draftFinalInvoice(
 ): Promise<InvoiceWithLines | null> {
   const { subscription, now } = request;
   const effective = instantOf(request.effective_date);
+  const start = await draftPeriodsBefore(stores, transaction, request);
+  if (effective <= start) return null;
+  const period = { start, end: effective };
+  const final = { reference: 'cancel', reason: 'PRORATION' } as const;
+  const invoice = await draftInvoice(stores, transaction, { subscription, period, ...final, now });
+  return invoice === 'waiting' ? null : invoice;
+}
+
+/** The invoices of periods that were over before; answers where the running one begins. Nobody can forgive them by a cancellation. */
+export async function draftPeriodsBefore(
+  stores: Stores,
+  transaction: Transaction,
+  { subscription, effective_date, now }: { subscription: SubscriptionModel; effective_date: string; now: Date },
+): Promise<number> {
+  const effective = instantOf(effective_date);
   let start = currentPeriod(subscription).start;
   for (const { closed } of duePeriods(billedSubscription(subscription), currentPeriod(subscription), effective)) {
     const cycle = { reference: 'period_end', reason: 'SUBSCRIPTION_CYCLE' } as const;
     await draftInvoice(stores, transaction, { subscription, period: closed, ...cycle, now });
     start = closed.end;
   }
-  if (effective <= start) return null;
-  const period = { start, end: effective };
-  const final = { reference: 'cancel', reason: 'PRORATION' } as const;
-  const invoice = await draftInvoice(stores, transaction, { subscription, period, ...final, now });
-  return invoice === 'waiting' ? null : invoice;
+  return start;
 }
 
 async function openTrial(transaction: Transaction, subscription: SubscriptionModel, now: Date): Promise<void> {

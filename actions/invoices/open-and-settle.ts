@@ -1,30 +1,47 @@
 /**
- * Opens a subscription's billing and says where it stands then: active when nothing of the opening invoice remains to be
- * paid or payment_behavior says so, else incomplete (docs/rules/subscriptions.md, "The opening").
+ * Opens a subscription and says where it stands then: active, trialing, or waiting for its opening invoice to be paid
+ * (docs/rules/subscriptions.md, "The opening"). One that starts later is opened when its start comes ("A start that lies
+ * ahead").
  */
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
-import type { Author } from '../../core/stamp.ts';
-import { statusAfterOpening } from '../../core/subscription/payment-settings.ts';
+import { statusAfterInvoice, statusAfterOpening } from '../../core/subscription/payment-settings.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { withLines } from '../billing/invoice-records.ts';
+import type { Change } from '../system-events/emit.ts';
 import { openSubscription } from './draft-invoice.ts';
 
 export type Opened = { subscription: SubscriptionModel; latest_invoice: InvoiceWithLines | null };
+
+/** On whose behalf: a request, which may be refused, or the clock alone. */
+export type By = Change['by'];
 
 /** `transaction` holds the subscription's row. */
 export async function openAndSettle(
   stores: Stores,
   transaction: Transaction,
-  { subscription, author }: { subscription: SubscriptionModel; author: Author },
+  { subscription, by }: { subscription: SubscriptionModel; by: By },
 ): Promise<Opened> {
-  await openSubscription(stores, transaction, subscription, author.now);
+  if (subscription.opens_at) return { subscription, latest_invoice: null };
+  await openSubscription(stores, transaction, subscription, by.now);
+  // The invoice of a trial's start is one of nothing, and paid.
+  if (subscription.subscription_status === 'trialing')
+    return { subscription, latest_invoice: await newestInvoice(subscription, transaction) };
+  return settle(transaction, { subscription, by });
+}
+
+/** Active, or waiting for the invoice that was just made to be paid. */
+export async function settle(
+  transaction: Transaction,
+  { subscription, by }: { subscription: SubscriptionModel; by: By },
+): Promise<Opened> {
   const latest_invoice = await newestInvoice(subscription, transaction);
-  const status = statusAfterOpening(subscription.payment_behavior, latest_invoice?.amount_remaining ?? null);
+  const statusAfter = 'user_id' in by ? statusAfterOpening : statusAfterInvoice;
+  const status = statusAfter(subscription.payment_behavior, latest_invoice?.amount_remaining ?? null);
   if (status === subscription.subscription_status) return { subscription, latest_invoice };
   const changes = { subscription_status: status };
-  const settled = await SubscriptionModel.change(subscription, changes, { by: author, database: transaction });
+  const settled = await SubscriptionModel.change(subscription, changes, { by, database: transaction });
   return { subscription: settled, latest_invoice };
 }
 

@@ -14,6 +14,7 @@ import type { Stores } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
 import { planFromStores } from '../billing/gather-billing.ts';
 import { invoiceRecord, lineRecords } from '../billing/invoice-records.ts';
+import { TRIAL_END } from '../subscriptions/end-trial.ts';
 import type { DraftRequest } from './draft-invoice.ts';
 
 export type PreviewRequest = {
@@ -58,14 +59,16 @@ function nextInvoice(subscription: SubscriptionModel, request: PreviewRequest): 
   return opening ? { ...opening, period } : { period, reference: 'preview', reason: 'SUBSCRIPTION_CYCLE' };
 }
 
-/** What has not begun to be paid for, a draft or a trial, is opened with its advance charges. */
+/** What has not begun to be paid for, a draft, a trial or what starts later, is opened with its advance charges. */
 function openingInvoice(subscription: SubscriptionModel): NextInvoice | null {
-  const reference = 'period_start';
-  if (subscription.subscription_status === 'draft')
-    return { period: currentPeriod(subscription), reference, reason: 'SUBSCRIPTION_CREATE' };
-  if (subscription.subscription_status !== 'trialing') return null;
-  const period = nextPeriod(currentPeriod(subscription).end, billedSubscription(subscription));
-  return period === null ? null : { period, reference, reason: 'SUBSCRIPTION_TRIAL_END' };
+  const { subscription_status, trial_end, opens_at } = subscription;
+  const isDraft = subscription_status === 'draft';
+  if (subscription_status === 'trialing' || (isDraft && trial_end)) {
+    const period = nextPeriod(currentPeriod(subscription).end, billedSubscription(subscription));
+    return period === null ? null : { period, ...TRIAL_END };
+  }
+  if (!isDraft && !opens_at) return null;
+  return { period: currentPeriod(subscription), reference: 'period_start', reason: 'SUBSCRIPTION_CREATE' };
 }
 
 function instantAsked(field: string, text: string | null | undefined): Milliseconds | undefined {

@@ -7,7 +7,7 @@
 import { Decimal } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
 import { paymentChange } from '../../core/invoice/payment-status.ts';
-import type { UpdateInvoice, UpdatePayment } from '../../core/invoice/record.ts';
+import type { BillingReason, UpdateInvoice, UpdatePayment } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { stateAfter } from '../../core/subscription/moves.ts';
@@ -16,6 +16,7 @@ import { instantOf } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
+import { familyFollows } from '../subscriptions/follow-parent.ts';
 import { emit } from '../system-events/emit.ts';
 
 export type InvoiceUpdate = { id: string; request: UpdateInvoice; author: Author };
@@ -36,9 +37,8 @@ export async function updateInvoice(
     }
     const { apply_discount: _refused, ...given } = request;
     const changes = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-    if (Object.keys(changes).length === 0) return invoice;
     const changed = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
-    await emit(transaction, 'invoice.update', { record: changed, by: author });
+    if (changed !== invoice) await emit(transaction, 'invoice.update', { record: changed, by: author });
     return changed;
   });
 }
@@ -46,7 +46,7 @@ export async function updateInvoice(
 export type PaymentUpdate = { id: string; request: UpdatePayment; author: Author };
 
 export async function updateInvoicePayment(
-  stores: Pick<Stores, 'postgres'>,
+  stores: Stores,
   scope: Scope,
   { id, request, author }: PaymentUpdate,
 ): Promise<InvoiceModel> {
@@ -59,22 +59,26 @@ export async function updateInvoicePayment(
     const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
     const changes = paymentChange(invoice, request, author.now);
     const changed = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
-    await emit(transaction, 'invoice.update.payment', { record: changed, by: author });
-    if (subscription && changed.invoice_type === 'SUBSCRIPTION' && new Decimal(changed.amount_remaining).lte(0)) {
-      await activateWaiting(subscription, author, transaction);
+    if (changed !== invoice) await emit(transaction, 'invoice.update.payment', { record: changed, by: author });
+    if (subscription && WAITED_FOR.includes(changed.billing_reason) && new Decimal(changed.amount_remaining).lte(0)) {
+      await activateWaiting(stores, transaction, { subscription, author });
     }
     return changed;
   });
 }
 
+/** What a subscription that is incomplete waits for. */
+const WAITED_FOR: readonly BillingReason[] = ['SUBSCRIPTION_CREATE', 'SUBSCRIPTION_TRIAL_END', 'SUBSCRIPTION_UPDATE'];
+
 async function activateWaiting(
-  subscription: SubscriptionModel,
-  author: Author,
+  stores: Stores,
   transaction: Transaction,
+  { subscription, author }: { subscription: SubscriptionModel; author: Author },
 ): Promise<void> {
   const subscription_status = stateAfter('pay', subscription.subscription_status);
   if (subscription_status === undefined) return;
   const by = { by: author, database: transaction };
   const activated = await SubscriptionModel.change(subscription, { subscription_status }, by);
   await emit(transaction, 'subscription.activated', { record: activated, by: author });
+  await familyFollows(stores, transaction, { parent: activated, by: author });
 }

@@ -8,6 +8,7 @@ import { type Author } from '../../core/stamp.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { announceMeterChange } from './announce-meter-change.ts';
+import { checkUncharged } from './check-uncharged.ts';
 
 export async function changeMeterFilters(
   { postgres }: Pick<Stores, 'postgres'>,
@@ -36,8 +37,9 @@ export async function archiveMeter(
 ): Promise<void> {
   await postgres.transaction(async (transaction) => {
     const meter = await MeterModel.fetch(scope, id, { database: transaction, lock: true });
-    if (meter.status === 'published')
-      await change(transaction, scope, { meter, patch: { status: 'archived' }, author });
+    if (meter.status !== 'published') return;
+    await checkUncharged(scope, meter, { now: author.now, database: transaction });
+    await change(transaction, scope, { meter, patch: { status: 'archived' }, author });
   });
 }
 
@@ -47,6 +49,6 @@ async function change(
   { meter, patch, author }: { meter: MeterModel; patch: Partial<MeterModel>; author: Author },
 ): Promise<MeterModel> {
   const record = await MeterModel.change(meter, patch, { by: author, database: transaction });
-  await announceMeterChange(transaction, scope, record);
+  if (record !== meter) await announceMeterChange(transaction, scope, record);
   return record;
 }

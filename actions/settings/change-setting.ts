@@ -3,7 +3,11 @@ import { requireSuperAdmin } from '../../core/access/role.ts';
 import { FarthingError } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { changedSetting, isSet, SETTINGS, type SettingKey } from '../../core/setting/record.ts';
+import { type Reference, referencesOf } from '../../core/setting/references.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import { PlanModel } from '../../storage/models/plan.ts';
 import { findSetting, SettingModel, TenantSettingModel } from '../../storage/models/setting.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
@@ -21,12 +25,24 @@ export async function changeSetting(
   return postgres.transaction(async (database) => {
     const known = await findSetting(scope, key, { database, lock: true });
     const value = changedSetting(key, known?.value, sent);
+    await checkReferences(referencesOf(key, value, sent), scope, database);
     const by = { by: author, database };
     if (known instanceof SettingModel) return SettingModel.change(known, { value }, by);
     if (known instanceof TenantSettingModel) return TenantSettingModel.change(known, { value }, by);
     return addSetting(database, scope, { key, value, author });
   });
 }
+
+/** What a setting names must be there. */
+async function checkReferences(references: readonly Reference[], scope: Scope, database: Database): Promise<void> {
+  for (const { kind, id } of references) await FETCH[kind](scope, id, database);
+}
+
+const FETCH: Record<Reference['kind'], (scope: Scope, id: string, database: Database) => Promise<unknown>> = {
+  plan: (scope, id, database) => PlanModel.fetchPublished(scope, id, { database }),
+  feature: (scope, id, database) => FeatureModel.fetchPublished(scope, id, { database }),
+  meter: (scope, id, database) => MeterModel.fetchPublished(scope, id, { database }),
+};
 
 async function addSetting(
   database: Database,

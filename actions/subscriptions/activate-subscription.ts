@@ -1,18 +1,24 @@
 /**
  * Activates a draft: its dates are computed again from the start that is given, and it is opened
- * (docs/rules/subscriptions.md, "States"). Line items that began with the draft begin with the new start.
+ * (docs/rules/subscriptions.md, "Drafts"). Line items that began with the draft begin with the new start.
  */
 
+import { checkStartsAfter } from '../../core/customer/former-holder.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
-import { firstPeriod } from '../../core/subscription/calendar.ts';
-import { moveOf } from '../../core/subscription/moves.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { firstPeriod, opensAt } from '../../core/subscription/calendar.ts';
+import { moveOf, startOf } from '../../core/subscription/moves.ts';
+import { movedTrial, statedAnchor, withTrial } from '../../core/subscription/trial.ts';
+import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { GivenUpExternalIdModel } from '../../storage/models/given-up-external-id.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { openAndSettle } from '../invoices/open-and-settle.ts';
 import { emit } from '../system-events/emit.ts';
+import { familyFollows } from './follow-parent.ts';
+import { moveAddons } from './move-addons.ts';
 
 export type Activation = { id: string; start_date: string; author: Author };
 
@@ -23,23 +29,26 @@ export async function activateSubscription(
 ): Promise<SubscriptionModel> {
   return stores.postgres.transaction(async (transaction) => {
     const draft = await SubscriptionModel.fetch(scope, id, { database: transaction, lock: true });
-    const subscription_status = moveOf('activate', draft.subscription_status);
-    const calendar = firstPeriod({ ...draft, start_date, billing_anchor: keptAnchor(draft) }, author.now.getTime());
+    const customer = await CustomerModel.fetch(scope, draft.customer_id, { database: transaction });
+    checkStartsAfter(await GivenUpExternalIdModel.formerHolder(scope, customer, transaction), start_date);
     const by = { by: author, database: transaction };
-    const started = await SubscriptionModel.change(draft, { ...calendar, subscription_status }, by);
+    const started = await SubscriptionModel.change(draft, activation(draft, start_date, author.now.getTime()), by);
+    await moveAddons({ draft, started, author }, transaction);
     await moveLineItems({ draft, started, author }, transaction);
-    const { subscription } = await openAndSettle(stores, transaction, { subscription: started, author });
+    const { subscription } = await openAndSettle(stores, transaction, { subscription: started, by: author });
     // One that waits for its opening invoice to be paid is activated by the payment.
     const name = subscription.subscription_status === 'incomplete' ? 'subscription.updated' : 'subscription.activated';
     await emit(transaction, name, { record: subscription, by: author });
+    await familyFollows(stores, transaction, { parent: subscription, by: author });
     return subscription;
   });
 }
 
-/** An anchor that the draft was given stays; one that was its start follows the start. */
-function keptAnchor(draft: SubscriptionModel): string | null {
-  if (draft.billing_cycle === 'calendar') return null;
-  return instantOf(draft.billing_anchor) === instantOf(draft.start_date) ? null : draft.billing_anchor;
+function activation(draft: SubscriptionModel, start_date: string, now: Milliseconds): Partial<SubscriptionModel> {
+  moveOf('activate', draft.subscription_status);
+  const terms = { ...draft, start_date, billing_anchor: statedAnchor(draft) };
+  const calendar = withTrial(firstPeriod(terms, now), movedTrial(draft, instantOf(start_date)), terms);
+  return { ...calendar, subscription_status: startOf(calendar), opens_at: opensAt(calendar, now) };
 }
 
 async function moveLineItems(

@@ -3,42 +3,112 @@
  * invoices the arrears, unless the request says skip; a scheduled one is carried out by the scheduler
  * (docs/rules/subscriptions.md, "Cancellation"; core/subscription/cancellation.ts).
  */
+import { invalid } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { type CancellationRequest, cancellationOf } from '../../core/subscription/cancellation.ts';
-import type { CANCEL_INVOICE_POLICIES } from '../../core/subscription/record.ts';
+import type { CANCEL_INVOICE_POLICIES, PRORATION_BEHAVIORS } from '../../core/subscription/record.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { billingTransaction } from '../billing/transaction.ts';
-import { draftFinalInvoice } from '../invoices/draft-invoice.ts';
+import { draftFinalInvoice, draftPeriodsBefore } from '../invoices/draft-invoice.ts';
 import { emit } from '../system-events/emit.ts';
+import { caughtUp } from './caught-up.ts';
+import { computeOpenDrafts } from './change-lines.ts';
+import { type Credited, checkOnePeriod, creditUnused } from './credit-unused.ts';
+import { familyFollows } from './follow-parent.ts';
+import { heldWithParent } from './held-with-parent.ts';
+import { addSchedule, closeSchedule } from './schedules.ts';
 
 export type CancelRequest = CancellationRequest & {
   id: string;
   invoice_policy: (typeof CANCEL_INVOICE_POLICIES)[number];
+  proration_behavior: (typeof PRORATION_BEHAVIORS)[number];
+  reason: string | null;
   author: Author;
 };
 
-export type Cancelled = { subscription: SubscriptionModel; effective_date: string; invoice: InvoiceWithLines | null };
+export type Cancelled = {
+  subscription: SubscriptionModel;
+  effective_date: string;
+  invoice: InvoiceWithLines | null;
+  /** What was charged in advance and is given back; null where nothing is. */
+  credited: Credited | null;
+};
 
 export async function cancelSubscription(stores: Stores, scope: Scope, request: CancelRequest): Promise<Cancelled> {
   const { id, author } = request;
   return billingTransaction(stores, async (transaction) => {
-    const running = await SubscriptionModel.fetch(scope, id, { database: transaction, lock: true });
+    const stored = await heldWithParent(scope, id, transaction);
+    const running = await caughtUp(stores, transaction, {
+      subscription: stored,
+      at: request.cancel_at,
+      now: author.now,
+    });
     const { effective_date, changes } = cancellationOf(running, request, author.now.getTime());
     const isOver = changes.subscription_status === 'cancelled';
-    const invoice =
-      isOver && request.invoice_policy === 'generate_invoice'
-        ? await draftFinalInvoice(stores, transaction, { subscription: running, effective_date, now: author.now })
-        : null;
-    const subscription = await SubscriptionModel.change(running, changes, { by: author, database: transaction });
+    if (!isOver) await schedule(transaction, running, { request, effective_date });
+    const credited = isOver ? await creditIfAsked(transaction, running, { request, effective_date }) : null;
+    // What one that is invoiced with a parent owes stands on the next invoice of the parent.
+    const isGrouped = running.subscription_type === 'grouped_invoicing';
+    const final = { subscription: running, effective_date, now: author.now };
+    const isInvoiced = isOver && !isGrouped;
+    const isSkipped = request.invoice_policy === 'skip';
+    if (isInvoiced && isSkipped) await draftPeriodsBefore(stores, transaction, final);
+    const invoice = isInvoiced && !isSkipped ? await draftFinalInvoice(stores, transaction, final) : null;
+    const forgiven = isOver && isGrouped && request.invoice_policy === 'skip' ? ALONE : {};
+    const by = { by: author, database: transaction };
+    const subscription = await SubscriptionModel.change(running, { ...changes, ...forgiven }, by);
     if (isOver) await endLineItems(scope, { subscription, author }, transaction);
+    if (isOver) await closeSchedule(transaction, subscription, { by: author });
+    if (!isGrouped) await computeOpenDrafts(stores, transaction, { subscription, now: author.now });
     await emit(transaction, 'subscription.updated', { record: subscription, by: author });
     if (isOver) await emit(transaction, 'subscription.cancelled', { record: subscription, by: author });
-    return { subscription, effective_date, invoice };
+    await familyFollows(stores, transaction, { parent: subscription, by: author });
+    return { subscription, effective_date, invoice, credited };
   });
+}
+
+/** No invoice of the parent looks at it any more. */
+const ALONE = { subscription_type: 'STANDALONE', parent_subscription_id: null } as const;
+
+type Accepted = { request: CancelRequest; effective_date: string };
+
+/** One thing at a time is to happen, and it can be undone until then. */
+async function schedule(
+  transaction: Transaction,
+  running: SubscriptionModel,
+  { request, effective_date }: Accepted,
+): Promise<void> {
+  const { cancellation_type, reason, proration_behavior, author } = request;
+  const pending = await SubscriptionScheduleModel.pendingOf(running, running.id, transaction);
+  if (pending)
+    throw invalid('cancellation_type', `a ${pending.schedule_type} is scheduled already`, { id: pending.id });
+  const at = instantOf(effective_date);
+  if (proration_behavior === 'create_prorations') await checkOnePeriod(transaction, { subscription: running, at });
+  await addSchedule(transaction, running, {
+    schedule_type: 'cancellation',
+    scheduled_at: effective_date,
+    configuration: { cancellation_type, reason, proration_behavior },
+    metadata: null,
+    author,
+  });
+}
+
+/** What lay in a trial was not charged. */
+async function creditIfAsked(
+  transaction: Transaction,
+  running: SubscriptionModel,
+  { request, effective_date }: Accepted,
+): Promise<Credited | null> {
+  if (request.proration_behavior === 'none' || running.subscription_status === 'trialing') return null;
+  const unused = { subscription: running, at: instantOf(effective_date), author: request.author };
+  await checkOnePeriod(transaction, unused);
+  return creditUnused(transaction, unused);
 }
 
 async function endLineItems(

@@ -4,7 +4,9 @@
  */
 
 import { byId } from '../../core/by-id.ts';
-import { invalid, notFound } from '../../core/error.ts';
+import { commitmentsByPrice, ownCommitment, withTimeBuckets } from '../../core/commitment/requested.ts';
+import { checkStartsAfter, type FormerHolder } from '../../core/customer/former-holder.ts';
+import { invalid, notFound, within } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import { checkCurrency } from '../../core/money.ts';
 import type { Plan } from '../../core/plan/record.ts';
@@ -12,21 +14,37 @@ import type { Price } from '../../core/price/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { type AheadQuestion, chargedOnce } from '../../core/subscription/ahead.ts';
-import { firstPeriod } from '../../core/subscription/calendar.ts';
+import { firstPeriod, opensAt } from '../../core/subscription/calendar.ts';
+import { checkSamePeriod, hierarchyOf } from '../../core/subscription/hierarchy.ts';
+import { checkOnePrice } from '../../core/subscription/inline-price.ts';
 import {
   changesPrice,
+  entityOfPrice,
   type LineItemTerms,
   lineItemOf,
   overriddenPrice,
   overridesByPrice,
   pricesToCopy,
 } from '../../core/subscription/lines.ts';
-import { refuseNotYet, refuseUsed } from '../../core/subscription/not-yet.ts';
+import { startOf } from '../../core/subscription/moves.ts';
+import { refuseNotYet } from '../../core/subscription/not-yet.ts';
 import { paymentSettings } from '../../core/subscription/payment-settings.ts';
-import type { CreateSubscription } from '../../core/subscription/record.ts';
-import { checkThreshold, checkTrialTerms, trialDays } from '../../core/subscription/terms.ts';
+import {
+  type ExtraLine,
+  extraLinesOf,
+  livesAtAll,
+  livingIn,
+  type PlanPart,
+  partsOf,
+  phasesOf,
+  startStated,
+} from '../../core/subscription/phases.ts';
+import type { CreateSubscription, SubscriptionStatus } from '../../core/subscription/record.ts';
+import { checkThreshold, keptThreshold } from '../../core/subscription/terms.ts';
+import { checkTrialTerms, trialOf, withTrial } from '../../core/subscription/trial.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
+import { GivenUpExternalIdModel } from '../../storage/models/given-up-external-id.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
@@ -34,9 +52,19 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
-import { storePrice } from '../catalogue/create-price.ts';
+import { symbolOf } from '../catalogue/create-price.ts';
 import { openAndSettle } from '../invoices/open-and-settle.ts';
 import { emit } from '../system-events/emit.ts';
+import { addPhases } from './add-phases.ts';
+import { gatherAttachment, storeAttachment } from './attach-addon.ts';
+import { customerOf } from './customer-of.ts';
+import { addFamily, type Family, gatherFamily, inGroupOf, requestOfChild } from './family.ts';
+import { familyFollows } from './follow-parent.ts';
+import { checkInheritsNothing, inheritSubscription } from './heirs.ts';
+import { heldAs } from './held-lines.ts';
+import { storeInlinePrice } from './inline-price.ts';
+import { committedLine, committedPlanLine, storeOwnPrice } from './line-commitments.ts';
+import { overrideEntitlements } from './override-entitlements.ts';
 
 export type NewSubscription = {
   subscription: SubscriptionModel;
@@ -51,19 +79,26 @@ export async function createSubscription(
   author: Author,
 ): Promise<NewSubscription> {
   checkTrialTerms(request);
+  const hierarchy = hierarchyOf(request);
   return stores.postgres.transaction(async (transaction) => {
+    if (hierarchy.kind === 'inherited') {
+      const subscription = await inheritSubscription(scope, { ...hierarchy, request, author }, transaction);
+      return { subscription, line_items: [], latest_invoice: null };
+    }
     const parties = await gather(scope, request, transaction);
+    const family = await gatherFamily(scope, { hierarchy, customer: parties.customer, request }, transaction);
     const terms = decide(request, parties, author.now.getTime());
-    return apply(stores, transaction, { scope, request, author, ...parties, ...terms });
+    return apply(stores, transaction, { scope, request, author, family, ...parties, ...terms });
   });
 }
 
 type Parties = {
   customer: CustomerModel;
+  former: FormerHolder | null;
   plan: Plan;
   prices: Price[];
   extras: Map<string, Price>;
-  meterNames: Map<string, string>;
+  meters: ReadonlyMap<string, MeterModel>;
   reset_usage: AheadQuestion['reset_usage'];
 };
 
@@ -74,33 +109,24 @@ async function gather(scope: Scope, request: CreateSubscription, database: Datab
   const prices = (await PriceModel.in(scope, database)
     .where({ entity_type: 'PLAN', entity_id: plan.id })
     .orderBy(['created_at', 'sequence'])) as Price[];
-  const wanted = (request.line_items ?? []).flatMap((line) => line.price_id ?? []);
+  const lines = [request, ...(request.phases ?? [])].flatMap((terms) => terms.line_items ?? []);
+  const wanted = lines.flatMap((line) => line.price_id ?? []);
   const extras = (await PriceModel.in(scope, database).whereIn('id', wanted).where('status', 'published')) as Price[];
-  const meterIds = [...prices, ...extras].flatMap((price) => price.meter_id ?? []);
+  const inline = lines.flatMap((line) => line.price ?? []);
+  const meterIds = [...prices, ...extras, ...inline].flatMap((price) => price.meter_id ?? []);
   const meters = await MeterModel.byId(scope, meterIds, database);
   return {
     customer,
+    former: await GivenUpExternalIdModel.formerHolder(scope, customer, database),
     plan,
     prices,
     extras: byId(extras),
-    meterNames: new Map(Array.from(meters.values(), (meter) => [meter.id, meter.name])),
+    meters,
     reset_usage: new Map(Array.from(meters.values(), (meter) => [meter.id, meter.reset_usage])),
   };
 }
 
-async function customerOf(scope: Scope, request: CreateSubscription, database: Database): Promise<CustomerModel> {
-  const { customer_id, external_customer_id } = request;
-  if (!customer_id && !external_customer_id)
-    throw invalid('customer_id', 'is required, or external_customer_id instead of it');
-  const id = customer_id ?? (await CustomerModel.fetchExternal(scope, external_customer_id!, database)).id;
-  const customer = await CustomerModel.fetchPublished(scope, id, { database, lock: true });
-  if (external_customer_id && customer.external_id !== external_customer_id) {
-    throw invalid('external_customer_id', `is not the external id of customer ${id}`);
-  }
-  return customer;
-}
-
-function decide(request: CreateSubscription, { customer, prices, reset_usage }: Parties, now: number) {
+function decide(request: CreateSubscription, { customer, former, prices, extras, reset_usage }: Parties, now: number) {
   const currency = checkCurrency(request.currency);
   const settings = paymentSettings(request);
   const billing = {
@@ -112,53 +138,84 @@ function decide(request: CreateSubscription, { customer, prices, reset_usage }: 
     timezone: request.timezone ?? request.customer_timezone ?? customer.timezone,
     proration_behavior: request.proration_behavior ?? ('none' as const),
   };
-  const { start_date, end_date, billing_anchor } = request;
-  const calendar = firstPeriod({ ...billing, start_date, end_date, billing_anchor }, now);
+  const { end_date, billing_anchor } = request;
+  const dates = { ...billing, start_date: startStated(request), end_date, billing_anchor };
+  const calendar = firstPeriod(dates, now);
+  checkStartsAfter(former, calendar.start_date);
   const start = instantOf(calendar.start_date);
   const end = calendar.end_date ? instantOf(calendar.end_date) : null;
-  const billing_anchor_ms = instantOf(calendar.billing_anchor);
-  const billed = { ...billing, start_ms: start, end_ms: end, billing_anchor_ms };
-  const copied = chargedOnce(pricesToCopy(prices, currency, { start, end, now }), { billed, reset_usage, now });
-  checkThreshold(request.auto_invoice_threshold, copied);
+  const sold = pricesToCopy(prices, currency, { start, end, now });
+  const trial = trialOf(request, { start, timezone: billing.timezone, prices: sold });
+  const begun = withTrial(calendar, trial, dates);
+  const billed = { ...billing, start_ms: start, end_ms: end, billing_anchor_ms: instantOf(begun.billing_anchor) };
+  const copied = chargedOnce(sold, { billed, reset_usage, now });
+  checkThreshold(request.auto_invoice_threshold, [...copied, ...extras.values()]);
   refuseNotYet(request);
-  refuseUsed({ trial_period_days: trialDays(request, copied) }, ['trial_period_days']);
-  const overrides = overridesByPrice(request.override_line_items ?? [], copied);
-  return { terms: { ...billing, ...calendar, ...settings }, copied, overrides };
+  const commitments = commitmentsByPrice(request, copied);
+  const overrides = withTimeBuckets(overridesByPrice(request.override_line_items ?? [], copied), commitments);
+  const phases = phasesOf(request, { start, end }, copied);
+  const parts = copied.flatMap((root) => partsOf(root, { phases, overrides, billed, reset_usage }));
+  return { terms: { ...billing, ...begun, ...settings, ...ownCommitment(request) }, phases, parts, commitments };
 }
 
-type Decision = Parties & ReturnType<typeof decide> & { scope: Scope; request: CreateSubscription; author: Author };
+type Decision = Parties &
+  ReturnType<typeof decide> & { scope: Scope; request: CreateSubscription; author: Author; family: Family };
 
 async function apply(stores: Stores, transaction: Transaction, decision: Decision): Promise<NewSubscription> {
   const { request, author } = decision;
   const isDraft = request.subscription_status === 'draft';
-  const opened = await addSubscription(decision, isDraft ? 'draft' : 'active', transaction);
+  const opened = await addSubscription(decision, isDraft ? 'draft' : startOf(decision.terms), transaction);
   const line_items = await addLineItems(decision, opened, transaction);
+  const writing = { scope: decision.scope, database: transaction, author };
+  await overrideEntitlements(opened, request.override_entitlements ?? [], writing);
+  await addFamily(decision.scope, { ...decision, parent: opened }, transaction);
+  await addChildren(decision, opened, transaction);
   if (isDraft) {
     await emit(transaction, 'subscription.draft.created', { record: opened, by: author });
     return { subscription: opened, line_items, latest_invoice: null };
   }
-  const settled = await openAndSettle(stores, transaction, { subscription: opened, author });
+  const settled = await openAndSettle(stores, transaction, { subscription: opened, by: author });
   await emit(transaction, 'subscription.created', { record: settled.subscription, by: author });
+  await familyFollows(stores, transaction, { parent: settled.subscription, by: author });
   return { ...settled, line_items };
+}
+
+/** They stand on the opening invoice of their parent, which opens them, too. */
+async function addChildren(decision: Decision, parent: SubscriptionModel, transaction: Transaction): Promise<void> {
+  const { scope, author } = decision;
+  for (const child of decision.family.children) {
+    const request = requestOfChild(child, { request: decision.request, parent });
+    const parties = await gather(scope, request, transaction);
+    const customers = [parties.customer];
+    await checkInheritsNothing(scope, { customers, field: 'external_customer_id' }, transaction);
+    const terms = decide(request, parties, author.now.getTime());
+    const made = { scope, request, author, family: inGroupOf(parent), ...parties, ...terms };
+    const record = await addSubscription(made, startOf(made.terms), transaction);
+    checkSamePeriod(record, parent);
+    await addLineItems(made, record, transaction);
+    await emit(transaction, 'subscription.created', { record, by: author });
+  }
 }
 
 function addSubscription(
   decision: Decision,
-  status: 'draft' | 'active',
+  status: SubscriptionStatus,
   database: Database,
 ): Promise<SubscriptionModel> {
-  const { scope, request, author, customer, plan, prices, terms } = decision;
+  const { scope, request, author, customer, plan, prices, terms, family } = decision;
   const record = {
     ...terms,
+    ...family.terms,
     ...createdBy(author),
     id: newId('subscription', author.now.getTime()),
     customer_id: customer.id,
     plan_id: plan.id,
     lookup_key: request.lookup_key,
     subscription_status: status,
-    subscription_type: 'STANDALONE',
+    opens_at: status === 'draft' ? null : opensAt(terms, author.now.getTime()),
     gateway_payment_method_id: request.gateway_payment_method_id,
     payment_terms: request.payment_terms,
+    auto_invoice_threshold: keptThreshold(request.auto_invoice_threshold),
     metadata: request.metadata,
     synced_price_sequence: Math.max(0, ...prices.map((price) => price.sequence)),
     version: 1,
@@ -171,23 +228,34 @@ function addSubscription(
 async function addLineItems(
   decision: Decision,
   subscription: SubscriptionModel,
-  database: Database,
+  database: Transaction,
 ): Promise<SubscriptionLineItemModel[]> {
-  const { scope, author, customer, plan, copied, overrides, request } = decision;
+  const { scope, author, customer, plan, phases, parts, commitments, request } = decision;
+  const stored = await addPhases(scope, { phases, subscription_id: subscription.id, author }, database);
+  const inPhase = (phase: number | null) => (phase === null ? null : stored[phase]!.id);
   const lines: LineItemTerms[] = [];
-  for (const root of copied) {
-    const override = overrides.get(root.id);
-    const price =
-      override && changesPrice(override) ? await addOverride(decision, { root, subscription }, database) : root;
+  for (const part of parts) {
+    const price = await priceOfPart(decision, { part, subscription }, database);
     const entity = { entity_id: plan.id, entity_type: 'plan' as const, name: plan.name };
-    lines.push(lineOf(decision, subscription, { price, entity, quantity: override?.quantity ?? null }));
+    const committing = {
+      price,
+      stated: commitments.get(part.root.id),
+      prefix: `line_item_commitments.${part.root.id}.`,
+    };
+    const committed = await committedPlanLine(decision, committing, database);
+    const choice = { ...committed, entity, quantity: part.override?.quantity ?? null, stated: livingIn(part) };
+    const line = lineOf(decision, subscription, choice);
+    if (livesAtAll(line)) lines.push({ ...line, subscription_phase_id: inPhase(part.phase) });
   }
-  for (const [index, stated] of (request.line_items ?? []).entries()) {
-    const price = extraPrice(decision, stated.price_id, index);
-    lines.push(
-      lineOf(decision, subscription, { price, entity: entityOf(price, plan), quantity: stated.quantity, stated }),
-    );
+  for (const extra of extraLinesOf(request, phases)) {
+    const { stated, phase, field } = extra;
+    const shared = await extraPrice(decision, { ...extra, subscription }, database);
+    const committing = { price: shared, stated, subscription, prefix: `${field}.` };
+    const committed = await committedLine(decision, committing, database);
+    const choice = { ...committed, entity: entityOfPrice(shared, plan), quantity: stated.quantity, stated };
+    lines.push({ ...lineOf(decision, subscription, choice), subscription_phase_id: inPhase(phase) });
   }
+  lines.push(...(await addAddons(decision, subscription, database)));
   const records = lines.map((line, position) => ({
     ...line,
     ...createdBy(author),
@@ -199,35 +267,65 @@ async function addLineItems(
   return SubscriptionLineItemModel.addAll(scope, records, { database });
 }
 
-type LineChoice = Pick<Parameters<typeof lineItemOf>[0], 'price' | 'entity' | 'quantity' | 'stated'>;
+/** In the order of the request; each begins with the subscription unless it says otherwise. */
+async function addAddons(
+  { request, scope, author }: Decision,
+  subscription: SubscriptionModel,
+  database: Database,
+): Promise<LineItemTerms[]> {
+  const writing = { scope, database, author };
+  const held = heldAs(subscription, author);
+  const lines: LineItemTerms[] = [];
+  for (const [index, stated] of (request.addons ?? []).entries()) {
+    try {
+      const attachment = await gatherAttachment(
+        held,
+        { ...stated, start_date: stated.start_date ?? subscription.start_date },
+        writing,
+      );
+      await storeAttachment(attachment, writing);
+      lines.push(...attachment.lines.map(({ terms }) => terms));
+    } catch (error) {
+      throw within(error, `addons[${index}]`);
+    }
+  }
+  return lines;
+}
 
-function lineOf({ author, meterNames }: Decision, subscription: SubscriptionModel, choice: LineChoice): LineItemTerms {
-  const meter_name = choice.price.meter_id ? (meterNames.get(choice.price.meter_id) ?? null) : null;
+type LineChoice = Pick<Parameters<typeof lineItemOf>[0], 'price' | 'entity' | 'quantity' | 'stated' | 'commitment'>;
+
+function lineOf({ author, meters }: Decision, subscription: SubscriptionModel, choice: LineChoice): LineItemTerms {
+  const meter_name = choice.price.meter_id ? (meters.get(choice.price.meter_id)?.name ?? null) : null;
   return lineItemOf({ ...choice, subscription, meter_name, now: author.now.getTime() });
 }
 
-async function addOverride(
-  { scope, author, overrides }: Decision,
-  { root, subscription }: { root: Price; subscription: SubscriptionModel },
+/** The plan's own, or one of the subscription's where its terms are others. */
+async function priceOfPart(
+  { scope, author }: Decision,
+  { part: { root, override }, subscription }: { part: PlanPart; subscription: SubscriptionModel },
   database: Database,
 ): Promise<Price> {
-  const price = overriddenPrice(root, overrides.get(root.id)!, subscription.id);
-  return storePrice(price, { scope, database, author });
+  if (override === null || !changesPrice(override)) return root;
+  const { id, start_date } = subscription;
+  const symbol = await symbolOf(root, { scope, database, author });
+  return storeOwnPrice(overriddenPrice(root, override, { id, start_date, symbol }), { scope, author }, database);
 }
 
-function extraPrice({ extras, terms }: Decision, price_id: string | null, index: number): Price {
-  if (!price_id) throw invalid(`line_items[${index}].price_id`, 'is required');
-  const price = extras.get(price_id);
-  if (!price) throw notFound('price', price_id);
+/** One that exists, or that the line states with itself. */
+async function extraPrice(
+  { extras, terms, scope, author }: Decision,
+  { stated, field, subscription }: ExtraLine & { subscription: SubscriptionModel },
+  database: Database,
+): Promise<Price> {
+  checkOnePrice(stated, field);
+  if (stated.price) {
+    const inline = { subscription, start_date: stated.start_date, field: `${field}.price` };
+    return storeInlinePrice(stated.price, inline, { scope, database, author });
+  }
+  const price = extras.get(stated.price_id!);
+  if (!price) throw notFound('price', stated.price_id!);
   if (price.currency !== terms.currency) {
-    throw invalid(`line_items[${index}].price_id`, `is in ${price.currency}, the subscription in ${terms.currency}`);
+    throw invalid(`${field}.price_id`, `is in ${price.currency}, the subscription in ${terms.currency}`);
   }
   return price;
-}
-
-function entityOf(price: Price, plan: Plan): LineChoice['entity'] {
-  const entity_id = price.entity_id ?? '';
-  if (price.entity_type === 'PLAN')
-    return { entity_id, entity_type: 'plan', name: entity_id === plan.id ? plan.name : null };
-  return { entity_id, entity_type: price.entity_type === 'ADDON' ? 'addon' : 'subscription', name: null };
 }

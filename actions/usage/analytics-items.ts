@@ -6,14 +6,17 @@ import type { PricedItem } from '../../core/billing/line-amount.ts';
 import { byId } from '../../core/by-id.ts';
 import { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf, type Microseconds, usOf } from '../../core/time/instant.ts';
+import type { Member } from '../../core/subscription/members.ts';
+import { instantOf, type Microseconds, msOf, usOf } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
-import { billedSubscription, found } from '../billing/billable-items.ts';
+import { billedSubscription, commitmentOf, found } from '../billing/billable-items.ts';
+import { type Allowances, allowancesOf } from '../billing/gather-allowances.ts';
+import { membersOf } from '../billing/members.ts';
 
 /** A usage line item, and the part of the asked range in which it lives. */
 export type AnalyticsItem = PricedItem & {
@@ -22,11 +25,13 @@ export type AnalyticsItem = PricedItem & {
   readonly meter: MeterModel;
   readonly subscription: SubscriptionModel;
   readonly external_customer_id: string;
+  /** Whose usage it counts, with those who take part in the subscription. */
+  readonly members: readonly Member[];
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
 };
 
-type Asked = { customers: readonly CustomerModel[] | null; start_us: Microseconds; end_us: Microseconds };
+type Asked = { customers: readonly CustomerModel[] | null; start_us: Microseconds; end_us: Microseconds; now: Date };
 
 export async function gatherAnalyticsItems(database: Database, scope: Scope, asked: Asked): Promise<AnalyticsItem[]> {
   const subscriptions = await subscriptionsOf(database, scope, asked.customers);
@@ -41,6 +46,9 @@ export async function gatherAnalyticsItems(database: Database, scope: Scope, ask
   const customerIds = subscriptions.map(({ customer_id }) => customer_id);
   const customers = asked.customers ? byId(asked.customers) : await CustomerModel.byId(scope, customerIds, database);
   const bySubscription = byId(subscriptions);
+  const members = await membersOf(database, scope, subscriptions);
+  const at = new Date(Math.min(asked.now.getTime(), msOf(asked.end_us) - 1));
+  const allowances: Allowances = lines.length === 0 ? new Map() : await allowancesOf(database, subscriptions, at);
   return lines.flatMap((record) => {
     const subscription = found(bySubscription, record.subscription_id, 'subscription');
     const price = found(prices, record.price_id, 'price');
@@ -53,8 +61,10 @@ export async function gatherAnalyticsItems(database: Database, scope: Scope, ask
           {
             ...priced(record, { price, meter, subscription }),
             ...life,
+            allowances: allowances.get(subscription.id)?.get(meter.id) ?? [],
             subscription,
             external_customer_id: external_id,
+            members: members.get(subscription.id)!,
           },
         ];
   });
@@ -102,6 +112,7 @@ function priced(record: SubscriptionLineItemModel, { price, meter, subscription 
     quantity: new Decimal(record.quantity),
     display_name: record.display_name || record.meter_display_name || meter.name,
     meter_id: meter.id,
+    commitment: commitmentOf(record, meter, subscription),
     record,
     price_record: price,
     meter,

@@ -66,7 +66,12 @@ export async function chargesOfBatch(
   { asked, customers }: { asked: ExportAsked; customers: readonly CustomerModel[] },
 ): Promise<BatchCharges> {
   const { start_us, end_us, meter_ids } = asked;
-  const all = await gatherAnalyticsItems(stores.postgres, scope, { customers, start_us, end_us });
+  const all = await gatherAnalyticsItems(stores.postgres, scope, {
+    customers,
+    start_us,
+    end_us,
+    now: asked.now,
+  });
   const items = all.filter(({ meter }) => meter_ids?.includes(meter.id) ?? true);
   const invoiced = await invoicedLines(stores.postgres, scope, { items, asked });
   const charges = items.flatMap((item) => chargesOf(item, invoiced, asked));
@@ -176,7 +181,7 @@ function cutsOf(charge: Charge): Cut[] {
 
 function cutAt({ item, service, subscription }: Charge, at_us: Microseconds): Cut {
   const since_us = countedSince(item.reset_usage, service.start_us, usOf(subscription.start_ms));
-  return { item, since_us, at_us };
+  return { item, since_us, at_us, service };
 }
 
 function isWhole({ service, stretches }: Charge): boolean {

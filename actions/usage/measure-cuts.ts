@@ -4,22 +4,33 @@
  * windows run.
  */
 import { usageCharge } from '../../core/billing/line-amount.ts';
-import { type Charged, chargedBy, NOTHING_CHARGED } from '../../core/billing/stretches.ts';
+import { type Charged, chargedBy, NOTHING_CHARGED, type Stretch } from '../../core/billing/stretches.ts';
+import { commitmentPart } from '../../core/commitment/part.ts';
+import { type Decimal, ZERO } from '../../core/decimal.ts';
+import type { Allowance } from '../../core/entitlement/allowance.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { compileMeter } from '../../core/metering/compiled-meter.ts';
 import { canRun, type WindowAnswer } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf, msOf, usOf } from '../../core/time/instant.ts';
+import { instantOf, msNotBefore, msOf, usOf } from '../../core/time/instant.ts';
 import { windowStart } from '../../core/time/window.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
 import type { QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage, type UsageReport } from '../../storage/usage/usage.ts';
+import { billedSubscription } from '../billing/billable-items.ts';
+import { customersAsked } from '../billing/members.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
 import { portionsOf } from './portions.ts';
 
 /** A line item, since when its events count, and the instant up to which. */
-export type Cut = { readonly item: AnalyticsItem; readonly since_us: number; readonly at_us: number };
+export type Cut = {
+  readonly item: AnalyticsItem;
+  readonly since_us: number;
+  readonly at_us: number;
+  /** The whole of what is charged. */
+  readonly service: Stretch;
+};
 
 /** Most cuts are midnights of the time zone. */
 type Asked = { readonly timezone: string | null; readonly now: Date; readonly bounds?: QuestionBounds | undefined };
@@ -61,7 +72,9 @@ function questionsOf({ timezone }: Asked, cuts: readonly Cut[]): (cut: Cut) => s
       midnights.set(at_us, usOf(windowStart(msOf(at_us), 'DAY', { timezone: timezone ?? 'UTC' })) === at_us);
   const runs = new Map<string, boolean>();
   for (const { item } of cuts) if (!runs.has(item.meter.id)) runs.set(item.meter.id, canRun(compileMeter(item.meter)));
-  return ({ item, since_us, at_us }) => {
+  return ({ item, since_us, at_us, service }) => {
+    const { members } = item;
+    if (members.length > 1) return JSON.stringify([item.id, since_us, at_us, service.start_us]);
     if (runs.get(item.meter.id) && midnights.get(at_us)) return JSON.stringify([item.meter.id, since_us]);
     const { timezone, billing_anchor } = item.subscription;
     return JSON.stringify([item.meter.id, since_us, at_us, timezone, billing_anchor]);
@@ -70,6 +83,7 @@ function questionsOf({ timezone }: Asked, cuts: readonly Cut[]): (cut: Cut) => s
 
 async function answersOf({ stores, scope, asked, same }: Question): Promise<Answers> {
   const { item, since_us } = same[0]!;
+  if (item.members.length > 1) return familyAnswer({ stores, scope, asked, same });
   const ends = same.map(({ at_us }) => at_us);
   const end_us = Math.max(...ends);
   const isRunning = ends.some((at_us) => at_us < end_us);
@@ -99,10 +113,52 @@ async function answersOf({ stores, scope, asked, same }: Question): Promise<Answ
   return answers;
 }
 
-function chargeOf({ item, since_us, at_us }: Cut, { report, total }: Answer): Charged {
+/** Of those who are measured as one customer, under the name of the one who pays. */
+async function familyAnswer({ stores, scope, asked, same }: Question): Promise<Answers> {
+  const { item, since_us, at_us, service } = same[0]!;
+  const window = { start: msOf(since_us), end: msNotBefore(at_us) };
+  const report = await askUsage(stores, scope, {
+    meter: item.meter,
+    ...customersAsked(item.members, window, msOf(service.start_us)),
+    start_us: since_us,
+    end_us: at_us,
+    timezone: item.subscription.timezone,
+    billing_anchor_ms: instantOf(item.subscription.billing_anchor),
+    now_ms: asked.now.getTime(),
+    bounds: asked.bounds,
+  });
+  const answers = report.usage.map(({ total }) => ({ report, total }));
+  return new Map([[item.external_customer_id, answers]]);
+}
+
+/**
+ * With what is free of its billing period, and what it is committed to for it; what is lacking falls due with the last instant.
+ * Of limits and terms that reach beyond the charge the invoice alone knows the rest.
+ */
+function chargeOf({ item, since_us, at_us, service }: Cut, { report, total }: Answer): Charged {
   const { as_of, high_water, meter_version } = report;
-  const { value: quantity, event_count, buckets } = total;
-  const measured = { quantity, event_count, buckets, as_of, high_water, meter_version };
+  const { value: quantity, event_count, buckets, bucket_starts_us } = total;
   const window = { start: Math.floor(since_us / 1000), end: Math.ceil(at_us / 1000) };
-  return chargedBy(usageCharge(item, window, { measured, currency: item.subscription.currency }));
+  const bucket_starts = bucket_starts_us?.map(msOf) ?? null;
+  const allowances = allowancesOf(item).map((limit) => ({
+    limit,
+    windows: [{ ...window, before: ZERO, after: quantity }],
+  }));
+  const measured = { quantity, event_count, buckets, bucket_starts, as_of, high_water, meter_version, allowances };
+  const commitment = item.commitment?.duration ? null : item.commitment;
+  const { subscription } = item;
+  const whole = { start: Math.floor(service.start_us / 1000), end: Math.ceil(service.end_us / 1000) };
+  const asked = { subscription: billedSubscription(subscription), recorded: [] };
+  const part = commitment && { ...commitmentPart(item, whole, asked), is_last: at_us === service.end_us };
+  const { currency } = subscription;
+  return chargedBy(usageCharge({ ...item, commitment }, window, { measured, currency, part: part ?? undefined }));
+}
+
+function allowancesOf({ allowances = [], subscription }: AnalyticsItem): (Decimal | null)[] {
+  const { billing_period, billing_period_count } = subscription;
+  const isOfPeriod = ({ limit, usage_reset_period }: Allowance) =>
+    limit === null ||
+    usage_reset_period === null ||
+    (usage_reset_period === billing_period && billing_period_count === 1);
+  return allowances.every(isOfPeriod) ? allowances.map(({ limit }) => limit) : [];
 }

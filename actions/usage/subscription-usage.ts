@@ -4,7 +4,17 @@
  * an item with a period of its own shows that.
  */
 import { runningPeriod, usageWindowIn } from '../../core/billing/charges.ts';
-import { usageCharge } from '../../core/billing/line-amount.ts';
+import { sharedLines } from '../../core/billing/committed-lines.ts';
+import { type LineAmount, usageCharge } from '../../core/billing/line-amount.ts';
+import { commitmentPart } from '../../core/commitment/part.ts';
+import {
+  amountIn,
+  type PoolFacts,
+  poolOf,
+  type SubscriptionCommitment,
+  shareOut,
+  termOfService,
+} from '../../core/commitment/subscription.ts';
 import { type Decimal, sumOf } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -21,6 +31,8 @@ import {
   gatherItems,
   usageReader,
 } from '../billing/billable-items.ts';
+import { gatherInvoicedLines } from '../billing/gather-closed-charges.ts';
+import { recordedUsage, subscriptionCommitment } from '../billing/gather-commitments.ts';
 
 export type UsageRequest = {
   subscription_id: string;
@@ -29,12 +41,19 @@ export type UsageRequest = {
   lifetime_usage?: boolean | null;
 };
 
-export type UsageCharge = { item: BillableItem; quantity: Decimal; amount: Decimal };
+export type UsageCharge = LineAmount & {
+  item: BillableItem;
+  service: Period;
+  display_name: string;
+  is_overage?: boolean;
+};
 export type SubscriptionUsage = {
   subscription: SubscriptionModel;
   period: Period;
   charges: UsageCharge[];
   amount: Decimal;
+  /** Of the subscription as a whole; null without one. */
+  commitment: SubscriptionCommitment | null;
 };
 
 export async function subscriptionUsage(
@@ -48,19 +67,44 @@ export async function subscriptionUsage(
   const asked = askedPeriod(subscription, request, now);
   const billed = billedSubscription(subscription);
   const current = currentPeriod(subscription);
-  const measure = await usageReader(stores, database, subscription);
-  const items = await gatherItems(database, subscription);
+  const measure = await usageReader(stores, database, subscription, { now });
+  const at = new Date(Math.min(now.getTime(), (asked ?? current).end - 1));
+  const items = await gatherItems(database, subscription, { at });
+  const commitment = subscriptionCommitment(subscription);
+  const isPooled = commitment !== null || items.some((item) => item.commitment?.duration);
+  const recorded = isPooled ? recordedUsage(await gatherInvoicedLines(database, subscription)) : [];
   const measured = await mapConcurrently(CHARGES_AT_ONCE, items, async (item): Promise<UsageCharge[]> => {
     const period = asked ?? runningPeriod(item, { subscription: billed, current, now: now.getTime() });
     const window = period ? usageWindowIn(period, item, billed) : null;
     if (window === null) return [];
-    const usage = await measure(item, window);
-    const { quantity, amount } = usageCharge(item, window, { measured: usage, currency: subscription.currency });
-    return [{ item, quantity, amount }];
+    const service = { start: Math.max(period!.start, item.start_ms), end: window.end };
+    const part = item.commitment ? commitmentPart(item, service, { subscription: billed, recorded }) : undefined;
+    const usage = await measure(item, window, undefined, service);
+    const charge = usageCharge(item, window, { measured: usage, currency: subscription.currency, part });
+    return [{ item, service, display_name: item.display_name, ...charge }];
   });
-  const charges = measured.flat();
   const period = asked ?? current;
-  return { subscription, period, charges, amount: sumOf(charges.map((charge) => charge.amount)) };
+  const lines = measured.flat();
+  const charges =
+    commitment === null
+      ? lines
+      : drawn(lines, { period, commitment, recorded, subscription: billed, currency: subscription.currency });
+  return { subscription, period, charges, amount: sumOf(charges.map((charge) => charge.amount)), commitment };
+}
+
+type Drawing = Omit<PoolFacts, 'true_ups'> & { period: Period; currency: string };
+
+/** As the invoice of the period draws; of another stretch of time what is committed to in it. */
+function drawn(lines: readonly UsageCharge[], { period, currency, ...facts }: Drawing): UsageCharge[] {
+  const { commitment, subscription } = facts;
+  const recorded = facts.recorded.filter(({ service }) => service.end <= period.start);
+  const pool = {
+    ...poolOf(termOfService(period, facts), { ...facts, recorded, true_ups: [] }),
+    ...(commitment.duration === null ? { amount: amountIn(period, subscription, commitment) } : {}),
+  };
+  const amounts = lines.map(({ amount }) => amount);
+  const { shares } = shareOut(amounts, pool, { currency, in_order: commitment.duration === null });
+  return lines.flatMap((line, index) => sharedLines(line, shares[index]!, { commitment, currency }));
 }
 
 /** The dates of the request; null where it leaves them to the periods of the items. */

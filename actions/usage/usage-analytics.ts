@@ -7,11 +7,11 @@ import { divides, type Group, type GroupBy, groupOf, groupValues, NO_GROUP } fro
 import { pointSize } from '../../core/analytics/point-size.ts';
 import { type PropertyFilters, passesAll } from '../../core/analytics/property-filter.ts';
 import { countedSince } from '../../core/billing/charges.ts';
-import { usageCharge } from '../../core/billing/line-amount.ts';
+import type { CommitmentInfo } from '../../core/commitment/info.ts';
 import { type Decimal, ZERO } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
-import type { WindowAnswer } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
+import type { Member } from '../../core/subscription/members.ts';
 import { instantOf, type Microseconds, type Milliseconds, msNotBefore, msOf, usOf } from '../../core/time/instant.ts';
 import { type WindowSize, windowCount } from '../../core/time/window.ts';
 import { eventNamesOf } from '../../storage/events/event-names.ts';
@@ -24,7 +24,9 @@ import { Turns } from '../../storage/turns.ts';
 import { checkCells, type QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage, freshness, type UsageOfKey, type UsageReport } from '../../storage/usage/usage.ts';
 import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
+import { customersAsked } from '../billing/members.ts';
 import { type AskedIds, askedRecords } from './analytics-asked.ts';
+import { costsOf } from './analytics-costs.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
 
 export type AnalyticsAsked = AskedIds & {
@@ -39,7 +41,14 @@ export type AnalyticsAsked = AskedIds & {
   readonly bounds?: QuestionBounds | undefined;
 };
 
-export type AnalyticsPoint = { window_us: Microseconds; usage: Decimal; cost: Decimal; event_count: number };
+export type AnalyticsPoint = {
+  window_us: Microseconds;
+  usage: Decimal;
+  cost: Decimal;
+  event_count: number;
+  /** Of a windowed commitment. */
+  commitment_info: CommitmentInfo | null;
+};
 
 export type AnalyticsRow = {
   /** Null for usage that no line item bills. */
@@ -50,6 +59,7 @@ export type AnalyticsRow = {
   readonly group: Group;
   readonly usage: Decimal;
   readonly cost: Decimal;
+  readonly commitment_info: CommitmentInfo | null;
   readonly event_count: number;
   /** Null unless windows were asked for. */
   readonly points: readonly AnalyticsPoint[] | null;
@@ -65,7 +75,7 @@ export type Analytics = {
 export async function usageAnalytics(stores: Stores, scope: Scope, asked: AnalyticsAsked): Promise<Analytics> {
   const database = stores.postgres;
   const [as_of, { features, customers }] = await Promise.all([
-    freshness(stores, asked.now.getTime()),
+    freshness(stores, scope, asked.now.getTime()),
     askedRecords(database, scope, asked),
   ]);
   const all = await gatherAnalyticsItems(database, scope, { ...asked, customers });
@@ -81,7 +91,7 @@ export async function usageAnalytics(stores: Stores, scope: Scope, asked: Analyt
   const rows: AnalyticsRow[] = [];
   const turns = new Turns(asked.bounds?.asker);
   for (const one of measured) {
-    for await (const row of rowsOf(one, { asked, features, turns })) rows.push(row);
+    for await (const row of rowsOf(stores, one, { asked, features, turns })) rows.push(row);
   }
   return { rows: rows.sort(byFeature), as_of };
 }
@@ -102,6 +112,8 @@ type Subject = {
   readonly item: AnalyticsItem | null;
   readonly meter: MeterModel;
   readonly external_customer_id: string;
+  /** Of a line item that counts the usage of several customers as one; null of every other. */
+  readonly members: readonly Member[] | null;
   /** What is counted since then, as an invoice does: of a meter that never resets since the subscription began. */
   readonly since_us: Microseconds;
   /** Where its windows begin. */
@@ -115,7 +127,9 @@ function subjectOf(item: AnalyticsItem): Subject {
   const { meter, external_customer_id, start_us, end_us, subscription } = item;
   const anchor_ms = instantOf(subscription.billing_anchor);
   const since_us = countedSince(meter.reset_usage, start_us, usOf(instantOf(subscription.start_date)));
-  return { item, meter, external_customer_id, since_us, start_us, end_us, timezone: subscription.timezone, anchor_ms };
+  const members = item.members.length > 1 ? item.members : null;
+  const { timezone } = subscription;
+  return { item, meter, external_customer_id, members, since_us, start_us, end_us, timezone, anchor_ms };
 }
 
 type Unbilled = {
@@ -145,6 +159,7 @@ async function unbilled(
       item: null,
       meter,
       external_customer_id: external_id,
+      members: null,
       since_us: start_us,
       start_us,
       end_us,
@@ -197,8 +212,8 @@ async function measureAll(
   scope: Scope,
   { asked, subjects }: { asked: AnalyticsAsked; subjects: readonly Subject[] },
 ): Promise<Measured[]> {
-  const questions = groupBy(subjects, ({ meter, since_us, start_us, end_us, timezone, anchor_ms }) =>
-    JSON.stringify([meter.id, since_us, start_us, end_us, timezone, anchor_ms]),
+  const questions = groupBy(subjects, ({ item, meter, members, since_us, start_us, end_us, timezone, anchor_ms }) =>
+    JSON.stringify([meter.id, since_us, start_us, end_us, timezone, anchor_ms, members && item?.id]),
   );
   if (asked.bounds) checkCells([...questions.values()].reduce((sum, [one]) => sum + windowsAsked(one, asked), 0));
   let cells = 0;
@@ -223,10 +238,11 @@ async function measureTogether(
   scope: Scope,
   { asked, same }: { asked: AnalyticsAsked; same: readonly [Subject, ...Subject[]] },
 ): Promise<Measured[]> {
-  const [{ meter, since_us, start_us }] = same;
-  const question = questionOf(same, asked);
+  const [{ meter, members, since_us, start_us }] = same;
+  const question = { ...questionOf(same, asked), ...(members ? familyOf(same[0], asked) : {}) };
   const window_size = pointSize(asked.window_size, meter.aggregation.bucket_size) ?? undefined;
-  const isOne = since_us === start_us || window_size === undefined;
+  // A weighted sum of who left is another one in a window than in the whole range.
+  const isOne = window_size === undefined || (since_us === start_us && !question.clipped?.size);
   const report = await askUsage(stores, scope, {
     ...question,
     start_us: since_us,
@@ -235,11 +251,26 @@ async function measureTogether(
   const windowed = isOne ? report : await askUsage(stores, scope, { ...question, start_us, window_size });
   const windows = new Map(windowed.usage.map((of) => [of.key, of.windows]));
   const counted = report.usage.map((of) => ({
-    ...keyParts(asked, of.key),
+    ...keyParts(asked, members && !divides(asked.group_by) ? same[0].external_customer_id : of.key),
     of: { ...of, windows: windows.get(of.key) ?? [] },
   }));
   const byCustomer = groupBy(counted, ({ customer }) => customer);
   return same.map((subject) => ({ subject, report, usage: byCustomer.get(subject.external_customer_id) ?? [] }));
+}
+
+/** Several customers, who are answered as the one who pays. */
+function familyOf(
+  { external_customer_id, members, since_us, start_us, end_us }: Subject,
+  { group_by }: AnalyticsAsked,
+): Partial<UsageAsked> {
+  const window = { start: msOf(since_us), end: msNotBefore(end_us) };
+  return {
+    ...customersAsked(members!, window, msOf(start_us)),
+    by_customer: false,
+    key_of: divides(group_by)
+      ? (event) => JSON.stringify([external_customer_id, ...groupValues(group_by, event)])
+      : undefined,
+  };
 }
 
 function questionOf(same: readonly [Subject, ...Subject[]], asked: AnalyticsAsked): Omit<UsageAsked, 'start_us'> {
@@ -273,6 +304,7 @@ function keyParts({ group_by }: AnalyticsAsked, key: string): { customer: string
 type RowParts = { asked: AnalyticsAsked; features: ReadonlyMap<string, FeatureModel>; turns: Turns };
 
 async function* rowsOf(
+  stores: Stores,
   { subject, report, usage }: Measured,
   { asked, features, turns }: RowParts,
 ): AsyncGenerator<AnalyticsRow> {
@@ -281,36 +313,52 @@ async function* rowsOf(
   const row = { item, meter, external_customer_id, feature: features.get(meter.id) ?? null, window_size };
   const filtered = isFiltered(asked);
   // What was not used is shown, unless a filter asks for what was (docs/rules/usage.md, "Analytics").
-  if (usage.length === 0 && item !== null && !filtered)
-    yield { ...row, group: NO_GROUP, usage: ZERO, cost: ZERO, event_count: 0, points: window_size ? [] : null };
+  const isWhole = !filtered && !divides(asked.group_by);
+  if (usage.length === 0 && item !== null && !filtered) yield await unusedRow(stores, row, { subject, report, asked });
   for (const { group, of } of usage) {
+    const costs = costsOf(stores, { item, report, isWhole, now: asked.now });
+    const total = await costs.total(of.total);
     const points: AnalyticsPoint[] = [];
     // Each is priced by itself, and there may be tens of thousands.
     for (const window of of.windows) {
-      points.push(pointOf(item, window, report));
+      const { window_us, value, event_count } = window;
+      points.push({ window_us, usage: value, event_count, ...costs.point(window) });
       if (turns.isOver()) await turns.next(asked.bounds?.signal);
     }
     yield {
       ...row,
+      ...total,
       group,
       usage: of.total.value,
-      cost: costOf(item, of.total, report),
       event_count: of.total.event_count,
       points: window_size ? points : null,
     };
   }
 }
 
-function pointOf(item: AnalyticsItem | null, window: WindowAnswer, report: UsageReport): AnalyticsPoint {
-  const { window_us, value, event_count } = window;
-  return { window_us, usage: value, cost: costOf(item, window, report), event_count };
-}
+type Row = Pick<AnalyticsRow, 'item' | 'meter' | 'external_customer_id' | 'feature' | 'window_size'>;
 
-function costOf(item: AnalyticsItem | null, answer: WindowAnswer, report: UsageReport): Decimal {
-  if (item === null) return ZERO;
-  const { as_of, high_water, meter_version } = report;
-  const { value: quantity, event_count, buckets } = answer;
-  const measured = { quantity, event_count, buckets, as_of, high_water, meter_version };
-  const window = { start: msOf(answer.start_us), end: msNotBefore(answer.end_us) };
-  return usageCharge(item, window, { measured, currency: item.subscription.currency }).amount;
+/** Nothing was used: that costs what is lacking to a commitment. */
+async function unusedRow(
+  stores: Stores,
+  row: Row,
+  { subject, report, asked }: Pick<Measured, 'subject' | 'report'> & { asked: AnalyticsAsked },
+): Promise<AnalyticsRow> {
+  const isWhole = !divides(asked.group_by);
+  const { since_us: start_us, end_us } = subject;
+  const buckets = row.meter.aggregation.bucket_size ? [] : null;
+  const nothing = {
+    start_us,
+    end_us,
+    window_us: start_us,
+    value: ZERO,
+    event_count: 0,
+    buckets,
+    bucket_starts_us: buckets,
+  };
+  const { cost, commitment_info } = await costsOf(stores, { item: row.item, report, isWhole, now: asked.now }).total(
+    nothing,
+  );
+  const points = row.window_size ? [] : null;
+  return { ...row, group: NO_GROUP, usage: ZERO, cost, commitment_info, event_count: 0, points };
 }

@@ -103,9 +103,8 @@ export async function deleteEndpoint(
   });
 }
 
-export async function held(scope: Scope, id: string, database: Transaction): Promise<WebhookEndpointModel> {
-  const endpoint = await WebhookEndpointModel.fetchPublished(scope, id, { database, lock: true });
-  return endpoint;
+export function held(scope: Scope, id: string, database: Transaction): Promise<WebhookEndpointModel> {
+  return WebhookEndpointModel.fetchPublished(scope, id, { database, lock: true });
 }
 
 const SECRET_BYTES = 32;

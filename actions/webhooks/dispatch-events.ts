@@ -64,7 +64,7 @@ export async function addDeliveries(
   transaction: Transaction,
   { event, endpoint_ids, now }: NewDeliveries,
 ): Promise<WebhookDeliveryModel[]> {
-  const { id, sequence, event_name, entity_type, entity_id, created_at } = event;
+  const { id, sequence, event_name, entity_type, entity_id, created_at, has_clock } = event;
   const records = endpoint_ids.map((endpoint_id) => ({
     id: newId('webhook_delivery', now.getTime()),
     endpoint_id,
@@ -73,7 +73,8 @@ export async function addDeliveries(
     event_name,
     entity_type,
     entity_id,
-    told_at: created_at,
+    // How long it is tried goes by the machine's clock, in an environment with one of its own, too.
+    told_at: has_clock ? now.toISOString() : created_at,
     delivery_status: 'pending',
     next_attempt_at: now.toISOString(),
     ...createdBy({ user_id: '', now }),

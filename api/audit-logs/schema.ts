@@ -1,11 +1,13 @@
 /** What is asked of the audit log, and what it answers. */
 import { z } from 'zod';
-import { AUDIT_ACTIONS, AuditEntry } from '../../core/audit/record.ts';
+import { AUDIT_ACTIONS, AUDITED_TYPES, AuditEntry } from '../../core/audit/record.ts';
 import { anyCase, timestampText, wholeNumber } from '../../core/record.ts';
 import { listAnswer } from '../http/list.ts';
 
 export const AuditFilter = z.object({
-  entity_type: z.string().optional().meta({ description: 'Changes of records of this kind.', example: 'plan' }),
+  entity_type: anyCase(AUDITED_TYPES)
+    .optional()
+    .meta({ description: 'Changes of records of this kind.', example: 'plan' }),
   entity_id: z.string().optional().meta({ description: 'Changes of the record with this id.' }),
   user_id: z
     .string()

@@ -59,7 +59,8 @@ export const creditGrantRoutes: Route[] = [
     path: '/creditgrants/:id',
     operation_id: 'deleteCreditGrant',
     summary: 'Archive a credit grant, now or from a date on',
-    description: 'It gives no more credits from then on; what it gave stays. Refused when it is archived already.',
+    description:
+      'It gives no more credits from then on; what it gave stays. One of a subscription that ends ahead stays published until then. Refused when it is archived already.',
     tag,
     access: 'creditgrant:write',
     params: idParams,
@@ -69,8 +70,10 @@ export const creditGrantRoutes: Route[] = [
     handle: async ({ params, body }, context) => {
       const effective_date = body?.effective_date ?? null;
       const request = { id: params.id, effective_date, author: authorOf(context) };
-      await archiveCreditGrant(context.services, context.scope, request);
-      return { message: 'credit grant deleted' };
+      const grant = await archiveCreditGrant(context.services, context.scope, request);
+      return {
+        message: grant.status === 'archived' ? 'credit grant archived' : `credit grant ends at ${grant.end_date}`,
+      };
     },
   }),
   grantsOf({

@@ -1,10 +1,10 @@
 /** What a customer may use, and what it has used of that. */
 import { z } from 'zod';
+import { checkNamed, featuresCalled } from '../../actions/entitlements/check-named.ts';
 import { entitledFeatures, grantingSubscriptions, type Reading } from '../../actions/entitlements/entitled-features.ts';
 import { limitedUsage } from '../../actions/entitlements/limited-usage.ts';
 import { invalid } from '../../core/error.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
-import { FeatureModel } from '../../storage/models/feature.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import {
   CustomerEntitlementsAnswer,
@@ -107,6 +107,7 @@ export const customerEntitlementRoutes: Route[] = [
 
 async function entitlementsOf(customer: CustomerModel, query: EntitlementsQuery, context: Context) {
   const reading = readingOf(context);
+  await checkNamed(customer.id, query, reading);
   const subscriptions = await grantingSubscriptions(customer.id, query.subscription_ids, reading);
   const entitled = await entitledFeatures(subscriptions, query.feature_ids, reading);
   return { customer_id: customer.id, features: await showEntitled(entitled, context) };
@@ -115,10 +116,11 @@ async function entitlementsOf(customer: CustomerModel, query: EntitlementsQuery,
 async function usageOf(query: UsageQuery, context: Context) {
   const reading = readingOf(context);
   const customer = await chosenCustomer(query, reading);
+  await checkNamed(customer.id, query, reading);
+  const called = await featuresCalled(query.feature_lookup_keys ?? [], reading);
   const subscriptions = await grantingSubscriptions(customer.id, query.subscription_ids, reading);
-  const featureIds = await chosenFeatures(query, reading);
-  const entitled = await entitledFeatures(subscriptions, featureIds, reading);
-  const usage = await limitedUsage(context.services, customer, { entitled, reading });
+  const entitled = await entitledFeatures(subscriptions, [...(query.feature_ids ?? []), ...called], reading);
+  const usage = await limitedUsage(context.services, { entitled, reading });
   const features = await showLimitedUsage(usage, context);
   return { customer_id: customer.id, features, period: commonPeriod(subscriptions), pagination: null };
 }
@@ -138,20 +140,6 @@ async function chosenCustomer(query: UsageQuery, { scope, database }: Reading): 
     throw invalid('customer_lookup_key', `is not the external id of customer ${customer_id}`);
   return customer;
 }
-
-/** Those that are named in either way; all of them where none is. */
-async function chosenFeatures(query: UsageQuery, { scope, database }: Reading): Promise<string[] | undefined> {
-  const { feature_ids = [], feature_lookup_keys = [] } = query;
-  if (feature_lookup_keys.length === 0) return feature_ids;
-  const named = await FeatureModel.in(scope, database)
-    .select('id')
-    .where('status', 'published')
-    .whereIn('lookup_key', feature_lookup_keys);
-  // A key of no feature asks for something that is not there, and not for everything.
-  return [...feature_ids, ...named.map(({ id }) => id), NO_FEATURE];
-}
-
-const NO_FEATURE = '-';
 
 function commonPeriod(subscriptions: readonly SubscriptionModel[]) {
   const periods = subscriptions.map(({ current_period_start, current_period_end, billing_period }) => ({

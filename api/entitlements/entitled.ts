@@ -33,7 +33,7 @@ const SourceAnswer = z
 const feature = FeatureAnswer.meta({ description: 'The feature, with its meter.' });
 const sources = z.array(SourceAnswer).meta({ description: 'Where it comes from, one by one.' });
 
-const EntitledFeatureAnswer = z
+export const EntitledFeatureAnswer = z
   .object({
     feature,
     entitlement: z

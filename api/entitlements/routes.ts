@@ -2,14 +2,15 @@
 import { z } from 'zod';
 import { archiveEntitlement } from '../../actions/entitlements/archive-entitlements.ts';
 import { changeEntitlement } from '../../actions/entitlements/change-entitlement.ts';
+import { checkNamed } from '../../actions/entitlements/check-named.ts';
 import { createEntitlement, createEntitlements } from '../../actions/entitlements/create-entitlement.ts';
 import { entitledFeatures, grantingSubscriptions } from '../../actions/entitlements/entitled-features.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
-import { narrow } from '../../storage/models/page.ts';
+import { narrow, pageOf } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { anyOf, fetchPage } from '../http/list.ts';
+import { anyOf, fetchPage, listShape } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
 import { SubscriptionEntitlementsAnswer, showEntitled } from './entitled.ts';
@@ -28,6 +29,13 @@ import {
 } from './schema.ts';
 
 const tag = 'Entitlements';
+
+/** The published client asks for no page, and means all: a plan grants a feature once, and features are not so many. */
+const { limit, offset } = listShape({}).shape;
+const GrantsPage = z.object({
+  limit: limit.unwrap().default(1000).meta({ description: 'How many a page has at most, from 1 to 1000.' }),
+  offset,
+});
 
 const entitlements = standardRoutes({
   noun: 'entitlement',
@@ -93,11 +101,12 @@ export const entitlementRoutes: Route[] = [
     tag,
     access: 'entitlement:read',
     params: idParams,
+    query: GrantsPage,
     success: 200,
     answer: PlanEntitlementsAnswer,
-    handle: async ({ params }, context) => {
+    handle: async ({ params, query }, context) => {
       const plan = await PlanModel.fetch(context.scope, params.id, { database: context.services.postgres });
-      return { ...plan, ...(await grantsOf(plan.id, context)) };
+      return { ...plan, ...(await grantsOf(plan.id, query, context)) };
     },
   }),
   route({
@@ -109,11 +118,12 @@ export const entitlementRoutes: Route[] = [
     tag,
     access: 'entitlement:read',
     params: idParams,
+    query: GrantsPage,
     success: 200,
     answer: EntitlementListAnswer,
-    handle: async ({ params }, context) => {
+    handle: async ({ params, query }, context) => {
       const addon = await AddonModel.fetch(context.scope, params.id, { database: context.services.postgres });
-      return grantsOf(addon.id, context);
+      return grantsOf(addon.id, query, context);
     },
   }),
   route({
@@ -133,6 +143,7 @@ export const entitlementRoutes: Route[] = [
       const { scope, services, now } = context;
       const reading = { scope, database: services.postgres, now };
       const { id, plan_id, customer_id } = await SubscriptionModel.fetch(scope, params.id, reading);
+      await checkNamed(customer_id, query, reading);
       const granting = await grantingSubscriptions(customer_id, [id], reading);
       const entitled = await entitledFeatures(granting, query.feature_ids, reading);
       return { subscription_id: id, plan_id, features: await showEntitled(entitled, context) };
@@ -154,9 +165,8 @@ async function findEntitlements(input: EntitlementFilter, context: Context) {
   return { ...page, items: await showEntitlements(page.items, input.expand ?? [], context) };
 }
 
-/** All of them: a plan grants a feature once, and features are not so many. */
-async function grantsOf(entity_id: string, context: Context) {
-  const found = await EntitlementModel.publishedOf(context.scope, [entity_id], context.services.postgres);
-  const items = await showEntitlements(found, ['features'], context);
-  return { items, pagination: { total: items.length, limit: items.length, offset: 0 } };
+async function grantsOf(entity_id: string, page: z.output<typeof GrantsPage>, context: Context) {
+  const grants = EntitlementModel.publishedOf(context.scope, [entity_id], context.services.postgres);
+  const { items, pagination } = await pageOf(grants, { ...page, order: [] });
+  return { items: await showEntitlements(items, ['features'], context), pagination };
 }

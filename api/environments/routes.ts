@@ -88,8 +88,7 @@ export const environmentRoutes: Route[] = [
         const { tenant_id } = context.principal;
         const known = await EnvironmentModel.fetch(tenant_id, params.id, { database, lock: true });
         if (body.type && body.type.toLowerCase() !== known.type) throw invalid('type', 'cannot be changed');
-        const changes = { name: body.name ?? known.name };
-        return EnvironmentModel.change(known, changes, { by: authorOf(context), database });
+        return EnvironmentModel.change(known, { name: body.name ?? known.name }, { by: authorOf(context), database });
       }),
   }),
   route({

@@ -13,8 +13,8 @@ const type = anyCase(ENVIRONMENT_TYPES).meta({
 export const CreateEnvironment = z.object({ name, type }).meta({ id: 'CreateEnvironmentRequest' });
 export const UpdateEnvironment = z
   .object({
-    name: name.nullish().meta(name.meta()!),
-    type: z.string().nullish().meta({ description: 'Refused when it is another than before: it cannot be changed.' }),
+    name: name.optional().meta(name.meta()!),
+    type: z.string().optional().meta({ description: 'Refused when it is another than before: it cannot be changed.' }),
   })
   .meta({ id: 'UpdateEnvironmentRequest', example: { name: 'Staging' } });
 

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { AnalyticsPoint, AnalyticsRow } from '../../actions/usage/usage-analytics.ts';
 import { type Entity, requireRead } from '../../core/access/role.ts';
 import { byId } from '../../core/by-id.ts';
+import { CommitmentInfo } from '../../core/commitment/info.ts';
 import { type Decimal, sumOf } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
 import { AGGREGATION_TYPES } from '../../core/meter/record.ts';
@@ -21,30 +22,39 @@ import { showPrices } from '../prices/expand.ts';
 import { PriceAnswer } from '../prices/schema.ts';
 import { SubscriptionLineItemAnswer } from '../subscriptions/answer.ts';
 import { showLineItems } from '../subscriptions/expand.ts';
+import { amountsFor } from './amounts.ts';
 
 /** What may be expanded, and as what it may be read. */
-const SHOWN_BY: Readonly<Record<string, Entity>> = {
-  price: 'price',
-  meter: 'meter',
-  feature: 'feature',
-  subscription_line_item: 'subscription',
-  plan: 'plan',
-  addon: 'addon',
-};
+const SHOWN_BY: ReadonlyMap<string, Entity> = new Map([
+  ['price', 'price'],
+  ['meter', 'meter'],
+  ['feature', 'feature'],
+  ['subscription_line_item', 'subscription'],
+  ['plan', 'plan'],
+  ['addon', 'addon'],
+]);
 
 const Point = z
   .object({
     timestamp: z.string().meta({ description: 'Where the window begins.' }),
     usage: decimalText.meta({ description: 'The usage of the window.' }),
-    subtotal: decimalText.meta({ description: 'What the usage of the window costs by itself, before discounts.' }),
-    discount: decimalText.meta({ description: 'Discounts are not there yet: 0.' }),
-    cost: decimalText.meta({
+    subtotal: decimalText
+      .nullable()
+      .meta({ description: 'What the usage of the window costs by itself, before discounts.' }),
+    discount: decimalText.nullable().meta({ description: 'Discounts are not there yet: 0.' }),
+    cost: decimalText.nullable().meta({
       description: 'What the usage of the window costs by itself; with tiers or packages points need not add up.',
     }),
     event_count: z.int().meta({ description: 'How many events are in it.' }),
-    computed_commitment_utilized_amount: z.null().meta({ description: 'Commitments are not there yet.' }),
-    computed_overage_amount: z.null().meta({ description: 'Commitments are not there yet.' }),
-    computed_true_up_amount: z.null().meta({ description: 'Commitments are not there yet.' }),
+    computed_commitment_utilized_amount: decimalText
+      .nullable()
+      .meta({ description: 'What of the window is paid out of a windowed commitment; null without one.' }),
+    computed_overage_amount: decimalText.nullable().meta({
+      description: 'What of the window lies above a windowed commitment, after the factor; null without one.',
+    }),
+    computed_true_up_amount: decimalText
+      .nullable()
+      .meta({ description: 'What was lacking in the window to a windowed commitment; null without one.' }),
     buckets: z.null().meta({ description: 'Buckets are not shown: null.' }),
   })
   .meta({ id: 'UsageAnalyticPoint' });
@@ -89,9 +99,11 @@ const Item = z
     reporting_unit: FeatureAnswer.shape.reporting_unit.meta({
       description: 'Another unit in which usage is shown, by the feature.',
     }),
-    subtotal: decimalText.meta({ description: 'What the usage of the range costs, before discounts.' }),
-    total_discount: decimalText.meta({ description: 'Discounts are not there yet: 0.' }),
-    total_cost: decimalText.meta({ description: 'What the usage of the range costs; 0 where no line item bills it.' }),
+    subtotal: decimalText.nullable().meta({ description: 'What the usage of the range costs, before discounts.' }),
+    total_discount: decimalText.nullable().meta({ description: 'Discounts are not there yet: 0.' }),
+    total_cost: decimalText
+      .nullable()
+      .meta({ description: 'What the usage of the range costs; 0 where no line item bills it.' }),
     currency: z
       .string()
       .nullable()
@@ -101,7 +113,9 @@ const Item = z
       .record(z.string(), z.string())
       .nullable()
       .meta({ description: 'With `group_by` properties.<name>, their values; else null.' }),
-    commitment_info: z.null().meta({ description: 'Commitments are not there yet.' }),
+    commitment_info: CommitmentInfo.nullable().meta({
+      description: 'What the line item is committed to in the range, and what became of it; null without a commitment.',
+    }),
     points: z
       .array(Point)
       .nullable()
@@ -118,9 +132,9 @@ const Item = z
   .meta({ id: 'UsageAnalyticItem' });
 
 const Totals = {
-  subtotal: decimalText.meta({ description: 'What all items cost, before discounts.' }),
-  total_discount: decimalText.meta({ description: 'Discounts are not there yet: 0.' }),
-  total_cost: decimalText.meta({ description: 'What all items of the currency cost.' }),
+  subtotal: decimalText.nullable().meta({ description: 'What all items cost, before discounts.' }),
+  total_discount: decimalText.nullable().meta({ description: 'Discounts are not there yet: 0.' }),
+  total_cost: decimalText.nullable().meta({ description: 'What all items of the currency cost.' }),
   currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters; empty where nothing is billed.' }),
 };
 
@@ -144,8 +158,8 @@ export function checkedExpand(
   caller: { readonly roles: readonly string[] },
 ): readonly string[] {
   for (const path of paths ?? []) {
-    const entity = SHOWN_BY[path];
-    if (!entity) throw invalid('expand', `${path} cannot be expanded here`, { allowed: Object.keys(SHOWN_BY) });
+    const entity = SHOWN_BY.get(path);
+    if (!entity) throw invalid('expand', `${path} cannot be expanded here`, { allowed: [...SHOWN_BY.keys()] });
     requireRead(caller, entity, `expanding ${path}`);
   }
   return paths ?? [];
@@ -159,7 +173,7 @@ export async function showAnalytics(
   const parts = await partsOf(rows, asked.expand, context);
   const totals = totalsOf(rows);
   const [first = { subtotal: '0', total_discount: '0', total_cost: '0', currency: '' }] = totals;
-  return {
+  const answer = {
     ...first,
     totals,
     items: await itemsOf(rows, parts, context),
@@ -168,6 +182,7 @@ export async function showAnalytics(
     end_time: formatUs(asked.end_us),
     as_of: asked.as_of,
   };
+  return amountsFor(context.principal, answer);
 }
 
 /** Amounts of different currencies are never added up. */
@@ -195,7 +210,11 @@ async function itemsOf(rows: readonly AnalyticsRow[], parts: (row: AnalyticsRow)
 }
 
 function showPoint(point: AnalyticsPoint) {
+  const { commitment_info: info } = point;
   return {
+    computed_commitment_utilized_amount: info?.computed_commitment_utilized_amount ?? null,
+    computed_overage_amount: info?.computed_overage_amount ?? null,
+    computed_true_up_amount: info?.computed_true_up_amount ?? null,
     timestamp: formatUs(point.window_us),
     usage: point.usage,
     subtotal: point.cost,
@@ -226,6 +245,7 @@ function itemOf({ item, meter, feature, group, usage, cost, event_count, ...row 
     subtotal: cost,
     total_discount: '0',
     total_cost: cost,
+    commitment_info: row.commitment_info,
     currency: item?.subscription.currency,
     event_count,
     properties: group.properties,

@@ -72,7 +72,7 @@ export const analyticsRoutes: Route[] = [
     operation_id: 'getUsageAnalytics',
     summary: 'Usage and cost per feature and line item',
     description:
-      'One item per usage line item, in the part of the range in which it lives. The cost is that of the whole range; with tiers or packages the costs of the points need not add up to it. The last six hours unless a range is stated.',
+      'One item per usage line item, in the part of the range in which it lives. The cost is that of the whole range; with tiers or packages the costs of the points need not add up to it; amounts are null for who may not read invoices. The last six hours unless a range is stated.',
     tag: 'Events',
     access: 'event:read',
     body: GetUsageAnalyticsRequest,

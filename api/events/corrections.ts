@@ -110,7 +110,7 @@ export const correctionRoutes: Route[] = [
 
 type Asked = { id: string; action: Correction['action']; replacement: string | null; reason: string };
 
-async function correct({ services, scope, principal, now }: Context, { id, ...asked }: Asked) {
+async function correct({ services, scope, principal, received_at: now }: Context, { id, ...asked }: Asked) {
   const { user_id } = principal;
   fairShareOf(services).admit(scope, { corrections: 1 }, now.getTime());
   return shown(await requestCorrection(services, scope, { ...asked, event_id: id, user_id, now }));

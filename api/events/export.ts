@@ -35,7 +35,7 @@ export const exportRoutes: Route[] = [
       if (amounts) requireRead(context.principal, 'invoice', 'an export with amounts');
       // An empty list is no list, as in the other questions: a file without a line would look like no usage.
       const meter_ids = query.meter_ids?.length ? query.meter_ids : null;
-      const as_of = await freshness(context.services, context.now.getTime());
+      const as_of = await freshness(context.services, context.scope, context.now.getTime());
       await withBounds(context, (bounds) => {
         const asked = { ...range, meter_ids, timezone, split, amounts, now: context.now, bounds };
         context.response.set('X-As-Of', as_of);
@@ -165,8 +165,12 @@ function amountCells({ charge }: ExportedUsage): string[] {
 
 /**
  * A text that a spreadsheet would take for a formula is made one that it does not; numbers stay as they are. Blanks and what
- * nobody sees (controls, byte order marks, joiners) are passed over before the first sign, as spreadsheets do.
+ * nobody sees (controls, byte order marks, joiners) are passed over before the first sign, as spreadsheets do. So is what stands
+ * behind another delimiter, where a spreadsheet that cuts there begins a cell: quotes do not keep it from that.
  */
 function asText(text: string): string {
-  return /^[\s\p{C}\p{Z}\p{M}]*[=+\-@＝＋－＠]|^[\t\r\n]/u.test(text) ? `'${text}` : text;
+  const safe = text.replace(INNER_FORMULA, "$1'");
+  return /^[\s\p{C}\p{Z}\p{M}]*[=+\-@＝＋－＠]|^[\t\r\n]/u.test(safe) ? `'${safe}` : safe;
 }
+
+const INNER_FORMULA = /([;\t|\r\n\u0085\u2028\u2029])(?=[\s\p{C}\p{Z}\p{M}]*[=+\-@＝＋－＠])/gu;

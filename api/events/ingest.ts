@@ -5,6 +5,7 @@ import { appendChecked, appendEvents, type IncomingEvent } from '../../actions/e
 import { FarthingError, invalid } from '../../core/error.ts';
 import { bulkFault, eventsOf, faultOfEvent, faultOfKeys } from '../../core/event/accept.ts';
 import { checkBulk, type EventRules } from '../../core/event/check-body.ts';
+import { timedEvent } from '../../core/event/timed.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import { elementSpansUnder, type Span } from '../../core/metering/event-text.ts';
 import { fieldPath } from '../http/errors.ts';
@@ -113,10 +114,11 @@ const ACCEPTED = { message: 'Events accepted for processing' };
 
 /** How many events were accepted after the quick look; nothing when it takes the long one to say what becomes of them. */
 async function appendAsItStands(context: Context, rules: EventRules): Promise<number | undefined> {
+  if (context.clock) return undefined;
   const { body } = context.request;
   const checked = checkBulk(body, rules);
   if (checked === undefined) return undefined;
-  const { services, scope, now } = context;
+  const { services, scope, received_at: now } = context;
   admit(context, checked.count);
   await appendChecked(services.log, scope, { body, checked, now });
   return checked.count;
@@ -184,11 +186,24 @@ async function append(
   incoming: { events: IncomingEvent[]; contiguous: boolean },
 ): Promise<string[]> {
   admit(context, incoming.events.length);
-  return appendEvents(context.services.log, context.scope, { body: body.bytes, ...incoming, now: context.now });
+  const { services, scope, received_at: now, clock } = context;
+  const whole = clock ? timed(body, incoming.events, clock.now) : { body: body.bytes, ...incoming };
+  return appendEvents(services.log, scope, { ...whole, now });
 }
 
-function admit({ request, services, scope, now }: Context, events: number): void {
-  fairShareOf(services).admit(scope, { events, bytes: request.body.length }, now.getTime());
+/** Where the environment has a clock of its own, an event without a time happened when that says, and not when it came in. */
+function timed({ characters }: Body, events: readonly IncomingEvent[], now: Date) {
+  let text = '';
+  const moved = events.map(({ span, event_id }) => {
+    const start = text === '' ? 0 : text.length + 1;
+    text += (start === 0 ? '' : ',') + timedEvent(characters, span, now.getTime());
+    return { span: { start, end: text.length }, event_id };
+  });
+  return { body: Buffer.from(text, 'latin1'), events: moved, contiguous: true };
+}
+
+function admit({ request, services, scope, received_at }: Context, events: number): void {
+  fairShareOf(services).admit(scope, { events, bytes: request.body.length }, received_at.getTime());
 }
 
 /** The producer's id; blank and absent ask for one of ours. */

@@ -43,7 +43,7 @@ export const CreateFeature = stated
 export const UpdateFeature = stated
   .extend({
     name: name.optional(),
-    filters: z.array(filterShape).nullish().meta({ description: 'Those of its meter, replaced as a whole.' }),
+    filters: z.array(filterShape).optional().meta({ description: 'Those of its meter, replaced as a whole.' }),
   })
   .meta({
     id: 'UpdateFeatureRequest',

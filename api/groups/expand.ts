@@ -1,4 +1,5 @@
 /** Groups as they are answered: with the ids of their members, or inside of one of them. */
+import { byId } from '../../core/by-id.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { GroupModel } from '../../storage/models/group.ts';
 import { narrow } from '../../storage/models/page.ts';
@@ -27,10 +28,11 @@ export async function showGroup(group: GroupModel, context: Context) {
   return shown!;
 }
 
-/** The groups that prices or features name, as they are shown inside of them: without the ids of all members. */
-export function groupsOf(members: readonly { group_id: string | null }[], context: Context) {
+/** The groups that prices or features name, as they are shown inside of them. */
+export async function groupsOf(members: readonly { group_id: string | null }[], context: Context) {
   const ids = members.map(({ group_id }) => group_id);
-  return GroupModel.byId(context.scope, ids, context.services.postgres);
+  const groups = await GroupModel.byId(context.scope, ids, context.services.postgres);
+  return groups.size === 0 ? new Map() : byId(await showGroups([...groups.values()], context));
 }
 
 type Member = { readonly id: string; readonly group_id: string | null };

@@ -22,9 +22,7 @@ export const groupGrammar: ListGrammar = {
 
 export const GroupAnswer = groupShape
   .extend({
-    entity_ids: z.array(z.string()).nullable().meta({
-      description: 'The ids of its published prices or features; null where the group is shown inside of one of them.',
-    }),
+    entity_ids: z.array(z.string()).meta({ description: 'The ids of its published prices or features.' }),
   })
   .meta({ id: 'GroupResponse' });
 export const GroupListAnswer = listAnswer(GroupAnswer, 'ListGroupsResponse');

@@ -2,6 +2,8 @@
  * A key that is revoked, a user whose roles change, a tenant that is suspended: what this process remembers of who calls is
  * forgotten as soon as the change is committed, whichever process makes it (docs/decisions/0015-revoked-at-once.md).
  */
+
+import { forgetClocks } from '../../storage/environment-clock.ts';
 import { type Listener, listen } from '../../storage/postgres/listen.ts';
 import { urlOf } from '../../storage/postgres/postgres.ts';
 import type { Services } from '../services.ts';
@@ -13,10 +15,16 @@ const CHANNEL = 'access_changed';
 export function hearAccessChanges(services: Services, url: string = urlOf(services.postgres)): Listener {
   return listen(url, {
     channel: CHANNEL,
-    heard: (tenant_id) => forgetKeys(services, tenant_id),
+    heard: (tenant_id) => forget(services, tenant_id),
     // What was told before is not told again.
-    begun: () => forgetKeys(services),
+    begun: () => forget(services),
     lost: (error) =>
       services.logger.warn({ err: error }, 'changes of keys are not heard: what is known of a key holds for 5 s'),
   });
+}
+
+/** That an environment has no clock of its own is told on the same channel to be so no more (sql/postgres/0086-test-clocks.sql). */
+function forget(services: Services, tenant_id?: string): void {
+  forgetKeys(services, tenant_id);
+  forgetClocks(services.postgres);
 }

@@ -94,7 +94,7 @@ function answerKept(verdict: Exclude<Verdict, { kind: 'ours' }>, route: Route, c
 }
 
 function claimOf(key: string, context: Context): Claim {
-  const { request, scope, principal, now } = context;
+  const { request, scope, principal, received_at: now } = context;
   const { tenant_id, environment_id } = scope;
   const id = sha256(JSON.stringify([tenant_id, environment_id, principal.user_id, request.method, request.path, key]));
   return { id, tenant_id, environment_id, request_hash: requestHash(request), holder: randomUUID(), now };

@@ -14,6 +14,7 @@ import { BODY_LIMIT, checkJsonBytes, jsonOf, RAW_BODY_LIMIT, readBytes } from '.
 import { asFarthingError, fieldPath, refuseMethod, setErrorHeaders, shaped } from './errors.ts';
 import { onceOnly, type Reply } from './idempotency.ts';
 import { checkKeys, didYouMean } from './ignored-keys.ts';
+import { clockOfRequest } from './instants.ts';
 import { LIST_MAX } from './list.ts';
 import { Answered, type Context, type Principal, type Route } from './route.ts';
 
@@ -61,26 +62,28 @@ function refuseOtherMethods(router: Router, routes: readonly Route[]): void {
 
 /** The key is checked before a byte of the body is read. */
 async function contextOf(route: Route, request: Request, response: Response, services: Services): Promise<Context> {
-  const now = services.clock();
+  const received_at = services.clock();
   // The id is the text that logRequests gave to the request.
-  const base = { services, now, request_id: request.id as string, request, response };
-  if (route.access === 'public') return { ...base, ...NOBODY, log: request.log };
+  const base = { services, received_at, request_id: request.id as string, request, response };
+  if (route.access === 'public') return { ...base, ...NOBODY, now: received_at, log: request.log };
   const { tenant_id, environment_id, user_id, roles, secret_id } = await authenticate(
     request,
     route.access,
     services,
-    now,
+    received_at,
   );
   await rateLimitsOf(services).countRequest(secret_id ?? user_id, response);
   const scope: Scope = { tenant_id, environment_id };
   response.locals.scope = scope;
   const principal: Principal = { user_id, tenant_id, roles, secret_id };
-  return { ...base, scope, principal, log: request.log.child(scope) };
+  const clock = await clockOfRequest({ access: route.access, scope, services, response, received_at });
+  return { ...base, now: clock?.now ?? received_at, clock, scope, principal, log: request.log.child(scope) };
 }
 
 const NOBODY = {
   scope: { tenant_id: '', environment_id: '' },
   principal: { user_id: '', tenant_id: '', roles: [], secret_id: null },
+  clock: null,
 };
 
 /** On behalf of its caller; a public route has none. */

@@ -62,6 +62,7 @@ const TAGS: Record<string, string> = {
   'Price units':
     'Currencies of your own, in which prices may be stated: [pricing](/docs/rules/pricing.md#prices-in-units-of-your-own).',
   Groups: 'Prices or features that belong together: [records](/docs/rules/records.md#groups).',
+  Wallets: 'What a customer has been given back: [wallets](/docs/rules/wallets.md).',
   Coupons: 'What is taken off, for how long, and when it may be redeemed: [coupons](/docs/rules/coupons.md).',
   Taxes: 'Rates, and what is taxed with them: [taxes](/docs/rules/taxes.md).',
   Costs: 'What something costs you: [cost sheets](/docs/rules/pricing.md#cost-sheets).',
@@ -73,6 +74,7 @@ const TAGS: Record<string, string> = {
     'Who pays for what, and when: [subscriptions](/docs/rules/subscriptions.md), [periods](/docs/rules/periods.md), ' +
     '[proration](/docs/rules/proration.md).',
   Tenants: 'The company whose customers are billed.',
+  'Test clocks': 'What time it is in an environment of your own, and years in a minute: [clock](/docs/rules/clock.md).',
   Users: 'People and service accounts: [permissions](/docs/permissions.md).',
   Webhooks:
     'What is told when a record changes: [system events, endpoints, deliveries](/docs/rules/webhooks.md), signed as Standard Webhooks has it.',

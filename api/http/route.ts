@@ -9,6 +9,7 @@ import { z } from 'zod';
 import type { Permission } from '../../core/access/role.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
+import type { EnvironmentClock } from '../../storage/environment-clock.ts';
 import type { Database } from '../../storage/stores.ts';
 import type { Services } from '../services.ts';
 
@@ -29,8 +30,12 @@ export type Context = {
   readonly scope: Scope;
   readonly principal: Principal;
   readonly services: Services;
-  /** The request's instant; nothing below asks the clock again. */
+  /** The request's instant, by the clock of its environment where it has one; nothing below asks a clock again. */
   readonly now: Date;
+  /** The same by the machine's clock: for what is limited, leased or kept, whatever time it is in the environment. */
+  readonly received_at: Date;
+  /** Of the environment, where it goes by one of its own. */
+  readonly clock: EnvironmentClock | null;
   readonly request_id: string;
   readonly log: Logger;
   /** For the few routes that stream or need raw bytes. */

@@ -151,7 +151,7 @@ export function standardRoutes<Row, Filter extends Shape>(resource: Resource<Row
         ...stated,
         handle: async (input, context) => {
           await stated.handle(input, context);
-          return { message: `${words} deleted` };
+          return { message: `${words} archived` };
         },
       }),
   };

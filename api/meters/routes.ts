@@ -75,7 +75,7 @@ export const meterRoutes: Route[] = [
   ...(
     [
       ['post', '/meters/:id/disable', 'disableMeter', 'disabled'],
-      ['delete', '/meters/:id', 'deleteMeter', 'deleted'],
+      ['delete', '/meters/:id', 'deleteMeter', 'archived'],
     ] as const
   ).map(([method, path, operation_id, done]) =>
     route({
@@ -83,7 +83,8 @@ export const meterRoutes: Route[] = [
       path,
       operation_id,
       summary: 'Archive a meter, so that it matches no event any more',
-      description: 'What it has counted stays. Of a meter that is archived already nothing changes.',
+      description:
+        'What it has counted stays. Refused while something is charged by it: a price of a plan, an add-on or a cost sheet that has not ended, or a line of a subscription that is not cancelled. Of a meter that is archived already nothing changes.',
       tag,
       access: 'meter:write',
       params: idParams,

@@ -58,7 +58,7 @@ export const CreateBulkPriceRequest = z
     },
   });
 
-/** Null says as much as nothing for what is charged; for what describes it, null clears. */
+/** Null says as much as nothing for what a price must have to charge; what it may have besides, null clears. */
 export const UpdatePriceRequest = z
   .object({
     lookup_key: optionalKey
@@ -75,17 +75,21 @@ export const UpdatePriceRequest = z
         'When the successor begins that a change of what is charged makes: now when absent, not before the price.',
     }),
     ...criticalFields,
+    commitment_time_buckets: criticalFields.commitment_time_buckets.unwrap().optional(),
   })
   .meta({ id: 'UpdatePriceRequest', example: { display_name: 'Base fee' } });
+
+/** What is charged and may be none. */
+const CLEARABLE = 'commitment_time_buckets';
 
 /** What the request states, as changes of the record. */
 export function changesOf({ effective_from: _effective, ...stated }: z.output<typeof UpdatePriceRequest>) {
   const critical: readonly string[] = CRITICAL_FIELDS;
   const entries = Object.entries(stated).filter(
-    ([field, value]) => value !== undefined && (value !== null || !critical.includes(field)),
+    ([field, value]) => value !== undefined && (value !== null || !critical.includes(field) || field === CLEARABLE),
   );
   return Object.fromEntries(entries) as {
-    [Field in keyof typeof stated]: Field extends CriticalField
+    [Field in keyof typeof stated]: Field extends Exclude<CriticalField, typeof CLEARABLE>
       ? NonNullable<(typeof stated)[Field]>
       : (typeof stated)[Field];
   };

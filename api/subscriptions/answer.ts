@@ -1,29 +1,37 @@
 /** Subscriptions and their line items as they are answered. */
 import { z } from 'zod';
+import { SubscriptionPhase } from '../../core/subscription/phases.ts';
 import { Subscription, SubscriptionLineItem } from '../../core/subscription/record.ts';
+import { CreditGrantAnswer } from '../creditgrants/schema.ts';
 import { CustomerAnswer } from '../customers/schema.ts';
+import { EntitledFeatureAnswer } from '../entitlements/entitled.ts';
 import { InvoiceWithoutParts } from '../invoices/answer.ts';
 import { MeterAnswer } from '../meters/schema.ts';
 import { PlanAnswer } from '../plans/schema.ts';
 import { PriceAnswer } from '../prices/schema.ts';
 
+const SubscriptionPhaseAnswer = SubscriptionPhase.meta({ id: 'SubscriptionPhaseResponse' });
+
 /** `trial_period` is the published client's name of `trial_period_days`. */
 export const SubscriptionLineItemAnswer = SubscriptionLineItem.extend({
   trial_period: z.int().meta({ description: 'Another name of `trial_period_days`.' }),
-  commitment_time_buckets: z.null().meta({ description: 'Commitments are not there yet.' }),
   meter: MeterAnswer.nullable().meta({ description: 'Where `expand` names it; null of a FIXED price.' }),
   price: PriceAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
 }).meta({ id: 'SubscriptionLineItemResponse' });
 
-/** Pausing was removed from the interface, and coupons, phases and grants come later; the published client needs the keys. */
+/** Pausing was removed from the interface, and coupons come later; the published client needs the keys. */
 const keptForTheClient = {
   customer_timezone: z.string().meta({ description: 'Another name of `timezone`.' }),
   pause_status: z.literal('none').meta({ description: 'Subscriptions cannot be paused.' }),
   active_pause_id: z.null().meta({ description: 'Subscriptions cannot be paused.' }),
   pauses: z.null().meta({ description: 'Subscriptions cannot be paused.' }),
   coupon_associations: z.array(z.never()).nullable().meta({ description: 'Coupons are not there yet.' }),
-  phases: z.null().meta({ description: 'Phases are not there yet.' }),
-  credit_grants: z.null().meta({ description: 'Credit grants are not there yet.' }),
+  phases: z
+    .array(SubscriptionPhaseAnswer)
+    .meta({ description: 'Stretches with terms of their own, in their order; empty without.' }),
+  credit_grants: z.array(CreditGrantAnswer).meta({
+    description: 'What gives it credits: published grants of its plan, of the add-ons that it has, and its own.',
+  }),
 };
 
 const parts = {
@@ -45,7 +53,10 @@ export const SubscriptionAnswer = Subscription.extend({
   latest_invoice: InvoiceWithoutParts.nullable().meta({
     description: 'When it is made: its opening invoice, if there is one; else null.',
   }),
-  entitlements: z.array(z.never()).nullable().meta({ description: 'Entitlements are not there yet.' }),
+  entitlements: z
+    .array(EntitledFeatureAnswer)
+    .nullable()
+    .meta({ description: 'What it grants now, where `expand` names it; else null.' }),
   checkout_session: z.null().meta({ description: 'Checkouts are not there yet.' }),
 }).meta({ id: 'SubscriptionResponse' });
 

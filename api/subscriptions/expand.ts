@@ -1,5 +1,7 @@
 /** Subscriptions with the parts that are asked for: one query per part, however many subscriptions. */
+import { entitledBySubscription } from '../../actions/entitlements/entitled-features.ts';
 import { byId } from '../../core/by-id.ts';
+import { groupBy } from '../../core/group-by.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
@@ -7,9 +9,12 @@ import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import { SubscriptionPhaseModel } from '../../storage/models/subscription-phase.ts';
+import { showEntitled } from '../entitlements/entitled.ts';
 import type { Context } from '../http/route.ts';
 import { showPlans } from '../plans/expand.ts';
 import { showPrices } from '../prices/expand.ts';
+import { grantsOf } from './credit-grants.ts';
 
 /** What one subscription shows: plan, customer and line items with their prices. */
 export const EVERY_PART = ['plan', 'customer', 'subscription_line_items', 'prices'];
@@ -42,6 +47,9 @@ export async function showSubscriptions(
   const customers = asks('customer') ? await customersOf(subscriptions, context) : new Map();
   const withLines = asks('subscription_line_items') || asks('prices') || asks('meters');
   const lines = withLines ? await linesOf(subscriptions, expand, context) : null;
+  const entitlements = asks('entitlements') ? await entitlementsOf(subscriptions, context) : null;
+  const phases = await phasesOf(subscriptions, context);
+  const grants = await grantsOf(subscriptions, context);
   return subscriptions.map((subscription) => ({
     ...subscription,
     customer_timezone: subscription.timezone,
@@ -49,8 +57,10 @@ export async function showSubscriptions(
     plan: plans.get(subscription.plan_id) ?? null,
     customer: customers.get(subscription.customer_id) ?? null,
     line_items: lines === null ? null : lines.filter((line) => line.subscription_id === subscription.id),
+    phases: phases.get(subscription.id) ?? [],
     coupon_associations: asks('coupon_associations') ? [] : null,
-    entitlements: asks('entitlements') ? [] : null,
+    entitlements: entitlements && (entitlements.get(subscription.id) ?? []),
+    credit_grants: grants.get(subscription.id) ?? [],
   }));
 }
 
@@ -65,13 +75,13 @@ export async function showSubscription(
 
 export async function showLineItems(
   items: readonly SubscriptionLineItemModel[],
-  { prices, meters }: { prices: boolean; meters: boolean },
+  { prices, meters, of_prices = [] }: LineParts,
   context: Context,
 ) {
   const { scope, services } = context;
   const priceIds = prices ? items.map(({ price_id }) => price_id) : [];
   const wanted = [...(await PriceModel.byId(scope, priceIds, services.postgres)).values()];
-  const shownPrices = byId(await showPrices(wanted, meters ? ['meters'] : [], context));
+  const shownPrices = byId(await showPrices(wanted, [...(meters ? ['meters'] : []), ...of_prices], context));
   const meterIds = meters ? items.map(({ meter_id }) => meter_id) : [];
   const metersById = await MeterModel.byId(scope, meterIds, services.postgres);
   return items.map((item) => ({
@@ -94,6 +104,23 @@ async function customersOf(subscriptions: readonly SubscriptionModel[], { scope,
   return CustomerModel.byId(scope, ids, services.postgres);
 }
 
+async function entitlementsOf(subscriptions: readonly SubscriptionModel[], context: Context) {
+  const { scope, services, now } = context;
+  const reading = { scope, database: services.postgres, now };
+  const found = await entitledBySubscription(subscriptions, reading);
+  const shown = await showEntitled([...found.values()].flat(), context);
+  return groupBy(shown, ({ sources }) => sources[0]!.subscription_id);
+}
+
+async function phasesOf(subscriptions: readonly SubscriptionModel[], { scope, services }: Context) {
+  const ids = subscriptions.map(({ id }) => id);
+  const phases = await SubscriptionPhaseModel.in(scope, services.postgres)
+    .where('status', 'published')
+    .whereIn('subscription_id', ids)
+    .orderBy(['subscription_id', 'start_date']);
+  return groupBy(phases, ({ subscription_id }) => subscription_id);
+}
+
 async function linesOf(subscriptions: readonly SubscriptionModel[], expand: readonly string[], context: Context) {
   const { scope, services } = context;
   const ids = subscriptions.map(({ id }) => id);
@@ -104,9 +131,14 @@ async function linesOf(subscriptions: readonly SubscriptionModel[], expand: read
   return showLineItems(items, partsOfLines(expand), context);
 }
 
-export function partsOfLines(expand: readonly string[]) {
+type LineParts = { prices: boolean; meters: boolean; of_prices?: readonly string[] };
+
+/** `prices.plan` of line items asks for the plan of their prices; `plan.prices` is about something else. */
+export function partsOfLines(expand: readonly string[]): LineParts {
+  const ofPrices = expand.filter((path) => /(^|\.)prices(\.|$)/.test(path) && !path.startsWith('plan.'));
   return {
-    prices: expand.some((path) => /(^|\.)prices(\.|$)/.test(path) && !path.startsWith('plan.')),
+    prices: ofPrices.length > 0,
     meters: expand.some((path) => /(^|\.)meters$/.test(path)),
+    of_prices: ofPrices.flatMap((path) => /prices\.(priceunit|plan|addons|groups)$/.exec(path)?.[1] ?? []),
   };
 }

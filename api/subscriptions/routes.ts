@@ -3,19 +3,18 @@ import { activateSubscription } from '../../actions/subscriptions/activate-subsc
 import { cancelSubscription } from '../../actions/subscriptions/cancel-subscription.ts';
 import { createSubscription } from '../../actions/subscriptions/create-subscription.ts';
 import { updateSubscription } from '../../actions/subscriptions/update-subscription.ts';
-import { type SubscriptionUsage, subscriptionUsage, type UsageCharge } from '../../actions/usage/subscription-usage.ts';
-import { displayAmount } from '../../core/money.ts';
-import { refuseUsed } from '../../core/subscription/not-yet.ts';
-import { formatMs, formatUs, instantOf, usOf } from '../../core/time/instant.ts';
+import { subscriptionUsage } from '../../actions/usage/subscription-usage.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { checkExpand } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
-import { showPrices } from '../prices/expand.ts';
 import { SubscriptionAnswer, SubscriptionAnswerV2 } from './answer.ts';
 import { showSubscription, showSubscriptions } from './expand.ts';
 import { findLineItems, findSubscriptions } from './find.ts';
+import { modifyRoutes } from './modify-routes.ts';
+import { planChangeRoutes } from './plan-change-routes.ts';
+import { scheduleRoutes } from './schedule-routes.ts';
 import {
   ActivateSubscription,
   CancelSubscription,
@@ -31,6 +30,8 @@ import {
   subscriptionGrammar,
   UpdateSubscription,
 } from './schema.ts';
+import { showCancelled, showRequested } from './show-cancelled.ts';
+import { showUsage } from './usage-answer.ts';
 
 const tag = 'Subscriptions';
 
@@ -50,7 +51,7 @@ export const subscriptionRoutes: Route[] = [
     operation_id: 'createSubscription',
     summary: 'Subscribe a customer to a plan',
     description:
-      'It gets a line item for each published price of the plan in its currency, and an opening invoice of its advance charges, which is final at once. What names something that is not there yet (a trial, a coupon, an add-on) is refused by the field.',
+      'It gets a line item for each published price of the plan in its currency, and an opening invoice of its advance charges, which is final at once; with a trial an invoice of 0, and the advance charges at its end. One that starts later is opened then. What names something that is not there yet (a coupon, a tax rate) is refused by the field.',
     tag,
     access: 'subscription:write',
     body: CreateSubscription,
@@ -129,7 +130,7 @@ export const subscriptionRoutes: Route[] = [
     operation_id: 'activateSubscription',
     summary: 'Activate a draft subscription',
     description:
-      'Its dates are computed again from the start that is given, and it is opened with an invoice of its advance charges.',
+      'Its dates are computed again from the start that is given, its trial with them, and it is opened with an invoice of its advance charges, or begins its trial.',
     tag,
     access: 'subscription:write',
     params: idParams,
@@ -147,7 +148,7 @@ export const subscriptionRoutes: Route[] = [
     operation_id: 'cancelSubscription',
     summary: 'Cancel a subscription now, at the end of its period or on a date',
     description:
-      'An immediate cancellation invoices the arrears up to its date, unless the policy is `skip`; what was charged in advance stays charged. A draft, a cancelled subscription, and one whose cancellation is scheduled already are refused.',
+      'An immediate cancellation invoices the arrears up to its date, unless the policy is `skip`; with create_prorations unused time that was charged in advance goes into the prepaid wallet. What is scheduled can be undone (`POST /subscriptions/schedules/{schedule_id}/cancel`). A draft, a cancelled subscription, and one whose cancellation is scheduled already are refused.',
     tag,
     access: 'subscription:write',
     params: idParams,
@@ -155,32 +156,22 @@ export const subscriptionRoutes: Route[] = [
     success: 200,
     answer: CancelSubscriptionAnswer,
     handle: async ({ params, body }, context) => {
-      const isProrated = body.proration_behavior === 'create_prorations';
-      refuseUsed({ proration_behavior: isProrated }, ['proration_behavior']);
-      const { subscription, effective_date } = await cancelSubscription(context.services, context.scope, {
+      const cancelled = await cancelSubscription(context.services, context.scope, {
         id: params.id,
         cancellation_type: body.cancellation_type,
         cancel_at: body.cancel_at,
         invoice_policy:
           body.cancel_immediately_inovice_policy ?? body.cancel_immediately_invoice_policy ?? 'generate_invoice',
+        proration_behavior: body.proration_behavior,
+        reason: body.reason,
         author: authorOf(context),
       });
-      const isOver = subscription.subscription_status === 'cancelled';
-      return {
-        subscription_id: subscription.id,
-        cancellation_type: body.cancellation_type,
-        effective_date,
-        status: subscription.subscription_status,
-        reason: body.reason,
-        proration_details: [],
-        total_credit_amount: '0',
-        message: isOver
-          ? 'the subscription is cancelled'
-          : `the subscription will be cancelled at ${formatUs(usOf(instantOf(effective_date)))}`,
-        processed_at: context.now.toISOString(),
-      };
+      return { ...showCancelled(cancelled), ...showRequested(body, context) };
     },
   }),
+  ...modifyRoutes,
+  ...scheduleRoutes,
+  ...planChangeRoutes,
 ];
 
 async function isOutOfSync(subscription: SubscriptionModel, { scope, services }: Context): Promise<boolean> {
@@ -189,36 +180,4 @@ async function isOutOfSync(subscription: SubscriptionModel, { scope, services }:
     .orderBy('sequence', 'desc')
     .limit(1);
   return (newest?.sequence ?? 0) > Number(subscription.synced_price_sequence ?? 0);
-}
-
-async function showUsage({ subscription, period, charges, amount }: SubscriptionUsage, context: Context) {
-  const { currency } = subscription;
-  const prices = await showPrices(
-    charges.map(({ item }) => item.price_record),
-    [],
-    context,
-  );
-  return {
-    amount: amount.toFixed(),
-    currency,
-    display_amount: displayAmount(amount, currency),
-    start_time: formatMs(period.start),
-    end_time: formatMs(period.end),
-    charges: charges.map((charge, index) => ({ ...showCharge(charge, currency), price: prices[index] })),
-    has_overage: false,
-  };
-}
-
-function showCharge({ item, quantity, amount }: UsageCharge, currency: string) {
-  return {
-    subscription_line_item_id: item.id,
-    amount: amount.toFixed(),
-    currency,
-    display_amount: displayAmount(amount, currency),
-    quantity: quantity.toFixed(),
-    filter_values: Object.fromEntries((item.meter?.filters ?? []).map(({ key, values }) => [key, values])),
-    meter_id: item.meter_id,
-    meter_display_name: item.record.meter_display_name ?? item.meter?.name,
-    is_overage: false,
-  };
 }

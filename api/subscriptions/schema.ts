@@ -14,6 +14,7 @@ import {
   updateSubscriptionShape,
 } from '../../core/subscription/record.ts';
 import { anyOf, expand, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { InvoiceWithoutParts } from '../invoices/answer.ts';
 import { PriceAnswer } from '../prices/schema.ts';
 import { SubscriptionAnswer, SubscriptionLineItemAnswer } from './answer.ts';
 import { subscriptionExpand } from './expand.ts';
@@ -54,7 +55,7 @@ export const CancelSubscription = z
     }),
     proration_behavior: orDefault(anyCase(PRORATION_BEHAVIORS), 'none').meta({
       description:
-        'none, also when absent: what was charged in advance stays charged. create_prorations is not there yet, and refused.',
+        'none, also when absent: what was charged in advance stays charged. create_prorations credits what of it is not used to the prepaid wallet, when the subscription ends inside a period.',
     }),
     reason: orNull(z.string()).meta({ description: 'For people.' }),
   })
@@ -63,6 +64,19 @@ export const CancelSubscription = z
     example: { cancellation_type: 'end_of_period', reason: 'moved to another plan' },
   });
 
+const ProrationDetailAnswer = z
+  .object({
+    line_item_id: z.string().meta({ description: 'The line item that is credited.' }),
+    price_id: z.string().meta({ description: 'Its price.' }),
+    plan_name: z.string().nullable().meta({ description: 'The name of its plan; null without one.' }),
+    original_amount: decimalText.meta({ description: 'What a whole period costs.' }),
+    credit_amount: decimalText.meta({ description: 'What is given back.' }),
+    charge_amount: decimalText.meta({ description: 'What is charged instead: 0.' }),
+    proration_days: z.int().meta({ description: 'Days of the calendar that are not used.' }),
+    description: z.string().meta({ description: 'What the line of the invoice is called.' }),
+  })
+  .meta({ id: 'ProrationDetail' });
+
 export const CancelSubscriptionAnswer = z
   .object({
     subscription_id: z.string().meta({ description: 'The subscription that was cancelled.' }),
@@ -70,9 +84,11 @@ export const CancelSubscriptionAnswer = z
     effective_date: timestampText.meta({ description: 'When it ends, or has ended.' }),
     status: z.enum(SUBSCRIPTION_STATUSES).meta({ description: 'active until it ends, then cancelled.' }),
     reason: z.string().nullable().meta({ description: 'As it was stated; null without.' }),
-    proration_invoice: z.null().meta({ description: 'Advance charges are not credited: null.' }),
-    proration_details: z.array(z.never()).meta({ description: 'Advance charges are not credited: empty.' }),
-    total_credit_amount: decimalText.meta({ description: 'Advance charges are not credited: 0.' }),
+    proration_invoice: InvoiceWithoutParts.nullable().meta({
+      description: 'The lines of what is credited; null where nothing is.',
+    }),
+    proration_details: z.array(ProrationDetailAnswer).meta({ description: 'What is credited of each line item.' }),
+    total_credit_amount: decimalText.meta({ description: 'What goes into the wallet; 0 where nothing is credited.' }),
     message: z.string().meta({ description: 'What was done, in a sentence.' }),
     processed_at: timestampText.meta({ description: 'When it was asked for.' }),
   })
@@ -108,26 +124,40 @@ const UsageCharge = z
     meter_id: z.string(),
     meter_display_name: z.string().meta({ description: 'The name of the meter.' }),
     price: PriceAnswer.nullable().meta({ description: 'The price that the line item has.' }),
-    is_overage: z.boolean().meta({ description: 'Commitments are not there yet: false.' }),
-    overage_factor: z.null().meta({ description: 'Commitments are not there yet.' }),
+    is_overage: z.boolean().meta({
+      description:
+        'Whether it is what lies above the commitment of the subscription: an entry beside that of the line.',
+    }),
+    overage_factor: decimalText.nullable().meta({
+      description: 'What lies above a commitment costs so many times as much; null without a commitment.',
+    }),
   })
   .meta({ id: 'SubscriptionUsageByMetersResponse' });
 
 export const SubscriptionUsageAnswer = z
   .object({
     amount: decimalText.meta({
-      description: 'What the usage of all line items costs, in the currency of the subscription.',
+      description:
+        'What the usage of all line items costs, in the currency of the subscription; what is lacking to the commitment of the subscription is on the invoice alone.',
     }),
     currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
     display_amount: z.string().meta({ description: 'The amount as people write it, such as $20.' }),
     start_time: timestampText.meta({ description: 'The start of the range that was answered.' }),
     end_time: timestampText.meta({ description: 'The end of the range that was answered, which is not in it.' }),
     charges: z.array(UsageCharge).meta({ description: 'One for each usage line item that lives in the range.' }),
-    commitment_amount: z.null().meta({ description: 'Commitments are not there yet.' }),
-    overage_factor: z.null().meta({ description: 'Commitments are not there yet.' }),
-    commitment_utilized: z.null().meta({ description: 'Commitments are not there yet.' }),
-    overage_amount: z.null().meta({ description: 'Commitments are not there yet.' }),
-    has_overage: z.boolean().meta({ description: 'Commitments are not there yet: false.' }),
+    commitment_amount: decimalText
+      .nullable()
+      .meta({ description: 'What the subscription as a whole is committed to; null without a commitment.' }),
+    overage_factor: decimalText
+      .nullable()
+      .meta({ description: 'What lies above costs so many times as much; null without a commitment.' }),
+    commitment_utilized: decimalText
+      .nullable()
+      .meta({ description: 'What the usage has drawn from the commitment; null without one.' }),
+    overage_amount: decimalText
+      .nullable()
+      .meta({ description: 'What lies above the commitment costs so much; null without one.' }),
+    has_overage: z.boolean().meta({ description: 'Whether anything lies above a commitment, of a line or of all.' }),
   })
   .meta({ id: 'GetUsageBySubscriptionResponse' });
 
@@ -219,9 +249,9 @@ export const SubscriptionLineItemFilter = listShape({
   meter_ids: anyOf('meters'),
   currencies: anyOf('currencies'),
   billing_periods: listOf(anyCase(LINE_ITEM_PERIODS)).optional().meta({ description: 'Any of these periods.' }),
-  entity_ids: anyOf('plans or subscriptions, from which the line comes'),
+  entity_ids: anyOf('plans, add-ons or subscriptions, from which the line comes'),
   entity_type: anyCase(LINE_ITEM_ENTITY_TYPES).optional().meta({ description: 'Where the line comes from.' }),
-  addon_association_ids: anyOf('add-ons; there are none yet'),
+  addon_association_ids: anyOf('associations of add-ons'),
   active_filter: flag
     .default(true)
     .meta({ description: 'Lines that have not ended at `current_period_start`; `false` takes those that have, too.' }),

@@ -30,25 +30,18 @@ export const tenantRoutes: Route[] = [
     operation_id: 'updateTenant',
     summary: 'Update the tenant',
     description:
-      'Changes the tenant of the API key. What is not sent stays; a map that is sent replaces the one before.',
+      'Changes the tenant of the API key. What is not sent stays; a map that is sent replaces the one before, and null clears it.',
     tag,
     access: 'tenant:write',
     body: UpdateTenant,
     success: 200,
     answer: TenantAnswer,
     handle: async ({ body }, context) => {
-      // What was not sent stays as it is; a map that was sent replaces the one before.
-      const { name, billing_details, metadata } = body;
-      const changed = {
-        ...(name ? { name } : {}),
-        ...(billing_details ? { billing_details } : {}),
-        ...(metadata ? { metadata } : {}),
-      };
       const { tenant_id } = context.principal;
       const by = authorOf(context);
       return context.services.postgres.transaction(async (transaction) => {
         const tenant = await TenantModel.fetch(tenant_id, tenant_id, { database: transaction, lock: true });
-        return TenantModel.change(tenant, changed, { by, database: transaction });
+        return TenantModel.change(tenant, body, { by, database: transaction });
       });
     },
   }),

@@ -1,6 +1,6 @@
 /** Requests and answers of tenants. */
 import { z } from 'zod';
-import { keyText, metadataMap } from '../../core/record.ts';
+import { clearedMap, keyText, metadataMap } from '../../core/record.ts';
 
 const text = (longest: number) => z.string().max(longest).nullish();
 
@@ -39,12 +39,12 @@ export const UpdateTenant = z
     name: keyText
       .trim()
       .min(1, { error: 'must not be blank' })
-      .nullish()
+      .optional()
       .meta({ description: 'The name of the company; stays when absent.' }),
     billing_details: BillingDetails.nullish().meta({
-      description: 'How the company is reached; replaced as a whole, and stays when absent.',
+      description: 'How the company is reached; replaced as a whole, cleared by null, and stays when absent.',
     }),
-    metadata: metadataMap.nullish(),
+    metadata: clearedMap.optional(),
   })
   .meta({
     id: 'UpdateTenantRequest',

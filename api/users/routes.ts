@@ -48,7 +48,7 @@ export const userRoutes: Route[] = [
     operation_id: 'updateUser',
     summary: 'Update the own profile',
     description:
-      'Changes the name, replaces the metadata, of the user to whom the API key or the token belongs, and the password, for which the current one is needed; what is not sent stays. A new password ends all tokens from before.',
+      'Changes the name, replaces the metadata, of the user to whom the API key or the token belongs, and the password, for which the current one is needed; what is not sent stays, and null clears the first two. A new password ends all tokens from before.',
     tag,
     access: 'self:write',
     body: UpdateUser,

@@ -1,6 +1,6 @@
 /** Requests and answers of users. */
 import { z } from 'zod';
-import { anyCase, keyText, metadataMap } from '../../core/record.ts';
+import { anyCase, clearedMap, keyText, metadataMap } from '../../core/record.ts';
 import { USER_TYPES } from '../../storage/models/user.ts';
 import { newPassword } from '../auth/schema.ts';
 import { type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
@@ -27,9 +27,15 @@ export const CreateUser = z
   .meta({ id: 'CreateUserRequest' });
 export const UpdateUser = z
   .object({
-    name: keyText.trim().nullish().meta(name),
-    metadata: metadataMap.nullish(),
-    password: newPassword.nullish().meta(newPassword.meta()!),
+    name: keyText
+      .trim()
+      .nullable()
+      .transform((text) => text ?? '')
+      .pipe(z.string())
+      .optional()
+      .meta({ description: 'What people call it; null clears it.' }),
+    metadata: clearedMap.optional(),
+    password: newPassword.optional().meta(newPassword.meta()!),
     current_password: z.string().max(1024).nullish().meta({ description: 'Required with a new password.' }),
   })
   .meta({ id: 'UpdateUserRequest', example: { name: 'Ada' } });

@@ -1,6 +1,6 @@
 /** Requests and answers of system events, endpoints of webhooks and deliveries. */
 import { z } from 'zod';
-import { anyCase, metadata, orDefault, orNull, wholeNumber } from '../../core/record.ts';
+import { anyCase, metadata, orDefault, wholeNumber } from '../../core/record.ts';
 import { SYSTEM_EVENT_NAMES } from '../../core/system-event/catalogue.ts';
 import { systemEventName, systemEventShape } from '../../core/system-event/record.ts';
 import {
@@ -16,7 +16,7 @@ const event_names = z.array(systemEventName).meta({
   description:
     'The events that it is told, by their names in the catalogue; `invoice.update.finalized` and `invoice.create.drafted` are understood, too. Without any it is told all.',
 });
-const description = orNull(z.string().max(1_000)).meta({ description: 'For people.' });
+const { description } = webhookEndpointShape.shape;
 
 export const CreateEndpoint = z
   .object({

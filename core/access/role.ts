@@ -9,7 +9,7 @@ export const ENTITIES = [
   'user', 'environment', 'event', 'meter', 'price', 'customer', 'plan', 'addon', 'group', 'alert_settings',
   'subscription', 'wallet', 'tenant', 'invoice', 'feature', 'entitlement', 'creditgrant', 'payment', 'integration',
   'task', 'tax', 'secret', 'connection', 'costsheet', 'creditnote', 'coupon', 'ai', 'portal', 'webhook', 'cron',
-  'setting', 'oauth', 'checkoutsession', 'workflow', 'audit_log',
+  'setting', 'oauth', 'checkoutsession', 'workflow', 'audit_log', 'test_clock',
 ] as const;
 
 export type Entity = (typeof ENTITIES)[number];
@@ -97,11 +97,18 @@ export function mayWrite({ roles }: { roles: readonly string[] }, entity: Entity
   return allows(roles, entity, 'write');
 }
 
+/** Whether one of the roles shows such records to its holder. */
+export function mayRead({ roles }: { roles: readonly string[] }, entity: Entity): boolean {
+  return allows(roles, entity, 'read');
+}
+
 /** What an answer shows beside what its operation is about takes a permission of its own. */
 export function requireRead({ roles }: { roles: readonly string[] }, entity: Entity, what: string): void {
-  if (allows(roles, entity, 'read')) return;
-  const permission = `${entity}:read`;
-  throw new FarthingError('permission_denied', `${what} needs the permission ${permission}`, {
+  if (!mayRead({ roles }, entity)) throw withoutPermission(`${entity}:read`, what);
+}
+
+export function withoutPermission(permission: Permission, what = 'this'): FarthingError {
+  return new FarthingError('permission_denied', `${what} needs the permission ${permission}`, {
     details: { permission },
   });
 }

@@ -3,9 +3,10 @@
  * association is one that is attached to a subscription.
  */
 import { z } from 'zod';
-import { anyCase, baseFields, freeMap, givenKey, givenName, metadataMap, timestampText } from '../record.ts';
+import { anyCase, baseFields, freeMap, givenKey, givenName, timestampText } from '../record.ts';
 
 export const ADDON_TYPES = ['onetime', 'multiple_instance'] as const;
+export const ADDON_CADENCES = ['onetime', 'recurring'] as const;
 export const ADDON_STATUSES = ['active', 'cancelled', 'pending', 'paused'] as const;
 
 export const addonShape = z.object({
@@ -23,16 +24,19 @@ export type Addon = z.output<typeof addonShape>;
 
 export const addonAssociationShape = z.object({
   id: z.string(),
-  entity_type: z.enum(['subscription', 'plan', 'addon']),
-  entity_id: z.string(),
-  addon_id: z.string(),
-  addon_status: z.enum(ADDON_STATUSES),
-  quantity: z.int(),
-  start_date: timestampText,
-  end_date: timestampText.nullable(),
-  cancellation_reason: z.string().nullable(),
-  cancelled_at: timestampText.nullable(),
-  metadata: metadataMap.nullable(),
+  entity_type: z.enum(['subscription', 'plan', 'addon']).meta({ description: 'What has the add-on: a subscription.' }),
+  entity_id: z.string().meta({ description: 'The id of that subscription.' }),
+  addon_id: z.string().meta({ description: 'The add-on that is attached.' }),
+  addon_status: z.enum(ADDON_STATUSES).meta({ description: 'cancelled once it has ended, or its subscription has.' }),
+  quantity: z.int().meta({ description: 'How often it is held: its fixed lines and its limits are times this.' }),
+  cadence: z
+    .enum(ADDON_CADENCES)
+    .meta({ description: 'onetime: for the period in which it begins; recurring: until it is detached.' }),
+  start_date: timestampText.meta({ description: 'From when on it is held, and charged.' }),
+  end_date: timestampText.nullable().meta({ description: 'Until when, exclusive; null is open.' }),
+  cancellation_reason: z.string().nullable().meta({ description: 'As it was stated when it was detached.' }),
+  cancelled_at: timestampText.nullable().meta({ description: 'When it was detached; null while it was not.' }),
+  metadata: freeMap.nullable().meta({ description: 'Values of your own.' }),
   ...baseFields,
 });
 export type AddonAssociation = z.output<typeof addonAssociationShape>;

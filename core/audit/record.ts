@@ -11,6 +11,39 @@ export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 /** Who changes what nobody asked for: the clock. */
 export const SYSTEM_USER = 'system';
 
+/** What kinds of records are told; test/storage/models/audited.test.ts holds the list against the models. */
+export const AUDITED_TYPES = [
+  'add-on',
+  'add-on_association',
+  'api_key',
+  'cost_sheet',
+  'coupon',
+  'coupon_association',
+  'credit_grant',
+  'customer',
+  'entitlement',
+  'environment',
+  'feature',
+  'group',
+  'invoice',
+  'meter',
+  'plan',
+  'price',
+  'price_unit',
+  'setting',
+  'subscription',
+  'subscription_line_item',
+  'subscription_phase',
+  'subscription_schedule',
+  'tax_association',
+  'tax_rate',
+  'tenant',
+  'user',
+  'wallet',
+  'wallet_transaction',
+  'webhook_endpoint',
+] as const;
+
 const state = z.record(z.string(), z.unknown()).nullable();
 
 export const AuditEntry = z.object({

@@ -10,6 +10,7 @@
  * take those whose start or end lies in the window. An item of the subscription's own period simply has the subscription's
  * periods.
  */
+import { Decimal, ZERO } from '../decimal.ts';
 import type { Microseconds, Milliseconds } from '../time/instant.ts';
 import {
   nextPeriodEnd,
@@ -18,6 +19,7 @@ import {
   periodContaining,
   periodsFrom,
   type RecurringPeriod,
+  wholePeriod,
 } from '../time/period.ts';
 import { regularPeriod, type Share, shareOf } from './proration.ts';
 
@@ -44,6 +46,8 @@ export type BilledItem = {
   readonly billing_period_count: number;
   readonly start_ms: Milliseconds;
   readonly end_ms: Milliseconds | null;
+  /** Where the periods of its own are anchored, when it follows another line in theirs; at its start when absent. */
+  readonly anchor_ms?: Milliseconds | null;
   /** `NEVER`: the meter counts from the start of the subscription on. */
   readonly reset_usage: 'BILLING_PERIOD' | 'NEVER' | null;
 };
@@ -100,7 +104,9 @@ type Windows = { period: Period; next: Period | null; reference: ReferencePoint 
 function dueTest(item: BilledItem, { period, next, reference }: Windows): (service: Period) => boolean {
   if (item.invoice_cadence === 'ARREAR') {
     if (reference === 'period_start') return () => false;
-    return (service) => service.end > period.start && service.end <= period.end;
+    // One that was ended just where the period begins was on no invoice yet.
+    const isCut = (service: Period) => service.end === item.end_ms && service.end === period.start;
+    return (service) => (service.end > period.start || isCut(service)) && service.end <= period.end;
   }
   if (reference === 'cancel') return () => false;
   if (reference === 'period_start') return (service) => service.start >= period.start && service.start < period.end;
@@ -143,13 +149,15 @@ function serviceIn(period: Period, item: BilledItem, subscriptionEnd: number | n
 function oneTimeCharge(item: BilledItem, subscriptionEnd: number | null): Slice[] {
   const at = item.start_ms;
   if (subscriptionEnd !== null && at > subscriptionEnd) return [];
+  // It ended before it began to be charged: in a trial.
+  if (item.end_ms !== null && item.end_ms <= at) return [];
   return [{ service: { start: at, end: at }, share: { part_ms: 1, whole_ms: 1 } }];
 }
 
 function itemRule(item: BilledItem, subscription: BilledSubscription): PeriodRule {
   if (hasOwnPeriods(item, subscription))
     return {
-      billing_anchor: item.start_ms,
+      billing_anchor: item.anchor_ms ?? item.start_ms,
       billing_period: item.billing_period as RecurringPeriod,
       billing_period_count: item.billing_period_count,
       timezone: subscription.timezone,
@@ -168,10 +176,12 @@ function itemPeriods(item: BilledItem, { subscription, period, next }: Stretch, 
   return periods;
 }
 
-function hasOwnPeriods(item: BilledItem, subscription: BilledSubscription): boolean {
+/** Of another length, or anchored elsewhere: what was charged before the subscription's periods began anew keeps its own. */
+export function hasOwnPeriods(item: BilledItem, subscription: BilledSubscription): boolean {
   return (
     item.billing_period !== subscription.billing_period ||
-    item.billing_period_count !== subscription.billing_period_count
+    item.billing_period_count !== subscription.billing_period_count ||
+    (typeof item.anchor_ms === 'number' && item.anchor_ms !== subscription.billing_anchor_ms)
   );
 }
 
@@ -218,6 +228,31 @@ export function servicesWithin(asked: Period, item: BilledItem, subscription: Bi
   return services;
 }
 
+/**
+ * How many of the item's periods a stretch of time is: 1 for a whole one, the share that an advance charge would have for less,
+ * the sum for several.
+ */
+export function sharesWithin(asked: Period, item: BilledItem, subscription: BilledSubscription): Decimal {
+  if (item.billing_period === 'ONETIME') return new Decimal(1);
+  const rule = itemRule(item, subscription);
+  const first = hasOwnPeriods(item, subscription) ? item.start_ms : subscription.start_ms;
+  let shares = ZERO;
+  for (const period of periodsFrom(startBefore(asked.start, first, rule), rule)) {
+    if (period.start >= asked.end) break;
+    const service = period.end > asked.start ? serviceIn(period, item, subscription.end_ms) : null;
+    if (service === null) continue;
+    const part = Math.min(service.end, asked.end) - Math.max(service.start, asked.start);
+    const { start, end } = regularPeriod(period, rule);
+    if (part > 0) shares = shares.plus(new Decimal(part).dividedBy(end - start));
+  }
+  return shares;
+}
+
+/** Of periods of one unit the one that holds an instant is found without those before it. */
+function startBefore(at: Milliseconds, first: Milliseconds, rule: PeriodRule): Milliseconds {
+  return rule.billing_period_count === 1 ? Math.max(first, wholePeriod({ ...rule, period_start: at }).start) : first;
+}
+
 /** The instant, or the end of the item's period inside which it lies. */
 export function wholePeriodsUntil(at: Milliseconds, item: BilledItem, subscription: BilledSubscription): Milliseconds {
   const first = hasOwnPeriods(item, subscription) ? item.start_ms : subscription.start_ms;
@@ -232,4 +267,20 @@ export function runningPeriod(
 ): Period | undefined {
   if (item.billing_period === 'ONETIME' || !hasOwnPeriods(item, subscription)) return current;
   return periodContaining(Math.max(now, current.start), item.start_ms, itemRule(item, subscription));
+}
+
+/** What an item serves in a period of its own, and which share of the whole that is; null where it does not live in it. */
+export function chargeIn<Item extends BilledItem>(
+  item: Item,
+  period: Period,
+  subscription: BilledSubscription,
+): Charge<Item> | null {
+  if (item.billing_period === 'ONETIME') {
+    const [once] = oneTimeCharge(item, subscription.end_ms);
+    return once === undefined ? null : { item, ...once, usage_window: null };
+  }
+  const service = serviceIn(period, item, subscription.end_ms);
+  if (service === null) return null;
+  const share = shareOf(service, regularPeriod(period, itemRule(item, subscription)));
+  return { item, service, share, usage_window: windowOf(item, service, subscription) };
 }

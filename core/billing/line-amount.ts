@@ -5,13 +5,25 @@
  * usage never is (docs/rules/proration.md, "The computed charge is prorated").
  */
 
+import { type CommitmentInfo, commitmentInfo } from '../commitment/info.ts';
+import {
+  type CommitmentPart,
+  committedAmount,
+  committedCharge,
+  type LineCommitment,
+  WHOLE_COMMITMENT,
+} from '../commitment/line.ts';
+import { type WindowedCharge, windowedCharge } from '../commitment/windowed.ts';
 import { type Decimal, sumOf, ZERO } from '../decimal.ts';
+import { type Allowance, afterAllowances, type MeasuredAllowance } from '../entitlement/allowance.ts';
+import { FarthingError } from '../error.ts';
+import { groupBy } from '../group-by.ts';
 import type { ComputedFrom } from '../invoice/record.ts';
 import { MAX_FRACTION_DIGITS, roundMoney } from '../money.ts';
 import { CHARGED_FIELDS } from '../price/record.ts';
 import { billedQuantity, chargeParts, type PriceTerms } from '../pricing/charge.ts';
 import type { ChargePart } from '../pricing/terms.ts';
-import { formatMs } from '../time/instant.ts';
+import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import type { BilledItem } from './charges.ts';
 import { prorate, type Share, shareText } from './proration.ts';
@@ -23,6 +35,10 @@ export type PricedItem = BilledItem & {
   readonly quantity: Decimal;
   readonly display_name: string;
   readonly meter_id: string | null;
+  /** Of a usage price: what the line is committed to. */
+  readonly commitment?: LineCommitment | null;
+  /** What entitlements make free of its meter; unlimited and limits of each reset period. */
+  readonly allowances?: readonly Allowance[];
 };
 
 /** What the meter of a usage charge measured in the charge's window. */
@@ -30,6 +46,10 @@ export type MeasuredUsage = {
   readonly quantity: Decimal;
   readonly event_count: number;
   readonly buckets: readonly (readonly Decimal[])[] | null;
+  /** Where the windows of `buckets` begin. */
+  readonly bucket_starts?: readonly Milliseconds[] | null;
+  /** One for each of the item's allowances. */
+  readonly allowances?: readonly MeasuredAllowance[];
   readonly as_of: string;
   readonly high_water: Readonly<Record<string, string>>;
   /** Which definition of the meter counted. */
@@ -39,7 +59,12 @@ export type MeasuredUsage = {
 export type LineAmount = {
   readonly quantity: Decimal;
   readonly amount: Decimal;
+  /** The amount before it was rounded; a difference of amounts has none. */
+  readonly exact?: Decimal;
   readonly computed_from: ComputedFrom;
+  readonly commitment_info?: CommitmentInfo | null;
+  /** Units that entitlements made free. */
+  readonly free_quantity?: Decimal | null;
 };
 
 export type PlannedLine<Item extends PricedItem = PricedItem> = LineAmount & {
@@ -48,15 +73,20 @@ export type PlannedLine<Item extends PricedItem = PricedItem> = LineAmount & {
   readonly display_name: string;
   /** The invoice line that this one corrects; null for a charge of its own. */
   readonly parent_line_item_id: string | null;
+  /** Above the commitment of the subscription: a line beside the one of the item's charge. */
+  readonly is_overage?: boolean;
+  /** What was lacking to the commitment of the subscription: of no item, whatever stands there. */
+  readonly is_true_up?: boolean;
 };
 
 /** Advance or arrear: the computed charge for the quantity × the share of the period that is paid for. */
 export function fixedCharge(item: PricedItem, share: Share, currency: string): LineAmount {
   const parts = chargeParts(item.price, item.quantity);
-  const full = sumOf(parts.map((part) => part.amount));
+  const exact = prorate(sumOf(parts.map((part) => part.amount)), share);
   return {
     quantity: item.quantity,
-    amount: roundMoney(prorate(full, share), currency),
+    amount: roundMoney(exact, currency),
+    exact,
     computed_from: {
       price: priceSnapshot(item.price),
       quantity: item.quantity.toFixed(),
@@ -66,16 +96,27 @@ export function fixedCharge(item: PricedItem, share: Share, currency: string): L
   };
 }
 
-/** Usage is never prorated: the window already says how long it was counted. */
+/**
+ * Usage is never prorated: the window already says how long it was counted. What entitlements make free comes off first, the
+ * price is for the rest, and the line's commitment is about what that costs.
+ */
 export function usageCharge(
   item: PricedItem,
   window: Period,
-  { measured, currency }: { measured: MeasuredUsage; currency: string },
+  {
+    measured,
+    currency,
+    part = WHOLE_COMMITMENT,
+  }: { measured: MeasuredUsage; currency: string; part?: CommitmentPart | undefined },
 ): LineAmount {
-  const parts = usageParts(item.price, measured);
+  const allowed = { ...measured, ...afterAllowances(measured) };
+  const { base, breakdown, charge, commitment_info } = priced(item, window, { measured: allowed, currency, part });
   return {
-    quantity: shownQuantity(measured.quantity),
-    amount: roundMoney(sumOf(parts.map((part) => part.amount)), currency),
+    quantity: shownQuantity(allowed.quantity),
+    amount: roundMoney(charge, currency),
+    exact: charge,
+    commitment_info,
+    free_quantity: allowed.free,
     computed_from: {
       price: priceSnapshot(item.price),
       meter_id: item.meter_id,
@@ -86,8 +127,58 @@ export function usageCharge(
       event_count: measured.event_count,
       high_water: { ...measured.high_water },
       as_of: measured.as_of,
-      breakdown: parts.map(partText),
+      breakdown,
+      ...(commitment_info === null ? {} : { base_amount: base.toFixed() }),
+      ...(allowed.free === null ? {} : { allowances: allowancesText(measured) }),
     },
+  };
+}
+
+type Priced = {
+  /** Before a commitment. */
+  base: Decimal;
+  charge: Decimal;
+  breakdown: Record<string, unknown>[];
+  commitment_info: CommitmentInfo | null;
+};
+type Pricing = { measured: MeasuredUsage; currency: string; part: CommitmentPart };
+
+function priced(item: PricedItem, window: Period, pricing: Pricing): Priced {
+  const { measured, currency, part } = pricing;
+  const { commitment, price } = item;
+  if (commitment?.windows) return pricedByWindow(item, window, pricing);
+  const parts = usageParts(price, measured);
+  const base = sumOf(parts.map(({ amount }) => amount));
+  const breakdown = parts.map(partText);
+  if (!commitment) return { base, charge: base, breakdown, commitment_info: null };
+  const { amount, ...charged } = committedCharge(base, { commitment, price, part });
+  return {
+    base,
+    charge: charged.charge,
+    breakdown,
+    commitment_info: commitmentInfo(commitment, { amount, charged, currency }),
+  };
+}
+
+function pricedByWindow(item: PricedItem, range: Period, { measured, currency }: Pricing): Priced {
+  const { commitment, price } = item;
+  const { buckets, bucket_starts, as_of } = measured;
+  if (!commitment?.windows || !buckets || bucket_starts?.length !== buckets.length)
+    throw new FarthingError('system_error', `the windows of line item ${item.id} were not read`);
+  const used = buckets.map((values, index) => ({ at: bucket_starts[index]!, values }));
+  const charged = windowedCharge({
+    commitment: { ...commitment, windows: commitment.windows },
+    price,
+    range,
+    over_until: instantOf(as_of),
+    used,
+  });
+  const amount = commitment.value === null ? ZERO : committedAmount(commitment.type, commitment.value, price);
+  return {
+    base: charged.base,
+    charge: charged.charge,
+    breakdown: partsByTier(charged),
+    commitment_info: commitmentInfo(commitment, { amount, charged, currency }),
   };
 }
 
@@ -99,14 +190,38 @@ function shownQuantity(quantity: Decimal): Decimal {
 /** A bucketed meter prices each bucket, and each group in it, on its own; its explanation adds up what fell in each tier. */
 function usageParts(price: PriceTerms, measured: MeasuredUsage): ChargePart[] {
   if (measured.buckets === null) return chargeParts(price, billedQuantity(measured.quantity));
+  return addedUp(measured.buckets.flat().flatMap((value) => chargeParts(price, billedQuantity(value))));
+}
+
+function addedUp(parts: readonly ChargePart[]): ChargePart[] {
   const byTier = new Map<number | null, ChargePart>();
-  for (const value of measured.buckets.flat()) {
-    for (const part of chargeParts(price, billedQuantity(value))) {
-      const before = byTier.get(part.tier);
-      byTier.set(part.tier, before === undefined ? part : addParts(before, part));
-    }
+  for (const part of parts) {
+    const before = byTier.get(part.tier);
+    byTier.set(part.tier, before === undefined ? part : addParts(before, part));
   }
   return [...byTier.values()].sort((a, b) => (a.tier ?? 0) - (b.tier ?? 0));
+}
+
+/** The tiers of the line's own price, and those of each time of day. */
+function partsByTier({ parts }: WindowedCharge): Record<string, unknown>[] {
+  return [...groupBy(parts, ({ time_bucket }) => time_bucket)].flatMap(([time_bucket, of]) =>
+    addedUp(of.map(({ part }) => part)).map((part) => ({
+      ...partText(part),
+      ...(time_bucket === null ? {} : { time_bucket }),
+    })),
+  );
+}
+
+function allowancesText({ allowances = [] }: MeasuredUsage): Record<string, unknown>[] {
+  return allowances.map(({ limit, windows }) => ({
+    limit: limit?.toFixed() ?? null,
+    windows: windows.map(({ start, end, before, after }) => ({
+      start: formatMs(start),
+      end: formatMs(end),
+      before: before.toFixed(),
+      after: after.toFixed(),
+    })),
+  }));
 }
 
 function addParts(a: ChargePart, b: ChargePart): ChargePart {

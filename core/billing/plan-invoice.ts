@@ -4,12 +4,17 @@
  * (docs/rules/numbers.md, "Each line first, then the sum"). Charges that stand on another invoice that is not void are left
  * out (docs/rules/invoices.md, "Charged once"). What a line costs is in line-amount.ts.
  */
+import { commitmentPart, type PartQuestion, type RecordedUsage } from '../commitment/part.ts';
+import type { PoolFacts, SubscriptionCommitment } from '../commitment/subscription.ts';
 import { sumOf } from '../decimal.ts';
 import { FarthingError } from '../error.ts';
 import type { Period } from '../time/period.ts';
-import { type BilledItem, type Charge, type ChargeQuestion, chargesDue } from './charges.ts';
+import { type BilledItem, type Charge, type ChargeQuestion, chargesDue, nextPeriod } from './charges.ts';
+import { committedBefore } from './committed-before.ts';
+import { trueUpLines, underCommitment } from './committed-lines.ts';
 import { type ClosedCharge, correctionsOf } from './late-events.ts';
 import { fixedCharge, type MeasuredUsage, type PlannedLine, type PricedItem, usageCharge } from './line-amount.ts';
+import { lessInvoiced, type PartialCharge } from './partial-charges.ts';
 import { type Adjustments, type Totals, totalsOf } from './totals.ts';
 
 export type InvoicePlan<Item extends PricedItem = PricedItem> = Totals & {
@@ -18,18 +23,26 @@ export type InvoicePlan<Item extends PricedItem = PricedItem> = Totals & {
 
 export type InvoiceQuestion<Item extends PricedItem> = ChargeQuestion<Item> & {
   readonly currency: string;
-  /** `chargeKey` of everything that stands on another invoice that is not void. */
+  /** `invoicedKeys` of everything that stands on another invoice that is not void. */
   readonly invoiced: ReadonlySet<string>;
   /** By `chargeKey`, one answer for every usage charge of `openCharges`. */
   readonly usage: ReadonlyMap<string, MeasuredUsage>;
   /** Usage charges of final invoices whose events have grown since (docs/rules/invoices.md, "Late events"). */
   readonly closed: readonly ClosedCharge<Item>[];
+  /** Usage charges of the subscription on other invoices: what was drawn from its commitments. */
+  readonly recorded?: readonly RecordedUsage[];
+  /** What was invoiced of usage before its period was over. */
+  readonly partial?: readonly PartialCharge[];
+  /** Of the subscription as a whole; null or nothing without one. */
+  readonly commitment?: SubscriptionCommitment | null;
+  /** Services whose lacking amount stands on another invoice. */
+  readonly true_ups?: readonly Period[];
   /** What stands between the lines and the total; nothing in this version (docs/rules/invoices.md, "Totals"). */
   readonly adjustments?: Adjustments;
 };
 
 /** What stands on an invoice, in this order: each step says its lines and sees those of the steps before. */
-const LINE_STEPS = [linesOfCharges, linesOfLateEvents];
+const LINE_STEPS = [linesOfCharges, linesOfLateEvents, linesOfTrueUp];
 
 export function planInvoice<Item extends PricedItem>(question: InvoiceQuestion<Item>): InvoicePlan<Item> {
   let lines: readonly PlannedLine<Item>[] = [];
@@ -39,22 +52,81 @@ export function planInvoice<Item extends PricedItem>(question: InvoiceQuestion<I
 }
 
 function linesOfCharges<Item extends PricedItem>(question: InvoiceQuestion<Item>): PlannedLine<Item>[] {
-  return openCharges(question).map((charge) => lineOf(charge, question.currency, question.usage));
+  const lines = openCharges(question).map((charge) => lineOf(charge, question));
+  const facts = poolFacts(question);
+  const committed = facts === null ? lines : underCommitment(lines, facts, question.currency);
+  return lessInvoiced(committed, question.partial ?? []);
+}
+
+/**
+ * What of the usage of a running period is not invoiced yet, as it stands at its end, which is now: with what is free and what
+ * is committed to in the whole of the period, and nothing for what is lacking, because it may still be used.
+ */
+export function planThreshold<Item extends PricedItem>(question: InvoiceQuestion<Item>): InvoicePlan<Item> {
+  const running = thresholdCharges(question).map((charge) => {
+    const line = lineOf(charge, { ...question, isRunning: true });
+    return {
+      ...line,
+      service: { start: charge.service.start, end: Math.min(charge.service.end, question.period.end) },
+    };
+  });
+  const facts = poolFacts(question);
+  const committed = facts === null ? running : underCommitment(running, facts, question.currency);
+  const lines = lessInvoiced(committed, question.partial ?? []).filter(({ amount }) => !amount.isZero());
+  const amounts = lines.map((line) => line.amount);
+  return { lines, ...totalsOf(amounts, question.currency, question.adjustments) };
+}
+
+/** Usage of the running period alone, whole as its invoice will charge it, and counted until now. */
+export function thresholdCharges<Item extends BilledItem>(
+  question: ChargeQuestion<Item> & { readonly invoiced: ReadonlySet<string> },
+): Charge<Item>[] {
+  const { subscription, period } = question;
+  const whole = { start: period.start, end: nextPeriod(period.start, subscription)?.end ?? period.end };
+  return openCharges({ ...question, period: whole, reference: 'period_end' }).flatMap((charge) => {
+    const { item, service, usage_window } = charge;
+    if (item.price_type !== 'USAGE' || usage_window === null) return [];
+    const isRunning = service.start >= period.start && service.start < period.end;
+    const until = Math.min(usage_window.end, period.end);
+    return isRunning ? [{ ...charge, usage_window: { start: usage_window.start, end: until } }] : [];
+  });
 }
 
 /** What is given back lowers what stands on the invoice already, to 0 at most. */
 function linesOfLateEvents<Item extends PricedItem>(
-  { closed, currency }: InvoiceQuestion<Item>,
+  question: InvoiceQuestion<Item>,
   before: readonly PlannedLine<Item>[],
 ): PlannedLine<Item>[] {
-  return correctionsOf(closed, { currency, available: sumOf(before.map((line) => line.amount)) });
+  const available = sumOf(before.map((line) => line.amount));
+  const committed = committedBefore(partQuestion(question), poolFacts(question), before);
+  return correctionsOf(question.closed, { currency: question.currency, available, committed });
+}
+
+/** What is lacking at the end of a term is known when its usage is. */
+function linesOfTrueUp<Item extends PricedItem>(
+  question: InvoiceQuestion<Item>,
+  before: readonly PlannedLine<Item>[],
+): PlannedLine<Item>[] {
+  const facts = question.reference === 'period_start' ? null : poolFacts(question);
+  if (facts === null) return [];
+  const { currency, period, items } = question;
+  const { ends_at = null } = partQuestion(question);
+  return trueUpLines({ facts, currency, period, ends_at, before, items });
+}
+
+function poolFacts<Item extends PricedItem>(question: InvoiceQuestion<Item>): PoolFacts | null {
+  const { subscription, commitment, true_ups = [] } = question;
+  if (!commitment) return null;
+  const { recorded, ends_at } = partQuestion(question);
+  const ended = { ...subscription, end_ms: ends_at ?? subscription.end_ms };
+  return { subscription: ended, commitment, true_ups, recorded };
 }
 
 /** The charges that are due and stand on no other invoice: what the usage answers are gathered for. */
 export function openCharges<Item extends BilledItem>(
   question: ChargeQuestion<Item> & { readonly invoiced: ReadonlySet<string> },
 ): Charge<Item>[] {
-  return chargesDue(question).filter((charge) => !question.invoiced.has(chargeKey(charge.item.id, charge.service)));
+  return chargesDue(question).filter(({ item, service }) => !isInvoiced(item, service, question.invoiced));
 }
 
 /** A charge is known by its line item and its exact service period. */
@@ -62,16 +134,47 @@ export function chargeKey(lineItemId: string, service: Period): string {
   return `${lineItemId}/${service.start}/${service.end}`;
 }
 
+/** By which what stands on an invoice is found again: its charge, and of what was charged in advance where it begins. */
+export function invoicedKeys(lineItemId: string, service: Period): string[] {
+  return [chargeKey(lineItemId, service), beginningKey(lineItemId, service)];
+}
+
+/** What is charged in advance was charged, also when its line has ended since: a change settles the difference itself. */
+function isInvoiced(item: BilledItem, service: Period, invoiced: ReadonlySet<string>): boolean {
+  if (invoiced.has(chargeKey(item.id, service))) return true;
+  return item.invoice_cadence === 'ADVANCE' && invoiced.has(beginningKey(item.id, service));
+}
+
+function beginningKey(lineItemId: string, { start }: Period): string {
+  return `${lineItemId}/${start}`;
+}
+
 function lineOf<Item extends PricedItem>(
   charge: Charge<Item>,
-  currency: string,
-  usage: ReadonlyMap<string, MeasuredUsage>,
+  question: InvoiceQuestion<Item> & { readonly isRunning?: boolean },
 ): PlannedLine<Item> {
+  const { currency, usage } = question;
   const { item, service } = charge;
   const line = { item, service, display_name: item.display_name, parent_line_item_id: null };
   if (charge.usage_window === null) return { ...line, ...fixedCharge(item, charge.share, currency) };
   const measured = usage.get(chargeKey(item.id, service));
   // A failed usage read is an error (docs/rules/usage.md, "Never a quiet zero").
   if (measured === undefined) throw new FarthingError('system_error', `no usage was read for line item ${item.id}`);
-  return { ...line, ...usageCharge(item, charge.usage_window, { measured, currency }) };
+  const whole = item.commitment ? commitmentPart(item, service, partQuestion(question)) : undefined;
+  const part = whole && question.isRunning ? { ...whole, is_last: false } : whole;
+  return { ...line, ...usageCharge(item, charge.usage_window, { measured, currency, part }) };
+}
+
+/** What a cancellation ends is ended, whatever the record says yet. Later periods have drawn nothing from the terms of this. */
+function partQuestion<Item extends PricedItem>({
+  subscription,
+  recorded = [],
+  reference,
+  period,
+}: InvoiceQuestion<Item>): PartQuestion {
+  return {
+    subscription,
+    recorded: recorded.filter(({ service }) => service.end <= period.end),
+    ends_at: reference === 'cancel' ? period.end : null,
+  };
 }

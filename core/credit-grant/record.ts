@@ -147,7 +147,7 @@ export function checkSameRates(grant: Rates, others: readonly Rates[]): void {
 const rateOf = ({ conversion_rate }: Rates) => new Decimal(conversion_rate ?? 1);
 const topupRateOf = (rates: Rates) => new Decimal(rates.topup_conversion_rate ?? rateOf(rates));
 
-/** What is archived from an instant on: a grant of a subscription ends then, a template is not used any more. */
+/** From an instant on: a grant of a subscription ends then, and stays until then; a template is not used any more. */
 export function archivedFrom(grant: Pick<CreditGrant, 'scope' | 'start_date' | 'end_date'>, from: number, now: number) {
   if (grant.scope !== 'SUBSCRIPTION') {
     if (from > now) throw invalid('effective_date', `must not lie ahead for scope ${grant.scope}, which has no dates`);
@@ -156,5 +156,6 @@ export function archivedFrom(grant: Pick<CreditGrant, 'scope' | 'start_date' | '
   const end = Math.max(from, instantOf(grant.start_date!));
   if (grant.end_date !== null && end > instantOf(grant.end_date))
     throw invalid('effective_date', `must not lie after the end of the grant at ${grant.end_date}`);
-  return { status: 'archived' as const, end_date: formatMs(end) };
+  const ended = { end_date: formatMs(end) };
+  return from > now ? ended : { ...ended, status: 'archived' as const };
 }

@@ -6,7 +6,7 @@
 import { type BilledSubscription, periodRule } from '../billing/charges.ts';
 import { invalid } from '../error.ts';
 import type { Milliseconds } from '../time/instant.ts';
-import { type Period, periodContaining, wholePeriod } from '../time/period.ts';
+import { type Period, type PeriodRule, periodContaining, wholePeriod } from '../time/period.ts';
 import { firstInstantAt, wallTime } from '../time/zone.ts';
 import type { UsageResetPeriod } from './record.ts';
 
@@ -48,6 +48,34 @@ export function limitWindow(now: Milliseconds, limited: LimitedUsage): ResetWind
   if (stated !== null && !isBillingPeriod(stated, subscription))
     return resetWindow(now, { ...subscription, usage_reset_period: stated });
   return periodContaining(now, current.start, periodRule(subscription)) ?? current;
+}
+
+/** Every stretch of a limit that shares an instant with a time, from where it begins until it or the time ends. */
+export function limitWindowsWithin(asked: Period, limited: Omit<LimitedUsage, 'current'>): Period[] {
+  const { subscription, usage_reset_period: stated, reset_usage } = limited;
+  if (reset_usage === 'NEVER' || stated === 'NEVER') return [{ start: subscription.start_ms, end: asked.end }];
+  const rule = stated === null || isBillingPeriod(stated, subscription) ? billingRule(subscription) : null;
+  const windows: Period[] = [];
+  for (let at = asked.start; at < asked.end; ) {
+    const { start, end } =
+      rule === null
+        ? resetWindow(at, { ...subscription, end_ms: null, usage_reset_period: stated! })
+        : periodAt(at, subscription.start_ms, rule);
+    windows.push({ start, end: Math.min(end!, asked.end) });
+    at = end!;
+  }
+  return windows;
+}
+
+function billingRule(subscription: BilledSubscription): PeriodRule {
+  return { ...periodRule(subscription), subscription_end: null };
+}
+
+/** Of periods of one unit the one around an instant is found without those before it. */
+function periodAt(at: Milliseconds, first: Milliseconds, rule: PeriodRule): Period {
+  if (rule.billing_period_count > 1) return periodContaining(at, first, rule)!;
+  const { start, end } = wholePeriod({ ...rule, period_start: at });
+  return { start: Math.max(start, first), end };
 }
 
 type OwnPeriod = Pick<BilledSubscription, 'billing_period' | 'billing_period_count'>;

@@ -3,10 +3,12 @@
  * can be derived again (docs/rules/invoices.md, "What a line was computed from"). Its verbs are in actions/.
  */
 import { z } from 'zod';
+import { CommitmentInfo } from '../commitment/info.ts';
 import {
   anyCase,
   baseFields,
   decimalText,
+  description,
   keyText,
   metadata,
   metadataMap,
@@ -79,6 +81,14 @@ export const ComputedFrom = z.object({
     .string()
     .nullish()
     .meta({ description: 'Why the line exists when it is not the charge of the period itself, such as a late event.' }),
+  base_amount: z
+    .string()
+    .nullish()
+    .meta({ description: 'What the usage costs before a commitment; not there without one.' }),
+  allowances: z.array(z.record(z.string(), z.unknown())).nullish().meta({
+    description:
+      'The limits up to which usage is free, with what was used of them before this charge and with it; not there without one.',
+  }),
 });
 export type ComputedFrom = z.infer<typeof ComputedFrom>;
 
@@ -119,11 +129,12 @@ export const InvoiceLineItem = z.object({
   prepaid_credits_applied: decimalText.meta({ description: 'Credits are not there yet: 0.' }),
   line_item_discount: decimalText.meta({ description: 'Discounts are not there yet: 0.' }),
   invoice_level_discount: decimalText.meta({ description: 'Discounts are not there yet: 0.' }),
-  adjusted_entitlement_quantity: decimalText.nullish().meta({ description: 'Entitlements are not there yet: null.' }),
-  commitment_info: z
-    .record(z.string(), z.unknown())
+  adjusted_entitlement_quantity: decimalText
     .nullish()
-    .meta({ description: 'Commitments are not there yet: null.' }),
+    .meta({ description: 'Units that were used and that entitlements make free; null where nothing is granted.' }),
+  commitment_info: CommitmentInfo.nullish().meta({
+    description: 'What the line is committed to, and what became of it; null without a commitment.',
+  }),
   metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
   computed_from: ComputedFrom.nullish().meta({
     description: 'What the amount was computed from; null of a line that was written by hand.',
@@ -277,7 +288,7 @@ export const createInvoiceShape = z.object({
   amount_due: decimalText.meta({ description: 'The sum of the lines; without lines the whole amount is one.' }),
   total: decimalText.meta({ description: 'The same as `amount_due`.' }),
   subtotal: decimalText.meta({ description: 'The same as `amount_due`.' }),
-  description: orNull(z.string()).meta({ description: 'For people.' }),
+  description,
   due_date: orNull(timestampText).meta({
     description: 'Until when it is to be paid; set when it becomes final, if absent.',
   }),

@@ -65,6 +65,13 @@ export class UsageBucket {
     this.weighted.add(exactOf(mantissaOf(value) * BigInt(timestamp_us), value.scale));
   }
 
+  /** What it adds up to stands until this instant only. */
+  leave(at_us: Microseconds): void {
+    const level = quantityOfScaled(-this.sum);
+    this.addSum(level);
+    this.addWeighted(level, at_us);
+  }
+
   addToRange(value: Exact): void {
     if (this.least === undefined || compare(value, this.least) < 0) this.least = value;
     if (this.greatest === undefined || compare(value, this.greatest) > 0) this.greatest = value;

@@ -36,6 +36,8 @@ export type WindowAnswer = {
   readonly event_count: number;
   /** Values per bucket_size window of the meter, per group in it; null for a meter without bucket_size. */
   readonly buckets: readonly (readonly Decimal[])[] | null;
+  /** Where those windows begin. */
+  readonly bucket_starts_us?: readonly Microseconds[] | null;
 };
 
 export type UsageQuestion = {
@@ -172,8 +174,9 @@ function* answerOf(meter: CompiledMeter, cells: readonly OwnedCell[], range: Ran
     return { ...range, value: yield* valueOf(meter, cells, range), event_count, buckets: null };
   const byBucket = groupBy(cells, (cell) => cell.own_us);
   const buckets: Decimal[][] = [];
+  const bucket_starts_us = [...byBucket.keys()].sort((a, b) => a - b);
   let value = ZERO;
-  for (const own_us of [...byBucket.keys()].sort((a, b) => a - b)) {
+  for (const own_us of bucket_starts_us) {
     const groups: Decimal[] = [];
     for (const inside of groupBy(byBucket.get(own_us)!, (cell) => cell.group_key).values()) {
       const one = yield* valueOf(meter, inside, range);
@@ -182,7 +185,7 @@ function* answerOf(meter: CompiledMeter, cells: readonly OwnedCell[], range: Ran
     }
     buckets.push(groups);
   }
-  return { ...range, value, event_count, buckets };
+  return { ...range, value, event_count, buckets, bucket_starts_us };
 }
 
 function* valueOf(meter: CompiledMeter, cells: readonly OwnedCell[], range: Range): Steps<Decimal> {

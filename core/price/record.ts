@@ -8,7 +8,7 @@ import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import { checkCurrency, displayAmount, parseDecimal, withSymbol } from '../money.ts';
 import { checkNotNegative } from '../pricing/amount.ts';
-import { chargingModels, checkModel, isChargedBy } from '../pricing/charge.ts';
+import { checkCharged, checkModel, isChargedBy } from '../pricing/charge.ts';
 import { type BillingModel, PRICE_MODELS, type TierMode } from '../pricing/index.ts';
 import { priceUnitToFiat } from '../pricing/price-unit.ts';
 import { modelFields, type PriceModel, type PriceTier, tierShape } from '../pricing/terms.ts';
@@ -18,6 +18,7 @@ import {
   anyCase,
   baseFields,
   decimalText,
+  description,
   int32,
   keyText,
   metadata,
@@ -117,7 +118,7 @@ const statedFields = {
     description: 'FIAT is money; the amounts of CUSTOM are in a price unit, and stated in `price_unit_config`.',
   }),
   display_name: orNull(keyText).meta({ description: 'What an invoice line is called.' }),
-  description: orNull(z.string()).meta({ description: 'For people.' }),
+  description,
   lookup_key: orNull(z.string()).meta({ description: 'A name of your own, of one price at a time.' }),
   group_id: orNull(z.string()).meta({ description: 'A group of prices that it belongs to.' }),
   start_date: orNull(timestampText).meta({ description: 'From when on it is sold; now when absent.' }),
@@ -134,7 +135,8 @@ export const priceShape = z.object({
   }),
   display_amount: z.string().meta({ description: 'The amount as people write it, such as $20.' }),
   trial_period_days: orDefault(int32, 0).meta({
-    description: 'Days of trial that a subscription begins with; trials are not there yet.',
+    description:
+      'Days of trial that a subscription begins with, where it states none itself; of recurring FIXED prices.',
   }),
   ...unitFields,
   entity_type: orNull(priceEntityType).meta({
@@ -165,7 +167,8 @@ export const createPriceShape = z.object({
   }),
   entity_id: z.string().meta({ description: 'The id of that plan, add-on, subscription or cost sheet.' }),
   trial_period_days: orNull(int32).meta({
-    description: 'Days of trial that a subscription begins with, where it states none; trials are not there yet.',
+    description:
+      'Days of trial that a subscription begins with, where it states none itself; of recurring FIXED prices.',
   }),
   // The published client's name of trial_period_days.
   trial_period: orNull(int32).meta({ description: 'Another name of `trial_period_days`.' }),
@@ -193,7 +196,8 @@ export function definePrice(request: CreatePrice, unit?: PriceUnitTerms): PriceD
   const { price_unit_config: _config, filter_values, trial_period, ...stated } = request;
   if (filter_values !== null && Object.keys(filter_values).length > 0)
     throw invalid('filter_values', 'is not supported on a price: put the filters on its meter');
-  checkUnused(request);
+  if (request.tiers?.length) checkCharged(request.billing_model, 'tiers');
+  if (request.transform_quantity) checkCharged(request.billing_model, 'transform_quantity');
   const currency = checkCurrency(request.currency);
   const money = { ...fiatMoney(request), ...customMoney(request, unit) };
   const price: PriceDefinition = {
@@ -212,17 +216,6 @@ export function definePrice(request: CreatePrice, unit?: PriceUnitTerms): PriceD
     );
   checkPrice(price);
   return price;
-}
-
-/** What its model does not go by would say of the price what nobody is charged. */
-function checkUnused({ billing_model, tiers, transform_quantity }: CreatePrice): void {
-  if (tiers?.length && !isChargedBy(billing_model, 'tiers'))
-    throw invalid('tiers', `is used by ${chargingModels('tiers')} only, not by ${billing_model}`);
-  if (transform_quantity && !isChargedBy(billing_model, 'transform_quantity'))
-    throw invalid(
-      'transform_quantity',
-      `is used by ${chargingModels('transform_quantity')} only, not by ${billing_model}`,
-    );
 }
 
 /** What a price costs, as far as it is stated. */

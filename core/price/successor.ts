@@ -3,7 +3,7 @@
  * what the request does not state is taken over.
  */
 import { invalid } from '../error.ts';
-import { chargingModels, isChargedBy } from '../pricing/charge.ts';
+import { checkCharged, isChargedBy } from '../pricing/charge.ts';
 import { whyInvalid } from '../why-invalid.ts';
 import {
   CHARGED_FIELDS,
@@ -22,7 +22,7 @@ export type PriceChanges = Partial<
 >;
 
 /** From when on it is charged, and how its price unit is written where it has one. */
-type Start = { readonly start_date: string; readonly symbol?: string };
+type Start = { readonly start_date: string; readonly symbol?: string | undefined };
 
 export function successorOf(price: Price, changes: PriceChanges, { start_date, symbol = '' }: Start): PriceDefinition {
   const charge = chargeAfter(price, changes);
@@ -42,8 +42,7 @@ function chargeAfter(price: Price, changes: PriceChanges): Partial<CreatePrice> 
     isChargedBy(billing_model, field) === isChargedBy(price.billing_model, field);
   for (const field of CHARGED_FIELDS) {
     // An amount is shown by every price, also where its model has none.
-    if (field !== 'amount' && changes[field] && !isChargedBy(billing_model, field))
-      throw invalid(field, `is used by ${chargingModels(field)} only, not by ${billing_model}`);
+    if (field !== 'amount' && changes[field]) checkCharged(billing_model, field);
   }
   return Object.fromEntries(
     CHARGED_FIELDS.map((field) => [field, changes[field] ?? (isTakenOver(field) ? price[field] : null)]),

@@ -143,7 +143,7 @@ function pricedAs({ price }: TimeBucket, field: string, currency: string): TimeB
     checkModel({ ...ordered, currency });
     return ordered;
   } catch (error) {
-    throw within(field, error);
+    throw within(error, field);
   }
 }
 

@@ -3,6 +3,7 @@ import type { Decimal } from '../decimal.ts';
 import { limited, piece, ranged } from './bounds.ts';
 import type { Cursor, Money, Span } from './cursor.ts';
 import { type Bound, type Fact, isHad, isMonthly, type Joined, monthly, ONE } from './fact.ts';
+import { areOtherSizes } from './sizes.ts';
 import type { Token } from './tokens.ts';
 
 type Said = {
@@ -123,6 +124,7 @@ function meant(moneys: readonly Money[], said: Said, joined: Joined): Fact | und
   const per = each?.per ?? ONE;
   // "$29 per month for up to 5 users" is paid by the month, whoever uses it.
   if (said.most && !each && span) return { kind: 'base', moneys, joined, paid, ...span };
+  if (areOtherSizes(each?.unit, said.named)) return undefined;
   if ((bound || after) && !isByUse(said, unit)) return undefined;
   if (bound)
     // A ladder in several currencies would lose one of them.

@@ -6,9 +6,11 @@ import { Decimal } from '../decimal.ts';
 import { keyOfName } from '../lookup-key.ts';
 import type { BillingPeriod } from '../price/record.ts';
 import { type Money, plural, type Span, singular } from './cursor.ts';
-import { type Fact, isHad } from './fact.ts';
+import { contradictions, discountsOf } from './discounts.ts';
+import { type Fact, isHad, isMonthly } from './fact.ts';
 import { chargesOf, type Ladder, laddersOf } from './rates.ts';
 import type { ConfigurationDraft, NotUnderstood } from './record.ts';
+import { areOtherSizes } from './sizes.ts';
 
 type PriceBody = ConfigurationDraft['prices'][number]['body'];
 type MeterBody = ConfigurationDraft['meters'][number]['body'];
@@ -38,7 +40,7 @@ export function emptyDraft(currency: string): Draft {
 /** One plan, and a second one where it may be paid by the year, too. */
 export function addPlan(draft: Draft, name: string | null, facts: readonly Fact[]): void {
   const { monthly, stated } = waysOf(draft, facts);
-  const yearly = yearlyWay(monthly, stated, facts);
+  const yearly = yearlyWay(draft, { monthly, stated, facts });
   const title = name ?? 'Plan';
   if (name === null) draft.assumptions.add('the plan has no name in the description');
   addVariant(draft, title, { recurring: monthly, facts });
@@ -74,22 +76,23 @@ const isSameThing = (a: Recurring, b: Recurring) =>
   a.kind === b.kind && (a.kind !== 'seat' || b.kind !== 'seat' || a.unit === b.unit);
 
 /** Stated, or made from a discount on twelve months. */
-function yearlyWay(monthly: readonly Recurring[], stated: readonly Recurring[], facts: readonly Fact[]): Recurring[] {
+function yearlyWay(
+  draft: Draft,
+  { monthly, stated, facts }: { monthly: readonly Recurring[]; stated: readonly Recurring[]; facts: readonly Fact[] },
+): Recurring[] {
+  const discounts = discountsOf(facts);
+  const byMonth = monthly.filter(isMonthly);
+  const pairs = stated.flatMap((yearly) => {
+    const own = byMonth.find((fact) => isSameThing(fact, yearly));
+    return own ? [{ monthly: own, yearly }] : [];
+  });
+  for (const { text, reason } of contradictions(discounts, { pairs, byMonth: byMonth.length }))
+    lose(draft, text, reason);
   if (stated.length > 0) return [...stated];
-  const share = yearlyShare(facts);
-  if (share === null) return [];
-  return monthly
-    .filter(({ billing_period, billing_period_count }) => billing_period === 'MONTHLY' && billing_period_count === 1)
-    .map((fact) => ({ ...fact, billing_period: 'ANNUAL' as const, paid: null, moneys: times(fact.moneys, share) }));
-}
-
-/** How many of the twelve months are paid. */
-function yearlyShare(facts: readonly Fact[]): Decimal | null {
-  for (const fact of facts) {
-    if (fact.kind === 'yearly_discount') return new Decimal('100').minus(fact.percent).times('12').dividedBy('100');
-    if (fact.kind === 'yearly_free_months') return new Decimal('12').minus(fact.months);
-  }
-  return null;
+  const [discount] = discounts;
+  if (discount === undefined) return [];
+  const yearly = { billing_period: 'ANNUAL' as const, paid: null };
+  return byMonth.map((fact) => ({ ...fact, ...yearly, moneys: times(fact.moneys, discount.months) }));
 }
 
 const times = (moneys: readonly Money[], factor: Decimal) =>
@@ -106,13 +109,21 @@ function addVariant(draft: Draft, name: string, { recurring, facts }: Variant): 
   if (trial) checkTrial(draft, trial, recurring.length);
   for (const fact of facts) if (fact.kind === 'once') addOnce(draft, ref, fact);
   const { ladders, homeless } = laddersOf(facts);
-  for (const ladder of ladders) addUsage(draft, ref, { ladder, facts });
+  for (const ladder of ladders) {
+    const size = ladders.find(
+      (other) => isUnpriced(ladder) && !isUnpriced(other) && areOtherSizes(ladder.unit, other.unit),
+    );
+    if (size) lose(draft, capital(plural(ladder.unit)), `what has a price is ${capital(plural(size.unit))}`);
+    else addUsage(draft, ref, { ladder, facts });
+  }
   for (const { unit, kind } of homeless)
     lose(draft, unit ? capital(plural(unit)) : kind, 'it does not say what it is the price of');
   for (const fact of facts) if (fact.kind === 'feature') addFeature(draft, ref, fact.name);
   for (const fact of facts)
     if (fact.kind === 'minimum' && !isTaken(fact, recurring)) lose(draft, fact.unit, 'a minimum of what is not sold');
 }
+
+const isUnpriced = ({ usage, rates }: Ladder) => usage === null && rates.every(({ money }) => money === null);
 
 function checkTrial(draft: Draft, { days, isExact }: Of<'trial'>, prices: number): void {
   if (prices === 0) lose(draft, `trial of ${days.toFixed()} days`, 'a trial needs a recurring fixed price');
@@ -188,8 +199,9 @@ function addUsage(draft: Draft, plan: string, { ladder, facts }: { ladder: Ladde
   }
   const meter = meterOf(draft, ladder.unit);
   if (charges === null) addLimit(draft, plan, { ladder, meter });
-  for (const { terms, currency, assumption } of charges ?? []) {
+  for (const { terms, currency, assumption, lost } of charges ?? []) {
     if (assumption) draft.assumptions.add(assumption);
+    if (lost) lose(draft, lost.text, lost.reason);
     addPrice(draft, plan, {
       ...terms,
       type: 'USAGE',
@@ -206,12 +218,11 @@ function addPrice(draft: Draft, plan: string, body: Omit<PriceBody, 'entity_type
   draft.prices.push({ ref, body: { entity_type: 'PLAN', entity_id: plan, ...body } });
 }
 
+const SIZES = 'gb|mb|tb|kb|gib|mib|gigabyte|megabyte|terabyte|byte|minute|second|hour|kwh|mile|km';
 /** What is measured by an amount of its own, and not by the number of events. */
-const SUMMED =
-  /^(?:gb|mb|tb|kb|gib|mib|gigabyte|megabyte|terabyte|byte|token|minute|second|hour|credit|unit|kwh|mile|km|character|page|transaction volume)$/;
-
+const SUMMED = new RegExp(`^(?:${SIZES}|token|credit|unit|character|page|transaction volume)$`);
 /** "GB egress", "minute of talk": measured by its first word; a "page view" is not. */
-const SUMMED_FIRST = /^(?:gb|mb|tb|kb|gib|mib|gigabyte|megabyte|terabyte|byte|minute|second|hour|kwh|mile|km)$/;
+const SIZE = new RegExp(`^(?:${SIZES})$`);
 
 /** One meter for a unit, whatever plans charge by it. */
 function meterOf(draft: Draft, unit: string): string {
@@ -234,7 +245,7 @@ function aggregationOf(draft: Draft, unit: string): MeterBody['aggregation'] {
     return { type: 'COUNT_UNIQUE', field: `${field}_id` };
   }
   const first = unit.split(' ')[0]!;
-  const measure = SUMMED.test(last) ? field : SUMMED_FIRST.test(first) ? first : null;
+  const measure = SUMMED.test(last) ? field : SIZE.test(first) ? first : null;
   if (measure === null) return { type: 'COUNT' };
   draft.assumptions.add(`how many ${plural(unit)} an event is worth stands in its property ${plural(measure)}`);
   return { type: 'SUM', field: plural(measure) };

@@ -4,6 +4,7 @@ import { money, once } from './amounts.ts';
 import { boundOf, piece } from './bounds.ts';
 import { Cursor } from './cursor.ts';
 import { type Fact, isHad, isMonthly, ONE } from './fact.ts';
+import { areOtherSizes } from './sizes.ts';
 import { type Token, tokensOf } from './tokens.ts';
 
 export type Reading = {
@@ -143,6 +144,7 @@ function ladder(cursor: Cursor): Fact[] | undefined {
   const each = piece(cursor);
   const span = before ?? cursor.period();
   const of = each?.unit ?? unit;
+  if (areOtherSizes(each?.unit, unit)) return undefined;
   // "up to 5 users, $29 per month" is the price of a month, and not of a user.
   if (span ? !each || !isMonthly(span) || (of && isHad(of)) : !each && of && isHad(of)) return undefined;
   return [{ kind: 'rate', money, unit: of, bound, per: each?.per ?? ONE }];

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { FarthingError } from '../error.ts';
 import type { CompileExpression } from '../meter/record.ts';
 import { checkConfiguration } from './check.ts';
-import { notUnderstoodShape, type ParsedPricing } from './record.ts';
+import { mostFor, notUnderstoodShape, type ParsedPricing } from './record.ts';
 
 export const INSTRUCTIONS = `You turn a description of prices into the bodies of requests that would create them. Answer with one JSON object and nothing else:
 {"plans":[{"ref":"plan_1","body":{"name":"Pro","lookup_key":"pro"}}],
@@ -43,7 +43,7 @@ export function fromModel(answer: unknown, compileExpression?: CompileExpression
     ...configuration,
     not_understood: [...not_understood, ...refused],
     assumptions,
-    confidence: Math.min(most, confidence),
+    confidence: Math.min(most, mostFor(configuration), confidence),
   };
 }
 

@@ -6,8 +6,9 @@ import type { CompileExpression } from '../meter/record.ts';
 import { checkConfiguration } from './check.ts';
 import { addPlan, emptyDraft } from './configure.ts';
 import { readFacts } from './facts.ts';
-import type { NotUnderstood, ParsedPricing } from './record.ts';
+import { mostFor, type NotUnderstood, type ParsedPricing } from './record.ts';
 import { sectionsOf } from './sections.ts';
+import { inPricedSize } from './sizes.ts';
 
 export function parsePricing(
   description: string,
@@ -17,7 +18,9 @@ export function parsePricing(
   const left: NotUnderstood[] = [];
   let understood = 0;
   let words = 0;
-  for (const { name, sentences } of sectionsOf(description)) {
+  const { text: sized, assumption } = inPricedSize(description);
+  if (assumption) draft.assumptions.add(assumption);
+  for (const { name, sentences } of sectionsOf(sized)) {
     const readings = sentences.map(readFacts);
     for (const reading of readings) {
       understood += reading.understood;
@@ -36,7 +39,7 @@ export function parsePricing(
     ...configuration,
     not_understood,
     assumptions,
-    confidence: confidenceOf(share, { not_understood, assumptions }),
+    confidence: Math.min(mostFor(configuration), confidenceOf(share, { not_understood, assumptions })),
   };
 }
 

@@ -1,7 +1,8 @@
 /** The usage prices of a plan: what was said of one unit, in one phrase or in several, as one charge per currency. */
 import { Decimal, ZERO } from '../decimal.ts';
-import type { Money } from './cursor.ts';
+import { type Money, plural } from './cursor.ts';
 import { type Bound, type Fact, isHad, isMonthly } from './fact.ts';
+import type { NotUnderstood } from './record.ts';
 
 type Tier = { up_to: number | null; unit_amount: string };
 /** What a price charges by, and what had to be assumed for it. */
@@ -12,6 +13,8 @@ export type Charge = {
     | { billing_model: 'PACKAGE'; amount: string; transform_quantity: { divide_by: number; round: 'up' } }
     | { billing_model: 'TIERED'; tier_mode: 'SLAB' | 'VOLUME'; tiers: Tier[] };
   readonly assumption: string | null;
+  /** What was said of it and it cannot say. */
+  readonly lost?: NotUnderstood;
 };
 
 export type Ladder = {
@@ -109,11 +112,17 @@ function tieredCharge(ladder: Ladder, isVolume: boolean): Charge[] | null {
   const currencies = new Set(monies.flatMap((money) => (money ? [money.currency] : [])));
   if (steps === null || currencies.size > 1) return null;
   const isOpen = steps.at(-1)!.up_to === null;
-  // The last rate goes on: what nobody has said costs more or less.
+  // A price has no end, so the last rate goes on; that one was stated is told.
   const tiers = isOpen ? steps : [...steps.slice(0, -1), { ...steps.at(-1)!, up_to: null }];
-  const assumption = isOpen ? null : `the last rate of ${ladder.unit} has no end`;
   const tier_mode = isVolume ? 'VOLUME' : 'SLAB';
-  return [{ currency: [...currencies][0] ?? null, terms: { billing_model: 'TIERED', tier_mode, tiers }, assumption }];
+  const terms = { billing_model: 'TIERED' as const, tier_mode, tiers } as const;
+  const charge = { currency: [...currencies][0] ?? null, terms, assumption: null };
+  return [isOpen ? charge : { ...charge, lost: endOf(steps.at(-1)!, ladder.unit) }];
+}
+
+function endOf({ up_to, unit_amount }: Tier, unit: string): NotUnderstood {
+  const reason = `a price has no end: what is above costs ${unit_amount} each, too`;
+  return { text: `no more than ${up_to} ${plural(unit)}`, reason };
 }
 
 /** Null where they leave a gap, go back, or go on behind one without an end. */

@@ -53,8 +53,14 @@ export function isChargedBy(billing_model: BillingModel, field: ModelField | 'ti
   return modelsOf(billing_model).some((model) => goesBy(model, field));
 }
 
+/** What its model does not go by would say of a price what nobody is charged. */
+export function checkCharged(billing_model: BillingModel, field: ModelField | 'tier_mode'): void {
+  if (!isChargedBy(billing_model, field))
+    throw invalid(field, `is used by ${chargingModels(field)} only, not by ${billing_model}`);
+}
+
 /** `FLAT_FEE and PACKAGE`: the billing models that go by the field. */
-export function chargingModels(field: ModelField | 'tier_mode'): string {
+function chargingModels(field: ModelField | 'tier_mode'): string {
   const names = PRICE_MODELS.filter((model) => goesBy(model, field)).map((model) => model.billing_model);
   return [...new Set(names)].join(' and ');
 }

@@ -9,6 +9,7 @@ import { alertSettings, checkAlertSettings, FEATURE_TYPES } from '../feature/rec
 import { NUMBER_FORMATS } from '../invoice/number.ts';
 import { anyCase, decimalText, keyText, wholeNumberOr } from '../record.ts';
 import { isTimezone } from '../time/zone.ts';
+import { whyInvalid } from '../why-invalid.ts';
 
 type Shape = z.ZodObject;
 type SettingKind = {
@@ -195,7 +196,7 @@ export function wholeSetting<Key extends SettingKey>(key: Key, stored: Given | u
 export function changedSetting(key: SettingKey, stored: Given | undefined, sent: Given): Given {
   const { shape, default: preset, check } = SETTINGS[key] as SettingKind;
   const changed = Object.fromEntries(Object.entries({ ...stored, ...sent }).filter(([, value]) => value !== null));
-  const parsed = shape.safeParse({ ...preset, ...changed });
+  const parsed = shape.safeParse({ ...preset, ...changed }, { error: whyInvalid });
   if (!parsed.success) throw inValue(parsed.error);
   check?.(parsed.data as never);
   const fields = Object.keys(changed);

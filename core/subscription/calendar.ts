@@ -5,7 +5,7 @@
 
 import { invalid } from '../error.ts';
 import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
-import { calendarAnchor, nextPeriodEnd } from '../time/period.ts';
+import { calendarAnchor, leastDays, nextPeriodEnd } from '../time/period.ts';
 import { wallTime } from '../time/zone.ts';
 import type { Subscription } from './record.ts';
 
@@ -36,12 +36,18 @@ export function firstPeriod(terms: CalendarTerms, now: Milliseconds): Calendar {
   };
 }
 
-function anchorOf(start: Milliseconds, terms: CalendarTerms): number {
+/** What periods that begin then are anchored to. */
+export function anchorOf(start: Milliseconds, terms: CalendarTerms): number {
   if (terms.billing_cycle === 'calendar') {
     if (terms.billing_anchor) throw invalid('billing_anchor', 'is accepted only when billing_cycle is anniversary');
     return calendarAnchor(start, terms.billing_period, terms.timezone);
   }
   return terms.billing_anchor ? instantOf(terms.billing_anchor) : start;
+}
+
+/** When a subscription that lies ahead is opened: at its start, or that of its trial; null where that has come. */
+export function opensAt({ current_period_start }: Pick<Subscription, 'current_period_start'>, now: Milliseconds) {
+  return instantOf(current_period_start) > now ? current_period_start : null;
 }
 
 /** With create_prorations a start on an earlier local day is refused (docs/rules/proration.md, "A share of the whole period"). */
@@ -55,24 +61,16 @@ function checkStart(start: Milliseconds, terms: CalendarTerms, now: Milliseconds
 /** Each period that is over is invoiced: so many are the past of a daily subscription since 13 years. */
 const PAST_PERIODS_MAX = 5_000;
 const DAY_MS = 86_400_000;
-const DAYS: Record<Subscription['billing_period'], number> = {
-  DAILY: 1,
-  WEEKLY: 7,
-  MONTHLY: 28,
-  QUARTERLY: 90,
-  HALF_YEARLY: 181,
-  ANNUAL: 365,
-};
 
 function checkPast(
   start: Milliseconds,
   { billing_period, billing_period_count }: CalendarTerms,
   now: Milliseconds,
 ): void {
-  if ((now - start) / (DAY_MS * DAYS[billing_period] * billing_period_count) > PAST_PERIODS_MAX)
+  if ((now - start) / (DAY_MS * leastDays(billing_period) * billing_period_count) > PAST_PERIODS_MAX)
     throw invalid('start_date', `must not lie more than ${PAST_PERIODS_MAX} billing periods in the past`);
 }
 
 function localDay(instant: Milliseconds, timezone: string): number {
-  return Math.floor(wallTime(timezone, instant) / 86_400_000);
+  return Math.floor(wallTime(timezone, instant) / DAY_MS);
 }

@@ -6,17 +6,13 @@
  * (docs/rules/subscriptions.md, "Overrides").
  */
 
+import { type KeptCommitment, uncommitted } from '../commitment/stated.ts';
 import { Decimal } from '../decimal.ts';
-import { FarthingError, invalid, notAllowed } from '../error.ts';
-import {
-  CRITICAL_FIELDS,
-  checkPrice,
-  type Price,
-  type PriceDefinition,
-  type StatedCharge,
-  withCharge,
-} from '../price/record.ts';
+import { invalid } from '../error.ts';
+import { checkPrice, type Price, type PriceDefinition, type StatedCharge, withCharge } from '../price/record.ts';
+import { successorOf } from '../price/successor.ts';
 import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { statedCharge } from './line-price.ts';
 import type { Subscription, SubscriptionLineItem } from './record.ts';
 
 /** A line item before it has ids, a scope and an author. */
@@ -35,18 +31,27 @@ export type LineItemTerms = Omit<
 >;
 
 /** What the client changes of one plan price for this subscription only. */
-export type PriceOverride = StatedCharge & { price_id: string; quantity?: string | null };
+export type PriceOverride = StatedCharge &
+  Partial<Pick<Price, 'price_unit_amount' | 'price_unit_tiers' | 'commitment_time_buckets'>> & {
+    price_id: string;
+    quantity?: string | null;
+  };
 
 export type LineQuestion = {
   price: Price;
   subscription: Pick<Subscription, 'start_date' | 'end_date'>;
   now: Milliseconds;
-  entity: { entity_id: string; entity_type: 'plan' | 'addon' | 'subscription'; name: string | null };
+  entity: LineEntity;
   meter_name: string | null;
   quantity?: string | null;
+  /** As `keptCommitment` says it; without one that of the price's times of day, or none. */
+  commitment?: KeptCommitment;
   /** What an extra line says about itself. */
-  stated?: { start_date: string | null; end_date: string | null; display_name: string | null; metadata: Metadata };
+  stated?: StatedLine;
 };
+type LineEntity = { entity_id: string; entity_type: 'plan' | 'addon' | 'subscription'; name: string | null };
+type StatedLine = { display_name: string | null; metadata: Metadata } & Partial<Life>;
+type Life = { start_date: string | null; end_date: string | null };
 type Metadata = SubscriptionLineItem['metadata'];
 
 /** The prices that a subscription of this currency starts with: published and not expired; at least one. */
@@ -54,6 +59,7 @@ export function pricesToCopy(
   prices: readonly Price[],
   currency: string,
   terms: { start: Milliseconds; end: Milliseconds | null; now: Milliseconds },
+  seller = 'the plan',
 ): Price[] {
   const from = Math.max(terms.start, terms.now);
   const chosen = prices.filter(
@@ -63,18 +69,13 @@ export function pricesToCopy(
       (!price.end_date || instantOf(price.end_date) > from) &&
       (!price.start_date || terms.end === null || instantOf(price.start_date) < Math.max(terms.end, terms.now + 1)),
   );
-  if (chosen.length === 0) throw invalid('currency', `the plan has no price in ${currency}`);
+  if (chosen.length === 0) throw invalid('currency', `${seller} has no price in ${currency}`);
   return chosen;
 }
 
 /** The line item of one price. */
 export function lineItemOf(question: LineQuestion): LineItemTerms {
   const { price, entity, meter_name, stated } = question;
-  // A commitment that is not charged would be a wrong invoice.
-  if (price.commitment_time_buckets?.length)
-    throw notAllowed(`price ${price.id}: commitment_time_buckets are not charged yet`, {
-      field: 'commitment_time_buckets',
-    });
   return {
     ...lifeOf(question),
     entity_id: entity.entity_id,
@@ -95,25 +96,28 @@ export function lineItemOf(question: LineQuestion): LineItemTerms {
     subscription_phase_id: null,
     addon_association_id: null,
     trial_period_days: price.trial_period_days,
-    commitment_amount: null,
-    commitment_quantity: null,
-    commitment_type: null,
-    commitment_overage_factor: null,
-    commitment_true_up_enabled: false,
-    commitment_windowed: false,
-    commitment_duration: null,
+    ...(question.commitment ?? uncommitted(price)),
     metadata: stated?.metadata ?? null,
   };
+}
+
+/** From what a price comes that a line beside the plan's charges. */
+export function entityOfPrice(price: Price, plan: { id: string; name: string }): LineEntity {
+  const entity_id = price.entity_id ?? '';
+  if (price.entity_type === 'PLAN')
+    return { entity_id, entity_type: 'plan', name: entity_id === plan.id ? plan.name : null };
+  return { entity_id, entity_type: price.entity_type === 'ADDON' ? 'addon' : 'subscription', name: null };
 }
 
 /** The overrides by the price that they change; each names a price of the plan once and changes something. */
 export function overridesByPrice(
   overrides: readonly PriceOverride[],
   prices: readonly Price[],
+  prefix = '',
 ): Map<string, PriceOverride> {
   const byPrice = new Map<string, PriceOverride>();
   for (const [index, override] of overrides.entries()) {
-    const field = `override_line_items[${index}]`;
+    const field = `${prefix}override_line_items[${index}]`;
     const price = prices.find((candidate) => candidate.id === override.price_id);
     if (!price) throw invalid(`${field}.price_id`, `${override.price_id} is not a price of this plan and currency`);
     if (byPrice.has(price.id)) throw invalid(`${field}.price_id`, 'is overridden twice');
@@ -128,33 +132,41 @@ export function overridesByPrice(
 
 /** Whether the override needs a price of its own; a quantity alone belongs on the line item. */
 export function changesPrice(override: PriceOverride): boolean {
-  return CRITICAL_FIELDS.some((field) => field in override && !isUnset(override[field as keyof PriceOverride]));
+  return Object.keys(statedCharge(override)).length > 0;
 }
 
+/** Where an override lives; the symbol is that of the price unit, where the root has one. */
+export type OverridePlace = { readonly id: string; readonly start_date: string; readonly symbol?: string };
+
 /** The root price with what the override changes, checked as every price is. */
-export function overriddenPrice(root: Price, override: PriceOverride, subscription_id: string): PriceDefinition {
-  if (root.price_unit_type === 'CUSTOM') {
-    throw new FarthingError(
-      'invalid_operation',
-      'override_line_items: a price in a custom unit cannot be overridden yet',
-    );
-  }
-  const { id, tenant_id, environment_id, status, created_at, updated_at, created_by, updated_by, sequence, ...kept } =
-    root;
+export function overriddenPrice(root: Price, override: PriceOverride, subscription: OverridePlace): PriceDefinition {
   const price: PriceDefinition = {
-    ...withCharge(kept, override),
+    ...withOverride(root, override, subscription),
+    commitment_time_buckets: override.commitment_time_buckets ?? root.commitment_time_buckets,
     entity_type: 'SUBSCRIPTION',
-    entity_id: subscription_id,
+    entity_id: subscription.id,
     lookup_key: null,
-    parent_price_id: root.parent_price_id || id,
+    parent_price_id: root.parent_price_id || root.id,
   };
   checkPrice(price);
   return price;
 }
 
+/** What is stated in a price unit is mirrored in money, at the rate of the root; an amount in money cannot be stated there. */
+function withOverride(root: Price, override: PriceOverride, { start_date, symbol }: OverridePlace): PriceDefinition {
+  const { id, tenant_id, environment_id, status, created_at, updated_at, created_by, updated_by, sequence, ...kept } =
+    root;
+  const charge = statedCharge(override);
+  const isInUnit = root.price_unit_type === 'CUSTOM' || 'price_unit_amount' in charge || 'price_unit_tiers' in charge;
+  if (!isInUnit) return withCharge(kept, override);
+  const { end_date } = root;
+  const sold = root.start_date ?? start_date;
+  return { ...successorOf(root, charge, { start_date: sold, symbol }), end_date };
+}
+
 /** A price that starts later than now starts its line later; one that is known now counts from the subscription's start. */
 function lifeOf({ price, subscription, now, stated }: LineQuestion): Pick<LineItemTerms, 'start_date' | 'end_date'> {
-  if (stated) checkInside(stated, subscription);
+  checkInside({ start_date: stated?.start_date ?? null, end_date: stated?.end_date ?? null }, subscription);
   const start = instantOf(stated?.start_date ?? subscription.start_date);
   const priceStart = price.start_date ? instantOf(price.start_date) : start;
   const ends = [price.end_date, subscription.end_date, stated?.end_date].flatMap((end) =>
@@ -166,10 +178,7 @@ function lifeOf({ price, subscription, now, stated }: LineQuestion): Pick<LineIt
   };
 }
 
-function checkInside(
-  line: { start_date: string | null; end_date: string | null },
-  subscription: LineQuestion['subscription'],
-): void {
+function checkInside(line: Life, subscription: LineQuestion['subscription']): void {
   const start = instantOf(line.start_date ?? subscription.start_date);
   const end = line.end_date ? instantOf(line.end_date) : null;
   const last = subscription.end_date ? instantOf(subscription.end_date) : Number.POSITIVE_INFINITY;

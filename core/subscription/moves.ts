@@ -1,15 +1,17 @@
 /**
  * The states of a subscription and the moves between them (docs/rules/subscriptions.md, "States"). `cancelled` is the end.
- * A renewal whose payment fails leaves the subscription active, so there is no move for it.
+ * `await_payment` is that of an invoice which opens it, or which ends its trial. A renewal whose payment fails leaves it active.
  */
 
 import { notAllowed } from '../error.ts';
-import type { SubscriptionStatus } from './record.ts';
+import type { Subscription, SubscriptionStatus } from './record.ts';
 
-export type SubscriptionMove = 'activate' | 'pay' | 'end_trial' | 'cancel';
+export type SubscriptionMove = 'activate' | 'start_trial' | 'await_payment' | 'pay' | 'end_trial' | 'cancel';
 
 const MOVES: Record<SubscriptionMove, Partial<Record<SubscriptionStatus, SubscriptionStatus>>> = {
   activate: { draft: 'active' },
+  start_trial: { draft: 'trialing' },
+  await_payment: { active: 'incomplete' },
   pay: { incomplete: 'active' },
   end_trial: { trialing: 'active' },
   cancel: { active: 'cancelled', trialing: 'cancelled', incomplete: 'cancelled' },
@@ -26,4 +28,9 @@ export function moveOf(move: SubscriptionMove, from: SubscriptionStatus): Subscr
   if (to === undefined)
     throw notAllowed(`a subscription that is ${from} cannot ${move.replace('_', ' ')}`, { subscription_status: from });
   return to;
+}
+
+/** What a draft becomes with its activation, and a subscription that never was one at its creation. */
+export function startOf({ trial_end }: Pick<Subscription, 'trial_end'>): SubscriptionStatus {
+  return moveOf(trial_end ? 'start_trial' : 'activate', 'draft');
 }

@@ -36,15 +36,23 @@ export function paymentSettings(given: {
   return { collection_method, payment_behavior };
 }
 
-/** Where a subscription stands once its opening invoice is known; `amount_remaining` is null without an invoice. */
-export function statusAfterOpening(behavior: PaymentBehavior, amount_remaining: string | null): SubscriptionStatus {
+/**
+ * Where a subscription stands once the invoice that opens it, or that ends its trial, is known; `amount_remaining` is null
+ * without an invoice.
+ */
+export function statusAfterInvoice(behavior: PaymentBehavior, amount_remaining: string | null): SubscriptionStatus {
   const isSettled = amount_remaining === null || new Decimal(amount_remaining).lte(0);
-  if (isSettled || behavior === 'default_active') return 'active';
-  if (behavior === 'error_if_incomplete') {
+  return isSettled || behavior === 'default_active' ? 'active' : 'incomplete';
+}
+
+/** As `statusAfterInvoice`; a request that opens one is refused where its behaviour says so, and a job has nobody to refuse. */
+export function statusAfterOpening(behavior: PaymentBehavior, amount_remaining: string | null): SubscriptionStatus {
+  const status = statusAfterInvoice(behavior, amount_remaining);
+  if (status === 'incomplete' && behavior === 'error_if_incomplete') {
     throw notAllowed('the opening invoice cannot be paid now, and payment_behavior is error_if_incomplete', {
       field: 'payment_behavior',
       amount_remaining,
     });
   }
-  return 'incomplete';
+  return status;
 }

@@ -11,7 +11,10 @@ import { type Period, periodContaining } from '../time/period.ts';
 import type { Subscription, SubscriptionLineItem } from './record.ts';
 
 export type SyncQuestion = {
-  readonly subscription: Pick<Subscription, 'currency' | 'subscription_status'>;
+  readonly subscription: Pick<Subscription, 'currency' | 'subscription_status'> & {
+    /** When it starts, and is charged for the first time, where that lies ahead. */
+    readonly opens_at?: string | null;
+  };
   readonly billed: BilledSubscription;
   readonly current: Period;
   /** All of them, also those that have ended, in the order of their making. */
@@ -92,7 +95,7 @@ function untouchableUntil(item: BilledItem, priceEnd: Milliseconds, question: Sy
   }
   // What begins inside the running period may have been charged with its opening.
   const isCharged = start <= current.start || (start < current.end && start < priceEnd);
-  if (subscription.subscription_status === 'trialing' || !isCharged) return start;
+  if (subscription.subscription_status === 'trialing' || subscription.opens_at || !isCharged) return start;
   return runningAt(current.end - 1, item, question)?.end ?? current.end;
 }
 
@@ -219,7 +222,7 @@ function startOf(price: Price, question: SyncQuestion): Milliseconds {
   const start = priceStart(price, question);
   if (subscription.subscription_status === 'draft')
     return start > now ? Math.max(start, billed.start_ms) : billed.start_ms;
-  if (subscription.subscription_status === 'trialing') return Math.max(start, current.start);
+  if (subscription.subscription_status === 'trialing' || subscription.opens_at) return Math.max(start, current.start);
   const isBehind = start <= now || start <= current.start;
   if (price.invoice_cadence === 'ADVANCE' || standsAcrossPeriods(price, question))
     return isBehind ? Math.max(current.end, billed.start_ms) : start;

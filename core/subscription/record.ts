@@ -5,21 +5,34 @@
  * Of the types one is spelled small, and so are all statuses: the interface has them so.
  */
 import { z } from 'zod';
-import { criticalFields } from '../price/record.ts';
+import { ADDON_CADENCES } from '../addon/record.ts';
+import {
+  committedLineFields,
+  committedSubscriptionFields,
+  subscriptionCommitmentFields,
+} from '../commitment/fields.ts';
+import { lineItemCommitmentShape } from '../commitment/stated.ts';
+import { overrideEntitlementShape } from '../entitlement/override.ts';
+
 import {
   anyCase,
   baseFields,
   decimalText,
+  freeMap,
+  givenKey,
   int32,
-  keyText,
   metadata,
   metadataMap,
+  optionalKey,
+  orDefault,
   orNull,
   timestampText,
   wholeNumber,
-  withoutEffect,
 } from '../record.ts';
 import { isTimezone } from '../time/zone.ts';
+import { childOf, inheritanceOf, parentFields } from './inheritance.ts';
+import { extraLineItemShape, overrideLineItemShape } from './line-shapes.ts';
+import { phaseShapeOf } from './phase-shape.ts';
 
 export const SUBSCRIPTION_STATUSES = ['active', 'trialing', 'incomplete', 'draft', 'cancelled', 'paused'] as const;
 export const SUBSCRIPTION_TYPES = [
@@ -48,6 +61,7 @@ export const LINE_ITEM_ENTITY_TYPES = ['plan', 'addon', 'subscription'] as const
 
 export type SubscriptionStatus = (typeof SUBSCRIPTION_STATUSES)[number];
 export type PaymentBehavior = (typeof PAYMENT_BEHAVIORS)[number];
+export type ProrationBehavior = (typeof PRORATION_BEHAVIORS)[number];
 export type CollectionMethod = (typeof COLLECTION_METHODS)[number];
 
 export const Subscription = z.object({
@@ -57,10 +71,17 @@ export const Subscription = z.object({
   plan_id: z.string().meta({ description: 'The plan whose prices were taken over at the start.' }),
   lookup_key: z.string().nullish().meta({ description: 'A name of your own.' }),
   subscription_status: z.enum(SUBSCRIPTION_STATUSES).meta({
-    description: 'A cancelled one stays so; one that is incomplete waits for its opening invoice to be paid.',
+    description:
+      'A cancelled one stays so; one that is incomplete waits for the invoice that opened it, or ended its trial, to be paid.',
   }),
-  subscription_type: z.enum(SUBSCRIPTION_TYPES).meta({ description: 'STANDALONE: the others are not there yet.' }),
-  parent_subscription_id: z.string().nullish().meta({ description: 'Parents are not there yet: null.' }),
+  subscription_type: z.enum(SUBSCRIPTION_TYPES).meta({
+    description:
+      'STANDALONE; a PARENT counts the usage of its INHERITED ones; DELEGATED_INVOICING is paid by another customer; grouped_invoicing is billed on the invoice of its parent.',
+  }),
+  parent_subscription_id: z
+    .string()
+    .nullish()
+    .meta({ description: 'The parent of an INHERITED or grouped_invoicing one; null without.' }),
   currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
   billing_cycle: z.enum(BILLING_CYCLES).meta({
     description: 'anniversary: periods begin on the anchor; calendar: with the calendar’s weeks, months and years.',
@@ -83,8 +104,8 @@ export const Subscription = z.object({
     .meta({ description: 'When it ends, or has ended, by a cancellation; null without one.' }),
   cancelled_at: timestampText.nullish().meta({ description: 'When it was cancelled; null while it was not.' }),
   cancel_at_period_end: z.boolean().meta({ description: 'Whether it ends with the running period.' }),
-  trial_start: timestampText.nullish().meta({ description: 'Trials are not there yet: null.' }),
-  trial_end: timestampText.nullish().meta({ description: 'Trials are not there yet: null.' }),
+  trial_start: timestampText.nullish().meta({ description: 'When its trial began or begins; null without one.' }),
+  trial_end: timestampText.nullish().meta({ description: 'When its trial ends or has ended; null without one.' }),
   collection_method: z
     .enum(COLLECTION_METHODS)
     .meta({ description: 'Whether invoices are charged automatically or sent.' }),
@@ -100,13 +121,11 @@ export const Subscription = z.object({
     description:
       'With create_prorations a start before today is refused; what is not served is not charged either way.',
   }),
-  commitment_amount: decimalText.nullish().meta({ description: 'Commitments are not there yet.' }),
-  commitment_duration: z.enum(SUBSCRIPTION_PERIODS).nullish().meta({ description: 'Commitments are not there yet.' }),
-  overage_factor: decimalText.nullish().meta({ description: 'Commitments are not there yet.' }),
-  enable_true_up: z.boolean().meta({ description: 'Commitments are not there yet: false.' }),
-  auto_invoice_threshold: decimalText
-    .nullish()
-    .meta({ description: 'Invoices before the end of a period are not there yet.' }),
+  ...committedSubscriptionFields,
+  auto_invoice_threshold: decimalText.nullish().meta({
+    description:
+      'Usage of the running period is invoiced as soon as so much of it is not invoiced yet, in units of the currency; null is at its end alone.',
+  }),
   synced_price_sequence: z
     .int()
     .nullish()
@@ -121,11 +140,11 @@ export const SubscriptionLineItem = z.object({
   id: z.string(),
   subscription_id: z.string().meta({ description: 'The subscription that it is a part of.' }),
   customer_id: z.string().meta({ description: 'The customer who uses.' }),
-  entity_id: z.string().nullish().meta({ description: 'The plan or the subscription from which its price comes.' }),
+  entity_id: z.string().nullish().meta({ description: 'The plan, add-on or subscription from which its price comes.' }),
   entity_type: z
     .enum(LINE_ITEM_ENTITY_TYPES)
     .nullish()
-    .meta({ description: 'Whether its price comes from the plan or from the subscription itself.' }),
+    .meta({ description: 'Whether its price comes from the plan, an add-on or the subscription itself.' }),
   plan_display_name: z
     .string()
     .nullish()
@@ -136,8 +155,8 @@ export const SubscriptionLineItem = z.object({
     .meta({ description: 'USAGE is measured by a meter, FIXED is stated by the subscription.' }),
   meter_id: z.string().nullish(),
   meter_display_name: z.string().nullish().meta({ description: 'The name of the meter; null of a FIXED price.' }),
-  price_unit_id: z.string().nullish().meta({ description: 'Price units are not there yet: null.' }),
-  price_unit: z.string().nullish().meta({ description: 'Price units are not there yet: null.' }),
+  price_unit_id: z.string().nullish().meta({ description: 'Of a price in a unit of your own; null else.' }),
+  price_unit: z.string().nullish().meta({ description: 'Of a price in a unit of your own; null else.' }),
   display_name: z.string().nullish().meta({ description: 'What an invoice line is called.' }),
   quantity: decimalText.meta({
     description: 'Units of a FIXED price; 0 of a USAGE price, whose quantity is measured.',
@@ -152,16 +171,13 @@ export const SubscriptionLineItem = z.object({
     .meta({ description: 'ARREAR is billed after the period, ADVANCE before it.' }),
   start_date: timestampText.meta({ description: 'From when on it is charged.' }),
   end_date: timestampText.nullish().meta({ description: 'Until when, exclusive; null is open.' }),
-  subscription_phase_id: z.string().nullish().meta({ description: 'Phases are not there yet: null.' }),
-  addon_association_id: z.string().nullish().meta({ description: 'Add-ons are not there yet: null.' }),
-  trial_period_days: z.int().min(0).meta({ description: 'Trials are not there yet: 0.' }),
-  commitment_amount: decimalText.nullish().meta({ description: 'Commitments are not there yet.' }),
-  commitment_quantity: decimalText.nullish().meta({ description: 'Commitments are not there yet.' }),
-  commitment_type: z.enum(['amount', 'quantity']).nullish().meta({ description: 'Commitments are not there yet.' }),
-  commitment_overage_factor: decimalText.nullish().meta({ description: 'Commitments are not there yet.' }),
-  commitment_true_up_enabled: z.boolean().meta({ description: 'Commitments are not there yet: false.' }),
-  commitment_windowed: z.boolean().meta({ description: 'Commitments are not there yet: false.' }),
-  commitment_duration: z.enum(SUBSCRIPTION_PERIODS).nullish().meta({ description: 'Commitments are not there yet.' }),
+  subscription_phase_id: z.string().nullish().meta({ description: 'The phase that states it; null where none does.' }),
+  addon_association_id: z
+    .string()
+    .nullish()
+    .meta({ description: 'As what its add-on is attached; null of any other line.' }),
+  trial_period_days: z.int().min(0).meta({ description: 'Days of trial that the price states.' }),
+  ...committedLineFields,
   metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
   ...baseFields,
 });
@@ -169,56 +185,51 @@ export type SubscriptionLineItem = z.infer<typeof SubscriptionLineItem>;
 
 const NOT_YET = { description: 'Not there yet: refused when it says something.' };
 
-/** One entry per price: what this subscription pays instead of the plan's own terms. */
-export const overrideLineItemShape = z.object({
-  price_id: z.string().meta({ description: 'The price of the plan, named once.' }),
-  quantity: orNull(decimalText).meta({ description: 'Units of a FIXED price; its `min_quantity`, or 1, when absent.' }),
-  ...criticalFields,
-});
-
-/** A line beside the plan's: a price that exists, its own dates and quantity. */
-export const extraLineItemShape = z.object({
-  price_id: orNull(z.string()).meta({ description: 'A price that exists, for this subscription.' }),
-  price: orNull(z.record(z.string(), z.unknown())).meta(NOT_YET),
-  quantity: orNull(decimalText).meta({ description: 'Units of a FIXED price; its `min_quantity`, or 1, when absent.' }),
+/** An add-on that is attached: with a new subscription, or later. */
+export const attachAddonShape = z.object({
+  addon_id: z.string().min(1).meta({ description: 'A published add-on; one of type onetime is held once at a time.' }),
+  quantity: orDefault(
+    int32.refine((quantity) => quantity >= 1, { error: 'must be at least 1' }),
+    1,
+  ).meta({
+    description: 'How often it is held: its fixed lines and its limits are times this. 1 when absent.',
+  }),
+  cadence: orDefault(anyCase(ADDON_CADENCES), 'recurring').meta({
+    description: 'onetime: for the period in which it begins; recurring, also when absent: until it is detached.',
+  }),
+  proration_behavior: orNull(anyCase(PRORATION_BEHAVIORS)).meta({
+    description:
+      'create_prorations, also when absent: what it charges in advance for the rest of the running period is invoiced at once. none: it is charged from the next period on.',
+  }),
   start_date: orNull(timestampText).meta({
-    description: 'From when on it is charged; from the start of the subscription when absent.',
+    description: 'From when on it is held, not before the running period; now when absent.',
   }),
-  end_date: orNull(timestampText).meta({
-    description: 'Until when, exclusive; until the end of the subscription when absent.',
+  end_date: orNull(timestampText).meta({ description: 'Until when, exclusive; open when absent.' }),
+  override_line_items: orNull(z.array(overrideLineItemShape)).meta({
+    description: 'What this subscription pays in the place of prices of the add-on.',
   }),
-  display_name: orNull(keyText).meta({
-    description: 'What an invoice line is called; the name of the price when absent.',
-  }),
-  metadata,
-  subscription_phase_id: orNull(z.string()).meta(NOT_YET),
-  // A line of a new subscription is always charged for its own dates.
-  proration_behavior: withoutEffect,
-  commitment_amount: orNull(decimalText).meta(NOT_YET),
-  commitment_quantity: orNull(decimalText).meta(NOT_YET),
-  commitment_type: orNull(z.string()).meta(NOT_YET),
-  commitment_overage_factor: orNull(decimalText).meta(NOT_YET),
-  commitment_true_up_enabled: orNull(z.boolean()).meta(NOT_YET),
-  commitment_windowed: orNull(z.boolean()).meta(NOT_YET),
-  commitment_duration: orNull(z.string()).meta(NOT_YET),
-  commitment_time_buckets: orNull(z.array(z.unknown())).meta(NOT_YET),
+  line_item_commitments: orNull(z.unknown()).meta(NOT_YET),
+  metadata: orNull(freeMap).meta({ description: 'Values of your own.' }),
 });
+export type AttachAddon = z.output<typeof attachAddonShape>;
 
 const anything = orNull(z.unknown()).meta(NOT_YET);
 
-/** What a client states about a new subscription. */
-export const createSubscriptionShape = z.object({
+const termsShape = z.object({
   customer_id: orNull(z.string()).meta({
     description: 'The customer who uses, by its id; this or `external_customer_id`.',
   }),
   external_customer_id: orNull(z.string()).meta({ description: 'The customer by the id that its events name.' }),
   plan_id: z.string().min(1).meta({ description: 'The plan whose prices in the currency are taken over.' }),
-  lookup_key: orNull(keyText).meta({ description: 'A name of your own.' }),
+  lookup_key: orNull(givenKey).meta({ description: 'A name of your own.' }),
   currency: z
     .string()
     .length(3)
     .meta({ description: 'As ISO 4217 has it, in any case; the plan has at least one price in it.' }),
-  start_date: orNull(timestampText).meta({ description: 'From when on it is charged; now when absent.' }),
+  start_date: orNull(timestampText).meta({
+    description:
+      'From when on it is charged; now when absent. Not before the instant at which another customer who was charged gave up the external id.',
+  }),
   end_date: orNull(timestampText).meta({ description: 'Until when, exclusive; open when absent.' }),
   billing_cadence: orNull(anyCase(['RECURRING'])).meta({ description: 'Every subscription is RECURRING.' }),
   billing_period: anyCase(SUBSCRIPTION_PERIODS).meta({
@@ -265,36 +276,48 @@ export const createSubscriptionShape = z.object({
   line_items: orNull(z.array(extraLineItemShape).max(100)).meta({
     description: 'Prices beside those of the plan, with dates and quantities of their own.',
   }),
-  trial_period_days: orNull(int32.refine((days) => days >= 0, { error: 'must not be negative' })).meta(NOT_YET),
-  trial_start: orNull(timestampText).meta(NOT_YET),
-  trial_end: orNull(timestampText).meta(NOT_YET),
-  auto_invoice_threshold: orNull(decimalText).meta(NOT_YET),
-  commitment_amount: orNull(decimalText).meta(NOT_YET),
-  commitment_duration: orNull(anyCase(SUBSCRIPTION_PERIODS)).meta(NOT_YET),
-  overage_factor: orNull(decimalText).meta(NOT_YET),
-  enable_true_up: orNull(z.boolean()).meta(NOT_YET),
+  trial_period_days: orNull(int32.refine((days) => days >= 0, { error: 'must not be negative' })).meta({
+    description:
+      'Days of trial from the start, at the clock of the timezone; 0 is none. When absent, those that the recurring FIXED prices of the plan state, which must agree. Not with dates of a trial.',
+  }),
+  trial_start: orNull(timestampText).meta({ description: 'The start of a trial, not after `start_date`.' }),
+  trial_end: orNull(timestampText).meta({ description: 'The end of that trial, not before `start_date`.' }),
+  auto_invoice_threshold: orNull(decimalText).meta({
+    description:
+      'Usage of the running period is invoiced as soon as so much of it is not invoiced yet, in units of the currency: zero or greater, of plans with usage prices alone. None when absent or 0.',
+  }),
+  ...subscriptionCommitmentFields,
   credit_grants: anything,
   tax_rate_overrides: anything,
   subscription_coupons: anything,
   coupons: anything,
   line_item_coupons: anything,
-  line_item_commitments: anything,
-  override_entitlements: anything,
-  addons: anything,
-  phases: anything,
-  inheritance: anything,
-  checkout: anything,
-  invoice_billing: orNull(anyCase(['invoice_to_parent', 'invoice_to_self'])).meta({
-    description: 'invoice_to_self, or nothing: another payer is not there yet.',
+  line_item_commitments: orNull(z.record(z.string(), lineItemCommitmentShape)).meta({
+    description: 'Commitments of lines that the plan brings, by the id of the price.',
   }),
-  parent_subscription_id: orNull(z.string()).meta(NOT_YET),
+  override_entitlements: orNull(z.array(overrideEntitlementShape).max(100)).meta({
+    description: 'What this subscription is granted in the place of entitlements of the plan.',
+  }),
+  addons: orNull(z.array(attachAddonShape).max(100)).meta({ description: 'Add-ons that it begins with.' }),
+  phases: orNull(z.array(phaseShapeOf(overrideLineItemShape, extraLineItemShape)).max(100)).meta({
+    description: 'Stretches with terms of their own, one after the other, from the start on; not for a draft.',
+  }),
+  checkout: anything,
+});
+
+/** What a client states about a new subscription. */
+export const createSubscriptionShape = termsShape.extend({
+  ...parentFields,
+  inheritance: orNull(inheritanceOf(childOf(termsShape))).meta({
+    description: 'Who takes part in it, who pays for it, or what is invoiced with it: one of these.',
+  }),
 });
 export type CreateSubscription = z.output<typeof createSubscriptionShape>;
 
 /** What may be changed on a subscription as it stands; everything else has a verb of its own. */
 export const updateSubscriptionShape = z.object({
   metadata: metadataMap.nullish(),
-  lookup_key: keyText.nullish().meta({ description: 'A name of your own.' }),
+  lookup_key: optionalKey.optional().meta({ description: 'A name of your own.' }),
   version: wholeNumber
     .nullish()
     .meta({ description: 'The version that was read: given, a change in between is a version_conflict.' }),
@@ -303,6 +326,9 @@ export const updateSubscriptionShape = z.object({
   cancel_at: anything,
   cancel_at_period_end: anything,
   parent_subscription_id: anything,
-  auto_invoice_threshold: orNull(decimalText).meta(NOT_YET),
+  auto_invoice_threshold: decimalText.nullish().meta({
+    description:
+      'As of a new subscription, zero or greater; 0 or null takes it away. Of a STANDALONE subscription with usage lines alone.',
+  }),
 });
 export type UpdateSubscription = z.output<typeof updateSubscriptionShape>;

@@ -10,6 +10,7 @@ import { featureShape } from '../feature/record.ts';
 import { Invoice, InvoiceLineItem } from '../invoice/record.ts';
 import { completeKeys } from '../json/complete-keys.ts';
 import { timestampText } from '../record.ts';
+import { SubscriptionPhase } from '../subscription/phases.ts';
 import { Subscription } from '../subscription/record.ts';
 import { webhookEndpointShape } from '../webhook/record.ts';
 import { SYSTEM_EVENTS, type SystemEntityType, type SystemEventName } from './catalogue.ts';
@@ -21,6 +22,7 @@ const SHAPES: Partial<Record<SystemEntityType, z.ZodType>> = {
   feature: featureShape.omit({ reporting_unit: true, alert_settings: true }),
   entitlement: toldEntitlementShape,
   subscription: Subscription,
+  phase: SubscriptionPhase,
   invoice: Invoice.extend({ line_items: InvoiceLineItem.array().nullish(), customer: customerShape.nullish() }),
   webhook_endpoint: webhookEndpointShape,
 };

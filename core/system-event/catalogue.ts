@@ -13,6 +13,7 @@ const customer = about('customer');
 const feature = about('feature');
 const entitlement = about('entitlement');
 const subscription = about('subscription');
+const phase = about('phase');
 const invoice = about('invoice');
 const endpoint = about('webhook_endpoint');
 
@@ -33,6 +34,7 @@ export const SYSTEM_EVENTS = {
     'A subscription is changed, moves on to its next period, or is to be cancelled.',
   ),
   'subscription.cancelled': subscription('A subscription ends: at once, on a date or at the end of its period.'),
+  'subscription.phase.created': phase('A subscription is created that has this phase; once for each.'),
   'invoice.drafted': invoice('A draft is made, once for each invoice.'),
   'invoice.update': invoice('An invoice is changed by hand, or computed anew.'),
   'invoice.finalized': invoice('An invoice becomes final; its lines and its customer are in the body.'),

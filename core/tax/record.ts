@@ -7,6 +7,7 @@ import {
   anyCase,
   baseFields,
   decimalText,
+  description,
   givenKey,
   givenName,
   int32,
@@ -30,7 +31,7 @@ const MAX_PERCENTAGE = 100;
 export const taxRateFields = z.object({
   name: givenName.meta({ description: 'What people call it; an invoice shows it.' }),
   code: givenKey.meta({ description: 'How associations name it; of one published rate.' }),
-  description: orNull(z.string()).meta({ description: 'For people.' }),
+  description,
   tax_rate_type: orNull(anyCase(TAX_RATE_TYPES)).meta({
     description: 'percentage of what is taxed, or a fixed amount; told by the value that is stated when absent.',
   }),

@@ -70,6 +70,11 @@ const UNITS: Record<RecurringPeriod, Unit> = {
   ANNUAL: { months: 12, days_at_least: 365 },
 };
 
+/** How many days one of these periods has at least. */
+export function leastDays(billing_period: RecurringPeriod): number {
+  return UNITS[billing_period].days_at_least;
+}
+
 /** The instants k units away from the anchor, for every whole k. */
 class Grid {
   readonly #anchor: Temporal.ZonedDateTime;

@@ -3,7 +3,7 @@
  * (docs/rules/webhooks.md, "Endpoints" and "Deliveries").
  */
 import { z } from 'zod';
-import { anyCase, baseFields, metadata, orNull, timestampText } from '../record.ts';
+import { anyCase, baseFields, metadata, timestampText } from '../record.ts';
 import { SYSTEM_EVENT_NAMES } from '../system-event/catalogue.ts';
 
 export const ENDPOINT_STATUSES = ['enabled', 'disabled'] as const;
@@ -32,7 +32,7 @@ function isHttpUrl(text: string): boolean {
 export const webhookEndpointShape = z.object({
   id: z.string(),
   url: endpointUrl,
-  description: orNull(z.string().max(1_000)).meta({ description: 'For people.' }),
+  description: z.string().max(1_000).nullable().default(null).meta({ description: 'For people.' }),
   event_names: z
     .array(z.enum(SYSTEM_EVENT_NAMES))
     .meta({ description: 'The events that it is told; an empty list is all of them.' }),

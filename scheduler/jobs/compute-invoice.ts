@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { COMPUTE_TASK, tryComputation } from '../../actions/invoices/compute-later.ts';
+import { clockFor } from '../../storage/environment-clock.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Work } from '../job.ts';
 
@@ -17,9 +18,11 @@ export function computeInvoiceWork(
 ): Work {
   return {
     name: COMPUTE_TASK,
-    run(payload, { attempt, is_last, signal: ending }) {
+    async run(payload, { attempt, is_last, signal: ending }) {
+      const place = Payload.parse(payload);
+      const at = await clockFor(stores.postgres, place, clock);
       const signal = AbortSignal.any([ending, AbortSignal.timeout(timeout_ms)]);
-      return tryComputation(stores, Payload.parse(payload), { attempt, is_last, clock, signal, timeout_ms });
+      return tryComputation(stores, place, { attempt, is_last, clock: at, signal, timeout_ms });
     },
   };
 }

@@ -5,6 +5,7 @@
  */
 import { z } from 'zod';
 import { SYNC_TASK, trySync } from '../../actions/catalogue/sync-plan.ts';
+import { clockFor } from '../../storage/environment-clock.ts';
 import type { Stores } from '../../storage/stores.ts';
 import type { Work } from '../job.ts';
 
@@ -15,9 +16,11 @@ const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), wo
 export function syncPlanPricesWork(stores: Stores, { clock }: { clock: () => Date }): Work {
   return {
     name: SYNC_TASK,
-    run(payload, { attempt, is_last, signal: ending }) {
+    async run(payload, { attempt, is_last, signal: ending }) {
+      const place = Payload.parse(payload);
+      const at = await clockFor(stores.postgres, place, clock);
       const signal = AbortSignal.any([ending, AbortSignal.timeout(TIMEOUT_MS)]);
-      return trySync(stores, Payload.parse(payload), { attempt, is_last, clock, signal, timeout_ms: TIMEOUT_MS });
+      return trySync(stores, place, { attempt, is_last, clock: at, signal, timeout_ms: TIMEOUT_MS });
     },
   };
 }

@@ -21,11 +21,15 @@ export class AddonAssociationModel extends ScopedModel {
     ]);
   }
 
-  /** Those that are in force. */
-  static active(scope: Scope, now: Date, database: Database) {
-    return narrow(AddonAssociationModel.notEnded(scope, now, database), [
-      ['addon_status', 'active'],
-      ['start_date', '<=', now],
-    ]);
+  /** Those that were in force at this instant, whatever has become of them since. */
+  static heldAt(scope: Scope, at: Date, database: Database) {
+    return narrow(AddonAssociationModel.in(scope, database), [
+      ['status', 'published'],
+      ['start_date', '<=', at],
+      ['end_date', 'open at', at],
+    ]).where((held) => {
+      // What was detached since was in force until its end.
+      void held.where('addon_status', 'active').orWhere({ addon_status: 'cancelled' }).whereNotNull('end_date');
+    });
   }
 }

@@ -9,17 +9,19 @@ export interface CreditGrantModel extends CreditGrant {}
 
 /** Whose templates they are. */
 type Seller = 'plan_id' | 'addon_id';
+/** Who gives them. */
+type Giver = Seller | 'subscription_id';
 
 export class CreditGrantModel extends ScopedModel {
   static override tableName = 'credit_grants';
   static override recordName = 'credit grant';
   static override record = creditGrantShape;
 
-  /** The published grants of these plans or add-ons, in the order in which they were made. */
-  static publishedOf(scope: Scope, [seller, ids]: [Seller, readonly string[]], database: Database) {
+  /** The published grants of these plans, add-ons or subscriptions, in the order in which they were made. */
+  static publishedOf(scope: Scope, [giver, ids]: [Giver, readonly string[]], database: Database) {
     return CreditGrantModel.in(scope, database)
       .where('status', 'published')
-      .whereIn(seller, [...ids])
+      .whereIn(giver, [...ids])
       .orderBy(['created_at', 'id']);
   }
 

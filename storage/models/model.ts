@@ -1,27 +1,29 @@
 /**
  * The base of every table of a tenant and environment. A query starts with `in(scope)`, so that it is scoped by
- * construction and not by memory; `test/tidy.test.ts` refuses `.query(` outside this file. What is written through here is told
+ * construction and not by memory; `test/tidy.test.ts` refuses `.query(` outside statements.ts. What is written through here is told
  * to the audit log in the same transaction (tell-changes.ts).
  */
 import { Model, QueryBuilder, type QueryBuilderType, raw } from 'objection';
 import type { z } from 'zod';
-import { byId } from '../../core/by-id.ts';
-import { alreadyExists, FarthingError, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Author, updatedBy } from '../../core/stamp.ts';
-import { failureOf } from '../failure.ts';
 import type { Database } from '../stores.ts';
 import { jsonFieldsOf } from './json-fields.ts';
-import { inTransaction, type Told, tell } from './tell-changes.ts';
-
-/** A model's class, as its static methods see it. */
-type Class<M extends Model> = {
-  new (): M;
-  tableName: string;
-  recordName: string;
-  isAudited: boolean;
-  query: typeof Model.query;
-};
+import {
+  type AddOptions,
+  type ChangeOptions,
+  type Class,
+  changeOne,
+  type FetchOptions,
+  fetchById,
+  fetchOne,
+  type Ids,
+  insertAll,
+  insertOne,
+  patch,
+  queryOf,
+  removeOne,
+} from './statements.ts';
+import { inTransaction } from './tell-changes.ts';
 
 /** As much of a query as is changed below: the whole of its type is too deep to be inherited from. */
 type Builder = { where(condition: unknown): unknown; whereIn(column: unknown, values: unknown): unknown };
@@ -65,16 +67,14 @@ export abstract class ScopedModel extends Model {
   }
 
   /** The same of one that is published, or `not_found`. */
-  static async fetchPublished<M extends ScopedModel & { status: string }>(
+  static fetchPublished<M extends ScopedModel & { status: string }>(
     this: Class<M>,
     scope: Scope,
     id: string,
     options: FetchOptions,
   ): Promise<M> {
     const { tenant_id, environment_id } = scope;
-    const record = await fetchOne(this, { tenant_id, environment_id }, id, options);
-    if (record.status !== 'published') throw notFound(this.recordName, id);
-    return record;
+    return fetchOne(this, { tenant_id, environment_id, status: 'published' }, id, options);
   }
 
   /** Inserts a record of this scope; a broken unique index becomes `already_exists` with `conflict` as its message. */
@@ -111,7 +111,7 @@ export abstract class ScopedModel extends Model {
     return fetchById(this, { tenant_id, environment_id }, { ids, database });
   }
 
-  /** Writes changes to a record that this transaction holds, and answers it as it is then. */
+  /** Writes changes to a record that this transaction holds, and answers it as it is then: itself, if nothing changes. */
   static change<M extends ScopedModel>(
     this: Class<M>,
     record: M,
@@ -132,12 +132,9 @@ export abstract class ScopedModel extends Model {
     const { tenant_id, environment_id } = scope;
     const owner = { tenant_id, environment_id };
     return inTransaction(options.database, async (transaction) => {
-      const [record] = (await queryOf(this, transaction)
-        .where({ ...owner, id, status: 'published' })
-        .forUpdate()) as M[];
-      if (!record) throw notFound(this.recordName, id);
+      const record = await fetchOne(this, { ...owner, status: 'published' }, id, { database: transaction, lock: true });
       const [changed] = await patch(this, { owner, records: [record], changes }, { ...options, database: transaction });
-      return changed!;
+      return changed ?? record;
     });
   }
 
@@ -147,7 +144,7 @@ export abstract class ScopedModel extends Model {
     return removeOne(this, { owner: { tenant_id, environment_id }, record }, options);
   }
 
-  /** Writes the same changes to all of these records, which this transaction holds. */
+  /** Writes the same changes to all of these records, which this transaction holds, and answers those that changed. */
   static changeAll<M extends ScopedModel>(
     this: Class<M>,
     scope: Scope,
@@ -225,176 +222,4 @@ export abstract class TenantWideModel extends Model {
     const tenant_id = record[this.tenantColumn as keyof M] as string;
     return removeOne(this, { owner: { [this.tenantColumn]: tenant_id }, record }, options);
   }
-}
-
-type FetchOptions = { database: Database; lock?: boolean | 'shared' };
-type AddOptions = { database: Database; conflict?: string };
-/** `by` changes the record: a caller, or the clock alone. */
-type ChangeOptions = AddOptions & { by: Author | Pick<Author, 'now'> };
-/** Ids as records name others: some name none, and several the same. */
-type Ids = Iterable<string | null | undefined>;
-type Owner = Readonly<Record<string, string>>;
-type Change<M> = { owner: Owner; record: M & { id: string; version?: number }; changes: Partial<M> };
-type Changes<M> = { owner: Owner; records: readonly M[]; changes: Partial<M>; version?: number };
-
-function queryOf<M extends Model>(model: Class<M>, database: Database) {
-  return model.query(database) as QueryBuilderType<M>;
-}
-
-async function fetchOne<M extends Model>(
-  model: Class<M>,
-  owner: Record<string, string>,
-  id: string,
-  { database, lock }: FetchOptions,
-): Promise<M> {
-  const question = queryOf(model, database).where(owner).where('id', id);
-  const held = lock === 'shared' ? question.forShare() : lock ? question.forUpdate() : question;
-  const [record] = (await held) as M[];
-  if (!record) throw notFound(model.recordName, id);
-  return record;
-}
-
-async function insertOne<M extends Model>(
-  model: Class<M>,
-  record: Record<string, unknown>,
-  { database, conflict }: AddOptions,
-): Promise<M> {
-  const [added] = await inserted(model, [record], {
-    database,
-    conflict: conflict ?? `this ${model.recordName} exists already`,
-  });
-  return added!;
-}
-
-/** A statement has at most 65,535 parameters, and no record has a hundred columns. */
-const ROWS_AT_ONCE = 500;
-
-async function insertAll<M extends Model>(
-  model: Class<M>,
-  records: readonly Record<string, unknown>[],
-  { database, conflict }: AddOptions,
-): Promise<M[]> {
-  const options = { database, conflict: conflict ?? `one of these ${model.recordName}s exists already` };
-  const added: M[] = [];
-  for (let from = 0; from < records.length; from += ROWS_AT_ONCE)
-    added.push(...(await inserted(model, records.slice(from, from + ROWS_AT_ONCE), options)));
-  return added;
-}
-
-/** In one statement. */
-function inserted<M extends Model>(
-  model: Class<M>,
-  rows: readonly Record<string, unknown>[],
-  { database, conflict }: { database: Database; conflict: string },
-): Promise<M[]> {
-  return told(model, database, async (transaction) => {
-    try {
-      const added = await queryOf(model, transaction)
-        .insert(rows as never)
-        .returning('*');
-      return (added as unknown as M[]).map((after) => ({ before: null, after }));
-    } catch (error) {
-      throw named(error, conflict);
-    }
-  });
-}
-
-/** Writes, and tells what was written, in one transaction. */
-async function told<M extends Model>(
-  model: Class<M>,
-  database: Database,
-  write: (database: Database) => Promise<Told<M>[]>,
-): Promise<M[]> {
-  const results = (changes: Told<M>[]) => changes.flatMap(({ after }) => after ?? []);
-  if (!model.isAudited) return results(await write(database));
-  return inTransaction(database, async (transaction) => {
-    const changes = await write(transaction);
-    const first = changes[0]?.after ?? changes[0]?.before;
-    if (first) await tell(changes, { entity_type: entityType(model), ...ownerOf(model, first) }, transaction);
-    return results(changes);
-  });
-}
-
-/** `subscription_line_item` */
-function entityType({ recordName }: { recordName: string }): string {
-  return recordName.toLowerCase().replaceAll(' ', '_');
-}
-
-/** What lies above the environments has none. */
-function ownerOf<M extends Model>(model: Class<M> & { tenantColumn?: string }, record: M) {
-  const row = record as unknown as Record<string, string | null | undefined>;
-  const isScoped = model.tenantColumn === undefined;
-  return {
-    tenant_id: row[model.tenantColumn ?? 'tenant_id']!,
-    environment_id: (isScoped ? row.environment_id : null) ?? '',
-  };
-}
-
-async function fetchById<M extends Model & { id: string }>(
-  model: Class<M>,
-  owner: Record<string, string>,
-  { ids, database }: { ids: Ids; database: Database },
-): Promise<Map<string, M>> {
-  const wanted = [...new Set(ids)].filter((id): id is string => Boolean(id));
-  if (wanted.length === 0) return new Map();
-  return byId((await queryOf(model, database).where(owner).whereIn('id', wanted)) as M[]);
-}
-
-/** A record that counts its versions is changed from the version that was read, and from no other. */
-async function changeOne<M extends Model & { id: string }>(
-  model: Class<M>,
-  { owner, record, changes }: Change<M>,
-  options: ChangeOptions,
-): Promise<M> {
-  const { id, version } = record;
-  const versioned = version === undefined ? changes : { ...changes, version: version + 1 };
-  const [changed] = await patch(
-    model,
-    { owner, records: [record], changes: versioned, ...(version === undefined ? {} : { version }) },
-    options,
-  );
-  if (!changed) throw new FarthingError('version_conflict', `${model.recordName} ${id} was changed in between`);
-  return changed;
-}
-
-function patch<M extends Model & { id: string }>(
-  model: Class<M>,
-  { owner, records, changes, version }: Changes<M>,
-  { by, conflict, database }: ChangeOptions,
-): Promise<M[]> {
-  const before = byId(records);
-  return told(model, database, async (transaction) => {
-    const those = queryOf(model, transaction)
-      .where(owner)
-      .whereIn('id', [...before.keys()]);
-    const question = version === undefined ? those : those.where('version', version);
-    try {
-      const changed = await question.patch({ ...changes, ...changedBy(by) } as never).returning('*');
-      return (changed as unknown as M[]).map((after) => ({ before: before.get(after.id)!, after }));
-    } catch (error) {
-      throw named(error, conflict ?? `this ${model.recordName} exists already`);
-    }
-  });
-}
-
-/** Takes a record away for good: what is archived stays, and is changed. */
-async function removeOne<M extends Model & { id: string }>(
-  model: Class<M>,
-  { owner, record }: { owner: Owner; record: M },
-  { by, database }: ChangeOptions,
-): Promise<void> {
-  await told(model, database, async (transaction) => {
-    const removed = await queryOf(model, transaction).where(owner).where('id', record.id).delete();
-    return Number(removed) === 0 ? [] : [{ before: record, after: null, at: by.now.toISOString() }];
-  });
-}
-
-function changedBy(by: ChangeOptions['by']) {
-  return 'user_id' in by ? updatedBy(by) : { updated_at: by.now.toISOString() };
-}
-
-/** Postgres' word for a broken unique index as ours; anything else stays what it is. */
-export function named(error: unknown, conflict: string): unknown {
-  if (error instanceof FarthingError) return error;
-  return failureOf(error) === 'conflict' ? alreadyExists(conflict) : error;
 }

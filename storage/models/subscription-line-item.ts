@@ -16,6 +16,28 @@ export class SubscriptionLineItemModel extends ScopedModel {
   /** Its place among the lines of its subscription, from 0. */
   /** Null where a version before this one wrote it. */
   declare position: number | null;
+  /** Where the periods of its own are anchored, of a line that follows another; null is at its start. */
+  declare period_anchor: string | null;
+  /** From when on an advance line is charged that began inside a period without proration; null is from its start. */
+  declare charged_from: string | null;
+
+  /** By subscription, the plan that charged it at this instant, which may have been another than now; none where no line of a plan did. */
+  static async plansAt(
+    scope: Scope,
+    { subscription_ids, at }: { subscription_ids: readonly string[]; at: Date },
+    database: Database,
+  ): Promise<Map<string, string>> {
+    const lines = await narrow(SubscriptionLineItemModel.in(scope, database), [
+      ['subscription_id', subscription_ids],
+      ['status', 'published'],
+      ['entity_type', 'plan'],
+      ['start_date', '<=', at],
+      ['end_date', 'open at', at],
+    ])
+      .select('subscription_id', 'entity_id')
+      .orderBy(['start_date', 'created_at', 'id']);
+    return new Map(lines.map(({ subscription_id, entity_id }) => [subscription_id, entity_id ?? '']));
+  }
 
   /** Nothing of the subscription is charged after this instant; what was to begin later never does. */
   static async endAll(

@@ -1,5 +1,7 @@
 /** Table `subscriptions`. */
+import type { Scope } from '../../core/scope.ts';
 import { Subscription } from '../../core/subscription/record.ts';
+import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 import { narrow, type Query } from './page.ts';
 
@@ -9,6 +11,8 @@ export class SubscriptionModel extends ScopedModel {
   static override tableName = 'subscriptions';
   static override recordName = 'subscription';
   static override record = Subscription;
+  /** When the scheduler opens it; null once it is open, and of a draft. */
+  declare opens_at: string | null;
 }
 
 /** Those that had begun and were not over at this instant; all of them without one. */
@@ -31,10 +35,27 @@ export function unsyncedAfter(
   query: Query<SubscriptionModel>,
   { plan_id, sequence, after }: { plan_id: string; sequence: number; after: string },
 ): Query<SubscriptionModel> {
-  return query
-    .where({ plan_id, status: 'published' })
-    .whereNot('subscription_status', 'cancelled')
-    .whereRaw('coalesce(synced_price_sequence, 0) < ?', [sequence])
-    .where('id', '>', after)
+  return (
+    query
+      .where({ plan_id, status: 'published' })
+      .whereNot('subscription_status', 'cancelled')
+      // These have no line items of their own.
+      .whereNot('subscription_type', 'INHERITED')
+      .whereRaw('coalesce(synced_price_sequence, 0) < ?', [sequence])
+      .where('id', '>', after)
+      .orderBy('id')
+  );
+}
+
+/** All of one type that have, or had, these parents, in the order of their making. */
+export function childrenOf(
+  scope: Scope,
+  { parents, type }: { parents: readonly { id: string }[]; type: 'INHERITED' | 'grouped_invoicing' },
+  database: Database,
+): Query<SubscriptionModel> {
+  const ids = parents.map(({ id }) => id);
+  return SubscriptionModel.in(scope, database)
+    .whereIn('parent_subscription_id', ids)
+    .where({ subscription_type: type, status: 'published' })
     .orderBy('id');
 }

@@ -1,6 +1,6 @@
 /** Table `user_passwords`: how a user signs in, kept apart from what is read of a user. */
 import type { Database } from '../stores.ts';
-import { named } from './model.ts';
+import { named } from './statements.ts';
 
 type NewPassword = {
   readonly user_id: string;

@@ -42,6 +42,16 @@ export async function correctionsOf(database: Database, scope: Scope, eventId: s
   return rows;
 }
 
+/** Whether some of this environment have not taken effect yet. */
+export async function hasOpenCorrections(database: Database, scope: Scope): Promise<boolean> {
+  const { rows } = await database.raw(
+    `select from event_corrections
+      where tenant_id = ? and environment_id = ? and applied_at is null and state = 'requested' limit 1`,
+    [scope.tenant_id, scope.environment_id],
+  );
+  return rows.length > 0;
+}
+
 /** Those that have not taken effect yet, in the order in which they count. */
 export async function requestedCorrections(database: Database, ids: readonly string[]): Promise<Correction[]> {
   const { rows } = await database.raw(

@@ -13,6 +13,8 @@ export type UsageAsked = {
   readonly definition?: MeterDefinition | undefined;
   /** All customers when null; several are one set. */
   readonly external_customer_ids: readonly string[] | null;
+  /** Those of them who are counted in these times only; what they sent in others is not asked for. */
+  readonly clipped?: Clipped | undefined;
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
   readonly window_size?: WindowSize | undefined;
@@ -35,5 +37,8 @@ export type UsageAsked = {
   /** A tenant's own question, which may be too much, or called off; none where billing asks. */
   readonly bounds?: QuestionBounds | undefined;
 };
+
+/** By customer: half-open ranges. */
+export type Clipped = ReadonlyMap<string, readonly (readonly [start_us: Microseconds, end_us: Microseconds])[]>;
 
 export type KeyedEvent = { source: string; external_customer_id: string; properties: PropertySource };

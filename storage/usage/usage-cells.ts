@@ -1,5 +1,5 @@
 /** Gathers what a question is answered from: merged partials of the pre-aggregated rows, and of the raw rows beside them. */
-import { type Range, type SegmentPlan, withEdges } from '../../core/analytics/segments.ts';
+import { type Range, rawPlan, type SegmentPlan, withEdges } from '../../core/analytics/segments.ts';
 import { FarthingError } from '../../core/error.ts';
 import { type BucketField, UsageBucket } from '../../core/metering/bucket.ts';
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
@@ -33,7 +33,7 @@ import { cellsOfLines, isOfLines } from './bucket-lines.ts';
 import { openKeyOf } from './kept-usage.ts';
 import { asSmall, checkCells, readWithin } from './question.ts';
 import type { Certainty, Snapshot } from './snapshot.ts';
-import type { UsageAsked } from './usage-asked.ts';
+import type { Clipped, KeyedEvent, UsageAsked } from './usage-asked.ts';
 
 export type Reading = {
   stores: Stores;
@@ -78,7 +78,50 @@ export function remember(
   else usage_memory?.leave(question, inside);
 }
 
+/** Who is counted in a part of the range is read from raw rows, and everybody else as if they were alone. */
 export async function cellsOf(reading: Reading): Promise<CellsRead> {
+  const { asked, meter } = reading;
+  const { clipped } = asked;
+  if (!clipped?.size) return cellsOfWhole(reading);
+  const others = (asked.external_customer_ids ?? []).filter((id) => !clipped.has(id));
+  // Values that the engine has counted as distinct cannot be united with those of raw rows of the same time.
+  const isApart = others.length > 0 && !meter.aggregation.fills.includes('uniques');
+  const [cells, whole] = await Promise.all([
+    clippedCells(isApart ? ofClipped(reading, clipped) : { ...reading, plan: rawPlan(reading.plan, asked) }),
+    isApart
+      ? cellsOfWhole({ ...reading, asked: { ...asked, external_customer_ids: others, clipped: undefined } })
+      : null,
+  ]);
+  const { places: _ofOthers, ...read } = whole ?? { cells: [] };
+  const raw_ranges: Range[] = [[asked.start_us, asked.end_us]];
+  return { ...read, cells: [...read.cells, ...cells], raw_ranges, certainty: 'open' };
+}
+
+function ofClipped(reading: Reading, clipped: Clipped): Reading {
+  const times = [...clipped.values()].flat();
+  const start_us = Math.min(...times.map(([from]) => from));
+  const end_us = Math.max(...times.map(([, to]) => to));
+  const asked = { ...reading.asked, external_customer_ids: [...clipped.keys()] };
+  return { ...reading, asked, plan: rawPlan(reading.plan, { start_us, end_us }) };
+}
+
+/** Whoever leaves takes their level with them: of a weighted sum it is taken away at the instant at which they leave. */
+async function clippedCells(reading: Reading): Promise<PlacedCell[]> {
+  const { meter, asked, plan } = reading;
+  if (!meter.aggregation.fills.includes('weighted_sum')) return rawCells(reading);
+  const own = keyOf(asked);
+  const key_of = (event: KeyedEvent) => JSON.stringify([event.external_customer_id, own(event)]);
+  const cells = await rawCells({ ...reading, asked: { ...asked, key_of } });
+  const ends = new Map(plan.segments.map(({ start_us, end_us }) => [start_us, end_us]));
+  return cells.map((cell) => {
+    const [customer, key] = JSON.parse(cell.key) as [string, string];
+    const left_us = Math.max(...(asked.clipped?.get(customer) ?? []).map(([, end_us]) => end_us));
+    if (left_us > cell.segment_us && left_us < ends.get(cell.segment_us)!) cell.bucket.leave(left_us);
+    return { ...cell, key };
+  });
+}
+
+async function cellsOfWhole(reading: Reading): Promise<CellsRead> {
   const { plan } = reading;
   const whole = isWhole(plan) ? await storedWithEdges(reading) : null;
   const withRaw = async (): Promise<CellsRead> => ({
@@ -266,14 +309,25 @@ function earlierOf(before: ReadonlyMap<number, bigint>, stop: ReadonlyMap<number
 }
 
 function gatheringOf({ asked, meter, plan, grid }: Reading): EventCells<RawEvent> {
-  const passes = asked.only?.passes;
   return new EventCells<RawEvent>({
     meter,
     plan,
     grid,
-    passes: passes && ((event) => passes(event.properties)),
-    key_of: asked.key_of ?? ((event) => (asked.by_customer ? event.external_customer_id : '')),
+    passes: passerOf(asked),
+    key_of: keyOf(asked),
   });
+}
+
+function keyOf({ key_of, by_customer }: UsageAsked): (event: KeyedEvent) => string {
+  return key_of ?? ((event) => (by_customer ? event.external_customer_id : ''));
+}
+
+function passerOf({ only, clipped }: UsageAsked): ((event: RawEvent) => boolean) | undefined {
+  const passes = only?.passes;
+  if (!clipped?.size) return passes && ((event) => passes(event.properties));
+  const isThere = ({ external_customer_id, timestamp_us }: RawEvent) =>
+    clipped.get(external_customer_id)?.some(([from, to]) => timestamp_us >= from && timestamp_us < to) ?? true;
+  return (event) => isThere(event) && (passes === undefined || passes(event.properties));
 }
 
 function rawCells(reading: Reading): Promise<PlacedCell[]> {

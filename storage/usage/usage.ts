@@ -19,7 +19,8 @@ import {
   type WindowAnswer,
 } from '../../core/metering/usage.ts';
 import type { Scope } from '../../core/scope.ts';
-import { formatUs, type Milliseconds, usOf } from '../../core/time/instant.ts';
+import { formatUs, type Milliseconds, msOf, usOf } from '../../core/time/instant.ts';
+import { clockOf } from '../environment-clock.ts';
 import { countRawEvents, type LogPlace } from '../events/raw-events.ts';
 import { monthStart } from '../events/tables.ts';
 import type { EventLog, PartitionLag } from '../log/log.ts';
@@ -29,7 +30,7 @@ import { TogetherByKey } from '../together.ts';
 import { finished } from '../turns.ts';
 import { type Counting as CountingNow, countingNow, isSameCounter } from './counter.ts';
 import { consistently, type Doubt, type Snapshot, type SnapshotRead } from './snapshot.ts';
-import type { UsageAsked } from './usage-asked.ts';
+import type { Clipped, UsageAsked } from './usage-asked.ts';
 import { type CellsRead, cellsOf, type Reading, rawWanted, remember } from './usage-cells.ts';
 import { countAnswer } from './usage-metrics.ts';
 
@@ -56,7 +57,7 @@ export async function askUsage(stores: Stores, scope: Scope, asked: UsageAsked):
     throw new FarthingError('internal_error', 'usage was asked for a range turned round');
   for (let tries = 0; tries < CHANGES_MAX; tries++) {
     // Before the progress is read: the answer is then at least as fresh as it says.
-    const as_of = await freshness(stores, asked.now_ms ?? Date.now());
+    const as_of = await freshness(stores, scope, asked.now_ms ?? Date.now());
     const report = await countedBy({ stores, scope, asked, began: await countingNow(stores, scope, asked) });
     if (report) return { ...report, as_of };
   }
@@ -220,10 +221,11 @@ function compiled(definition: MeterDefinition): CompiledMeter {
   return meter;
 }
 
-/** The shape in which billing asks: one customer, one range, the buckets for prices that apply per bucket. */
+/** The shape in which billing asks: customers that are one, one range, the buckets for prices that apply per bucket. */
 export type UsageQuestion = {
   readonly meter: Meter;
-  readonly external_customer_id: string;
+  readonly external_customer_ids: readonly string[];
+  readonly clipped?: Clipped | undefined;
   readonly start_ms: Milliseconds;
   readonly end_ms: Milliseconds;
   /** IANA zone that aligns the meter's own buckets; UTC when absent. */
@@ -237,6 +239,8 @@ export type UsageAnswer = {
   readonly quantity: Decimal;
   readonly event_count: number;
   readonly buckets: readonly (readonly Decimal[])[] | null;
+  /** Where these buckets begin. */
+  readonly bucket_starts: readonly Milliseconds[] | null;
   /** Everything that was durable in the log before this instant is in the answer. */
   readonly as_of: string;
   /** Per partition, the log offset that the answer includes up to (exclusive). */
@@ -247,7 +251,8 @@ export type UsageAnswer = {
 export async function readUsage(stores: Stores, scope: Scope, question: UsageQuestion): Promise<UsageAnswer> {
   const report = await askUsage(stores, scope, {
     meter: question.meter,
-    external_customer_ids: [question.external_customer_id],
+    external_customer_ids: question.external_customer_ids,
+    clipped: question.clipped,
     start_us: usOf(question.start_ms),
     end_us: usOf(question.end_ms),
     timezone: question.timezone,
@@ -260,6 +265,7 @@ export async function readUsage(stores: Stores, scope: Scope, question: UsageQue
     quantity: total.value,
     event_count: total.event_count,
     buckets: total.buckets,
+    bucket_starts: total.bucket_starts_us?.map(msOf) ?? null,
     as_of,
     high_water,
     meter_version,
@@ -271,12 +277,15 @@ const LAG = new TogetherByKey<EventLog, void, readonly PartitionLag[]>(async (lo
   return asked.map(() => lag);
 });
 
-/** The instant before which everything durable in the log is in the stores. */
-export async function freshness(stores: Stores, nowMs: Milliseconds): Promise<string> {
-  const lag = await LAG.ask(stores.log);
-  const oldest = lag.reduce(
-    (earliest, { oldest_unprocessed_at_us: at }) => Math.min(earliest, at ?? Infinity),
-    usOf(nowMs),
-  );
-  return formatUs(oldest);
+/**
+ * The instant before which everything durable in the log is in the stores. Where the environment has a clock of its own, its instants
+ * say nothing about when events came in: it is as fresh as its clock once everything is there that came in before the clock was
+ * moved, and else as it was before that (docs/rules/clock.md, "Complete").
+ */
+export async function freshness(stores: Stores, scope: Scope, nowMs: Milliseconds): Promise<string> {
+  const [lag, clock] = await Promise.all([LAG.ask(stores.log), clockOf(stores.postgres, scope)]);
+  const unprocessed = lag.map(({ oldest_unprocessed_at_us: at }) => at ?? Number.POSITIVE_INFINITY);
+  if (!clock) return formatUs(Math.min(usOf(nowMs), ...unprocessed));
+  const isThere = Math.min(...unprocessed) > usOf(clock.advanced_at_ms);
+  return formatUs(usOf(isThere ? nowMs : Math.min(nowMs, clock.advanced_from_ms)));
 }

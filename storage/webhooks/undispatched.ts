@@ -7,7 +7,11 @@ import type { SystemEventModel } from '../models/system-event.ts';
 import type { Transaction } from '../stores.ts';
 
 export type UndispatchedEvent = Scope &
-  Pick<SystemEventModel, 'id' | 'event_name' | 'entity_type' | 'entity_id' | 'created_at'> & { sequence: string };
+  Pick<SystemEventModel, 'id' | 'event_name' | 'entity_type' | 'entity_id' | 'created_at'> & {
+    sequence: string;
+    /** Its instant is that of the clock of its environment, and says nothing about when it is told. */
+    has_clock?: boolean;
+  };
 
 /** In the order in which they happened. */
 export async function takeUndispatched(transaction: Transaction, limit: number): Promise<UndispatchedEvent[]> {
@@ -17,7 +21,13 @@ export async function takeUndispatched(transaction: Transaction, limit: number):
     .limit(limit)
     .forUpdate()
     .skipLocked()
-    .select('id', 'sequence', 'tenant_id', 'environment_id', 'event_name', 'entity_type', 'entity_id', 'created_at');
+    .select('id', 'sequence', 'tenant_id', 'environment_id', 'event_name', 'entity_type', 'entity_id', 'created_at')
+    .select(
+      transaction.raw(
+        `exists (select from test_clocks as clock where clock.tenant_id = system_events.tenant_id
+           and clock.environment_id = system_events.environment_id) as has_clock`,
+      ),
+    );
 }
 
 export async function markDispatched(transaction: Transaction, ids: readonly string[], now: Date): Promise<void> {

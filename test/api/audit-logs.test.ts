@@ -61,6 +61,13 @@ describe('/audit-logs', () => {
     expect((await logs()).pagination.total).to.equal(before + 1);
   });
 
+  it('400 for a kind of record that there is not, with those that there are; any case will do', async () => {
+    const answer = await api.request('GET', '/audit-logs?entity_type=plann');
+    expect(answer.status).to.equal(400);
+    expect(answer.body.message).to.match(/^entity_type: must be add-on, .*plan, price.* or webhook_endpoint$/);
+    expect((await logs('?entity_type=PLAN')).pagination.total).to.be.above(0);
+  });
+
   it('a decimal is told as it is answered', async () => {
     await world.meter('calls');
     await world.plan('Priced', [usage('calls', '0.010000000000000001'), fixed('10')]);

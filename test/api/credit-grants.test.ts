@@ -191,7 +191,6 @@ describe('/creditgrants and /costs', () => {
       };
       expect(await archived(ofSubscription())).to.equal('2026-03-15T12:00:00Z');
       const later = { effective_date: '2026-05-01T00:00:00Z' };
-      expect(await archived(ofSubscription(), later)).to.equal('2026-05-01T00:00:00Z');
       const start_date = '2026-04-01T00:00:00Z';
       expect(await archived(ofSubscription({ start_date })), 'it never began').to.equal(start_date);
       expect(await archived(ofPlan(), { effective_date: NOW })).to.equal(null);
@@ -200,6 +199,39 @@ describe('/creditgrants and /costs', () => {
       expect(refused(await send('DELETE', `/creditgrants/${id}`, later))).to.deep.equal([400, 'effective_date']);
       const ending = await created('/creditgrants', ofSubscription({ end_date: '2026-04-30T00:00:00Z' }));
       expect(refused(await send('DELETE', `/creditgrants/${ending.id}`, later))).to.deep.equal([400, 'effective_date']);
+    });
+
+    it('DELETE from a date ahead: one of a subscription stays until then, and may end earlier', async () => {
+      const { id } = await created('/creditgrants', ofSubscription());
+      const end = (effective_date: string) => send('DELETE', `/creditgrants/${id}`, { effective_date });
+      const read = async () => (await send('GET', `/creditgrants/${id}`)).body;
+      expect((await end('2026-05-01T00:00:00Z')).status).to.equal(200);
+      expect(await read()).to.include({ status: 'published', end_date: '2026-05-01T00:00:00Z' });
+      expect((await end('2026-04-01T00:00:00Z')).status).to.equal(200);
+      expect(await read()).to.include({ status: 'published', end_date: '2026-04-01T00:00:00Z' });
+      expect((await send('DELETE', `/creditgrants/${id}`)).status).to.equal(200);
+      expect(await read()).to.include({ status: 'archived', end_date: '2026-03-15T12:00:00Z' });
+    });
+
+    it('are shown with each subscription that gets them: its own, and those of its plan, not of another', async () => {
+      const shown = async (id: string) =>
+        (await send('GET', `/subscriptions/${id}`)).body.credit_grants.map((one: Answer) => one.id);
+      const before = await shown(subscription.id);
+      const own = await created('/creditgrants', ofSubscription());
+      const template = await created('/creditgrants', ofPlan());
+      const other = await created('/plans', { name: 'Other' });
+      await created('/prices', price('PLAN', other.id));
+      const theirs = await created('/creditgrants', ofPlan({ plan_id: other.id }));
+      const terms = { plan_id: other.id, currency: 'usd', billing_period: 'MONTHLY', external_customer_id: 'acme' };
+      const second = await created('/subscriptions', terms);
+      expect(second.credit_grants).to.deep.equal([theirs]);
+      expect(await shown(subscription.id)).to.have.members([...before, own.id, template.id]);
+      const { items } = (await send('POST', '/subscriptions/search', {})).body;
+      const listed = new Map(items.map((one: Answer) => [one.id, one.credit_grants.map(({ id }: Answer) => id)]));
+      expect(listed.get(second.id)).to.deep.equal([theirs.id]);
+      expect(listed.get(subscription.id)).to.include.members([own.id, template.id]);
+      await send('DELETE', `/creditgrants/${theirs.id}`);
+      expect(await shown(second.id)).to.deep.equal([]);
     });
 
     it('are listed: published ones, by plan, subscription, scope, id', async () => {

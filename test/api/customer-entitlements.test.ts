@@ -230,8 +230,20 @@ describe('what a customer is entitled to', () => {
       { name: 'Calls', ...common, ...daily, next_usage_reset_at: '2026-01-22T00:00:00Z' },
       { name: 'Total', ...common, ...total, next_usage_reset_at: null },
     ]);
-    expect(await summary('&feature_lookup_keys=total,unknown')).to.have.length(1);
-    expect(await summary('&feature_lookup_keys=unknown')).to.deep.equal([]);
+    expect(await summary('&feature_lookup_keys=total')).to.have.length(1);
+    const { id: others } = await world.subscribe('somebody else', 'Pro');
+    for (const [query, missing] of [
+      ['feature_lookup_keys=total,unknown', 'feature unknown'],
+      ['feature_ids=feat_x', 'feature feat_x'],
+      ['subscription_ids=subs_x', 'subs_x'],
+      [`subscription_ids=${others}`, others],
+    ]) {
+      for (const path of [`/customers/${customer_id}/usage`, `/customers/${customer_id}/entitlements`]) {
+        if (path.endsWith('entitlements') && query!.startsWith('feature_lookup_keys')) continue;
+        const { status, body } = await world.api.request('GET', `${path}?${query}`);
+        expect([status, body.message]).to.deep.equal([404, body.message.includes(missing) ? body.message : missing]);
+      }
+    }
     expect(await summary(`&feature_ids=${features.Calls.id}&subscription_ids=${id}`)).to.have.length(2);
     const whole = await get(`/customers/${customer_id}/usage`);
     const period = { start_time: '2026-01-05T00:00:00Z', end_time: '2026-02-05T00:00:00Z', period: 'MONTHLY' };

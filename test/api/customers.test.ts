@@ -284,6 +284,66 @@ describe('/customers', () => {
     });
   });
 
+  describe('an external id that another customer had', () => {
+    const NOON = '2026-03-15T12:00:00Z';
+    let plan_id: string;
+    before(async () => {
+      plan_id = (await api.request('POST', '/plans', { body: { name: 'Pro' } })).body.id;
+      const price = { entity_type: 'PLAN', entity_id: plan_id, type: 'FIXED', billing_model: 'FLAT_FEE', amount: '9' };
+      const billed = { billing_period: 'MONTHLY', billing_cadence: 'RECURRING', invoice_cadence: 'ARREAR' };
+      const money = { price_unit_type: 'FIAT', currency: 'usd' };
+      expect((await api.request('POST', '/prices', { body: { ...price, ...billed, ...money } })).status).to.equal(201);
+    });
+    afterEach(() => api.setNow(NOW));
+
+    const start = (customer_id: string, start_date: string, fields: Record<string, unknown> = {}) =>
+      api.request('POST', '/subscriptions', {
+        body: { customer_id, plan_id, currency: 'usd', billing_period: 'MONTHLY', start_date, ...fields },
+      });
+    /** Subscribed from February on, until 10 March; then it gives its external id up, at noon of the 15th. */
+    const charged = async (giveUp: (id: string) => Promise<{ status: number }>) => {
+      const former = await create();
+      const { body } = await start(former.id, '2026-02-01T00:00:00Z');
+      const cancel = { cancellation_type: 'immediate', cancel_at: '2026-03-10T00:00:00Z' };
+      expect((await api.request('POST', `/subscriptions/${body.id}/cancel`, { body: cancel })).status).to.equal(200);
+      expect((await giveUp(former.id)).status).to.be.oneOf([200, 204]);
+      api.setNow('2026-03-20T00:00:00Z');
+      return { former, next: await create({ external_id: former.external_id }) };
+    };
+    const ways: [string, (id: string) => Promise<{ status: number }>][] = [
+      ['archived', (id) => api.request('DELETE', `/customers/${id}`)],
+      ['renamed', (id) => api.request('PUT', `/customers/${id}`, { body: { external_id: externalId() } })],
+    ];
+    for (const [how, giveUp] of ways)
+      it(`and was charged by, until it was ${how}: the next one starts then at the earliest`, async () => {
+        const { former, next } = await charged(giveUp);
+        const early = await start(next.id, '2026-03-15T11:59:59.999Z');
+        expect(early.status).to.equal(400);
+        expect(early.body.details).to.include({ field: 'start_date', customer_id: former.id });
+        expect((await start(next.id, NOON)).status).to.equal(201);
+        const draft = (await start(next.id, NOON, { subscription_status: 'draft' })).body;
+        const activate = (start_date: string) =>
+          api.request('POST', `/subscriptions/${draft.id}/activate`, { body: { start_date } });
+        expect((await activate('2026-03-01T00:00:00Z')).body.details?.field).to.equal('start_date');
+        expect((await activate(NOON)).status).to.equal(200);
+      });
+
+    it('and that it was never charged by hinders nobody, nor does that of another tenant', async () => {
+      const mistake = await create();
+      await api.request('DELETE', `/customers/${mistake.id}`);
+      const again = await create({ external_id: mistake.external_id });
+      expect((await start(again.id, '2026-02-01T00:00:00Z')).status).to.equal(201);
+      const { key } = await api.otherTenant();
+      const theirs = await api.request('POST', '/customers', { body: { external_id: again.external_id }, key });
+      expect(theirs.status).to.equal(201);
+      const { rows } = await api.services.postgres.raw(
+        'select count(*)::int as n from given_up_external_ids where customer_id = ? or tenant_id = ?',
+        [again.id, theirs.body.tenant_id],
+      );
+      expect(rows[0].n).to.equal(0);
+    });
+  });
+
   describe('lists and searches', () => {
     let mine: string;
     let other: { key: string };

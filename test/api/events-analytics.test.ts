@@ -215,6 +215,7 @@ describe('events: analytics', () => {
     [{ group_by: ['region'] }, 400, 'group_by'],
     [{ group_by: ['properties.'] }, 400, 'group_by'],
     [{ expand: ['customer'] }, 400, 'expand'],
+    [{ expand: ['constructor'] }, 400, 'expand'],
     [{ window_size: 'YEAR' }, 400, 'window_size'],
     [{ window_size: 'MINUTE', start_time: '2020-01-01T00:00:00Z' }, 400, 'window_size'],
     [{ start_time: 'x' }, 400, 'start_time'],

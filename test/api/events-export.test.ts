@@ -51,13 +51,14 @@ describe('events: the usage export', () => {
         line("'-stranger,,,", 'tokens', 'SUM,1,1'),
         line('acme,"Acme, ""Inc.""",eu,\'=1+1', 'hosts', 'COUNT_UNIQUE,2,2'),
         line('acme,"Acme, ""Inc.""",eu,\'=1+1', 'tokens', 'SUM,3.5,2'),
-        line('globex,"\'@globex;=2",,', 'hosts', 'COUNT_UNIQUE,1,1'),
-        line('globex,"\'@globex;=2",,', 'tokens', 'SUM,-7.25,1'),
+        line('globex,"\'@globex;\'=2",,', 'hosts', 'COUNT_UNIQUE,1,1'),
+        line('globex,"\'@globex;\'=2",,', 'tokens', 'SUM,-7.25,1'),
       ]);
     });
 
     it('no cell begins a formula, whatever stands before its sign and wherever a line breaks', async () => {
-      const ids = ['zz\n=WEBSERVICE(1)', 'zz\r=1', ' =1', '\ufeff=1', '\u200b@x', '\u00a0+1', '\u0001-1', '\t=1'];
+      const inside = ['zz\n=WEBSERVICE(1)', 'zz\r=1', 'zz;=1+1;zz', 'zz| +1', 'zz\t@x', 'zz;\u200b-1'];
+      const ids = [...inside, ' =1', '\ufeff=1', '\u200b@x', '\u00a0+1', '\u0001-1', 'zz-1;z=1'];
       await world.send(ids.map((id) => world.event(id, 'tokens', { n: 1, at: '2026-01-10T10:00:00Z' })));
       await world.settle();
       const january = 'start_time=2026-01-01T00:00:00Z&end_time=2026-02-01T00:00:00Z';
@@ -67,8 +68,9 @@ describe('events: the usage export', () => {
         .split(/,,[^"]*?(?:\r\n|$)/)
         .filter((cell) => cell !== '');
       const expected = ids.map((id) => {
-        const shown = /^zz/.test(id) ? id : `'${id}`;
-        return /[\r\n\t]/.test(shown) ? `"${shown}"` : shown;
+        if (id === 'zz-1;z=1') return `"${id}"`;
+        const shown = /^zz/.test(id) ? id.replace(/[\n\r;|\t]/, "$&'") : `'${id}`;
+        return /[\r\n\t;|]/.test(shown) ? `"${shown}"` : shown;
       });
       expect(cells.sort()).to.deep.equal(expected.sort());
     });

@@ -194,6 +194,80 @@ describe('meters', () => {
       expect(late.body.code).to.equal('invalid_operation');
     });
 
+    describe('archiving one that something is charged by', () => {
+      const make = async (path: string, body: unknown) => {
+        const answer = await api.request('POST', path, { body });
+        expect(answer.status, answer.text).to.equal(201);
+        return answer.body;
+      };
+      const archive = (id: string) => api.request('DELETE', `/meters/${id}`);
+      const price = (meter_id: string, entity_type: string, entity_id: string) => ({
+        entity_type,
+        entity_id,
+        meter_id,
+        type: 'USAGE',
+        billing_model: 'FLAT_FEE',
+        billing_period: 'MONTHLY',
+        billing_period_count: 1,
+        billing_cadence: 'RECURRING',
+        invoice_cadence: 'ARREAR',
+        price_unit_type: 'FIAT',
+        currency: 'usd',
+        amount: '1',
+      });
+      const sellers: [string, string, object][] = [
+        ['PLAN', '/plans', { name: 'Charged' }],
+        ['ADDON', '/addons', { name: 'Charged', lookup_key: 'charged', type: 'onetime' }],
+        ['COSTSHEET', '/costs', { name: 'Charged' }],
+      ];
+      for (const [entity_type, path, body] of sellers)
+        it(`by a price of a ${entity_type}, which is named, until that is gone`, async () => {
+          const meter = await make('/meters', wanted);
+          const made = await make(path, body);
+          const seller = made.costsheet ?? made.addon ?? made;
+          const { id } = await make('/prices', price(meter.id, entity_type, seller.id));
+          const refused = await archive(meter.id);
+          expect(refused.status).to.equal(400);
+          expect(refused.body.code).to.equal('invalid_operation');
+          expect(refused.body.message).to.include(`1 price (${id})`);
+          expect(refused.body.details.price_ids).to.deep.equal([id]);
+          expect((await api.request('POST', `/meters/${meter.id}/disable`)).status).to.equal(400);
+          expect((await api.request('GET', `/meters/${meter.id}`)).body.status).to.equal('published');
+          expect((await api.request('DELETE', `${path}/${seller.id}`)).status).to.equal(200);
+          expect((await archive(meter.id)).status).to.equal(200);
+        });
+
+      it('by a price that is to end later, and not by one that has ended', async () => {
+        const meter = await make('/meters', wanted);
+        const plan = await make('/plans', { name: 'Ending' });
+        const { id } = await make('/prices', price(meter.id, 'PLAN', plan.id));
+        const end_date = new Date(api.services.clock().getTime() + 60_000).toISOString();
+        await api.request('DELETE', `/prices/${id}`, { body: { end_date } });
+        expect((await archive(meter.id)).status).to.equal(400);
+        api.setNow(end_date);
+        expect((await archive(meter.id)).status).to.equal(200);
+      });
+
+      it('by a line of a subscription, until that is cancelled', async () => {
+        const meter = await make('/meters', wanted);
+        const plan = await make('/plans', { name: 'Subscribed' });
+        const { id } = await make('/prices', price(meter.id, 'PLAN', plan.id));
+        const { id: customer_id } = await make('/customers', { external_id: 'who-is-charged' });
+        const monthly = { currency: 'usd', billing_period: 'MONTHLY', billing_period_count: 1 };
+        const override_line_items = [{ price_id: id, amount: '2' }];
+        const terms = { customer_id, plan_id: plan.id, ...monthly, override_line_items };
+        const subscription = await make('/subscriptions', terms);
+        // The subscription goes on charging by a price of its own.
+        expect((await api.request('DELETE', `/prices/${id}`, { body: {} })).status).to.equal(200);
+        const refused = await archive(meter.id);
+        expect(refused.status).to.equal(400);
+        expect(refused.body.message).to.include('1 line (subs_line_');
+        const cancel = { body: { cancellation_type: 'immediate' } };
+        expect((await api.request('POST', `/subscriptions/${subscription.id}/cancel`, cancel)).status).to.equal(200);
+        expect((await archive(meter.id)).status).to.equal(200);
+      });
+    });
+
     for (const query of [
       'limit=0',
       'limit=1001',

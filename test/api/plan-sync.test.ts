@@ -51,6 +51,21 @@ describe('POST /plans/:id/sync/subscriptions', () => {
     return answer.body;
   };
 
+  it('what starts later is not paid yet: it changes with the price, before and after its start', async () => {
+    await world.on('2025-11-01');
+    await world.plan('Later', []);
+    const base = await world.price('Later', fixed('30', { invoice_cadence: 'ADVANCE', display_name: 'Base' }));
+    await world.subscribe('later', 'Later', { start_date: '2025-12-01T00:00:00Z' });
+    await changed(base, { amount: '60', effective_from: '2025-12-16T00:00:00Z' });
+    await world.price('Later', fixed('8', { invoice_cadence: 'ADVANCE', display_name: 'Support' }));
+    await sync('Later');
+    expect(await lines('later')).to.deep.equal([
+      'Base 1 2025-12-01..2025-12-16',
+      'Base 1 2025-12-16..',
+      'Support 1 2025-12-01..',
+    ]);
+  });
+
   it('what is paid in advance stays until its period is over, and usage changes its price at once', async () => {
     await world.on('2026-01-01');
     await world.plan('Pro', []);

@@ -98,13 +98,15 @@ describe('/prices: commitment_time_buckets', () => {
     expect(none).to.include({ parent_price_id: price.id, commitment_time_buckets: null });
   });
 
-  it('a subscription is refused, because nobody would charge them', async () => {
+  it('the line of a subscription has them, in each window', async () => {
     const own = (await api.request('POST', '/plans', { body: { name: 'Committed' } })).body;
     await send([MORNING], 'HOUR', { entity_id: own.id });
     await api.request('POST', '/customers', { body: { external_id: 'acme' } });
     const body = { external_customer_id: 'acme', plan_id: own.id, currency: 'usd', billing_period: 'MONTHLY' };
     const answer = await api.request('POST', '/subscriptions', { body });
-    expect(answer.status, answer.text).to.equal(400);
-    expect(answer.body).to.deep.include({ code: 'invalid_operation', details: { field: 'commitment_time_buckets' } });
+    expect(answer.status, answer.text).to.equal(201);
+    const [line] = answer.body.line_items;
+    expect(line).to.include({ commitment_windowed: true, commitment_type: null });
+    expect(line.commitment_time_buckets).to.deep.equal(line.price.commitment_time_buckets);
   });
 });

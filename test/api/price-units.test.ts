@@ -147,6 +147,16 @@ describe('/prices/units, and prices in them', () => {
       expect(made.price_unit_tiers.map((tier: Answer) => tier.unit_amount)).to.deep.equal(['5', '4']);
     });
 
+    it('stand on an invoice line in the unit as they were charged, before their money is rounded', async () => {
+      const { id: own } = await created('/plans', { name: 'In credits' });
+      await created('/prices', price({ amount: '1500.5' }, { entity_id: own }));
+      const { id: customer_id } = await created('/customers', { external_id: 'pays-in-credits' });
+      const terms = { customer_id, plan_id: own, currency: 'usd', billing_period: 'MONTHLY' };
+      const { latest_invoice } = await created('/subscriptions', terms);
+      const lines = latest_invoice.line_items.map((line: Answer) => [line.amount, line.price_unit_amount]);
+      expect(lines).to.deep.equal([['15.01', '1500.5']]);
+    });
+
     const config = 'price_unit_config';
     const wrong: [string, () => Record<string, unknown>, number, string?][] = [
       ['no amount', () => price({}), 400, `${config}.amount`],
@@ -191,6 +201,47 @@ describe('/prices/units, and prices in them', () => {
     });
   });
 
+  describe('overridden by a subscription', () => {
+    const subscribe = async (override: Record<string, unknown>, sold: Answer) => {
+      const customer = await created('/customers', { external_id: `unit ${sold.id} ${JSON.stringify(override)}` });
+      const body = { customer_id: customer.id, plan_id: sold.entity_id, currency: 'usd', billing_period: 'MONTHLY' };
+      return send('POST', '/subscriptions', { ...body, override_line_items: [{ price_id: sold.id, ...override }] });
+    };
+    const soldIn = async (config: Record<string, unknown>, fields: Record<string, unknown> = {}) => {
+      const { id } = await created('/plans', { name: 'In units' });
+      return created('/prices', price(config, { entity_id: id, ...fields }));
+    };
+
+    it('201: the amount in the unit, and its money at the rate that the price has', async () => {
+      const sold = await soldIn({ amount: '500' });
+      const answer = await subscribe({ price_unit_amount: '300' }, sold);
+      expect(answer.status, answer.text).to.equal(201);
+      const { line_items, latest_invoice } = answer.body;
+      expect(line_items[0].price).to.include({
+        amount: '3',
+        price_unit_amount: '300',
+        conversion_rate: '0.01',
+        parent_price_id: sold.id,
+      });
+      expect(line_items[0].price.display_price_unit_amount).to.contain('300');
+      expect(latest_invoice.total).to.equal('3');
+      const tiers = [{ up_to: null, unit_amount: '200' }];
+      const tiered = await soldIn({ price_unit_tiers: tiers }, { billing_model: 'TIERED', tier_mode: 'SLAB' });
+      const other = await subscribe({ price_unit_tiers: [{ up_to: null, unit_amount: '700' }] }, tiered);
+      expect(other.body.latest_invoice?.total, other.text).to.equal('7');
+    });
+
+    it('400: money of a price in a unit, and a unit of a price in money', async () => {
+      const sold = await soldIn({ amount: '500' });
+      const inMoney = await subscribe({ amount: '3' }, sold);
+      expect([inMoney.status, inMoney.body.details.field], inMoney.text).to.deep.equal([400, 'amount']);
+      const { id } = await created('/plans', { name: 'In money' });
+      const plain = { entity_id: id, price_unit_type: 'FIAT', amount: '5' };
+      const inUnit = await subscribe({ price_unit_amount: '3' }, await created('/prices', price(null, plain)));
+      expect([inUnit.status, inUnit.body.details.field], inUnit.text).to.deep.equal([400, 'price_unit_type']);
+    });
+  });
+
   describe('/groups', () => {
     const group = (fields: Record<string, unknown> = {}) => ({
       name: 'Usage',
@@ -220,7 +271,7 @@ describe('/prices/units, and prices in them', () => {
       const read = (await send('GET', `/groups/${id}`)).body;
       expect(read.entity_ids).to.have.members([member.id, other.id]);
       const [shown] = (await send('POST', '/prices/search', { price_ids: [member.id], expand: 'groups' })).body.items;
-      expect(shown.group).to.deep.equal({ ...read, entity_ids: null });
+      expect(shown.group).to.deep.equal(read);
 
       await send('PUT', `/prices/${other.id}`, { group_id: null });
       expect((await send('GET', `/groups/${id}`)).body.entity_ids).to.deep.equal([member.id]);
@@ -239,7 +290,7 @@ describe('/prices/units, and prices in them', () => {
         group({ entity_type: 'FEATURE', lookup_key: 'core', metadata: { a: 'b' } }),
       );
       const sso = await created('/features', feature('SSO', made.id));
-      expect(sso.group).to.deep.equal({ ...made, entity_ids: null });
+      expect(sso.group).to.deep.equal({ ...made, entity_ids: [sso.id] });
       const [priced] = (await send('POST', '/groups/search', { entity_type: 'price' })).body.items;
       const mixed = [
         await send('POST', '/prices', fiat(made.id)),

@@ -63,6 +63,44 @@ describe('settings', () => {
     });
   }
 
+  const nobody: [string, unknown][] = [
+    ['prepare_processed_events_config', { plan_id: 'plan_x' }],
+    ['custom_analytics_config', { rules: [{ id: 'r', target_type: 'feature', target_id: 'feat_x' }] }],
+    ['custom_analytics_config', { rules: [{ id: 'r', target_type: 'meter', target_id: 'meter_x' }] }],
+  ];
+  for (const [key, value] of nobody)
+    it(`404 for ${key} with the id of nobody, or of another tenant: ${JSON.stringify(value)}`, async () => {
+      expect((await put(key, value)).status).to.equal(404);
+      const { key: theirs } = await api.otherTenant();
+      const plan = (await api.request('POST', '/plans', { body: { name: 'Theirs' }, key: theirs })).body;
+      expect((await put('prepare_processed_events_config', { plan_id: plan.id })).status).to.equal(404);
+      expect((await get(key)).body.id, 'nothing is stored').to.equal('');
+    });
+
+  it('200 for ids that are there, which may be archived later, and for names of events', async () => {
+    const meter = { name: 'M', event_name: 'm', aggregation: { type: 'COUNT' } };
+    const { id: target_id } = (await api.request('POST', '/meters', { body: meter })).body;
+    const rules = [
+      { id: 'a', target_type: 'meter', target_id },
+      { id: 'b', target_type: 'event_name', target_id: 'anything' },
+    ];
+    expect((await put('custom_analytics_config', { rules })).body.value.rules).to.deep.equal(rules);
+    await api.request('DELETE', `/meters/${target_id}`);
+    expect((await put('custom_analytics_config', {})).status).to.equal(200);
+    await api.request('DELETE', '/settings/custom_analytics_config');
+  });
+
+  it('says what is wrong in plain words', async () => {
+    const says = async (key: string, value: unknown) => (await put(key, value)).body.message;
+    expect(await says('draft_invoice_recompute_config', { enabled: 'yes' })).to.equal(
+      'value.enabled: must be true or false, not a string',
+    );
+    expect(await says('tenant_config', { production: 1001 })).to.equal('value.production: must be at most 1000');
+    expect(await says('custom_analytics_config', { rules: {} })).to.equal(
+      'value.rules: must be an array, not an object',
+    );
+  });
+
   it('each environment has its own, and tenant_config is one for all', async () => {
     const { body: other } = await api.request('POST', '/environments', { body: { name: 'O', type: 'development' } });
     const wanted = { name: 'k', type: 'private_key', environment_id: other.id };

@@ -127,10 +127,70 @@ const NOT_PRICES: readonly [string, string, string[]?][] = [
   ['$29 per month or $10 per user per month', 'or 10', ['Plan | 29 | usd | MONTHLY']],
   ['$29 per month or a one-time fee of $250', '$250', ['Plan | 29 | usd | MONTHLY']],
   ['$29 for up to 5 users', '$29', []],
+  [
+    'up to 500 calls: $2, 501 to 5,000 calls: $1',
+    'no more than 5000 calls',
+    ['Plan | Calls | SLAB 500:2 ∞:1 | usd | MONTHLY'],
+  ],
+  [
+    '$29/month or $290/year, 20% off when billed annually',
+    '20% off by the year',
+    ['Plan | 29 | usd | MONTHLY', 'Plan Annual | 290 | usd | ANNUAL'],
+  ],
+  [
+    '$30 per month, 20% off annually, two months free when paid yearly',
+    '2 months free by the year',
+    ['Plan | 30 | usd | MONTHLY', 'Plan Annual | 288 | usd | ANNUAL'],
+  ],
+  ['$5 per call, 20% off annually', '20% off by the year', ['Plan | Calls | 5 | usd | MONTHLY']],
+  ['first ten TB free, then $0.09 per GB', 'TB'],
+  ['first 100 GB free, then $5 per TB', 'GB'],
   ['$500 setup fee for up to 5 users', '$500 setup', []],
 ];
 
+/** Tiers in a larger size than the price. */
+const SIZED: readonly [string, string][] = [
+  [
+    'first 10 TB at $0.09 per GB, next 40 TB at $0.085 per GB, then $0.07 per GB',
+    'GB | SLAB 10000:0.09 50000:0.085 ∞:0.07',
+  ],
+  [
+    '$0.09 per GB for the first 10 TB, $0.085 per GB for the next 40 TB, $0.07 per GB after that',
+    'GB | SLAB 10000:0.09 50000:0.085 ∞:0.07',
+  ],
+  [
+    'first 10TB at $0.09 per GB, 10 to 50 TB at $0.085 per GB, above 50 TB $0.07 per GB',
+    'GB | SLAB 10000:0.09 50000:0.085 ∞:0.07',
+  ],
+  ['first 1.5 terabytes free, then $0.05 per gigabyte', 'Gigabytes | SLAB 1500:0 ∞:0.05'],
+  ['first 1 TB free, next 9 TB at $10 per TB, then $8 per TB', 'TB | SLAB 1:0 10:10 ∞:8'],
+];
+
 describe('pricing in words', () => {
+  for (const [description, expected] of SIZED)
+    it(`sizes: ${description}`, () => {
+      const parsed = parse(description);
+      expect(said(parsed)).to.deep.equal([`Plan | ${expected} | usd | MONTHLY`]);
+      expect(parsed.not_understood).to.deep.equal([]);
+      const isConverted = !description.includes('per TB');
+      expect(parsed.assumptions.includes('1 TB is 1000 GB')).to.equal(isConverted);
+    });
+
+  for (const description of ['includes SSO and audit logs', 'up to 5 users', '10% off annually', 'Pro: call us'])
+    it(`is not sure where it has read no price: ${description}`, () => {
+      const parsed = parse(description);
+      expect(parsed.prices).to.deep.equal([]);
+      expect(parsed.confidence).to.be.at.most(0.3);
+    });
+
+  it('a discount that agrees with the price by the year is no contradiction', () => {
+    for (const text of [
+      '$29/month or $279/year, save 20% with yearly billing',
+      '$29/month or $290/year, two months free annually',
+    ])
+      expect(parse(text).not_understood, text).to.deep.equal([]);
+  });
+
   for (const [description, expected] of PHRASES)
     it(description, () => {
       const parsed = parse(description);

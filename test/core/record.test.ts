@@ -3,7 +3,9 @@ import { z } from 'zod';
 import {
   anyCase,
   decimalText,
+  givenKey,
   metadata,
+  optionalKey,
   orDefault,
   orNull,
   status,
@@ -72,4 +74,28 @@ describe('the pieces of records', () => {
     expect(z.toJSONSchema(shape, { io: 'input' }).required).to.deep.equal(['b', 'c']);
     expect(z.toJSONSchema(shape, { io: 'output' }).required).to.deep.equal(['a', 'b', 'c', 'd']);
   });
+});
+
+describe('keys', () => {
+  const unseen = ['   ', '\t', '\u200b', '\u200d\ufeff', '\u00a0', '\u3164', '\u2060 \u00ad', '\u202e'];
+  for (const text of unseen)
+    it(`in which nothing is seen are refused: ${JSON.stringify(text)}`, () => {
+      for (const shape of [givenKey, optionalKey]) {
+        const { success, error } = shape.safeParse(text);
+        expect(success).to.equal(false);
+        expect(error!.issues[0]!.message).to.match(/^must not be blank/);
+      }
+    });
+
+  it('"" is none where one may be left out, and refused where not', () => {
+    expect(optionalKey.parse('')).to.equal(null);
+    expect(optionalKey.parse(null)).to.equal(null);
+    expect(givenKey.safeParse('').success).to.equal(false);
+  });
+
+  for (const text of [' a', 'a\u200bb', '👩\u200d💻', '-', 'ключ'])
+    it(`are kept as they are sent: ${JSON.stringify(text)}`, () => {
+      expect(givenKey.parse(text)).to.equal(text);
+      expect(optionalKey.parse(text)).to.equal(text);
+    });
 });

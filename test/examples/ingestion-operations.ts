@@ -1,19 +1,7 @@
 /** The operations of the ingestion.* areas, through the real interface and pipeline. */
 import { z } from 'zod';
-import { startWorld, type World } from '../support/world.ts';
 import type { Result } from './compare.ts';
-
-let started: Promise<World> | undefined;
-let example = 0;
-
-const world = () => (started ??= startWorld({ now: '2026-03-15T12:00:00Z' }));
-
-/** Each suite that ran such operations ends its world, before the stores of the run are stopped. */
-export async function endWorld(): Promise<void> {
-  const ending = started;
-  started = undefined;
-  await (await ending)?.stop();
-}
+import { exampleWorld, freshName } from './example-world.ts';
 
 const dedupShape = z.object({
   same_id: z.boolean().default(true),
@@ -26,8 +14,8 @@ const dedupShape = z.object({
 /** Copies of one event, and what their meter then says. */
 export async function ingestAndQuery(given: Result): Promise<Result> {
   const { same_id, copies, aggregation, value, timestamps_differ_seconds: apart } = dedupShape.parse(given);
-  const place = await world();
-  const event_name = `example ${++example}`;
+  const place = await exampleWorld();
+  const event_name = freshName();
   for (let copy = 0; copy < copies; copy++) {
     const timestamp = new Date(Date.UTC(2026, 2, 15, 10) + copy * apart * 1000).toISOString();
     const event_id = same_id ? event_name : `${event_name} ${copy}`;
@@ -41,7 +29,7 @@ export async function ingestAndQuery(given: Result): Promise<Result> {
 
 export async function ingestRawBulk(given: Result): Promise<Result> {
   const { events } = z.object({ events: z.union([z.array(z.unknown()), z.coerce.number()]) }).parse(given);
-  const { api } = await world();
+  const { api } = await exampleWorld();
   const list =
     typeof events === 'number'
       ? Array.from({ length: events }, () => ({ event_name: 'raw', external_customer_id: 'acme' }))

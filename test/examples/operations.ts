@@ -4,6 +4,24 @@
  * as a validation error counts as `error_code` and `http_status`.
  */
 import { type ErrorCode, HTTP_STATUS_BY_ERROR_CODE } from '../../core/error.ts';
+import { usageWithEntitlement } from './allowance-operations.ts';
+import { billingTimeline, classifyOnetime, composeInvoice, onetimeAmount } from './billing-operations.ts';
+import {
+  applyTwoAdds,
+  calculateProration,
+  cancelSubscription,
+  capCredit,
+  changePlan,
+  classifyPlanChange,
+} from './change-operations.ts';
+import {
+  applyOverPeriods,
+  applyToLine,
+  applyToQuantity,
+  applyToSubscription,
+  applyToWindows,
+  trueUp,
+} from './commitment-operations.ts';
 import type { Result } from './compare.ts';
 import { attachCoupon } from './coupon-operations.ts';
 import { aggregateEntitlements, nextReset } from './entitlement-operations.ts';
@@ -15,6 +33,7 @@ import {
   extractQuantity,
   meterMatches,
 } from './metering-operations.ts';
+import { modifySubscription } from './modify-operations.ts';
 import {
   calculateBuckets,
   calculateGroupedBuckets,
@@ -27,6 +46,14 @@ import {
   toFiat,
   validateTimeBuckets,
 } from './pricing-operations.ts';
+import {
+  createSubscription,
+  endTrial,
+  endUnpaidTrial,
+  settingsOfPayment,
+  trialWindow,
+} from './subscription-operations.ts';
+import { scanThreshold, tierContinuity } from './threshold-operations.ts';
 import { anchor, daysBetween, grantPeriodEnd, periodEnd, starts } from './time-operations.ts';
 
 export type Operation = (given: Result) => Result | Promise<Result>;
@@ -40,9 +67,22 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'price_unit.from_fiat': fromFiat,
   'price_unit.to_fiat': toFiat,
   'commitment.validate_buckets': validateTimeBuckets,
+  'billing.usage_with_entitlement': usageWithEntitlement,
+  'threshold.scan': scanThreshold,
+  'threshold.tier_continuity': tierContinuity,
+  'commitment.apply': applyToLine,
+  'commitment.apply_quantity': applyToQuantity,
+  'commitment.windowed': applyToWindows,
+  'commitment.subscription': applyToSubscription,
+  'commitment.cumulative': applyOverPeriods,
+  'commitment.true_up': trueUp,
   'money.round': roundAmount,
   'invoice.subtotal': subtotal,
   'coupon.attach': attachCoupon,
+  'billing.compose': composeInvoice,
+  'billing.timeline': billingTimeline,
+  'billing.classify_onetime': classifyOnetime,
+  'billing.onetime_amount': onetimeAmount,
   'billing.next_period_end': periodEnd,
   'billing.calendar_anchor': anchor,
   'usage.window_starts': starts,
@@ -57,56 +97,36 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'POST /events/raw/bulk': ingestRawBulk,
   'entitlement.aggregate': aggregateEntitlements,
   'entitlement.next_reset': nextReset,
+  'subscription.trial_window': trialWindow,
+  'subscription.create': createSubscription,
+  'subscription.payment_settings': settingsOfPayment,
+  'trial.end': endTrial,
+  'trial.end_payment': endUnpaidTrial,
+  'proration.calculate': calculateProration,
+  'proration.cap_credit': capCredit,
+  'proration.apply_two_adds': applyTwoAdds,
+  'subscription.modify': modifySubscription,
+  'subscription.change_plan': changePlan,
+  'subscription.cancel': cancelSubscription,
+  'plan_change.classify': classifyPlanChange,
   'error.map': ({ code }) => ({ http_status: HTTP_STATUS_BY_ERROR_CODE[code as ErrorCode] }),
 };
 
-/** Areas and operations that nobody has mapped yet. The list only gets shorter. */
+/** Areas and operations, or single rows of them, that nobody has mapped yet. The list only gets shorter. */
 export const NOT_YET: readonly string[] = [
-  'proration.change: proration.calculate',
-  'proration.credit_cap: proration.cap_credit',
-  'proration.add_item: proration.calculate',
-  'proration.remove_item: proration.calculate',
-  'proration.multi: proration.apply_two_adds',
-  'proration.quantity_change: proration.calculate',
-  'proration.quantity_change.validation: subscription.modify',
   'credit_grant.proration: credit_grant.first_period',
-  'commitment.line_item: commitment.apply',
   'commitment.line_item: commitment.apply_split_charges',
-  'commitment.quantity: commitment.apply_quantity',
-  'commitment.windowed: commitment.windowed',
-  'commitment.subscription: commitment.subscription',
-  'commitment.cumulative: commitment.cumulative',
-  'commitment.true_up_rounding: commitment.true_up',
   'coupon.single: coupon.discount',
   'invoice.discount_credit: invoice.compute',
   'coupon.duration: coupon.applies',
   'tax.exclusive: tax.calculate',
   'tax.invoice: invoice.compute',
   'plan_change.opening_adjustment: plan_change.apply_opening_credit',
-  'plan_change.v1_upgrade: subscription.change_plan',
-  'plan_change.in_place: subscription.change_plan',
-  'plan_change.type: plan_change.classify',
-  'plan_change.precondition: subscription.change_plan',
-  'billing.reference_point: billing.compose',
-  'billing.entitlement: billing.usage_with_entitlement',
   'entitlement.grant_overage: entitlement.grant_overage',
   'entitlement.grant_parallel: entitlement.parallel_grants',
   'entitlement.grant_window: entitlement.grant_window',
-  'billing.multi_cadence: billing.timeline',
-  'billing.onetime: billing.classify_onetime',
-  'billing.onetime: billing.onetime_amount',
-  'trial.window: subscription.trial_window',
-  'trial.state: subscription.create',
-  'trial.invoices: trial.end',
-  'trial.payment_matrix: trial.end_payment',
-  'trial.payment_matrix: subscription.payment_settings',
-  'trial.modify: subscription.modify',
-  'subscription.cancel: subscription.cancel',
-  'threshold: threshold.scan',
-  'threshold: threshold.tier_continuity',
-  'threshold.validation: subscription.create',
-  'subscription.create_validation: subscription.create',
-  'grouped_invoicing.validation: subscription.modify',
+  // A wallet that pays.
+  'subscription.cancel: subscription.cancel: subscription-cancel-13',
   'wallet.conversion: wallet.top_up',
   'wallet.transaction: wallet.debit',
   'wallet.transaction: wallet.credit',

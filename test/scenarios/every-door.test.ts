@@ -22,6 +22,8 @@ type Case = {
   said: Said;
   subscription?: Record<string, unknown>;
   cancel_at?: string;
+  /** What the line of calls is committed to. */
+  commitment?: Record<string, unknown>;
   /** False where the lines are on a later invoice than the next one. */
   isPreviewed?: boolean;
 };
@@ -85,6 +87,22 @@ const CASES: Case[] = [
     isPreviewed: false,
     said: { calls: ['9', '9'], seats: ['6', '12'] },
   },
+  {
+    title: 'a commitment that is not reached, and is made up for',
+    customer: 'committed',
+    plan: 'Committed',
+    commitment: { commitment_amount: '20', enable_true_up: true },
+    period: FEBRUARY,
+    said: { calls: ['9', '20'], seats: ['6', '12'] },
+  },
+  {
+    title: 'a commitment that is passed: what is above costs thrice as much',
+    customer: 'above',
+    plan: 'Committed',
+    commitment: { commitment_quantity: '4', overage_factor: '3' },
+    period: FEBRUARY,
+    said: { calls: ['9', '19'], seats: ['6', '12'] },
+  },
 ];
 
 describe('scenario: every door says one number', () => {
@@ -99,8 +117,13 @@ describe('scenario: every door says one number', () => {
     await world.plan('From February', lines({ start_date: at('02-01') }));
     await world.plan('From 12 February', lines({ start_date: at('02-12') }));
     await world.plan('Quarters from February', lines({ start_date: at('02-01'), billing_period: 'QUARTERLY' }));
+    await world.plan('Committed', []);
+    const [calls] = await Promise.all(lines({}).map((line) => world.price('Committed', line)));
     await world.on('2026-01-01');
-    for (const { customer, plan, subscription } of CASES) await world.subscribe(customer, plan, subscription);
+    for (const { customer, plan, subscription, commitment } of CASES) {
+      const ofLine = commitment && { line_item_commitments: { [calls.id]: commitment } };
+      await world.subscribe(customer, plan, { ...subscription, ...ofLine });
+    }
     for (const { customer } of CASES) {
       await world.send([
         world.event(customer, 'seats', { n: 3, at: at('01-10') }),

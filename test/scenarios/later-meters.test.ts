@@ -89,7 +89,12 @@ describe('scenario: meters that come later', () => {
     expect((await amounts())[0]).to.deep.equal(['FINALIZED', '8']);
   });
 
-  it('an archived meter is stopped', async () => {
+  it('a meter that nothing is charged by any more can be archived, and is stopped', async () => {
+    expect((await world.api.request('DELETE', `/meters/${world.id('meter calls')}`)).body.message).to.match(
+      /is charged by 1 price /,
+    );
+    await world.cancel('acme');
+    await world.api.request('DELETE', `/plans/${world.id('plan Calls')}`);
     await world.api.request('DELETE', `/meters/${world.id('meter calls')}`);
     await world.settle();
     expect((await meter()).state).to.equal('stopped');

@@ -1,7 +1,5 @@
 import { expect } from 'chai';
-import { openSubscription } from '../../actions/invoices/draft-invoice.ts';
 import { startScheduler } from '../../scheduler/main.ts';
-import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 describe('the scheduler', () => {
@@ -53,19 +51,8 @@ describe('the scheduler', () => {
   });
 
   it('ends a trial: a paid invoice of nothing at its start, the first charge at its end, anchored there', async () => {
-    const { services, scope } = world.api;
-    await world.on('2026-01-10', () => world.subscribe('trial', 'Pro', { subscription_status: 'draft' }));
-    const id = world.id('subscription trial');
-    await services.postgres.transaction(async (transaction) => {
-      await SubscriptionModel.in(scope, transaction).where('id', id).patch({
-        subscription_status: 'trialing',
-        trial_start: '2026-01-10T00:00:00Z',
-        trial_end: '2026-01-31T00:00:00Z',
-        current_period_end: '2026-01-31T00:00:00Z',
-      });
-      const subscription = await SubscriptionModel.fetch(scope, id, { database: transaction, lock: true });
-      await openSubscription(services, transaction, subscription, world.now);
-    });
+    const terms = { trial_start: '2026-01-10T00:00:00Z', trial_end: '2026-01-31T00:00:00Z' };
+    await world.on('2026-01-10', () => world.subscribe('trial', 'Pro', terms));
     await world.on('2026-01-31');
     await world.on('2026-02-28');
     expect(await world.statements('trial')).to.deep.equal([

@@ -1,6 +1,5 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { expect } from 'chai';
 import { register } from 'prom-client';
 import { tryComputation } from '../../actions/invoices/compute-later.ts';
@@ -8,11 +7,9 @@ import { startScheduler } from '../../scheduler/main.ts';
 import { migratePostgres } from '../../sql/migrate.ts';
 import { connectPostgres } from '../../storage/postgres/postgres.ts';
 import type { Transaction } from '../../storage/stores.ts';
-import { testStores } from '../support/stores.ts';
+import { QUICK, startSchedulerProcess } from '../support/scheduler-process.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
-
-const QUICK = { beat_ms: 200, dead_after_ms: 1_500 };
 
 describe('the job worker', () => {
   let world: World;
@@ -37,6 +34,8 @@ describe('the job worker', () => {
     await world.on('2026-01-10', () => world.use(customer, 'calls', calls));
     await world.on('2026-02-01');
     const [invoice] = await world.invoices(customer);
+    // At another instant, or a computation would change nothing that the record says.
+    world.at('2026-02-01T01:00:00Z');
     return invoice as { id: string; version: number; total: string };
   }
   async function compute(id: string): Promise<{ workflow_id: string; run_id: string }> {
@@ -243,20 +242,10 @@ describe('the job worker', () => {
   }
 
   async function workerProcess(): Promise<ChildProcess> {
-    const { postgres, clickhouse } = world.api.services;
-    const question = { query: 'SELECT currentDatabase() AS name', format: 'JSONEachRow' } as const;
-    const [database] = await (await clickhouse.query(question)).json<{ name: string }>();
-    const clickhouse_url = new URL((await testStores()).clickhouse_url);
-    clickhouse_url.pathname = `/${database?.name}`;
-    const args = [postgres.client.config.connection.connectionString, clickhouse_url.href, world.now.toISOString()];
-    const file = join(import.meta.dirname, 'worker-process.ts');
-    const child = spawn(process.execPath, ['--import', 'tsx', file, ...args], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
+    const child = await startSchedulerProcess(world.api.services, world.now);
     stops.push(async () => {
       child.kill('SIGKILL');
     });
-    await once(child.stdout, 'data');
     return child;
   }
 });

@@ -101,8 +101,52 @@ describe('the published client: billing', () => {
     expect(cancelled).to.include({ subscriptionId: draft.id, status: 'cancelled' });
   });
 
+  it('subscriptions: line items are added, changed and ended', async () => {
+    const { id } = await subscribe();
+    const price = {
+      type: 'FIXED' as const,
+      billingModel: 'FLAT_FEE' as const,
+      billingPeriod: 'MONTHLY' as const,
+      billingCadence: 'RECURRING' as const,
+      invoiceCadence: 'ADVANCE' as const,
+      priceUnitType: 'FIAT' as const,
+      amount: '31',
+    };
+    const added = await sdk.subscriptions.createSubscriptionLineItem(id!, {
+      price,
+      quantity: 2,
+      displayName: 'Support',
+    });
+    expect(added).to.include({ subscriptionId: id, quantity: '2', displayName: 'Support', entityType: 'subscription' });
+    const changed = await sdk.subscriptions.updateSubscriptionLineItem(added.id!, { amount: '62' });
+    expect(changed.price?.amount).to.equal('62');
+    expect(changed.price?.parentPriceId).to.equal(added.priceId);
+    const ended = await sdk.subscriptions.deleteSubscriptionLineItem(changed.id!, {
+      effectiveFrom: '2026-03-20T00:00:00Z',
+    });
+    expect(ended.endDate).to.equal('2026-03-20T00:00:00Z');
+  });
+
+  it('subscriptions: add-ons are attached, listed and detached', async () => {
+    const { id } = await subscribe();
+    const addon = await sdk.addons.createAddon({ name: 'More', lookupKey: 'more', type: 'onetime' });
+    const attached = await sdk.subscriptions.addSubscriptionAddon({
+      subscriptionId: id!,
+      addonId: addon.id!,
+      metadata: { seats: 3 },
+    });
+    expect(attached).to.include({ addonId: addon.id, entityId: id, addonStatus: 'active' });
+    const held = await sdk.subscriptions.getSubscriptionAddonAssociations(id!);
+    expect(held.map((one) => [one.id, one.addon?.name])).to.deep.equal([[attached.id, 'More']]);
+    const removed = await sdk.subscriptions.removeSubscriptionAddon({
+      addonAssociationId: attached.id!,
+      reason: 'enough',
+    });
+    expect(removed.message).to.contain('is held until 2026-04-15');
+  });
+
   it('subscriptions: a refusal is the typed error', async () => {
-    const refused = await subscribe({ trialStart: '2026-03-15T12:00:00Z', trialEnd: '2026-03-20T12:00:00Z' }).then(
+    const refused = await subscribe({ trialStart: '2026-03-15T12:00:00Z' }).then(
       () => null,
       (error) => error,
     );

@@ -38,6 +38,7 @@ describe('npm run demo', function () {
     expect(demo.stdout()).to.match(/^events {7}2,500 sent in 3 batches/m);
     expect(demo.stdout()).to.match(/^re-send .* nothing changed/m);
     expect(demo.stdout()).to.match(/^billing .* every total equal the recomputation/m);
+    expect(demo.stdout()).to.match(/^a year .* 23 invoices of three customers .* as computed/m);
     expect(left()).to.deep.equal([]);
   });
 

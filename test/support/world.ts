@@ -12,6 +12,7 @@
 import { expect } from 'chai';
 import { type BillingReport, billDuePeriods } from '../../actions/billing/bill-period.ts';
 import { type FinalizationReport, finalizeDueInvoices } from '../../actions/invoices/finalize-due-invoices.ts';
+import { tryAdvance } from '../../actions/test-clocks/advance-test-clock.ts';
 import { ingestRoutes } from '../../api/events/ingest.ts';
 import type { Route } from '../../api/http/route.ts';
 import { invoiceRoutes } from '../../api/invoices/routes.ts';
@@ -53,7 +54,11 @@ export function tiers(meter: string, slabs: [number | null, string, string?][], 
   };
 }
 
-export async function startWorld(options: { now?: string } = {}): Promise<World> {
+/**
+ * With `test_clock` its environment has a clock of its own, which starts at `now`, and the machine's stands still: `on` advances it, so
+ * that drafts become final on the way, too.
+ */
+export async function startWorld(options: { now?: string; test_clock?: boolean } = {}): Promise<World> {
   const extra = [...ingestRoutes, ...subscriptionRoutes, ...invoiceRoutes];
   const listed = new Set(routes.map(place));
   const api = await startTestApi({
@@ -62,6 +67,7 @@ export async function startWorld(options: { now?: string } = {}): Promise<World>
   });
   const world = new World(api);
   await world.resumePipeline();
+  if (options.test_clock) await world.startTestClock();
   return world;
 }
 
@@ -74,6 +80,7 @@ export class World {
   #pipeline: RunningPipeline | null = null;
   readonly #ids = new Map<string, string>();
   #now: Date;
+  #clock_id: string | null = null;
 
   constructor(api: TestApi) {
     this.api = api;
@@ -86,15 +93,50 @@ export class World {
 
   /** Moves the clock, lets the scheduler do what has fallen due by then, and then does the deeds of the day. */
   async on(date: string, ...deeds: (() => Promise<unknown>)[]): Promise<void> {
-    this.at(date);
-    await this.bill();
+    if (this.#clock_id === null) {
+      this.at(date);
+      await this.bill();
+    } else await this.advance(date);
     for (const deed of deeds) await deed();
   }
 
   /** Moves the clock and nothing else: the scheduler was away. */
   at(date: string): void {
-    this.#now = new Date(date.length === 10 ? `${date}T00:00:00Z` : date);
+    this.#now = instantIn(date);
     this.api.setNow(this.#now);
+  }
+
+  async startTestClock(): Promise<void> {
+    const { id } = await this.post('/test-clocks', { frozen_time: this.#now.toISOString() });
+    this.#clock_id = id;
+  }
+
+  async testClock(): Promise<Answer> {
+    return this.get(`/test-clocks/${this.#clock_id}`);
+  }
+
+  /** Asks for the advance, does what a scheduler does with it, and answers the clock. */
+  async advance(date: string, signal = AbortSignal.timeout(600_000)): Promise<Answer> {
+    const { workflow_id } = await this.askToAdvance(date);
+    await this.work(workflow_id, signal);
+    const clock = await this.testClock();
+    expect(clock.test_clock_status, JSON.stringify(clock.failure)).to.equal('ready');
+    this.#now = new Date(clock.frozen_time);
+    return clock;
+  }
+
+  async askToAdvance(date: string): Promise<Answer> {
+    const body = { frozen_time: instantIn(date).toISOString() };
+    const answer = await this.api.request('POST', `/test-clocks/${this.#clock_id}/advance`, { body });
+    expect(answer.status, answer.text).to.equal(202);
+    return answer.body;
+  }
+
+  /** One try of an advance that was asked for. */
+  work(workflow_id: string, signal: AbortSignal): Promise<'completed' | 'failed'> {
+    const { services, scope } = this.api;
+    const how = { attempt: 1, is_last: false, clock: services.clock, signal, timeout_ms: 600_000 };
+    return tryAdvance(services, { ...scope, workflow_id }, { ...how, settings: services.config });
   }
 
   async bill(): Promise<BillingReport> {
@@ -244,6 +286,10 @@ export class World {
     return answer.body;
   }
 
+  has(what: string): boolean {
+    return this.#ids.has(what);
+  }
+
   id(what: string): string {
     const id = this.#ids.get(what);
     if (id === undefined) throw new Error(`the world has no ${what}`);
@@ -266,6 +312,10 @@ export class World {
     await this.pausePipeline();
     await this.api.stop();
   }
+}
+
+function instantIn(date: string): Date {
+  return new Date(date.length === 10 ? `${date}T00:00:00Z` : date);
 }
 
 /** `DRAFT 2026-01-01..2026-02-01 = 12.5`, then one `display name: quantity = amount` per line. */

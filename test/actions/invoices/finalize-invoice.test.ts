@@ -4,7 +4,7 @@ import { billDuePeriods, billPeriod } from '../../../actions/billing/bill-period
 import { computeInvoice } from '../../../actions/invoices/compute-invoice.ts';
 import { finalizeDueInvoices } from '../../../actions/invoices/finalize-due-invoices.ts';
 import { finalizeInvoice, finalizeWithin } from '../../../actions/invoices/finalize-invoice.ts';
-import { dueSubscriptions } from '../../../storage/due-billing.ts';
+import { dueDrafts, dueSubscriptions } from '../../../storage/due-billing.ts';
 import { fixed, startWorld, type World } from '../../support/world.ts';
 
 describe('billing when many run at once', () => {
@@ -80,7 +80,7 @@ describe('billing when many run at once', () => {
     ]);
   });
 
-  it('tenants take turns: years of one do not stand before the month of another', async () => {
+  it('tenants take turns: years of one do not stand before the month of another, neither to be billed nor to become final', async () => {
     await world.on('2026-01-01');
     for (let n = 0; n < 3; n++) await world.subscribe(`customer ${++count}`, 'Arrears');
     const { key, scope: other } = await world.api.otherTenant();
@@ -109,6 +109,12 @@ describe('billing when many run at once', () => {
     expect(failed).to.deep.equal([]);
     const shown = await world.api.request('GET', `/subscriptions/${theirs.id}`, { key });
     expect(shown.body.current_period_start).to.equal('2027-01-01T00:00:00Z');
+
+    const drafts = await dueDrafts(stores().postgres, { computedBefore: world.now, left: [] });
+    expect(drafts.length).to.be.above(24);
+    expect(new Set(drafts.slice(0, 2).map(({ tenant_id }) => tenant_id)).size, 'who comes first').to.equal(2);
+    expect((await world.finalize()).waiting).to.deep.equal([]);
+    expect(await dueDrafts(stores().postgres, { computedBefore: world.now, left: [] })).to.deep.equal([]);
   });
 
   it('a crash between the draft and the move of the period leaves neither', async () => {

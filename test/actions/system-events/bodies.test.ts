@@ -44,6 +44,8 @@ describe('the bodies of system events', () => {
     await ok('PUT', `/subscriptions/${subscription.id}`, { metadata: { deal: '7' } });
     const draft = await ok('POST', '/subscriptions', { ...terms, subscription_status: 'draft' });
     await ok('POST', `/subscriptions/${draft.id}/activate`, { start_date: '2026-01-01T00:00:00Z' });
+    const phases = [{ start_date: '2026-01-01T00:00:00Z', metadata: { ramp: 'first' } }];
+    await ok('POST', '/subscriptions', { ...terms, phases });
     const granted = { plan_id: world.id('plan Pro'), feature_id: feature.id, feature_type: 'static' };
     const entitlement = await ok('POST', '/entitlements', { ...granted, static_value: '5' });
     await ok('PUT', `/entitlements/${entitlement.id}`, { static_value: '6' });

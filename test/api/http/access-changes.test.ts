@@ -96,6 +96,17 @@ describe('what changes for a key', () => {
       expect([await asked(known.key), await asked(other.key, 'POST')]).to.deep.equal([read, 201]);
     });
 
+  it('a clock of its own that an environment gets is known in every process at once', async () => {
+    const { key, scope } = await knownKey();
+    const instants = { frozen_time: LONG_AGO, advanced_from: LONG_AGO, advanced_at: new Date() };
+    const progress = { instants: 0, done: {} };
+    await api.services.postgres('test_clocks').insert({ id: newId('test_clock'), ...scope, ...instants, progress });
+    await until('what it makes is of that instant', async () => {
+      const { body } = await api.request('POST', `${second.url}/v1/features`, { key, body: feature() });
+      return Date.parse(body.created_at) === LONG_AGO.getTime();
+    });
+  });
+
   it('a key that was tried before it was made works as soon as it is', async () => {
     const { scope, user_id } = await api.otherTenant();
     const key = makeApiKey('private_key');

@@ -25,6 +25,8 @@ describe('the examples of the documentation', () => {
   let world: World;
   const ids = new ExampleIds();
   const answers = new Map<string, Answer>();
+  /** Another than that of the first environment. */
+  let key: string | undefined;
 
   before(async () => {
     world = await startWorld({ now: '2025-12-31T09:00:00Z' });
@@ -35,10 +37,12 @@ describe('the examples of the documentation', () => {
     await whatIsUsed();
     await whatItCosts();
     await whatIsCharged();
+    await whatChanges();
     await whatEnds();
     await whatElseIsSold();
     await whatIsTold();
     await whoElse();
+    await whatTimeItIs();
   });
   after(() => world.stop());
 
@@ -195,12 +199,48 @@ describe('the examples of the documentation', () => {
     await ask('voidInvoice', { id: id('inv', 3) });
   }
 
+  async function whatChanges() {
+    await ask('previewSubscriptionModification', { id: id('subs') });
+    const more = routes.find(({ operation_id }) => operation_id === 'previewSubscriptionModification')!;
+    await send('POST', `/subscriptions/${id('subs')}/modify/execute`, exampleOf(more));
+    await ask('executeSubscriptionModification', { id: id('subs') });
+    await changePlans();
+    await ask('getCustomerWallets', { id: id('cust') });
+    await ask('getWallet', { id: id('wallet') });
+    await ask('getWalletTransactions', { id: id('wallet') });
+  }
+
+  async function changePlans() {
+    const { id: entity_id } = await send('POST', '/plans', { name: 'Max' });
+    const price = { entity_type: 'PLAN', entity_id, type: 'FIXED', billing_model: 'FLAT_FEE', amount: '90' };
+    const cadence = { invoice_cadence: 'ADVANCE', billing_period: 'MONTHLY', price_unit_type: 'FIAT', currency: 'usd' };
+    await send('POST', '/prices', { ...price, ...cadence });
+    await ask('previewSubscriptionChange', { id: id('subs') });
+    await ask('previewSubscriptionChangeV2', { id: id('subs') });
+    await ask('executeSubscriptionChange', { id: id('subs') });
+    await ask('executeSubscriptionChangeV2', { id: id('subs') });
+  }
+
   async function whatEnds() {
     const { customer_id, plan_id, currency, billing_period } = answers.get('createSubscription');
     const second = { customer_id, plan_id, currency, billing_period, subscription_status: 'draft' };
     await send('POST', '/subscriptions', second);
     await ask('activateSubscription', { id: id('subs', 2) });
+    await ask('addSubscriptionAddon');
+    await ask('getSubscriptionAddonAssociations', { id: id('subs') });
+    await ask('removeSubscriptionAddon');
+    await ask('createSubscriptionLineItem', { id: id('subs', 2) });
+    await ask('updateSubscriptionLineItem', { id: answers.get('createSubscriptionLineItem').id });
+    await ask('deleteSubscriptionLineItem', { id: answers.get('updateSubscriptionLineItem').id });
     await ask('cancelSubscription', { id: id('subs') });
+    await ask('listSubscriptionSchedulesOfAll', { query: 'pending_only=true' });
+    await ask('listAllSubscriptionSchedules', { query: `subscription_id=${id('subs')}` });
+    await ask('listSubscriptionSchedules', { id: id('subs') });
+    await ask('getScheduleOfSubscription', { schedule_id: id('sched') });
+    await ask('getSubscriptionSchedule', { id: id('sched') });
+    await ask('cancelSubscriptionSchedule', { schedule_id: id('sched') });
+    await send('POST', `/subscriptions/${id('subs')}/cancel`, { cancellation_type: 'end_of_period' });
+    await ask('cancelScheduleOfSubscription');
     await ask('disableMeter', { id: id('meter', 2) });
     await ask('deleteMeter', { id: id('meter', 2) });
     await ask('deletePrice', { id: id('price', 2) });
@@ -208,7 +248,8 @@ describe('the examples of the documentation', () => {
     await syncPrices(answers.get('syncPlanPrices'));
     await ask('syncPlanPricesV2', { id: id('plan') });
     await ask('deleteEntitlement', { id: id('ent') });
-    await ask('deleteAddon', { id: id('addon') });
+    await send('POST', '/addons', { name: 'Trial support', lookup_key: 'trial_support' });
+    await ask('deleteAddon', { id: id('addon', 2) });
   }
 
   /** Another tenant, and what else would have made the story longer. */
@@ -223,6 +264,19 @@ describe('the examples of the documentation', () => {
     await ask('cloneEnvironment', { id: id('env') });
     await ask('listAuditLogs', { query: `entity_id=${id('user')}&tenant_wide=true&limit=1` });
     await ask('getAuditLog', { id: id('audit') });
+  }
+
+  /** In an environment of its own. */
+  async function whatTimeItIs() {
+    const wanted = { name: 'Clock', type: 'private_key', environment_id: ids.asMade(id('env', 2)) };
+    const made = await world.api.request('POST', '/secrets/api/keys', { body: wanted });
+    key = made.body.api_key;
+    await ask('createTestClock');
+    await ask('getTestClock', { id: id('clock') });
+    await ask('listTestClocks');
+    await ask('queryTestClock');
+    await ask('advanceTestClock', { id: id('clock') });
+    await ask('stopTestClock', { id: id('clock') });
   }
 
   async function whatElseIsSold() {
@@ -317,7 +371,8 @@ describe('the examples of the documentation', () => {
   }
 
   async function send(method: string, path: string, body?: unknown, successes = [200, 201, 202]): Promise<Answer> {
-    const request = body === undefined ? {} : { body: ids.asMade(body) };
+    const as = key === undefined ? {} : { key };
+    const request = body === undefined ? as : { ...as, body: ids.asMade(body) };
     const answer = await world.api.request(method, ids.asMade(path), request);
     expect(answer.status, `${method} ${path}: ${answer.text}`).to.be.oneOf(successes);
     return ids.asShown(withFixedParts(answer.body, world.now));

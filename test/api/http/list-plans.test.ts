@@ -72,6 +72,10 @@ const VALUES: Record<string, unknown> = {
   taxrate_ids: 'taxrate_000007a',
   taxrate_codes: 'TAX7',
   subscription_phase_ids: 'phase_7',
+  subscription_ids: 'subs_000005a',
+  credits_available_gt: '990',
+  expiry_date_before: '2025-01-05T00:00:00Z',
+  expiry_date_after: '2026-12-25T00:00:00Z',
 };
 /** Said with another condition, or the same in other words. */
 const APART = new Set([
@@ -95,6 +99,12 @@ const GRAMMAR = new Set([
   'start_time',
   'end_time',
 ]);
+
+/** The record whose list it is. */
+function ofNoun(path: string): string {
+  if (path.startsWith('/addons')) return 'addon_005007a';
+  return path.startsWith('/wallets') ? 'wallet_000007a' : 'plan_005007a';
+}
 
 type Asked = Record<string, unknown>;
 type Record_ = Record<string, unknown>;
@@ -226,8 +236,9 @@ describe('lists of ten thousand records', function () {
   }
 
   function ask(route: Route, asked: Asked) {
-    const noun = route.path.startsWith('/addons') ? 'addon' : 'plan';
-    const path = route.path.replace(/:\w+/g, (name) => (name === ':external_id' ? 'external_5007' : `${noun}_005007a`));
+    const path = route.path.replace(/:\w+/g, (name) =>
+      name === ':external_id' ? 'external_5007' : ofNoun(route.path),
+    );
     if (route.method !== 'get') return api.request('POST', path, { body: asked });
     return api.request('GET', `${path}?${new URLSearchParams(asked as Record<string, string>)}`);
   }
@@ -236,7 +247,9 @@ describe('lists of ten thousand records', function () {
 type Answer = { items?: Record_[]; environments?: Record_[] };
 
 function itemsIn(answer: Answer | Record_[]): Record_[] {
-  return Array.isArray(answer) ? answer : (answer.items ?? answer.environments ?? []);
+  return Array.isArray(answer)
+    ? answer
+    : (answer.items ?? answer.environments ?? (answer as { schedules?: Record_[] }).schedules ?? []);
 }
 
 const idsOf = (answer: Answer) => itemsIn(answer).map((item) => item.id ?? item.workflow_id);

@@ -109,8 +109,9 @@ describe('line items of a new subscription', () => {
   }
 
   it('an override keeps what it does not name, and the lineage of its root', () => {
+    const place = { id: 'subs_1', start_date: '2026-03-15T00:00:00Z' };
     const root = usagePrice({ parent_price_id: 'price_0', lookup_key: 'calls', min_quantity: null });
-    const made = overriddenPrice(root, { price_id: root.id, amount: '0.5' }, 'subs_1');
+    const made = overriddenPrice(root, { price_id: root.id, amount: '0.5' }, place);
     expect(made).to.include({
       amount: '0.5',
       display_amount: '$0.50',
@@ -122,6 +123,6 @@ describe('line items of a new subscription', () => {
       type: 'USAGE',
       invoice_cadence: 'ARREAR',
     });
-    expect(() => overriddenPrice(root, { price_id: root.id, billing_model: 'TIERED' }, 'subs_1')).to.throw(/tiers/);
+    expect(() => overriddenPrice(root, { price_id: root.id, billing_model: 'TIERED' }, place)).to.throw(/tiers/);
   });
 });

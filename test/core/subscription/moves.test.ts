@@ -6,6 +6,8 @@ describe('moves of a subscription', () => {
   // Columns as in SUBSCRIPTION_STATUSES: active, trialing, incomplete, draft, cancelled, paused.
   const table: [SubscriptionMove, (string | undefined)[]][] = [
     ['activate', [undefined, undefined, undefined, 'active', undefined, undefined]],
+    ['start_trial', [undefined, undefined, undefined, 'trialing', undefined, undefined]],
+    ['await_payment', ['incomplete', undefined, undefined, undefined, undefined, undefined]],
     ['pay', [undefined, undefined, 'active', undefined, undefined, undefined]],
     ['end_trial', [undefined, 'active', undefined, undefined, undefined, undefined]],
     ['cancel', ['cancelled', 'cancelled', 'cancelled', undefined, undefined, undefined]],

@@ -1,0 +1,86 @@
+/**
+ * Closes the oldest period of a subscription that is over: the plan change that was scheduled for its end, the draft of its
+ * invoice, and the move to the next one, or to the end.
+ */
+import { duePeriod } from '../../core/billing/due.ts';
+import { formatMs } from '../../core/time/instant.ts';
+import { MOVED_BY_PARENT } from '../../storage/due-billing.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { draftInvoice } from '../invoices/draft-invoice.ts';
+import { creditUnused } from '../subscriptions/credit-unused.ts';
+import { endAt } from '../subscriptions/end-trial.ts';
+import { familyFollows } from '../subscriptions/follow-parent.ts';
+import { changePlanIfDue } from '../subscriptions/plan-change/scheduled.ts';
+import { emit } from '../system-events/emit.ts';
+import { billedSubscription, currentPeriod } from './billable-items.ts';
+
+export type Closing = {
+  readonly subscription: SubscriptionModel;
+  readonly now: Date;
+  /** Nothing is invoiced while events from before the period's end are on their way. */
+  readonly untilComplete: boolean;
+};
+
+/** As it is then; null where no period is over. `transaction` holds the subscription's row. */
+export async function closePeriod(
+  stores: Stores,
+  transaction: Transaction,
+  { subscription: stored, now, untilComplete }: Closing,
+): Promise<SubscriptionModel | 'waiting' | null> {
+  const over = duePeriod(billedSubscription(stored), currentPeriod(stored), now.getTime());
+  if (over === null) return null;
+  const at = over.closed.end;
+  const subscription = over.next
+    ? await changePlanIfDue(stores, transaction, { subscription: stored, at, now })
+    : stored;
+  const due = duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime()) ?? over;
+  if (at > due.closed.start) {
+    const cycle = { reference: 'period_end', reason: 'SUBSCRIPTION_CYCLE' } as const;
+    const draft = { subscription, period: due.closed, ...cycle, untilComplete, now };
+    if ((await draftInvoice(stores, transaction, draft)) === 'waiting') return 'waiting';
+  }
+  const by = { now };
+  if (due.next === null) return endWithCredits(transaction, { subscription, at, by });
+  const changes = { current_period_start: formatMs(due.next.start), current_period_end: formatMs(due.next.end) };
+  const moved = await SubscriptionModel.change(subscription, changes, { by, database: transaction });
+  await emit(transaction, 'subscription.updated', { record: moved, by });
+  return moved;
+}
+
+/** A cancellation that was scheduled so gives back what was charged for the time behind it. */
+async function endWithCredits(
+  transaction: Transaction,
+  { subscription, at, by }: Parameters<typeof endAt>[1],
+): Promise<SubscriptionModel> {
+  const schedule = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, transaction);
+  if (
+    schedule?.configuration?.proration_behavior === 'create_prorations' &&
+    schedule.schedule_type === 'cancellation'
+  ) {
+    const author = { user_id: schedule.created_by, now: by.now };
+    await creditUnused(transaction, { subscription, at, author });
+  }
+  return endAt(transaction, { subscription, at, by });
+}
+
+/**
+ * Every period that is over, before the subscription is changed: the scheduler has not come to it yet. Each draft rests as it
+ * would, and what is still on its way is in it when it becomes final.
+ */
+export async function closeDuePeriods(
+  stores: Stores,
+  transaction: Transaction,
+  { subscription, now }: Omit<Closing, 'untilComplete'>,
+): Promise<SubscriptionModel> {
+  let reached = subscription;
+  // Those that a parent moves on are invoiced with it.
+  while (reached.subscription_status === 'active' && !MOVED_BY_PARENT.includes(reached.subscription_type)) {
+    const moved = await closePeriod(stores, transaction, { subscription: reached, now, untilComplete: false });
+    if (moved === null || moved === 'waiting') break;
+    await familyFollows(stores, transaction, { parent: moved, by: { now } });
+    reached = moved;
+  }
+  return reached;
+}

@@ -1,0 +1,92 @@
+/**
+ * Everything that falls due at an instant of its own, in the order in which it is done where several things are due at one. The
+ * scheduler makes a job of each, for all environments that go by the clock of the machine; the clock of an environment asks each
+ * when it is due next there, and does it at that instant (actions/test-clocks/advance-test-clock.ts). A new kind is a line here and nothing
+ * elsewhere.
+ */
+import type { Scope } from '../../core/scope.ts';
+import {
+  hasThresholds,
+  nextSubscriptionDue,
+  nextUnpaidEnd,
+  type OfWhom,
+  oldestDraftComputed,
+} from '../../storage/due-billing.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { finalizeDueInvoices } from '../invoices/finalize-due-invoices.ts';
+import { endUnpaid } from '../subscriptions/end-unpaid.ts';
+import { billDuePeriods } from './bill-period.ts';
+import { billThresholds } from './bill-thresholds.ts';
+
+export type DueKind = {
+  /** Of the job. */
+  readonly name: string;
+  /**
+   * When the next of this environment is due, which may be over; null where none will be by itself. What has no instant of its own is
+   * looked for again and again: after `from`, where its clock stands.
+   */
+  next(database: Database, scope: Scope, from: Date): Promise<Date | null>;
+  /** Does all that is due by `now`: of the environment that is named, or of all that have no clock. May run twice at once. */
+  run(stores: Stores, due: { readonly now: Date } & OfWhom): Promise<DueReport>;
+};
+
+export type DueReport = {
+  /** What was done, as counts. */
+  readonly done: Readonly<Record<string, number>>;
+  /** What was left, because its usage is not complete. */
+  readonly waiting: readonly string[];
+  readonly failed: readonly { readonly id: string; readonly error: unknown }[];
+};
+
+export type DueSettings = { readonly FINALIZATION_DELAY_SECONDS: number };
+
+export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSettings): DueKind[] {
+  return [
+    {
+      name: 'bill-due-periods',
+      next: nextSubscriptionDue,
+      async run(stores, { now, only }) {
+        const { billed, waiting, failed } = await billDuePeriods(stores, now, { only });
+        return { done: { billed }, waiting, failed };
+      },
+    },
+    {
+      // Subscriptions that were never paid for (docs/rules/subscriptions.md, "States").
+      name: 'end-unpaid-subscriptions',
+      next: nextUnpaidEnd,
+      async run(stores, due) {
+        const { ended, failed } = await endUnpaid(stores, due);
+        return { done: { ended }, waiting: [], failed };
+      },
+    },
+    {
+      // Drafts that have rested since they were computed (docs/rules/invoices.md, "From draft to final").
+      name: 'finalize-due-invoices',
+      next: (database, scope) => after(delay_seconds, oldestDraftComputed(database, scope)),
+      async run(stores, { now, only }) {
+        const { finalized, skipped, waiting, failed } = await finalizeDueInvoices(stores, { now, delay_seconds, only });
+        return { done: { finalized, skipped }, waiting, failed };
+      },
+    },
+    {
+      // Usage that has reached a threshold (docs/rules/invoices.md, "Before the period is over"). By a clock it is looked for once a day.
+      name: 'bill-thresholds',
+      next: async (database, scope, from) => ((await hasThresholds(database, scope)) ? midnightAfter(from) : null),
+      async run(stores, { now, only }) {
+        const { invoiced, failed } = await billThresholds(stores, now, { only });
+        return { done: { invoiced }, waiting: [], failed };
+      },
+    },
+  ];
+}
+
+async function after(seconds: number, instant: Promise<Date | null>): Promise<Date | null> {
+  const found = await instant;
+  return found && new Date(found.getTime() + seconds * 1000);
+}
+
+const DAY_MS = 86_400_000;
+
+function midnightAfter(instant: Date): Date {
+  return new Date((Math.floor(instant.getTime() / DAY_MS) + 1) * DAY_MS);
+}

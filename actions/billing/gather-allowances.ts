@@ -1,0 +1,113 @@
+/**
+ * What entitlements make free of the meters of a subscription, and how much of it a charge meets: what was used in each reset
+ * period until the charge begins and until it ends, from the same reader as the charge (docs/rules/entitlements.md, "What is free").
+ */
+import type { BilledSubscription } from '../../core/billing/charges.ts';
+import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.ts';
+import { Decimal, ZERO } from '../../core/decimal.ts';
+import type { Allowance, MeasuredAllowance } from '../../core/entitlement/allowance.ts';
+import { combine } from '../../core/entitlement/combine.ts';
+import { limitWindowsWithin, resetPeriodOf } from '../../core/entitlement/reset.ts';
+import { groupBy } from '../../core/group-by.ts';
+import type { ComputedFrom } from '../../core/invoice/record.ts';
+import { instantOf } from '../../core/time/instant.ts';
+import type { Period } from '../../core/time/period.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Database } from '../../storage/stores.ts';
+import { type HeldSource, heldSources } from '../entitlements/entitled-features.ts';
+
+/** By subscription and meter: what is in force at an instant. */
+export type Allowances = ReadonlyMap<string, ReadonlyMap<string, readonly Allowance[]>>;
+
+export async function allowancesOf(
+  database: Database,
+  subscriptions: readonly SubscriptionModel[],
+  now: Date,
+): Promise<Allowances> {
+  const [first] = subscriptions;
+  if (first === undefined) return new Map();
+  const scope = { tenant_id: first.tenant_id, environment_id: first.environment_id };
+  const held = await heldSources(subscriptions, undefined, { scope, database, now });
+  const metered = held.filter(({ feature_type }) => feature_type === 'metered');
+  const featureIds = metered.map(({ feature_id }) => feature_id);
+  const features = metered.length === 0 ? new Map() : await FeatureModel.byId(scope, featureIds, database);
+  const meterOf = (source: HeldSource): string => features.get(source.feature_id)?.meter_id ?? '';
+  return new Map(
+    Array.from(
+      groupBy(metered, ({ subscription }) => subscription.id),
+      ([id, sources]) =>
+        [id, new Map(Array.from(groupBy(sources, meterOf), ([meter, of]) => [meter, added(of)]))] as const,
+    ),
+  );
+}
+
+/** Limits of one reset period add up, also those of several features of a meter. What is not enabled makes nothing free. */
+function added(sources: readonly HeldSource[]): Allowance[] {
+  const byPeriod = groupBy(sources, ({ usage_reset_period, subscription }) =>
+    resetPeriodOf(usage_reset_period, subscription),
+  );
+  return [...byPeriod.values()].flatMap((of) => {
+    const { is_enabled, usage_limit: limit } = combine('metered', of, sources);
+    return is_enabled ? [{ limit, usage_reset_period: of[0].usage_reset_period }] : [];
+  });
+}
+
+/** A limit, and the stretches of its reset periods that a charge meets. */
+export type LimitedWindows = { readonly limit: Decimal | null; readonly windows: readonly Period[] };
+
+export function limitedWindows(
+  { allowances = [], reset_usage }: Pick<PricedItem, 'allowances' | 'reset_usage'>,
+  window: Period,
+  subscription: BilledSubscription,
+): LimitedWindows[] {
+  return allowances.map(({ limit, usage_reset_period }) => ({
+    limit,
+    windows:
+      limit === null
+        ? []
+        : limitWindowsWithin(window, {
+            subscription,
+            usage_reset_period,
+            reset_usage: reset_usage ?? 'BILLING_PERIOD',
+          }),
+  }));
+}
+
+/** As a line has recorded them: what was granted when it was charged is granted when it is looked at again. */
+export function recordedWindows({ allowances }: ComputedFrom): LimitedWindows[] {
+  return (allowances ?? []).map(({ limit, windows }) => ({
+    limit: typeof limit === 'string' ? new Decimal(limit) : null,
+    windows: (windows as { start: string; end: string }[]).map(({ start, end }) => ({
+      start: instantOf(start),
+      end: instantOf(end),
+    })),
+  }));
+}
+
+/** Reads what the charge itself did not: most often nothing, where a reset period begins with the charge and holds it. */
+export function measureAllowances(
+  limited: readonly LimitedWindows[],
+  {
+    window,
+    measured,
+    read,
+  }: { window: Period; measured: MeasuredUsage; read: (window: Period) => Promise<MeasuredUsage> },
+): Promise<MeasuredAllowance[]> {
+  const usedIn = async (start: number, end: number): Promise<Decimal> => {
+    if (start >= end) return ZERO;
+    if (start === window.start && end === window.end) return measured.quantity;
+    return (await read({ start, end })).quantity;
+  };
+  return Promise.all(
+    limited.map(async ({ limit, windows }) => ({
+      limit,
+      windows: await Promise.all(
+        windows.map(async ({ start, end }) => {
+          const [before, after] = await Promise.all([usedIn(start, window.start), usedIn(start, end)]);
+          return { start, end, before, after };
+        }),
+      ),
+    })),
+  );
+}

@@ -1,0 +1,64 @@
+/**
+ * What a subscription is committed to as a whole, and what its invoices have drawn from commitments so far, those of its lines
+ * among them (docs/rules/commitments.md).
+ */
+import type { RecordedUsage } from '../../core/commitment/part.ts';
+import type { SubscriptionCommitment } from '../../core/commitment/subscription.ts';
+import { compareDuration } from '../../core/commitment/term.ts';
+import { Decimal } from '../../core/decimal.ts';
+import { instantOf } from '../../core/time/instant.ts';
+import type { Period } from '../../core/time/period.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Database } from '../../storage/stores.ts';
+import type { InvoicedLine } from './gather-closed-charges.ts';
+
+/** Null where it is committed to nothing. */
+export function subscriptionCommitment(subscription: SubscriptionModel): SubscriptionCommitment | null {
+  const { commitment_amount, overage_factor, enable_true_up, commitment_duration: duration } = subscription;
+  if (!commitment_amount || new Decimal(commitment_amount).isZero()) return null;
+  return {
+    amount: new Decimal(commitment_amount),
+    overage_factor: new Decimal(overage_factor ?? '1'),
+    true_up: enable_true_up,
+    duration: duration && compareDuration(duration, subscription) > 0 ? duration : null,
+  };
+}
+
+/** Usage lines of other invoices with what they cost before a commitment. */
+export function recordedUsage(lines: readonly InvoicedLine[]): RecordedUsage[] {
+  return lines
+    .filter(({ line, is_partial }) => line.price_type === 'USAGE' && !is_partial)
+    .map(({ line, service }) => ({
+      item_id: line.subscription_line_item_id ?? '',
+      service,
+      base_amount: new Decimal(line.computed_from?.base_amount ?? line.amount),
+    }));
+}
+
+/** For which time what was lacking is charged by another invoice that is not void. */
+export async function recordedTrueUps(
+  database: Database,
+  subscription: SubscriptionModel,
+  exceptInvoiceId?: string,
+): Promise<Period[]> {
+  // Of one that is invoiced with a parent they stand on the parent's invoices.
+  const lines = await InvoiceLineItemModel.in(subscription, database)
+    .where({ subscription_id: subscription.id, status: 'published' })
+    .whereNull('subscription_line_item_id')
+    .whereRaw(`computed_from ->> 'reason' like 'true_up:%'`);
+  const invoices = await InvoiceModel.byId(
+    subscription,
+    lines.map(({ invoice_id }) => invoice_id),
+    database,
+  );
+  const charged = lines.filter(({ invoice_id }) => {
+    const invoice = invoices.get(invoice_id);
+    return invoice_id !== exceptInvoiceId && invoice?.status === 'published' && invoice.invoice_status !== 'VOIDED';
+  });
+  return charged.map(({ period_start, period_end }) => ({
+    start: instantOf(period_start ?? ''),
+    end: instantOf(period_end ?? ''),
+  }));
+}

@@ -1,0 +1,58 @@
+/**
+ * Whose usage subscriptions count: their own customer's, and of a parent that of everybody who inherits it
+ * (docs/rules/subscriptions.md, "Families").
+ */
+import { FarthingError } from '../../core/error.ts';
+import { groupBy } from '../../core/group-by.ts';
+import type { Scope } from '../../core/scope.ts';
+import { countedIn, type Member } from '../../core/subscription/members.ts';
+import { instantOf, type Milliseconds, usOf } from '../../core/time/instant.ts';
+import type { Period } from '../../core/time/period.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { childrenOf, type SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Database } from '../../storage/stores.ts';
+import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
+
+/** By the id of the subscription; who has left is among them, with the day on which they did. */
+export async function membersOf(
+  database: Database,
+  scope: Scope,
+  subscriptions: readonly SubscriptionModel[],
+): Promise<ReadonlyMap<string, readonly Member[]>> {
+  const parents = subscriptions.filter(({ subscription_type }) => subscription_type === 'PARENT');
+  const heirs = parents.length > 0 ? await childrenOf(scope, { parents, type: 'INHERITED' }, database) : [];
+  const ids = [...subscriptions, ...heirs].map(({ customer_id }) => customer_id);
+  const customers = await CustomerModel.byId(scope, ids, database);
+  const nameOf = ({ id, customer_id }: SubscriptionModel) => {
+    const customer = customers.get(customer_id);
+    if (!customer) throw new FarthingError('system_error', `customer ${customer_id} of ${id} does not exist`);
+    return customer.external_id;
+  };
+  const byParent = groupBy(heirs, ({ parent_subscription_id }) => parent_subscription_id);
+  return new Map(
+    subscriptions.map((subscription) => {
+      const own = { external_customer_id: nameOf(subscription), joined_ms: Number.NEGATIVE_INFINITY, left_ms: null };
+      const joined = (byParent.get(subscription.id) ?? []).map((heir) => memberOf(heir, nameOf(heir)));
+      return [subscription.id, [own, ...joined]];
+    }),
+  );
+}
+
+function memberOf({ start_date, end_date }: SubscriptionModel, external_customer_id: string): Member {
+  return { external_customer_id, joined_ms: instantOf(start_date), left_ms: end_date ? instantOf(end_date) : null };
+}
+
+/** As the reader of usage asks for them. */
+export function customersAsked(
+  members: readonly Member[],
+  window: Period,
+  service_start: Milliseconds,
+): Pick<UsageAsked, 'clipped'> & { external_customer_ids: readonly string[] } {
+  const { external_customer_ids, clipped } = countedIn(members, window, service_start);
+  if (clipped.size === 0) return { external_customer_ids };
+  const inUs = ({ start, end }: Period) => [usOf(start), usOf(end)] as const;
+  return {
+    external_customer_ids,
+    clipped: new Map(Array.from(clipped, ([customer, times]) => [customer, times.map(inUs)])),
+  };
+}

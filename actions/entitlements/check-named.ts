@@ -1,0 +1,35 @@
+/** Features and subscriptions that a question names must be there: what is not there has not been used 0 times. */
+import { notFound } from '../../core/error.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Reading } from './entitled-features.ts';
+
+type Named = {
+  readonly feature_ids?: readonly string[] | undefined;
+  readonly subscription_ids?: readonly string[] | undefined;
+};
+
+export async function checkNamed(
+  customer_id: string,
+  { feature_ids = [], subscription_ids = [] }: Named,
+  { scope, database }: Reading,
+): Promise<void> {
+  const features = await FeatureModel.byId(scope, feature_ids, database);
+  for (const id of feature_ids) if (!features.has(id)) throw notFound('feature', id);
+  const subscriptions = await SubscriptionModel.byId(scope, subscription_ids, database);
+  for (const id of subscription_ids)
+    if (subscriptions.get(id)?.customer_id !== customer_id)
+      throw notFound(`subscription of customer ${customer_id}`, id);
+}
+
+/** The published features with these lookup keys. */
+export async function featuresCalled(lookup_keys: readonly string[], { scope, database }: Reading): Promise<string[]> {
+  if (lookup_keys.length === 0) return [];
+  const named = await FeatureModel.in(scope, database)
+    .select('id', 'lookup_key')
+    .where('status', 'published')
+    .whereIn('lookup_key', [...lookup_keys]);
+  for (const key of lookup_keys)
+    if (!named.some(({ lookup_key }) => lookup_key === key)) throw notFound('feature', key);
+  return named.map(({ id }) => id);
+}

@@ -1,0 +1,115 @@
+/**
+ * Settles what a change credits and charges: one invoice of all its lines (docs/rules/proration.md, "One netted invoice").
+ * What is to be paid is final at once, because no event can change it. What comes to nothing or less is skipped as every such
+ * invoice is, and keeps the lines, by which later changes know what was billed and given back; what is less than nothing goes
+ * to the prepaid wallet of who is invoiced.
+ */
+
+import { dueDate } from '../../core/billing/due.ts';
+import type { PlannedLine } from '../../core/billing/line-amount.ts';
+import { totalsOf } from '../../core/billing/totals.ts';
+import type { Decimal } from '../../core/decimal.ts';
+import type { Invoice, InvoiceWithLines } from '../../core/invoice/record.ts';
+import type { Author } from '../../core/stamp.ts';
+import { formatMs } from '../../core/time/instant.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Database, Transaction } from '../../storage/stores.ts';
+import { type BillableItem, scopeOf } from '../billing/billable-items.ts';
+import { invoiceRecord, lineRecords } from '../billing/invoice-records.ts';
+import { creditWallet } from '../wallets/credit-wallet.ts';
+import { addInvoice } from './draft-invoice.ts';
+import { finalizeWithin } from './finalize-invoice.ts';
+
+export type Settlement = {
+  readonly subscription: SubscriptionModel;
+  /** The customer who was charged: of one that is invoiced with a parent, who is invoiced for the parent. */
+  readonly payer_id: string;
+  /** At least one. */
+  readonly lines: readonly PlannedLine<BillableItem>[];
+  /** A change that comes again is settled once: what it did to the lines makes the key. */
+  readonly key: string;
+  readonly author: Author;
+};
+
+export type Settled = { invoice: InvoiceWithLines; wallet_transaction: WalletTransactionModel | null };
+
+/** Who pays for a subscription. */
+export async function payerOf(subscription: SubscriptionModel, database: Database): Promise<string> {
+  const { subscription_type, parent_subscription_id } = subscription;
+  const isGrouped = subscription_type === 'grouped_invoicing' && parent_subscription_id;
+  const charged = isGrouped
+    ? await SubscriptionModel.fetch(scopeOf(subscription), parent_subscription_id, { database })
+    : subscription;
+  return charged.invoicing_customer_id || charged.customer_id;
+}
+
+/** The same invoice without ids, as it would be; `unmade` line items have none either. */
+export function previewOfSettlement(
+  settlement: Settlement,
+  unmade: ReadonlySet<string | null | undefined>,
+): InvoiceWithLines {
+  const { record, lines } = plannedInvoice(settlement, '');
+  const line_items = lines.map((line) =>
+    unmade.has(line.subscription_line_item_id) ? { ...line, subscription_line_item_id: '' } : line,
+  );
+  return { ...record, idempotency_key: null, line_items };
+}
+
+/** `transaction` holds the subscription's row. */
+export async function settleChange(transaction: Transaction, settlement: Settlement): Promise<Settled> {
+  const { subscription, author } = settlement;
+  const { record, lines, net } = plannedInvoice(settlement, newId('invoice', author.now.getTime()));
+  const invoice = await addInvoice(transaction, subscription, { record, lines, now: author.now });
+  if (net.gt(0)) {
+    const given = { invoice_id: invoice.id, now: author.now };
+    return { invoice: await finalizeWithin(transaction, scopeOf(subscription), given), wallet_transaction: null };
+  }
+  const wallet_transaction = net.isNegative() ? await giveBack(transaction, invoice, { net, author }) : null;
+  return { invoice, wallet_transaction };
+}
+
+function plannedInvoice({ subscription, payer_id, lines, key, author }: Settlement, id: string) {
+  const { now } = author;
+  const plan = {
+    lines,
+    ...totalsOf(
+      lines.map(({ amount }) => amount),
+      subscription.currency,
+    ),
+  };
+  const period = {
+    start: Math.min(...lines.map(({ service }) => service.start)),
+    end: Math.max(...lines.map(({ service }) => service.end)),
+  };
+  const record: Invoice = {
+    ...invoiceRecord({ subscription, period, reason: 'SUBSCRIPTION_UPDATE', plan }, id, now),
+    customer_id: payer_id,
+    invoice_status: plan.total.gt(0) ? 'DRAFT' : 'SKIPPED',
+    idempotency_key: [subscription.id, 'SUBSCRIPTION_UPDATE', key].join('/'),
+    // It is asked for when it is made, not when the period ends that it is about.
+    due_date: formatMs(dueDate(now.getTime(), subscription.payment_terms)),
+  };
+  return { record, lines: lineRecords(plan, record, now), net: plan.subtotal };
+}
+
+async function giveBack(
+  transaction: Transaction,
+  invoice: InvoiceWithLines,
+  { net, author }: { net: Decimal; author: Author },
+): Promise<WalletTransactionModel> {
+  const { customer_id, currency, subscription_id } = invoice;
+  return creditWallet(transaction, scopeOf(invoice), {
+    customer_id,
+    currency,
+    amount: net.negated(),
+    transaction_reason: 'CREDIT_NOTE',
+    reference_type: 'INVOICE',
+    reference_id: invoice.id,
+    idempotency_key: `change/${invoice.id}`,
+    description: 'Unused time that was charged in advance',
+    metadata: { subscription_id: subscription_id ?? '' },
+    author,
+  });
+}

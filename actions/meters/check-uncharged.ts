@@ -1,0 +1,62 @@
+/**
+ * A meter by which something is charged stays: archived, it matches no event any more, and what comes in from then on would
+ * cost nothing (docs/rules/records.md, "Archiving"). Who adds a price holds the meter, so none comes in meanwhile.
+ */
+import { notAllowed } from '../../core/error.ts';
+import type { Meter } from '../../core/meter/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { CostsheetModel } from '../../storage/models/costsheet.ts';
+import { narrow } from '../../storage/models/page.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import type { Database } from '../../storage/stores.ts';
+
+type Reading = { now: Date; database: Database };
+
+export async function checkUncharged(scope: Scope, { id }: Pick<Meter, 'id'>, reading: Reading): Promise<void> {
+  const prices = await pricesBy(scope, id, reading);
+  if (prices.length > 0)
+    throw notAllowed(`meter ${id} is charged by ${counted(prices, 'price')}: end or archive them first`, {
+      price_ids: prices.slice(0, NAMED_MAX),
+    });
+  const lines = await linesBy(scope, id, reading);
+  if (lines.length > 0)
+    throw notAllowed(`meter ${id} is charged by ${counted(lines, 'line')} of subscriptions that are not cancelled`, {
+      line_item_ids: lines.slice(0, NAMED_MAX),
+    });
+}
+
+const NAMED_MAX = 10;
+
+/** `12 prices (price_1, price_2, price_3, …)` */
+function counted(ids: readonly string[], noun: string): string {
+  const named = ids.slice(0, 3).join(', ');
+  return `${ids.length} ${noun}${ids.length === 1 ? '' : 's'} (${named}${ids.length > 3 ? ', …' : ''})`;
+}
+
+/** Those of subscriptions charge by their lines alone, and outlive them; a cost sheet that is deleted keeps its own. */
+async function pricesBy(scope: Scope, meter_id: string, { now, database }: Reading): Promise<string[]> {
+  const sheets = CostsheetModel.in(scope, database).select('id').where('status', 'published');
+  const prices = await PriceModel.current(scope, now, database)
+    .select('id')
+    .where('meter_id', meter_id)
+    .whereNot('entity_type', 'SUBSCRIPTION')
+    .where((sold) => void sold.whereNot('entity_type', 'COSTSHEET').orWhereIn('entity_id', sheets))
+    .orderBy('id');
+  return prices.map(({ id }) => id);
+}
+
+async function linesBy(scope: Scope, meter_id: string, { now, database }: Reading): Promise<string[]> {
+  const live = SubscriptionModel.in(scope, database)
+    .select('id')
+    .where('status', 'published')
+    .whereNot('subscription_status', 'cancelled');
+  const running = narrow(SubscriptionLineItemModel.in(scope, database), [
+    ['meter_id', meter_id],
+    ['status', 'published'],
+    ['end_date', 'open at', now],
+  ]);
+  const lines = await running.select('id').whereIn('subscription_id', live).orderBy('id');
+  return lines.map(({ id }) => id);
+}

@@ -1,0 +1,108 @@
+/**
+ * Adds a line to a subscription that is there (docs/rules/subscriptions.md, "Lines that come and go"): of a price that exists,
+ * or that is stated with it. What it charges in advance for the running period is invoiced at once.
+ */
+import { checkOneLevel } from '../../core/commitment/requested.ts';
+import { invalid } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { checkOnePrice } from '../../core/subscription/inline-price.ts';
+import { addedLife, lifeInPhase } from '../../core/subscription/line-changes.ts';
+import type { ExtraLineItem } from '../../core/subscription/line-shapes.ts';
+import { entityOfPrice, lineItemOf } from '../../core/subscription/lines.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import { PlanModel } from '../../storage/models/plan.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import type { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import { SubscriptionPhaseModel } from '../../storage/models/subscription-phase.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { billingTransaction } from '../billing/transaction.ts';
+import type { PriceWriting } from '../catalogue/create-price.ts';
+import { applyLineChange, type LineStart, planLineChange } from './change-lines.ts';
+import { type HeldSubscription, holdSubscription, tellLinesChanged } from './held-lines.ts';
+import { storeInlinePrice } from './inline-price.ts';
+import { committedLine } from './line-commitments.ts';
+
+export type LineAddition = { subscription_id: string; request: ExtraLineItem; author: Author };
+
+export async function addLineItem(
+  stores: Stores,
+  scope: Scope,
+  { subscription_id, request, author }: LineAddition,
+): Promise<SubscriptionLineItemModel> {
+  checkOnePrice(request);
+  return billingTransaction(stores, async (transaction) => {
+    const writing = { scope, database: transaction, author };
+    const held = await holdSubscription(stores, subscription_id, writing);
+    const plan = await planLineChange(transaction, {
+      subscription: held.subscription,
+      ends: [],
+      begins: [await statedLine(held, request, writing)],
+      proration_behavior: request.proration_behavior ?? 'create_prorations',
+      author,
+    });
+    const { begun } = await applyLineChange(stores, transaction, plan);
+    await tellLinesChanged(transaction, held.subscription, author);
+    return begun[0]!;
+  });
+}
+
+async function statedLine(
+  { subscription, times }: HeldSubscription,
+  request: ExtraLineItem,
+  writing: PriceWriting,
+): Promise<LineStart> {
+  const { scope, database, author } = writing;
+  checkOneLevel(subscription, request);
+  const shared = await priceOf(subscription, request, writing);
+  const committing = { price: shared, stated: request, subscription, prefix: '' };
+  const { price, commitment } = await committedLine(writing, committing, database);
+  const meter = price.meter_id ? await MeterModel.fetch(scope, price.meter_id, { database }) : null;
+  const plan = await PlanModel.fetch(scope, subscription.plan_id, { database });
+  const { display_name, metadata, quantity } = request;
+  const terms = lineItemOf({
+    price,
+    subscription,
+    quantity,
+    now: author.now.getTime(),
+    commitment,
+    entity: entityOfPrice(shared, plan),
+    meter_name: meter?.name ?? null,
+    stated: { display_name, metadata },
+  });
+  const phase = await phaseOf(subscription, request, writing);
+  const life = addedLife(phase ? lifeInPhase(request, phase, times) : request, price, times);
+  return { terms: { ...terms, ...life, subscription_phase_id: phase?.id ?? null }, price: price as PriceModel, meter };
+}
+
+async function phaseOf(
+  { id }: HeldSubscription['subscription'],
+  { subscription_phase_id }: ExtraLineItem,
+  { scope, database }: PriceWriting,
+): Promise<SubscriptionPhaseModel | null> {
+  if (!subscription_phase_id) return null;
+  const phase = await SubscriptionPhaseModel.fetchPublished(scope, subscription_phase_id, { database });
+  if (phase.subscription_id !== id)
+    throw invalid('subscription_phase_id', `is of subscription ${phase.subscription_id}`);
+  return phase;
+}
+
+async function priceOf(
+  subscription: HeldSubscription['subscription'],
+  { price_id, price: inline, start_date }: ExtraLineItem,
+  writing: PriceWriting,
+): Promise<PriceModel> {
+  const { scope, database, author } = writing;
+  if (inline) {
+    const from = start_date ?? author.now.toISOString();
+    return storeInlinePrice(inline, { subscription, start_date: from, field: 'price' }, writing);
+  }
+  const price = await PriceModel.fetchPublished(scope, price_id!, { database });
+  if (price.currency !== subscription.currency)
+    throw invalid('price_id', `is in ${price.currency}, the subscription in ${subscription.currency}`);
+  if (price.entity_type === 'COSTSHEET')
+    throw invalid('price_id', 'is the price of a cost sheet, which nobody is charged');
+  if (price.entity_type === 'SUBSCRIPTION' && price.entity_id !== subscription.id)
+    throw invalid('price_id', 'is the price of another subscription');
+  return price;
+}

@@ -1,0 +1,27 @@
+/** Stores the phases of a new subscription; the lines that they state name them (core/subscription/phases.ts). */
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import type { Phase } from '../../core/subscription/phases.ts';
+import { formatMs } from '../../core/time/instant.ts';
+import { SubscriptionPhaseModel } from '../../storage/models/subscription-phase.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Transaction } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
+
+export async function addPhases(
+  scope: Scope,
+  { phases, subscription_id, author }: { phases: readonly Phase[]; subscription_id: string; author: Author },
+  transaction: Transaction,
+): Promise<SubscriptionPhaseModel[]> {
+  const records = phases.map(({ start, end, stated }) => ({
+    ...createdBy(author),
+    id: newId('subscription_phase', author.now.getTime()),
+    subscription_id,
+    start_date: formatMs(start),
+    end_date: end === null ? null : formatMs(end),
+    metadata: stated.metadata,
+  }));
+  const added = await SubscriptionPhaseModel.addAll(scope, records, { database: transaction });
+  for (const record of added) await emit(transaction, 'subscription.phase.created', { record, by: author });
+  return added;
+}

@@ -1,0 +1,166 @@
+/**
+ * Attaches an add-on to a subscription: the association and its lines (docs/rules/subscriptions.md, "Add-ons"). The same
+ * gathering and deciding is behind the start of a subscription, the request and its preview.
+ */
+import { addonLine, checkHeldOnce, checkResets, heldFrom, pricesOfAddon } from '../../core/addon/attachment.ts';
+import type { AddonAssociation } from '../../core/addon/record.ts';
+import type { Price } from '../../core/price/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { changesPrice, type LineItemTerms, overriddenPrice } from '../../core/subscription/lines.ts';
+import { refuseUsed } from '../../core/subscription/not-yet.ts';
+import type { AttachAddon } from '../../core/subscription/record.ts';
+import { AddonModel } from '../../storage/models/addon.ts';
+import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
+import { EntitlementModel } from '../../storage/models/entitlement.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import { PriceUnitModel } from '../../storage/models/price-unit.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Database, Stores, Transaction } from '../../storage/stores.ts';
+import { billedSubscription } from '../billing/billable-items.ts';
+import { billingTransaction } from '../billing/transaction.ts';
+import { type PriceWriting, storePrice, timeBucketsOf } from '../catalogue/create-price.ts';
+import type { Settled } from '../invoices/settle-change.ts';
+import { applyLineChange, type LineChangePlan, planLineChange } from './change-lines.ts';
+import { type HeldSubscription, holdSubscription, tellLinesChanged } from './held-lines.ts';
+
+/** What is to be written, with the ids that it will have. */
+export type Attachment = {
+  readonly association: Omit<
+    AddonAssociation,
+    keyof Scope | 'status' | 'created_at' | 'updated_at' | 'created_by' | 'updated_by'
+  >;
+  readonly own_prices: readonly Price[];
+  readonly lines: readonly { terms: LineItemTerms; price: PriceModel; meter: MeterModel | null }[];
+};
+
+/** The row of the add-on is held, so that it is not archived meanwhile. */
+export async function gatherAttachment(
+  { subscription, times }: HeldSubscription,
+  request: AttachAddon,
+  { scope, database, author }: PriceWriting,
+): Promise<Attachment> {
+  refuseUsed(request, ['line_item_commitments']);
+  const { addon_id, quantity, cadence, metadata } = request;
+  const addon = await AddonModel.fetchPublished(scope, addon_id, { database, lock: 'shared' });
+  const now = author.now.getTime();
+  const held = await AddonAssociationModel.notEnded(scope, author.now, database).where('entity_id', subscription.id);
+  checkHeldOnce(addon, held);
+  await checkEntitlements(subscription, addon_id, { scope, database });
+  const life = heldFrom(request, times, billedSubscription(subscription));
+  const association = {
+    id: newId('addon_association', now),
+    entity_type: 'subscription' as const,
+    entity_id: subscription.id,
+    addon_id,
+    addon_status: 'active' as const,
+    quantity,
+    cadence,
+    ...life,
+    cancellation_reason: null,
+    cancelled_at: null,
+    metadata,
+  };
+  const prices = await PriceModel.in(scope, database)
+    .where({ entity_type: 'ADDON', entity_id: addon_id })
+    .orderBy(['created_at', 'sequence']);
+  const { currency } = subscription;
+  const chosen = pricesOfAddon(prices as Price[], request.override_line_items ?? [], { currency, quantity, life, now });
+  const meters = await MeterModel.byId(
+    scope,
+    chosen.map(({ price }) => price.meter_id),
+    database,
+  );
+  const symbols = await PriceUnitModel.byId(
+    scope,
+    chosen.map(({ price }) => price.price_unit_id),
+    database,
+  );
+  const own_prices: Price[] = [];
+  const lines = chosen.map(({ price: root, override, quantity: units }) => {
+    const symbol = symbols.get(root.price_unit_id ?? '')?.symbol;
+    const place = { id: subscription.id, start_date: life.start_date, symbol };
+    const meter = meters.get(root.meter_id ?? '') ?? null;
+    const price =
+      override && changesPrice(override)
+        ? ownPrice(root, { definition: overriddenPrice(root, override, place), meter, author })
+        : root;
+    if (price !== root) own_prices.push(price);
+    const terms = addonLine({
+      association,
+      addon,
+      price,
+      quantity: units,
+      meter_name: meter?.name ?? null,
+      subscription,
+      times,
+    });
+    return { terms, price: price as PriceModel, meter };
+  });
+  return { association, own_prices, lines };
+}
+
+/** As it will be stored. */
+function ownPrice(root: Price, { definition, meter, author }: OwnPrice): Price {
+  const commitment_time_buckets = timeBucketsOf(definition, meter, { author });
+  return { ...root, ...definition, commitment_time_buckets, id: newId('price', author.now.getTime()) };
+}
+
+type OwnPrice = { definition: ReturnType<typeof overriddenPrice>; meter: MeterModel | null; author: Author };
+
+async function checkEntitlements(
+  subscription: HeldSubscription['subscription'],
+  addon_id: string,
+  { scope, database }: { scope: Scope; database: Database },
+): Promise<void> {
+  const granted = await EntitlementModel.publishedOf(scope, [subscription.plan_id, addon_id], database);
+  const of = (id: string) => granted.filter(({ entity_id }) => entity_id === id);
+  checkResets(of(subscription.plan_id), of(addon_id), subscription);
+}
+
+/** The association and the prices of its own; its lines are written by who knows how they are charged. */
+export async function storeAttachment(
+  { association, own_prices }: Attachment,
+  { scope, database, author }: PriceWriting,
+): Promise<AddonAssociationModel> {
+  for (const price of own_prices) await storePrice(price, { scope, database, author });
+  const record = { ...association, ...createdBy(author) };
+  return AddonAssociationModel.add(scope, record, { database });
+}
+
+export type PlannedAttachment = { attachment: Attachment; plan: LineChangePlan };
+
+export async function planAttachment(
+  held: HeldSubscription,
+  request: AttachAddon,
+  writing: PriceWriting,
+): Promise<PlannedAttachment> {
+  const attachment = await gatherAttachment(held, request, writing);
+  const plan = await planLineChange(writing.database, {
+    subscription: held.subscription,
+    ends: [],
+    begins: attachment.lines,
+    proration_behavior: request.proration_behavior ?? 'create_prorations',
+    author: writing.author,
+  });
+  return { attachment, plan };
+}
+
+export type Attached = { association: AddonAssociationModel; settled: Settled | null };
+
+export async function attachAddon(
+  stores: Stores,
+  scope: Scope,
+  { subscription_id, request, author }: { subscription_id: string; request: AttachAddon; author: Author },
+): Promise<Attached> {
+  return billingTransaction(stores, async (transaction: Transaction) => {
+    const writing = { scope, database: transaction, author };
+    const held = await holdSubscription(stores, subscription_id, writing);
+    const { attachment, plan } = await planAttachment(held, request, writing);
+    const association = await storeAttachment(attachment, writing);
+    const { settled } = await applyLineChange(stores, transaction, plan);
+    await tellLinesChanged(transaction, held.subscription, author);
+    return { association, settled };
+  });
+}

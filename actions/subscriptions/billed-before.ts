@@ -1,0 +1,28 @@
+/** What was billed for a line in one of its periods, and given back since: by invoices that are no drafts. */
+import type { BilledBefore } from '../../core/billing/change.ts';
+import { Decimal, sumOf } from '../../core/decimal.ts';
+import type { Period } from '../../core/time/period.ts';
+import type { BillableItem } from '../billing/billable-items.ts';
+import { type InvoicedLine, isCredit } from '../billing/gather-closed-charges.ts';
+
+export function billedIn(
+  period: Period | undefined,
+  { id }: BillableItem,
+  invoiced: readonly InvoicedLine[],
+): BilledBefore {
+  const lines = invoiced.filter(
+    ({ line, service, invoice_status }) =>
+      line.subscription_line_item_id === id &&
+      period !== undefined &&
+      invoice_status !== 'DRAFT' &&
+      service.start >= period.start &&
+      service.end <= period.end,
+  );
+  const amounts = (some: readonly InvoicedLine[]) => sumOf(some.map(({ line }) => new Decimal(line.amount)));
+  const charges = lines.filter((one) => !isCredit(one));
+  return {
+    amount: amounts(charges),
+    credited: amounts(lines.filter(isCredit)).negated(),
+    invoice_line_item_id: charges[0]?.line.id ?? null,
+  };
+}

@@ -1,0 +1,110 @@
+/**
+ * Undoes what is to happen to a subscription (docs/rules/subscriptions.md, "Schedules"). A cancellation that is taken back
+ * gives the running period the end that it would have had; what was charged in advance only up to the cancellation is charged
+ * to that end, at once.
+ */
+import { linesOfResumption, periodOf } from '../../core/billing/change.ts';
+import { nextPeriod } from '../../core/billing/charges.ts';
+import { invalid, notAllowed, notFound } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import type { Subscription } from '../../core/subscription/record.ts';
+import { checkPending, type SubscriptionSchedule } from '../../core/subscription/schedule.ts';
+import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { billedSubscription, currentPeriod, gatherItems } from '../billing/billable-items.ts';
+import { gatherInvoicedLines } from '../billing/gather-closed-charges.ts';
+import { billingTransaction } from '../billing/transaction.ts';
+import { payerOf, settleChange } from '../invoices/settle-change.ts';
+import { emit } from '../system-events/emit.ts';
+import { billedIn } from './billed-before.ts';
+import { computeOpenDrafts } from './change-lines.ts';
+import { familyFollows } from './follow-parent.ts';
+import { heldWithParent } from './held-with-parent.ts';
+
+export type Named = {
+  readonly schedule_id?: string | null;
+  readonly subscription_id?: string | null;
+  readonly schedule_type?: SubscriptionSchedule['schedule_type'] | null;
+};
+export type Undoing = { readonly named: Named; readonly author: Author };
+
+export async function cancelSchedule(
+  stores: Stores,
+  scope: Scope,
+  { named, author }: Undoing,
+): Promise<SubscriptionScheduleModel> {
+  return billingTransaction(stores, async (transaction) => {
+    const { subscription_id } = await namedSchedule(scope, named, transaction);
+    const subscription = await heldWithParent(scope, subscription_id, transaction);
+    // Behind the lock: it may have happened in between.
+    const schedule = await namedSchedule(scope, named, transaction);
+    checkPending(schedule);
+    if (instantOf(schedule.scheduled_at) <= author.now.getTime())
+      throw notAllowed('this is happening now and cannot be undone', { id: schedule.id });
+    const by = { by: author, database: transaction };
+    if (schedule.schedule_type === 'cancellation') {
+      const parent = await resume(stores, transaction, { subscription, author });
+      await familyFollows(stores, transaction, { parent, by: author });
+    }
+    const changes = { status: 'cancelled' as const, cancelled_at: author.now.toISOString() };
+    return SubscriptionScheduleModel.change(schedule, changes, by);
+  });
+}
+
+async function namedSchedule(scope: Scope, named: Named, database: Transaction): Promise<SubscriptionScheduleModel> {
+  const { schedule_id, subscription_id, schedule_type } = named;
+  if (schedule_id) return SubscriptionScheduleModel.fetch(scope, schedule_id, { database });
+  if (!subscription_id || !schedule_type)
+    throw invalid('schedule_id', 'is required, or subscription_id and schedule_type instead of it');
+  const [schedule] = await SubscriptionScheduleModel.in(scope, database)
+    .where({ subscription_id, schedule_type })
+    .orderByRaw("(status = 'pending') desc")
+    .orderBy('created_at', 'desc')
+    .limit(1);
+  if (!schedule) throw notFound(`a scheduled ${schedule_type} of subscription`, subscription_id);
+  return schedule;
+}
+
+async function resume(
+  stores: Stores,
+  transaction: Transaction,
+  { subscription, author }: { subscription: SubscriptionModel; author: Author },
+): Promise<SubscriptionModel> {
+  const ended_ms = instantOf(subscription.cancel_at ?? subscription.current_period_end);
+  const running = Object.assign(subscription.$clone(), { cancel_at: null, cancel_at_period_end: false });
+  const { start } = currentPeriod(subscription);
+  const current = nextPeriod(start, billedSubscription(running)) ?? currentPeriod(subscription);
+  const changes: Partial<Subscription> = {
+    cancel_at: null,
+    cancel_at_period_end: false,
+    ...(subscription.subscription_status === 'trialing' ? {} : { current_period_end: formatMs(current.end) }),
+  };
+  const resumed = await SubscriptionModel.change(subscription, changes, { by: author, database: transaction });
+  const drafts = { subscription: resumed, now: author.now };
+  if (resumed.subscription_type !== 'grouped_invoicing') await computeOpenDrafts(stores, transaction, drafts);
+  await chargeOn(transaction, { subscription: resumed, ended_ms, author });
+  await emit(transaction, 'subscription.updated', { record: resumed, by: author });
+  return resumed;
+}
+
+/** What was charged to the end that is taken back is charged on. */
+async function chargeOn(
+  transaction: Transaction,
+  { subscription, ended_ms, author }: { subscription: SubscriptionModel; ended_ms: number; author: Author },
+): Promise<void> {
+  const running = { subscription: billedSubscription(subscription), current: currentPeriod(subscription) };
+  if (subscription.subscription_status === 'trialing' || ended_ms >= running.current.end) return;
+  const invoiced = await gatherInvoicedLines(transaction, subscription);
+  const items = (await gatherItems(transaction, subscription)).map((item) => {
+    const period = periodOf(item, Math.max(item.start_ms, running.current.start), running);
+    return { item, billed: billedIn(period, item, invoiced) };
+  });
+  const lines = linesOfResumption({ ...running, currency: subscription.currency, ended_ms, items });
+  if (lines.length === 0) return;
+  const key = `resumed/${subscription.version}`;
+  const payer_id = await payerOf(subscription, transaction);
+  await settleChange(transaction, { subscription, payer_id, lines, key, author });
+}

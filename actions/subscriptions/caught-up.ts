@@ -1,0 +1,27 @@
+/**
+ * What the scheduler has not come to yet is done before a subscription is changed: its opening, and the end of its trial where
+ * the change takes effect after it.
+ */
+import { instantOf } from '../../core/time/instant.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { endTrial } from './end-trial.ts';
+import { familyFollows } from './follow-parent.ts';
+import { openDue } from './open-due.ts';
+
+/** `at`: when the change takes effect; now when absent. `transaction` holds the subscription's row. */
+export async function caughtUp(
+  stores: Stores,
+  transaction: Transaction,
+  { subscription, at, now }: { subscription: SubscriptionModel; at?: string | null; now: Date },
+): Promise<SubscriptionModel> {
+  const effective = at ? instantOf(at) : now.getTime();
+  const open = subscription.opens_at ? await openDue(stores, transaction, { subscription, now }) : subscription;
+  if (open === null) return subscription;
+  if (open !== subscription) await familyFollows(stores, transaction, { parent: open, by: { now } });
+  if (open.subscription_status !== 'trialing' || effective <= instantOf(open.current_period_end)) return open;
+  const ended = await endTrial(stores, transaction, { subscription: open, by: { now } });
+  if (ended === null) return open;
+  await familyFollows(stores, transaction, { parent: ended.subscription, by: { now } });
+  return ended.subscription;
+}

@@ -1,0 +1,110 @@
+/**
+ * Changes a line of a subscription: what describes it in place, what it charges by a line that follows it, at `effective_from`
+ * or now (docs/rules/subscriptions.md, "Lines that come and go").
+ */
+import { checkOneLevel } from '../../core/commitment/requested.ts';
+import { changedCommitment, type StatedCommitment } from '../../core/commitment/stated.ts';
+import { invalid } from '../../core/error.ts';
+import { CRITICAL_FIELDS } from '../../core/price/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { changeOfLine } from '../../core/subscription/line-changes.ts';
+import { priceOfLine, statedCharge } from '../../core/subscription/line-price.ts';
+import { refuseUsed } from '../../core/subscription/not-yet.ts';
+import type { ProrationBehavior, SubscriptionLineItem } from '../../core/subscription/record.ts';
+import { formatMs } from '../../core/time/instant.ts';
+import type { PriceModel } from '../../storage/models/price.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import type { BillableItem } from '../billing/billable-items.ts';
+import { billingTransaction } from '../billing/transaction.ts';
+import { statesNothingNew } from '../catalogue/change-price.ts';
+import { type PriceWriting, storePrice, symbolOf } from '../catalogue/create-price.ts';
+import { applyLineChange, type LineStart, planLineChange } from './change-lines.ts';
+import { type HeldSubscription, holdLine, tellLinesChanged } from './held-lines.ts';
+
+export type LineChangeRequest = StatedCommitment & {
+  effective_from: string | null;
+  proration_behavior: ProrationBehavior | null;
+  metadata?: SubscriptionLineItem['metadata'];
+};
+
+/** The line as it is now: the same one, or the one that follows it. */
+export async function changeLineItem(
+  stores: Stores,
+  scope: Scope,
+  { id, request, author }: { id: string; request: LineChangeRequest; author: Author },
+): Promise<SubscriptionLineItemModel> {
+  // They belong to the price of the line.
+  refuseUsed(request, ['commitment_time_buckets']);
+  return billingTransaction(stores, async (transaction) => {
+    const writing = { scope, database: transaction, author };
+    const held = await holdLine(stores, id, writing);
+    const follows = await following(held, request, writing);
+    if (follows === null) return describe(held, request, { transaction, author });
+    const plan = await planLineChange(transaction, {
+      subscription: held.subscription,
+      ends: [{ item: held.item, at: follows.at }],
+      begins: [follows.begin],
+      proration_behavior: request.proration_behavior ?? 'create_prorations',
+      author,
+    });
+    const { begun } = await applyLineChange(stores, transaction, plan);
+    await tellLinesChanged(transaction, held.subscription, author);
+    return begun[0]!;
+  });
+}
+
+type HeldLine = HeldSubscription & { item: BillableItem };
+
+/** Null where it goes on to charge what it charges. */
+async function following(
+  held: HeldLine,
+  request: LineChangeRequest,
+  writing: PriceWriting,
+): Promise<{ at: number; begin: LineStart } | null> {
+  const { subscription, times, item } = held;
+  const { record, price_record, meter } = item;
+  checkOneLevel(subscription, request);
+  const bucket_size = meter?.aggregation.bucket_size ?? null;
+  const commitment = changedCommitment(request, record, { price: price_record, bucket_size });
+  const isRepriced = Object.keys(statedCharge(request)).length > 0;
+  if (!isRepriced && commitment === null) {
+    if (request.effective_from)
+      throw invalid('effective_from', `needs a change of a commitment or of one of ${CRITICAL_FIELDS.join(', ')}`);
+    return null;
+  }
+  const at = changeOfLine(record, item, request.effective_from, times);
+  const price = (isRepriced ? await ownPrice(held, { request, at }, writing) : null) ?? price_record;
+  if (price === price_record && commitment === null) return null;
+  const life = { start_date: formatMs(at), metadata: request.metadata ?? record.metadata };
+  return {
+    at,
+    begin: { terms: { ...record, ...commitment, ...life, price_id: price.id }, price, meter, follows: item },
+  };
+}
+
+/** Null where the price of the line charges so already. */
+async function ownPrice(
+  { subscription, item: { price_record } }: HeldLine,
+  { request, at }: { request: LineChangeRequest; at: number },
+  writing: PriceWriting,
+): Promise<PriceModel | null> {
+  const charge = statedCharge(request);
+  const symbol = await symbolOf(price_record, writing);
+  const place = { subscription_id: subscription.id, start_date: formatMs(at), symbol };
+  const definition = priceOfLine(price_record, charge, place);
+  return statesNothingNew(price_record, charge, definition) ? null : storePrice(definition, writing);
+}
+
+async function describe(
+  { subscription, item }: HeldLine,
+  { metadata }: LineChangeRequest,
+  { transaction, author }: { transaction: Transaction; author: Author },
+): Promise<SubscriptionLineItemModel> {
+  if (metadata === undefined) return item.record;
+  const by = { by: author, database: transaction };
+  const changed = await SubscriptionLineItemModel.change(item.record, { metadata }, by);
+  await tellLinesChanged(transaction, subscription, author);
+  return changed;
+}

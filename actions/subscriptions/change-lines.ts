@@ -1,0 +1,242 @@
+/**
+ * Ends and begins lines of a subscription inside a period, and settles what that credits and charges: the one way in which
+ * modifications, plan changes and cancellations do so (docs/rules/proration.md, "Changes inside a period"). `planLineChange`
+ * gathers and decides, and is all of a preview; `applyLineChange` does what was planned.
+ *
+ * While the invoice that opens the running period is a draft, nothing of it was billed yet: it is computed anew and carries
+ * the change itself.
+ */
+import {
+  type ChangeQuestion,
+  type Ending,
+  isSettledAtOnce,
+  linesOfChange,
+  periodOf,
+} from '../../core/billing/change.ts';
+import { hasOwnPeriods } from '../../core/billing/charges.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import type { LineItemTerms } from '../../core/subscription/lines.ts';
+import type { PRORATION_BEHAVIORS } from '../../core/subscription/record.ts';
+import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import type { Period } from '../../core/time/period.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import type { MeterModel } from '../../storage/models/meter.ts';
+import type { PriceModel } from '../../storage/models/price.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Database, Stores, Transaction } from '../../storage/stores.ts';
+import {
+  type BillableItem,
+  billableItem,
+  billedSubscription,
+  currentPeriod,
+  scopeOf,
+} from '../billing/billable-items.ts';
+import { gatherInvoicedLines, type InvoicedLine } from '../billing/gather-closed-charges.ts';
+import { computeWithin } from '../invoices/compute-invoice.ts';
+import { payerOf, type Settled, type Settlement, settleChange } from '../invoices/settle-change.ts';
+import { billedIn } from './billed-before.ts';
+
+export type LineEnd = { readonly item: BillableItem; readonly at: Milliseconds };
+export type LineStart = {
+  readonly terms: LineItemTerms;
+  readonly price: PriceModel;
+  readonly meter: MeterModel | null;
+  /** The line in whose place it comes: periods of its own go on as they were. */
+  readonly follows?: BillableItem;
+};
+
+export type LineChange = {
+  readonly subscription: SubscriptionModel;
+  /** As it is after the change, where a new period begins with it. */
+  readonly after?: SubscriptionModel | undefined;
+  readonly ends: readonly LineEnd[];
+  readonly begins: readonly LineStart[];
+  readonly proration_behavior: (typeof PRORATION_BEHAVIORS)[number];
+  readonly author: Author;
+};
+
+export type LineChangePlan = {
+  readonly subscription: SubscriptionModel;
+  readonly ends: readonly LineEnd[];
+  /** With the ids that they will have. */
+  readonly begins: readonly BillableItem[];
+  /** Null where nothing is credited or charged at once. */
+  readonly settlement: Settlement | null;
+  /** What is open of the running period, and computed anew. */
+  readonly drafts: readonly string[];
+  /** Where a new period begins: that of the periods that end with it, in which the lines that end were charged. */
+  readonly anchor: string | null;
+  readonly author: Author;
+};
+
+/** `database` is the transaction that holds the subscription's row, or the pool for a preview. */
+export async function planLineChange(database: Database, change: LineChange): Promise<LineChangePlan> {
+  const { subscription, after, ends, author } = change;
+  const period = runningOf(subscription);
+  const next = after ? runningOf(after) : period;
+  const invoiced = await gatherInvoicedLines(database, subscription);
+  const drafts = await openDrafts(database, subscription, period.current);
+  // Nothing is invoiced of a draft, and of what starts later.
+  const isAhead = subscription.subscription_status === 'draft' || Boolean(subscription.opens_at);
+  const isOpen = (item: BillableItem) => isAhead || (drafts.length > 0 && !hasOwnPeriods(item, period.subscription));
+  const prorated = change.proration_behavior === 'create_prorations';
+  const isLeft = (item: BillableItem) => isAhead || (after === undefined && isOpen(item));
+  const begins = change.begins.map((start) => begun(start, { change, ...next, isOpen: isLeft }));
+  const settled = prorated ? ends.filter(({ item }) => !isOpen(item)) : [];
+  const { currency } = subscription;
+  const endings = settled.map((end) => ending(end, invoiced, period));
+  const beginnings = begins.filter((item) => !isLeft(item));
+  const lines = [
+    ...linesOfChange<BillableItem>({ ...period, currency, endings, beginnings: [] }),
+    ...linesOfChange<BillableItem>({ ...next, currency, endings: [], beginnings }),
+  ];
+  const payer_id = await payerOf(subscription, database);
+  const settlement = lines.length === 0 ? null : { subscription, payer_id, lines, key: keyOf(ends, begins), author };
+  return { subscription, ends, begins, settlement, drafts, anchor: after ? subscription.billing_anchor : null, author };
+}
+
+export type AppliedLines = {
+  ended: SubscriptionLineItemModel[];
+  begun: SubscriptionLineItemModel[];
+  settled: Settled | null;
+};
+
+export async function applyLineChange(
+  stores: Stores,
+  transaction: Transaction,
+  { subscription, ends, begins, settlement, drafts, anchor, author }: LineChangePlan,
+): Promise<AppliedLines> {
+  const by = { by: author, database: transaction };
+  const ended: SubscriptionLineItemModel[] = [];
+  for (const end of ends) {
+    const changes = { ...endingOf(end), ...anchoredAt(anchor, end, subscription) };
+    ended.push(await SubscriptionLineItemModel.change(end.item.record, changes, by));
+  }
+  const added = await addLines(transaction, subscription, begins);
+  // Before the drafts: what is settled at once stands on no other invoice.
+  const settled = settlement && (await settleChange(transaction, settlement));
+  await computeDrafts(stores, transaction, { subscription, drafts, now: author.now });
+  return { ended, begun: added, settled };
+}
+
+/** After the running period has got another end: what is open of it says so before anybody makes it final. */
+export async function computeOpenDrafts(
+  stores: Stores,
+  transaction: Transaction,
+  { subscription, now }: { subscription: SubscriptionModel; now: Date },
+): Promise<void> {
+  const drafts = await openDrafts(transaction, subscription, currentPeriod(subscription));
+  await computeDrafts(stores, transaction, { subscription, drafts, now });
+}
+
+async function computeDrafts(
+  stores: Stores,
+  transaction: Transaction,
+  { subscription, drafts, now }: { subscription: SubscriptionModel; drafts: readonly string[]; now: Date },
+): Promise<void> {
+  for (const invoice_id of drafts)
+    await computeWithin(stores, transaction, { scope: scopeOf(subscription), invoice_id, now });
+}
+
+/** A line that would have lived no time is taken out. */
+function endingOf({ item: { record }, at }: LineEnd): Partial<SubscriptionLineItemModel> {
+  const end_date = formatMs(at);
+  return at <= instantOf(record.start_date) ? { end_date, status: 'deleted' } : { end_date };
+}
+
+/** Where a new period begins, what was charged in the old ones keeps them. */
+function anchoredAt(
+  anchor: string | null,
+  { item }: LineEnd,
+  subscription: SubscriptionModel,
+): Partial<SubscriptionLineItemModel> {
+  if (anchor === null) return {};
+  const isOfSubscription = !hasOwnPeriods(item, billedSubscription(subscription));
+  return { period_anchor: isOfSubscription ? anchor : formatMs(item.anchor_ms ?? item.start_ms) };
+}
+
+function runningOf(subscription: SubscriptionModel): Running {
+  return { subscription: billedSubscription(subscription), current: currentPeriod(subscription) };
+}
+
+type Running = Pick<ChangeQuestion, 'subscription' | 'current'>;
+type Beginning = Running & { change: LineChange; isOpen(item: BillableItem): boolean };
+
+/** The line as it will be, with what prices it. */
+function begun(start: LineStart, { change, current, isOpen, subscription }: Beginning): BillableItem {
+  const { author, proration_behavior } = change;
+  const { follows, price, meter, terms } = start;
+  const record = {
+    ...terms,
+    ...createdBy(author),
+    ...scopeOf(change.subscription),
+    id: newId('subscription_line_item', author.now.getTime()),
+    subscription_id: change.subscription.id,
+    customer_id: change.subscription.customer_id,
+    period_anchor: follows ? (follows.record.period_anchor ?? formatMs(follows.anchor_ms ?? follows.start_ms)) : null,
+    charged_from: null,
+  } as unknown as SubscriptionLineItemModel;
+  const priced = { price, meter, subscription: change.subscription };
+  const item = billableItem(record, priced);
+  if (proration_behavior === 'create_prorations' || !isSettledAtOnce(item) || isOpen(item)) return item;
+  if (item.billing_period === 'ONETIME') return item;
+  // What is not prorated is charged in full from its next period on.
+  const running = periodOf(item, item.start_ms, { subscription, current });
+  const isPaid = running && (follows !== undefined || item.start_ms > running.start);
+  record.charged_from = isPaid ? formatMs(running.end) : null;
+  return billableItem(record, priced);
+}
+
+function ending({ item, at }: LineEnd, invoiced: readonly InvoicedLine[], running: Running): Ending<BillableItem> {
+  return { item, at, billed: billedIn(periodOf(item, at, running), item, invoiced) };
+}
+
+/** A line begins once, and ends at one instant once. */
+function keyOf(ends: readonly LineEnd[], begins: readonly BillableItem[]): string {
+  const [begin] = begins;
+  if (begin) return begin.id;
+  return ends[0] ? `${ends[0].item.id}/${ends[0].at}` : '';
+}
+
+/** Drafts of the period before hold the advance charges of the running one. */
+async function openDrafts(
+  database: Database,
+  subscription: SubscriptionModel,
+  current: Period,
+): Promise<readonly string[]> {
+  const drafts = await InvoiceModel.in(subscription, database)
+    .select('id')
+    .whereIn('subscription_id', [subscription.id, ...groupOf(subscription)])
+    .where({
+      invoice_status: 'DRAFT',
+      status: 'published',
+      billing_reason: 'SUBSCRIPTION_CYCLE',
+      period_end: formatMs(current.start),
+    })
+    .orderBy('id');
+  return drafts.map(({ id }) => id);
+}
+
+/** Its lines stand on the invoices of its parent. */
+function groupOf({ subscription_type, parent_subscription_id }: SubscriptionModel): string[] {
+  return subscription_type === 'grouped_invoicing' && parent_subscription_id ? [parent_subscription_id] : [];
+}
+
+async function addLines(
+  transaction: Transaction,
+  subscription: SubscriptionModel,
+  begins: readonly BillableItem[],
+): Promise<SubscriptionLineItemModel[]> {
+  if (begins.length === 0) return [];
+  const [last] = await SubscriptionLineItemModel.in(subscription, transaction)
+    .select('position')
+    .where({ subscription_id: subscription.id })
+    .whereNotNull('position')
+    .orderBy('position', 'desc')
+    .limit(1);
+  const first = (last?.position ?? -1) + 1;
+  const records = begins.map(({ record }, index) => ({ ...record, position: first + index }));
+  return SubscriptionLineItemModel.addAll(subscription, records, { database: transaction });
+}

@@ -1,0 +1,112 @@
+/**
+ * Gives a subscription another plan, now or when its period ends, or says what that would do: the same gathering and the same
+ * decision, without the writing (docs/rules/subscriptions.md, "Plan changes"). Where a new period begins now, the arrears of
+ * the one that it cuts are invoiced, as a cancellation does.
+ */
+import { invalid } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { closeDuePeriods } from '../billing/close-period.ts';
+import { billingTransaction } from '../billing/transaction.ts';
+import { draftFinalInvoice } from '../invoices/draft-invoice.ts';
+import { emit } from '../system-events/emit.ts';
+import { caughtUp } from './caught-up.ts';
+import { type AppliedLines, applyLineChange } from './change-lines.ts';
+import { heldWithParent } from './held-with-parent.ts';
+import { type PlanChangePlan, type PlanChangeRequest, planPlanChange } from './plan-change/plan-change.ts';
+import { addSchedule } from './schedules.ts';
+
+export type PlanChange = {
+  readonly id: string;
+  readonly request: PlanChangeRequest;
+  readonly change_at: 'immediate' | 'end_of_period';
+  readonly metadata: Record<string, string> | null;
+  readonly author: Author;
+};
+
+export type PreviewedPlanChange = {
+  readonly before: SubscriptionModel;
+  readonly plan: PlanChangePlan;
+  readonly at: Milliseconds;
+};
+export type ChangedPlan = PreviewedPlanChange & {
+  /** As it is after the change. */
+  readonly subscription: SubscriptionModel;
+  readonly applied: AppliedLines | null;
+  /** Where it is to happen when the period ends. */
+  readonly schedule: SubscriptionScheduleModel | null;
+};
+
+export async function previewPlanChange(
+  stores: Stores,
+  scope: Scope,
+  { id, request, change_at, author }: PlanChange,
+): Promise<PreviewedPlanChange> {
+  const database = stores.postgres;
+  const before = await SubscriptionModel.fetch(scope, id, { database });
+  const at = instantOfChange(before, change_at, author.now);
+  return { before, at, plan: await planPlanChange(database, { subscription: before, request, at, author }) };
+}
+
+export async function executePlanChange(stores: Stores, scope: Scope, change: PlanChange): Promise<ChangedPlan> {
+  const { id, request, change_at, author } = change;
+  const { now } = author;
+  return billingTransaction(stores, async (transaction) => {
+    const stored = await heldWithParent(scope, id, transaction);
+    const open = await caughtUp(stores, transaction, { subscription: stored, now });
+    const before = await closeDuePeriods(stores, transaction, { subscription: open, now });
+    const at = instantOfChange(before, change_at, now);
+    const plan = await planPlanChange(transaction, { subscription: before, request, at, author });
+    const planned = { before, plan, at };
+    if (change_at === 'end_of_period') return schedule(transaction, planned, change);
+    return apply(stores, transaction, planned, author);
+  });
+}
+
+function instantOfChange(before: SubscriptionModel, change_at: PlanChange['change_at'], now: Date): Milliseconds {
+  // One that has not begun has its new plan from its start on.
+  if (change_at === 'immediate') return Math.max(now.getTime(), instantOf(before.start_date));
+  if (before.subscription_status !== 'active')
+    throw invalid('change_at', 'end_of_period is for an active subscription', {
+      subscription_status: before.subscription_status,
+    });
+  return instantOf(before.current_period_end);
+}
+
+async function schedule(
+  transaction: Transaction,
+  planned: PreviewedPlanChange,
+  { request, metadata, author }: PlanChange,
+): Promise<ChangedPlan> {
+  const noted = await addSchedule(transaction, planned.before, {
+    schedule_type: 'plan_change',
+    scheduled_at: formatMs(planned.at),
+    configuration: { ...request },
+    metadata,
+    author,
+  });
+  await emit(transaction, 'subscription.updated', { record: planned.before, by: author });
+  return { ...planned, subscription: planned.before, applied: null, schedule: noted };
+}
+
+async function apply(
+  stores: Stores,
+  transaction: Transaction,
+  planned: PreviewedPlanChange,
+  author: Author,
+): Promise<ChangedPlan> {
+  const { before, plan, at } = planned;
+  if (plan.restarts) {
+    const final = { subscription: before, effective_date: formatMs(at), now: author.now };
+    await draftFinalInvoice(stores, transaction, final);
+  }
+  const applied = await applyLineChange(stores, transaction, plan.lines);
+  const by = { by: author, database: transaction };
+  const subscription = await SubscriptionModel.change(before, plan.changes, by);
+  await emit(transaction, 'subscription.updated', { record: subscription, by: author });
+  return { ...planned, subscription, applied, schedule: null };
+}

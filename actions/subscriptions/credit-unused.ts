@@ -1,0 +1,56 @@
+/**
+ * Credits what a subscription that ends was charged in advance and does not use any more
+ * (docs/rules/proration.md, "Credits of a cancellation").
+ */
+
+import { isSettledAtOnce } from '../../core/billing/change.ts';
+import { hasOwnPeriods } from '../../core/billing/charges.ts';
+import { invalid } from '../../core/error.ts';
+import type { Author } from '../../core/stamp.ts';
+import type { Milliseconds } from '../../core/time/instant.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Database, Transaction } from '../../storage/stores.ts';
+import { type BillableItem, billedSubscription, gatherItems } from '../billing/billable-items.ts';
+import { type Settled, type Settlement, settleChange } from '../invoices/settle-change.ts';
+import { planLineChange } from './change-lines.ts';
+
+export type Unused = { readonly subscription: SubscriptionModel; readonly at: Milliseconds; readonly author: Author };
+export type Credited = { readonly lines: Settlement['lines']; readonly settled: Settled };
+
+/** `transaction` holds the subscription's row; null where nothing is given back. */
+export async function creditUnused(transaction: Transaction, unused: Unused): Promise<Credited | null> {
+  const settlement = await planCredits(transaction, unused);
+  return settlement && { lines: settlement.lines, settled: await settleChange(transaction, settlement) };
+}
+
+async function planCredits(database: Database, { subscription, at, author }: Unused): Promise<Settlement | null> {
+  // As it was charged: the cancellation is what is settled here.
+  const running = Object.assign(subscription.$clone(), { cancel_at: null, cancel_at_period_end: false });
+  // A line that was to begin later was charged in advance as well, and never serves.
+  const items = (await gatherItems(database, subscription)).filter(({ end_ms }) => end_ms === null || end_ms > at);
+  const ends = items.map((item) => ({ item, at }));
+  const change = { subscription: running, ends, begins: [], proration_behavior: 'create_prorations', author } as const;
+  return (await planLineChange(database, change)).settlement;
+}
+
+function isLiveAt({ start_ms, end_ms }: BillableItem, at: Milliseconds): boolean {
+  return start_ms <= at && (end_ms === null || end_ms > at);
+}
+
+/** A request is refused where something has a period of its own at that instant: that is not given back in parts. */
+export async function checkOnePeriod(
+  database: Database,
+  { subscription, at }: Pick<Unused, 'subscription' | 'at'>,
+): Promise<void> {
+  const items = (await gatherItems(database, subscription)).filter((item) => isLiveAt(item, at));
+  const billed = billedSubscription(subscription);
+  const other = items.find(
+    (item) => isSettledAtOnce(item) && item.billing_period !== 'ONETIME' && hasOwnPeriods(item, billed),
+  );
+  if (other)
+    throw invalid(
+      'proration_behavior',
+      `create_prorations is not possible while line item ${other.id} has another billing period`,
+      { allowed: ['none'] },
+    );
+}

@@ -1,0 +1,76 @@
+/**
+ * Detaches an add-on from its subscription: the association and its lines end with the running period, or inside it
+ * (docs/rules/subscriptions.md, "Add-ons").
+ */
+import { type DetachAddon, detachedAt } from '../../core/addon/attachment.ts';
+import { invalid } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { gatherItems } from '../billing/billable-items.ts';
+import { billingTransaction } from '../billing/transaction.ts';
+import type { PriceWriting } from '../catalogue/create-price.ts';
+import { applyLineChange, type LineChangePlan, planLineChange } from './change-lines.ts';
+import { type HeldSubscription, holdSubscription, tellLinesChanged } from './held-lines.ts';
+
+export type PlannedDetachment = { association: AddonAssociationModel; at: Milliseconds; plan: LineChangePlan };
+
+/** `database` is the transaction that holds the subscription's row, or the pool for a preview. */
+export async function planDetachment(
+  { subscription, times }: HeldSubscription,
+  request: DetachAddon,
+  { scope, database, author }: PriceWriting,
+): Promise<PlannedDetachment> {
+  const association = await AddonAssociationModel.fetch(scope, request.addon_association_id, { database });
+  if (association.entity_id !== subscription.id)
+    throw invalid('addon_association_id', `is of subscription ${association.entity_id}`);
+  const at = detachedAt(association, request, times);
+  const items = await gatherItems(database, subscription);
+  const ends = items
+    .filter(({ record }) => record.addon_association_id === association.id)
+    .filter(({ record }) => !record.end_date || instantOf(record.end_date) > at)
+    .map((item) => ({ item, at: Math.max(at, instantOf(item.record.start_date)) }));
+  const plan = await planLineChange(database, {
+    subscription,
+    ends,
+    begins: [],
+    proration_behavior: request.proration_behavior ?? 'none',
+    author,
+  });
+  return { association, at, plan };
+}
+
+export async function storeDetachment(
+  { association, at }: PlannedDetachment,
+  { reason }: Pick<DetachAddon, 'reason'>,
+  { database, author }: Pick<PriceWriting, 'database' | 'author'>,
+): Promise<AddonAssociationModel> {
+  const now = author.now.toISOString();
+  const changes = {
+    end_date: formatMs(at),
+    cancelled_at: now,
+    cancellation_reason: reason,
+    ...(at <= author.now.getTime() ? { addon_status: 'cancelled' as const } : {}),
+  };
+  return AddonAssociationModel.change(association, changes, { by: author, database });
+}
+
+export async function detachAddon(
+  stores: Stores,
+  scope: Scope,
+  { request, author }: { request: DetachAddon; author: Author },
+): Promise<AddonAssociationModel> {
+  return billingTransaction(stores, async (transaction) => {
+    const writing = { scope, database: transaction, author };
+    const { addon_association_id } = request;
+    const { entity_id } = await AddonAssociationModel.fetch(scope, addon_association_id, { database: transaction });
+    const held = await holdSubscription(stores, entity_id, writing);
+    const planned = await planDetachment(held, request, writing);
+    const association = await storeDetachment(planned, request, writing);
+    await applyLineChange(stores, transaction, planned.plan);
+    await tellLinesChanged(transaction, held.subscription, author);
+    return association;
+  });
+}

@@ -1,0 +1,41 @@
+/**
+ * Ends a line of a subscription, now or at a stated instant (docs/rules/subscriptions.md, "Lines that come and go"). What it
+ * was charged for in advance and does not serve is credited; what it owes in arrears is on the invoice of its period.
+ */
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { endOfLine } from '../../core/subscription/line-changes.ts';
+import type { ProrationBehavior } from '../../core/subscription/record.ts';
+import type { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { billingTransaction } from '../billing/transaction.ts';
+import { applyLineChange, planLineChange } from './change-lines.ts';
+import { holdLine, tellLinesChanged } from './held-lines.ts';
+
+export type LineEnding = {
+  id: string;
+  effective_from: string | null;
+  proration_behavior: ProrationBehavior | null;
+  author: Author;
+};
+
+export async function endLineItem(
+  stores: Stores,
+  scope: Scope,
+  { id, effective_from, proration_behavior, author }: LineEnding,
+): Promise<SubscriptionLineItemModel> {
+  return billingTransaction(stores, async (transaction) => {
+    const { subscription, times, item } = await holdLine(stores, id, { scope, database: transaction, author });
+    const at = endOfLine(item.record, { field: 'effective_from', at: effective_from }, times);
+    const plan = await planLineChange(transaction, {
+      subscription,
+      ends: [{ item, at }],
+      begins: [],
+      proration_behavior: proration_behavior ?? 'create_prorations',
+      author,
+    });
+    const { ended } = await applyLineChange(stores, transaction, plan);
+    await tellLinesChanged(transaction, subscription, author);
+    return ended[0]!;
+  });
+}

@@ -1,0 +1,124 @@
+/**
+ * What happens to a parent happens to those who belong to it, each with an event of its own (docs/rules/subscriptions.md,
+ * "Families"). Called in the transaction that holds the parent, when the parent is as it is to be.
+ */
+import { duePeriod } from '../../core/billing/due.ts';
+import { changesOfHeir } from '../../core/subscription/followed.ts';
+import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { childrenOf, SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
+import { draftAndFinalize } from '../invoices/draft-invoice.ts';
+import type { By } from '../invoices/open-and-settle.ts';
+import { emit } from '../system-events/emit.ts';
+import { endAt } from './end-trial.ts';
+import { removeFromGroup } from './group.ts';
+
+type Following = { readonly parent: SubscriptionModel; readonly by: By };
+
+export async function familyFollows(stores: Stores, transaction: Transaction, following: Following): Promise<void> {
+  if (following.parent.subscription_type !== 'PARENT') return;
+  await heirsFollow(transaction, following);
+  await groupFollows(stores, transaction, following);
+}
+
+/** Those who take part in it have its state, period and end. */
+async function heirsFollow(transaction: Transaction, { parent, by }: Following): Promise<void> {
+  const heirs = await childrenOf(parent, { parents: [parent], type: 'INHERITED' }, transaction).forUpdate();
+  for (const heir of heirs) {
+    const changes = changesOfHeir(heir, parent, by.now.getTime());
+    if (changes === null) continue;
+    const record = await SubscriptionModel.change(heir, changes, { by, database: transaction });
+    const isOver = record.subscription_status === 'cancelled';
+    const hasBegun = heir.subscription_status !== 'active' && record.subscription_status === 'active';
+    const name = isOver ? 'subscription.cancelled' : hasBegun ? 'subscription.activated' : 'subscription.updated';
+    await emit(transaction, name, { record, by });
+  }
+}
+
+/** Those who are invoiced with it move on with it, and by themselves once it has ended. */
+async function groupFollows(stores: Stores, transaction: Transaction, { parent, by }: Following): Promise<void> {
+  const children = await childrenOf(parent, { parents: [parent], type: 'grouped_invoicing' }, transaction)
+    .whereNot('subscription_status', 'cancelled')
+    .forUpdate();
+  for (const child of children) {
+    const moved = await movedOn(transaction, { child, parent, by });
+    if (moved.subscription_status === 'cancelled' || parent.subscription_status !== 'cancelled') continue;
+    const [alone] = await removeFromGroup([moved], by, transaction);
+    // The parent's last invoice says nothing of the time behind its end.
+    if (moved !== child) await openAlone(stores, transaction, { child: alone!, by });
+  }
+}
+
+/** A period of it that the parent has invoiced is over. */
+async function movedOn(
+  transaction: Transaction,
+  { child, parent, by }: Following & { child: SubscriptionModel },
+): Promise<SubscriptionModel> {
+  if (child.opens_at) {
+    // It stands on the opening invoice of its parent.
+    if (parent.opens_at) return child;
+    return changed(transaction, { child, changes: { opens_at: null }, by, name: 'subscription.updated' });
+  }
+  if (child.subscription_status === 'trialing')
+    // Without its parent it ends its trial as one by itself does.
+    return parent.subscription_status === 'cancelled' ? child : endedTrial(transaction, { child, parent, by });
+  if (child.subscription_status === 'incomplete' && parent.subscription_status === 'active')
+    return changed(transaction, { child, changes: PAID, by, name: 'subscription.activated' });
+  const invoicedUntil =
+    parent.subscription_status === 'cancelled' ? endOf(parent) : instantOf(parent.current_period_start);
+  const due = duePeriod(billedSubscription(child), currentPeriod(child), invoicedUntil);
+  if (due === null) return child;
+  if (due.next === null) return endAt(transaction, { subscription: child, at: due.closed.end, by });
+  const { start, end } = due.next;
+  const changes = { current_period_start: formatMs(start), current_period_end: formatMs(end) };
+  return changed(transaction, { child, changes, by, name: 'subscription.updated' });
+}
+
+/** What it waited for stood on the invoice of its parent. */
+const PAID = { subscription_status: 'active' } as const;
+
+/** It was in the same trial, and its advance charges stand on the parent's invoice of that end. */
+async function endedTrial(
+  transaction: Transaction,
+  { child, parent, by }: Following & { child: SubscriptionModel },
+): Promise<SubscriptionModel> {
+  if (parent.subscription_status === 'trialing') return child;
+  const { current_period_start, current_period_end, subscription_status } = parent;
+  const changes = { current_period_start, current_period_end, subscription_status };
+  const name = subscription_status === 'active' ? 'subscription.activated' : 'subscription.updated';
+  return changed(transaction, { child, changes, by, name });
+}
+
+async function changed(
+  transaction: Transaction,
+  {
+    child,
+    changes,
+    by,
+    name,
+  }: {
+    child: SubscriptionModel;
+    changes: Partial<SubscriptionModel>;
+    by: By;
+    name: 'subscription.updated' | 'subscription.activated';
+  },
+): Promise<SubscriptionModel> {
+  const record = await SubscriptionModel.change(child, changes, { by, database: transaction });
+  await emit(transaction, name, { record, by });
+  return record;
+}
+
+function endOf({ end_date, cancel_at, cancelled_at, current_period_end }: SubscriptionModel): number {
+  return instantOf(end_date ?? cancel_at ?? cancelled_at ?? current_period_end);
+}
+
+async function openAlone(
+  stores: Stores,
+  transaction: Transaction,
+  { child, by }: { child: SubscriptionModel; by: By },
+): Promise<void> {
+  const opening = { reference: 'period_start', reason: 'SUBSCRIPTION_CREATE' } as const;
+  const period = currentPeriod(child);
+  await draftAndFinalize(stores, transaction, { subscription: child, period, ...opening, now: by.now });
+}

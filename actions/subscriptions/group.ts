@@ -1,0 +1,72 @@
+/**
+ * Subscriptions of different customers that are invoiced together: each has its own line items, and all of them stand on the
+ * invoice of the parent, which moves their periods on (docs/rules/subscriptions.md, "Families").
+ */
+import { notFound } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { checkGroupable } from '../../core/subscription/hierarchy.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Database, Transaction } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
+
+/** Held in the order of their ids, so that two who ask for the same never wait for each other. */
+export async function heldSubscriptions(
+  scope: Scope,
+  ids: readonly string[],
+  database: Database,
+): Promise<SubscriptionModel[]> {
+  const found = await SubscriptionModel.in(scope, database)
+    .whereIn('id', [...ids])
+    .where('status', 'published')
+    .orderBy('id')
+    .forUpdate();
+  const byId = new Map(found.map((subscription) => [subscription.id, subscription]));
+  return ids.map((id) => {
+    const subscription = byId.get(id);
+    if (!subscription) throw notFound('subscription', id);
+    return subscription;
+  });
+}
+
+type Adding = {
+  readonly parent: SubscriptionModel;
+  readonly children: readonly SubscriptionModel[];
+  readonly author: Author;
+  readonly field: string;
+};
+
+/** `transaction` holds all of them. */
+export async function addToGroup(
+  { parent, children, author, field }: Adding,
+  transaction: Transaction,
+): Promise<SubscriptionModel[]> {
+  for (const child of children) checkGroupable(child, parent, field);
+  const changes = { subscription_type: 'grouped_invoicing' as const, parent_subscription_id: parent.id };
+  return changeEach(children, changes, author, transaction);
+}
+
+/** From then on they are invoiced by themselves: the running period, too, but for what the parent's invoices say already. */
+export async function removeFromGroup(
+  children: readonly SubscriptionModel[],
+  author: Author | Pick<Author, 'now'>,
+  transaction: Transaction,
+): Promise<SubscriptionModel[]> {
+  const changes = { subscription_type: 'STANDALONE' as const, parent_subscription_id: null };
+  return changeEach(children, changes, author, transaction);
+}
+
+async function changeEach(
+  subscriptions: readonly SubscriptionModel[],
+  changes: Partial<SubscriptionModel>,
+  by: Author | Pick<Author, 'now'>,
+  transaction: Transaction,
+): Promise<SubscriptionModel[]> {
+  const changed: SubscriptionModel[] = [];
+  for (const subscription of subscriptions) {
+    const record = await SubscriptionModel.change(subscription, changes, { by, database: transaction });
+    await emit(transaction, 'subscription.updated', { record, by });
+    changed.push(record);
+  }
+  return changed;
+}

@@ -1,0 +1,188 @@
+/**
+ * Customers who take part in a parent's subscription: each has an INHERITED subscription, without line items and invoices,
+ * that says from when to when; the parent counts their usage (docs/rules/subscriptions.md, "Families").
+ */
+
+import { invalid, notFound } from '../../core/error.ts';
+import { groupBy } from '../../core/group-by.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { checkDistinct, checkMayHaveHeirs } from '../../core/subscription/hierarchy.ts';
+import type { CreateSubscription } from '../../core/subscription/record.ts';
+import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Database, Transaction } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
+import { customerOf } from './customer-of.ts';
+
+/** The customers with these external ids, held in the order of their ids so that two who ask never wait for each other. */
+export async function customersCalled(
+  scope: Scope,
+  { external_ids, field }: { external_ids: readonly string[]; field: string },
+  database: Database,
+): Promise<CustomerModel[]> {
+  checkDistinct(field, external_ids);
+  const customers = await CustomerModel.in(scope, database)
+    .whereIn('external_id', [...external_ids])
+    .where('status', 'published')
+    .orderBy('id')
+    .forUpdate();
+  const called = groupBy(customers, ({ external_id }) => external_id);
+  return external_ids.map((external_id) => {
+    const [customer] = called.get(external_id) ?? [];
+    if (!customer) throw notFound('customer', external_id);
+    return customer;
+  });
+}
+
+/** Who takes part in somebody's subscription has none of their own beside it, and takes part in no second one. */
+export async function checkInheritsNothing(
+  scope: Scope,
+  { customers, field }: { customers: readonly CustomerModel[]; field: string },
+  database: Database,
+): Promise<void> {
+  const ids = customers.map(({ id }) => id);
+  const [heir] = await SubscriptionModel.in(scope, database)
+    .whereIn('customer_id', ids)
+    .where({ subscription_type: 'INHERITED', status: 'published' })
+    .whereNot('subscription_status', 'cancelled')
+    .limit(1);
+  if (heir)
+    throw invalid(
+      field,
+      `customer ${heir.customer_id} takes part in subscription ${heir.parent_subscription_id} already`,
+      {
+        subscription_id: heir.id,
+      },
+    );
+}
+
+type Joining = {
+  readonly parent: SubscriptionModel;
+  readonly customers: readonly CustomerModel[];
+  readonly start_date: string;
+  /** What one of them states about itself. */
+  readonly stated?: Pick<CreateSubscription, 'end_date' | 'lookup_key' | 'metadata'>;
+  readonly author: Author;
+  readonly field: string;
+};
+
+/** Whether these may take part in it. */
+export async function checkHeirs(
+  scope: Scope,
+  { parent, customers, field }: Pick<Joining, 'parent' | 'customers' | 'field'>,
+  database: Database,
+): Promise<void> {
+  checkMayHaveHeirs(parent);
+  const itself = customers.find(({ id }) => id === parent.customer_id);
+  if (itself) throw invalid(field, `${itself.external_id} is the customer of the parent itself`);
+  await checkInheritsNothing(scope, { customers, field }, database);
+}
+
+/** `transaction` holds the rows of the parent and of the customers. */
+export async function addHeirs(scope: Scope, joining: Joining, transaction: Transaction): Promise<SubscriptionModel[]> {
+  const { parent, customers, author, field } = joining;
+  await checkHeirs(scope, { parent, customers, field }, transaction);
+  const records = customers.map((customer) => heirRecord(joining, customer));
+  const conflict = `a subscription with lookup_key ${joining.stated?.lookup_key} exists already`;
+  const heirs = await SubscriptionModel.addAll(scope, records, { database: transaction, conflict });
+  const name = parent.subscription_status === 'draft' ? 'subscription.draft.created' : 'subscription.created';
+  for (const record of heirs) await emit(transaction, name, { record, by: author });
+  return heirs;
+}
+
+/** What it is charged by is the parent's; that it is paid for somebody else is said by its type. */
+function heirRecord({ parent, start_date, stated, author }: Joining, customer: CustomerModel) {
+  const { version: _version, ...terms } = parent;
+  return {
+    ...terms,
+    ...createdBy(author),
+    id: newId('subscription', author.now.getTime()),
+    customer_id: customer.id,
+    invoicing_customer_id: null,
+    subscription_type: 'INHERITED',
+    parent_subscription_id: parent.id,
+    start_date,
+    end_date: stated?.end_date ?? null,
+    lookup_key: stated?.lookup_key ?? null,
+    metadata: stated?.metadata ?? null,
+    commitment_amount: null,
+    commitment_duration: null,
+    overage_factor: null,
+    enable_true_up: false,
+    auto_invoice_threshold: null,
+    synced_price_sequence: null,
+    version: 1,
+  };
+}
+
+/** A parent is called so as soon as somebody takes part in it. */
+export async function promoted(
+  parent: SubscriptionModel,
+  author: Author,
+  transaction: Transaction,
+): Promise<SubscriptionModel> {
+  if (parent.subscription_type === 'PARENT') return parent;
+  const options = { by: author, database: transaction };
+  const changed = await SubscriptionModel.change(parent, { subscription_type: 'PARENT' }, options);
+  await emit(transaction, 'subscription.updated', { record: changed, by: author });
+  return changed;
+}
+
+const OF_THE_PARENT = ['line_items', 'override_line_items', 'addons', 'phases', 'override_entitlements'] as const;
+const SAME_AS_THE_PARENT = ['plan_id', 'currency', 'billing_period'] as const;
+
+/** One customer joins a subscription that is there: the day is not in a period that is invoiced already. */
+export async function inheritSubscription(
+  scope: Scope,
+  {
+    request,
+    parent_subscription_id,
+    field,
+    author,
+  }: {
+    request: CreateSubscription;
+    parent_subscription_id: string;
+    field: string;
+    author: Author;
+  },
+  transaction: Transaction,
+): Promise<SubscriptionModel> {
+  const holding = { database: transaction, lock: true };
+  const parent = await SubscriptionModel.fetch(scope, parent_subscription_id, holding);
+  if (parent.subscription_status === 'cancelled') throw invalid(field, `subscription ${parent.id} is cancelled`);
+  for (const own of OF_THE_PARENT)
+    if (request[own] && Object.keys(request[own]).length > 0)
+      throw invalid(own, 'is stated for the parent: an inherited subscription has nothing of its own');
+  for (const same of SAME_AS_THE_PARENT)
+    if (request[same].toLowerCase() !== parent[same].toLowerCase())
+      throw invalid(same, `is ${parent[same]} of the parent, and so of every subscription that inherits it`);
+  const start_date = joinedAt(request, parent, author);
+  const customer = await customerOf(scope, request, transaction);
+  const [heir] = await addHeirs(
+    scope,
+    {
+      parent: await promoted(parent, author, transaction),
+      customers: [customer],
+      start_date,
+      stated: request,
+      author,
+      field: 'customer_id',
+    },
+    transaction,
+  );
+  return heir!;
+}
+
+function joinedAt({ start_date, end_date }: CreateSubscription, parent: SubscriptionModel, { now }: Author): string {
+  const earliest = instantOf(parent.current_period_start);
+  const start = start_date ? instantOf(start_date) : Math.max(now.getTime(), instantOf(parent.start_date));
+  if (start < earliest)
+    throw invalid('start_date', 'must not be before the running period of the parent', {
+      current_period_start: parent.current_period_start,
+    });
+  if (end_date && instantOf(end_date) <= start) throw invalid('end_date', 'must be after start_date');
+  return formatMs(start);
+}

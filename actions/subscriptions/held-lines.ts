@@ -1,0 +1,67 @@
+/**
+ * What lines are added to, changed on and taken from: the subscription, whose row is locked first, so that two changes of one
+ * line, or a change and a billing run, come one after the other.
+ */
+import { notFound } from '../../core/error.ts';
+import type { Author } from '../../core/stamp.ts';
+import { checkLinesChange, type LineTimes } from '../../core/subscription/line-changes.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { type BillableItem, billedSubscription, currentPeriod, gatherItems } from '../billing/billable-items.ts';
+import { closeDuePeriods } from '../billing/close-period.ts';
+import type { PriceWriting } from '../catalogue/create-price.ts';
+import { emit } from '../system-events/emit.ts';
+import { caughtUp } from './caught-up.ts';
+import { heldWithParent } from './held-with-parent.ts';
+
+/** The transaction in which a subscription is held. */
+export type LineWriting = PriceWriting & { readonly database: Transaction };
+
+export type HeldSubscription = { readonly subscription: SubscriptionModel; readonly times: LineTimes };
+
+/** What the scheduler has not come to yet, its opening, the end of its trial, periods that are over, comes first. */
+export async function holdSubscription(
+  stores: Stores,
+  id: string,
+  { scope, database, author }: LineWriting,
+): Promise<HeldSubscription> {
+  const locked = await heldWithParent(scope, id, database);
+  const open = await caughtUp(stores, database, { subscription: locked, now: author.now });
+  const subscription = await closeDuePeriods(stores, database, { subscription: open, now: author.now });
+  checkLinesChange(subscription);
+  return heldAs(subscription, author);
+}
+
+/** One that is held already, or made in this transaction. */
+export function heldAs(subscription: SubscriptionModel, author: Author): HeldSubscription {
+  const { end_ms } = billedSubscription(subscription);
+  const times = { subscription, end_ms, current: currentPeriod(subscription), now: author.now.getTime() };
+  return { subscription, times };
+}
+
+/** The line, as it is once its subscription is held. */
+export async function holdLine(
+  stores: Stores,
+  id: string,
+  writing: LineWriting,
+): Promise<HeldSubscription & { item: BillableItem }> {
+  const { scope, database } = writing;
+  const { subscription_id } = await SubscriptionLineItemModel.fetchPublished(scope, id, { database });
+  const held = await holdSubscription(stores, subscription_id, writing);
+  const item = (await gatherItems(database, held.subscription)).find((one) => one.id === id);
+  if (!item) throw notFound('subscription line item', id);
+  return { ...held, item };
+}
+
+/** The version of a subscription counts what becomes of its lines, too. */
+export async function tellLinesChanged(
+  transaction: Transaction,
+  subscription: SubscriptionModel,
+  author: Author,
+): Promise<SubscriptionModel> {
+  const changes = { version: subscription.version + 1 };
+  const record = await SubscriptionModel.change(subscription, changes, { by: author, database: transaction });
+  await emit(transaction, 'subscription.updated', { record, by: author });
+  return record;
+}

@@ -1,0 +1,28 @@
+/** Stores the price that a line of a subscription states with itself (core/subscription/inline-price.ts). */
+import { within } from '../../core/error.ts';
+import { type InlinePrice, inlinePriceRequest } from '../../core/subscription/inline-price.ts';
+import type { Subscription } from '../../core/subscription/record.ts';
+import type { PriceModel } from '../../storage/models/price.ts';
+import { addChecked, type PriceWriting } from '../catalogue/create-price.ts';
+
+type InlineLine = {
+  readonly subscription: Pick<Subscription, 'id' | 'currency' | 'start_date'>;
+  /** Of the line; from the start of the subscription when null. */
+  readonly start_date: string | null;
+  /** Where the request has the price: `line_items[0].price`. */
+  readonly field: string;
+};
+
+/** `writing` holds the transaction in which the subscription is, or is made. */
+export async function storeInlinePrice(
+  inline: InlinePrice,
+  { subscription, start_date, field }: InlineLine,
+  writing: PriceWriting,
+): Promise<PriceModel> {
+  try {
+    const from = start_date ?? subscription.start_date;
+    return await addChecked(inlinePriceRequest(inline, { subscription, start_date: from }), writing);
+  } catch (error) {
+    throw within(error, field);
+  }
+}

@@ -1,0 +1,69 @@
+/**
+ * Lines of a subscription with what they are committed to (docs/rules/commitments.md, "What can be stated"). Times of day are
+ * kept on a price: a line that states its own has a price of its own.
+ */
+import { type KeptCommitment, keptCommitment, type StatedCommitment } from '../../core/commitment/stated.ts';
+import type { Price, PriceDefinition } from '../../core/price/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { overriddenPrice } from '../../core/subscription/lines.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Database } from '../../storage/stores.ts';
+import { storePrice, timeBucketsOf } from '../catalogue/create-price.ts';
+
+type Writing = { readonly scope: Scope; readonly author: Author };
+
+export type CommittedLine = { readonly price: Price; readonly commitment: KeptCommitment };
+
+/** `prefix`: where the request has the commitment, with the point behind it. */
+type Line = { readonly price: Price; readonly stated: StatedCommitment | undefined; readonly prefix: string };
+
+/** A line that a plan brings: its price has what the request states of times of day already. */
+export async function committedPlanLine(
+  { scope }: Writing,
+  { price, stated, prefix }: Line,
+  database: Database,
+): Promise<{ price: Price; commitment?: KeptCommitment }> {
+  if (stated === undefined) return { price };
+  const meter = await meterOf(price, scope, database);
+  const bucket_size = meter?.aggregation.bucket_size ?? null;
+  return { price, commitment: keptCommitment(stated, { price, prefix, bucket_size }) };
+}
+
+/** A line that a request adds. */
+export async function committedLine(
+  writing: Writing,
+  { price: shared, stated, subscription, prefix }: Line & { stated: StatedCommitment; subscription: SubscriptionModel },
+  database: Database,
+): Promise<CommittedLine> {
+  const { commitment_time_buckets } = stated;
+  const price = commitment_time_buckets?.length
+    ? await storeOwnPrice(
+        overriddenPrice(shared, { price_id: shared.id, commitment_time_buckets }, subscription),
+        writing,
+        database,
+      )
+    : shared;
+  const { commitment } = await committedPlanLine(writing, { price, stated, prefix }, database);
+  return { price, commitment: commitment! };
+}
+
+/** A price of the subscription's own; its times of day are checked against the windows of the meter. */
+export async function storeOwnPrice(
+  price: PriceDefinition,
+  { scope, author }: Writing,
+  database: Database,
+): Promise<Price> {
+  const writing = { scope, database, author };
+  const meter = price.commitment_time_buckets?.length ? await meterOf(price, scope, database) : null;
+  return storePrice({ ...price, commitment_time_buckets: timeBucketsOf(price, meter, writing) }, writing);
+}
+
+async function meterOf(
+  { meter_id }: Pick<Price, 'meter_id'>,
+  scope: Scope,
+  database: Database,
+): Promise<MeterModel | null> {
+  return meter_id ? MeterModel.fetch(scope, meter_id, { database }) : null;
+}

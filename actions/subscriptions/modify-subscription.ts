@@ -1,0 +1,59 @@
+/**
+ * Modifies a subscription by one of the types in modify/modifications.ts, or says what that would do: the same gathering and the same
+ * decision, without the writing (docs/rules/subscriptions.md, "Modifications"). The row of the subscription is held first, so
+ * that of two modifications the second sees what the first has done.
+ */
+import { notAllowed } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import type { ChangedResources } from '../../core/subscription/changed-resources.ts';
+import { type ModifyRequest, modificationOf } from '../../core/subscription/modification.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { closeDuePeriods } from '../billing/close-period.ts';
+import { billingTransaction } from '../billing/transaction.ts';
+import { emit } from '../system-events/emit.ts';
+import { caughtUp } from './caught-up.ts';
+import { familyFollows } from './follow-parent.ts';
+import { heldWithParent } from './held-with-parent.ts';
+import type { PlanModification, PlannedModification } from './modify/modification.ts';
+import { MODIFICATIONS } from './modify/modifications.ts';
+
+export type ModifyQuestion = { readonly id: string; readonly request: ModifyRequest; readonly author: Author };
+export type Modified = { readonly subscription: SubscriptionModel; readonly changed_resources: ChangedResources };
+
+export async function previewModification(stores: Stores, scope: Scope, question: ModifyQuestion): Promise<Modified> {
+  const database = stores.postgres;
+  const subscription = await SubscriptionModel.fetch(scope, question.id, { database });
+  const planned = await plan(stores, database, { ...question, subscription });
+  return { subscription, changed_resources: planned.preview };
+}
+
+export async function executeModification(stores: Stores, scope: Scope, question: ModifyQuestion): Promise<Modified> {
+  const { id, author } = question;
+  return billingTransaction(stores, async (transaction) => {
+    const stored = await heldWithParent(scope, id, transaction);
+    const open = await caughtUp(stores, transaction, { subscription: stored, now: author.now });
+    const before = await closeDuePeriods(stores, transaction, { subscription: open, now: author.now });
+    const planned = await plan(stores, transaction, { ...question, subscription: before });
+    const by = { by: author, database: transaction };
+    await SubscriptionModel.change(before, planned.changes, by);
+    const changed_resources = await planned.apply(transaction);
+    // As what was applied has left it.
+    const subscription = await SubscriptionModel.fetch(scope, id, { database: transaction });
+    await emit(transaction, 'subscription.updated', { record: subscription, by: author });
+    await familyFollows(stores, transaction, { parent: subscription, by: author });
+    return { subscription, changed_resources };
+  });
+}
+
+function plan(
+  stores: Stores,
+  database: Database,
+  { request, subscription, author }: ModifyQuestion & { subscription: SubscriptionModel },
+): Promise<PlannedModification> {
+  const { type, params } = modificationOf(request);
+  const planType = MODIFICATIONS[type] as PlanModification | undefined;
+  if (planType === undefined) throw notAllowed(`type ${request.type} is not supported yet`, { field: 'type' });
+  return planType({ stores, database, subscription, params, author });
+}

@@ -1,0 +1,42 @@
+/** A modification that ends and begins lines, as it is previewed and done. */
+import {
+  type ChangedInvoice,
+  type ChangedResources,
+  changedLine,
+} from '../../../core/subscription/changed-resources.ts';
+import { formatMs } from '../../../core/time/instant.ts';
+import type { Stores } from '../../../storage/stores.ts';
+import { previewOfSettlement, type Settled } from '../../invoices/settle-change.ts';
+import { type AppliedLines, applyLineChange, type LineChangePlan } from '../change-lines.ts';
+import type { PlannedModification } from './modification.ts';
+
+export function modificationOfLines(stores: Stores, plan: LineChangePlan): PlannedModification {
+  return {
+    preview: previewOfLines(plan),
+    // The version of a subscription counts what becomes of its lines, too.
+    changes: plan.ends.length + plan.begins.length > 0 ? { version: plan.subscription.version + 1 } : {},
+    apply: async (transaction) => changedByLines(await applyLineChange(stores, transaction, plan)),
+  };
+}
+
+export function previewOfLines({ ends, begins, settlement }: LineChangePlan): ChangedResources {
+  const ended = ends.map(({ item, at }) => changedLine({ ...item.record, end_date: formatMs(at) }, 'ended'));
+  const begun = begins.map(({ record }) => changedLine({ ...record, id: '' }, 'created'));
+  const unmade = new Set<string | null | undefined>(begins.map(({ id }) => id));
+  const invoice = settlement && previewOfSettlement(settlement, unmade);
+  const invoices = invoice ? [changedInvoice({ invoice, wallet_transaction: null }, 'preview')] : [];
+  return { line_items: [...ended, ...begun], subscriptions: [], invoices };
+}
+
+export function changedByLines({ ended, begun, settled }: AppliedLines): ChangedResources {
+  const line_items = [
+    ...ended.map((line) => changedLine(line, 'ended')),
+    ...begun.map((line) => changedLine(line, 'created')),
+  ];
+  return { line_items, subscriptions: [], invoices: settled ? [changedInvoice(settled, 'issued')] : [] };
+}
+
+function changedInvoice({ invoice, wallet_transaction }: Settled, status: ChangedInvoice['status']): ChangedInvoice {
+  const action = invoice.subtotal.startsWith('-') ? 'wallet_credit' : 'created';
+  return { id: invoice.id, action, status, invoice, wallet_transaction };
+}

@@ -1,0 +1,81 @@
+/**
+ * Subscriptions join the invoice of a parent or leave it (docs/rules/subscriptions.md, "Families"). The parent is the one that
+ * is modified, or the one that the request of a child names.
+ */
+import { invalid } from '../../../core/error.ts';
+import { changedSubscriptions } from '../../../core/subscription/changed-resources.ts';
+import { checkDistinct, checkGroupable } from '../../../core/subscription/hierarchy.ts';
+import type { Subscription } from '../../../core/subscription/record.ts';
+import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Transaction } from '../../../storage/stores.ts';
+import { scopeOf } from '../../billing/billable-items.ts';
+import { addToGroup, heldSubscriptions, removeFromGroup } from '../group.ts';
+import { promoted } from '../heirs.ts';
+import type { ModifyInput, PlannedModification } from './modification.ts';
+
+type Input = ModifyInput<'grouped_invoicing'>;
+type Parts = { readonly parent: SubscriptionModel; readonly children: readonly SubscriptionModel[] };
+
+const CHILDREN = 'grouped_invoicing_params.child_subscription_ids';
+const ALONE = { subscription_type: 'STANDALONE', parent_subscription_id: null } as const;
+
+export async function planGroupedInvoicing(input: Input): Promise<PlannedModification> {
+  const parts = await partsOf(input);
+  switch (input.params.action) {
+    case 'add':
+      return adding(input, parts);
+    case 'remove':
+      return removing(input, parts);
+    default:
+      throw invalid('grouped_invoicing_params.action', 'is required: add or remove');
+  }
+}
+
+/** A parent names children; a child names its parent, and is the only one. */
+async function partsOf({ stores, database, subscription, params }: Input): Promise<Parts> {
+  const scope = scopeOf(subscription);
+  const { parent_subscription_id, child_subscription_ids } = params;
+  if (parent_subscription_id && parent_subscription_id !== subscription.id) {
+    if (child_subscription_ids?.some((id) => id !== subscription.id))
+      throw invalid(CHILDREN, `with another parent_subscription_id it is subscription ${subscription.id} alone`);
+    const lock = database !== stores.postgres;
+    const parent = await SubscriptionModel.fetch(scope, parent_subscription_id, { database, lock });
+    return { parent, children: [subscription] };
+  }
+  if (!child_subscription_ids) throw invalid(CHILDREN, 'is required, or the parent_subscription_id of a child');
+  checkDistinct(CHILDREN, child_subscription_ids);
+  return { parent: subscription, children: await heldSubscriptions(scope, child_subscription_ids, database) };
+}
+
+function adding({ subscription, author }: Input, { parent, children }: Parts): PlannedModification {
+  for (const child of children) checkGroupable(child, parent, CHILDREN);
+  const grouped = { subscription_type: 'grouped_invoicing', parent_subscription_id: parent.id } as const;
+  const isParent = parent.id === subscription.id;
+  const others = children.filter(({ id }) => id !== subscription.id);
+  return {
+    preview: changedSubscriptions(children.map((record) => ({ record, action: 'updated' as const }))),
+    changes: isParent ? { subscription_type: 'PARENT' } : grouped,
+    apply: async (transaction) => {
+      if (!isParent) await promoted(parent, author, transaction);
+      const added = await addToGroup({ parent, children: others, author, field: CHILDREN }, transaction);
+      return changedOf(isParent ? added : children);
+    },
+  };
+}
+
+function removing({ subscription, author }: Input, { parent, children }: Parts): PlannedModification {
+  for (const child of children)
+    if (child.subscription_type !== 'grouped_invoicing' || child.parent_subscription_id !== parent.id)
+      throw invalid(CHILDREN, `subscription ${child.id} is not invoiced with subscription ${parent.id}`);
+  const isParent = parent.id === subscription.id;
+  return {
+    preview: changedOf(children),
+    changes: isParent ? {} : ALONE,
+    apply: async (transaction: Transaction) =>
+      changedOf(isParent ? await removeFromGroup(children, author, transaction) : children),
+  };
+}
+
+function changedOf(children: readonly Subscription[]) {
+  return changedSubscriptions(children.map((record) => ({ record, action: 'updated' as const })));
+}

@@ -1,0 +1,122 @@
+/**
+ * Customers join a subscription or leave it, at the instant of the request (docs/rules/subscriptions.md, "Families"). Who
+ * leaves has a subscription no longer: what they used until then is counted.
+ */
+import { invalid } from '../../../core/error.ts';
+import { type ChangedResources, changedSubscriptions } from '../../../core/subscription/changed-resources.ts';
+import { checkDistinct, checkMayHaveHeirs } from '../../../core/subscription/hierarchy.ts';
+import { formatMs, instantOf } from '../../../core/time/instant.ts';
+import { CustomerModel } from '../../../storage/models/customer.ts';
+import { childrenOf, SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Transaction } from '../../../storage/stores.ts';
+import { scopeOf } from '../../billing/billable-items.ts';
+import { emit } from '../../system-events/emit.ts';
+import { addHeirs, checkHeirs, customersCalled } from '../heirs.ts';
+import type { ModifyInput, PlannedModification } from './modification.ts';
+
+const ADDED = 'external_customer_ids_to_inherit_subscription';
+const REMOVED = 'external_customer_ids_to_remove';
+const fieldOf = (name: string) => `inheritance_params.${name}`;
+
+/** Both may be asked for at once where no action says otherwise. */
+export async function planInheritance(input: ModifyInput<'inheritance'>): Promise<PlannedModification> {
+  const { subscription, params } = input;
+  const added = params[ADDED] ?? [];
+  const removed = params[REMOVED] ?? [];
+  if (params.action === 'add' && removed.length > 0) throw invalid(fieldOf(REMOVED), 'does not go with action add');
+  if (params.action === 'remove' && added.length > 0) throw invalid(fieldOf(ADDED), 'does not go with action remove');
+  if (added.length + removed.length === 0)
+    throw invalid(fieldOf(params.action === 'remove' ? REMOVED : ADDED), 'names nobody');
+  if (subscription.subscription_status === 'cancelled')
+    throw invalid('subscription_status', `subscription ${subscription.id} is cancelled`);
+  checkMayHaveHeirs(subscription);
+  const leaving = await leavingOf(input, removed);
+  const joining = await joiningOf(input, added);
+  const changes = added.length > 0 && subscription.subscription_type === 'STANDALONE' ? PARENT : {};
+  return {
+    preview: previewOf(input, { leaving, joining }),
+    changes,
+    apply: async (transaction) => {
+      const gone = await leave(transaction, input, leaving);
+      const come = await join(transaction, input, joining);
+      return changedSubscriptions([
+        ...gone.map((record) => ({ record, action: 'updated' as const })),
+        ...come.map((record) => ({ record, action: 'created' as const })),
+      ]);
+    },
+  };
+}
+
+const PARENT = { subscription_type: 'PARENT' } as const;
+
+function previewOf(
+  input: ModifyInput<'inheritance'>,
+  { leaving, joining }: { leaving: readonly SubscriptionModel[]; joining: readonly CustomerModel[] },
+): ChangedResources {
+  const { subscription } = input;
+  return changedSubscriptions([
+    ...leaving.map((heir) => ({ record: { ...heir, ...left(input) }, action: 'updated' as const })),
+    ...joining.map(() => ({ record: { ...subscription, id: '' }, action: 'created' as const })),
+  ]);
+}
+
+function join(
+  transaction: Transaction,
+  input: ModifyInput<'inheritance'>,
+  customers: readonly CustomerModel[],
+): Promise<SubscriptionModel[]> {
+  const { subscription: parent, author } = input;
+  const joining = { parent, customers, start_date: joinedAt(input), author, field: fieldOf(ADDED) };
+  return addHeirs(scopeOf(parent), joining, transaction);
+}
+
+/** Now, or with the parent where that begins later. */
+function joinedAt({ subscription, author }: ModifyInput<'inheritance'>): string {
+  return formatMs(Math.max(author.now.getTime(), instantOf(subscription.start_date)));
+}
+
+async function joiningOf(input: ModifyInput<'inheritance'>, external_ids: readonly string[]) {
+  const { database, subscription } = input;
+  const field = fieldOf(ADDED);
+  if (external_ids.length === 0) return [];
+  const customers = await customersCalled(scopeOf(subscription), { external_ids, field }, database);
+  await checkHeirs(scopeOf(subscription), { parent: subscription, customers, field }, database);
+  return customers;
+}
+
+async function leavingOf({ database, subscription }: ModifyInput<'inheritance'>, external_ids: readonly string[]) {
+  checkDistinct(fieldOf(REMOVED), external_ids);
+  const heirs = await childrenOf(subscription, { parents: [subscription], type: 'INHERITED' }, database).whereNot(
+    'subscription_status',
+    'cancelled',
+  );
+  const ids = heirs.map(({ customer_id }) => customer_id);
+  const customers = await CustomerModel.byId(subscription, ids, database);
+  return external_ids.map((external_id) => {
+    const heir = heirs.find(({ customer_id }) => customers.get(customer_id)?.external_id === external_id);
+    if (!heir) throw invalid(fieldOf(REMOVED), `${external_id} does not take part in subscription ${subscription.id}`);
+    return heir;
+  });
+}
+
+function left({ author }: ModifyInput<'inheritance'>) {
+  const at = author.now.toISOString();
+  return { subscription_status: 'cancelled', cancel_at: at, cancelled_at: at } as const;
+}
+
+async function leave(
+  transaction: Transaction,
+  input: ModifyInput<'inheritance'>,
+  leaving: readonly SubscriptionModel[],
+): Promise<SubscriptionModel[]> {
+  const by = input.author;
+  const gone: SubscriptionModel[] = [];
+  for (const heir of leaving) {
+    // One who was to join later has never been there.
+    const end_date = formatMs(Math.max(by.now.getTime(), instantOf(heir.start_date)));
+    const record = await SubscriptionModel.change(heir, { ...left(input), end_date }, { by, database: transaction });
+    await emit(transaction, 'subscription.cancelled', { record, by });
+    gone.push(record);
+  }
+  return gone;
+}

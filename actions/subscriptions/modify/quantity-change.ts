@@ -1,0 +1,31 @@
+/**
+ * Changes how many units of fixed lines are paid for: the line ends at the date, and one with the new quantity begins there,
+ * in the same periods (docs/rules/subscriptions.md, "Modifications").
+ */
+
+import { checkModifiable, quantityChangesOf } from '../../../core/subscription/quantity.ts';
+import { formatMs } from '../../../core/time/instant.ts';
+import { currentPeriod, gatherItems } from '../../billing/billable-items.ts';
+import { type LineStart, planLineChange } from '../change-lines.ts';
+import { modificationOfLines } from './changed-lines.ts';
+import type { ModifyInput, PlannedModification } from './modification.ts';
+
+export async function planQuantityChange(input: ModifyInput<'quantity_change'>): Promise<PlannedModification> {
+  const { database, subscription, params, author, stores } = input;
+  checkModifiable(subscription);
+  const items = await gatherItems(database, subscription);
+  const current = currentPeriod(subscription);
+  const changes = quantityChangesOf(params, { items, current, now: author.now.getTime() });
+  const begins = changes.map(({ item, quantity, at }): LineStart => {
+    const terms = { ...item.record, quantity, start_date: formatMs(at) };
+    return { terms, price: item.price_record, meter: null, follows: item };
+  });
+  const plan = await planLineChange(database, {
+    subscription,
+    ends: changes,
+    begins,
+    proration_behavior: 'create_prorations',
+    author,
+  });
+  return modificationOfLines(stores, plan);
+}

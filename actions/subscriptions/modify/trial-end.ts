@@ -1,0 +1,73 @@
+/**
+ * Ends a trial at once, with the first invoice that is to be paid, or moves its end to a later or an earlier instant that is
+ * still to come (docs/rules/subscriptions.md, "Modifications").
+ */
+import { duePeriod } from '../../../core/billing/due.ts';
+import type { InvoiceWithLines } from '../../../core/invoice/record.ts';
+import type { ChangedInvoice, ChangedResources } from '../../../core/subscription/changed-resources.ts';
+import { statusAfterInvoice } from '../../../core/subscription/payment-settings.ts';
+import type { Subscription } from '../../../core/subscription/record.ts';
+import { trialEndAsked, trialEndingAt } from '../../../core/subscription/trial.ts';
+import { formatMs } from '../../../core/time/instant.ts';
+import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Transaction } from '../../../storage/stores.ts';
+import { billedSubscription, currentPeriod } from '../../billing/billable-items.ts';
+import { planFromStores } from '../../billing/gather-billing.ts';
+import { invoiceRecord, lineRecords } from '../../billing/invoice-records.ts';
+import { endTrial, TRIAL_END } from '../end-trial.ts';
+import type { ModifyInput, PlannedModification } from './modification.ts';
+
+export async function planTrialEnd(input: ModifyInput<'trial_end'>): Promise<PlannedModification> {
+  const { subscription, params, author } = input;
+  const now = author.now.getTime();
+  const at = trialEndAsked(params, subscription, now);
+  const changes = trialEndingAt(subscription, at);
+  const changed = Object.assign(new SubscriptionModel(), subscription, changes);
+  if (at > now) {
+    const preview = changedBy(changed, null);
+    return { preview, changes, apply: async () => preview };
+  }
+  return {
+    preview: await previewOfEnd(input, changed),
+    changes,
+    apply: (transaction) => applyEnd(input, transaction),
+  };
+}
+
+async function previewOfEnd(
+  { stores, database, author: { now } }: ModifyInput<'trial_end'>,
+  subscription: SubscriptionModel,
+): Promise<ChangedResources> {
+  const due = duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime());
+  const period = due?.next;
+  if (!period) return changedBy({ ...subscription, subscription_status: 'cancelled' }, null);
+  const { plan } = await planFromStores(stores, database, { subscription, period, ...TRIAL_END, now });
+  const record = invoiceRecord({ subscription, period, reason: TRIAL_END.reason, plan }, '', now);
+  const invoice = { ...record, idempotency_key: null, line_items: lineRecords(plan, record, now) };
+  const status = statusAfterInvoice(subscription.payment_behavior, record.amount_remaining);
+  const after = { ...subscription, subscription_status: status, current_period_end: formatMs(period.end) };
+  return changedBy(after, plan.subtotal.isZero() ? null : { ...ofInvoice(invoice), status: 'preview' });
+}
+
+async function applyEnd(
+  { stores, subscription, author }: ModifyInput<'trial_end'>,
+  transaction: Transaction,
+): Promise<ChangedResources> {
+  const ending = await SubscriptionModel.fetch(subscription, subscription.id, { database: transaction, lock: true });
+  const ended = await endTrial(stores, transaction, { subscription: ending, by: author });
+  const { subscription: after, latest_invoice } = ended ?? { subscription: ending, latest_invoice: null };
+  const isCharged = latest_invoice?.billing_reason === TRIAL_END.reason;
+  return changedBy(after, isCharged ? ofInvoice(latest_invoice) : null);
+}
+
+function ofInvoice(invoice: InvoiceWithLines): ChangedInvoice {
+  return { id: invoice.id, action: 'created', status: 'issued', invoice, wallet_transaction: null };
+}
+
+type After = Pick<Subscription, 'id' | 'subscription_status' | 'trial_end' | 'current_period_end'>;
+
+function changedBy(after: After, invoice: ChangedInvoice | null): ChangedResources {
+  const { id, subscription_status: status, trial_end, current_period_end } = after;
+  const subscriptions = [{ id, action: 'updated' as const, status, trial_end, current_period_end }];
+  return { line_items: [], subscriptions, invoices: invoice ? [invoice] : [] };
+}

@@ -1,0 +1,32 @@
+/**
+ * The add-ons of a draft move with its start (docs/rules/subscriptions.md, "Drafts"): those that began with it, or before the new
+ * start, begin with that; one of a period ends with the new first period, and so do its lines.
+ */
+import type { Author } from '../../core/stamp.ts';
+import { instantOf } from '../../core/time/instant.ts';
+import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import type { Transaction } from '../../storage/stores.ts';
+
+type Move = { draft: SubscriptionModel; started: SubscriptionModel; author: Author };
+
+export async function moveAddons({ draft, started, author }: Move, transaction: Transaction): Promise<void> {
+  const { start_date, current_period_end } = started;
+  const held = await AddonAssociationModel.in(draft, transaction).where({ entity_id: draft.id, status: 'published' });
+  for (const association of held) {
+    const starts = instantOf(association.start_date);
+    const follows = starts === instantOf(draft.start_date) || starts < instantOf(start_date);
+    if (!follows || association.cancelled_at) continue;
+    const isOfPeriod = association.cadence === 'onetime' && association.end_date === draft.current_period_end;
+    const end = isOfPeriod ? { end_date: current_period_end } : {};
+    const by = { by: author, database: transaction };
+    await AddonAssociationModel.change(association, { start_date, ...end }, by);
+    if (!isOfPeriod) continue;
+    const records = await SubscriptionLineItemModel.in(draft, transaction).where({
+      addon_association_id: association.id,
+      end_date: draft.current_period_end,
+    });
+    await SubscriptionLineItemModel.changeAll(draft, { records, changes: end }, by);
+  }
+}

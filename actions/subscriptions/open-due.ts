@@ -1,0 +1,35 @@
+/**
+ * Opens a subscription whose start has come: its opening invoice is made then, and its payment behaviour is asked then
+ * (docs/rules/subscriptions.md, "A start that lies ahead"). One that was to end before it began just ends.
+ */
+import { formatMs, instantOf } from '../../core/time/instant.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
+import { openAndSettle } from '../invoices/open-and-settle.ts';
+import { emit } from '../system-events/emit.ts';
+import { endAt } from './end-trial.ts';
+
+/** As it is then, or null while nothing is due. `transaction` holds the subscription's row. */
+export async function openDue(
+  stores: Stores,
+  transaction: Transaction,
+  { subscription, now }: { subscription: SubscriptionModel; now: Date },
+): Promise<SubscriptionModel | null> {
+  const by = { now };
+  const { end_ms } = billedSubscription(subscription);
+  const { start } = currentPeriod(subscription);
+  const isOver = end_ms !== null && end_ms <= start;
+  const due = isOver ? end_ms : instantOf(subscription.opens_at!);
+  if (due > now.getTime()) return null;
+  const reached = await SubscriptionModel.change(subscription, opened(isOver, start), { by, database: transaction });
+  if (isOver) return endAt(transaction, { subscription: reached, at: start, by });
+  const open = await openAndSettle(stores, transaction, { subscription: reached, by });
+  await emit(transaction, 'subscription.updated', { record: open.subscription, by });
+  return open.subscription;
+}
+
+/** What ends before it begins has lasted no time. */
+function opened(isOver: boolean, start: number): Partial<SubscriptionModel> {
+  return isOver ? { opens_at: null, end_date: formatMs(start) } : { opens_at: null };
+}

@@ -1,0 +1,26 @@
+/** Writes what a new subscription is granted instead of what its plan grants. */
+import { type OverrideEntitlement, overriddenEntitlements } from '../../core/entitlement/override.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { EntitlementModel } from '../../storage/models/entitlement.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Transaction } from '../../storage/stores.ts';
+import { tellEntitlements } from '../entitlements/tell-entitlement.ts';
+
+export async function overrideEntitlements(
+  subscription: SubscriptionModel,
+  overrides: readonly OverrideEntitlement[],
+  { scope, database, author }: { scope: Scope; database: Transaction; author: Author },
+): Promise<void> {
+  if (overrides.length === 0) return;
+  const ofPlan = await EntitlementModel.publishedOf(scope, [subscription.plan_id], database);
+  const given = overriddenEntitlements(overrides, ofPlan, subscription.id);
+  const records = given.map((one) => ({
+    ...one,
+    ...createdBy(author),
+    id: newId('entitlement', author.now.getTime()),
+  }));
+  const entitlements = await EntitlementModel.addAll(scope, records, { database });
+  await tellEntitlements(database, 'created', { entitlements, by: author });
+}

@@ -1,0 +1,46 @@
+/** The plan that a subscription is to get, with the prices that it takes over, as at the start of a subscription. */
+import type { Plan } from '../../../core/plan/record.ts';
+import type { Price } from '../../../core/price/record.ts';
+import { chargedOnce } from '../../../core/subscription/ahead.ts';
+import { pricesToCopy } from '../../../core/subscription/lines.ts';
+import { instantOf, type Milliseconds } from '../../../core/time/instant.ts';
+import { MeterModel } from '../../../storage/models/meter.ts';
+import { PlanModel } from '../../../storage/models/plan.ts';
+import { PriceModel } from '../../../storage/models/price.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Database } from '../../../storage/stores.ts';
+import { billedSubscription } from '../../billing/billable-items.ts';
+
+export type TargetPlan = {
+  readonly plan: Plan;
+  readonly prices: readonly PriceModel[];
+  readonly meters: ReadonlyMap<string, MeterModel>;
+  readonly synced_price_sequence: number;
+};
+
+/** The row of the plan is held with others, so that it is not archived meanwhile. */
+export async function gatherTarget(
+  database: Database,
+  { subscription, plan_id, at }: { subscription: SubscriptionModel; plan_id: string; at: Milliseconds },
+): Promise<TargetPlan> {
+  const lock = database.isTransaction ? ('shared' as const) : false;
+  const plan = await PlanModel.fetchPublished(subscription, plan_id, { database, lock });
+  const prices = (await PriceModel.in(subscription, database)
+    .where({ entity_type: 'PLAN', entity_id: plan.id })
+    .orderBy(['created_at', 'sequence'])) as Price[];
+  const meters = await MeterModel.byId(
+    subscription,
+    prices.map(({ meter_id }) => meter_id),
+    database,
+  );
+  const end = subscription.end_date ? instantOf(subscription.end_date) : null;
+  const billed = { ...billedSubscription(subscription), start_ms: at };
+  const reset_usage = new Map(Array.from(meters.values(), (meter) => [meter.id, meter.reset_usage]));
+  const copied = pricesToCopy(prices, subscription.currency, { start: at, end, now: at });
+  return {
+    plan,
+    prices: chargedOnce(copied, { billed, reset_usage, now: at }) as PriceModel[],
+    meters,
+    synced_price_sequence: Math.max(0, ...prices.map(({ sequence }) => sequence)),
+  };
+}

@@ -1,0 +1,163 @@
+/**
+ * Gives a subscription another plan in its place: the lines of its plan end and those of the other begin, at one instant
+ * (docs/rules/subscriptions.md, "Plan changes"). `planPlanChange` gathers and decides, and is all of a preview. Where its
+ * periods change as well, a new one begins at that instant: every line ends there, and what stays begins anew.
+ */
+import { hasOwnPeriods, wholePeriodsUntil } from '../../../core/billing/charges.ts';
+import type { Plan } from '../../../core/plan/record.ts';
+import type { Author } from '../../../core/stamp.ts';
+import { lineItemOf } from '../../../core/subscription/lines.ts';
+import {
+  type ChangeType,
+  changeTypeOf,
+  checkPlanChange,
+  type PeriodTerms,
+  periodsFromChange,
+} from '../../../core/subscription/plan-change.ts';
+import type { PRORATION_BEHAVIORS, Subscription } from '../../../core/subscription/record.ts';
+import { formatMs, instantOf, type Milliseconds } from '../../../core/time/instant.ts';
+import { PlanModel } from '../../../storage/models/plan.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import { SubscriptionScheduleModel } from '../../../storage/models/subscription-schedule.ts';
+import type { Database } from '../../../storage/stores.ts';
+import { type BillableItem, billedSubscription, gatherItems } from '../../billing/billable-items.ts';
+import { type LineChangePlan, type LineEnd, type LineStart, planLineChange } from '../change-lines.ts';
+import { gatherTarget, type TargetPlan } from './gather-target.ts';
+
+export type PlanChangeRequest = {
+  readonly target_plan_id: string;
+  readonly proration_behavior: (typeof PRORATION_BEHAVIORS)[number];
+  readonly terms: PeriodTerms;
+};
+
+export type PlanChangeQuestion = {
+  readonly subscription: SubscriptionModel;
+  readonly request: PlanChangeRequest;
+  /** The instant of the change: now, or the end of the period. */
+  readonly at: Milliseconds;
+  /** The schedule that is being executed. */
+  readonly schedule_id?: string;
+  readonly author: Author;
+};
+
+export type PlanChangePlan = {
+  readonly from: Plan;
+  readonly to: Plan;
+  readonly change_type: ChangeType;
+  readonly lines: LineChangePlan;
+  /** What changes on the subscription. */
+  readonly changes: Partial<Subscription>;
+  /** Whether a new period begins with the change. */
+  readonly restarts: boolean;
+  /** What it has beside its plan, and keeps. */
+  readonly carried: readonly BillableItem[];
+};
+
+export async function planPlanChange(database: Database, question: PlanChangeQuestion): Promise<PlanChangePlan> {
+  const { subscription, request, at, author } = question;
+  const pending = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, database);
+  checkPlanChange(subscription, {
+    target_plan_id: request.target_plan_id,
+    pending: pending && pending.id !== question.schedule_id ? pending.schedule_type : null,
+  });
+  const from = await PlanModel.fetch(subscription, subscription.plan_id, { database });
+  const target = await gatherTarget(database, { subscription, plan_id: request.target_plan_id, at });
+  const items = await gatherItems(database, subscription);
+  const periods = periodsFromChange(subscription, request.terms, at);
+  const changing = { subscription, items, target, at, restarts: periods !== null };
+  const ends = endsOf(changing);
+  const { proration_behavior } = request;
+  const begins = [...beginsOf(changing), ...(periods ? stays(changing) : [])];
+  const after = periods ? Object.assign(subscription.$clone(), periods) : undefined;
+  const lines = await planLineChange(database, { subscription, after, ends, begins, proration_behavior, author });
+  const { synced_price_sequence } = target;
+  return {
+    from,
+    to: target.plan,
+    change_type: changeTypeOf(
+      ends.map(({ item }) => item).filter((item) => isOfPlan(item, subscription)),
+      lines.begins.filter(({ record }) => record.entity_id === target.plan.id),
+    ),
+    lines,
+    changes: { plan_id: target.plan.id, synced_price_sequence, ...periods },
+    restarts: periods !== null,
+    carried: items.filter((item) => isLive(item, at) && !isOfPlan(item, subscription)),
+  };
+}
+
+type Changing = {
+  subscription: SubscriptionModel;
+  items: readonly BillableItem[];
+  target: TargetPlan;
+  at: Milliseconds;
+  restarts: boolean;
+};
+
+/** The lines of its plan, also those whose price it overrides. */
+function isOfPlan({ record }: BillableItem, { plan_id }: SubscriptionModel): boolean {
+  return record.entity_type === 'plan' && record.entity_id === plan_id;
+}
+
+function isLive({ record }: BillableItem, at: Milliseconds): boolean {
+  return record.end_date === null || record.end_date === undefined || instantOf(record.end_date) > at;
+}
+
+/** What is charged once was charged, or will be with the arrears of the period in which it began. */
+function wasOnce({ billing_period, start_ms }: BillableItem, at: Milliseconds): boolean {
+  return billing_period === 'ONETIME' && start_ms <= at;
+}
+
+/** What is to begin later never does. */
+function endsOf({ subscription, items, at, restarts }: Changing): LineEnd[] {
+  const ending = items.filter(
+    (item) => isLive(item, at) && (isOfPlan(item, subscription) || (restarts && !wasOnce(item, at))),
+  );
+  return ending.flatMap((item) => {
+    const end = restarts ? at : changesAt(item, { subscription, at });
+    const last = Math.max(end, instantOf(item.record.start_date));
+    return isLive(item, last) ? [{ item, at: last }] : [];
+  });
+}
+
+/** What a meter that never resets has counted is charged once per period: its price changes with the period. */
+function changesAt(
+  item: Parameters<typeof wholePeriodsUntil>[1],
+  { subscription, at }: { subscription: SubscriptionModel; at: Milliseconds },
+): Milliseconds {
+  return item.reset_usage === 'NEVER' ? wholePeriodsUntil(at, item, billedSubscription(subscription)) : at;
+}
+
+function beginsOf({ subscription, target, at, restarts }: Changing): LineStart[] {
+  const { plan, prices, meters } = target;
+  return prices.map((price) => {
+    const meter = price.meter_id ? (meters.get(price.meter_id) ?? null) : null;
+    const billed = {
+      ...price,
+      price_type: price.type,
+      start_ms: at,
+      end_ms: null,
+      reset_usage: meter?.reset_usage ?? null,
+    };
+    const from = restarts ? at : changesAt(billed, { subscription, at });
+    const terms = lineItemOf({
+      price,
+      subscription: { start_date: formatMs(from), end_date: subscription.end_date },
+      now: from,
+      entity: { entity_id: plan.id, entity_type: 'plan', name: plan.name },
+      meter_name: meter?.name ?? null,
+    });
+    return { terms, price, meter };
+  });
+}
+
+/** Lines that are none of the plan's go on in the new periods. */
+function stays({ subscription, items, at }: Changing): LineStart[] {
+  const billed = billedSubscription(subscription);
+  const staying = items.filter((item) => isLive(item, at) && !isOfPlan(item, subscription) && !wasOnce(item, at));
+  return staying.map((item) => ({
+    terms: { ...item.record, start_date: formatMs(Math.max(at, instantOf(item.record.start_date))) },
+    price: item.price_record,
+    meter: item.meter,
+    ...(hasOwnPeriods(item, billed) ? { follows: item } : {}),
+  }));
+}

@@ -1,0 +1,52 @@
+/**
+ * Does at the end of a period the plan change that was scheduled for it, before the period is invoiced
+ * (docs/rules/subscriptions.md, "Plan changes"). What has become impossible since is noted in the schedule, and the
+ * subscription goes on as it is: nobody is there to be refused.
+ */
+import { FarthingError } from '../../../core/error.ts';
+import { instantOf, type Milliseconds } from '../../../core/time/instant.ts';
+import { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import { SubscriptionScheduleModel } from '../../../storage/models/subscription-schedule.ts';
+import type { Stores, Transaction } from '../../../storage/stores.ts';
+import { applyLineChange } from '../change-lines.ts';
+import { noteExecuted } from '../schedules.ts';
+import { type PlanChangePlan, type PlanChangeRequest, planPlanChange } from './plan-change.ts';
+
+type Due = { readonly subscription: SubscriptionModel; readonly at: Milliseconds; readonly now: Date };
+
+/** The subscription as it is then. `transaction` holds its row. */
+export async function changePlanIfDue(stores: Stores, transaction: Transaction, due: Due): Promise<SubscriptionModel> {
+  const { subscription, at, now } = due;
+  const schedule = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, transaction);
+  if (schedule?.schedule_type !== 'plan_change' || instantOf(schedule.scheduled_at) > at) return subscription;
+  const by = { by: { now }, database: transaction };
+  const plan = await planned(transaction, schedule, due);
+  if (plan instanceof FarthingError) {
+    const changes = { status: 'failed' as const, error_message: plan.message };
+    await SubscriptionScheduleModel.change(schedule, changes, by);
+    return subscription;
+  }
+  await applyLineChange(stores, transaction, plan.lines);
+  // The period that ends is still the running one: whoever closes it moves on.
+  const { current_period_start: _start, current_period_end: _end, ...terms } = plan.changes;
+  const changed = await SubscriptionModel.change(subscription, terms, by);
+  const execution_result = { from_plan_id: plan.from.id, to_plan_id: plan.to.id, change_type: plan.change_type };
+  await noteExecuted(transaction, schedule, { by: { now }, execution_result });
+  return changed;
+}
+
+async function planned(
+  transaction: Transaction,
+  schedule: SubscriptionScheduleModel,
+  { subscription, at, now }: Due,
+): Promise<PlanChangePlan | FarthingError> {
+  const author = { user_id: schedule.created_by, now };
+  // As it was written when the change was scheduled.
+  const request = schedule.configuration as unknown as PlanChangeRequest;
+  try {
+    return await planPlanChange(transaction, { subscription, request, at, schedule_id: schedule.id, author });
+  } catch (error) {
+    if (error instanceof FarthingError && error.http_status_code < 500) return error;
+    throw error;
+  }
+}

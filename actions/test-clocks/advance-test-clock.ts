@@ -1,0 +1,158 @@
+/**
+ * Advances the clock of an environment: finds the next instant at which something is due there, moves the clock to it, does it by the
+ * actions that do it everywhere, and goes on until the target (docs/rules/clock.md, "Advancing"). How far it is stands in the row of
+ * the clock, so that any worker can go on; two that do so at once are kept apart by the rows, as two schedulers are.
+ */
+import { setTimeout as wait } from 'node:timers/promises';
+import { FarthingError } from '../../core/error.ts';
+import { type ClockProgress, withDone } from '../../core/test-clock/record.ts';
+import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { TestClockModel } from '../../storage/models/test-clock.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { endBrokenAdvance } from '../../storage/test-clocks.ts';
+import { type DueKind, type DueReport, type DueSettings, dueKinds } from '../billing/due-kinds.ts';
+import { type Attempt, completeRun, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
+import { waitForLog } from './wait-for-log.ts';
+
+export async function tryAdvance(
+  stores: Stores,
+  place: RunPlace,
+  { settings, ...attempt }: Attempt & { readonly settings: DueSettings },
+): Promise<'completed' | 'failed'> {
+  try {
+    return await tryRun(stores, place, attempt, () => new Advance(stores, place, { ...attempt, settings }).toItsEnd());
+  } finally {
+    await endBrokenAdvance(stores.postgres, place);
+  }
+}
+
+/** Where somebody else holds what is due, or its usage is not complete yet. */
+const AGAIN_MS = 20;
+const IDLE_MAX = 500;
+
+class Advance {
+  readonly #stores: Stores;
+  readonly #place: RunPlace;
+  readonly #attempt: Attempt;
+  readonly #kinds: readonly DueKind[];
+  #idle = 0;
+
+  constructor(stores: Stores, place: RunPlace, { settings, ...attempt }: Attempt & { settings: DueSettings }) {
+    this.#stores = stores;
+    this.#place = place;
+    this.#attempt = attempt;
+    this.#kinds = dueKinds(settings);
+  }
+
+  async toItsEnd(): Promise<'completed' | 'failed'> {
+    const { signal } = this.#attempt;
+    const isOn = async () => (await this.#clock()) !== null;
+    if (await isOn()) await waitForLog(this.#stores, this.#place, { signal, isWanted: isOn });
+    for (let clock = await this.#clock(); clock !== null; clock = await this.#clock()) {
+      signal.throwIfAborted();
+      const due = await this.#next(clock);
+      const at = Math.max(due.at, instantOf(clock.frozen_time));
+      if (at > instantOf(clock.target_time!)) return this.#arrive();
+      await this.#step(clock, { at, kinds: due.kinds });
+    }
+    return this.#stop();
+  }
+
+  /** The clock while it is this run that advances it; null after it was stopped. */
+  async #clock(): Promise<TestClockModel | null> {
+    const { workflow_id } = this.#place;
+    const [clock] = await this.#mine(this.#stores.postgres, workflow_id);
+    return clock ?? null;
+  }
+
+  #mine(database: Stores['postgres'], workflow_id: string) {
+    return TestClockModel.in(this.#place, database).where({ workflow_id, test_clock_status: 'advancing' });
+  }
+
+  /** When something is due next, and what it is; in infinity where nothing is. */
+  async #next({ frozen_time }: TestClockModel): Promise<{ at: Milliseconds; kinds: DueKind[] }> {
+    const { postgres } = this.#stores;
+    const from = new Date(instantOf(frozen_time));
+    const instants = await Promise.all(
+      this.#kinds.map(async (kind) => {
+        const due = await kind.next(postgres, this.#place, from);
+        return due === null ? Number.POSITIVE_INFINITY : due.getTime();
+      }),
+    );
+    const at = Math.min(...instants);
+    return { at, kinds: this.#kinds.filter((_, index) => instants[index] === at) };
+  }
+
+  /** Everything of these kinds that is due at the instant; what follows from it at the same instant is the next step. */
+  async #step(clock: TestClockModel, { at, kinds }: { at: Milliseconds; kinds: readonly DueKind[] }): Promise<void> {
+    if (!(await this.#move(clock, at))) return;
+    const { tenant_id, environment_id } = this.#place;
+    let { progress } = clock;
+    for (const kind of kinds) {
+      const report = await kind.run(this.#stores, { now: new Date(at), only: { tenant_id, environment_id } });
+      throwFirst(report, at);
+      progress = withDone(progress, report.done);
+    }
+    const isDone = countOf(progress) > countOf(clock.progress);
+    const isNew = instantOf(clock.frozen_time) < at;
+    if (isDone || isNew) this.#idle = 0;
+    else return this.#waitABit(kinds, at);
+    const isFirst = isNew || progress.instants === 0;
+    if (isDone) await this.#keep(clock.id, { ...progress, instants: progress.instants + (isFirst ? 1 : 0) });
+  }
+
+  async #move({ id }: TestClockModel, at: Milliseconds): Promise<boolean> {
+    const frozen_time = formatMs(at);
+    const mine = this.#mine(this.#stores.postgres, this.#place.workflow_id).where({ id });
+    return Number(await mine.where('frozen_time', '<=', frozen_time).patch({ frozen_time })) > 0;
+  }
+
+  async #keep(id: string, progress: ClockProgress): Promise<void> {
+    await this.#mine(this.#stores.postgres, this.#place.workflow_id).where({ id }).patch({ progress });
+  }
+
+  async #waitABit(kinds: readonly DueKind[], at: Milliseconds): Promise<void> {
+    const { signal } = this.#attempt;
+    if (++this.#idle > IDLE_MAX)
+      throw new FarthingError('internal_error', `${namesOf(kinds)} at ${formatMs(at)}: nothing of it can be done`);
+    await wait(AGAIN_MS, undefined, { signal });
+  }
+
+  async #arrive(): Promise<'completed' | 'failed'> {
+    return this.#stores.postgres.transaction(async (transaction) => {
+      const [clock] = await this.#mine(transaction, this.#place.workflow_id).forUpdate();
+      if (!clock) return this.#end(transaction, { is_stopped: true });
+      const frozen_time = clock.target_time!;
+      const arrived = { test_clock_status: 'ready' as const, frozen_time, target_time: null };
+      await TestClockModel.change(clock, arrived, { by: { now: this.#attempt.clock() }, database: transaction });
+      return this.#end(transaction, { is_stopped: false, frozen_time, ...clock.progress });
+    });
+  }
+
+  #stop(): Promise<'completed' | 'failed'> {
+    return this.#stores.postgres.transaction((transaction) => this.#end(transaction, { is_stopped: true }));
+  }
+
+  async #end(transaction: Transaction, result: Record<string, unknown>): Promise<'completed' | 'failed'> {
+    const { ended } = await holdRun(transaction, this.#place);
+    return ended ?? completeRun(transaction, this.#place, { result, now: this.#attempt.clock() });
+  }
+}
+
+/** A test that went on without what failed would look right. */
+function throwFirst({ failed }: DueReport, at: Milliseconds): void {
+  const [first] = failed;
+  if (!first) return;
+  const { id, error } = first;
+  if (!(error instanceof FarthingError)) throw error;
+  const { code, message, details, http_status_code } = error;
+  throw new FarthingError(code, `${id} at ${formatMs(at)}: ${message}`, { details, http_status_code, cause: error });
+}
+
+function countOf({ done }: ClockProgress): number {
+  return Object.values(done).reduce((sum, count) => sum + count, 0);
+}
+
+function namesOf(kinds: readonly DueKind[]): string {
+  return kinds.map(({ name }) => name).join(', ');
+}

@@ -1,0 +1,51 @@
+/**
+ * Gives an environment a clock of its own, for good (docs/rules/clock.md, "Making one"): one without subscriptions and invoices, for
+ * what was begun at the machine's instants would be years late or early by the clock.
+ */
+import { notAllowed } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { checkMayHaveClock, NO_PROGRESS, type TestClock } from '../../core/test-clock/record.ts';
+import { forgetClocks } from '../../storage/environment-clock.ts';
+import { EnvironmentModel } from '../../storage/models/environment.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { TestClockModel } from '../../storage/models/test-clock.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+
+export type WantedClock = Pick<TestClock, 'frozen_time' | 'name' | 'metadata'>;
+
+export async function createTestClock(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { wanted, author }: { wanted: WantedClock; author: Author },
+): Promise<TestClockModel> {
+  const clock = await postgres.transaction(async (transaction) => {
+    const { tenant_id, environment_id } = scope;
+    checkMayHaveClock(await EnvironmentModel.fetch(tenant_id, environment_id, { database: transaction, lock: true }));
+    await checkNothingBilled(transaction, scope);
+    const record = {
+      ...wanted,
+      id: newId('test_clock', author.now.getTime()),
+      test_clock_status: 'ready',
+      advanced_from: wanted.frozen_time,
+      advanced_at: author.now.toISOString(),
+      progress: NO_PROGRESS,
+      ...createdBy(author),
+    };
+    const conflict = 'this environment has a test clock already';
+    return TestClockModel.add(scope, record, { database: transaction, conflict });
+  });
+  forgetClocks(postgres);
+  return clock;
+}
+
+async function checkNothingBilled(database: Transaction, scope: Scope): Promise<void> {
+  const subscriptions = await SubscriptionModel.in(scope, database).select('id').limit(1);
+  const invoices = await InvoiceModel.in(scope, database).select('id').limit(1);
+  if (subscriptions.length + invoices.length > 0)
+    throw notAllowed('an environment with subscriptions or invoices cannot get a test clock: make a new one for it', {
+      field: 'environment_id',
+    });
+}

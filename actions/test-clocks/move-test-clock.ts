@@ -1,0 +1,54 @@
+/** What requests ask of a clock: to advance, which a workflow does, and to stop where it is. */
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { checkAdvance, NO_PROGRESS } from '../../core/test-clock/record.ts';
+import { instantOf } from '../../core/time/instant.ts';
+import { TestClockModel } from '../../storage/models/test-clock.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { addRun } from '../workflows/run.ts';
+
+export const ADVANCE_TASK = 'advance-test-clock';
+
+export async function advanceLater(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, frozen_time, author }: { id: string; frozen_time: string; author: Author },
+): Promise<TestClockModel> {
+  return postgres.transaction(async (transaction) => {
+    const clock = await TestClockModel.fetch(scope, id, { database: transaction, lock: true });
+    checkAdvance(clock, instantOf(frozen_time));
+    const { id: workflow_id, run_id } = await addRun(transaction, scope, {
+      task: ADVANCE_TASK,
+      workflow_type: 'TestClockWorkflow',
+      task_queue: 'test_clock',
+      entity: 'test_clock',
+      entity_id: id,
+      author,
+    });
+    const advancing = {
+      test_clock_status: 'advancing' as const,
+      target_time: frozen_time,
+      advanced_from: clock.frozen_time,
+      advanced_at: author.now.toISOString(),
+      workflow_id,
+      run_id,
+      progress: NO_PROGRESS,
+      failure: null,
+    };
+    return TestClockModel.change(clock, advancing, { by: author, database: transaction });
+  });
+}
+
+/** The workflow notices before its next instant, and ends. One that does not advance is left as it is. */
+export async function stopTestClock(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, author }: { id: string; author: Author },
+): Promise<TestClockModel> {
+  return postgres.transaction(async (transaction) => {
+    const clock = await TestClockModel.fetch(scope, id, { database: transaction, lock: true });
+    if (clock.test_clock_status !== 'advancing') return clock;
+    const stopped = { test_clock_status: 'ready' as const, target_time: null };
+    return TestClockModel.change(clock, stopped, { by: author, database: transaction });
+  });
+}

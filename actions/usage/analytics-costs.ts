@@ -1,0 +1,120 @@
+/**
+ * What usage in analytics costs (docs/rules/usage.md, "Analytics"): a range as an invoice of just this time would say, with what
+ * entitlements make free and what the line is committed to; a point by itself, of a windowed commitment with it, and of units
+ * that are free those that are left when its turn comes. What is filtered or grouped is a part of a line's usage: it has the
+ * price alone.
+ */
+import { usageCharge } from '../../core/billing/line-amount.ts';
+import type { CommitmentInfo } from '../../core/commitment/info.ts';
+import { commitmentPart, type RecordedUsage } from '../../core/commitment/part.ts';
+import { type Decimal, ZERO } from '../../core/decimal.ts';
+import type { MeasuredAllowance } from '../../core/entitlement/allowance.ts';
+import type { WindowAnswer } from '../../core/metering/usage.ts';
+import { instantOf, type Milliseconds, msNotBefore, msOf } from '../../core/time/instant.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { readUsage, type UsageReport } from '../../storage/usage/usage.ts';
+import { billedSubscription, scopeOf } from '../billing/billable-items.ts';
+import { limitedWindows, measureAllowances } from '../billing/gather-allowances.ts';
+import { gatherInvoicedLines } from '../billing/gather-closed-charges.ts';
+import { recordedUsage } from '../billing/gather-commitments.ts';
+import { customersAsked } from '../billing/members.ts';
+import type { AnalyticsItem } from './analytics-items.ts';
+
+export type Cost = { readonly cost: Decimal; readonly commitment_info: CommitmentInfo | null };
+
+const FREE: Cost = { cost: ZERO, commitment_info: null };
+
+export type Costs = {
+  total(answer: WindowAnswer): Promise<Cost>;
+  /** One after the other, in order of time. */
+  point(answer: WindowAnswer): Cost;
+};
+
+type Costing = {
+  readonly item: AnalyticsItem | null;
+  readonly report: Pick<UsageReport, 'as_of' | 'high_water' | 'meter_version'>;
+  /** All of the line's usage, not a part of it. */
+  readonly isWhole: boolean;
+  readonly now: Date;
+};
+
+export function costsOf(stores: Stores, { item, report, isWhole, now }: Costing): Costs {
+  if (item === null) return { total: async () => FREE, point: () => FREE };
+  const priced = isWhole ? item : { ...item, commitment: null, allowances: [] };
+  const { currency } = item.subscription;
+  let free: MeasuredAllowance[] = [];
+  return {
+    async total(answer) {
+      const window = windowOf(answer);
+      const measured = measuredBy(answer, report);
+      const read = (other: { start: Milliseconds; end: Milliseconds }) => readItem(stores, item, other, now);
+      const limited = limitedWindows(priced, window, billedSubscription(item.subscription));
+      free = await measureAllowances(limited, { window, measured, read });
+      const part = priced.commitment ? await partOf(stores, item, window) : undefined;
+      const charge = usageCharge(priced, window, { measured: { ...measured, allowances: free }, currency, part });
+      free = free.map((allowance) => ({
+        ...allowance,
+        windows: allowance.windows.map((one) => ({ ...one, after: one.before })),
+      }));
+      return { cost: charge.amount, commitment_info: charge.commitment_info ?? null };
+    },
+    point(answer) {
+      const window = windowOf(answer);
+      const allowances = free.map((allowance) => drawn(allowance, window.start, answer.value));
+      free = allowances;
+      const own = priced.commitment?.windows ? priced : { ...priced, commitment: null };
+      const charge = usageCharge(own, window, { measured: { ...measuredBy(answer, report), allowances }, currency });
+      return { cost: charge.amount, commitment_info: charge.commitment_info ?? null };
+    },
+  };
+}
+
+/** What a point adds to the use of the reset period in which it begins. */
+function drawn({ limit, windows }: MeasuredAllowance, at: Milliseconds, units: Decimal): MeasuredAllowance {
+  const place = Math.max(
+    0,
+    windows.findLastIndex(({ start }) => start <= at),
+  );
+  return {
+    limit,
+    windows: windows.map((one, index) => ({
+      ...one,
+      before: one.after,
+      after: index === place ? one.after.plus(units) : one.after,
+    })),
+  };
+}
+
+function windowOf({ start_us, end_us }: WindowAnswer) {
+  return { start: msOf(start_us), end: msNotBefore(end_us) };
+}
+
+function measuredBy(answer: WindowAnswer, { as_of, high_water, meter_version }: Costing['report']) {
+  const { value: quantity, event_count, buckets, bucket_starts_us } = answer;
+  const bucket_starts = bucket_starts_us?.map(msOf) ?? null;
+  return { quantity, event_count, buckets, bucket_starts, as_of, high_water, meter_version };
+}
+
+function readItem(stores: Stores, item: AnalyticsItem, window: { start: number; end: number }, now: Date) {
+  const { meter, members, subscription } = item;
+  return readUsage(stores, scopeOf(subscription), {
+    meter,
+    ...customersAsked(members, window, window.start),
+    start_ms: window.start,
+    end_ms: window.end,
+    timezone: subscription.timezone,
+    billing_anchor_ms: instantOf(subscription.billing_anchor),
+    now_ms: now.getTime(),
+  });
+}
+
+/** Of a longer term with what the invoices have drawn. */
+async function partOf(stores: Stores, item: AnalyticsItem, window: { start: number; end: number }) {
+  const subscription = billedSubscription(item.subscription);
+  const isTerm = Boolean(item.commitment?.duration);
+  const recorded: RecordedUsage[] = isTerm
+    ? recordedUsage(await gatherInvoicedLines(stores.postgres, item.subscription))
+    : [];
+  const service = { start: Math.max(window.start, item.start_ms), end: window.end };
+  return commitmentPart(item, service, { subscription, recorded });
+}

@@ -1,0 +1,36 @@
+/**
+ * What usage costs is for who may read invoices, in every door (docs/permissions.md, "Amounts"): others are told the usage, and null in
+ * the place of each amount.
+ */
+import { mayRead } from '../../core/access/role.ts';
+
+const AMOUNTS = [
+  'subtotal',
+  'total_discount',
+  'total_cost',
+  'discount',
+  'cost',
+  'computed_commitment_utilized_amount',
+  'computed_overage_amount',
+  'computed_true_up_amount',
+  'commitment_info',
+  'buckets',
+  'bucket_summaries',
+] as const;
+
+type Item = { readonly points: readonly object[] | null };
+type Analytics = { readonly totals: readonly object[]; readonly items: readonly Item[] };
+
+export function amountsFor<Answer extends Analytics>(caller: { roles: readonly string[] }, answer: Answer) {
+  if (mayRead(caller, 'invoice')) return answer;
+  const items = answer.items.map((item) => ({
+    ...withoutAmounts(item),
+    points: item.points?.map(withoutAmounts) ?? null,
+  }));
+  return { ...withoutAmounts(answer), totals: [], items };
+}
+
+function withoutAmounts<Shown extends object>(shown: Shown): Shown {
+  const hidden = AMOUNTS.filter((field) => field in shown).map((field) => [field, null]);
+  return { ...shown, ...Object.fromEntries(hidden) };
+}

@@ -1,0 +1,38 @@
+/**
+ * The instant of a request: that of the clock of its environment where it has one, else that of the machine
+ * (docs/rules/clock.md, "What goes by it"). While the clock advances nothing else is written in its environment.
+ */
+import { isAdvancing } from '../../core/test-clock/record.ts';
+import { clockOf, type EnvironmentClock } from '../../storage/environment-clock.ts';
+import type { Access, Context } from './route.ts';
+
+/** Keys, people, deliveries and the clock itself are of the world in which the service runs, and go by its clock. */
+const OF_THE_MACHINE: ReadonlySet<string> = new Set([
+  'user',
+  'self',
+  'tenant',
+  'environment',
+  'secret',
+  'webhook',
+  'workflow',
+  'audit_log',
+  'test_clock',
+]);
+
+type Asked = Pick<Context, 'scope' | 'services' | 'response' | 'received_at'> & { readonly access: Access };
+
+/** Null where the machine's clock is meant. */
+export async function clockOfRequest({
+  access,
+  scope,
+  services,
+  response,
+  received_at,
+}: Asked): Promise<EnvironmentClock | null> {
+  const [entity, action] = access.split(':') as [string, string];
+  if (scope.environment_id === '' || OF_THE_MACHINE.has(entity)) return null;
+  const clock = await clockOf(services.postgres, scope, received_at.getTime());
+  if (clock?.test_clock_status !== 'advancing' || action === 'read') return clock;
+  response.set('Retry-After', '1');
+  throw isAdvancing(clock);
+}

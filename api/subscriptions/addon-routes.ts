@@ -1,0 +1,116 @@
+/** Add-ons of subscriptions: attached, detached and listed. */
+import { z } from 'zod';
+import { attachAddon } from '../../actions/subscriptions/attach-addon.ts';
+import { detachAddon } from '../../actions/subscriptions/detach-addon.ts';
+import { byId } from '../../core/by-id.ts';
+import { refuseUsed } from '../../core/subscription/not-yet.ts';
+import { formatUs, instantOf, usOf } from '../../core/time/instant.ts';
+import { AddonModel } from '../../storage/models/addon.ts';
+import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { showAddons } from '../addons/expand.ts';
+import { checkExpand } from '../http/list.ts';
+import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
+import {
+  ADDON_ASSOCIATION_PARTS,
+  AddonAssociationAnswer,
+  AddonAssociationExpand,
+  AttachAddon,
+  AttachAddonAnswer,
+  DetachAddon,
+} from './addon-schema.ts';
+import { showSubscriptions } from './expand.ts';
+
+const tag = 'Subscriptions';
+
+export const subscriptionAddonRoutes: Route[] = [
+  route({
+    method: 'post',
+    path: '/subscriptions/addon',
+    operation_id: 'addSubscriptionAddon',
+    summary: 'Attach an add-on to a subscription',
+    description:
+      'The subscription gets a line for each price of the add-on in its currency, and what the add-on grants. What is charged in advance for the running period is on an invoice of its own, which is final at once.',
+    tag,
+    access: 'subscription:write',
+    body: AttachAddon,
+    success: 200,
+    answer: AttachAddonAnswer,
+    handle: async ({ body }, context) => {
+      const { subscription_id, checkout, ...request } = body;
+      refuseUsed({ checkout }, ['checkout']);
+      const attached = await attachAddon(context.services, context.scope, {
+        subscription_id,
+        request,
+        author: authorOf(context),
+      });
+      const [shown] = await showAssociations([attached.association], [], context);
+      return { ...shown!, invoice: attached.settled?.invoice ?? null };
+    },
+  }),
+  route({
+    method: 'delete',
+    path: '/subscriptions/addon',
+    operation_id: 'removeSubscriptionAddon',
+    summary: 'Detach an add-on from its subscription',
+    description:
+      'At the end of the running period unless an instant of it is stated. One that has been detached is refused.',
+    tag,
+    access: 'subscription:write',
+    body: DetachAddon,
+    success: 200,
+    answer: MessageAnswer,
+    handle: async ({ body }, context) => {
+      const request = { request: body, author: authorOf(context) };
+      const { end_date } = await detachAddon(context.services, context.scope, request);
+      return { message: `the add-on is held until ${formatUs(usOf(instantOf(end_date!)))}` };
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/subscriptions/:id/addons/associations',
+    operation_id: 'getSubscriptionAddonAssociations',
+    summary: 'List the add-ons of a subscription',
+    description: 'Those that have not ended, in the order in which they were attached: an array without pages.',
+    tag,
+    access: 'subscription:read',
+    params: idParams,
+    query: AddonAssociationExpand,
+    success: 200,
+    answer: z.array(AddonAssociationAnswer),
+    handle: async ({ params, query }, context) => {
+      checkExpand(query.expand ?? [], { columns: {}, expand: ADDON_ASSOCIATION_PARTS });
+      const { scope, services, now } = context;
+      await SubscriptionModel.fetch(scope, params.id, { database: services.postgres });
+      const held = await AddonAssociationModel.notEnded(scope, now, services.postgres)
+        .where('entity_id', params.id)
+        .orderBy(['created_at', 'id']);
+      return showAssociations(held, query.expand ?? [], context);
+    },
+  }),
+];
+
+async function showAssociations(
+  associations: readonly AddonAssociationModel[],
+  expand: readonly string[],
+  context: Context,
+) {
+  const { scope, services, now } = context;
+  const addonIds = associations.map(({ addon_id }) => addon_id);
+  const addons = await AddonModel.byId(scope, addonIds, services.postgres);
+  const shownAddons = byId(await showAddons([...addons.values()], [], context));
+  const subscriptionIds = associations.map(({ entity_id }) => entity_id);
+  const subscriptions = await SubscriptionModel.byId(scope, subscriptionIds, services.postgres);
+  const asked = expand.includes('subscription') ? [...subscriptions.values()] : [];
+  const shown = new Map((await showSubscriptions(asked, [], context)).map((one) => [one.id, one]));
+  return associations.map((association) => {
+    const isOver = association.end_date !== null && instantOf(association.end_date) <= now.getTime();
+    const hasGone = subscriptions.get(association.entity_id)?.subscription_status === 'cancelled';
+    return {
+      ...association,
+      addon_status: isOver || hasGone ? ('cancelled' as const) : association.addon_status,
+      addon: shownAddons.get(association.addon_id) ?? null,
+      subscription: shown.get(association.entity_id) ?? null,
+    };
+  });
+}

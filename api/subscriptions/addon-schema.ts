@@ -1,0 +1,41 @@
+/** Add-ons of subscriptions, as they are attached, detached and answered. */
+import { z } from 'zod';
+import { detachAddonShape } from '../../core/addon/attachment.ts';
+import { addonAssociationShape } from '../../core/addon/record.ts';
+import { attachAddonShape } from '../../core/subscription/record.ts';
+import { AddonAnswer } from '../addons/schema.ts';
+import { expand } from '../http/list.ts';
+import { InvoiceWithoutParts } from '../invoices/answer.ts';
+import { SubscriptionAnswer } from './answer.ts';
+
+export const AttachAddon = attachAddonShape
+  .extend({
+    subscription_id: z.string().min(1).meta({ description: 'An active subscription, one in its trial, or a draft.' }),
+    checkout: z.unknown().nullish().meta({ description: 'Not there yet: refused when it says something.' }),
+  })
+  .meta({
+    id: 'AddAddonRequest',
+    example: { subscription_id: 'subs_01JZ8K3M5N7P9Q1R3S5T7V9W1X', addon_id: 'addon_01JZ8K3M5N7P9Q1R3S5T7V9W1X' },
+  });
+
+export const DetachAddon = detachAddonShape.meta({
+  id: 'RemoveAddonRequest',
+  example: { addon_association_id: 'addon_assoc_01JZ8K3M5N7P9Q1R3S5T7V9W1X', reason: 'not needed any more' },
+});
+
+export const AddonAssociationExpand = z.object({ expand });
+export const ADDON_ASSOCIATION_PARTS = ['addons', 'subscription'];
+
+export const AddonAssociationAnswer = addonAssociationShape
+  .extend({
+    addon: AddonAnswer.nullable().meta({ description: 'The add-on, without its parts.' }),
+    subscription: SubscriptionAnswer.nullable().meta({ description: 'Where `expand` names it; else null.' }),
+  })
+  .meta({ id: 'AddonAssociationResponse' });
+
+export const AttachAddonAnswer = AddonAssociationAnswer.extend({
+  invoice: InvoiceWithoutParts.nullable().meta({
+    description: 'What it charges at once; null where that is nothing.',
+  }),
+  checkout_session: z.null().meta({ description: 'Checkouts are not there yet.' }),
+}).meta({ id: 'AddAddonToSubscriptionResponse' });

@@ -1,0 +1,69 @@
+/** Lines of a subscription that is there: added, changed and ended. */
+import { addLineItem } from '../../actions/subscriptions/add-line-item.ts';
+import { changeLineItem } from '../../actions/subscriptions/change-line-item.ts';
+import { endLineItem } from '../../actions/subscriptions/end-line-item.ts';
+import type { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { SubscriptionLineItemAnswer } from './answer.ts';
+import { showLineItems } from './expand.ts';
+import { AddLineItem, ChangeLineItem, EndLineItem } from './line-item-schema.ts';
+
+const said = {
+  tag: 'Subscriptions',
+  access: 'subscription:write',
+  params: idParams,
+  answer: SubscriptionLineItemAnswer,
+} as const;
+
+export const lineItemRoutes: Route[] = [
+  route({
+    ...said,
+    method: 'post',
+    path: '/subscriptions/:id/lineitems',
+    operation_id: 'createSubscriptionLineItem',
+    summary: 'Add a line to a subscription',
+    description:
+      'Of a price that exists, or that is stated with it. What it charges in advance for the running period is on an invoice of its own, which is final at once; what it charges later is on the invoices of the periods.',
+    body: AddLineItem,
+    success: 201,
+    handle: async ({ params, body }, context) => {
+      const addition = { subscription_id: params.id, request: body, author: authorOf(context) };
+      return show(await addLineItem(context.services, context.scope, addition), context);
+    },
+  }),
+  route({
+    ...said,
+    method: 'put',
+    path: '/subscriptions/lineitems/:id',
+    operation_id: 'updateSubscriptionLineItem',
+    summary: 'Change a line of a subscription',
+    description:
+      'Its metadata changes in place. What it charges is changed by ending it and beginning another one, which is answered: with a price of the subscription’s own, the same quantity and the same periods. Of what is charged in advance the difference is invoiced, or credited, at once.',
+    body: ChangeLineItem,
+    success: 200,
+    handle: async ({ params, body }, context) => {
+      const change = { id: params.id, request: body, author: authorOf(context) };
+      return show(await changeLineItem(context.services, context.scope, change), context);
+    },
+  }),
+  route({
+    ...said,
+    method: 'delete',
+    path: '/subscriptions/lineitems/:id',
+    operation_id: 'deleteSubscriptionLineItem',
+    summary: 'End a line of a subscription',
+    description:
+      'What it was charged in advance and does not serve any more is credited; what it owes in arrears is on the invoice of its period. What is charged once is not given back.',
+    body: EndLineItem,
+    success: 200,
+    handle: async ({ params, body }, context) => {
+      const ending = { id: params.id, ...body, author: authorOf(context) };
+      return show(await endLineItem(context.services, context.scope, ending), context);
+    },
+  }),
+];
+
+async function show(item: SubscriptionLineItemModel, context: Context) {
+  const [shown] = await showLineItems([item], { prices: true, meters: false }, context);
+  return shown!;
+}

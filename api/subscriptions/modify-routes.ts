@@ -1,0 +1,61 @@
+/** Modifications of a subscription: what they would do, and doing it. */
+import {
+  executeModification,
+  type Modified,
+  type ModifyQuestion,
+  previewModification,
+} from '../../actions/subscriptions/modify-subscription.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { showSubscription } from './expand.ts';
+import { ModifySubscription, ModifySubscriptionAnswer } from './modify-schema.ts';
+
+/** After the preview's example was done: what is given back is more than what is charged. */
+const FEWER = {
+  type: 'quantity_change',
+  quantity_change_params: { line_items: [{ id: 'subs_line_01JZ8K3M5N7P9Q1R3S5T7V9W3X', quantity: '2' }] },
+};
+
+const modifies = {
+  method: 'post',
+  tag: 'Subscriptions',
+  params: idParams,
+  body: ModifySubscription,
+  success: 200,
+  answer: ModifySubscriptionAnswer,
+} as const;
+
+export const modifyRoutes: Route[] = [
+  route({
+    ...modifies,
+    path: '/subscriptions/:id/modify/preview',
+    operation_id: 'previewSubscriptionModification',
+    summary: 'Preview a modification of a subscription',
+    description:
+      'The lines that would end and begin, and the invoice that would be made, with its credits and charges; nothing is written. What would be refused is refused.',
+    access: 'subscription:read',
+    handle: ({ params, body }, context) => shown(previewModification, { id: params.id, request: body }, context),
+  }),
+  route({
+    ...modifies,
+    path: '/subscriptions/:id/modify/execute',
+    operation_id: 'executeSubscriptionModification',
+    summary: 'Modify a subscription',
+    description:
+      'Unused time that was charged in advance is credited and what comes instead is charged, on one invoice that is final at once; what comes to less than nothing goes to the prepaid wallet of who is invoiced.',
+    access: 'subscription:write',
+    example: { body: FEWER },
+    handle: ({ params, body }, context) => shown(executeModification, { id: params.id, request: body }, context),
+  }),
+];
+
+async function shown(
+  verb: (stores: Stores, scope: Scope, question: ModifyQuestion) => Promise<Modified>,
+  question: Omit<ModifyQuestion, 'author'>,
+  context: Context,
+) {
+  const modified = await verb(context.services, context.scope, { ...question, author: authorOf(context) });
+  const { subscription, changed_resources } = modified;
+  return { subscription: await showSubscription(subscription, context), changed_resources };
+}

@@ -1,0 +1,96 @@
+/** Plan changes: what they would do, and doing them. Both versions of the requests do the same, in place. */
+import { executePlanChange, previewPlanChange } from '../../actions/subscriptions/change-plan.ts';
+import { refuseUsed } from '../../core/subscription/not-yet.ts';
+import { authorOf, type Context, type Decoded, idParams, type Route, route } from '../http/route.ts';
+import {
+  ChangePlan,
+  ChangePlanAnswer,
+  ChangePlanPreviewAnswer,
+  ChangePlanV2,
+  ChangePlanV2Answer,
+} from './plan-change-schema.ts';
+import { showChangedPlan, showChangedPlanV2, showPreview, showPreviewV2 } from './show-plan-change.ts';
+
+const common = { method: 'post', tag: 'Subscriptions', params: idParams, success: 200 } as const;
+const WHAT_HAPPENS =
+  'The subscription keeps its id: the lines of its plan end and those of the other begin, and what that credits and charges is one invoice. With another billing period a new period begins. At the end of the period it is a schedule, which can be undone.';
+/** After the example of the first version was done. */
+const BACK = { target_plan_id: 'plan_01JZ8K3M5N7P9Q1R3S5T7V9W1X', proration_behavior: 'create_prorations' };
+const WHAT_WOULD =
+  'What would be credited and charged, and when; nothing is written. What would be refused is refused.';
+
+export const planChangeRoutes: Route[] = [
+  route({
+    ...common,
+    path: '/subscriptions/:id/change/preview',
+    operation_id: 'previewSubscriptionChange',
+    summary: 'Preview a change of plan',
+    description: WHAT_WOULD,
+    access: 'subscription:read',
+    body: ChangePlan,
+    answer: ChangePlanPreviewAnswer,
+    handle: async ({ params, body }, context) =>
+      showPreview(await previewPlanChange(context.services, context.scope, asked(params, body, context)), body),
+  }),
+  route({
+    ...common,
+    path: '/subscriptions/:id/change/execute',
+    operation_id: 'executeSubscriptionChange',
+    summary: 'Change the plan of a subscription',
+    description: WHAT_HAPPENS,
+    access: 'subscription:write',
+    body: ChangePlan,
+    answer: ChangePlanAnswer,
+    handle: async ({ params, body }, context) =>
+      showChangedPlan(await executePlanChange(context.services, context.scope, asked(params, body, context)), body),
+  }),
+  route({
+    ...common,
+    path: '/subscriptions/:id/change/v2/preview',
+    operation_id: 'previewSubscriptionChangeV2',
+    summary: 'Preview a change of plan in the periods that the subscription has',
+    description: WHAT_WOULD,
+    access: 'subscription:read',
+    body: ChangePlanV2,
+    answer: ChangePlanV2Answer,
+    handle: async ({ params, body }, context) => {
+      const previewed = await previewPlanChange(context.services, context.scope, askedV2(params, body, context));
+      return showPreviewV2(previewed, body, context);
+    },
+  }),
+  route({
+    ...common,
+    path: '/subscriptions/:id/change/v2/execute',
+    operation_id: 'executeSubscriptionChangeV2',
+    summary: 'Change the plan of a subscription in the periods that it has',
+    description: WHAT_HAPPENS,
+    access: 'subscription:write',
+    body: ChangePlanV2,
+    answer: ChangePlanV2Answer,
+    example: { body: BACK },
+    handle: async ({ params, body }, context) => {
+      const changed = await executePlanChange(context.services, context.scope, askedV2(params, body, context));
+      return showChangedPlanV2(changed, body, context);
+    },
+  }),
+];
+
+type Id = Decoded<typeof idParams>;
+
+function asked({ id }: Id, body: Decoded<typeof ChangePlan>, context: Context) {
+  const { target_plan_id, proration_behavior, change_at, metadata } = body;
+  const { billing_period, billing_period_count, billing_cycle } = body;
+  const terms = { billing_period, billing_period_count, billing_cycle };
+  return { id, request: { target_plan_id, proration_behavior, terms }, change_at, metadata, author: authorOf(context) };
+}
+
+function askedV2({ id }: Id, body: Decoded<typeof ChangePlanV2>, context: Context) {
+  const { target_plan_id, proration_behavior, change_at, metadata, entity_policies } = body;
+  const policies = [
+    entity_policies?.addons?.default_behaviour,
+    ...Object.values(entity_policies?.addons?.overrides ?? {}),
+  ];
+  refuseUsed({ entity_policies: policies.includes('drop') }, ['entity_policies']);
+  const request = { target_plan_id, proration_behavior, terms: {} };
+  return { id, request, change_at, metadata, author: authorOf(context) };
+}

@@ -1,0 +1,176 @@
+/** Schedules of subscriptions: what is to happen to them, and undoing it. */
+import { z } from 'zod';
+import { cancelSchedule } from '../../actions/subscriptions/cancel-schedule.ts';
+import { anyCase, orNull } from '../../core/record.ts';
+import {
+  daysUntil,
+  isPending,
+  SCHEDULE_STATUSES,
+  SCHEDULE_TYPES,
+  SubscriptionSchedule,
+} from '../../core/subscription/schedule.ts';
+import { narrow } from '../../storage/models/page.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
+import { anyOf, flag, listShape } from '../http/list.ts';
+import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+
+const tag = 'Subscriptions';
+const reads = { method: 'get', tag, access: 'subscription:read', success: 200 } as const;
+const writes = { method: 'post', tag, access: 'subscription:write', success: 200 } as const;
+
+const ScheduleAnswer = SubscriptionSchedule.extend({
+  days_until_execution: z.int().meta({ description: 'Days until then, begun ones too; 0 once it has happened.' }),
+  can_be_cancelled: z.boolean().meta({ description: 'Whether it can be undone still.' }),
+}).meta({ id: 'SubscriptionScheduleResponse' });
+
+const SchedulesAnswer = z
+  .object({
+    schedules: z.array(ScheduleAnswer).meta({ description: 'The newest first.' }),
+    count: z.int().meta({ description: 'How many these are.' }),
+  })
+  .meta({ id: 'GetPendingSchedulesResponse' });
+
+const { limit, offset } = listShape({}).shape;
+const ScheduleFilter = z
+  .object({
+    limit,
+    offset,
+    subscription_id: z.string().optional().meta({ description: 'Only of this subscription.' }),
+    subscription_ids: anyOf('subscriptions'),
+    pending_only: flag.default(false).meta({ description: 'Only what has not happened and was not undone.' }),
+  })
+  .meta({ id: 'SubscriptionScheduleFilter' });
+type ScheduleFilter = z.output<typeof ScheduleFilter>;
+
+const CancelSchedule = z
+  .object({
+    schedule_id: orNull(z.string()).meta({ description: 'The schedule; where the path names it, the same or none.' }),
+    subscription_id: orNull(z.string()).meta({ description: 'Instead of the schedule: its subscription.' }),
+    schedule_type: orNull(anyCase(SCHEDULE_TYPES)).meta({ description: 'With `subscription_id`: what is undone.' }),
+  })
+  .meta({ id: 'CancelScheduleRequest', example: {} });
+const CancelScheduleAnswer = z
+  .object({
+    status: z.enum(SCHEDULE_STATUSES).meta({ description: 'cancelled.' }),
+    message: z.string().meta({ description: 'What was done, in a sentence.' }),
+  })
+  .meta({ id: 'CancelScheduleResponse' });
+
+const scheduleParams = z.object({ schedule_id: z.string().min(1).meta({ description: 'The id of the schedule.' }) });
+const ONE = {
+  ...reads,
+  summary: 'Get what is to happen to a subscription',
+  description: 'What has happened, or was undone, is answered, too.',
+  answer: ScheduleAnswer,
+};
+const ALL = {
+  ...reads,
+  summary: 'List what is to happen to subscriptions',
+  description:
+    'The newest first, a page at a time; what has happened or was undone is among them unless `pending_only` is stated.',
+  query: ScheduleFilter,
+  answer: SchedulesAnswer,
+};
+
+export const scheduleRoutes: Route[] = [
+  route({
+    ...ALL,
+    path: '/subscriptions/schedules',
+    operation_id: 'listSubscriptionSchedulesOfAll',
+    handle: ({ query }, context) => findSchedules(query, context),
+  }),
+  route({
+    ...ALL,
+    path: '/subscription-schedules',
+    operation_id: 'listAllSubscriptionSchedules',
+    handle: ({ query }, context) => findSchedules(query, context),
+  }),
+  route({
+    ...reads,
+    path: '/subscriptions/:id/schedules',
+    operation_id: 'listSubscriptionSchedules',
+    summary: 'List what is to happen to a subscription',
+    description: 'The newest first; what has happened or was undone is among them.',
+    params: idParams,
+    answer: SchedulesAnswer,
+    handle: async ({ params }, context) => {
+      const { scope, services } = context;
+      const { id } = await SubscriptionModel.fetch(scope, params.id, { database: services.postgres });
+      return findSchedules({ ...ScheduleFilter.parse({}), limit: 1000, subscription_id: id }, context);
+    },
+  }),
+  route({
+    ...ONE,
+    path: '/subscriptions/schedules/:schedule_id',
+    operation_id: 'getScheduleOfSubscription',
+    params: scheduleParams,
+    handle: ({ params }, context) => oneSchedule(params.schedule_id, context),
+  }),
+  route({
+    ...ONE,
+    path: '/subscription-schedules/:id',
+    operation_id: 'getSubscriptionSchedule',
+    params: idParams,
+    handle: ({ params }, context) => oneSchedule(params.id, context),
+  }),
+  route({
+    ...writes,
+    path: '/subscriptions/schedules/:schedule_id/cancel',
+    operation_id: 'cancelSubscriptionSchedule',
+    summary: 'Undo what is to happen to a subscription',
+    description:
+      'A cancellation that was scheduled is taken back: the subscription goes on, and what was charged only up to its end is charged to the end of the period. A plan change that was scheduled does not happen.',
+    params: scheduleParams,
+    body: CancelSchedule.nullish(),
+    answer: CancelScheduleAnswer,
+    example: { body: {} },
+    handle: ({ params }, context) => undo({ schedule_id: params.schedule_id }, context),
+  }),
+  route({
+    ...writes,
+    path: '/subscriptions/schedules/cancel',
+    operation_id: 'cancelScheduleOfSubscription',
+    summary: 'Undo what is to happen, by the schedule or by its subscription',
+    description: 'Either `schedule_id`, or `subscription_id` with `schedule_type`, is required.',
+    body: CancelSchedule,
+    answer: CancelScheduleAnswer,
+    example: { body: { subscription_id: 'subs_01JZ8K3M5N7P9Q1R3S5T7V9W1X', schedule_type: 'cancellation' } },
+    handle: ({ body }, context) => undo(body, context),
+  }),
+];
+
+async function undo(named: Parameters<typeof cancelSchedule>[2]['named'], context: Context) {
+  const { status, schedule_type } = await cancelSchedule(context.services, context.scope, {
+    named,
+    author: authorOf(context),
+  });
+  return { status, message: `the ${schedule_type.replace('_', ' ')} will not happen` };
+}
+
+async function oneSchedule(id: string, { scope, services, now }: Context) {
+  return show(await SubscriptionScheduleModel.fetch(scope, id, { database: services.postgres }), now);
+}
+
+async function findSchedules(input: ScheduleFilter, { scope, services, now }: Context) {
+  const found = await narrow(SubscriptionScheduleModel.in(scope, services.postgres), [
+    ['subscription_id', input.subscription_id],
+    ['subscription_id', input.subscription_ids],
+    ['status', input.pending_only ? 'pending' : undefined],
+  ])
+    .orderBy([
+      { column: 'created_at', order: 'desc' },
+      { column: 'id', order: 'desc' },
+    ])
+    .limit(input.limit)
+    .offset(input.offset);
+  return { schedules: found.map((schedule) => show(schedule, now)), count: found.length };
+}
+
+function show(schedule: SubscriptionScheduleModel, now: Date) {
+  return {
+    ...schedule,
+    days_until_execution: daysUntil(schedule, now.getTime()),
+    can_be_cancelled: isPending(schedule),
+  };
+}

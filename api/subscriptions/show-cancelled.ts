@@ -1,0 +1,26 @@
+/** A cancellation as it is answered. */
+import type { Cancelled } from '../../actions/subscriptions/cancel-subscription.ts';
+import { prorationDetail } from '../../core/subscription/proration-detail.ts';
+import { formatUs, instantOf, usOf } from '../../core/time/instant.ts';
+import type { Context, Decoded } from '../http/route.ts';
+import type { CancelSubscription } from './schema.ts';
+
+export function showCancelled({ subscription, effective_date, credited }: Cancelled) {
+  const { id, subscription_status, timezone } = subscription;
+  const isOver = subscription_status === 'cancelled';
+  return {
+    subscription_id: id,
+    effective_date,
+    status: subscription_status,
+    proration_invoice: credited?.settled.invoice ?? null,
+    proration_details: credited?.lines.map((line) => prorationDetail(line, timezone)) ?? [],
+    total_credit_amount: credited?.settled.wallet_transaction?.amount ?? '0',
+    message: isOver
+      ? 'the subscription is cancelled'
+      : `the subscription will be cancelled at ${formatUs(usOf(instantOf(effective_date)))}`,
+  };
+}
+
+export function showRequested({ cancellation_type, reason }: Decoded<typeof CancelSubscription>, { now }: Context) {
+  return { cancellation_type, reason, processed_at: now.toISOString() };
+}

@@ -1,0 +1,132 @@
+/** Plan changes as they are answered. */
+import type { ChangedPlan, PreviewedPlanChange } from '../../actions/subscriptions/change-plan.ts';
+import { changedByLines, previewOfLines } from '../../actions/subscriptions/modify/changed-lines.ts';
+import { Decimal } from '../../core/decimal.ts';
+import type { InvoiceWithLines } from '../../core/invoice/record.ts';
+import { MAX_FRACTION_DIGITS } from '../../core/money.ts';
+import type { Plan } from '../../core/plan/record.ts';
+import type { ChangedResources } from '../../core/subscription/changed-resources.ts';
+import { prorationSummary } from '../../core/subscription/plan-change-summary.ts';
+import type { Subscription } from '../../core/subscription/record.ts';
+import { formatMs, instantOf } from '../../core/time/instant.ts';
+import type { Context } from '../http/route.ts';
+import { showSubscription } from './expand.ts';
+
+type Said = { metadata: Record<string, string> | null };
+
+export function showPreview({ before, plan, at }: PreviewedPlanChange, { metadata }: Said) {
+  const after: Subscription = { ...before, ...plan.changes };
+  const [made] = previewOfLines(plan.lines).invoices;
+  return {
+    subscription_id: before.id,
+    current_plan: summary(plan.from),
+    target_plan: summary(plan.to),
+    change_type: plan.change_type,
+    proration_details: prorations({ before, plan, at }),
+    next_invoice_preview: made ? showInvoicePreview(made.invoice) : null,
+    effective_date: formatMs(at),
+    new_billing_cycle: {
+      ...after,
+      period_start: after.current_period_start,
+      period_end: after.current_period_end,
+    },
+    warnings: warningsOf(plan),
+    metadata,
+  };
+}
+
+export function showChangedPlan(changed: ChangedPlan, { metadata }: Said) {
+  const { before, subscription, plan, applied } = changed;
+  return {
+    ...scheduled(changed),
+    old_subscription: { ...before, status: before.subscription_status },
+    new_subscription: { ...subscription, status: subscription.subscription_status },
+    change_type: plan.change_type,
+    invoice: applied?.settled?.invoice ?? null,
+    proration_applied: applied ? prorations(changed) : null,
+    effective_date: formatMs(changed.at),
+    metadata,
+  };
+}
+
+export async function showPreviewV2(previewed: PreviewedPlanChange, said: Said, context: Context) {
+  const changed_resources = previewOfLines(previewed.plan.lines);
+  return showV2(previewed, { ...said, changed_resources, is_scheduled: false }, context);
+}
+
+export async function showChangedPlanV2(changed: ChangedPlan, said: Said, context: Context) {
+  const { applied, subscription } = changed;
+  const nothing: ChangedResources = { line_items: [], subscriptions: [], invoices: [] };
+  const changed_resources = applied ? changedByLines(applied) : nothing;
+  const shown = { ...said, ...scheduled(changed), changed_resources };
+  return showV2({ ...changed, before: subscription }, shown, context);
+}
+
+async function showV2(
+  { before, plan, at }: PreviewedPlanChange,
+  shown: Said & { changed_resources: ChangedResources; is_scheduled: boolean },
+  context: Context,
+) {
+  return {
+    ...shown,
+    subscription: await showSubscription(before, context),
+    change_type: plan.change_type,
+    effective_at: formatMs(at),
+    from_plan: summary(plan.from),
+    to_plan: summary(plan.to),
+    entity_changes: plan.carried.map(({ id, record }) => ({
+      entity_type: record.entity_type,
+      reference_id: id,
+      entity_id: record.entity_id,
+      behaviour: 'carry',
+    })),
+    warnings: warningsOf(plan),
+  };
+}
+
+function scheduled({ schedule }: ChangedPlan) {
+  return {
+    is_scheduled: schedule !== null,
+    schedule_id: schedule?.id ?? null,
+    scheduled_at: schedule?.scheduled_at ?? null,
+  };
+}
+
+function summary({ id, name, lookup_key, description }: Plan) {
+  return { id, name, lookup_key, description };
+}
+
+function prorations({ before, plan, at }: PreviewedPlanChange) {
+  const lines = plan.lines.settlement?.lines;
+  if (!lines) return null;
+  const current = { start: instantOf(before.current_period_start), end: instantOf(before.current_period_end) };
+  return prorationSummary(lines, { at, current, currency: before.currency, timezone: before.timezone });
+}
+
+function showInvoicePreview({ subtotal, total, total_tax, currency, line_items, due_date }: InvoiceWithLines) {
+  return {
+    subtotal,
+    tax_amount: total_tax,
+    total,
+    currency,
+    due_date,
+    line_items: line_items.map(({ display_name, amount, quantity, period_start, period_end, computed_from }) => ({
+      description: display_name,
+      amount,
+      quantity,
+      unit_price: unitPrice(amount, quantity),
+      period_start,
+      period_end,
+      is_proration: Boolean(computed_from?.proration),
+    })),
+  };
+}
+
+function unitPrice(amount: string, quantity: string): string {
+  const units = new Decimal(quantity);
+  return units.isZero() ? '0' : new Decimal(amount).dividedBy(units).toDecimalPlaces(MAX_FRACTION_DIGITS).toFixed();
+}
+
+function warningsOf({ restarts }: PreviewedPlanChange['plan']): string[] {
+  return restarts ? ['a new billing period begins with the change; the arrears of the running one are invoiced'] : [];
+}

@@ -1,0 +1,56 @@
+/** What a subscription's usage is answered as, with what its commitments made of it. */
+import type { SubscriptionUsage, UsageCharge } from '../../actions/usage/subscription-usage.ts';
+import { Decimal, sumOf } from '../../core/decimal.ts';
+import { displayAmount } from '../../core/money.ts';
+import { formatMs } from '../../core/time/instant.ts';
+import type { Context } from '../http/route.ts';
+import { showPrices } from '../prices/expand.ts';
+
+export async function showUsage(usage: SubscriptionUsage, context: Context) {
+  const { subscription, period, charges, amount } = usage;
+  const { currency } = subscription;
+  const prices = await showPrices(
+    charges.map(({ item }) => item.price_record),
+    [],
+    context,
+  );
+  return {
+    amount: amount.toFixed(),
+    currency,
+    display_amount: displayAmount(amount, currency),
+    start_time: formatMs(period.start),
+    end_time: formatMs(period.end),
+    charges: charges.map((charge, index) => ({ ...showCharge(charge, currency), price: prices[index] })),
+    ...showCommitment(usage),
+    has_overage: charges.some(
+      ({ commitment_info }) => commitment_info && !new Decimal(commitment_info.computed_overage_amount).isZero(),
+    ),
+  };
+}
+
+function showCommitment({ commitment, charges }: SubscriptionUsage) {
+  if (commitment === null) return {};
+  const sum = (field: 'computed_overage_amount' | 'computed_commitment_utilized_amount') =>
+    sumOf(charges.map(({ commitment_info }) => new Decimal(commitment_info?.[field] ?? '0'))).toFixed();
+  return {
+    commitment_amount: commitment.amount.toFixed(),
+    overage_factor: commitment.overage_factor.toFixed(),
+    commitment_utilized: sum('computed_commitment_utilized_amount'),
+    overage_amount: sum('computed_overage_amount'),
+  };
+}
+
+function showCharge({ item, quantity, amount, is_overage, commitment_info }: UsageCharge, currency: string) {
+  return {
+    subscription_line_item_id: item.id,
+    amount: amount.toFixed(),
+    currency,
+    display_amount: displayAmount(amount, currency),
+    quantity: quantity.toFixed(),
+    filter_values: Object.fromEntries((item.meter?.filters ?? []).map(({ key, values }) => [key, values])),
+    meter_id: item.meter_id,
+    meter_display_name: item.record.meter_display_name ?? item.meter?.name,
+    is_overage: is_overage ?? false,
+    overage_factor: commitment_info?.overage_factor ?? null,
+  };
+}

@@ -1,0 +1,166 @@
+/**
+ * How an add-on is attached to a subscription and detached again (docs/rules/subscriptions.md, "Add-ons"): when it is held,
+ * which of its prices are charged, and what its entitlements must agree on with those of the plan.
+ */
+import { z } from 'zod';
+import { type BilledSubscription, periodRule } from '../billing/charges.ts';
+import { Decimal } from '../decimal.ts';
+import type { Entitlement } from '../entitlement/record.ts';
+import { resetPeriodOf } from '../entitlement/reset.ts';
+import { alreadyExists, invalid, notAllowed } from '../error.ts';
+import type { Price } from '../price/record.ts';
+import { anyCase, orNull, timestampText } from '../record.ts';
+import { addedLife, type LineTimes } from '../subscription/line-changes.ts';
+import {
+  type LineItemTerms,
+  lineItemOf,
+  overridesByPrice,
+  type PriceOverride,
+  pricesToCopy,
+} from '../subscription/lines.ts';
+import { type AttachAddon, PRORATION_BEHAVIORS, type Subscription } from '../subscription/record.ts';
+import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { periodContaining } from '../time/period.ts';
+import type { Addon, AddonAssociation } from './record.ts';
+
+export const detachAddonShape = z.object({
+  addon_association_id: z.string().min(1).meta({ description: 'What was answered when it was attached.' }),
+  effective_date: orNull(timestampText).meta({
+    description: 'Until when it is held, inside the running period; to its end when absent.',
+  }),
+  reason: orNull(z.string()).meta({ description: 'For people.' }),
+  proration_behavior: orNull(anyCase(PRORATION_BEHAVIORS)).meta({
+    description:
+      'none, also when absent: what was charged in advance stays charged. create_prorations: what it does not serve is credited.',
+  }),
+});
+export type DetachAddon = z.output<typeof detachAddonShape>;
+
+/** An add-on of type onetime is held once at a time; `held` are the associations of the subscription that have not ended. */
+export function checkHeldOnce(addon: Addon, held: readonly AddonAssociation[]): void {
+  if (addon.type === 'onetime' && held.some(({ addon_id }) => addon_id === addon.id))
+    throw alreadyExists(`add-on ${addon.id} is attached already, and is of type onetime`, { field: 'addon_id' });
+}
+
+/** When it is held: one for a period ends with that period, or before. */
+export function heldFrom(
+  request: Pick<AttachAddon, 'start_date' | 'end_date' | 'cadence' | 'proration_behavior'>,
+  times: LineTimes,
+  billed: BilledSubscription,
+): Pick<AddonAssociation, 'start_date' | 'end_date'> {
+  const life = addedLife(request, { id: '', start_date: null, end_date: null }, times);
+  if (request.cadence === 'recurring') return life;
+  if (request.proration_behavior === 'none')
+    throw invalid('proration_behavior', 'none: an add-on of one period would not be charged');
+  const start = instantOf(life.start_date);
+  const period = periodContaining(start, Math.min(start, times.current.start), periodRule(billed))!;
+  const end = Math.min(period.end, life.end_date ? instantOf(life.end_date) : Number.POSITIVE_INFINITY);
+  return { ...life, end_date: formatMs(end) };
+}
+
+export type AddonPrice = {
+  readonly price: Price;
+  readonly quantity: string | null;
+  readonly override: PriceOverride | null;
+};
+
+/** Of an add-on that costs something at least one price is in the currency. */
+export function pricesOfAddon(
+  prices: readonly Price[],
+  overrides: readonly PriceOverride[],
+  {
+    currency,
+    quantity,
+    life,
+    now,
+  }: { currency: string; quantity: number; life: Pick<AddonAssociation, 'start_date' | 'end_date'>; now: Milliseconds },
+): AddonPrice[] {
+  const end = life.end_date ? instantOf(life.end_date) : null;
+  const sold = prices.some(({ status }) => status === 'published');
+  const terms = { start: instantOf(life.start_date), end, now };
+  const chosen = sold ? pricesToCopy(prices, currency, terms, 'the add-on') : [];
+  const byPrice = overridesByPrice(overrides, chosen);
+  return chosen.map((price) => {
+    const override = byPrice.get(price.id) ?? null;
+    return { price, override, quantity: timesQuantity(price, override?.quantity ?? null, quantity) };
+  });
+}
+
+function timesQuantity(price: Price, stated: string | null, quantity: number): string | null {
+  if (price.type === 'USAGE') return null;
+  const one = stated ?? (price.min_quantity && !new Decimal(price.min_quantity).isZero() ? price.min_quantity : '1');
+  return new Decimal(one).times(String(quantity)).toFixed();
+}
+
+type AddonLine = {
+  readonly association: Pick<AddonAssociation, 'id' | 'addon_id' | 'start_date' | 'end_date'>;
+  readonly addon: Pick<Addon, 'name'>;
+  readonly price: Price;
+  readonly quantity: string | null;
+  readonly meter_name: string | null;
+  readonly subscription: Pick<Subscription, 'start_date' | 'end_date'>;
+  readonly times: LineTimes;
+};
+
+/** The line of one price of an add-on: it lives as long as the add-on is held, and as its price is sold. */
+export function addonLine({
+  association,
+  addon,
+  price,
+  quantity,
+  meter_name,
+  subscription,
+  times,
+}: AddonLine): LineItemTerms {
+  const { id, addon_id, start_date, end_date } = association;
+  const entity = { entity_id: addon_id, entity_type: 'addon' as const, name: addon.name };
+  const terms = lineItemOf({ price, subscription, quantity, entity, meter_name, now: times.now });
+  return {
+    ...terms,
+    ...addedLife({ start_date, end_date }, price, times),
+    plan_display_name: null,
+    addon_association_id: id,
+  };
+}
+
+/** Limits of one feature that begin again at different times cannot be added up to one (docs/rules/entitlements.md). */
+export function checkResets(
+  ofPlan: readonly Entitlement[],
+  ofAddon: readonly Entitlement[],
+  subscription: Pick<Subscription, 'billing_period' | 'billing_period_count'>,
+): void {
+  for (const own of ofAddon.filter(isLimit)) {
+    const other = ofPlan.find((one) => isLimit(one) && one.feature_id === own.feature_id);
+    const reset = (one: Entitlement) => resetPeriodOf(one.usage_reset_period, subscription);
+    if (other && reset(other) !== reset(own))
+      throw invalid(
+        'addon_id',
+        `resets the usage of feature ${own.feature_id} ${reset(own)}, the plan ${reset(other)}: they must agree`,
+        { feature_id: own.feature_id },
+      );
+  }
+}
+
+function isLimit({ feature_type, usage_limit, is_enabled }: Entitlement): boolean {
+  return feature_type === 'metered' && is_enabled && usage_limit !== null;
+}
+
+/** Until when it is held that is detached: to the end of the running period, or an instant of it. */
+export function detachedAt(association: AddonAssociation, request: DetachAddon, times: LineTimes): Milliseconds {
+  const { id, cancelled_at, end_date, start_date } = association;
+  const end = end_date ? instantOf(end_date) : Number.POSITIVE_INFINITY;
+  const { current, now, subscription } = times;
+  if (association.status !== 'published' || cancelled_at || end <= now)
+    throw notAllowed(`add-on association ${id} has ended, or is to end at ${end_date}, already`, {
+      field: 'addon_association_id',
+    });
+  const start = instantOf(start_date);
+  if (subscription.subscription_status === 'draft') return start;
+  const asked = request.effective_date ? instantOf(request.effective_date) : current.end;
+  if (asked < current.start || asked > current.end)
+    throw invalid(
+      'effective_date',
+      `must lie inside the running period, ${formatMs(current.start)} to ${formatMs(current.end)}`,
+    );
+  return Math.min(Math.max(asked, start), end);
+}

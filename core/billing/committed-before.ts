@@ -1,0 +1,49 @@
+/**
+ * Commitments of charges that are on final invoices, when their usage has changed since (docs/rules/commitments.md, "Late
+ * events"): what is drawn from one amount together with other charges costs what it adds to what all of them have drawn, those
+ * of the invoice that is being made among them.
+ */
+
+import { committedAmount } from '../commitment/line.ts';
+import { commitmentPart, type PartQuestion, type RecordedUsage } from '../commitment/part.ts';
+import type { Pool } from '../commitment/pool.ts';
+import { type PoolFacts, poolOf, termOfService } from '../commitment/subscription.ts';
+import { termOf } from '../commitment/term.ts';
+import { sumOf, ZERO } from '../decimal.ts';
+import type { Period } from '../time/period.ts';
+import { recordedBy } from './committed-lines.ts';
+import type { CommittedBefore } from './late-events.ts';
+import type { PlannedLine, PricedItem } from './line-amount.ts';
+
+export function committedBefore<Item extends PricedItem>(
+  question: PartQuestion,
+  facts: PoolFacts | null,
+  before: readonly PlannedLine<Item>[],
+): CommittedBefore<Item> {
+  const recorded: RecordedUsage[] = [...question.recorded, ...recordedBy(before)];
+  return {
+    partOf: (item, service) => (item.commitment ? commitmentPart(item, service, question) : undefined),
+    poolOf(item, service) {
+      if (facts !== null) return poolOf(termOfService(service, facts), { ...facts, recorded });
+      return item.commitment?.duration ? linePool(item, service, { ...question, recorded }) : null;
+    },
+    drew: (item, service, base_amount) => void recorded.push({ item_id: item.id, service, base_amount }),
+  };
+}
+
+/** What a line has drawn in a term; once the term is over, what was lacking is paid. */
+function linePool(item: PricedItem, service: Period, { subscription, recorded }: PartQuestion): Pool {
+  const { type, value, overage_factor, true_up, duration } = item.commitment!;
+  const rule = { since: item.start_ms, duration: duration!, timezone: subscription.timezone };
+  const term = termOf(service.start, rule);
+  const inTerm = recorded.filter(
+    (one) => one.item_id === item.id && termOf(one.service.start, rule).start === term.start,
+  );
+  const ends = Math.min(term.end, item.end_ms ?? Infinity, subscription.end_ms ?? Infinity);
+  return {
+    amount: value === null ? ZERO : committedAmount(type, value, item.price),
+    overage_factor,
+    used: sumOf(inTerm.map(({ base_amount }) => base_amount)),
+    is_trued_up: true_up && inTerm.some((one) => one.service.end >= ends),
+  };
+}

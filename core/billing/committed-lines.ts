@@ -1,0 +1,149 @@
+/**
+ * Lines under the commitment of their subscription: each usage line keeps what lies within, a line beside it says what is above,
+ * and at the end of the term one line says what was lacking (docs/rules/commitments.md, "Of a subscription").
+ */
+import { type CommitmentInfo, computedText } from '../commitment/info.ts';
+import type { RecordedUsage } from '../commitment/part.ts';
+import { NOTHING } from '../commitment/pool.ts';
+import {
+  endsWith,
+  type PoolFacts,
+  poolOf,
+  type Shared,
+  type SubscriptionCommitment,
+  shareOut,
+  termOfService,
+  trueUpOf,
+} from '../commitment/subscription.ts';
+import { Decimal, ZERO } from '../decimal.ts';
+import { groupBy } from '../group-by.ts';
+import { MAX_FRACTION_DIGITS } from '../money.ts';
+import type { Milliseconds } from '../time/instant.ts';
+import type { Period } from '../time/period.ts';
+import type { LineAmount, PlannedLine, PricedItem } from './line-amount.ts';
+
+type Terms = { readonly commitment: SubscriptionCommitment; readonly currency: string };
+
+/** What a usage line costs before the commitment. */
+export function baseAmountOf({ computed_from, amount }: Pick<LineAmount, 'computed_from' | 'amount'>): Decimal {
+  return computed_from.base_amount ? new Decimal(computed_from.base_amount) : amount;
+}
+
+/** Every line, those of usage with what is above as a line behind them. */
+export function underCommitment<Item extends PricedItem>(
+  lines: readonly PlannedLine<Item>[],
+  facts: PoolFacts,
+  currency: string,
+): PlannedLine<Item>[] {
+  const usage = lines.filter(({ item }) => item.price_type === 'USAGE');
+  const shares = new Map<PlannedLine<Item>, Shared>();
+  const in_order = facts.commitment.duration === null;
+  for (const of of groupBy(usage, ({ service }) => termOfService(service, facts).start).values()) {
+    const pool = poolOf(termOfService(of[0].service, facts), facts);
+    const shared = shareOut(
+      of.map(({ amount }) => amount),
+      pool,
+      { currency, in_order },
+    );
+    for (const [index, line] of of.entries()) shares.set(line, shared.shares[index]!);
+  }
+  return lines.flatMap((line) => {
+    const shared = shares.get(line);
+    return shared ? sharedLines(line, shared, { commitment: facts.commitment, currency }) : [line];
+  });
+}
+
+/** The line, and a second one where a part of it is above. */
+export function sharedLines<Line extends LineAmount & { display_name: string }>(
+  line: Line,
+  { within, above, overage }: Shared,
+  terms: Terms,
+): Line[] {
+  const base_amount = line.amount.toFixed();
+  const info = (drawn: { utilized: Decimal; overage: Decimal }) => infoOf(terms, { ...drawn, true_up: ZERO });
+  const quantity = line.amount.isZero()
+    ? ZERO
+    : line.quantity.times(above).dividedBy(line.amount).toDecimalPlaces(MAX_FRACTION_DIGITS);
+  const first = {
+    ...line,
+    quantity: line.quantity.minus(quantity),
+    amount: within,
+    commitment_info: info({ utilized: within, overage: ZERO }),
+    computed_from: { ...line.computed_from, base_amount },
+  };
+  if (above.isZero()) return [first];
+  const reason = `overage: above the commitment of the subscription, × ${terms.commitment.overage_factor.toFixed()}`;
+  const second = {
+    ...line,
+    is_overage: true,
+    display_name: `${line.display_name} (overage)`,
+    quantity,
+    amount: overage,
+    free_quantity: null,
+    commitment_info: info({ utilized: ZERO, overage }),
+    computed_from: { ...line.computed_from, base_amount: '0', reason },
+  };
+  return [first, second];
+}
+
+export function infoOf(
+  { commitment, currency }: Terms,
+  computed: { utilized: Decimal; overage: Decimal; true_up: Decimal },
+): CommitmentInfo {
+  const { amount, overage_factor, true_up, duration } = commitment;
+  return {
+    type: 'amount',
+    amount: amount.toFixed(),
+    quantity: null,
+    duration,
+    overage_factor: overage_factor.toFixed(),
+    true_up_enabled: true_up,
+    is_windowed: false,
+    ...computedText(computed, currency),
+  };
+}
+
+export type TrueUpQuestion<Item extends PricedItem> = {
+  readonly facts: PoolFacts;
+  readonly currency: string;
+  readonly period: Period;
+  /** Where the subscription is ended by what is computed. */
+  readonly ends_at: Milliseconds | null;
+  readonly before: readonly PlannedLine<Item>[];
+  readonly items: readonly Item[];
+};
+
+/** What is lacking, where the period ends the term. */
+export function trueUpLines<Item extends PricedItem>(question: TrueUpQuestion<Item>): PlannedLine<Item>[] {
+  const { facts, currency, period, before, ends_at } = question;
+  const [item] = question.items;
+  const term = termOfService(period, facts);
+  if (item === undefined || !endsWith(term, period, [facts.subscription.end_ms, ends_at])) return [];
+  const pool = poolOf(term, { ...facts, recorded: [...facts.recorded, ...recordedBy(before)] });
+  const amount = trueUpOf(pool, facts.commitment, currency);
+  if (amount === null) return [];
+  const computed = { ...NOTHING, true_up: amount };
+  return [
+    {
+      item,
+      is_true_up: true,
+      service: { start: Math.max(term.start, facts.subscription.start_ms), end: period.end },
+      display_name: 'Commitment (true-up)',
+      parent_line_item_id: null,
+      quantity: new Decimal(1),
+      amount,
+      commitment_info: infoOf({ commitment: facts.commitment, currency }, computed),
+      computed_from: {
+        reason: `true_up: ${pool.used.toFixed()} of ${pool.amount.toFixed()} were used`,
+        base_amount: pool.used.toFixed(),
+      },
+    },
+  ];
+}
+
+/** What lines that are not written yet draw from commitments. */
+export function recordedBy<Item extends PricedItem>(lines: readonly PlannedLine<Item>[]): RecordedUsage[] {
+  return lines
+    .filter(({ item, is_true_up }) => item.price_type === 'USAGE' && !is_true_up)
+    .map((line) => ({ item_id: line.item.id, service: line.service, base_amount: baseAmountOf(line) }));
+}

@@ -1,0 +1,111 @@
+/**
+ * The commitments of a new subscription (docs/rules/commitments.md, "What can be stated"): of lines that the plan brings, by
+ * the price, or of the subscription as a whole. Not both: what is committed twice would be charged twice.
+ */
+import { Decimal } from '../decimal.ts';
+import { invalid } from '../error.ts';
+import type { Price } from '../price/record.ts';
+import type { PriceOverride } from '../subscription/lines.ts';
+import type { CreateSubscription } from '../subscription/record.ts';
+import { type StatedCommitment, statedByLine, statesCommitment } from './stated.ts';
+import { compareDuration } from './term.ts';
+
+/** By the plan price whose line has it. */
+export function commitmentsByPrice(
+  request: CreateSubscription,
+  prices: readonly Price[],
+): Map<string, StatedCommitment> {
+  checkOwnCommitment(request);
+  const stated = Object.entries(request.line_item_commitments ?? {});
+  const own = isCommitted(request);
+  const byPrice = new Map<string, StatedCommitment>();
+  for (const [price_id, config] of stated) {
+    const field = `line_item_commitments.${price_id}`;
+    if (!prices.some(({ id }) => id === price_id))
+      throw invalid(field, `${price_id} is not a price of this plan and currency`);
+    const commitment = statedByLine(config);
+    if (own && statesCommitment(commitment)) throw invalid(field, BOTH);
+    byPrice.set(price_id, commitment);
+  }
+  if (own) checkOtherLines(request, prices);
+  return byPrice;
+}
+
+const BOTH = 'cannot be combined with commitment_amount of the subscription';
+
+function checkOtherLines(request: CreateSubscription, prices: readonly Price[]): void {
+  checkUncommitted(request);
+  for (const [index, phase] of (request.phases ?? []).entries()) checkUncommitted(phase, `phases[${index}].`);
+  const timed = prices.find(({ commitment_time_buckets }) => commitment_time_buckets?.length);
+  if (timed) throw invalid('commitment_amount', `cannot be combined with the times of day of price ${timed.id}`);
+}
+
+function checkUncommitted(
+  { line_items, override_line_items }: Pick<CreateSubscription, 'line_items' | 'override_line_items'>,
+  prefix = '',
+): void {
+  for (const [index, line] of (line_items ?? []).entries())
+    if (statesCommitment(line)) throw invalid(`${prefix}line_items[${index}].commitment_amount`, BOTH);
+  for (const [index, override] of (override_line_items ?? []).entries())
+    if (override.commitment_time_buckets?.length)
+      throw invalid(`${prefix}override_line_items[${index}].commitment_time_buckets`, BOTH);
+}
+
+/** Of a line that comes later. */
+export function checkOneLevel(
+  subscription: { readonly commitment_amount?: string | null | undefined },
+  line: StatedCommitment,
+): void {
+  const { commitment_amount = null } = subscription;
+  if (isCommitted({ commitment_amount }) && statesCommitment(line)) throw invalid('commitment_amount', BOTH);
+}
+
+/** Whether the subscription as a whole is committed to something. */
+export function isCommitted({ commitment_amount }: Pick<CreateSubscription, 'commitment_amount'>): boolean {
+  return commitment_amount !== null && !new Decimal(commitment_amount).isZero();
+}
+
+/** As the subscription keeps it. */
+export function ownCommitment(request: CreateSubscription) {
+  const { commitment_amount, commitment_duration, overage_factor, enable_true_up } = request;
+  if (!isCommitted(request))
+    return { commitment_amount: null, commitment_duration: null, overage_factor: null, enable_true_up: false };
+  return {
+    commitment_amount,
+    commitment_duration,
+    overage_factor: overage_factor ?? '1',
+    enable_true_up: enable_true_up ?? false,
+  };
+}
+
+function checkOwnCommitment(request: CreateSubscription): void {
+  const { commitment_amount: amount, commitment_duration, overage_factor, enable_true_up } = request;
+  if (amount !== null && new Decimal(amount).isNegative()) throw invalid('commitment_amount', 'must not be negative');
+  if (overage_factor !== null && new Decimal(overage_factor).lt(1))
+    throw invalid('overage_factor', 'must be at least 1');
+  if (!isCommitted(request)) {
+    if (enable_true_up) throw invalid('enable_true_up', 'needs a commitment_amount');
+    if (commitment_duration !== null) throw invalid('commitment_duration', 'needs a commitment_amount');
+    if (overage_factor !== null && !new Decimal(overage_factor).eq(1))
+      throw invalid('overage_factor', 'needs a commitment_amount');
+  }
+  const { billing_period, billing_period_count } = request;
+  const length = { billing_period, billing_period_count: billing_period_count ?? 1 };
+  if (commitment_duration !== null && compareDuration(commitment_duration, length) < 0)
+    throw invalid('commitment_duration', 'must not be shorter than the billing period');
+}
+
+/** The plan's prices that are overridden, those with times of day of a commitment among them. */
+export function withTimeBuckets(
+  overrides: ReadonlyMap<string, PriceOverride>,
+  commitments: ReadonlyMap<string, StatedCommitment>,
+): Map<string, PriceOverride> {
+  const all = new Map(overrides);
+  for (const [price_id, { commitment_time_buckets }] of commitments) {
+    if (!commitment_time_buckets?.length) continue;
+    if (all.get(price_id)?.commitment_time_buckets?.length)
+      throw invalid(`line_item_commitments.${price_id}.commitment_time_buckets`, 'are overridden already');
+    all.set(price_id, { ...all.get(price_id), price_id, commitment_time_buckets });
+  }
+  return all;
+}

@@ -1,0 +1,243 @@
+/**
+ * Which commitments a line item may have (docs/rules/commitments.md, "What can be stated"), and how they are kept on it: money
+ * or units, not both, of a USAGE price, for one billing period, a longer term, or each window of its meter.
+ */
+import { z } from 'zod';
+import { Decimal } from '../decimal.ts';
+import { invalid } from '../error.ts';
+import { COMMITMENT_TYPES, type TimeBucket, timeBucketsShape } from '../price/time-buckets.ts';
+import { anyCase, decimalText, orNull } from '../record.ts';
+import { instantOf } from '../time/instant.ts';
+import { RECURRING_PERIODS, type RecurringPeriod } from '../time/period.ts';
+import type { WindowSize } from '../time/window.ts';
+import type { LineCommitment } from './line.ts';
+import { compareDuration } from './term.ts';
+
+const FIELDS = {
+  commitment_amount: orNull(decimalText).meta({ description: 'Money, in units of the currency; this or units.' }),
+  commitment_quantity: orNull(decimalText).meta({ description: 'Units of the meter; this or money.' }),
+  commitment_type: orNull(anyCase(COMMITMENT_TYPES)).meta({
+    description: 'amount or quantity, as is stated beside it.',
+  }),
+  commitment_duration: orNull(anyCase(RECURRING_PERIODS)).meta({
+    description: 'Over how long it is used up, not shorter than a billing period; the billing period when absent.',
+  }),
+  commitment_time_buckets: orNull(timeBucketsShape).meta({
+    description: 'Times of day with a commitment of their own, of a windowed one; kept on a price of the line.',
+  }),
+};
+const FACTOR = { description: 'What is above costs so many times as much: 1 or more, and 1 when absent.' };
+const TRUE_UP = { description: 'Whether what is lacking is charged at the end; it is not when absent.' };
+const WINDOWED = { description: 'Whether each window of the meter has the commitment by itself.' };
+
+/** On a line that a request adds. */
+export const lineCommitmentFields = {
+  ...FIELDS,
+  commitment_overage_factor: orNull(decimalText).meta(FACTOR),
+  commitment_true_up_enabled: orNull(z.boolean()).meta(TRUE_UP),
+  commitment_windowed: orNull(z.boolean()).meta(WINDOWED),
+};
+
+/** Of the line of a price that a plan or an add-on brings. */
+export const lineItemCommitmentShape = z
+  .object({
+    ...FIELDS,
+    overage_factor: orNull(decimalText).meta(FACTOR),
+    enable_true_up: orNull(z.boolean()).meta(TRUE_UP),
+    is_window_commitment: orNull(z.boolean()).meta(WINDOWED),
+  })
+  .meta({ id: 'LineItemCommitmentConfig' });
+export type LineItemCommitment = z.output<typeof lineItemCommitmentShape>;
+
+export type StatedCommitment = {
+  readonly [Field in keyof typeof lineCommitmentFields]: z.output<(typeof lineCommitmentFields)[Field]>;
+};
+
+/** The same by the names that a line has. */
+export function statedByLine({
+  overage_factor,
+  enable_true_up,
+  is_window_commitment,
+  ...same
+}: LineItemCommitment): StatedCommitment {
+  return {
+    ...same,
+    commitment_overage_factor: overage_factor,
+    commitment_true_up_enabled: enable_true_up,
+    commitment_windowed: is_window_commitment,
+  };
+}
+
+/** What of a commitment a line item keeps. */
+export type KeptCommitment = {
+  commitment_amount?: string | null | undefined;
+  commitment_quantity?: string | null | undefined;
+  commitment_type?: LineCommitment['type'] | null | undefined;
+  commitment_overage_factor?: string | null | undefined;
+  commitment_true_up_enabled: boolean;
+  commitment_windowed: boolean;
+  commitment_duration?: RecurringPeriod | null | undefined;
+  commitment_time_buckets?: TimeBucket[] | null | undefined;
+};
+
+export type CommittedPrice = {
+  readonly type: 'USAGE' | 'FIXED';
+  readonly billing_period: RecurringPeriod | 'ONETIME';
+  readonly billing_period_count: number;
+  readonly commitment_time_buckets?: readonly TimeBucket[] | null;
+};
+export type CommitmentQuestion = {
+  readonly price: CommittedPrice;
+  /** Of the meter; null where it has no windows. */
+  readonly bucket_size: WindowSize | null;
+  /** Where the request has it, with the point behind it. */
+  readonly prefix?: string;
+};
+
+/** A price with times of day has a commitment in each window, also where the request says nothing. */
+export function uncommitted({
+  commitment_time_buckets,
+}: Pick<CommittedPrice, 'commitment_time_buckets'>): KeptCommitment {
+  return {
+    commitment_amount: null,
+    commitment_quantity: null,
+    commitment_type: null,
+    commitment_overage_factor: null,
+    commitment_true_up_enabled: false,
+    commitment_windowed: Boolean(commitment_time_buckets?.length),
+    commitment_duration: null,
+    commitment_time_buckets: commitment_time_buckets?.length ? [...commitment_time_buckets] : null,
+  };
+}
+
+/** Zeros, like empty values, ask for nothing. */
+export function statesCommitment(stated: StatedCommitment): boolean {
+  return COMMITMENT_FIELDS.some((field) => {
+    const value = stated[field];
+    if (Array.isArray(value)) return value.length > 0;
+    return typeof value === 'string' ? value !== '0' : Boolean(value);
+  });
+}
+
+const COMMITMENT_FIELDS = Object.keys(lineCommitmentFields) as (keyof StatedCommitment)[];
+
+/** The commitment as the line keeps it, every rule checked; `price` has the times of day already. */
+export function keptCommitment(stated: StatedCommitment, question: CommitmentQuestion): KeptCommitment {
+  const { price } = question;
+  if (!statesCommitment(stated)) return uncommitted(price);
+  return kept(withoutZeros(stated), question);
+}
+
+const withoutZeros = (stated: StatedCommitment): StatedCommitment => ({
+  ...stated,
+  commitment_amount: stated.commitment_amount === '0' ? null : stated.commitment_amount,
+  commitment_quantity: stated.commitment_quantity === '0' ? null : stated.commitment_quantity,
+  commitment_overage_factor: stated.commitment_overage_factor === '0' ? null : stated.commitment_overage_factor,
+});
+
+function kept(stated: StatedCommitment, question: CommitmentQuestion): KeptCommitment {
+  const { price, prefix = '' } = question;
+  const field = (name: keyof StatedCommitment) => prefix + name;
+  if (price.type !== 'USAGE') throw invalid(field('commitment_amount'), 'is for USAGE prices only');
+  const commitment_type = checkValue(stated, question);
+  const factor = stated.commitment_overage_factor;
+  if (factor !== null && new Decimal(factor).lt(1))
+    throw invalid(field('commitment_overage_factor'), 'must be at least 1');
+  checkWindows(stated, question);
+  return {
+    commitment_amount: stated.commitment_amount,
+    commitment_quantity: stated.commitment_quantity,
+    commitment_type,
+    commitment_overage_factor: commitment_type === null ? null : (factor ?? '1'),
+    commitment_true_up_enabled: stated.commitment_true_up_enabled ?? false,
+    commitment_windowed: stated.commitment_windowed ?? Boolean(price.commitment_time_buckets?.length),
+    commitment_duration: checkedDuration(stated, question),
+    commitment_time_buckets: price.commitment_time_buckets?.length ? [...price.commitment_time_buckets] : null,
+  };
+}
+
+function checkValue(
+  stated: StatedCommitment,
+  { price, prefix = '' }: CommitmentQuestion,
+): KeptCommitment['commitment_type'] {
+  const { commitment_amount: amount, commitment_quantity: quantity, commitment_type: type } = stated;
+  if (amount !== null && quantity !== null)
+    throw invalid(`${prefix}commitment_quantity`, 'cannot be combined with commitment_amount');
+  const value = amount ?? quantity;
+  if (value === null) {
+    // Times of day have commitments of their own.
+    if (price.commitment_time_buckets?.length && type === null) return null;
+    throw invalid(`${prefix}commitment_${type ?? 'amount'}`, 'is required');
+  }
+  const own = amount === null ? 'quantity' : 'amount';
+  if (!new Decimal(value).gt(0)) throw invalid(`${prefix}commitment_${own}`, 'must be greater than 0');
+  if (type !== null && type !== own) throw invalid(`${prefix}commitment_type`, `must be ${own}, as is stated`);
+  return own;
+}
+
+function checkWindows(stated: StatedCommitment, { bucket_size, price, prefix = '' }: CommitmentQuestion): void {
+  if (stated.commitment_windowed && bucket_size === null)
+    throw invalid(`${prefix}commitment_windowed`, 'needs a meter with a bucket_size');
+  if (stated.commitment_windowed === false && price.commitment_time_buckets?.length)
+    throw invalid(`${prefix}commitment_windowed`, 'must be true for a price with times of day');
+  if (stated.commitment_time_buckets?.length && !stated.commitment_windowed)
+    throw invalid(`${prefix}commitment_time_buckets`, 'needs commitment_windowed');
+}
+
+/** Null where it is the billing period itself. */
+function checkedDuration(
+  stated: StatedCommitment,
+  { price, prefix = '' }: CommitmentQuestion,
+): KeptCommitment['commitment_duration'] {
+  const { commitment_duration: duration, commitment_windowed } = stated;
+  if (duration === null || price.billing_period === 'ONETIME') return null;
+  const compared = compareDuration(duration, { ...price, billing_period: price.billing_period });
+  if (compared === 0) return duration;
+  if (commitment_windowed || price.commitment_time_buckets?.length)
+    throw invalid(`${prefix}commitment_duration`, 'does not go with commitment_windowed: each window is by itself');
+  if (compared < 0) throw invalid(`${prefix}commitment_duration`, 'must not be shorter than the billing period');
+  return duration;
+}
+
+/** What a kept line is committed to, in the terms of billing; null without a commitment. */
+export function lineCommitment(
+  line: KeptCommitment & Recurring,
+  grid: { bucket_size: WindowSize | null; timezone: string; billing_anchor: string },
+): LineCommitment | null {
+  const { commitment_type: type, commitment_windowed, commitment_duration: duration, commitment_time_buckets } = line;
+  const time_buckets = commitment_time_buckets ?? [];
+  if (!type && time_buckets.length === 0) return null;
+  const value = line.commitment_amount ?? line.commitment_quantity ?? null;
+  const { bucket_size: size, timezone, billing_anchor } = grid;
+  return {
+    type: type ?? 'amount',
+    value: value === null ? null : new Decimal(value),
+    overage_factor: new Decimal(line.commitment_overage_factor ?? '1'),
+    true_up: line.commitment_true_up_enabled,
+    duration: duration && isLonger(duration, line) ? duration : null,
+    windows: commitment_windowed && size ? { size, timezone, billing_anchor: instantOf(billing_anchor) } : null,
+    time_buckets,
+  };
+}
+
+type Recurring = Pick<CommittedPrice, 'billing_period' | 'billing_period_count'>;
+
+function isLonger(duration: RecurringPeriod, line: Recurring): boolean {
+  const { billing_period, billing_period_count } = line;
+  return billing_period !== 'ONETIME' && compareDuration(duration, { billing_period, billing_period_count }) > 0;
+}
+
+/**
+ * What a line is committed to that is there, once a request has stated another commitment: all of it, or 0 for none. Null where it
+ * states nothing, or what the line has.
+ */
+export function changedCommitment(
+  stated: StatedCommitment,
+  line: KeptCommitment,
+  question: CommitmentQuestion,
+): KeptCommitment | null {
+  if (COMMITMENT_FIELDS.every((field) => stated[field] === null)) return null;
+  const commitment = keptCommitment(stated, question);
+  const compared = COMMITMENT_FIELDS.filter((field) => field !== 'commitment_time_buckets');
+  return compared.every((field) => (commitment[field] ?? null) === (line[field] ?? null)) ? null : commitment;
+}

@@ -1,0 +1,122 @@
+/**
+ * The commitment of a subscription as a whole (docs/rules/commitments.md, "Of a subscription"): what its usage lines cost is
+ * drawn from one committed amount, and what is above is a line of its own beside each. Of one billing period the lines draw in
+ * their order; of a longer term each has its share of what is left. What is lacking at the end is a line of its own.
+ */
+import { type BilledItem, type BilledSubscription, periodRule, sharesWithin } from '../billing/charges.ts';
+import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { roundMoney } from '../money.ts';
+import type { Milliseconds } from '../time/instant.ts';
+import { type Period, periodContaining, type RecurringPeriod } from '../time/period.ts';
+import type { RecordedUsage } from './part.ts';
+import { drawFrom, lackingIn, type Pool } from './pool.ts';
+import { termOf } from './term.ts';
+
+export type SubscriptionCommitment = {
+  readonly amount: Decimal;
+  readonly overage_factor: Decimal;
+  readonly true_up: boolean;
+  /** Longer than the billing period; null is the billing period. */
+  readonly duration: RecurringPeriod | null;
+};
+
+export type PoolFacts = {
+  readonly subscription: BilledSubscription;
+  readonly commitment: SubscriptionCommitment;
+  /** Usage charges on invoices, of services that have ended by the period that is computed. */
+  readonly recorded: readonly RecordedUsage[];
+  /** Services whose lacking amount was charged. */
+  readonly true_ups: readonly Period[];
+};
+
+/** Where a term lies that a service is drawn from: the one in which it is billed. */
+export function termOfService(
+  service: Period,
+  { subscription, commitment }: Omit<PoolFacts, 'recorded' | 'true_ups'>,
+): Period {
+  const at = Math.max(subscription.start_ms, service.end - 1);
+  const { duration } = commitment;
+  const billed = periodContaining(at, subscription.start_ms, { ...periodRule(subscription), subscription_end: null })!;
+  if (duration === null) return billed;
+  // A term ends with the billing period in which its duration is over, also where the two do not begin at one instant.
+  return termOf(billed.start, { since: subscription.start_ms, duration, timezone: subscription.timezone });
+}
+
+/** The committed amount of a term with what was drawn from it so far. */
+export function poolOf(term: Period, facts: PoolFacts): Pool {
+  const { subscription, commitment, recorded, true_ups } = facts;
+  const isIn = (service: Period) => termOfService(service, facts).start === term.start;
+  return {
+    amount: commitment.duration === null ? amountIn(term, subscription, commitment) : commitment.amount,
+    overage_factor: commitment.overage_factor,
+    used: sumOf(recorded.filter(({ service }) => isIn(service)).map(({ base_amount }) => base_amount)),
+    is_trued_up: true_ups.some(isIn),
+  };
+}
+
+/** What is committed to in a stretch of time: its share of each billing period. */
+export function amountIn(asked: Period, subscription: BilledSubscription, { amount }: SubscriptionCommitment): Decimal {
+  return amount.times(sharesWithin(asked, asItem(subscription), subscription));
+}
+
+function asItem(subscription: BilledSubscription): BilledItem {
+  return { ...subscription, id: '', price_type: 'FIXED', invoice_cadence: 'ARREAR', end_ms: null, reset_usage: null };
+}
+
+/** Of one line's charge: what lies within the commitment, and what above costs, before and after the factor. */
+export type Shared = { readonly within: Decimal; readonly above: Decimal; readonly overage: Decimal };
+
+export type ShareOut = { readonly shares: readonly Shared[]; readonly left: Pool };
+
+/** Rounded amounts of lines, each drawn from the pool. */
+export function shareOut(
+  amounts: readonly Decimal[],
+  pool: Pool,
+  { currency, in_order }: { currency: string; in_order: boolean },
+): ShareOut {
+  const rounded = { ...pool, amount: roundMoney(pool.amount, currency) };
+  const total = drawFrom(rounded, sumOf(amounts));
+  const within = in_order ? inOrder(amounts, rounded) : partsOf(sumOf(amounts).minus(total.above), amounts, currency);
+  const above = amounts.map((amount, index) => amount.minus(within[index]!));
+  const overage = partsOf(roundMoney(total.overage, currency), above, currency);
+  const shares = amounts.map((_amount, index) => ({
+    within: within[index]!,
+    above: above[index]!,
+    overage: overage[index]!,
+  }));
+  return { shares, left: total.left };
+}
+
+function inOrder(amounts: readonly Decimal[], pool: Pool): Decimal[] {
+  let left = pool;
+  return amounts.map((amount) => {
+    const drawn = drawFrom(left, amount);
+    left = drawn.left;
+    return amount.minus(drawn.above);
+  });
+}
+
+/** Parts of a total in proportion, rounded; the last takes what rounding leaves. */
+function partsOf(total: Decimal, weights: readonly Decimal[], currency: string): Decimal[] {
+  const sum = sumOf(weights);
+  const last = weights.findLastIndex((weight) => !weight.isZero());
+  let left = total;
+  return weights.map((weight, index) => {
+    if (weight.isZero()) return ZERO;
+    const part = index === last ? left : roundMoney(total.times(weight).dividedBy(sum), currency);
+    left = left.minus(part);
+    return part;
+  });
+}
+
+/** What is lacking at the end of a term; null where nothing is charged for it. */
+export function trueUpOf(pool: Pool, { true_up }: SubscriptionCommitment, currency: string): Decimal | null {
+  if (!true_up || pool.is_trued_up) return null;
+  const lacking = roundMoney(lackingIn({ ...pool, amount: roundMoney(pool.amount, currency) }), currency);
+  return lacking.isZero() ? null : lacking;
+}
+
+/** Whether the term is over with a period, or the subscription with both. */
+export function endsWith(term: Period, period: Period, ends: readonly (Milliseconds | null | undefined)[]): boolean {
+  return Math.min(term.end, ...ends.map((end) => end ?? Infinity)) <= period.end;
+}

@@ -1,0 +1,36 @@
+/**
+ * Commitments over several billing periods (docs/rules/commitments.md, "Over several periods"): a term begins where the
+ * commitment does, ends with the billing period in which its duration is over, and is followed by another.
+ */
+import type { Milliseconds } from '../time/instant.ts';
+import { type Period, periodContaining, type RecurringPeriod } from '../time/period.ts';
+
+export type TermRule = {
+  readonly since: Milliseconds;
+  readonly duration: RecurringPeriod;
+  readonly timezone: string;
+};
+
+/** The term, by its nominal dates, of what begins at this instant. */
+export function termOf(at: Milliseconds, { since, duration, timezone }: TermRule): Period {
+  const rule = { billing_anchor: since, billing_period: duration, billing_period_count: 1, timezone };
+  return periodContaining(Math.max(at, since), since, rule)!;
+}
+
+/** Months of a period, days as parts of one: to compare which is longer. */
+const LENGTHS: Record<RecurringPeriod, number> = {
+  DAILY: 1 / 31,
+  WEEKLY: 7 / 31,
+  MONTHLY: 1,
+  QUARTERLY: 3,
+  HALF_YEARLY: 6,
+  ANNUAL: 12,
+};
+
+type Length = { readonly billing_period: RecurringPeriod; readonly billing_period_count: number };
+
+/** Less than 0 where the duration is shorter than the billing period, 0 where it is the same. */
+export function compareDuration(duration: RecurringPeriod, { billing_period, billing_period_count }: Length): number {
+  const isSame = duration === billing_period && billing_period_count === 1;
+  return isSame ? 0 : LENGTHS[duration] - LENGTHS[billing_period] * billing_period_count;
+}

@@ -1,0 +1,82 @@
+/**
+ * What entitlements make free (docs/rules/entitlements.md, "What is free"). In each reset period the first units, up to the
+ * limit, are free, in the order in which they were used; the price is for the rest. What a charge pays is what the units
+ * above the limit grew by between its beginning and its end, so that it does not matter how many charges share a reset period,
+ * nor how many reset periods lie in one charge. Limits of different reset periods hold beside each other: free is what all of
+ * them leave free.
+ */
+import { Decimal, type DecimalInput, sumOf, ZERO } from '../decimal.ts';
+import type { Milliseconds } from '../time/instant.ts';
+import type { UsageResetPeriod } from './record.ts';
+
+/** All sources of one reset period together; no limit is unlimited. */
+export type Allowance = { readonly limit: Decimal | null; readonly usage_reset_period: UsageResetPeriod | null };
+
+/** One reset period that a charge meets: what was used in it until the charge begins, and until the charge or it ends. */
+export type AllowedWindow = {
+  readonly start: Milliseconds;
+  readonly end: Milliseconds;
+  readonly before: Decimal;
+  readonly after: Decimal;
+};
+export type MeasuredAllowance = { readonly limit: Decimal | null; readonly windows: readonly AllowedWindow[] };
+
+type Measured = {
+  readonly quantity: Decimal;
+  readonly buckets: readonly (readonly Decimal[])[] | null;
+  readonly bucket_starts?: readonly Milliseconds[] | null;
+  readonly allowances?: readonly MeasuredAllowance[];
+};
+
+export type Allowed = Pick<Measured, 'quantity' | 'buckets'> & {
+  /** Units that are not charged; null where nothing is granted. */
+  readonly free: Decimal | null;
+};
+
+export function afterAllowances({ quantity, buckets, bucket_starts, allowances = [] }: Measured): Allowed {
+  if (allowances.length === 0) return { quantity, buckets, free: null };
+  const used = Decimal.max(quantity, ZERO);
+  if (buckets !== null) {
+    const left = bucketsLeft(buckets, bucket_starts ?? [], allowances);
+    const billable = sumOf(left.flat());
+    return { quantity: billable, buckets: left, free: used.minus(billable) };
+  }
+  const above = allowances.map((allowance) => aboveLimit(allowance));
+  const billable = Decimal.min(used, Decimal.max(ZERO, ...above));
+  return { quantity: billable, buckets, free: used.minus(billable) };
+}
+
+function aboveLimit({ limit, windows }: MeasuredAllowance): Decimal {
+  if (limit === null) return ZERO;
+  const above = (used: DecimalInput) => Decimal.max(ZERO, new Decimal(used).minus(limit));
+  return sumOf(windows.map(({ before, after }) => above(after).minus(above(before))));
+}
+
+/** Of a meter with windows the first of them are free. */
+function bucketsLeft(
+  buckets: readonly (readonly Decimal[])[],
+  starts: readonly Milliseconds[],
+  allowances: readonly MeasuredAllowance[],
+): Decimal[][] {
+  const rooms = allowances.map(roomOf);
+  return buckets.map((values, index) =>
+    values.map((value) => {
+      const free = rooms.map((take) => take(starts[index] ?? 0, Decimal.max(value, ZERO)));
+      return value.minus(Decimal.min(...free));
+    }),
+  );
+}
+
+type Take = (at: Milliseconds, units: Decimal) => Decimal;
+
+function roomOf({ limit, windows }: MeasuredAllowance): Take {
+  if (limit === null) return (_at, units) => units;
+  const left = windows.map(({ before }) => Decimal.max(ZERO, limit.minus(Decimal.max(before, ZERO))));
+  return (at, units) => {
+    const index = windows.findLastIndex(({ start }) => start <= at);
+    const place = Math.max(index, 0);
+    const free = Decimal.min(left[place] ?? ZERO, units);
+    left[place] = (left[place] ?? ZERO).minus(free);
+    return free;
+  };
+}

@@ -1,0 +1,67 @@
+/**
+ * What a new subscription is granted instead of what its plan grants (docs/rules/entitlements.md, "What can grant"): an entitlement
+ * of its own that replaces the one it names, and says what the request does not as that does.
+ */
+import { z } from 'zod';
+import { invalid, within } from '../error.ts';
+import { freeMap, orNull } from '../record.ts';
+import { checkEntitlement, type Entitlement, entitlementShape } from './record.ts';
+
+const KEPT = 'As the replaced one says it when absent.';
+
+export const overrideEntitlementShape = z.object({
+  entitlement_id: z.string().min(1).meta({ description: 'An entitlement of the plan, named once.' }),
+  usage_limit: orNull(entitlementShape.shape.usage_limit).meta({
+    description: `Units of a metered feature in each reset period. ${KEPT}`,
+  }),
+  is_enabled: orNull(z.boolean()).meta({ description: `Whether it is granted. ${KEPT}` }),
+  static_value: orNull(z.string().max(5000)).meta({ description: `The value of a static feature. ${KEPT}` }),
+  config_value: orNull(freeMap).meta({ description: `The values of a config feature, by their keys. ${KEPT}` }),
+});
+export type OverrideEntitlement = z.output<typeof overrideEntitlementShape>;
+
+type Given = Omit<Entitlement, 'id' | 'tenant_id' | 'environment_id' | 'status' | Stamp>;
+type Stamp = 'created_at' | 'updated_at' | 'created_by' | 'updated_by';
+
+/** The entitlements of the subscription, before they have ids and an author. */
+export function overriddenEntitlements(
+  overrides: readonly OverrideEntitlement[],
+  ofPlan: readonly Entitlement[],
+  subscription_id: string,
+): Given[] {
+  const seen = new Set<string>();
+  return overrides.map((override, index) => {
+    const field = `override_entitlements[${index}]`;
+    const { entitlement_id } = override;
+    const parent = ofPlan.find(({ id }) => id === entitlement_id);
+    if (!parent) throw invalid(`${field}.entitlement_id`, `${entitlement_id} is not an entitlement of the plan`);
+    if (seen.has(entitlement_id)) throw invalid(`${field}.entitlement_id`, 'is overridden twice');
+    seen.add(entitlement_id);
+    const given = overridden(parent, override, subscription_id);
+    try {
+      checkEntitlement(given);
+    } catch (error) {
+      throw within(error, field);
+    }
+    return given;
+  });
+}
+
+function overridden(parent: Entitlement, override: OverrideEntitlement, subscription_id: string): Given {
+  return {
+    entity_type: 'SUBSCRIPTION',
+    entity_id: subscription_id,
+    feature_id: parent.feature_id,
+    feature_type: parent.feature_type,
+    is_enabled: override.is_enabled ?? parent.is_enabled,
+    usage_limit: override.usage_limit ?? parent.usage_limit,
+    usage_reset_period: parent.usage_reset_period,
+    is_soft_limit: parent.is_soft_limit,
+    static_value: override.static_value ?? parent.static_value,
+    config_value: override.config_value ?? parent.config_value,
+    display_order: parent.display_order,
+    parent_entitlement_id: parent.id,
+    start_date: null,
+    end_date: null,
+  };
+}

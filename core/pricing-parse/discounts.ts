@@ -1,0 +1,49 @@
+/** What paying by the year costs less, as a share of twelve months; and what is said of it that does not fit together. */
+import { Decimal } from '../decimal.ts';
+import type { Fact } from './fact.ts';
+import type { NotUnderstood } from './record.ts';
+
+type Recurring = Extract<Fact, { kind: 'base' | 'seat' }>;
+/** How many of the twelve months are paid, and how that was said. */
+type Discount = { readonly text: string; readonly months: Decimal };
+
+export function discountsOf(facts: readonly Fact[]): Discount[] {
+  return facts.flatMap((fact) => {
+    if (fact.kind === 'yearly_discount')
+      return [
+        {
+          text: `${fact.percent.toFixed()}% off by the year`,
+          months: new Decimal('12').times(new Decimal('100').minus(fact.percent)).dividedBy('100'),
+        },
+      ];
+    if (fact.kind === 'yearly_free_months')
+      return [
+        { text: `${fact.months.toFixed()} months free by the year`, months: new Decimal('12').minus(fact.months) },
+      ];
+    return [];
+  });
+}
+
+export type Ways = { readonly pairs: readonly { monthly: Recurring; yearly: Recurring }[]; readonly byMonth: number };
+
+/** Prices that are stated hold, then the discount that is said first: what is said otherwise is told. */
+export function contradictions(discounts: readonly Discount[], { pairs, byMonth }: Ways): NotUnderstood[] {
+  const [first] = discounts;
+  return discounts.flatMap(({ text, months }) => {
+    const other = pairs.find(({ monthly, yearly }) => !isAbout(paidMonths(monthly, yearly), months));
+    if (other) return [{ text, reason: `the price by the year is stated, and is another: ${amountOf(other.yearly)}` }];
+    if (pairs.length === 0 && byMonth === 0)
+      return [{ text, reason: 'nothing is paid by the month that it could be taken off' }];
+    return isAbout(first!.months, months) ? [] : [{ text, reason: `something else is said, too: ${first!.text}` }];
+  });
+}
+
+const amountOf = ({ moneys }: Recurring) => moneys.map(({ amount }) => amount.toFixed()).join(', ');
+
+function paidMonths(monthly: Recurring, yearly: Recurring): Decimal {
+  const month = monthly.moneys[0]!.amount;
+  return month.isZero() ? new Decimal('12') : yearly.moneys[0]!.amount.dividedBy(month);
+}
+
+/** Half of a percent of a year: prices are rounded to what looks well. */
+const isAbout = (a: Decimal, b: Decimal) => a.minus(b).abs().lte('0.06');

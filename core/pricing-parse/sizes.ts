@@ -1,0 +1,52 @@
+/**
+ * "The first 10 TB at $0.09 per GB": amounts of data in a larger size than that which is priced are so many of the priced one, by
+ * thousands. Where several sizes are priced nothing is changed, and a price of one size for tiers in another is not understood.
+ */
+import { Decimal } from '../decimal.ts';
+
+const SIZES = ['kb', 'mb', 'gb', 'tb', 'pb'];
+const WORDS: Readonly<Record<string, string>> = {
+  kilobyte: 'kb',
+  megabyte: 'mb',
+  gigabyte: 'gb',
+  terabyte: 'tb',
+  petabyte: 'pb',
+};
+const SIZE = `(${[...SIZES, ...Object.keys(WORDS).map((word) => `${word}s?`)].join('|')})`;
+const COUNT = String.raw`(?<![$€£¥₹\d.,])(\d[\d,]*(?:\.\d+)?)`;
+const PRICED = new RegExp(String.raw`(?:\bper|/|\ba|\beach|\bevery)\s*${SIZE}\b`, 'giu');
+const AMOUNT = new RegExp(String.raw`(?:${COUNT}(\s*(?:to|-|–|—|and|through)\s*))?${COUNT}\s*${SIZE}\b`, 'giu');
+
+export function inPricedSize(text: string): { text: string; assumption: string | null } {
+  // Under the name that the price has for it.
+  const priced = new Map(Array.from(text.matchAll(PRICED), ([, word]) => [sizeOf(word!), word!]));
+  const [[only, name] = []] = priced;
+  let assumption: string | null = null;
+  if (only === undefined || priced.size > 1) return { text, assumption };
+  const converted = text.replace(
+    AMOUNT,
+    (words: string, from: string | undefined, to: string, until: string, size: string) => {
+      const [low, high] = [from && times(from, sizeOf(size), only), times(until, sizeOf(size), only)];
+      if (high === null || low === null) return words;
+      assumption = `1 ${sizeOf(size).toUpperCase()} is ${times('1', sizeOf(size), only)} ${only.toUpperCase()}`;
+      return `${low ? `${low}${to}` : ''}${high} ${name}`;
+    },
+  );
+  return { text: converted, assumption };
+}
+
+/** The same thing in two sizes: "gb" and "tb", "gb egress" and "tb egress". */
+export function areOtherSizes(a: string | null | undefined, b: string | null | undefined): boolean {
+  const [one = '', ...of] = (a ?? '').split(' ');
+  const [other = '', ...ofOther] = (b ?? '').split(' ');
+  const areSizes = [one, other].every((size) => SIZES.includes(sizeOf(size)));
+  return areSizes && sizeOf(one) !== sizeOf(other) && of.join(' ') === ofOther.join(' ');
+}
+
+const sizeOf = (word: string) => WORDS[word.toLowerCase().replace(/s$/, '')] ?? word.toLowerCase();
+
+/** Null where it is not a larger size. */
+function times(count: string, size: string, into: string): string | null {
+  const steps = SIZES.indexOf(size) - SIZES.indexOf(into);
+  return steps <= 0 ? null : new Decimal(count.replaceAll(',', '')).times(new Decimal('1000').pow(steps)).toFixed();
+}

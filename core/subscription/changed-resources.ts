@@ -1,0 +1,49 @@
+/** What a change of a subscription did, or would do: the lines, the subscriptions and the invoices that it touched. */
+import type { InvoiceWithLines } from '../invoice/record.ts';
+import type { WalletTransaction } from '../wallet/record.ts';
+import type { Subscription, SubscriptionLineItem } from './record.ts';
+
+export type ChangedLineItem = Pick<SubscriptionLineItem, 'id' | 'price_id' | 'quantity' | 'start_date' | 'end_date'> & {
+  change_action: 'created' | 'updated' | 'ended';
+};
+export type ChangedSubscription = {
+  id: string;
+  action: 'created' | 'updated';
+  status: Subscription['subscription_status'];
+  trial_end?: string | null;
+  current_period_end?: string | null;
+};
+export type ChangedInvoice = {
+  id: string;
+  action: 'created' | 'wallet_credit';
+  status: 'preview' | 'issued';
+  invoice: InvoiceWithLines;
+  wallet_transaction: WalletTransaction | null;
+};
+export type ChangedResources = {
+  line_items: ChangedLineItem[];
+  subscriptions: ChangedSubscription[];
+  invoices: ChangedInvoice[];
+};
+
+export function changedLine(
+  record: SubscriptionLineItem,
+  change_action: ChangedLineItem['change_action'],
+): ChangedLineItem {
+  const { id, price_id, quantity, start_date, end_date } = record;
+  return { id, price_id, quantity, start_date, end_date, change_action };
+}
+
+/** A change that touches nothing but other subscriptions. */
+export function changedSubscriptions(
+  changes: readonly { record: Subscription; action: ChangedSubscription['action'] }[],
+): ChangedResources {
+  const subscriptions = changes.map(({ record: { id, subscription_status: status }, action }) => ({
+    id,
+    action,
+    status,
+    trial_end: null,
+    current_period_end: null,
+  }));
+  return { line_items: [], subscriptions, invoices: [] };
+}

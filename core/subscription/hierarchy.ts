@@ -1,0 +1,160 @@
+/**
+ * Subscriptions that belong together (docs/rules/subscriptions.md, "Families"). A parent counts the usage of the customers
+ * who inherit from it; a group is billed on the invoice of its parent; a delegated one is paid by another customer. A
+ * subscription is in one of these at most.
+ */
+import { invalid } from '../error.ts';
+import { instantOf } from '../time/instant.ts';
+import { wallTime } from '../time/zone.ts';
+import type { CreateSubscription, Subscription } from './record.ts';
+
+export type Hierarchy =
+  | { readonly kind: 'alone' }
+  /** Takes part in a parent's subscription, which counts its usage. */
+  | { readonly kind: 'inherited'; readonly parent_subscription_id: string; readonly field: string }
+  /** Somebody else pays: the customer with this external id, or that of the parent subscription. */
+  | { readonly kind: 'delegated'; readonly invoicing_customer_external_id: string }
+  | { readonly kind: 'delegated'; readonly parent_subscription_id: string }
+  | { readonly kind: 'parent'; readonly external_customer_ids: readonly string[] }
+  | { readonly kind: 'group'; readonly subscription_ids: readonly string[]; readonly children: readonly GroupChild[] };
+
+export type GroupChild = NonNullable<
+  NonNullable<CreateSubscription['inheritance']>['grouped_invoicing_children_to_create']
+>[number];
+
+const INHERITANCE_FIELDS = [
+  'parent_subscription_id',
+  'external_customer_ids_to_inherit_subscription',
+  'invoicing_customer_external_id',
+  'subscriptions_ids_for_grouped_invoicing',
+  'grouped_invoicing_children_to_create',
+] as const;
+
+/** What a request for a new subscription asks to belong to; more than one is refused. */
+export function hierarchyOf(
+  request: Pick<CreateSubscription, 'inheritance' | 'parent_subscription_id' | 'invoice_billing'>,
+): Hierarchy {
+  checkOneKind(request);
+  const { inheritance, parent_subscription_id, invoice_billing } = request;
+  if (parent_subscription_id && invoice_billing === 'invoice_to_parent')
+    return { kind: 'delegated', parent_subscription_id };
+  if (invoice_billing === 'invoice_to_parent')
+    throw invalid('parent_subscription_id', 'is required: who is the parent?');
+  if (parent_subscription_id && invoice_billing === 'invoice_to_self')
+    throw invalid('invoice_billing', 'is invoice_to_parent where there is a parent_subscription_id, or left out');
+  if (parent_subscription_id) return { kind: 'inherited', parent_subscription_id, field: 'parent_subscription_id' };
+  return inheritance ? stated(inheritance) : { kind: 'alone' };
+}
+
+function stated(inheritance: NonNullable<CreateSubscription['inheritance']>): Hierarchy {
+  const parent_subscription_id = inheritance.parent_subscription_id;
+  if (parent_subscription_id)
+    return { kind: 'inherited', parent_subscription_id, field: 'inheritance.parent_subscription_id' };
+  const { invoicing_customer_external_id } = inheritance;
+  if (invoicing_customer_external_id) return { kind: 'delegated', invoicing_customer_external_id };
+  const external_customer_ids = inheritance.external_customer_ids_to_inherit_subscription ?? [];
+  if (external_customer_ids.length > 0) {
+    checkDistinct('inheritance.external_customer_ids_to_inherit_subscription', external_customer_ids);
+    return { kind: 'parent', external_customer_ids };
+  }
+  const subscription_ids = inheritance.subscriptions_ids_for_grouped_invoicing ?? [];
+  const children = inheritance.grouped_invoicing_children_to_create ?? [];
+  if (subscription_ids.length + children.length === 0) return { kind: 'alone' };
+  checkDistinct('inheritance.subscriptions_ids_for_grouped_invoicing', subscription_ids);
+  return { kind: 'group', subscription_ids, children };
+}
+
+/** The two ways to name a group's children go together; nothing else does. */
+function checkOneKind({ inheritance, parent_subscription_id }: Parameters<typeof hierarchyOf>[0]): void {
+  const named = INHERITANCE_FIELDS.filter((field) => {
+    const value = inheritance?.[field];
+    return Array.isArray(value) ? value.length > 0 : Boolean(value);
+  }).map((field) => `inheritance.${field}`);
+  if (parent_subscription_id) named.unshift('parent_subscription_id');
+  const kinds = new Set(named.map((field) => (field.includes('grouped_invoicing') ? 'group' : field)));
+  if (kinds.size > 1) throw invalid('inheritance', `asks for several kinds of hierarchy: ${named.join(', ')}`);
+}
+
+export function checkDistinct(field: string, values: readonly string[]): void {
+  const twice = values.find((value, index) => values.indexOf(value) !== index);
+  if (twice !== undefined) throw invalid(field, `names ${twice} twice`);
+}
+
+/** A threshold invoices one subscription of its own usage before its period ends (docs/rules/subscriptions.md, "Families"). */
+export function checkNoThreshold(threshold: string | null | undefined, kind: Hierarchy['kind']): void {
+  if (kind === 'alone' || !threshold || Number(threshold) === 0) return;
+  throw invalid('auto_invoice_threshold', 'is for standalone subscriptions only');
+}
+
+type Member = Pick<
+  Subscription,
+  | 'id'
+  | 'subscription_type'
+  | 'subscription_status'
+  | 'parent_subscription_id'
+  | 'billing_period'
+  | 'billing_period_count'
+  | 'billing_anchor'
+  | 'billing_cycle'
+  | 'timezone'
+  | 'currency'
+  | 'start_date'
+  | 'current_period_end'
+  | 'auto_invoice_threshold'
+>;
+export type Parent = Member;
+
+const LIVING: readonly string[] = ['active', 'trialing'];
+
+/** Who may be the parent of inherited subscriptions: nobody's child, and no one who is invoiced between periods. */
+export function checkMayHaveHeirs(parent: Parent): void {
+  checkParentType(parent);
+  if (parent.auto_invoice_threshold && Number(parent.auto_invoice_threshold) > 0)
+    throw invalid('auto_invoice_threshold', `subscription ${parent.id} has one, and cannot have inherited children`);
+}
+
+/** Whether a subscription may be invoiced with a parent: both live, and their periods are the same. */
+export function checkGroupable(child: Member, parent: Parent, field: string): void {
+  checkParentType(parent);
+  if (!LIVING.includes(parent.subscription_status))
+    throw invalid('parent_subscription_id', `subscription ${parent.id} is ${parent.subscription_status}`);
+  const refused = (why: string) => invalid(field, `subscription ${child.id} ${why}`);
+  if (child.id === parent.id) throw refused('is the parent itself');
+  if (child.subscription_type !== 'STANDALONE' || child.parent_subscription_id)
+    throw refused(`is ${child.subscription_type} and not STANDALONE`);
+  if (!LIVING.includes(child.subscription_status)) throw refused(`is ${child.subscription_status}`);
+  if (child.auto_invoice_threshold && Number(child.auto_invoice_threshold) > 0)
+    throw refused('has an auto_invoice_threshold');
+  for (const term of ['currency', 'billing_period', 'billing_period_count', 'timezone'] as const)
+    if (child[term] !== parent[term])
+      throw refused(`has the ${term} ${child[term]}, and the parent has ${parent[term]}`);
+  checkSamePeriods(child, parent, refused);
+}
+
+/** Of a child that is made with its parent: a trial of one alone has another first period. */
+export function checkSamePeriod(child: Member, parent: Parent): void {
+  if (instantOf(child.current_period_end) === instantOf(parent.current_period_end)) return;
+  throw invalid('inheritance.grouped_invoicing_children_to_create', 'has another first period than its parent', {
+    current_period_end: parent.current_period_end,
+  });
+}
+
+function checkSamePeriods(child: Member, parent: Parent, refused: (why: string) => Error): void {
+  if (anchorText(child) !== anchorText(parent))
+    throw refused('has another day or time of billing_anchor than the parent');
+  if (instantOf(child.start_date) < instantOf(parent.start_date)) throw refused('starts before the parent');
+  if (instantOf(child.current_period_end) !== instantOf(parent.current_period_end))
+    throw refused('is in another period than the parent: try again when both are invoiced up to now');
+}
+
+/** By the subscription's own clock. Weeks and days have no day of the month: that they end together says all. */
+function anchorText({ billing_anchor, billing_period, timezone }: Member): string {
+  const wall = new Date(wallTime(timezone, instantOf(billing_anchor))).toISOString();
+  const isOfMonths = billing_period !== 'WEEKLY' && billing_period !== 'DAILY';
+  return wall.slice(isOfMonths ? '2026-01-'.length : '2026-01-01T'.length);
+}
+
+function checkParentType(parent: Parent): void {
+  if (parent.subscription_type === 'STANDALONE' || parent.subscription_type === 'PARENT') return;
+  throw invalid('parent_subscription_id', `subscription ${parent.id} is ${parent.subscription_type} itself`);
+}

@@ -1,0 +1,120 @@
+/**
+ * When lines of a subscription begin and end that are added, changed or ended while it runs (docs/rules/subscriptions.md,
+ * "Lines that come and go"). What is invoiced already stays as it is, so nothing begins or ends before the running period.
+ */
+import type { BilledItem } from '../billing/charges.ts';
+import { invalid, notAllowed } from '../error.ts';
+import type { Price } from '../price/record.ts';
+import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import type { Period } from '../time/period.ts';
+import type { Subscription, SubscriptionLineItem, SubscriptionStatus } from './record.ts';
+
+export type LineTimes = {
+  readonly subscription: Pick<Subscription, 'subscription_status' | 'subscription_type' | 'start_date'>;
+  /** The first of its end and of a cancellation that is to come. */
+  readonly end_ms: Milliseconds | null;
+  readonly current: Period;
+  readonly now: Milliseconds;
+};
+
+const CHANGING: readonly SubscriptionStatus[] = ['active', 'trialing', 'draft'];
+
+export function checkLinesChange({ subscription_status, subscription_type }: LineTimes['subscription']): void {
+  if (!CHANGING.includes(subscription_status))
+    throw notAllowed(`the lines of a subscription that is ${subscription_status} cannot be changed`, {
+      field: 'subscription_status',
+    });
+  if (subscription_type === 'INHERITED')
+    throw notAllowed('a subscription that is INHERITED has no lines of its own: change those of its parent', {
+      field: 'subscription_type',
+    });
+}
+
+type StatedLife = { readonly start_date: string | null; readonly end_date: string | null };
+
+/** The life of a line that is added now: within the subscription and its price. */
+export function addedLife(
+  stated: StatedLife,
+  price: Pick<Price, 'id' | 'start_date' | 'end_date'>,
+  times: LineTimes,
+): Pick<SubscriptionLineItem, 'start_date'> & { end_date: string | null } {
+  const sold = price.start_date ? instantOf(price.start_date) : Number.NEGATIVE_INFINITY;
+  const asked = stated.start_date ? instantOf(stated.start_date) : Math.max(times.now, firstStart(times));
+  if (asked < firstStart(times))
+    throw invalid('start_date', `must not lie before ${formatMs(firstStart(times))}: that time is invoiced`);
+  // A price that is known now counts from the start of its line; one that is to be sold later begins it later.
+  const start = sold > times.now ? Math.max(asked, sold) : asked;
+  if (times.end_ms !== null && start >= times.end_ms)
+    throw invalid('start_date', 'must lie before the end of the subscription');
+  const last = stated.end_date ? instantOf(stated.end_date) : null;
+  if (last !== null && last <= start) throw invalid('end_date', 'must be after start_date');
+  if (last !== null && times.end_ms !== null && last > times.end_ms)
+    throw invalid('end_date', 'must not be after the end of the subscription');
+  const priceEnd = price.end_date ? instantOf(price.end_date) : null;
+  if (priceEnd !== null && priceEnd <= start) throw notAllowed(`price ${price.id} has ended`, { field: 'price_id' });
+  const ends = [last, priceEnd].filter((end) => end !== null);
+  return { start_date: formatMs(start), end_date: ends.length === 0 ? null : formatMs(Math.min(...ends)) };
+}
+
+/** What a line of a phase says of its dates: where it says nothing it begins and ends with the phase. */
+export function lifeInPhase(
+  stated: StatedLife,
+  phase: { readonly start_date: string; readonly end_date?: string | null },
+  times: LineTimes,
+): StatedLife {
+  const [start, end] = [instantOf(phase.start_date), phase.end_date ? instantOf(phase.end_date) : Infinity];
+  const begins = stated.start_date ? instantOf(stated.start_date) : Math.max(start, times.now, firstStart(times));
+  if (begins < start || begins >= end) throw invalid('start_date', 'must lie inside the phase');
+  if (stated.end_date && instantOf(stated.end_date) > end) throw invalid('end_date', 'must lie inside the phase');
+  return { start_date: formatMs(begins), end_date: stated.end_date ?? phase.end_date ?? null };
+}
+
+/** A draft is not invoiced at all, a running subscription up to its running period. */
+function firstStart({ subscription, current }: LineTimes): Milliseconds {
+  const start = instantOf(subscription.start_date);
+  return subscription.subscription_status === 'draft' ? start : Math.max(start, current.start);
+}
+
+type Line = Pick<SubscriptionLineItem, 'id' | 'status' | 'start_date' | 'end_date'>;
+
+/** When a line ends that is ended now, or at the stated instant: at its start if it has not begun. */
+export function endOfLine(line: Line, { field, at }: { field: string; at: string | null }, times: LineTimes): number {
+  const isDraft = times.subscription.subscription_status === 'draft';
+  const start = instantOf(line.start_date);
+  const end = line.end_date ? instantOf(line.end_date) : Number.POSITIVE_INFINITY;
+  if (line.status !== 'published' || end <= (isDraft ? start : times.now))
+    throw notAllowed(`line item ${line.id} has ended already`, { field });
+  const asked = at === null ? Math.max(isDraft ? start : times.now, firstStart(times)) : instantOf(at);
+  if (asked < firstStart(times))
+    throw invalid(field, `must not lie before ${formatMs(firstStart(times))}: that time is invoiced`);
+  if (asked > end) throw invalid(field, `must not lie after the end of line item ${line.id} at ${line.end_date}`);
+  return Math.max(asked, start);
+}
+
+/**
+ * When a line is followed by one that charges differently. What a meter that never resets has counted is charged once per
+ * period, so its price changes with the period; and what is charged once is not charged again.
+ */
+export function changeOfLine(
+  line: Line,
+  item: Pick<BilledItem, 'billing_period' | 'reset_usage'>,
+  stated: string | null,
+  times: LineTimes,
+): number {
+  const field = 'effective_from';
+  const start = instantOf(line.start_date);
+  const hasBegun = start <= times.now && times.subscription.subscription_status !== 'draft';
+  if (item.billing_period === 'ONETIME' && hasBegun)
+    throw notAllowed(`line item ${line.id} is charged once, and has been`, { field });
+  const isWithPeriod = item.reset_usage === 'NEVER' && hasBegun;
+  if (isWithPeriod && stated !== null && instantOf(stated) !== times.current.end)
+    throw invalid(
+      field,
+      `must be ${formatMs(times.current.end)}: the price of a meter that never resets changes with the period`,
+    );
+  const at = isWithPeriod ? formatMs(times.current.end) : stated;
+  const change = item.billing_period === 'ONETIME' ? start : endOfLine(line, { field, at }, times);
+  const last = Math.min(line.end_date ? instantOf(line.end_date) : Infinity, times.end_ms ?? Infinity);
+  if (change >= last) throw invalid(field, 'must lie before the end of the line item and of the subscription');
+  return change;
+}

@@ -1,0 +1,38 @@
+/**
+ * Whose usage a subscription counts, and when (docs/rules/subscriptions.md, "Families"): that of its own customer, and of
+ * each customer who inherits it from the day on which they join to that on which they leave. All of them are measured as
+ * if they were one customer.
+ */
+import type { Milliseconds } from '../time/instant.ts';
+import type { Period } from '../time/period.ts';
+
+export type Member = {
+  readonly external_customer_id: string;
+  readonly joined_ms: Milliseconds;
+  /** Null while they are there. */
+  readonly left_ms: Milliseconds | null;
+};
+
+/** The customers of a question; those in `clipped` are counted in these times only, and all others in the whole range. */
+export type Counted = {
+  readonly external_customer_ids: readonly string[];
+  readonly clipped: ReadonlyMap<string, readonly Period[]>;
+};
+
+/**
+ * Of a service that counts the events of a window. A meter that never resets counts what still stands, and what stood at a
+ * customer who has left before the service does not: so nobody pays for the seats of who is gone.
+ */
+export function countedIn(members: readonly Member[], window: Period, service_start: Milliseconds): Counted {
+  const clipped = new Map<string, Period[]>();
+  const whole = new Set<string>();
+  for (const { external_customer_id, joined_ms, left_ms } of members) {
+    const left = left_ms ?? Number.POSITIVE_INFINITY;
+    const time = { start: Math.max(joined_ms, window.start), end: Math.min(left, window.end) };
+    if (left <= service_start || time.start >= time.end) continue;
+    if (time.start === window.start && time.end === window.end) whole.add(external_customer_id);
+    else clipped.set(external_customer_id, [...(clipped.get(external_customer_id) ?? []), time]);
+  }
+  for (const id of whole) clipped.delete(id);
+  return { external_customer_ids: [...new Set([...whole, ...clipped.keys()])], clipped };
+}

@@ -1,0 +1,179 @@
+/**
+ * Phases: stretches of a subscription, one after the other, in each of which it pays on terms of that phase
+ * (docs/rules/subscriptions.md, "Phases"). What a phase changes is a line of its own that begins and ends with the phase; what no
+ * phase changes is one line all along. Nothing has to be done when a phase begins: its lines are there from the beginning.
+ */
+import { z } from 'zod';
+import { type BilledItem, type BilledSubscription, wholePeriodsUntil } from '../billing/charges.ts';
+import { invalid } from '../error.ts';
+import type { Price } from '../price/record.ts';
+import { baseFields, metadata, timestampText } from '../record.ts';
+import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { type LineItemTerms, type LineQuestion, overridesByPrice, type PriceOverride } from './lines.ts';
+import { itemOf } from './plan-sync.ts';
+import type { CreateSubscription } from './record.ts';
+
+export const SubscriptionPhase = z.object({
+  id: z.string(),
+  subscription_id: z.string().meta({ description: 'The subscription that it is a phase of.' }),
+  start_date: timestampText.meta({ description: 'From when on its terms hold.' }),
+  end_date: timestampText.nullish().meta({ description: 'Until when, exclusive; null of a last phase that is open.' }),
+  metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
+  ...baseFields,
+});
+export type SubscriptionPhase = z.infer<typeof SubscriptionPhase>;
+
+type StatedPhase = NonNullable<CreateSubscription['phases']>[number];
+type StatedLine = NonNullable<CreateSubscription['line_items']>[number];
+
+/** A phase with the overrides that it states, by the price that they change. */
+export type Phase = {
+  readonly index: number;
+  readonly start: Milliseconds;
+  readonly end: Milliseconds | null;
+  readonly stated: StatedPhase;
+  readonly overrides: ReadonlyMap<string, PriceOverride>;
+};
+
+type Life = { readonly start: Milliseconds; readonly end: Milliseconds | null };
+
+/** When the subscription starts, where only its first phase says so. */
+export function startStated({ start_date, phases }: CreateSubscription): string | null {
+  return start_date ?? phases?.[0]?.start_date ?? null;
+}
+
+/** The phases of a request, without a gap between them. */
+export function phasesOf(request: CreateSubscription, life: Life, prices: readonly Price[]): Phase[] {
+  const stated = request.phases ?? [];
+  if (stated.length > 0 && request.subscription_status === 'draft') throw invalid('phases', 'are not for a draft');
+  let begins = life.start;
+  return stated.map((phase, index) => {
+    const field = `phases[${index}]`;
+    const end = checkedEnd(phase, { field, begins, isLast: index === stated.length - 1, life });
+    const overrides = overridesByPrice(phase.override_line_items ?? [], prices, `${field}.`);
+    const found = { index, start: begins, end, stated: phase, overrides };
+    begins = end ?? begins;
+    return found;
+  });
+}
+
+type Place = { field: string; begins: Milliseconds; isLast: boolean; life: Life };
+
+function checkedEnd(phase: StatedPhase, { field, begins, isLast, life }: Place): Milliseconds | null {
+  if (instantOf(phase.start_date) !== begins) {
+    const why = begins === life.start ? 'the start of the subscription' : 'the end of the phase before it';
+    throw invalid(`${field}.start_date`, `must be ${why}, ${formatMs(begins)}`);
+  }
+  if (!phase.end_date) {
+    if (!isLast) throw invalid(`${field}.end_date`, 'is required of every phase but the last');
+    return null;
+  }
+  const end = instantOf(phase.end_date);
+  if (end <= begins) throw invalid(`${field}.end_date`, 'must be after start_date');
+  if (life.end !== null && end > life.end)
+    throw invalid(`${field}.end_date`, 'must not lie after the end of the subscription');
+  return end;
+}
+
+/** A line of one of the plan's prices: on which terms, and in which time where that is not all of the subscription's. */
+export type PlanPart = {
+  readonly root: Price;
+  readonly override: PriceOverride | null;
+  /** The phase that states the terms; null where none does. */
+  readonly phase: number | null;
+  readonly start_date: string | null;
+  readonly end_date: string | null;
+};
+
+export type PartsQuestion = {
+  readonly phases: readonly Phase[];
+  readonly overrides: ReadonlyMap<string, PriceOverride>;
+  readonly billed: BilledSubscription;
+  readonly reset_usage: ReadonlyMap<string, BilledItem['reset_usage']>;
+};
+
+/** One part, unless a phase changes what this price costs. */
+export function partsOf(root: Price, { phases, overrides, ...question }: PartsQuestion): PlanPart[] {
+  const always = overrides.get(root.id) ?? null;
+  const whole = { root, override: always, phase: null, start_date: null, end_date: null };
+  if (!phases.some((phase) => phase.overrides.has(root.id))) return [whole];
+  if (root.billing_period === 'ONETIME') return [{ ...whole, ...ofTheFirst(root, phases) }];
+  const parts: PlanPart[] = [];
+  for (const { override, phase, start, end } of stretchesOf(root, phases)) {
+    const from = boundary(start, root, question);
+    const to = end === null ? null : boundary(end, root, question);
+    if (to !== null && to <= from) continue;
+    const dates = { start_date: formatMs(from), end_date: to === null ? null : formatMs(to) };
+    parts.push({ root, override: override ?? always, phase, ...dates });
+  }
+  return parts;
+}
+
+/** What is charged once is charged with the first phase. */
+function ofTheFirst(root: Price, [first, ...later]: readonly Phase[]): Partial<PlanPart> {
+  const again = later.find((phase) => phase.overrides.has(root.id));
+  if (again)
+    throw invalid(
+      `phases[${again.index}].override_line_items`,
+      `price ${root.id} is charged once, at the start: only the first phase can override it`,
+    );
+  return { override: first!.overrides.get(root.id)!, phase: 0 };
+}
+
+type Stretch = { override: PriceOverride | null; phase: number | null; start: Milliseconds; end: Milliseconds | null };
+
+/** Phases that say nothing of the price, and what follows the last one, are one stretch where they adjoin. */
+function stretchesOf(root: Price, phases: readonly Phase[]): Stretch[] {
+  const stretches: Stretch[] = [];
+  for (const { index, start, end, overrides } of phases) {
+    const override = overrides.get(root.id) ?? null;
+    const before = stretches.at(-1);
+    if (override === null && before?.phase === null) before.end = end;
+    else stretches.push({ override, phase: override === null ? null : index, start, end });
+  }
+  const last = stretches.at(-1)!;
+  if (last.end === null) return stretches;
+  if (last.phase !== null) return [...stretches, { override: null, phase: null, start: last.end, end: null }];
+  last.end = null;
+  return stretches;
+}
+
+/** What a meter that never resets has counted changes its price with a period: two lines in one would charge it twice. */
+function boundary(at: Milliseconds, root: Price, { billed, reset_usage }: Omit<PartsQuestion, 'phases' | 'overrides'>) {
+  if (root.meter_id === null || reset_usage.get(root.meter_id) !== 'NEVER') return at;
+  return wholePeriodsUntil(at, itemOf(root, billed.start_ms), billed);
+}
+
+/** As a line is told when it lives; nothing where it lives as long as the subscription. */
+export function livingIn({ start_date, end_date }: PlanPart): LineQuestion['stated'] {
+  if (start_date === null && end_date === null) return undefined;
+  return { start_date, end_date, display_name: null, metadata: null };
+}
+
+/** A price that is sold only before or after a stretch has no line in it. */
+export function livesAtAll({ start_date, end_date }: Pick<LineItemTerms, 'start_date' | 'end_date'>): boolean {
+  return !end_date || instantOf(start_date) < instantOf(end_date);
+}
+
+export type ExtraLine = { readonly stated: StatedLine; readonly field: string; readonly phase: number | null };
+
+/** The extra lines of a request: its own, then those of its phases, which live inside of them. */
+export function extraLinesOf(request: CreateSubscription, phases: readonly Phase[]): ExtraLine[] {
+  const own = (request.line_items ?? []).map((stated, at) => ({ stated, field: `line_items[${at}]`, phase: null }));
+  const ofPhases = phases.flatMap((phase) =>
+    (phase.stated.line_items ?? []).map((stated, at) => {
+      const field = `phases[${phase.index}].line_items[${at}]`;
+      return { stated: { ...stated, ...insidePhase(stated, phase, field) }, field, phase: phase.index };
+    }),
+  );
+  return [...own, ...ofPhases];
+}
+
+function insidePhase({ start_date, end_date }: StatedLine, phase: Phase, field: string) {
+  const start = start_date ? instantOf(start_date) : phase.start;
+  const end = end_date ? instantOf(end_date) : phase.end;
+  const last = phase.end ?? Number.POSITIVE_INFINITY;
+  if (start < phase.start || start >= last) throw invalid(`${field}.start_date`, 'must lie inside the phase');
+  if (end !== null && end > last) throw invalid(`${field}.end_date`, 'must not lie after the end of the phase');
+  return { start_date: formatMs(start), end_date: end === null ? null : formatMs(end) };
+}

@@ -1,0 +1,29 @@
+/** What a change of plan credits and charges in all, as it is answered. */
+import type { PlannedLine } from '../billing/line-amount.ts';
+import { Decimal, sumOf } from '../decimal.ts';
+import { formatMs, type Milliseconds } from '../time/instant.ts';
+import type { Period } from '../time/period.ts';
+import { calendarDays } from '../time/period.ts';
+
+export function prorationSummary(
+  lines: readonly PlannedLine[],
+  { at, current, currency, timezone }: { at: Milliseconds; current: Period; currency: string; timezone: string },
+) {
+  const amounts = lines.map(({ amount }) => amount);
+  const credit = sumOf(amounts.filter((amount) => amount.isNegative())).negated();
+  const charge = sumOf(amounts.filter((amount) => !amount.isNegative()));
+  const instant = Math.min(Math.max(at, current.start), current.end);
+  return {
+    credit_amount: Decimal.max(0, credit).toFixed(),
+    credit_description: 'Unused time of the plan before',
+    charge_amount: charge.toFixed(),
+    charge_description: 'The new plan until the end of the period',
+    net_amount: charge.minus(credit).toFixed(),
+    proration_date: formatMs(at),
+    current_period_start: formatMs(current.start),
+    current_period_end: formatMs(current.end),
+    days_used: calendarDays(current.start, instant, timezone),
+    days_remaining: calendarDays(instant, current.end, timezone),
+    currency,
+  };
+}

@@ -1,0 +1,98 @@
+/**
+ * Another plan for a subscription that keeps its id (docs/rules/subscriptions.md, "Plan changes"): when it is possible, whether
+ * its period goes on or a new one begins, and whether it costs more or less than before.
+ */
+
+import type { PricedItem } from '../billing/line-amount.ts';
+import { type Decimal, sumOf, ZERO } from '../decimal.ts';
+import { invalid } from '../error.ts';
+import { chargeParts } from '../pricing/charge.ts';
+import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { calendarAnchor, nextPeriodEnd } from '../time/period.ts';
+import type { Subscription } from './record.ts';
+
+export const CHANGE_TYPES = ['upgrade', 'downgrade', 'lateral'] as const;
+export type ChangeType = (typeof CHANGE_TYPES)[number];
+
+/** In which periods it goes on; where nothing is stated, in those that it has. */
+export type PeriodTerms = Partial<Pick<Subscription, 'billing_period' | 'billing_period_count' | 'billing_cycle'>>;
+
+type Changeable = Pick<
+  Subscription,
+  | 'plan_id'
+  | 'subscription_status'
+  | 'subscription_type'
+  | 'parent_subscription_id'
+  | 'cancel_at'
+  | 'cancel_at_period_end'
+>;
+
+const STATUSES: readonly Subscription['subscription_status'][] = ['active', 'trialing'];
+
+export function checkPlanChange(
+  subscription: Changeable,
+  { target_plan_id, pending }: { target_plan_id: string; pending: string | null },
+): void {
+  const { subscription_status, subscription_type } = subscription;
+  if (!STATUSES.includes(subscription_status))
+    throw invalid('subscription_status', `a subscription that is ${subscription_status} gets no other plan`);
+  if (subscription_type !== 'STANDALONE' || subscription.parent_subscription_id)
+    throw invalid('subscription_type', `a subscription that is ${subscription_type} gets no other plan`);
+  if (subscription.plan_id === target_plan_id) throw invalid('target_plan_id', 'is the plan that it has');
+  if (subscription.cancel_at || subscription.cancel_at_period_end)
+    throw invalid('cancel_at', 'a cancellation is scheduled: undo it first');
+  if (pending) throw invalid('change_at', `a ${pending} is scheduled already: undo it first`);
+}
+
+/** What changes of its periods at an instant: nothing where they go on as they are, else a new one begins there. */
+export function periodsFromChange(
+  subscription: Subscription,
+  stated: PeriodTerms,
+  at: Milliseconds,
+): Partial<Subscription> | null {
+  const { billing_period, billing_period_count, billing_cycle, timezone } = {
+    ...subscription,
+    ...withoutUndefined(stated),
+  };
+  const isSame =
+    billing_period === subscription.billing_period &&
+    billing_period_count === subscription.billing_period_count &&
+    billing_cycle === subscription.billing_cycle;
+  if (isSame) return null;
+  if (subscription.subscription_status === 'trialing')
+    throw invalid('billing_period', 'cannot change during a trial: its periods begin when the trial ends');
+  const anchor = billing_cycle === 'calendar' ? calendarAnchor(at, billing_period, timezone) : at;
+  const subscription_end = subscription.end_date ? instantOf(subscription.end_date) : null;
+  const rule = { billing_period, billing_period_count, timezone, billing_anchor: anchor, subscription_end };
+  return {
+    billing_period,
+    billing_period_count,
+    billing_cycle,
+    billing_anchor: formatMs(anchor),
+    current_period_start: formatMs(at),
+    current_period_end: formatMs(nextPeriodEnd({ ...rule, period_start: at })),
+  };
+}
+
+function withoutUndefined(terms: PeriodTerms): PeriodTerms {
+  return Object.fromEntries(Object.entries(terms).filter(([, value]) => value !== undefined && value !== null));
+}
+
+/** How many of its periods a year has, for comparing what lines of several lengths cost. */
+const PER_YEAR = { DAILY: 365, WEEKLY: 52, MONTHLY: 12, QUARTERLY: 4, HALF_YEARLY: 2, ANNUAL: 1, ONETIME: 0 } as const;
+
+/** By what the fixed, recurring charges of the lines that end and begin come to. */
+export function changeTypeOf(closing: readonly PricedItem[], opening: readonly PricedItem[]): ChangeType {
+  const difference = yearly(opening).comparedTo(yearly(closing));
+  if (difference === 0) return 'lateral';
+  return difference > 0 ? 'upgrade' : 'downgrade';
+}
+
+function yearly(items: readonly PricedItem[]): Decimal {
+  return sumOf(items.map((item) => (item.price_type === 'FIXED' ? yearlyCharge(item) : ZERO)));
+}
+
+function yearlyCharge({ price, quantity, billing_period, billing_period_count }: PricedItem): Decimal {
+  const amount = sumOf(chargeParts(price, quantity).map((part) => part.amount));
+  return amount.times(PER_YEAR[billing_period]).dividedBy(billing_period_count);
+}

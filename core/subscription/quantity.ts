@@ -1,0 +1,63 @@
+/**
+ * Which quantity changes are possible (docs/rules/subscriptions.md, "Modifications"): of fixed lines, inside the running
+ * period and inside the life of the line. The same quantity changes nothing.
+ */
+import { Decimal } from '../decimal.ts';
+import { invalid, notFound } from '../error.ts';
+import { instantOf, type Milliseconds } from '../time/instant.ts';
+import type { Period } from '../time/period.ts';
+import type { QuantityChangeParams } from './modification.ts';
+import type { Subscription, SubscriptionLineItem } from './record.ts';
+
+export type QuantityChange<Item> = { readonly item: Item; readonly quantity: string; readonly at: Milliseconds };
+
+type Changeable = { readonly record: SubscriptionLineItem; readonly price_record: { min_quantity: string | null } };
+
+export function quantityChangesOf<Item extends Changeable>(
+  { line_items }: QuantityChangeParams,
+  { items, current, now }: { items: readonly Item[]; current: Period; now: Milliseconds },
+): QuantityChange<Item>[] {
+  return line_items.flatMap((stated, index) => {
+    const field = `quantity_change_params.line_items[${index}]`;
+    if (line_items.findIndex(({ id }) => id === stated.id) < index) throw invalid(`${field}.id`, 'is named twice');
+    const item = items.find(({ record }) => record.id === stated.id);
+    if (item === undefined) throw notFound('subscription line item', stated.id);
+    const at = stated.effective_date ? instantOf(stated.effective_date) : now;
+    checkInstant(at, { item, current, field });
+    checkQuantity(stated.quantity, { item, field });
+    return new Decimal(stated.quantity).eq(item.record.quantity) ? [] : [{ item, quantity: stated.quantity, at }];
+  });
+}
+
+function checkInstant(
+  at: Milliseconds,
+  { item: { record }, current, field }: { item: Changeable; current: Period; field: string },
+): void {
+  if (at < current.start || at >= current.end)
+    throw invalid(`${field}.effective_date`, 'must lie inside the running period of the subscription');
+  if (at < instantOf(record.start_date) || (record.end_date && at >= instantOf(record.end_date)))
+    throw invalid(`${field}.effective_date`, 'must lie between the start and the end of the line item');
+}
+
+function checkQuantity(stated: string, { item, field }: { item: Changeable; field: string }): void {
+  const { record, price_record } = item;
+  if (record.price_type !== 'FIXED')
+    throw invalid(`${field}.id`, 'is a line item of a usage price, whose quantity is measured');
+  if (record.billing_period === 'ONETIME') throw invalid(`${field}.id`, 'is charged once, and was charged already');
+  const quantity = new Decimal(stated);
+  if (quantity.isNegative()) throw invalid(`${field}.quantity`, 'must not be negative');
+  if (price_record.min_quantity && quantity.lt(price_record.min_quantity))
+    throw invalid(
+      `${field}.quantity`,
+      `is below the min_quantity ${price_record.min_quantity} of price ${record.price_id}`,
+    );
+}
+
+/** Only an active subscription is modified. */
+export function checkModifiable(subscription: Pick<Subscription, 'subscription_status'>): void {
+  if (subscription.subscription_status !== 'active')
+    throw invalid(
+      'subscription_status',
+      `a subscription that is ${subscription.subscription_status} cannot be modified so`,
+    );
+}

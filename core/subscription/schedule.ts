@@ -1,0 +1,49 @@
+/**
+ * What is to happen to a subscription at an instant that lies ahead (docs/rules/subscriptions.md, "Schedules"): one thing at a
+ * time. It is undone until it happens.
+ */
+import { z } from 'zod';
+import { notAllowed } from '../error.ts';
+import { metadata, timestampText } from '../record.ts';
+import { instantOf, type Milliseconds } from '../time/instant.ts';
+
+export const SCHEDULE_TYPES = ['plan_change', 'cancellation'] as const;
+export const SCHEDULE_STATUSES = ['pending', 'executing', 'executed', 'cancelled', 'failed'] as const;
+
+export const SubscriptionSchedule = z.object({
+  id: z.string(),
+  subscription_id: z.string().meta({ description: 'The subscription to which it happens.' }),
+  schedule_type: z.enum(SCHEDULE_TYPES).meta({ description: 'Whether it ends, or gets another plan.' }),
+  scheduled_at: timestampText.meta({ description: 'When it happens.' }),
+  status: z.enum(SCHEDULE_STATUSES).meta({ description: 'pending until it has happened, or was undone.' }),
+  configuration: z.record(z.string(), z.unknown()).nullish().meta({ description: 'What was asked for.' }),
+  executed_at: timestampText.nullish().meta({ description: 'When it happened; null before.' }),
+  cancelled_at: timestampText.nullish().meta({ description: 'When it was undone; null while it was not.' }),
+  execution_result: z.record(z.string(), z.unknown()).nullish().meta({ description: 'What it did; null before.' }),
+  error_message: z.string().nullish().meta({ description: 'Why it failed; null when it did not.' }),
+  metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
+  tenant_id: z.string(),
+  environment_id: z.string(),
+  created_at: timestampText,
+  updated_at: timestampText,
+  created_by: z.string(),
+  updated_by: z.string(),
+});
+export type SubscriptionSchedule = z.infer<typeof SubscriptionSchedule>;
+
+export function isPending({ status }: Pick<SubscriptionSchedule, 'status'>): boolean {
+  return status === 'pending';
+}
+
+export function checkPending(schedule: Pick<SubscriptionSchedule, 'id' | 'status'>): void {
+  if (!isPending(schedule))
+    throw notAllowed(`a schedule that is ${schedule.status} cannot be cancelled`, { id: schedule.id });
+}
+
+const DAY_MS = 86_400_000;
+
+/** Whole days that are left, and none once it has happened. */
+export function daysUntil({ status, scheduled_at }: SubscriptionSchedule, now: Milliseconds): number {
+  if (status !== 'pending') return 0;
+  return Math.max(0, Math.ceil((instantOf(scheduled_at) - now) / DAY_MS));
+}

@@ -1,0 +1,134 @@
+/**
+ * A trial: a window of its own before the first paid period (docs/rules/subscriptions.md, "Trials"). Its days, where the
+ * request states neither days nor dates, are those of the plan's recurring fixed prices, which must agree. N days are N days of
+ * the calendar at the same clock in the subscription's time zone, over a clock change, too. While it lasts it is the
+ * subscription's period, and the periods that are paid for are anchored at its end.
+ */
+
+import { invalid } from '../error.ts';
+import type { Price } from '../price/record.ts';
+import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { calendarDays, nextPeriodEnd, type Period } from '../time/period.ts';
+import { anchorOf, type Calendar, type CalendarTerms } from './calendar.ts';
+import type { TrialEndParams } from './modification.ts';
+import type { CreateSubscription, Subscription } from './record.ts';
+
+export type TrialTerms = Pick<CreateSubscription, 'trial_period_days' | 'trial_start' | 'trial_end'>;
+
+/** What can be said before the plan and the start are known. */
+export function checkTrialTerms({ trial_period_days, trial_start, trial_end }: TrialTerms): void {
+  if (trial_period_days && (trial_start || trial_end)) {
+    throw invalid('trial_period_days', 'cannot be combined with trial_start and trial_end');
+  }
+  if (Boolean(trial_start) !== Boolean(trial_end)) throw invalid('trial_start', 'comes together with trial_end');
+  if (!trial_start || !trial_end) return;
+  if (instantOf(trial_end) <= instantOf(trial_start)) throw invalid('trial_end', 'must be after trial_start');
+}
+
+/** The trial of a subscription that starts then; null without one. */
+export function trialOf(
+  terms: TrialTerms,
+  { start, timezone, prices }: { start: Milliseconds; timezone: string; prices: readonly Price[] },
+): Period | null {
+  if (terms.trial_start && terms.trial_end) return statedTrial(terms.trial_start, terms.trial_end, start);
+  const days = trialDays(terms, prices);
+  return days === 0 ? null : { start, end: daysAfter(start, days, timezone) };
+}
+
+function statedTrial(trial_start: string, trial_end: string, start: Milliseconds): Period {
+  const trial = { start: instantOf(trial_start), end: instantOf(trial_end) };
+  if (trial.start > start) throw invalid('trial_start', 'must not be after start_date');
+  if (trial.end < start) throw invalid('trial_end', 'must not be before start_date');
+  return trial;
+}
+
+/** The days of trial: the request's, else those that the recurring fixed prices agree on; usage prices have no say. */
+export function trialDays(terms: Pick<TrialTerms, 'trial_period_days'>, prices: readonly Price[]): number {
+  if (terms.trial_period_days !== null) return terms.trial_period_days;
+  const stated = prices
+    .filter((price) => price.type === 'FIXED' && price.billing_period !== 'ONETIME')
+    .map((price) => price.trial_period_days);
+  const [first = 0, ...others] = stated;
+  if (others.some((days) => days !== first)) {
+    throw invalid('trial_period_days', "the plan's recurring fixed prices do not agree on it: state it", { stated });
+  }
+  return first;
+}
+
+function daysAfter(start: Milliseconds, days: number, timezone: string): Milliseconds {
+  const day = { billing_period: 'DAILY', billing_period_count: days, timezone } as const;
+  return nextPeriodEnd({ ...day, billing_anchor: start, period_start: start });
+}
+
+/** The dates of a subscription that begins with this trial. */
+export function withTrial(
+  calendar: Calendar,
+  trial: Period | null,
+  terms: CalendarTerms,
+): Calendar & Pick<Subscription, 'trial_start' | 'trial_end'> {
+  if (trial === null) return { ...calendar, trial_start: null, trial_end: null };
+  return {
+    ...calendar,
+    ...datesOf(trial, { ...terms, end_date: calendar.end_date }),
+    current_period_start: formatMs(trial.start),
+    trial_start: formatMs(trial.start),
+  };
+}
+
+/** What goes with the end of a trial: the period that it is, and the anchor of the paid ones. */
+function datesOf(trial: Period, terms: CalendarTerms): TrialDates {
+  const last = terms.end_date ? instantOf(terms.end_date) : Number.POSITIVE_INFINITY;
+  return {
+    billing_anchor: formatMs(anchorOf(trial.end, terms)),
+    current_period_end: formatMs(Math.min(trial.end, last)),
+    trial_end: formatMs(trial.end),
+  };
+}
+type TrialDates = Pick<Subscription, 'billing_anchor' | 'current_period_end' | 'trial_end'>;
+
+/** What changes when the trial of a subscription ends at another instant. */
+export function trialEndingAt(subscription: Subscription, at: Milliseconds): TrialDates {
+  const start = instantOf(subscription.trial_start ?? subscription.start_date);
+  return datesOf({ start, end: at }, { ...subscription, billing_anchor: statedAnchor(subscription) });
+}
+
+/** When a modification ends the trial: at once, or at a later instant than now. */
+export function trialEndAsked(
+  { action, new_trial_end }: TrialEndParams,
+  subscription: Subscription,
+  now: Milliseconds,
+): Milliseconds {
+  const field = 'trial_end_params.new_trial_end';
+  const { subscription_status: status, start_date, trial_start, trial_end } = subscription;
+  if (status !== 'trialing' || !trial_start || !trial_end)
+    throw invalid('subscription_status', `a subscription that is ${status} has no trial to end`);
+  if (instantOf(trial_end) <= now) throw invalid('trial_end', 'the trial is over', { trial_end });
+  if (action === 'immediate' && new_trial_end) throw invalid(field, 'belongs to scheduled_date');
+  if (action === 'scheduled_date' && !new_trial_end) throw invalid(field, 'is required for scheduled_date');
+  const at = new_trial_end ? instantOf(new_trial_end) : now;
+  if (new_trial_end && at <= now) throw invalid(field, 'must lie in the future for scheduled_date');
+  const begins = Math.max(instantOf(trial_start), instantOf(start_date));
+  if (at < begins) throw invalid(field, 'must not lie before the start of the subscription and of its trial');
+  return at;
+}
+
+/**
+ * An anchor that was stated stays. One that was not is the start, or the end of the trial, and moves with it; that of calendar
+ * billing follows from the calendar.
+ */
+export function statedAnchor({ billing_cycle, billing_anchor, start_date, trial_end }: Subscription): string | null {
+  if (billing_cycle === 'calendar') return null;
+  const followed = [start_date, trial_end].some((date) => date && instantOf(date) === instantOf(billing_anchor));
+  return followed ? null : billing_anchor;
+}
+
+/** The trial of a draft when the subscription starts at another instant: as many days, or, where they are not whole, as long. */
+export function movedTrial(draft: Subscription, start: Milliseconds): Period | null {
+  if (!draft.trial_start || !draft.trial_end) return null;
+  const trial = { start: instantOf(draft.trial_start), end: instantOf(draft.trial_end) };
+  const began = start - (instantOf(draft.start_date) - trial.start);
+  const { timezone } = draft;
+  const days = calendarDays(trial.start, trial.end, timezone);
+  const isWhole = days > 0 && daysAfter(trial.start, days, timezone) === trial.end;
+  return { start: began, end: isWhole ? daysAfter(began, days, timezone) : began + (trial.end - trial.start) };
+}

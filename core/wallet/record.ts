@@ -1,0 +1,84 @@
+/**
+ * A wallet, and what was put into it and taken out of it: the shapes alone. A wallet counts in credits; its balance in money
+ * is its credits times `conversion_rate`. For now wallets are made by the service itself (docs/rules/wallets.md).
+ */
+import { z } from 'zod';
+import { baseFields, decimalText, metadata, timestampText } from '../record.ts';
+
+export const WALLET_TYPES = ['PRE_PAID', 'POST_PAID'] as const;
+export const WALLET_STATUSES = ['active', 'frozen', 'closed'] as const;
+export const TRANSACTION_TYPES = ['credit', 'debit'] as const;
+export const TRANSACTION_STATUSES = ['pending', 'completed', 'failed'] as const;
+export const TRANSACTION_REASONS = [
+  'INVOICE_PAYMENT',
+  'FREE_CREDIT_GRANT',
+  'SUBSCRIPTION_CREDIT_GRANT',
+  'PURCHASED_CREDIT_INVOICED',
+  'PURCHASED_CREDIT_DIRECT',
+  'CREDIT_NOTE',
+  'CREDIT_EXPIRED',
+  'WALLET_TERMINATION',
+  'MANUAL_BALANCE_DEBIT',
+  'CREDIT_ADJUSTMENT',
+  'INVOICE_VOID_REFUND',
+  'PURCHASED_CREDIT_BONUS',
+] as const;
+export const REFERENCE_TYPES = ['PAYMENT', 'EXTERNAL', 'REQUEST', 'INVOICE'] as const;
+export const ALERT_STATES = ['ok', 'info', 'warning', 'in_alarm'] as const;
+
+export type TransactionReason = (typeof TRANSACTION_REASONS)[number];
+export type ReferenceType = (typeof REFERENCE_TYPES)[number];
+
+const settings = z.record(z.string(), z.unknown()).nullish();
+
+export const Wallet = z.object({
+  id: z.string(),
+  customer_id: z.string().meta({ description: 'Whose it is.' }),
+  name: z.string().nullish().meta({ description: 'For people.' }),
+  description: z.string().meta({ description: 'For people.' }),
+  currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
+  wallet_type: z.enum(WALLET_TYPES).meta({ description: 'PRE_PAID holds what was paid or given before.' }),
+  wallet_status: z.enum(WALLET_STATUSES).meta({ description: 'A closed one stays so.' }),
+  balance: decimalText.meta({ description: 'What is in it, in units of the currency, as decimal text.' }),
+  credit_balance: decimalText.meta({ description: 'The same in credits.' }),
+  conversion_rate: decimalText.meta({ description: 'What a credit is worth in units of the currency.' }),
+  topup_conversion_rate: decimalText.meta({ description: 'What a credit costs who buys it.' }),
+  price_unit: z.string().nullish().meta({ description: 'The unit of your own that it counts in; null without.' }),
+  config: settings.meta({ description: 'Which prices it pays for; null without.' }),
+  auto_topup: settings.meta({ description: 'Automatic top-ups are not there yet: null.' }),
+  alert_settings: settings.meta({ description: 'Alerts are not there yet: null.' }),
+  alert_state: z.enum(ALERT_STATES).meta({ description: 'Alerts are not there yet: ok.' }),
+  metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
+  version: z.int().meta({ description: 'Every change adds 1.' }),
+  ...baseFields,
+});
+export type Wallet = z.infer<typeof Wallet>;
+
+export const WalletTransaction = z.object({
+  id: z.string(),
+  wallet_id: z.string().meta({ description: 'The wallet that it changed.' }),
+  customer_id: z.string().meta({ description: 'Whose the wallet is.' }),
+  type: z.enum(TRANSACTION_TYPES).meta({ description: 'A credit puts something in, a debit takes it out.' }),
+  amount: decimalText.meta({ description: 'How much, in units of the currency; not negative.' }),
+  credit_amount: decimalText.meta({ description: 'The same in credits.' }),
+  credit_balance_before: decimalText.meta({ description: 'The credits of the wallet before it.' }),
+  credit_balance_after: decimalText.meta({ description: 'The credits of the wallet after it.' }),
+  credits_available: decimalText.meta({ description: 'Of a credit: what no debit has taken yet.' }),
+  currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
+  conversion_rate: decimalText.meta({ description: 'That of the wallet, as it was.' }),
+  topup_conversion_rate: decimalText.meta({ description: 'That of the wallet, as it was.' }),
+  transaction_status: z.enum(TRANSACTION_STATUSES).meta({ description: 'completed: it has changed the balance.' }),
+  transaction_reason: z.enum(TRANSACTION_REASONS).meta({ description: 'Why it was made.' }),
+  reference_type: z.enum(REFERENCE_TYPES).meta({ description: 'What `reference_id` names.' }),
+  reference_id: z.string().meta({ description: 'What it was made for, such as an invoice.' }),
+  parent_transaction_id: z.string().nullish().meta({ description: 'The transaction of which it is a part.' }),
+  expiry_date: timestampText
+    .nullish()
+    .meta({ description: 'Of a credit: until when it can be used; null is for ever.' }),
+  priority: z.int().nullish().meta({ description: 'Credits with a lower one are taken first; those without, last.' }),
+  idempotency_key: z.string().meta({ description: 'One key is one transaction.' }),
+  description: z.string().meta({ description: 'For people.' }),
+  metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
+  ...baseFields,
+});
+export type WalletTransaction = z.infer<typeof WalletTransaction>;

@@ -1,0 +1,29 @@
+/**
+ * Advances the clock of an environment, as a request has asked for (docs/rules/clock.md): within an hour per try, and a try goes on
+ * where the one before stopped.
+ */
+import { z } from 'zod';
+import type { DueSettings } from '../../actions/billing/due-kinds.ts';
+import { tryAdvance } from '../../actions/test-clocks/advance-test-clock.ts';
+import { ADVANCE_TASK } from '../../actions/test-clocks/move-test-clock.ts';
+import type { Stores } from '../../storage/stores.ts';
+import type { Work } from '../job.ts';
+
+const TIMEOUT_MS = 60 * 60_000;
+
+const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), workflow_id: z.string() });
+
+/** `clock` is the machine's: the run of the workflow goes by that. */
+export function advanceTestClockWork(
+  stores: Stores,
+  { clock, settings }: { clock: () => Date; settings: DueSettings },
+): Work {
+  return {
+    name: ADVANCE_TASK,
+    run(payload, { attempt, is_last, signal: ending }) {
+      const signal = AbortSignal.any([ending, AbortSignal.timeout(TIMEOUT_MS)]);
+      const how = { attempt, is_last, clock, signal, timeout_ms: TIMEOUT_MS, settings };
+      return tryAdvance(stores, Payload.parse(payload), how);
+    },
+  };
+}

@@ -1,0 +1,15 @@
+/** A job of each kind of what falls due (actions/billing/due-kinds.ts), for environments that go by the machine's clock. */
+import { dueKinds } from '../../actions/billing/due-kinds.ts';
+import type { Config } from '../../config.ts';
+import type { Stores } from '../../storage/stores.ts';
+import type { Job } from '../job.ts';
+
+export type DueTiming = Pick<Config, 'BILLING_INTERVAL_SECONDS' | 'FINALIZATION_DELAY_SECONDS'>;
+
+export function dueJobs(stores: Stores, config: DueTiming): Job[] {
+  return dueKinds(config).map((kind) => ({
+    name: kind.name,
+    every_seconds: config.BILLING_INTERVAL_SECONDS,
+    run: (now) => kind.run(stores, { now }),
+  }));
+}

@@ -1,0 +1,83 @@
+/**
+ * The clock of an environment that has one (docs/rules/clock.md). Nearly none has: that there is none is remembered for a while,
+ * and forgotten when a process is told that one was made (docs/decisions/0016-test-clocks.md). A clock itself is read each time,
+ * so that who has seen where it stands finds every process there.
+ */
+import { LRUCache } from 'lru-cache';
+import type { Scope } from '../core/scope.ts';
+import { instantOf, type Milliseconds } from '../core/time/instant.ts';
+import { isAway } from './failure.ts';
+import { TestClockModel } from './models/test-clock.ts';
+import type { Database } from './stores.ts';
+
+export type EnvironmentClock = Pick<TestClockModel, 'id' | 'test_clock_status' | 'target_time'> & {
+  /** The instant that it is there. */
+  readonly now: Date;
+  readonly advanced_from_ms: Milliseconds;
+  /** By the machine's clock. */
+  readonly advanced_at_ms: Milliseconds;
+};
+
+/** Where the process does not hear that one was made. */
+const FRESH_MS = 5_000;
+
+type Known = { readonly clock: EnvironmentClock | null; readonly seen_ms: Milliseconds };
+
+const memories = new WeakMap<Database, LRUCache<string, Known>>();
+/** How often something was forgotten. */
+let changes = 0;
+
+/** Null where the environment goes by the machine's clock, by which it is remembered. `database` is the pool of the process. */
+export async function clockOf(
+  database: Database,
+  scope: Scope,
+  machine_ms: Milliseconds = Date.now(),
+): Promise<EnvironmentClock | null> {
+  const memory = memoryOf(database);
+  const key = `${scope.tenant_id} ${scope.environment_id}`;
+  const known = memory.get(key);
+  if (known?.clock === null && machine_ms - known.seen_ms < FRESH_MS) return null;
+  const seen_changes = changes;
+  try {
+    const clock = await readClock(database, scope);
+    // What was read before a change is not kept behind it.
+    if (changes === seen_changes) memory.set(key, { clock, seen_ms: machine_ms });
+    return clock;
+  } catch (error) {
+    // Who is known goes on sending events while Postgres is away.
+    if (known && isAway(error)) return known.clock;
+    throw error;
+  }
+}
+
+/** After a clock was made, somewhere. */
+export function forgetClocks(database: Database): void {
+  changes++;
+  memories.get(database)?.clear();
+}
+
+/** Where work that goes on beside requests has its instants from: the clock of the environment, or that of the machine. */
+export async function clockFor(database: Database, scope: Scope, machine: () => Date): Promise<() => Date> {
+  const clock = await clockOf(database, scope);
+  return clock ? () => clock.now : machine;
+}
+
+async function readClock(database: Database, scope: Scope): Promise<EnvironmentClock | null> {
+  const [row] = await TestClockModel.in(scope, database).limit(1);
+  if (!row) return null;
+  const { id, test_clock_status, target_time, frozen_time, advanced_from, advanced_at } = row;
+  return {
+    id,
+    test_clock_status,
+    target_time,
+    now: new Date(instantOf(frozen_time)),
+    advanced_from_ms: instantOf(advanced_from),
+    advanced_at_ms: instantOf(advanced_at),
+  };
+}
+
+function memoryOf(database: Database): LRUCache<string, Known> {
+  const known = memories.get(database) ?? new LRUCache({ max: 10_000 });
+  memories.set(database, known);
+  return known;
+}

@@ -1,0 +1,11 @@
+/** Table `subscription_phases`. */
+import { SubscriptionPhase } from '../../core/subscription/phases.ts';
+import { ScopedModel } from './model.ts';
+
+export interface SubscriptionPhaseModel extends SubscriptionPhase {}
+
+export class SubscriptionPhaseModel extends ScopedModel {
+  static override tableName = 'subscription_phases';
+  static override recordName = 'subscription phase';
+  static override record = SubscriptionPhase;
+}

@@ -1,0 +1,26 @@
+/** Table `subscription_schedules`. */
+import type { Scope } from '../../core/scope.ts';
+import { SubscriptionSchedule } from '../../core/subscription/schedule.ts';
+import type { Database } from '../stores.ts';
+import { ScopedModel } from './model.ts';
+
+export interface SubscriptionScheduleModel extends SubscriptionSchedule {}
+
+export class SubscriptionScheduleModel extends ScopedModel {
+  static override tableName = 'subscription_schedules';
+  static override recordName = 'subscription schedule';
+  static override record = SubscriptionSchedule;
+
+  /** What is to happen to a subscription; one thing at a time. */
+  static async pendingOf(
+    scope: Scope,
+    subscription_id: string,
+    database: Database,
+  ): Promise<SubscriptionScheduleModel | undefined> {
+    const [schedule] = await SubscriptionScheduleModel.in(scope, database).where({
+      subscription_id,
+      status: 'pending',
+    });
+    return schedule;
+  }
+}

@@ -1,0 +1,32 @@
+/** Table `wallets`. */
+import type { Scope } from '../../core/scope.ts';
+import { Wallet } from '../../core/wallet/record.ts';
+import type { Database } from '../stores.ts';
+import { ScopedModel } from './model.ts';
+
+export interface WalletModel extends Wallet {}
+
+/** Whose credits in which currency. */
+export type Purse = { readonly customer_id: string; readonly currency: string };
+
+/** Advisory locks of this kind, told from those of others by this number. */
+const WALLETS = 13_001;
+
+export class WalletModel extends ScopedModel {
+  static override tableName = 'wallets';
+  static override recordName = 'wallet';
+  static override record = Wallet;
+
+  /** The one into which credits go, held for the rest of the transaction: while there is none, so is its place. */
+  static async holdPrepaid(
+    scope: Scope,
+    { customer_id, currency }: Purse,
+    transaction: Database,
+  ): Promise<WalletModel | undefined> {
+    await transaction.raw('select pg_advisory_xact_lock(?, hashtext(?))', [WALLETS, `${customer_id}/${currency}`]);
+    const [wallet] = await WalletModel.in(scope, transaction)
+      .where({ customer_id, currency, wallet_type: 'PRE_PAID', wallet_status: 'active', status: 'published' })
+      .forUpdate();
+    return wallet;
+  }
+}

@@ -1,0 +1,111 @@
+/** What entitlements make free, from preview to final and at every door (docs/rules/entitlements.md, "What is free"). */
+import { expect } from 'chai';
+import { saidBy, startWorld, tiers, usage, type World } from '../support/world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+const at = (day: string) => `2026-${day}T00:00:00Z`;
+
+describe('scenario: free units', () => {
+  let world: World;
+  const previews: Record<string, Answer> = {};
+
+  before(async () => {
+    world = await startWorld();
+    const calls = await world.meter('calls');
+    const cpu = await world.meter('cpu', { type: 'SUM', field: 'n', bucket_size: 'DAY' });
+    const feature = await world.post('/features', { name: 'Calls', type: 'metered', meter_id: calls.id });
+    const cpuFeature = await world.post('/features', { name: 'Cpu', type: 'metered', meter_id: cpu.id });
+    const grant = (plan: string, fields: Answer) =>
+      world.post('/entitlements', {
+        entity_type: 'PLAN',
+        entity_id: world.id(`plan ${plan}`),
+        feature_id: feature.id,
+        feature_type: 'metered',
+        ...fields,
+      });
+    const slabs = tiers(
+      'calls',
+      [
+        [10, '3'],
+        [null, '1'],
+      ],
+      { display_name: 'calls' },
+    );
+    for (const name of ['Period', 'Daily', 'Never', 'Unlimited']) await world.plan(name, [slabs]);
+    await world.plan('Cpu', [usage('cpu', '1', { display_name: 'cpu' })]);
+    await grant('Period', { usage_limit: 50 });
+    await grant('Daily', { usage_limit: 5, usage_reset_period: 'DAILY' });
+    await grant('Never', { usage_limit: 50, usage_reset_period: 'NEVER' });
+    await grant('Unlimited', {});
+    await grant('Cpu', { usage_limit: 12, feature_id: cpuFeature.id });
+    await world.on('2026-01-01');
+    for (const name of ['Period', 'Daily', 'Never', 'Unlimited', 'Cpu']) await world.subscribe(name, name);
+    for (const name of ['Period', 'Daily', 'Never', 'Unlimited'])
+      await world.send([
+        world.event(name, 'calls', { n: 40, at: at('01-10') }),
+        world.event(name, 'calls', { n: 25, at: at('01-11') }),
+        world.event(name, 'calls', { n: 20, at: at('02-10') }),
+      ]);
+    await world.send([10, 7].map((n, day) => world.event('Cpu', 'cpu', { n, at: at(`01-1${day}`) })));
+    await world.on('2026-01-31');
+    for (const name of ['Period', 'Daily', 'Never', 'Unlimited', 'Cpu'])
+      previews[name] = saidBy(await world.preview(name));
+  });
+  after(() => world.stop());
+
+  it('at the doors of the running period', async () => {
+    const doors: Record<string, [string, string]> = {};
+    const range = { start_time: at('01-01'), end_time: at('02-01'), external_customer_id: 'Period' };
+    const { items } = await world.post('/events/analytics', range);
+    doors.analytics = [items[0].total_usage, items[0].total_cost];
+    const { charges } = await world.post('/subscriptions/usage', { subscription_id: world.id('subscription Period') });
+    doors.usage = [charges[0].quantity, charges[0].amount];
+    const { items: points } = await world.post('/events/analytics', { ...range, window_size: 'DAY' });
+    expect(points[0].points.map(({ cost }: Answer) => cost)).to.deep.equal(['0', '35']); // 15 units of the second day
+    expect(doors).to.deep.equal({ analytics: ['65', '35'], usage: ['15', '35'] });
+  });
+
+  it('on invoices: in each period, each day, once for ever, without end, of windows', async () => {
+    await world.on('2026-02-01');
+    for (const [name, said] of Object.entries(previews)) {
+      const [draft] = await world.invoices(name);
+      expect(saidBy(draft), name).to.deep.equal(said);
+    }
+    await world.finalize();
+    await world.send([world.event('Never', 'calls', { n: 5, at: at('01-20') })]); // 5 more units, at 1 each
+    await world.on('2026-03-01');
+    const said = async (name: string) =>
+      (await world.invoices(name)).flatMap(({ line_items }) =>
+        line_items.map((line: Answer) => [line.quantity, line.adjusted_entitlement_quantity, line.amount]),
+      );
+    const unlimited = await said('Unlimited');
+    expect({
+      period: await said('Period'),
+      daily: await said('Daily'),
+      never: await said('Never'),
+      unlimited,
+      cpu: (await said('Cpu'))[0],
+    }).to.deep.equal({
+      period: [
+        ['15', '50', '35'],
+        ['0', '20', '0'],
+      ],
+      daily: [
+        ['55', '10', '75'],
+        ['15', '5', '35'],
+      ], // 35 + 20; 15
+      never: [
+        ['15', '50', '35'],
+        ['20', '0', '40'],
+        ['5', null, '5'],
+      ],
+      unlimited: [
+        ['0', '65', '0'],
+        ['0', '20', '0'],
+      ],
+      cpu: ['5', '12', '5'],
+    });
+  });
+});

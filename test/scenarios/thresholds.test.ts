@@ -1,0 +1,116 @@
+/** Usage that is invoiced before its period is over (docs/rules/invoices.md, "Before the period is over"). */
+import { expect } from 'chai';
+import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
+import { startWorld, tiers, usage, type World } from '../support/world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+describe('scenario: thresholds', () => {
+  let world: World;
+
+  before(async () => {
+    world = await startWorld();
+    await world.meter('calls');
+    await world.meter('storage');
+    const slabs: [number | null, string][] = [
+      [100, '1'],
+      [null, '0.5'],
+    ];
+    await world.plan('Tiers', [tiers('calls', slabs, { display_name: 'calls' })]);
+    const storage = usage('storage', '1', { display_name: 'storage' });
+    await world.plan('Two', [usage('calls', '1', { display_name: 'calls' }), storage]);
+    await world.on('2026-01-01');
+    await world.subscribe('tiers', 'Tiers', { auto_invoice_threshold: '50' });
+    await world.subscribe('committed', 'Two', {
+      auto_invoice_threshold: '60',
+      commitment_amount: '100',
+      overage_factor: '2',
+      enable_true_up: true,
+    });
+    await world.subscribe('later', 'Tiers');
+  });
+  after(() => world.stop());
+
+  /** What the job does, twice at once, as two schedulers do. */
+  async function look(date: string): Promise<number> {
+    world.at(date);
+    await world.settle();
+    const both = await Promise.all([1, 2].map(() => billThresholds(world.api.services, world.now)));
+    for (const { failed } of both) if (failed.length > 0) throw failed[0]!.error;
+    return both.reduce((sum, { invoiced }) => sum + invoiced, 0);
+  }
+
+  it('is not reached by nothing, nor by less', async () => {
+    expect(await look('2026-01-02')).to.equal(0);
+    await world.use('tiers', 'calls', 49);
+    await world.use('committed', 'calls', 59);
+    expect(await look('2026-01-03')).to.equal(0);
+  });
+
+  it('is invoiced once when it is reached, and the period stays', async () => {
+    await world.use('tiers', 'calls', 51);
+    await world.use('committed', 'calls', 21);
+    expect(await look('2026-01-05')).to.equal(2);
+    expect(await look('2026-01-06')).to.equal(0);
+    expect((await world.subscription('tiers')).current_period_start).to.equal('2026-01-01T00:00:00Z');
+    expect(await world.statements('tiers')).to.deep.equal([
+      'THRESHOLD_BILLING FINALIZED 2026-01-01..2026-01-05 = 100\n  calls 2026-01-01..2026-01-05: 100 = 100',
+    ]);
+  });
+
+  it('the next is the difference: tiers and commitments go on', async () => {
+    await world.use('tiers', 'calls', 100);
+    await world.use('committed', 'storage', 50);
+    expect(await look('2026-01-10')).to.equal(2);
+    expect((await world.statements('tiers')).at(-1)).to.equal(
+      'THRESHOLD_BILLING FINALIZED 2026-01-01..2026-01-10 = 50\n  calls 2026-01-01..2026-01-10: 100 = 50',
+    );
+    expect((await world.statements('committed')).at(-1)).to.equal(
+      'THRESHOLD_BILLING FINALIZED 2026-01-01..2026-01-10 = 80\n' +
+        '  storage 2026-01-01..2026-01-10: 20 = 20\n' +
+        '  storage (overage) 2026-01-01..2026-01-10: 30 = 60',
+    );
+  });
+
+  it('the end of the period charges what is left, once', async () => {
+    await world.use('tiers', 'calls', 10);
+    const expected = (await world.preview('tiers')).total;
+    await world.on('2026-02-01');
+    const [tiersDraft, committedDraft] = await Promise.all(
+      ['tiers', 'committed'].map(async (name) => (await world.statements(name)).at(-1)),
+    );
+    expect(tiersDraft).to.equal(
+      'SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 5\n  calls 2026-01-01..2026-02-01: 10 = 5',
+    );
+    expect(expected).to.equal('5');
+    expect(committedDraft).to.contain('SKIPPED').and.to.contain('= 0');
+    await world.finalize();
+    const all = (await world.invoices('tiers')).map(({ total }: Answer) => Number(total));
+    expect(all.reduce((sum, total) => sum + total)).to.equal(155); // 100 + 110 × 0.5
+  });
+
+  it('what comes late for the period is counted against all that was invoiced of it', async () => {
+    await world.send([
+      world.event('tiers', 'calls', { n: 4, at: '2026-01-20T00:00:00Z' }),
+      world.event('committed', 'calls', { n: 4, at: '2026-01-20T00:00:00Z' }),
+    ]);
+    await world.on('2026-03-01');
+    const late = async (name: string) =>
+      (await world.invoices(name)).at(-1).line_items.filter((line: Answer) => line.display_name.includes('late'));
+    expect((await late('tiers')).map(({ amount }: Answer) => amount)).to.deep.equal(['2']);
+    expect((await late('committed')).map(({ amount }: Answer) => amount)).to.deep.equal(['8']);
+  });
+
+  it('may be set, changed and taken away later', async () => {
+    const path = `/subscriptions/${world.id('subscription later')}`;
+    const put = (body: object) => world.api.request('PUT', path, { body });
+    expect((await put({ auto_invoice_threshold: '5' })).body.auto_invoice_threshold).to.equal('5');
+    await world.use('later', 'calls', 6);
+    expect(await look('2026-03-05')).to.equal(1);
+    expect((await put({ metadata: { a: 'b' } })).body.auto_invoice_threshold).to.equal('5');
+    expect((await put({ auto_invoice_threshold: '0' })).body.auto_invoice_threshold).to.equal(null);
+    const refused = await put({ auto_invoice_threshold: '-1' });
+    expect([refused.status, refused.body.details.field]).to.deep.equal([400, 'auto_invoice_threshold']);
+  });
+});
