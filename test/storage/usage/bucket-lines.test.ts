@@ -121,7 +121,10 @@ describe('usage that is asked for at one time', () => {
     const ask = (id: string) =>
       askUsage(metering.stores, SCOPE, { meter: { id }, external_customer_ids: ['acme'], ...range, bounds: bounds() });
     await watched(() => Promise.all([ask('m_grouped'), ask('m_grouped'), ask('m_max'), ask('m_sum')]));
-    expect(statements).to.have.length(3);
+    const [grouped, plain] = [true, false].map((is) => statements.filter((text) => text.includes('group_key') === is));
+    expect(grouped).to.have.length(2);
+    // Whoever comes while a statement is out waits for the next one, so these are one or two.
+    expect(plain.length).to.be.within(1, 2);
   });
 
   it('is asked once more when its connection breaks before anything is answered', async () => {
