@@ -180,6 +180,11 @@ export function currentPeriod(subscription: SubscriptionModel): Period {
   return { start: instantOf(subscription.current_period_start), end: instantOf(subscription.current_period_end) };
 }
 
+/** A stored subscription, and the period that it is in. */
+export function runningOf(subscription: SubscriptionModel): { subscription: BilledSubscription; current: Period } {
+  return { subscription: billedSubscription(subscription), current: currentPeriod(subscription) };
+}
+
 function endOf(subscription: SubscriptionModel): number | null {
   const cancelAt =
     subscription.cancel_at ?? (subscription.cancel_at_period_end ? subscription.current_period_end : null);

@@ -25,14 +25,18 @@ export type InvoiceDescription = {
   readonly plan: InvoicePlan<BillableItem>;
 };
 
+/** The customer to whom the invoices of a subscription go. */
+export function addresseeOf({ invoicing_customer_id, customer_id }: SubscriptionModel): string {
+  return invoicing_customer_id || customer_id;
+}
+
 /** A computed subscription invoice; skipped where its subtotal is 0 (docs/rules/invoices.md, "Nothing to pay"). */
 export function invoiceRecord(description: InvoiceDescription, id: string, now: Date): Invoice {
   const { subscription, period, reason } = description;
-  const addressee = subscription.invoicing_customer_id || subscription.customer_id;
   return {
     id,
     ...scopeOf(subscription),
-    customer_id: addressee,
+    customer_id: addresseeOf(subscription),
     subscription_id: subscription.id,
     subscription_customer_id: subscription.customer_id,
     invoice_type: 'SUBSCRIPTION',

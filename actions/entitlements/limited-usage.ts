@@ -15,7 +15,7 @@ import { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
 import { readUsage } from '../../storage/usage/usage.ts';
-import { billedSubscription, CHARGES_AT_ONCE, currentPeriod, found } from '../billing/billable-items.ts';
+import { CHARGES_AT_ONCE, found, runningOf } from '../billing/billable-items.ts';
 import { customersAsked, membersOf } from '../billing/members.ts';
 import { type EntitledFeature, type HeldSource, type Reading } from './entitled-features.ts';
 
@@ -63,8 +63,7 @@ function byWindow({ feature, sources, of_feature }: EntitledFeature, meter: Mete
   const placed = sources.map((source) => {
     const { subscription, usage_reset_period } = source;
     const window = limitWindow(now.getTime(), {
-      subscription: billedSubscription(subscription),
-      current: currentPeriod(subscription),
+      ...runningOf(subscription),
       usage_reset_period,
       reset_usage: meter.reset_usage,
     });

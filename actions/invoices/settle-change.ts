@@ -17,7 +17,7 @@ import type { WalletTransactionModel } from '../../storage/models/wallet-transac
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { type BillableItem, scopeOf } from '../billing/billable-items.ts';
-import { invoiceRecord, lineRecords } from '../billing/invoice-records.ts';
+import { addresseeOf, invoiceRecord, lineRecords } from '../billing/invoice-records.ts';
 import { creditWallet } from '../wallets/credit-wallet.ts';
 import { addInvoice } from './draft-invoice.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
@@ -42,7 +42,7 @@ export async function payerOf(subscription: SubscriptionModel, database: Databas
   const charged = isGrouped
     ? await SubscriptionModel.fetch(scopeOf(subscription), parent_subscription_id, { database })
     : subscription;
-  return charged.invoicing_customer_id || charged.customer_id;
+  return addresseeOf(charged);
 }
 
 /** The same invoice without ids, as it would be; `unmade` line items have none either. */

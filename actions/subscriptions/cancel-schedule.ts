@@ -14,7 +14,7 @@ import { formatMs, instantOf } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { billedSubscription, currentPeriod, gatherItems } from '../billing/billable-items.ts';
+import { billedSubscription, currentPeriod, gatherItems, runningOf } from '../billing/billable-items.ts';
 import { gatherInvoicedLines } from '../billing/gather-closed-charges.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { payerOf, settleChange } from '../invoices/settle-change.ts';
@@ -95,7 +95,7 @@ async function chargeOn(
   transaction: Transaction,
   { subscription, ended_ms, author }: { subscription: SubscriptionModel; ended_ms: number; author: Author },
 ): Promise<void> {
-  const running = { subscription: billedSubscription(subscription), current: currentPeriod(subscription) };
+  const running = runningOf(subscription);
   if (subscription.subscription_status === 'trialing' || ended_ms >= running.current.end) return;
   const invoiced = await gatherInvoicedLines(transaction, subscription);
   const items = (await gatherItems(transaction, subscription)).map((item) => {

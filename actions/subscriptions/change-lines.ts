@@ -31,6 +31,7 @@ import {
   billableItem,
   billedSubscription,
   currentPeriod,
+  runningOf,
   scopeOf,
 } from '../billing/billable-items.ts';
 import { gatherInvoicedLines, type InvoicedLine } from '../billing/gather-closed-charges.ts';
@@ -155,10 +156,6 @@ function anchoredAt(
   if (anchor === null) return {};
   const isOfSubscription = !hasOwnPeriods(item, billedSubscription(subscription));
   return { period_anchor: isOfSubscription ? anchor : formatMs(item.anchor_ms ?? item.start_ms) };
-}
-
-function runningOf(subscription: SubscriptionModel): Running {
-  return { subscription: billedSubscription(subscription), current: currentPeriod(subscription) };
 }
 
 type Running = Pick<ChangeQuestion, 'subscription' | 'current'>;

@@ -10,13 +10,11 @@ import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { closeDuePeriods } from '../billing/close-period.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { draftFinalInvoice } from '../invoices/draft-invoice.ts';
 import { emit } from '../system-events/emit.ts';
-import { caughtUp } from './caught-up.ts';
 import { type AppliedLines, applyLineChange } from './change-lines.ts';
-import { heldWithParent } from './held-with-parent.ts';
+import { heldUpToDate } from './held-with-parent.ts';
 import { type PlanChangePlan, type PlanChangeRequest, planPlanChange } from './plan-change/plan-change.ts';
 import { addSchedule } from './schedules.ts';
 
@@ -56,9 +54,7 @@ export async function executePlanChange(stores: Stores, scope: Scope, change: Pl
   const { id, request, change_at, author } = change;
   const { now } = author;
   return billingTransaction(stores, async (transaction) => {
-    const stored = await heldWithParent(scope, id, transaction);
-    const open = await caughtUp(stores, transaction, { subscription: stored, now });
-    const before = await closeDuePeriods(stores, transaction, { subscription: open, now });
+    const before = await heldUpToDate(stores, id, { scope, database: transaction, now });
     const at = instantOfChange(before, change_at, now);
     const plan = await planPlanChange(transaction, { subscription: before, request, at, author });
     const planned = { before, plan, at };

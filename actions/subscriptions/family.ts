@@ -10,6 +10,7 @@ import type { CreateSubscription, Subscription } from '../../core/subscription/r
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Transaction } from '../../storage/stores.ts';
+import { addresseeOf } from '../billing/invoice-records.ts';
 import { addToGroup, heldSubscriptions } from './group.ts';
 import { addHeirs, checkInheritsNothing, customersCalled } from './heirs.ts';
 
@@ -42,7 +43,7 @@ export async function gatherFamily(
 ): Promise<Family> {
   checkNoThreshold(request.auto_invoice_threshold, hierarchy.kind);
   if (hierarchy.kind === 'delegated') {
-    const invoicing_customer_id = (await payerOf(scope, { hierarchy, customer }, transaction)).id;
+    const invoicing_customer_id = (await delegatedPayer(scope, { hierarchy, customer }, transaction)).id;
     return { ...NOBODY, terms: { ...OF_NOBODY, subscription_type: 'DELEGATED_INVOICING', invoicing_customer_id } };
   }
   await checkInheritsNothing(scope, { customers: [customer], field: 'customer_id' }, transaction);
@@ -61,14 +62,17 @@ export async function gatherFamily(
 
 type Delegated = Extract<Hierarchy, { kind: 'delegated' }>;
 
-async function payerOf(
+async function delegatedPayer(
   scope: Scope,
   { hierarchy, customer }: { hierarchy: Delegated; customer: CustomerModel },
   transaction: Transaction,
 ): Promise<CustomerModel> {
   const [field, id] =
     'parent_subscription_id' in hierarchy
-      ? (['parent_subscription_id', await payerOfParent(scope, hierarchy.parent_subscription_id, transaction)] as const)
+      ? ([
+          'parent_subscription_id',
+          await addresseeOfParent(scope, hierarchy.parent_subscription_id, transaction),
+        ] as const)
       : ([
           'inheritance.invoicing_customer_external_id',
           (await CustomerModel.fetchExternal(scope, hierarchy.invoicing_customer_external_id, transaction)).id,
@@ -77,9 +81,8 @@ async function payerOf(
   return CustomerModel.fetchPublished(scope, id, { database: transaction, lock: 'shared' });
 }
 
-async function payerOfParent(scope: Scope, id: string, database: Transaction): Promise<string> {
-  const { invoicing_customer_id, customer_id } = await SubscriptionModel.fetchPublished(scope, id, { database });
-  return invoicing_customer_id || customer_id;
+async function addresseeOfParent(scope: Scope, id: string, database: Transaction): Promise<string> {
+  return addresseeOf(await SubscriptionModel.fetchPublished(scope, id, { database }));
 }
 
 /** Who takes part, and who is invoiced with it, once the parent is there. */

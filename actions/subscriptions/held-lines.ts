@@ -9,26 +9,21 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { type BillableItem, billedSubscription, currentPeriod, gatherItems } from '../billing/billable-items.ts';
-import { closeDuePeriods } from '../billing/close-period.ts';
 import type { PriceWriting } from '../catalogue/create-price.ts';
 import { emit } from '../system-events/emit.ts';
-import { caughtUp } from './caught-up.ts';
-import { heldWithParent } from './held-with-parent.ts';
+import { heldUpToDate } from './held-with-parent.ts';
 
 /** The transaction in which a subscription is held. */
 export type LineWriting = PriceWriting & { readonly database: Transaction };
 
 export type HeldSubscription = { readonly subscription: SubscriptionModel; readonly times: LineTimes };
 
-/** What the scheduler has not come to yet, its opening, the end of its trial, periods that are over, comes first. */
 export async function holdSubscription(
   stores: Stores,
   id: string,
   { scope, database, author }: LineWriting,
 ): Promise<HeldSubscription> {
-  const locked = await heldWithParent(scope, id, database);
-  const open = await caughtUp(stores, database, { subscription: locked, now: author.now });
-  const subscription = await closeDuePeriods(stores, database, { subscription: open, now: author.now });
+  const subscription = await heldUpToDate(stores, id, { scope, database, now: author.now });
   checkLinesChange(subscription);
   return heldAs(subscription, author);
 }

@@ -10,12 +10,10 @@ import type { ChangedResources } from '../../core/subscription/changed-resources
 import { type ModifyRequest, modificationOf } from '../../core/subscription/modification.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { closeDuePeriods } from '../billing/close-period.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { emit } from '../system-events/emit.ts';
-import { caughtUp } from './caught-up.ts';
 import { familyFollows } from './follow-parent.ts';
-import { heldWithParent } from './held-with-parent.ts';
+import { heldUpToDate } from './held-with-parent.ts';
 import type { PlanModification, PlannedModification } from './modify/modification.ts';
 import { MODIFICATIONS } from './modify/modifications.ts';
 
@@ -32,9 +30,7 @@ export async function previewModification(stores: Stores, scope: Scope, question
 export async function executeModification(stores: Stores, scope: Scope, question: ModifyQuestion): Promise<Modified> {
   const { id, author } = question;
   return billingTransaction(stores, async (transaction) => {
-    const stored = await heldWithParent(scope, id, transaction);
-    const open = await caughtUp(stores, transaction, { subscription: stored, now: author.now });
-    const before = await closeDuePeriods(stores, transaction, { subscription: open, now: author.now });
+    const before = await heldUpToDate(stores, id, { scope, database: transaction, now: author.now });
     const planned = await plan(stores, transaction, { ...question, subscription: before });
     const by = { by: author, database: transaction };
     await SubscriptionModel.change(before, planned.changes, by);
