@@ -1,6 +1,6 @@
 /** The operation of the area billing.entitlement: usage lines are priced as production prices them. */
 import { z } from 'zod';
-import { type MeasuredUsage, type PricedItem, usageCharge } from '../../core/billing/line-amount.ts';
+import { type MeasuredUsage, usageCharge } from '../../core/billing/line-amount.ts';
 import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
 import { combine } from '../../core/entitlement/combine.ts';
 import { USAGE_RESET_PERIODS } from '../../core/entitlement/record.ts';
@@ -9,6 +9,7 @@ import type { PriceTerms } from '../../core/pricing/charge.ts';
 import { anyCase } from '../../core/record.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
+import { JANUARY, usageItem } from './january.ts';
 
 const decimal = z.union([z.string(), z.number()]).transform(String);
 const entitlement = z.object({
@@ -27,7 +28,6 @@ const given = z.object({
 });
 
 const month = (index: number): Period => ({ start: Date.UTC(2026, index), end: Date.UTC(2026, index + 1) });
-const JANUARY = month(0);
 const DAY_MS = 86_400_000;
 
 const SUBSCRIPTION = {
@@ -87,20 +87,5 @@ function lineOf(price: PriceTerms, service: Period, { used, granted }: Question)
     meter_version: 1,
     allowances: is_enabled ? [{ limit, windows: measuredWindows }] : [],
   };
-  return usageCharge(ITEM(price), service, { measured, currency: price.currency });
+  return usageCharge(usageItem(price), service, { measured, currency: price.currency });
 }
-
-const ITEM = (price: PriceTerms): PricedItem => ({
-  id: 'line',
-  price_type: 'USAGE',
-  invoice_cadence: 'ARREAR',
-  billing_period: 'MONTHLY',
-  billing_period_count: 1,
-  start_ms: JANUARY.start,
-  end_ms: null,
-  reset_usage: 'BILLING_PERIOD',
-  price,
-  quantity: ZERO,
-  display_name: '',
-  meter_id: 'meter',
-});

@@ -15,6 +15,7 @@ import type { PriceTerms } from '../../core/pricing/charge.ts';
 import { SUBSCRIPTION_PERIODS } from '../../core/subscription/record.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
+import { JANUARY, usageItem } from './january.ts';
 
 const instant = z.string().transform((text) => instantOf(text.length === 10 ? `${text}T00:00:00Z` : text));
 const cadence = z.enum(['ADVANCE', 'ARREAR']);
@@ -123,8 +124,6 @@ export function composeInvoice(given: unknown) {
   return { subtotal: subtotal.toFixed(), line_count: lines.length };
 }
 
-const JANUARY = { start: Date.UTC(2026, 0), end: Date.UTC(2026, 1) };
-
 function plan(
   question: ChargeQuestion<PricedItem>,
   { invoiced = [], quantity = '0' }: { invoiced?: readonly string[]; quantity?: string } = {},
@@ -162,19 +161,6 @@ function fiat(amount: string): PriceTerms {
 }
 
 function item(id: string, terms: PriceTerms, changes: Partial<PricedItem>): PricedItem {
-  return {
-    id,
-    price: terms,
-    price_type: 'FIXED',
-    invoice_cadence: 'ARREAR',
-    billing_period: 'MONTHLY',
-    billing_period_count: 1,
-    start_ms: JANUARY.start,
-    end_ms: null,
-    reset_usage: null,
-    quantity: new Decimal(1),
-    display_name: id,
-    meter_id: null,
-    ...changes,
-  };
+  const fixed = { price_type: 'FIXED', reset_usage: null, quantity: new Decimal(1), meter_id: null } as const;
+  return usageItem(terms, { id, ...fixed, display_name: id, ...changes });
 }

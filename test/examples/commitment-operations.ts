@@ -12,33 +12,17 @@ import type { PriceTerms } from '../../core/pricing/charge.ts';
 import { anyCase } from '../../core/record.ts';
 import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
 import { RECURRING_PERIODS } from '../../core/time/period.ts';
+import { JANUARY, usageItem } from './january.ts';
 
 const decimal = z.union([z.string(), z.number()]).transform(String);
 const amount = decimal.transform((text) => new Decimal(text));
 const factor = amount.nullish().transform((stated) => stated ?? new Decimal(1));
 const price = z.custom<PriceTerms>((input) => input !== null && typeof input === 'object');
 
-const JANUARY = { start: Date.UTC(2026, 0), end: Date.UTC(2026, 1) };
 const DAY_MS = 86_400_000;
 const UNIT: PriceTerms = { billing_model: 'FLAT_FEE', currency: 'usd', amount: '1' };
 
-function item(changes: Partial<PricedItem> = {}): PricedItem {
-  return {
-    id: 'line',
-    price_type: 'USAGE',
-    invoice_cadence: 'ARREAR',
-    billing_period: 'MONTHLY',
-    billing_period_count: 1,
-    start_ms: JANUARY.start,
-    end_ms: null,
-    reset_usage: 'BILLING_PERIOD',
-    price: UNIT,
-    quantity: new Decimal(0),
-    display_name: '',
-    meter_id: 'meter',
-    ...changes,
-  };
-}
+const item = (changes: Partial<PricedItem> = {}) => usageItem(UNIT, changes);
 
 function measured(quantity: Decimal, changes: Partial<MeasuredUsage> = {}): MeasuredUsage {
   const as_of = formatMs(Date.UTC(2030, 0));

@@ -1,6 +1,6 @@
 /** The operations of the areas pricing.*, rounding*, price_unit and price.validation on core/. */
 import { z } from 'zod';
-import { fixedCharge, type LineAmount, type PricedItem, usageCharge } from '../../core/billing/line-amount.ts';
+import { fixedCharge, type LineAmount, usageCharge } from '../../core/billing/line-amount.ts';
 import { totalsOf } from '../../core/billing/totals.ts';
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import { FarthingError } from '../../core/error.ts';
@@ -10,6 +10,7 @@ import { createPriceShape, definePrice } from '../../core/price/record.ts';
 import { checkedTimeBuckets, timeBucketsShape } from '../../core/price/time-buckets.ts';
 import type { PriceTerms } from '../../core/pricing/charge.ts';
 import { checkPriceUnit, priceUnitFromFiat, priceUnitToFiat } from '../../core/pricing/price-unit.ts';
+import { JANUARY, usageItem } from './january.ts';
 
 const decimal = z.union([z.string(), z.number()]).transform(String);
 type Stated = PriceTerms & {
@@ -53,33 +54,15 @@ function bucketedLine(stated: Stated, values: readonly (readonly string[])[]) {
   return amounts(usageLine(terms, sumOf(buckets.flat()), buckets), terms.currency);
 }
 
-const JANUARY = { start: Date.UTC(2026, 0), end: Date.UTC(2026, 1) };
 const WHOLE = { part_ms: 1, whole_ms: 1 };
 
 function fixedLine(terms: PriceTerms, quantity: Decimal): LineAmount {
-  return fixedCharge(item(terms, quantity), WHOLE, terms.currency);
+  return fixedCharge(usageItem(terms, { quantity }), WHOLE, terms.currency);
 }
 
 function usageLine(terms: PriceTerms, quantity: Decimal, buckets: readonly (readonly Decimal[])[] | null): LineAmount {
   const measured = { quantity, buckets, event_count: 1, as_of: '', high_water: {}, meter_version: 1 };
-  return usageCharge(item(terms, quantity), JANUARY, { measured, currency: terms.currency });
-}
-
-function item(terms: PriceTerms, quantity: Decimal): PricedItem {
-  return {
-    id: 'line',
-    price_type: 'USAGE',
-    invoice_cadence: 'ARREAR',
-    billing_period: 'MONTHLY',
-    billing_period_count: 1,
-    start_ms: JANUARY.start,
-    end_ms: null,
-    reset_usage: null,
-    price: terms,
-    quantity,
-    display_name: '',
-    meter_id: null,
-  };
+  return usageCharge(usageItem(terms, { quantity }), JANUARY, { measured, currency: terms.currency });
 }
 
 /** A line is rounded; before that it is the sum of what its breakdown says. */

@@ -6,30 +6,16 @@ import { chargeKey, type InvoiceQuestion, planInvoice, planThreshold } from '../
 import { reaches } from '../../core/billing/threshold.ts';
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import type { PriceTerms } from '../../core/pricing/charge.ts';
+import { JANUARY, usageItem } from './january.ts';
 
 const decimal = z.union([z.string(), z.number()]).transform(String);
 const units = decimal.transform((text) => new Decimal(text));
 const price = z.custom<PriceTerms>((input) => input !== null && typeof input === 'object');
 
-const JANUARY = { start: Date.UTC(2026, 0), end: Date.UTC(2026, 1) };
 const NOW = Date.UTC(2026, 0, 20);
 const SO_FAR = { start: JANUARY.start, end: NOW };
 
 function questionOf(terms: PriceTerms, used: Decimal, partial: readonly PartialCharge[]): InvoiceQuestion<PricedItem> {
-  const item: PricedItem = {
-    id: 'line',
-    price_type: 'USAGE',
-    invoice_cadence: 'ARREAR',
-    billing_period: 'MONTHLY',
-    billing_period_count: 1,
-    start_ms: JANUARY.start,
-    end_ms: null,
-    reset_usage: 'BILLING_PERIOD',
-    price: terms,
-    quantity: ZERO,
-    display_name: '',
-    meter_id: 'meter',
-  };
   const measured = { quantity: used, event_count: 1, buckets: null, as_of: '', high_water: {}, meter_version: 1 };
   return {
     subscription: {
@@ -40,7 +26,7 @@ function questionOf(terms: PriceTerms, used: Decimal, partial: readonly PartialC
       billing_period_count: 1,
       timezone: 'UTC',
     },
-    items: [item],
+    items: [usageItem(terms)],
     period: SO_FAR,
     reference: 'period_end',
     currency: terms.currency,
