@@ -13,6 +13,7 @@ import type { Services } from '../../api/services.ts';
 import { readConfig } from '../../config.ts';
 import type { ApiKeyType, UserType } from '../../core/access/role.ts';
 import type { Scope } from '../../core/scope.ts';
+import { startPipeline } from '../../pipeline/pipeline.ts';
 import { makeHttpServer } from '../../process/http-server.ts';
 import { hashApiKey, makeApiKey } from '../../storage/api-key.ts';
 import { bootstrap } from '../../storage/bootstrap.ts';
@@ -57,7 +58,7 @@ export type TestApi = {
 };
 
 export async function startTestApi(
-  options: { now?: Date | string; routes?: readonly Route[]; config?: Record<string, string> } = {},
+  options: { now?: Date | string; routes?: readonly Route[]; config?: Record<string, string>; pipeline?: true } = {},
 ): Promise<TestApi> {
   let now = new Date(options.now ?? '2026-03-15T12:00:00Z');
   const database = await freshDatabase();
@@ -74,6 +75,9 @@ export async function startTestApi(
   const key = api_key!;
   const scope = { tenant_id: tenant.id, environment_id: environment.id };
 
+  // Without one, whatever asks for an event that is not there waits for the log until its time is over.
+  const pipeline =
+    options.pipeline && (await startPipeline(services, { ...services, owner: 't', slice_events_max: 100 }));
   const server = makeHttpServer(buildApp(services, options.routes ?? allRoutes));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -95,6 +99,7 @@ export async function startTestApi(
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
       forgetKeys(services);
+      await pipeline?.stop();
       await log.close();
       await database.close();
     },

@@ -21,7 +21,7 @@ describe('the walls around a tenant and an environment', () => {
   const inside = new Map<string, string[]>();
 
   before(async () => {
-    api = await startTestApi();
+    api = await startTestApi({ pipeline: true });
     const made = async (path: string, body: unknown) => {
       const answer = await api.request('POST', path, { body });
       expect(answer.status, `${path}: ${answer.text}`).to.equal(201);
