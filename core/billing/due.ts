@@ -3,7 +3,7 @@
  * day on which an invoice is to be paid (docs/rules/invoices.md, "Due date").
  */
 import { invalid } from '../error.ts';
-import type { Milliseconds } from '../time/instant.ts';
+import { LAST_INSTANT, type Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import { type BilledSubscription, nextPeriod } from './charges.ts';
 
@@ -40,8 +40,13 @@ const DAY_MS = 86_400_000;
 
 /** `terms` such as `30 NET` win over the number of days. */
 export function dueDate(periodEndMs: number, terms: string | null | undefined, dueDateDays = DUE_DATE_DAYS): number {
-  if (terms === null || terms === undefined || terms === '') return periodEndMs + dueDateDays * DAY_MS;
+  if (terms === null || terms === undefined || terms === '') return daysAfter(periodEndMs, dueDateDays);
   const days = /^(\d+) NET$/i.exec(terms.trim())?.[1];
   if (days === undefined) throw invalid('payment_terms', `${JSON.stringify(terms)} is not a number of days and NET`);
-  return periodEndMs + Number(days) * DAY_MS;
+  return daysAfter(periodEndMs, Number(days));
+}
+
+/** Nothing is due after the last day of the calendar. */
+function daysAfter(at: number, days: number): number {
+  return Math.min(at + days * DAY_MS, LAST_INSTANT);
 }

@@ -12,6 +12,7 @@ import { invalid } from '../error.ts';
 import { checkPrice, type Price, type PriceDefinition, type StatedCharge, withCharge } from '../price/record.ts';
 import { successorOf } from '../price/successor.ts';
 import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { leastDays } from '../time/period.ts';
 import { statedCharge } from './line-price.ts';
 import type { Subscription, SubscriptionLineItem } from './record.ts';
 
@@ -39,7 +40,7 @@ export type PriceOverride = StatedCharge &
 
 export type LineQuestion = {
   price: Price;
-  subscription: Pick<Subscription, 'start_date' | 'end_date'>;
+  subscription: Pick<Subscription, 'start_date' | 'end_date' | 'billing_period' | 'billing_period_count'>;
   now: Milliseconds;
   entity: LineEntity;
   meter_name: string | null;
@@ -76,6 +77,7 @@ export function pricesToCopy(
 /** The line item of one price. */
 export function lineItemOf(question: LineQuestion): LineItemTerms {
   const { price, entity, meter_name, stated } = question;
+  checkPeriods(price, question.subscription);
   return {
     ...lifeOf(question),
     entity_id: entity.entity_id,
@@ -99,6 +101,21 @@ export function lineItemOf(question: LineQuestion): LineItemTerms {
     ...(question.commitment ?? uncommitted(price)),
     metadata: stated?.metadata ?? null,
   };
+}
+
+/** So many periods of a line, each a charge, may end in one of the subscription: two years of days, and more. */
+const LINE_PERIODS_MAX = 1_000;
+
+function checkPeriods(price: Price, subscription: LineQuestion['subscription']): void {
+  if (price.billing_period === 'ONETIME') return;
+  const own = leastDays(price.billing_period) * price.billing_period_count;
+  const whole = leastDays(subscription.billing_period) * subscription.billing_period_count;
+  if (whole / own <= LINE_PERIODS_MAX) return;
+  throw invalid(
+    'billing_period_count',
+    `one billing period of the subscription is made of more than ${LINE_PERIODS_MAX} of price ${price.id}`,
+    { price_id: price.id, periods_max: LINE_PERIODS_MAX },
+  );
 }
 
 /** From what a price comes that a line beside the plan's charges. */

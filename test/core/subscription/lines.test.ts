@@ -27,10 +27,15 @@ const price = (fields: Record<string, unknown> = {}): Price => {
 };
 const usagePrice = (fields: Record<string, unknown> = {}) =>
   price({ type: 'USAGE', invoice_cadence: 'ARREAR', meter_id: 'meter_1', ...fields });
-const line = (of: Price, more: { quantity?: string; start_date?: string; end_date?: string | null } = {}) =>
+const line = (of: Price, more: { quantity?: string; start_date?: string; end_date?: string | null; years?: number } = {}) =>
   lineItemOf({
     price: of,
-    subscription: { start_date: more.start_date ?? '2026-03-15T00:00:00Z', end_date: more.end_date ?? null },
+    subscription: {
+      start_date: more.start_date ?? '2026-03-15T00:00:00Z',
+      end_date: more.end_date ?? null,
+      billing_period: 'ANNUAL',
+      billing_period_count: more.years ?? 1,
+    },
     now: NOW,
     entity: { entity_id: 'plan_1', entity_type: 'plan', name: 'Pro' },
     meter_name: 'Calls',
@@ -64,6 +69,15 @@ describe('line items of a new subscription', () => {
     expect(() => pricesToCopy([ending], 'usd', { ...terms, start: Date.parse('2026-04-01T00:00:00Z') })).to.throw(
       /no price/,
     );
+  });
+
+  it('a period of the subscription is made of a thousand of a line at most', () => {
+    const daily = price({ billing_period: 'DAILY' });
+    expect(line(daily, { years: 2 }).billing_period).to.equal('DAILY');
+    expect(() => line(daily, { years: 3 })).to.throw(/more than 1000 of price price_1/);
+    expect(line(price(), { years: 70 }).billing_period).to.equal('MONTHLY');
+    expect(() => line(price(), { years: 90 })).to.throw(/more than 1000/);
+    expect(line(price({ billing_period: 'ONETIME' }), { years: 9_000 }).billing_period).to.equal('ONETIME');
   });
 
   const quantities: [string, Price, string | undefined, string][] = [
