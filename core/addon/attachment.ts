@@ -13,6 +13,7 @@ import { anyCase, orNull, timestampText } from '../record.ts';
 import { addedLife, type LineTimes } from '../subscription/line-changes.ts';
 import {
   type LineItemTerms,
+  type LineQuestion,
   lineItemOf,
   overridesByPrice,
   type PriceOverride,
@@ -98,7 +99,7 @@ type AddonLine = {
   readonly price: Price;
   readonly quantity: string | null;
   readonly meter_name: string | null;
-  readonly subscription: Pick<Subscription, 'start_date' | 'end_date'>;
+  readonly subscription: LineQuestion['subscription'];
   readonly times: LineTimes;
 };
 

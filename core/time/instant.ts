@@ -177,7 +177,8 @@ function isLeap(year: number): boolean {
 }
 
 /** Days of the proleptic Gregorian calendar. Years are counted from March, so that the leap day is the last of a year. */
-function daysSince1970(year: number, month: number, day: number): number {
+/** Of a date of the calendar that UTC goes by, of any year; months and days from 1. */
+export function daysSince1970(year: number, month: number, day: number): number {
   const y = month > 2 ? year : year - 1;
   const monthFromMarch = month > 2 ? month - 3 : month + 9;
   const dayOfYear = Math.floor((153 * monthFromMarch + 2) / 5) + day - 1;

@@ -5,8 +5,8 @@
  */
 import { Temporal } from 'temporal-polyfill';
 import { invalid } from '../error.ts';
-import { LAST_INSTANT, type Milliseconds } from './instant.ts';
-import { checkTimezone, firstInstantAt } from './zone.ts';
+import { daysSince1970, LAST_INSTANT, type Milliseconds } from './instant.ts';
+import { checkTimezone, firstInstantAt, instantAt, wallTime } from './zone.ts';
 
 export const RECURRING_PERIODS = ['MONTHLY', 'ANNUAL', 'WEEKLY', 'DAILY', 'QUARTERLY', 'HALF_YEARLY'] as const;
 export type RecurringPeriod = (typeof RECURRING_PERIODS)[number];
@@ -40,13 +40,12 @@ export function wholePeriod(rule: PeriodRule & { readonly period_start: Millisec
   const unit = UNITS[billing_period];
   if (unit === undefined) throw invalid('billing_period', `${billing_period} does not recur`);
   checkTimezone(timezone);
-  const shortest = (count - 1) * unit.days_at_least * 86_400_000;
+  const shortest = (count - 1) * unit.days_at_least * DAY_MS;
   if (period_start + shortest > LAST_INSTANT) throw invalid('billing_period_count', PAST_THE_CALENDAR);
 
-  const start = localTime(period_start, timezone);
-  const grid = new Grid(localTime(billing_anchor, timezone), unit);
-  const before = grid.lastUpTo(start);
-  const beginsToday = localTime(grid.at(before), timezone).toPlainDate().equals(start.toPlainDate());
+  const grid = new Grid(billing_anchor, unit, timezone);
+  const before = grid.lastUpTo(period_start);
+  const beginsToday = localDay(grid.at(before), timezone) === localDay(period_start, timezone);
   const last = beginsToday ? before + count : before + 1;
   return { start: grid.at(last - count), end: grid.at(last) };
 }
@@ -77,37 +76,69 @@ export function leastDays(billing_period: RecurringPeriod): number {
 
 /** The instants k units away from the anchor, for every whole k. */
 class Grid {
-  readonly #anchor: Temporal.ZonedDateTime;
+  readonly #anchor: Milliseconds;
   readonly #unit: Unit;
+  readonly #timezone: string;
+  /** Of the anchor. */
+  readonly #wall: number;
 
-  constructor(anchor: Temporal.ZonedDateTime, unit: Unit) {
+  constructor(anchor: Milliseconds, unit: Unit, timezone: string) {
     this.#anchor = anchor;
     this.#unit = unit;
+    this.#timezone = timezone;
+    this.#wall = wallTime(timezone, anchor);
   }
 
   /** A clock time that a clock change skips moves on with the clock; of a repeated one the first is meant. */
   at(k: number): number {
-    if (k === 0) return this.#anchor.epochMilliseconds;
+    if (k === 0) return this.#anchor;
     const { days = 0, months = 0 } = this.#unit;
-    return this.#anchor.add({ days: days * k, months: months * k }).epochMilliseconds;
+    return instantAt(this.#timezone, monthsLater(this.#wall, months * k) + days * k * DAY_MS);
   }
 
-  /** The k of the last instant that is not after the start. */
-  lastUpTo(start: Temporal.ZonedDateTime): number {
-    let k = this.#near(start.toPlainDate());
-    while (this.at(k) > start.epochMilliseconds) k--;
-    while (this.at(k + 1) <= start.epochMilliseconds) k++;
+  /** The k of the last instant that is not after this one. */
+  lastUpTo(instant: Milliseconds): number {
+    let k = this.#near(wallTime(this.#timezone, instant));
+    while (this.at(k) > instant) k--;
+    while (this.at(k + 1) <= instant) k++;
     return k;
   }
 
   /** By the calendar alone; the clock, the day of the month and a clock change may make it one less. */
-  #near(date: Temporal.PlainDate): number {
-    const anchor = this.#anchor.toPlainDate();
-    if (this.#unit.days) return Math.floor(anchor.until(date, { largestUnit: 'day' }).days / this.#unit.days);
-    const months = (date.year - anchor.year) * 12 + date.month - anchor.month;
-    return Math.floor(months / this.#unit.months!);
+  #near(wall: number): number {
+    if (this.#unit.days) return Math.floor((dayOf(wall) - dayOf(this.#wall)) / this.#unit.days);
+    return Math.floor((monthOf(wall) - monthOf(this.#wall)) / this.#unit.months!);
   }
 }
+
+/** A day that the month does not have is its last one. */
+function monthsLater(wall: number, months: number): number {
+  if (months === 0) return wall;
+  const month = monthOf(wall) + months;
+  const day = Math.min(new Date(wall).getUTCDate(), firstOf(month + 1) - firstOf(month));
+  return (firstOf(month) + day - 1) * DAY_MS + (wall - dayOf(wall) * DAY_MS);
+}
+
+/** Months since the year 0. */
+function monthOf(wall: number): number {
+  const date = new Date(wall);
+  return date.getUTCFullYear() * 12 + date.getUTCMonth();
+}
+
+function firstOf(month: number): number {
+  const year = Math.floor(month / 12);
+  return daysSince1970(year, month - year * 12 + 1, 1);
+}
+
+function localDay(instant: Milliseconds, timezone: string): number {
+  return dayOf(wallTime(timezone, instant));
+}
+
+function dayOf(wall: number): number {
+  return Math.floor(wall / DAY_MS);
+}
+
+const DAY_MS = 86_400_000;
 
 /**
  * The anchor of calendar billing: the next local midnight, Monday, or first of month, quarter, half-year or year
@@ -142,8 +173,7 @@ export function periodContaining(instant: Milliseconds, start: Milliseconds, rul
 /** Whole local dates from one instant to another: 9 March 00:00 to 11 March 00:00 is 2, also across a clock change. */
 export function calendarDays(start: Milliseconds, end: Milliseconds, timezone: string): number {
   checkTimezone(timezone);
-  const from = localTime(start, timezone).toPlainDate();
-  return from.until(localTime(end, timezone).toPlainDate(), { largestUnit: 'day' }).days;
+  return localDay(end, timezone) - localDay(start, timezone);
 }
 
 type CalendarDate = (date: Temporal.PlainDate) => Temporal.PlainDate;

@@ -48,6 +48,19 @@ export function firstInstantAt(timezone: string, wall: Milliseconds): number {
   }
 }
 
+/** The instant at which the clock shows this wall time: the earlier of two, and of a time that a change skips as much later as it skips. */
+export function instantAt(timezone: string, wall: Milliseconds): number {
+  let stretch = stretchAt(timezone, wall - LARGEST_OFFSET);
+  let { offset } = stretch;
+  for (;;) {
+    const candidate = wall - stretch.offset;
+    if (candidate < stretch.from) return wall - offset;
+    if (candidate < stretch.to) return candidate;
+    ({ offset } = stretch);
+    stretch = stretchAt(timezone, stretch.to);
+  }
+}
+
 /** IANA names only: a fixed offset such as "+05:30" has no clock changes to honour and is refused. */
 export function isTimezone(name: string): boolean {
   if (!/^[A-Za-z]/.test(name)) return false;
@@ -61,7 +74,8 @@ export function isTimezone(name: string): boolean {
 }
 
 export function checkTimezone(name: string, field = 'timezone'): string {
-  if (!isTimezone(name)) throw invalid(field, `${JSON.stringify(name)} is not an IANA timezone`);
+  if (!stretchesByZone.has(name) && !isTimezone(name))
+    throw invalid(field, `${JSON.stringify(name)} is not an IANA timezone`);
   return name;
 }
 

@@ -64,7 +64,9 @@ export async function planPlanChange(database: Database, question: PlanChangeQue
   const target = await gatherTarget(database, { subscription, plan_id: request.target_plan_id, at });
   const items = await gatherItems(database, subscription);
   const periods = periodsFromChange(subscription, request.terms, at);
-  const changing = { subscription, items, target, at, restarts: periods !== null };
+  const { billing_period, billing_period_count } = { ...subscription, ...periods };
+  const length = { billing_period, billing_period_count };
+  const changing = { subscription, items, target, at, length, restarts: periods !== null };
   const ends = endsOf(changing);
   const { proration_behavior } = request;
   const begins = [...beginsOf(changing), ...(periods ? stays(changing) : [])];
@@ -90,6 +92,8 @@ type Changing = {
   items: readonly BillableItem[];
   target: TargetPlan;
   at: Milliseconds;
+  /** Of the periods after the change. */
+  length: Pick<Subscription, 'billing_period' | 'billing_period_count'>;
   restarts: boolean;
 };
 
@@ -127,7 +131,7 @@ function changesAt(
   return item.reset_usage === 'NEVER' ? wholePeriodsUntil(at, item, billedSubscription(subscription)) : at;
 }
 
-function beginsOf({ subscription, target, at, restarts }: Changing): LineStart[] {
+function beginsOf({ subscription, target, at, length, restarts }: Changing): LineStart[] {
   const { plan, prices, meters } = target;
   return prices.map((price) => {
     const meter = price.meter_id ? (meters.get(price.meter_id) ?? null) : null;
@@ -141,7 +145,7 @@ function beginsOf({ subscription, target, at, restarts }: Changing): LineStart[]
     const from = restarts ? at : changesAt(billed, { subscription, at });
     const terms = lineItemOf({
       price,
-      subscription: { start_date: formatMs(from), end_date: subscription.end_date },
+      subscription: { ...length, start_date: formatMs(from), end_date: subscription.end_date },
       now: from,
       entity: { entity_id: plan.id, entity_type: 'plan', name: plan.name },
       meter_name: meter?.name ?? null,

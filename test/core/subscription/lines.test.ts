@@ -27,7 +27,10 @@ const price = (fields: Record<string, unknown> = {}): Price => {
 };
 const usagePrice = (fields: Record<string, unknown> = {}) =>
   price({ type: 'USAGE', invoice_cadence: 'ARREAR', meter_id: 'meter_1', ...fields });
-const line = (of: Price, more: { quantity?: string; start_date?: string; end_date?: string | null; years?: number } = {}) =>
+const line = (
+  of: Price,
+  more: { quantity?: string; start_date?: string; end_date?: string | null; years?: number } = {},
+) =>
   lineItemOf({
     price: of,
     subscription: {

@@ -1,9 +1,13 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { checkTimezone, firstInstantAt, isTimezone, wallTime } from '../../../core/time/zone.ts';
+import { Temporal } from 'temporal-polyfill';
+import { checkTimezone, firstInstantAt, instantAt, isTimezone, wallTime } from '../../../core/time/zone.ts';
 import { samples } from '../../support/samples.ts';
 
 const HOUR = 3_600_000;
+const QUARTER = HOUR / 4;
+/** Each in its own way. */
+const CHANGING = ['America/New_York', 'Australia/Lord_Howe', 'America/Santiago', 'Europe/Dublin', 'Africa/Casablanca'];
 
 describe('timezones', () => {
   for (const name of ['UTC', 'Europe/Rome', 'Asia/Kathmandu', 'America/Argentina/Buenos_Aires', 'Etc/GMT+5'])
@@ -25,6 +29,37 @@ describe('timezones', () => {
       }),
       { numRuns: samples(500) },
     );
+  });
+});
+
+describe('instantAt', () => {
+  const byTemporal = (zone: string, wall: number) =>
+    Temporal.Instant.fromEpochMilliseconds(wall).toZonedDateTimeISO('UTC').toPlainDateTime().toZonedDateTime(zone)
+      .epochMilliseconds;
+
+  it('agrees with Temporal on any wall time in any zone', () => {
+    const zones = Intl.supportedValuesOf('timeZone');
+    const walls = fc.integer({ min: Date.UTC(1900, 0) / QUARTER, max: Date.UTC(2037, 0) / QUARTER });
+    fc.assert(
+      fc.property(fc.constantFrom(...zones), walls, (zone, quarters) => {
+        expect(instantAt(zone, quarters * QUARTER)).to.equal(byTemporal(zone, quarters * QUARTER));
+      }),
+      { numRuns: samples(100) },
+    );
+  });
+
+  it('agrees with it around every change of two years', () => {
+    for (const zone of CHANGING) {
+      let change = Temporal.Instant.fromEpochMilliseconds(Date.UTC(2023, 0)).toZonedDateTimeISO(zone);
+      for (let count = 0; count < 4; count++) {
+        change = change.getTimeZoneTransition('next')!;
+        const wall = change.epochMilliseconds + change.offsetNanoseconds / 1e6;
+        for (let at = wall - 3 * HOUR; at < wall + 3 * HOUR; at += QUARTER)
+          expect(instantAt(zone, at), `${zone} ${new Date(at).toISOString()}`).to.equal(byTemporal(zone, at));
+      }
+    }
+    const skipped = Date.UTC(2011, 11, 30, 12);
+    expect(instantAt('Pacific/Apia', skipped)).to.equal(byTemporal('Pacific/Apia', skipped));
   });
 });
 
