@@ -78,17 +78,22 @@ export async function gatherClosedCharges(
   for (const item of items) {
     if (item.price_type !== 'USAGE') continue;
     const recorded = recordedCharges(item, lines).filter(({ service }) => service.end <= before);
-    if (!corrected && !(await hasGrown(item, recorded, measure))) continue;
+    if (!corrected && !recorded.some(isCarrying) && !(await hasGrown(item, recorded, measure))) continue;
     for (const charge of recorded) {
       const measured = await measure(item, charge.usage_window, charge.limited, charge.service);
-      const isChanged = corrected || measured.event_count !== charge.billed_event_count || hasEarlierUse(charge);
-      if (isChanged) closed.push({ ...charge, measured });
+      const isOther = measured.event_count !== charge.billed_event_count || hasEarlierUse(charge);
+      if (corrected || isOther || isCarrying(charge)) closed.push({ ...charge, measured });
     }
   }
   return closed;
 }
 
 type RecordedCharge = Omit<ClosedCharge<BillableItem>, 'measured'> & { readonly limited: readonly LimitedWindows[] };
+
+/** Of it more was invoiced before its period was over than could be set off since. */
+function isCarrying({ carried }: RecordedCharge): boolean {
+  return carried?.gt(0) ?? false;
+}
 
 /** Of a limit that began before the charge: what came late before it has used units that were free. */
 function hasEarlierUse({ limited, usage_window }: RecordedCharge): boolean {
@@ -128,6 +133,7 @@ function recordedCharge(
     billed_quantity: sumOf([...before, ...group.map(({ line }) => line)].map(({ quantity }) => new Decimal(quantity))),
     billed_event_count: newest.event_count ?? 0,
     invoice_line_item_id: first.line.id,
+    carried: new Decimal(newest.carried_amount ?? 0),
   };
 }
 

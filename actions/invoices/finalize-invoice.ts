@@ -20,6 +20,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { withLines } from '../billing/invoice-records.ts';
 import { emit } from '../system-events/emit.ts';
+import { creditRest } from './credit-rest.ts';
 
 export async function finalizeInvoice(
   stores: Stores,
@@ -52,6 +53,7 @@ export async function finalizeWithin(
     ...(isPaid ? { payment_status: 'SUCCEEDED', paid_at: now.toISOString() } : {}),
   };
   const final = await InvoiceModel.change(invoice, changes, { by: { now }, database: transaction });
+  await creditRest(transaction, final, now);
   const finalized = await withLines(final, transaction);
   const customer = await CustomerModel.fetch(scope, final.customer_id, { database: transaction });
   const record = { ...finalized, customer };

@@ -1,5 +1,6 @@
 /** Voids an invoice: it keeps its number and its lines, and stops standing for its period (docs/rules/invoices.md, "Voiding"). */
 
+import { partsOf } from '../../core/billing/partial-charges.ts';
 import { notAllowed } from '../../core/error.ts';
 import { checkVoidable } from '../../core/invoice/void.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -8,22 +9,29 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
+import { gatherInvoicedLines, type InvoicedLine, partialCharges } from '../billing/gather-closed-charges.ts';
+import { billingTransaction } from '../billing/transaction.ts';
 import { emit } from '../system-events/emit.ts';
+import { computeWithin } from './compute-invoice.ts';
+import { restOf } from './credit-rest.ts';
 
 export type Voiding = { id: string; metadata: Record<string, string> | null; author: Author };
 
 export async function voidInvoice(
-  stores: Pick<Stores, 'postgres'>,
+  stores: Stores,
   scope: Scope,
   { id, metadata, author }: Voiding,
 ): Promise<InvoiceModel> {
-  return stores.postgres.transaction(async (transaction) => {
+  return billingTransaction(stores, async (transaction) => {
     const { subscription_id } = await InvoiceModel.fetch(scope, id, { database: transaction });
     // The subscription first, as every writer of its invoices does: a change reads what was billed under its lock.
-    if (subscription_id) await SubscriptionModel.fetch(scope, subscription_id, { database: transaction, lock: true });
-    const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
+    const holding = { database: transaction, lock: true };
+    const subscription = subscription_id ? await SubscriptionModel.fetch(scope, subscription_id, holding) : null;
+    const invoice = await InvoiceModel.fetch(scope, id, holding);
     checkVoidable(invoice);
     await checkNothingCredited(invoice, transaction);
+    const lessened = subscription ? await lessenedBy(invoice, subscription, transaction) : [];
+    checkLessenedOpen(lessened);
     const changes = {
       invoice_status: 'VOIDED' as const,
       voided_at: author.now.toISOString(),
@@ -31,12 +39,40 @@ export async function voidInvoice(
     };
     const voided = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
     await emit(transaction, 'invoice.update.voided', { record: voided, by: author });
+    for (const invoice_id of new Set(lessened.map(({ line }) => line.invoice_id)))
+      await computeWithin(stores, transaction, { scope, invoice_id, now: author.now });
     return voided;
   });
 }
 
+/** What was charged of a period less what this invoice had charged of it before the period was over. */
+async function lessenedBy(
+  invoice: InvoiceModel,
+  subscription: SubscriptionModel,
+  transaction: Transaction,
+): Promise<InvoicedLine[]> {
+  if (invoice.billing_reason !== 'THRESHOLD_BILLING') return [];
+  const lines = await gatherInvoicedLines(transaction, subscription);
+  const parts = partialCharges(lines.filter(({ line }) => line.invoice_id === invoice.id));
+  return lines.filter(
+    ({ is_partial, line, service }) =>
+      !is_partial && partsOf(parts, line.subscription_line_item_id ?? '', service).length > 0,
+  );
+}
+
+/** A draft is computed anew; what is final says a difference to what would be void. */
+function checkLessenedOpen(lessened: readonly InvoicedLine[]): void {
+  const closed = lessened.find(({ invoice_status }) => invoice_status !== 'DRAFT');
+  if (closed)
+    throw notAllowed('the invoice of its period charges the difference to this one: void that one first', {
+      invoice_id: closed.line.invoice_id,
+    });
+}
+
 /** What a change gave back has lowered what it charged, or is in a wallet: without this invoice it would be lost, or be there twice. */
 async function checkNothingCredited(invoice: InvoiceModel, transaction: Transaction): Promise<void> {
+  if (invoice.invoice_status === 'FINALIZED' && restOf(invoice).gt(0))
+    throw notAllowed('what this invoice gives back is in a wallet already: it cannot be voided');
   const [credit] = await InvoiceLineItemModel.in(invoice, transaction)
     .where({ invoice_id: invoice.id, price_type: 'FIXED' })
     .whereNotNull('subscription_line_item_id')

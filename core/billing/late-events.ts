@@ -1,7 +1,7 @@
 /**
  * Events that arrive, or are corrected, after the invoice of their period is final: the difference becomes a line of the
  * next invoice, with the reason (docs/rules/invoices.md, "Late events"). A difference in the customer's favour lowers the
- * invoice to 0 at most; what does not fit comes off the invoice after.
+ * invoice to 0 at most; what does not fit comes off the invoice after, and is given back in whole by the last one.
  */
 import type { CommitmentPart } from '../commitment/line.ts';
 import { drawFrom, type Pool } from '../commitment/pool.ts';
@@ -24,6 +24,8 @@ export type ClosedCharge<Item extends PricedItem = PricedItem> = {
   readonly billed_event_count: number;
   readonly invoice_line_item_id: string;
   readonly measured: MeasuredUsage;
+  /** What was invoiced too much before its period was over, and did not fit on the invoices since. */
+  readonly carried?: Decimal;
 };
 
 /** How commitments bear on a charge that is looked at again. */
@@ -38,7 +40,8 @@ export type CommittedBefore<Item extends PricedItem> = {
 
 type Question<Item extends PricedItem> = {
   readonly currency: string;
-  readonly available: Decimal;
+  /** What an invoice can be lowered by; null for the last one, behind which the rest goes to the wallet. */
+  readonly available: Decimal | null;
   readonly committed?: CommittedBefore<Item>;
 };
 
@@ -51,16 +54,21 @@ export function correctionsOf<Item extends PricedItem>(
   const differences = closed.map((charge) => differenceOf(charge, { currency, committed }));
   // Debts first: they make room for what is given back.
   const ordered = [...differences].sort((a, b) => b.amount.comparedTo(a.amount));
-  let room = available;
+  let room: Decimal | null = available;
   return ordered.flatMap(({ charge, today, amount, base_amount }) => {
-    const granted = Decimal.max(amount, room.negated());
-    room = room.plus(granted);
+    const granted = room === null ? amount : Decimal.max(amount, room.negated());
+    room = room === null ? null : room.plus(granted);
     const isWhole = granted.eq(amount);
     const quantity = isWhole ? today.quantity.minus(charge.billed_quantity) : ZERO;
     if (granted.isZero() && quantity.isZero()) return [];
-    const base = base_amount && (isWhole ? base_amount : base_amount.times(granted).dividedBy(amount));
-    const computed_from = { ...today.computed_from, ...(base === null ? {} : { base_amount: base.toFixed() }) };
-    return [correctionLine(charge, { quantity, amount: granted, computed_from }, isWhole)];
+    const carried = isWhole || carriedOf(charge).isZero() ? null : granted.minus(amount);
+    const base = base_amount && (isWhole || carried ? base_amount : base_amount.times(granted).dividedBy(amount));
+    const computed_from = {
+      ...today.computed_from,
+      ...(base === null ? {} : { base_amount: base.toFixed() }),
+      ...(carried === null ? {} : { carried_amount: carried.toFixed() }),
+    };
+    return [correctionLine(charge, { quantity, amount: granted, computed_from }, isWhole || carried !== null)];
   });
 }
 
@@ -87,32 +95,43 @@ function differenceOf<Item extends PricedItem>(
   }
   const { utilized, overage } = drawFrom(pool, base_amount);
   committed.drew(item, service, base_amount);
-  return { charge, today, amount: roundMoney(utilized.plus(overage), currency), base_amount };
+  const amount = roundMoney(utilized.plus(overage), currency).minus(carriedOf(charge));
+  return { charge, today, amount, base_amount };
+}
+
+function carriedOf({ carried = ZERO }: Pick<ClosedCharge, 'carried'>): Decimal {
+  return carried;
 }
 
 function correctionLine<Item extends PricedItem>(
   charge: ClosedCharge<Item>,
   difference: LineAmount,
-  isWhole: boolean,
+  isSettled: boolean,
 ): PlannedLine<Item> {
   const late = charge.measured.event_count - charge.billed_event_count;
+  const isSurplus = late === 0 && carriedOf(charge).gt(0);
   return {
     item: charge.item,
     service: charge.service,
-    display_name: `${charge.item.display_name} (late events)`,
+    display_name: `${charge.item.display_name} (${isSurplus ? 'invoiced before' : 'late events'})`,
     parent_line_item_id: charge.invoice_line_item_id,
     quantity: difference.quantity,
     amount: difference.amount,
     computed_from: {
       ...difference.computed_from,
       // The old count stays on record until all is given back: the next invoice then looks at this charge again.
-      event_count: isWhole ? charge.measured.event_count : charge.billed_event_count,
-      reason:
-        late === 0
-          ? 'corrected_events: events of this period were corrected after its invoice was final'
-          : `late_events: ${late} event${late === 1 ? '' : 's'} of this period came after its invoice was final`,
+      event_count: isSettled ? charge.measured.event_count : charge.billed_event_count,
+      reason: isSurplus ? SURPLUS : reasonOf(late),
     },
   };
+}
+
+const SURPLUS = 'threshold_surplus: more was invoiced before the period was over than its usage costs';
+
+function reasonOf(late: number): string {
+  return late === 0
+    ? 'corrected_events: events of this period were corrected after its invoice was final'
+    : `late_events: ${late} event${late === 1 ? '' : 's'} of this period came after its invoice was final`;
 }
 
 /** What an invoice line recorded of a closed usage charge. */

@@ -77,6 +77,8 @@ export type PlannedLine<Item extends PricedItem = PricedItem> = LineAmount & {
   readonly is_overage?: boolean;
   /** What was lacking to the commitment of the subscription: of no item, whatever stands there. */
   readonly is_true_up?: boolean;
+  /** What was invoiced of its charge before the period was over, and is more than the charge. */
+  readonly surplus?: { readonly amount: Decimal; readonly quantity: Decimal };
 };
 
 /** Advance or arrear: the computed charge for the quantity × the share of the period that is paid for. */

@@ -1,9 +1,10 @@
 /**
  * Usage that was invoiced before its period was over, because it had reached a threshold (docs/rules/invoices.md, "Before the
  * period is over"): what is invoiced later of the same charge is the difference, so that tiers, free units and commitments are
- * those of the whole period.
+ * those of the whole period. Where the difference is below 0 it is set off against what else is invoiced, and what is left of
+ * it is carried to the next invoice; behind the last one it goes to the wallet.
  */
-import { Decimal, sumOf } from '../decimal.ts';
+import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { groupBy } from '../group-by.ts';
 import type { Period } from '../time/period.ts';
 import { baseAmountOf } from './committed-lines.ts';
@@ -23,7 +24,7 @@ export function partsOf(partial: readonly PartialCharge[], item_id: string, serv
   );
 }
 
-/** Each charge less what was invoiced of it, and never below 0: what was invoiced too much is given back as late events are. */
+/** Each charge less what was invoiced of it, and never below 0: its first line says what was invoiced too much. */
 export function lessInvoiced<Item extends PricedItem>(
   lines: readonly PlannedLine<Item>[],
   partial: readonly PartialCharge[],
@@ -43,13 +44,13 @@ function differences<Item extends PricedItem>(
 ): PlannedLine<Item>[] {
   let invoiced = sumOf(parts.map(({ amount }) => amount));
   let units = sumOf(parts.map(({ quantity }) => quantity));
-  return lines.flatMap((line, index) => {
+  const left = lines.flatMap((line, index) => {
     const amount = Decimal.min(line.amount, invoiced);
     const quantity = Decimal.min(line.quantity, units);
     invoiced = invoiced.minus(amount);
     units = units.minus(quantity);
-    const left = { amount: line.amount.minus(amount), quantity: line.quantity.minus(quantity) };
-    if (index > 0 && left.amount.isZero() && left.quantity.isZero()) return [];
+    const rest = { amount: line.amount.minus(amount), quantity: line.quantity.minus(quantity) };
+    if (index > 0 && rest.amount.isZero() && rest.quantity.isZero()) return [];
     const note = `less ${amount.toFixed()} that was invoiced before the period was over`;
     const { reason } = line.computed_from;
     const computed_from = {
@@ -57,6 +58,47 @@ function differences<Item extends PricedItem>(
       base_amount: baseAmountOf(line).toFixed(),
       reason: reason ? `${reason}; ${note}` : note,
     };
-    return [{ ...line, ...left, computed_from, exact: amount.isZero() ? line.exact : undefined }];
+    return [{ ...line, ...rest, computed_from, exact: amount.isZero() ? line.exact : undefined }];
   });
+  const surplus = { amount: invoiced, quantity: units };
+  return invoiced.isZero() ? left : left.map((line, index) => (index === 0 ? { ...line, surplus } : line));
+}
+
+/**
+ * A line for each charge of which too much was invoiced, with what is set off here: all of it where there is no limit to that.
+ * `carries`: what is left is said, too.
+ */
+export function linesOfSurplus<Item extends PricedItem>(
+  before: readonly PlannedLine<Item>[],
+  { is_last, carries }: { is_last: boolean; carries: boolean },
+): PlannedLine<Item>[] {
+  let room = Decimal.max(ZERO, sumOf(before.map(({ amount }) => amount)));
+  return before.flatMap((line) => {
+    if (!line.surplus) return [];
+    const { amount, quantity } = line.surplus;
+    const granted = is_last ? amount : Decimal.min(amount, room);
+    room = room.minus(granted);
+    if (granted.isZero() && !carries) return [];
+    return [surplusLine(line, { amount, granted, quantity: granted.eq(amount) ? quantity : ZERO })];
+  });
+}
+
+function surplusLine<Item extends PricedItem>(
+  { surplus: _said, exact: _exact, commitment_info: _info, free_quantity: _free, ...line }: PlannedLine<Item>,
+  { amount, granted, quantity }: { amount: Decimal; granted: Decimal; quantity: Decimal },
+): PlannedLine<Item> {
+  const carried = amount.minus(granted);
+  const { breakdown: _breakdown, carried_amount: _carried, ...computed_from } = line.computed_from;
+  return {
+    ...line,
+    display_name: `${line.item.display_name} (invoiced before)`,
+    amount: granted.negated(),
+    quantity: quantity.negated(),
+    computed_from: {
+      ...computed_from,
+      base_amount: '0',
+      reason: `threshold_surplus: ${amount.toFixed()} more was invoiced before the period was over than its usage costs`,
+      ...(carried.isZero() ? {} : { carried_amount: carried.toFixed() }),
+    },
+  };
 }

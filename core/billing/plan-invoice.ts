@@ -14,7 +14,7 @@ import { committedBefore } from './committed-before.ts';
 import { trueUpLines, underCommitment } from './committed-lines.ts';
 import { type ClosedCharge, correctionsOf } from './late-events.ts';
 import { fixedCharge, type MeasuredUsage, type PlannedLine, type PricedItem, usageCharge } from './line-amount.ts';
-import { lessInvoiced, type PartialCharge } from './partial-charges.ts';
+import { lessInvoiced, linesOfSurplus, type PartialCharge } from './partial-charges.ts';
 import { type Adjustments, type Totals, totalsOf } from './totals.ts';
 
 export type InvoicePlan<Item extends PricedItem = PricedItem> = Totals & {
@@ -42,7 +42,7 @@ export type InvoiceQuestion<Item extends PricedItem> = ChargeQuestion<Item> & {
 };
 
 /** What stands on an invoice, in this order: each step says its lines and sees those of the steps before. */
-const LINE_STEPS = [linesOfCharges, linesOfLateEvents, linesOfTrueUp];
+const LINE_STEPS = [linesOfCharges, linesOfLateEvents, linesOfTrueUp, linesSetOff];
 
 export function planInvoice<Item extends PricedItem>(question: InvoiceQuestion<Item>): InvoicePlan<Item> {
   let lines: readonly PlannedLine<Item>[] = [];
@@ -72,7 +72,9 @@ export function planThreshold<Item extends PricedItem>(question: InvoiceQuestion
   });
   const facts = poolFacts(question);
   const committed = facts === null ? running : underCommitment(running, facts, question.currency);
-  const lines = lessInvoiced(committed, question.partial ?? []).filter(({ amount }) => !amount.isZero());
+  const less = lessInvoiced(committed, question.partial ?? []);
+  const charged = less.filter(({ amount }) => !amount.isZero());
+  const lines = [...charged, ...linesOfSurplus(less, { is_last: false, carries: false })];
   const amounts = lines.map((line) => line.amount);
   return { lines, ...totalsOf(amounts, question.currency, question.adjustments) };
 }
@@ -92,12 +94,12 @@ export function thresholdCharges<Item extends BilledItem>(
   });
 }
 
-/** What is given back lowers what stands on the invoice already, to 0 at most. */
+/** What is given back lowers what stands on the invoice already, to 0 at most; the last one gives back all. */
 function linesOfLateEvents<Item extends PricedItem>(
   question: InvoiceQuestion<Item>,
   before: readonly PlannedLine<Item>[],
 ): PlannedLine<Item>[] {
-  const available = sumOf(before.map((line) => line.amount));
+  const available = isLast(question) ? null : sumOf(before.map((line) => line.amount));
   const committed = committedBefore(partQuestion(question), poolFacts(question), before);
   return correctionsOf(question.closed, { currency: question.currency, available, committed });
 }
@@ -112,6 +114,20 @@ function linesOfTrueUp<Item extends PricedItem>(
   const { currency, period, items } = question;
   const { ends_at = null } = partQuestion(question);
   return trueUpLines({ facts, currency, period, ends_at, before, items });
+}
+
+/** What was invoiced too much before the period was over. */
+function linesSetOff<Item extends PricedItem>(
+  question: InvoiceQuestion<Item>,
+  before: readonly PlannedLine<Item>[],
+): PlannedLine<Item>[] {
+  return linesOfSurplus(before, { is_last: isLast(question), carries: true });
+}
+
+/** No invoice comes behind it. */
+function isLast<Item extends PricedItem>({ reference, subscription, period }: InvoiceQuestion<Item>): boolean {
+  if (reference === 'period_start') return false;
+  return reference === 'cancel' || (subscription.end_ms !== null && subscription.end_ms <= period.end);
 }
 
 function poolFacts<Item extends PricedItem>(question: InvoiceQuestion<Item>): PoolFacts | null {

@@ -89,6 +89,9 @@ export const ComputedFrom = z.object({
     description:
       'The limits up to which usage is free, with what was used of them before this charge and with it; not there without one.',
   }),
+  carried_amount: z.string().nullish().meta({
+    description: 'What was invoiced too much, and comes off the next invoice because this one has no room for it.',
+  }),
 });
 export type ComputedFrom = z.infer<typeof ComputedFrom>;
 

@@ -1,0 +1,38 @@
+/**
+ * What the last invoice of a subscription comes to below nothing goes to the prepaid wallet of who is invoiced, when the invoice
+ * becomes final: no other comes behind it that could be lowered (docs/rules/invoices.md, "Before the period is over").
+ */
+import { Decimal } from '../../core/decimal.ts';
+import type { BillingReason } from '../../core/invoice/record.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import type { Transaction } from '../../storage/stores.ts';
+import { scopeOf } from '../billing/billable-items.ts';
+import { creditWallet } from '../wallets/credit-wallet.ts';
+
+/** A change settles its own credits when it is made (settle-change.ts). */
+const OF_A_PERIOD: readonly BillingReason[] = ['SUBSCRIPTION_CYCLE', 'PRORATION'];
+
+/** 0 where nothing is given back. */
+export function restOf({ billing_reason, subtotal }: Pick<InvoiceModel, 'billing_reason' | 'subtotal'>): Decimal {
+  const rest = new Decimal(subtotal).negated();
+  return OF_A_PERIOD.includes(billing_reason) && rest.gt(0) ? rest : new Decimal(0);
+}
+
+/** In the transaction that makes it final: once for an invoice. */
+export async function creditRest(transaction: Transaction, invoice: InvoiceModel, now: Date): Promise<void> {
+  const amount = restOf(invoice);
+  if (amount.isZero()) return;
+  const { id, customer_id, currency, subscription_id } = invoice;
+  await creditWallet(transaction, scopeOf(invoice), {
+    customer_id,
+    currency,
+    amount,
+    transaction_reason: 'CREDIT_NOTE',
+    reference_type: 'INVOICE',
+    reference_id: id,
+    idempotency_key: `rest/${id}`,
+    description: 'More was invoiced than the usage costs',
+    metadata: { subscription_id: subscription_id ?? '' },
+    author: { user_id: '', now },
+  });
+}
