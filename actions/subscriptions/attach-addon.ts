@@ -4,11 +4,12 @@
  */
 import { addonLine, checkHeldOnce, checkResets, heldFrom, pricesOfAddon } from '../../core/addon/attachment.ts';
 import type { AddonAssociation } from '../../core/addon/record.ts';
+import { isCommitted } from '../../core/commitment/requested.ts';
+import { keptCommitment } from '../../core/commitment/stated.ts';
 import type { Price } from '../../core/price/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { changesPrice, type LineItemTerms, overriddenPrice } from '../../core/subscription/lines.ts';
-import { refuseUsed } from '../../core/subscription/not-yet.ts';
 import type { AttachAddon } from '../../core/subscription/record.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
@@ -41,7 +42,6 @@ export async function gatherAttachment(
   request: AttachAddon,
   { scope, database, author }: PriceWriting,
 ): Promise<Attachment> {
-  refuseUsed(request, ['line_item_commitments']);
   const { addon_id, quantity, cadence, metadata } = request;
   const addon = await AddonModel.fetchPublished(scope, addon_id, { database, lock: 'shared' });
   const now = author.now.getTime();
@@ -65,8 +65,8 @@ export async function gatherAttachment(
   const prices = await PriceModel.in(scope, database)
     .where({ entity_type: 'ADDON', entity_id: addon_id })
     .orderBy(['created_at', 'sequence']);
-  const { currency } = subscription;
-  const chosen = pricesOfAddon(prices as Price[], request.override_line_items ?? [], { currency, quantity, life, now });
+  const terms = { currency: subscription.currency, life, now, isCommitted: isCommitted(subscription) };
+  const chosen = pricesOfAddon(prices as Price[], request, terms);
   const meters = await MeterModel.byId(
     scope,
     chosen.map(({ price }) => price.meter_id),
@@ -78,7 +78,7 @@ export async function gatherAttachment(
     database,
   );
   const own_prices: Price[] = [];
-  const lines = chosen.map(({ price: root, override, quantity: units }) => {
+  const lines = chosen.map(({ price: root, override, quantity: units, stated }) => {
     const symbol = symbols.get(root.price_unit_id ?? '')?.symbol;
     const place = { id: subscription.id, start_date: life.start_date, symbol };
     const meter = meters.get(root.meter_id ?? '') ?? null;
@@ -87,11 +87,13 @@ export async function gatherAttachment(
         ? ownPrice(root, { definition: overriddenPrice(root, override, place), meter, author })
         : root;
     if (price !== root) own_prices.push(price);
+    const prefix = `line_item_commitments.${root.id}.`;
     const terms = addonLine({
       association,
       addon,
       price,
       quantity: units,
+      commitment: stated && keptCommitment(stated, { price, prefix, bucket_size: bucketSizeOf(meter) }),
       meter_name: meter?.name ?? null,
       subscription,
       times,
@@ -99,6 +101,10 @@ export async function gatherAttachment(
     return { terms, price: price as PriceModel, meter };
   });
   return { association, own_prices, lines };
+}
+
+function bucketSizeOf(meter: MeterModel | null) {
+  return meter?.aggregation.bucket_size ?? null;
 }
 
 /** As it will be stored. */

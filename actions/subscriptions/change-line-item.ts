@@ -6,11 +6,11 @@ import { checkOneLevel } from '../../core/commitment/requested.ts';
 import { changedCommitment, type StatedCommitment } from '../../core/commitment/stated.ts';
 import { invalid } from '../../core/error.ts';
 import { CRITICAL_FIELDS } from '../../core/price/record.ts';
+import { sameTimes } from '../../core/price/time-buckets.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { changeOfLine } from '../../core/subscription/line-changes.ts';
 import { priceOfLine, statedCharge } from '../../core/subscription/line-price.ts';
-import { refuseUsed } from '../../core/subscription/not-yet.ts';
 import type { ProrationBehavior, SubscriptionLineItem } from '../../core/subscription/record.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import type { PriceModel } from '../../storage/models/price.ts';
@@ -19,7 +19,7 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import type { BillableItem } from '../billing/billable-items.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { statesNothingNew } from '../catalogue/change-price.ts';
-import { type PriceWriting, storePrice, symbolOf } from '../catalogue/create-price.ts';
+import { type PriceWriting, storePrice, symbolOf, timeBucketsOf } from '../catalogue/create-price.ts';
 import { applyLineChange, type LineStart, planLineChange } from './change-lines.ts';
 import { type HeldSubscription, holdLine, tellLinesChanged } from './held-lines.ts';
 
@@ -35,8 +35,6 @@ export async function changeLineItem(
   scope: Scope,
   { id, request, author }: { id: string; request: LineChangeRequest; author: Author },
 ): Promise<SubscriptionLineItemModel> {
-  // They belong to the price of the line.
-  refuseUsed(request, ['commitment_time_buckets']);
   return billingTransaction(stores, async (transaction) => {
     const writing = { scope, database: transaction, author };
     const held = await holdLine(stores, id, writing);
@@ -66,16 +64,16 @@ async function following(
   const { subscription, times, item } = held;
   const { record, price_record, meter } = item;
   checkOneLevel(subscription, request);
-  const bucket_size = meter?.aggregation.bucket_size ?? null;
-  const commitment = changedCommitment(request, record, { price: price_record, bucket_size });
+  const question = { price: price_record, bucket_size: meter?.aggregation.bucket_size ?? null };
   const isRepriced = Object.keys(statedCharge(request)).length > 0;
-  if (!isRepriced && commitment === null) {
+  if (!isRepriced && changedCommitment(request, record, question) === null) {
     if (request.effective_from)
       throw invalid('effective_from', `needs a change of a commitment or of one of ${CRITICAL_FIELDS.join(', ')}`);
     return null;
   }
   const at = changeOfLine(record, item, request.effective_from, times);
   const price = (isRepriced ? await ownPrice(held, { request, at }, writing) : null) ?? price_record;
+  const commitment = changedCommitment(request, record, { ...question, price });
   if (price === price_record && commitment === null) return null;
   const life = { start_date: formatMs(at), metadata: request.metadata ?? record.metadata };
   return {
@@ -86,15 +84,20 @@ async function following(
 
 /** Null where the price of the line charges so already. */
 async function ownPrice(
-  { subscription, item: { price_record } }: HeldLine,
+  { subscription, item: { price_record, meter } }: HeldLine,
   { request, at }: { request: LineChangeRequest; at: number },
   writing: PriceWriting,
 ): Promise<PriceModel | null> {
-  const charge = statedCharge(request);
+  const { commitment_time_buckets: times = null, ...charge } = statedCharge(request);
   const symbol = await symbolOf(price_record, writing);
   const place = { subscription_id: subscription.id, start_date: formatMs(at), symbol };
   const definition = priceOfLine(price_record, charge, place);
-  return statesNothingNew(price_record, charge, definition) ? null : storePrice(definition, writing);
+  if (times === null)
+    return statesNothingNew(price_record, charge, definition) ? null : storePrice(definition, writing);
+  const commitment_time_buckets = timeBucketsOf({ ...definition, commitment_time_buckets: times }, meter, writing);
+  const isSame = sameTimes(commitment_time_buckets, price_record.commitment_time_buckets);
+  if (isSame && statesNothingNew(price_record, charge, definition)) return null;
+  return storePrice({ ...definition, commitment_time_buckets }, writing);
 }
 
 async function describe(

@@ -15,6 +15,7 @@ import { draftFinalInvoice } from '../invoices/draft-invoice.ts';
 import { emit } from '../system-events/emit.ts';
 import { type AppliedLines, applyLineChange } from './change-lines.ts';
 import { heldUpToDate } from './held-with-parent.ts';
+import { detachDropped } from './plan-change/addons.ts';
 import { type PlanChangePlan, type PlanChangeRequest, planPlanChange } from './plan-change/plan-change.ts';
 import { addSchedule } from './schedules.ts';
 
@@ -101,6 +102,7 @@ async function apply(
     await draftFinalInvoice(stores, transaction, final);
   }
   const applied = await applyLineChange(stores, transaction, plan.lines);
+  await detachDropped(transaction, { ...plan.addons, at, author });
   const by = { by: author, database: transaction };
   const subscription = await SubscriptionModel.change(before, plan.changes, by);
   await emit(transaction, 'subscription.updated', { record: subscription, by: author });

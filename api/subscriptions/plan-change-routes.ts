@@ -1,6 +1,5 @@
 /** Plan changes: what they would do, and doing them. Both versions of the requests do the same, in place. */
 import { executePlanChange, previewPlanChange } from '../../actions/subscriptions/change-plan.ts';
-import { refuseUsed } from '../../core/subscription/not-yet.ts';
 import { authorOf, type Context, type Decoded, idParams, type Route, route } from '../http/route.ts';
 import {
   ChangePlan,
@@ -86,11 +85,6 @@ function asked({ id }: Id, body: Decoded<typeof ChangePlan>, context: Context) {
 
 function askedV2({ id }: Id, body: Decoded<typeof ChangePlanV2>, context: Context) {
   const { target_plan_id, proration_behavior, change_at, metadata, entity_policies } = body;
-  const policies = [
-    entity_policies?.addons?.default_behaviour,
-    ...Object.values(entity_policies?.addons?.overrides ?? {}),
-  ];
-  refuseUsed({ entity_policies: policies.includes('drop') }, ['entity_policies']);
-  const request = { target_plan_id, proration_behavior, terms: {} };
+  const request = { target_plan_id, proration_behavior, terms: {}, addons: entity_policies?.addons ?? null };
   return { id, request, change_at, metadata, author: authorOf(context) };
 }

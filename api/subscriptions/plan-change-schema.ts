@@ -1,5 +1,6 @@
 /** Plan changes, as they are asked for and answered. */
 import { z } from 'zod';
+import { addonPolicyShape, ENTITY_BEHAVIOURS } from '../../core/addon/policy.ts';
 import { anyCase, decimalText, int32, keyText, metadata, orDefault, orNull, timestampText } from '../../core/record.ts';
 import { CHANGE_TYPES } from '../../core/subscription/plan-change.ts';
 import {
@@ -50,15 +51,13 @@ export const ChangePlan = z
     },
   });
 
-const policy = z.object({
-  default_behaviour: orNull(anyCase(['carry', 'drop'])).meta({ description: 'carry, also when absent: they stay.' }),
-  overrides: orNull(z.record(z.string(), anyCase(['carry', 'drop']))).meta({ description: 'By the id of the add-on.' }),
-});
 export const ChangePlanV2 = z
   .object({
     ...shared,
-    entity_policies: orNull(z.object({ addons: orNull(policy).meta({ description: 'Of its add-ons.' }) })).meta({
-      description: 'What becomes of what it has beside the plan; `drop` is not there yet, and refused.',
+    entity_policies: orNull(
+      z.object({ addons: orNull(addonPolicyShape).meta({ description: 'Of its add-ons.' }) }),
+    ).meta({
+      description: 'What becomes of what it has beside the plan; it stays when absent.',
     }),
     idempotency_key: orNull(keyText).meta({
       description: 'Kept with the change; one that comes again is refused, because the plan is that one already.',
@@ -203,9 +202,11 @@ export const ChangePlanV2Answer = z
         z
           .object({
             entity_type: z.enum(['plan', 'addon', 'subscription']).meta({ description: 'What it is.' }),
-            reference_id: z.string().meta({ description: 'Its place in the subscription: the line item.' }),
+            reference_id: z.string().meta({
+              description: 'Its place in the subscription: the association of an add-on, else the line item.',
+            }),
             entity_id: z.string().meta({ description: 'Its id in the catalogue.' }),
-            behaviour: z.enum(['carry', 'drop']).meta({ description: 'Whether it stays.' }),
+            behaviour: z.enum(ENTITY_BEHAVIOURS).meta({ description: 'carry: it stays; drop: it is detached.' }),
           })
           .meta({ id: 'EntityChangeResult' }),
       )

@@ -1,6 +1,8 @@
 /** Plan changes as they are answered. */
 import type { ChangedPlan, PreviewedPlanChange } from '../../actions/subscriptions/change-plan.ts';
 import { changedByLines, previewOfLines } from '../../actions/subscriptions/modify/changed-lines.ts';
+import type { AddonsOfChange } from '../../actions/subscriptions/plan-change/addons.ts';
+import type { EntityBehaviour } from '../../core/addon/policy.ts';
 import { Decimal } from '../../core/decimal.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import { MAX_FRACTION_DIGITS } from '../../core/money.ts';
@@ -74,14 +76,26 @@ async function showV2(
     effective_at: formatMs(at),
     from_plan: summary(plan.from),
     to_plan: summary(plan.to),
-    entity_changes: plan.carried.map(({ id, record }) => ({
-      entity_type: record.entity_type,
-      reference_id: id,
-      entity_id: record.entity_id,
-      behaviour: 'carry',
-    })),
+    entity_changes: entityChanges(plan),
     warnings: warningsOf(plan),
   };
+}
+
+function entityChanges({ carried, addons }: PreviewedPlanChange['plan']) {
+  const lines = carried.map(({ id, record }) => ({
+    entity_type: record.entity_type,
+    reference_id: id,
+    entity_id: record.entity_id,
+    behaviour: 'carry' as const,
+  }));
+  const associations = (held: AddonsOfChange['carried'], behaviour: EntityBehaviour) =>
+    held.map(({ id, addon_id }) => ({
+      entity_type: 'addon' as const,
+      reference_id: id,
+      entity_id: addon_id,
+      behaviour,
+    }));
+  return [...lines, ...associations(addons.carried, 'carry'), ...associations(addons.dropped, 'drop')];
 }
 
 function scheduled({ schedule }: ChangedPlan) {

@@ -4,6 +4,8 @@
  */
 import { z } from 'zod';
 import { type BilledSubscription, periodRule } from '../billing/charges.ts';
+import { checkUntimed, commitmentsOf, withTimeBuckets } from '../commitment/requested.ts';
+import type { KeptCommitment, StatedCommitment } from '../commitment/stated.ts';
 import { Decimal } from '../decimal.ts';
 import type { Entitlement } from '../entitlement/record.ts';
 import { resetPeriodOf } from '../entitlement/reset.ts';
@@ -63,28 +65,44 @@ export type AddonPrice = {
   readonly price: Price;
   readonly quantity: string | null;
   readonly override: PriceOverride | null;
+  /** What the request states of its line. */
+  readonly stated: StatedCommitment | undefined;
+};
+
+type AddonTerms = {
+  readonly currency: string;
+  readonly life: Pick<AddonAssociation, 'start_date' | 'end_date'>;
+  readonly now: Milliseconds;
+  /** Whether the subscription as a whole is committed. */
+  readonly isCommitted: boolean;
 };
 
 /** Of an add-on that costs something at least one price is in the currency. */
 export function pricesOfAddon(
   prices: readonly Price[],
-  overrides: readonly PriceOverride[],
-  {
-    currency,
-    quantity,
-    life,
-    now,
-  }: { currency: string; quantity: number; life: Pick<AddonAssociation, 'start_date' | 'end_date'>; now: Milliseconds },
+  request: Pick<AttachAddon, 'override_line_items' | 'line_item_commitments' | 'quantity'>,
+  { currency, life, now, isCommitted }: AddonTerms,
 ): AddonPrice[] {
   const end = life.end_date ? instantOf(life.end_date) : null;
   const sold = prices.some(({ status }) => status === 'published');
   const terms = { start: instantOf(life.start_date), end, now };
   const chosen = sold ? pricesToCopy(prices, currency, terms, 'the add-on') : [];
-  const byPrice = overridesByPrice(overrides, chosen);
+  const own = { prices: chosen, seller: 'add-on', own: isCommitted } as const;
+  const commitments = commitmentsOf(request.line_item_commitments, own);
+  const byPrice = withTimeBuckets(overridesByPrice(request.override_line_items ?? [], chosen), commitments);
+  if (isCommitted) checkUntimed([...chosen, ...timed(byPrice)], 'addon_id');
   return chosen.map((price) => {
     const override = byPrice.get(price.id) ?? null;
-    return { price, override, quantity: timesQuantity(price, override?.quantity ?? null, quantity) };
+    const quantity = timesQuantity(price, override?.quantity ?? null, request.quantity);
+    return { price, override, quantity, stated: commitments.get(price.id) };
   });
+}
+
+function timed(overrides: ReadonlyMap<string, PriceOverride>) {
+  return [...overrides.values()].map(({ price_id: id, commitment_time_buckets = null }) => ({
+    id,
+    commitment_time_buckets,
+  }));
 }
 
 function timesQuantity(price: Price, stated: string | null, quantity: number): string | null {
@@ -98,6 +116,7 @@ type AddonLine = {
   readonly addon: Pick<Addon, 'name'>;
   readonly price: Price;
   readonly quantity: string | null;
+  readonly commitment: KeptCommitment | undefined;
   readonly meter_name: string | null;
   readonly subscription: LineQuestion['subscription'];
   readonly times: LineTimes;
@@ -109,13 +128,15 @@ export function addonLine({
   addon,
   price,
   quantity,
+  commitment,
   meter_name,
   subscription,
   times,
 }: AddonLine): LineItemTerms {
   const { id, addon_id, start_date, end_date } = association;
   const entity = { entity_id: addon_id, entity_type: 'addon' as const, name: addon.name };
-  const terms = lineItemOf({ price, subscription, quantity, entity, meter_name, now: times.now });
+  const committed = commitment ? { commitment } : {};
+  const terms = lineItemOf({ price, subscription, quantity, entity, meter_name, now: times.now, ...committed });
   return {
     ...terms,
     ...addedLife({ start_date, end_date }, price, times),

@@ -7,7 +7,7 @@ import { invalid } from '../error.ts';
 import type { Price } from '../price/record.ts';
 import type { PriceOverride } from '../subscription/lines.ts';
 import type { CreateSubscription } from '../subscription/record.ts';
-import { type StatedCommitment, statedByLine, statesCommitment } from './stated.ts';
+import { type LineItemCommitment, type StatedCommitment, statedByLine, statesCommitment } from './stated.ts';
 import { compareDuration } from './term.ts';
 
 /** By the plan price whose line has it. */
@@ -16,18 +16,33 @@ export function commitmentsByPrice(
   prices: readonly Price[],
 ): Map<string, StatedCommitment> {
   checkOwnCommitment(request);
-  const stated = Object.entries(request.line_item_commitments ?? {});
   const own = isCommitted(request);
+  const byPrice = commitmentsOf(request.line_item_commitments, { prices, seller: 'plan', own });
+  if (own) checkOtherLines(request, prices);
+  return byPrice;
+}
+
+type Question = {
+  readonly prices: readonly Pick<Price, 'id'>[];
+  readonly seller: 'plan' | 'add-on';
+  /** Whether the subscription as a whole is committed already. */
+  readonly own: boolean;
+};
+
+/** By the price of the plan or add-on whose line has it. */
+export function commitmentsOf(
+  stated: Readonly<Record<string, LineItemCommitment>> | null,
+  { prices, seller, own }: Question,
+): Map<string, StatedCommitment> {
   const byPrice = new Map<string, StatedCommitment>();
-  for (const [price_id, config] of stated) {
+  for (const [price_id, config] of Object.entries(stated ?? {})) {
     const field = `line_item_commitments.${price_id}`;
     if (!prices.some(({ id }) => id === price_id))
-      throw invalid(field, `${price_id} is not a price of this plan and currency`);
+      throw invalid(field, `${price_id} is not a price of this ${seller} and currency`);
     const commitment = statedByLine(config);
     if (own && statesCommitment(commitment)) throw invalid(field, BOTH);
     byPrice.set(price_id, commitment);
   }
-  if (own) checkOtherLines(request, prices);
   return byPrice;
 }
 
@@ -36,8 +51,18 @@ const BOTH = 'cannot be combined with commitment_amount of the subscription';
 function checkOtherLines(request: CreateSubscription, prices: readonly Price[]): void {
   checkUncommitted(request);
   for (const [index, phase] of (request.phases ?? []).entries()) checkUncommitted(phase, `phases[${index}].`);
+  checkUntimed(prices, 'commitment_amount');
+}
+
+/** Prices with times of day commit each of their lines: they do not go with a commitment of the subscription. */
+export function checkUntimed(
+  prices: readonly Pick<Price, 'id' | 'commitment_time_buckets'>[],
+  field: 'commitment_amount' | 'addon_id',
+): void {
   const timed = prices.find(({ commitment_time_buckets }) => commitment_time_buckets?.length);
-  if (timed) throw invalid('commitment_amount', `cannot be combined with the times of day of price ${timed.id}`);
+  if (!timed) return;
+  const other = field === 'commitment_amount' ? '' : ', and the subscription has a commitment_amount';
+  throw invalid(field, `cannot be combined with the times of day of price ${timed.id}${other}`);
 }
 
 function checkUncommitted(
@@ -56,13 +81,16 @@ export function checkOneLevel(
   subscription: { readonly commitment_amount?: string | null | undefined },
   line: StatedCommitment,
 ): void {
-  const { commitment_amount = null } = subscription;
-  if (isCommitted({ commitment_amount }) && statesCommitment(line)) throw invalid('commitment_amount', BOTH);
+  if (isCommitted(subscription) && statesCommitment(line)) throw invalid('commitment_amount', BOTH);
 }
 
 /** Whether the subscription as a whole is committed to something. */
-export function isCommitted({ commitment_amount }: Pick<CreateSubscription, 'commitment_amount'>): boolean {
-  return commitment_amount !== null && !new Decimal(commitment_amount).isZero();
+export function isCommitted({
+  commitment_amount,
+}: {
+  readonly commitment_amount?: string | null | undefined;
+}): boolean {
+  return Boolean(commitment_amount) && !new Decimal(commitment_amount!).isZero();
 }
 
 /** As the subscription keeps it. */

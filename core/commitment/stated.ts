@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
-import { COMMITMENT_TYPES, type TimeBucket, timeBucketsShape } from '../price/time-buckets.ts';
+import { COMMITMENT_TYPES, sameTimes, type TimeBucket, timeBucketsShape } from '../price/time-buckets.ts';
 import { anyCase, decimalText, orNull } from '../record.ts';
 import { instantOf } from '../time/instant.ts';
 import { RECURRING_PERIODS, type RecurringPeriod } from '../time/period.ts';
@@ -238,6 +238,10 @@ export function changedCommitment(
 ): KeptCommitment | null {
   if (COMMITMENT_FIELDS.every((field) => stated[field] === null)) return null;
   const commitment = keptCommitment(stated, question);
-  const compared = COMMITMENT_FIELDS.filter((field) => field !== 'commitment_time_buckets');
-  return compared.every((field) => (commitment[field] ?? null) === (line[field] ?? null)) ? null : commitment;
+  const isSame = COMMITMENT_FIELDS.every((field) =>
+    field === 'commitment_time_buckets'
+      ? sameTimes(commitment[field] ?? null, line[field] ?? null)
+      : (commitment[field] ?? null) === (line[field] ?? null),
+  );
+  return isSame ? null : commitment;
 }

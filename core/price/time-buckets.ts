@@ -93,6 +93,16 @@ export function checkedTimeBuckets(buckets: readonly TimeBucket[], question: Buc
   return placed.map(({ bucket }) => bucket);
 }
 
+/** Whether two say the same, whatever their ids are; none at all are the same as no list. */
+export function sameTimes(some: readonly TimeBucket[] | null, others: readonly TimeBucket[] | null): boolean {
+  return wordsOfTimes(some) === wordsOfTimes(others);
+}
+
+/** In the order of the fields of the shape, whatever that in which a store gives them. */
+function wordsOfTimes(buckets: readonly TimeBucket[] | null): string {
+  return JSON.stringify(timeBucketsShape.parse(buckets ?? []).map((bucket) => ({ ...bucket, id: null })));
+}
+
 function checkCommitment({ commitment_value, overage_factor }: TimeBucket, at: string): void {
   if (!new Decimal(commitment_value).gt(0)) throw invalid(`${at}.commitment_value`, 'must be greater than 0');
   if (new Decimal(overage_factor).lt(1)) throw invalid(`${at}.overage_factor`, 'must be at least 1');

@@ -208,7 +208,9 @@ export const attachAddonShape = z.object({
   override_line_items: orNull(z.array(overrideLineItemShape)).meta({
     description: 'What this subscription pays in the place of prices of the add-on.',
   }),
-  line_item_commitments: orNull(z.unknown()).meta(NOT_YET),
+  line_item_commitments: orNull(z.record(z.string(), lineItemCommitmentShape)).meta({
+    description: 'Commitments of its USAGE lines, by the id of the price of the add-on.',
+  }),
   metadata: orNull(freeMap).meta({ description: 'Values of your own.' }),
 });
 export type AttachAddon = z.output<typeof attachAddonShape>;

@@ -166,6 +166,41 @@ describe('line items of a subscription', () => {
       world.at('2026-01-13');
     });
 
+    it('200 times of day are changed by a line with a price of its own, and taken away by an empty list', async () => {
+      await world.meter('cpu', { type: 'SUM', field: 'n', bucket_size: 'HOUR' });
+      await world.plan('Cpu', [usage('cpu', '1')]);
+      await world.on('2026-01-01');
+      const { id, line_items } = await world.subscribe('times', 'Cpu');
+      const [first] = line_items;
+      world.at('2026-01-11');
+      const change = async (line: string, body: Fields) => {
+        const answer = await world.api.request('PUT', `/subscriptions/lineitems/${line}`, { body });
+        expect(answer.status, answer.text).to.equal(200);
+        return answer.body;
+      };
+      const night = { start: { hour: 22 }, end: { hour: 6 }, commitment_value: '5', true_up_enabled: true };
+      const asked = { commitment_windowed: true, commitment_time_buckets: [night] };
+      const timed = await change(first.id, asked);
+      expect(timed).to.include({ start_date: '2026-01-11T00:00:00Z', commitment_windowed: true });
+      expect(timed.commitment_time_buckets[0]).to.deep.include({ end: { hour: 6, minute: 0 }, commitment_value: '5' });
+      expect(timed.price_id).to.not.equal(first.price_id);
+      const price = await world.get(`/prices/${timed.price_id}`);
+      expect(price.commitment_time_buckets).to.deep.equal(timed.commitment_time_buckets);
+      expect(price).to.include({ entity_id: id, parent_price_id: first.price_id });
+      expect((await change(timed.id, asked)).id, 'the same again').to.equal(timed.id);
+      world.at('2026-01-12');
+      const dearer = [{ ...night, commitment_value: '6' }];
+      const changed = await change(timed.id, { ...asked, commitment_time_buckets: dearer });
+      expect(changed.commitment_time_buckets[0].commitment_value).to.equal('6');
+      world.at('2026-01-13');
+      const plain = await change(changed.id, { commitment_time_buckets: [] });
+      expect(plain).to.include({ commitment_windowed: false, commitment_time_buckets: null });
+      expect((await world.get(`/prices/${plain.price_id}`)).commitment_time_buckets).to.equal(null);
+      const path = `/subscriptions/lineitems/${plain.id}`;
+      const field = 'commitment_time_buckets';
+      expect(await refused('PUT', path, { [field]: [night] })).to.deep.equal(['validation_error', field]);
+    });
+
     it('200 a line ends, and one that has not begun is taken out', async () => {
       const line = await add({ price: inline({ invoice_cadence: 'ARREAR' }) });
       const later = '2026-01-25T00:00:00Z';

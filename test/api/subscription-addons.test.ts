@@ -51,6 +51,10 @@ describe('add-ons of subscriptions', () => {
     );
   const detach = (addon_association_id: string, fields: Fields = {}, status = 200) =>
     ask('DELETE', '/subscriptions/addon', { addon_association_id, ...fields }, status);
+  const pricesOf = async (name: string): Promise<[string, string]> =>
+    (await world.get(`/prices?entity_type=ADDON&entity_ids=${addons[name].id}&order=asc`)).items.map(
+      ({ id }: Answer) => id,
+    );
   const held = (customer: string) => world.get(`/subscriptions/${of(customer)}/addons/associations`);
 
   it('an add-on is attached on the 10th and detached: it is held, and charged, to the end of the period', async () => {
@@ -259,16 +263,49 @@ describe('add-ons of subscriptions', () => {
     expect((await modify('preview', { action: 'add' }, 400)).details.field).to.equal('addon_params.add');
   });
 
+  it('its usage lines are committed to what the request says; a subscription that is committed as a whole refuses', async () => {
+    await world.on('2026-01-01', () => world.subscribe('committed', 'Base'));
+    const [metered, flat] = await pricesOf('Calls');
+    const stated = { commitment_amount: '100', overage_factor: '1.5', enable_true_up: true };
+    const line_item_commitments = { [metered]: stated };
+    await attach('committed', 'Calls', { line_item_commitments });
+    const { line_items } = await world.subscription('committed');
+    expect(line_items.find(({ price_id }: Answer) => price_id === metered)).to.deep.include({
+      entity_type: 'addon',
+      commitment_amount: '100',
+      commitment_type: 'amount',
+      commitment_overage_factor: '1.5',
+      commitment_true_up_enabled: true,
+    });
+    await world.on('2026-02-01');
+    const lines = (await world.invoices('committed')).flatMap((invoice: Answer) => invoice.line_items);
+    expect(lines.find(({ price_id }: Answer) => price_id === metered)).to.deep.include({
+      quantity: '0',
+      amount: '100',
+    });
+    const of_fixed = { line_item_commitments: { [flat]: stated } };
+    const field = async (customer: string, fields: Fields) =>
+      (await attach(customer, 'Calls', fields, 400)).details.field;
+    expect(await field('committed', of_fixed)).to.equal(`line_item_commitments.${flat}.commitment_amount`);
+    const whole = { line_items: [{ price_id: metered }], commitment_amount: '50' };
+    await world.subscribe('whole', 'Base', whole);
+    expect(await field('whole', { line_item_commitments })).to.equal(`line_item_commitments.${metered}`);
+    const begun = await world.subscribe('begun committed', 'Base', {
+      addons: [{ addon_id: addons.Calls.id, line_item_commitments }],
+    });
+    expect(begun.line_items.map((one: Answer) => one.commitment_amount)).to.deep.equal([null, '100', null]);
+  });
+
   const refused: [string, string, Fields, number, string][] = [
     ['an end before its start', 'Free', { end_date: '2026-01-01T00:00:00Z' }, 400, 'end_date'],
     ['a start that is invoiced', 'Free', { start_date: '2025-01-01T00:00:00Z' }, 400, 'start_date'],
     ['no quantity', 'Free', { quantity: 0 }, 400, 'quantity'],
     [
-      'commitments',
+      'a commitment of a price that it does not have',
       'Calls',
-      { line_item_commitments: { a: { commitment_amount: '1' } } },
+      { line_item_commitments: { price_1: { commitment_amount: '1' } } },
       400,
-      'line_item_commitments',
+      'line_item_commitments.price_1',
     ],
     [
       'a price of others',

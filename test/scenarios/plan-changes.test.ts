@@ -167,4 +167,65 @@ describe('scenario: plan changes', () => {
     await world.cancel('refused');
     expect(await refusal(changeV2('Pro'))).to.deep.equal([400, 'validation_error', 'subscription_status']);
   });
+
+  describe('add-ons', () => {
+    const addons: Record<string, string> = {};
+    before(async () => {
+      for (const [name, amount] of Object.entries({ Support: '310', Backup: '31', Free: null })) {
+        const { id } = await world.post('/addons', { name, lookup_key: name, type: 'onetime' });
+        addons[name] = id;
+        const entity = { entity_type: 'ADDON', entity_id: id, currency: 'usd', billing_period: 'MONTHLY' };
+        const terms = { price_unit_type: 'FIAT', start_date: '2020-01-01T00:00:00Z', display_name: name };
+        if (amount)
+          await world.post('/prices', { ...entity, ...terms, ...fixed(amount, { invoice_cadence: 'ADVANCE' }) });
+      }
+    });
+    const all = () => Object.values(addons).map((addon_id) => ({ addon_id }));
+    const held = async (customer: string): Promise<string[]> =>
+      (await world.get(path(customer, 'addons/associations'))).map(({ addon_id }: Answer) => addon_id);
+    const changed = ({ entity_changes }: Answer) =>
+      entity_changes.map(({ entity_id, behaviour }: Answer) => [entity_id, behaviour]);
+
+    it('are carried unless the request drops them: then they are detached, and credited with the plan', async () => {
+      await world.on('2026-01-01', () => world.subscribe('drops', 'Basic', { addons: all() }));
+      await world.on('2026-01-11');
+      const policy = { default_behaviour: 'drop', overrides: { [addons.Backup!]: 'carry' } };
+      const request = changeV2('Pro', { entity_policies: { addons: policy } });
+      const preview = await world.post(path('drops', 'change/v2/preview'), request);
+      const done = await world.post(path('drops', 'change/v2/execute'), request);
+      expect(changed(done)).to.deep.equal([
+        [addons.Backup, 'carry'],
+        [addons.Support, 'drop'],
+        [addons.Free, 'drop'],
+      ]);
+      expect(changed(preview)).to.deep.equal(changed(done));
+      // 42 for the plan less 21 and 210 that are not served; the backup stays charged.
+      expect(done.changed_resources.invoices[0].invoice.subtotal).to.equal('-189');
+      expect(await held('drops')).to.deep.equal([addons.Backup]);
+      const again = changeV2('Basic', { entity_policies: { addons: { overrides: { [addons.Support!]: 'drop' } } } });
+      const refused = await world.api.request('POST', path('drops', 'change/v2/execute'), { body: again });
+      expect([refused.status, refused.body.details?.field]).to.deep.equal([
+        400,
+        `entity_policies.addons.overrides.${addons.Support}`,
+      ]);
+    });
+
+    it('are dropped at the end of the period with a change that waits for it, whatever was detached before', async () => {
+      await world.on('2026-01-01', () => world.subscribe('drops later', 'Basic', { addons: all() }));
+      const overrides = { [addons.Support!]: 'drop', [addons.Free!]: 'drop' };
+      const policies = { entity_policies: { addons: { overrides } }, change_at: 'end_of_period' };
+      const done = await world.post(path('drops later', 'change/v2/execute'), changeV2('Pro', policies));
+      expect(await held('drops later')).to.have.length(3);
+      const free = done.entity_changes.find(({ entity_id }: Answer) => entity_id === addons.Free);
+      const body = { addon_association_id: free.reference_id, effective_date: world.now.toISOString() };
+      await world.api.request('DELETE', '/subscriptions/addon', { body });
+      await world.on('2026-02-01');
+      expect(await held('drops later')).to.deep.equal([addons.Backup]);
+      expect((await world.statements('drops later')).at(-1)).to.equal(
+        'SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 93\n' +
+          '  Backup 2026-02-01..2026-03-01: 1 = 31\n  calls 2026-01-01..2026-02-01: 0 = 0\n' +
+          '  pro 2026-02-01..2026-03-01: 1 = 62',
+      );
+    });
+  });
 });

@@ -3,6 +3,8 @@
  * (docs/rules/subscriptions.md, "Plan changes"). `planPlanChange` gathers and decides, and is all of a preview. Where its
  * periods change as well, a new one begins at that instant: every line ends there, and what stays begins anew.
  */
+
+import type { AddonPolicy } from '../../../core/addon/policy.ts';
 import { hasOwnPeriods, wholePeriodsUntil } from '../../../core/billing/charges.ts';
 import type { Plan } from '../../../core/plan/record.ts';
 import type { Author } from '../../../core/stamp.ts';
@@ -22,12 +24,14 @@ import { SubscriptionScheduleModel } from '../../../storage/models/subscription-
 import type { Database } from '../../../storage/stores.ts';
 import { type BillableItem, billedSubscription, gatherItems } from '../../billing/billable-items.ts';
 import { type LineChangePlan, type LineEnd, type LineStart, planLineChange } from '../change-lines.ts';
+import { type AddonsOfChange, gatherAddons } from './addons.ts';
 import { gatherTarget, type TargetPlan } from './gather-target.ts';
 
 export type PlanChangeRequest = {
   readonly target_plan_id: string;
   readonly proration_behavior: (typeof PRORATION_BEHAVIORS)[number];
   readonly terms: PeriodTerms;
+  readonly addons?: AddonPolicy | null;
 };
 
 export type PlanChangeQuestion = {
@@ -49,8 +53,9 @@ export type PlanChangePlan = {
   readonly changes: Partial<Subscription>;
   /** Whether a new period begins with the change. */
   readonly restarts: boolean;
-  /** What it has beside its plan, and keeps. */
+  /** Lines of the subscription's own, which it keeps. */
   readonly carried: readonly BillableItem[];
+  readonly addons: AddonsOfChange;
 };
 
 export async function planPlanChange(database: Database, question: PlanChangeQuestion): Promise<PlanChangePlan> {
@@ -66,7 +71,11 @@ export async function planPlanChange(database: Database, question: PlanChangeQue
   const periods = periodsFromChange(subscription, request.terms, at);
   const { billing_period, billing_period_count } = { ...subscription, ...periods };
   const length = { billing_period, billing_period_count };
-  const changing = { subscription, items, target, at, length, restarts: periods !== null };
+  const isScheduled = question.schedule_id !== undefined;
+  const addons = await gatherAddons(database, { subscription, policy: request.addons, at, isScheduled });
+  const dropped = new Set<string | null | undefined>(addons.dropped.map(({ id }) => id));
+  const leaves = (item: BillableItem) => isOfPlan(item, subscription) || dropped.has(item.record.addon_association_id);
+  const changing = { subscription, items, target, at, length, leaves, restarts: periods !== null };
   const ends = endsOf(changing);
   const { proration_behavior } = request;
   const begins = [...beginsOf(changing), ...(periods ? stays(changing) : [])];
@@ -83,7 +92,8 @@ export async function planPlanChange(database: Database, question: PlanChangeQue
     lines,
     changes: { plan_id: target.plan.id, synced_price_sequence, ...periods },
     restarts: periods !== null,
-    carried: items.filter((item) => isLive(item, at) && !isOfPlan(item, subscription)),
+    carried: items.filter((item) => isLive(item, at) && !leaves(item) && !item.record.addon_association_id),
+    addons,
   };
 }
 
@@ -94,6 +104,8 @@ type Changing = {
   at: Milliseconds;
   /** Of the periods after the change. */
   length: Pick<Subscription, 'billing_period' | 'billing_period_count'>;
+  /** Whether a line ends with the plan. */
+  leaves(item: BillableItem): boolean;
   restarts: boolean;
 };
 
@@ -112,10 +124,8 @@ function wasOnce({ billing_period, start_ms }: BillableItem, at: Milliseconds): 
 }
 
 /** What is to begin later never does. */
-function endsOf({ subscription, items, at, restarts }: Changing): LineEnd[] {
-  const ending = items.filter(
-    (item) => isLive(item, at) && (isOfPlan(item, subscription) || (restarts && !wasOnce(item, at))),
-  );
+function endsOf({ subscription, items, at, leaves, restarts }: Changing): LineEnd[] {
+  const ending = items.filter((item) => isLive(item, at) && (leaves(item) || (restarts && !wasOnce(item, at))));
   return ending.flatMap((item) => {
     const end = restarts ? at : changesAt(item, { subscription, at });
     const last = Math.max(end, instantOf(item.record.start_date));
@@ -154,10 +164,10 @@ function beginsOf({ subscription, target, at, length, restarts }: Changing): Lin
   });
 }
 
-/** Lines that are none of the plan's go on in the new periods. */
-function stays({ subscription, items, at }: Changing): LineStart[] {
+/** What does not end with the plan goes on in the new periods. */
+function stays({ subscription, items, at, leaves }: Changing): LineStart[] {
   const billed = billedSubscription(subscription);
-  const staying = items.filter((item) => isLive(item, at) && !isOfPlan(item, subscription) && !wasOnce(item, at));
+  const staying = items.filter((item) => isLive(item, at) && !leaves(item) && !wasOnce(item, at));
   return staying.map((item) => ({
     terms: { ...item.record, start_date: formatMs(Math.max(at, instantOf(item.record.start_date))) },
     price: item.price_record,

@@ -10,6 +10,7 @@ import { SubscriptionScheduleModel } from '../../../storage/models/subscription-
 import type { Stores, Transaction } from '../../../storage/stores.ts';
 import { applyLineChange } from '../change-lines.ts';
 import { noteExecuted } from '../schedules.ts';
+import { detachDropped } from './addons.ts';
 import { type PlanChangePlan, type PlanChangeRequest, planPlanChange } from './plan-change.ts';
 
 type Due = { readonly subscription: SubscriptionModel; readonly at: Milliseconds; readonly now: Date };
@@ -27,6 +28,7 @@ export async function changePlanIfDue(stores: Stores, transaction: Transaction, 
     return subscription;
   }
   await applyLineChange(stores, transaction, plan.lines);
+  await detachDropped(transaction, { ...plan.addons, at, author: { user_id: schedule.created_by, now } });
   // The period that ends is still the running one: whoever closes it moves on.
   const { current_period_start: _start, current_period_end: _end, ...terms } = plan.changes;
   const changed = await SubscriptionModel.change(subscription, terms, by);

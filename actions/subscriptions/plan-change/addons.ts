@@ -1,0 +1,50 @@
+/** The add-ons of a subscription that gets another plan: those that it keeps, and those that the change detaches. */
+import { type AddonPolicy, behaviourOf, checkPolicy, type EntityBehaviour } from '../../../core/addon/policy.ts';
+import type { Author } from '../../../core/stamp.ts';
+import { formatMs, instantOf, type Milliseconds } from '../../../core/time/instant.ts';
+import { AddonAssociationModel } from '../../../storage/models/addon-association.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Database } from '../../../storage/stores.ts';
+
+export type AddonsOfChange = {
+  readonly carried: readonly AddonAssociationModel[];
+  readonly dropped: readonly AddonAssociationModel[];
+};
+
+/** Of those that have not ended when the plan changes. One that was detached since a change was scheduled is no fault of it. */
+export async function gatherAddons(
+  database: Database,
+  { subscription, policy, at, isScheduled }: Gathering,
+): Promise<AddonsOfChange> {
+  const held = await AddonAssociationModel.notEnded(subscription, new Date(at), database)
+    .where('entity_id', subscription.id)
+    .orderBy(['created_at', 'id']);
+  if (!isScheduled) checkPolicy(held, policy);
+  const those = (wanted: EntityBehaviour) => held.filter((one) => behaviourOf(one, policy) === wanted);
+  return { carried: those('carry'), dropped: those('drop') };
+}
+
+type Gathering = {
+  subscription: SubscriptionModel;
+  policy: AddonPolicy | null | undefined;
+  at: Milliseconds;
+  /** Whether it was scheduled before, and is done now. */
+  isScheduled: boolean;
+};
+
+/** Their lines end with the lines of the plan. One that was to begin later has never been there. */
+export async function detachDropped(
+  database: Database,
+  { dropped, at, author }: Pick<AddonsOfChange, 'dropped'> & { at: Milliseconds; author: Author },
+): Promise<void> {
+  const now = author.now.toISOString();
+  for (const association of dropped) {
+    const changes = {
+      end_date: formatMs(Math.max(at, instantOf(association.start_date))),
+      cancelled_at: now,
+      cancellation_reason: 'the plan was changed',
+      addon_status: 'cancelled' as const,
+    };
+    await AddonAssociationModel.change(association, changes, { by: author, database });
+  }
+}
