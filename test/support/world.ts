@@ -184,11 +184,14 @@ export class World {
   }
 
   /** Makes the customer, known by this name, when there is none. */
+  async customer(name: string): Promise<void> {
+    if (this.#ids.has(`customer ${name}`)) return;
+    const made = await this.post('/customers', { external_id: name, name });
+    this.#ids.set(`customer ${name}`, made.id);
+  }
+
   async subscribe(customer: string, plan: string, fields: Fields = {}): Promise<Answer> {
-    if (!this.#ids.has(`customer ${customer}`)) {
-      const made = await this.post('/customers', { external_id: customer, name: customer });
-      this.#ids.set(`customer ${customer}`, made.id);
-    }
+    await this.customer(customer);
     const subscription = await this.post('/subscriptions', {
       external_customer_id: customer,
       plan_id: this.id(`plan ${plan}`),

@@ -1,0 +1,101 @@
+/** The account of a customer as it can be read: what was done and used, what came of it, and each invoice with its lines, by date. */
+import { Decimal, sumOf } from '../../core/decimal.ts';
+import type { World } from './world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+/** At equal instants: what was done, then what became of subscriptions, then invoices and wallets. */
+type Entry = { readonly at: string; readonly order: number; readonly lines: readonly string[] };
+
+export type Told = { readonly at: string; readonly said: string };
+
+export type Account = { readonly text: string; readonly invoiced: string; readonly given_back: string };
+
+/** `customers` are those whose subscriptions and wallets are shown, by their names in the world. */
+export async function accountOf(world: World, customers: readonly string[], told: readonly Told[]): Promise<Account> {
+  const invoices = (await Promise.all(customers.map((customer) => world.invoices(customer)))).flat();
+  const given = (await Promise.all(customers.map((customer) => givenBack(world, customer)))).flat();
+  const states = (await Promise.all(customers.map((customer) => statesOf(world, customer)))).flat();
+  const entries: Entry[] = [
+    ...told.map(({ at, said }) => ({ at: iso(at), order: 0, lines: [said] })),
+    ...states,
+    ...invoices.map(invoiceEntry),
+    ...given.map(({ created_at, amount }) => ({
+      at: iso(created_at),
+      order: 3,
+      lines: [`into the wallet: ${plain(amount)}`],
+    })),
+  ];
+  const sorted = entries.toSorted((a, b) => a.at.localeCompare(b.at) || a.order - b.order);
+  return {
+    text: sorted
+      .map(({ at, lines: [head, ...rows] }) => [`${shown(at)}  ${head}`, ...rows.map(indented)].join('\n'))
+      .join('\n'),
+    invoiced: sumOf(invoices.map(({ total }) => new Decimal(total))).toFixed(),
+    given_back: sumOf(given.map(({ amount }) => new Decimal(amount))).toFixed(),
+  };
+}
+
+async function statesOf(world: World, customer: string): Promise<Entry[]> {
+  const { postgres } = world.api.services;
+  const events: Answer[] = await postgres('system_events')
+    .where({ entity_id: world.id(`subscription ${customer}`) })
+    .whereNot({ event_name: 'subscription.updated' })
+    .orderBy('sequence');
+  return events.map(({ created_at, event_name }) => ({
+    at: iso(created_at),
+    order: 1,
+    lines: [`${event_name} (${customer})`],
+  }));
+}
+
+function invoiceEntry(invoice: Answer): Entry {
+  const { billing_reason, invoice_number, invoice_status, total, finalized_at } = invoice;
+  const name = invoice_status === 'SKIPPED' ? 'nothing to pay' : (invoice_number ?? invoice_status);
+  const rested = finalized_at && iso(finalized_at) !== iso(invoice.created_at);
+  const final = rested ? `, final at ${shown(finalized_at)}` : '';
+  const head = `${name}: ${billing_reason}, ${span(invoice)}${final}: ${plain(total)}`;
+  const rows = invoice.line_items.map((line: Answer) => [
+    line.display_name,
+    span(line),
+    plain(line.quantity),
+    plain(line.amount),
+  ]);
+  return { at: iso(invoice.created_at), order: 2, lines: [head, ...table(rows)] };
+}
+
+/** What was put into the wallets of the customer. */
+async function givenBack(world: World, customer: string): Promise<Answer[]> {
+  const wallets: Answer[] = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
+  const all = await Promise.all(wallets.map(({ id }) => world.get(`/wallets/${id}/transactions`)));
+  return all.flatMap(({ items }) => items);
+}
+
+/** Columns as wide as their widest cell: names and times to the left, numbers to the right. */
+function table(rows: readonly string[][]): string[] {
+  const widths = [0, 1, 2, 3].map((column) => Math.max(0, ...rows.map((row) => row[column]!.length)));
+  return rows.map((row) =>
+    row.map((cell, column) => (column < 2 ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!))).join('  '),
+  );
+}
+
+function indented(line: string): string {
+  return `${' '.repeat(22)}${line}`;
+}
+
+function span({ period_start, period_end }: Answer): string {
+  return `${shown(period_start)}..${shown(period_end)}`.replaceAll(' 00:00', '');
+}
+
+function shown(timestamp: string | Date): string {
+  return iso(timestamp).slice(0, 16).replace('T', ' ');
+}
+
+function iso(timestamp: string | Date): string {
+  return new Date(timestamp).toISOString();
+}
+
+function plain(amount: string): string {
+  return new Decimal(amount).toFixed();
+}
