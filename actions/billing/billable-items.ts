@@ -86,7 +86,7 @@ export function billableItem(record: SubscriptionLineItemModel, { price, meter, 
     billing_period_count: record.billing_period_count,
     start_ms: Math.max(instantOf(record.charged_from ?? record.start_date), trialEnd),
     anchor_ms: record.period_anchor ? Math.max(instantOf(record.period_anchor), trialEnd) : null,
-    end_ms: record.end_date ? instantOf(record.end_date) : null,
+    end_ms: instantOrNull(record.charged_until ?? record.end_date),
     reset_usage: meter?.reset_usage ?? null,
     price,
     quantity: new Decimal(record.quantity),
@@ -97,6 +97,10 @@ export function billableItem(record: SubscriptionLineItemModel, { price, meter, 
     price_record: price,
     meter,
   };
+}
+
+function instantOrNull(timestamp: string | null | undefined): number | null {
+  return timestamp ? instantOf(timestamp) : null;
 }
 
 /** What a line item is committed to; null without a commitment. */

@@ -5,15 +5,10 @@ import type { Period } from '../../core/time/period.ts';
 import type { BillableItem } from '../billing/billable-items.ts';
 import { type InvoicedLine, isCredit } from '../billing/gather-closed-charges.ts';
 
-export function billedIn(
-  period: Period | undefined,
-  { id }: BillableItem,
-  invoiced: readonly InvoicedLine[],
-): BilledBefore {
+export function billedIn(period: Period, { id }: BillableItem, invoiced: readonly InvoicedLine[]): BilledBefore {
   const lines = invoiced.filter(
     ({ line, service, invoice_status }) =>
       line.subscription_line_item_id === id &&
-      period !== undefined &&
       invoice_status !== 'DRAFT' &&
       service.start >= period.start &&
       service.end <= period.end,

@@ -3,7 +3,7 @@
  * gives the running period the end that it would have had; what was charged in advance only up to the cancellation is charged
  * to that end, at once.
  */
-import { linesOfResumption, periodOf } from '../../core/billing/change.ts';
+import { linesOfResumption } from '../../core/billing/change.ts';
 import { nextPeriod } from '../../core/billing/charges.ts';
 import { invalid, notAllowed, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -11,6 +11,7 @@ import type { Author } from '../../core/stamp.ts';
 import type { Subscription } from '../../core/subscription/record.ts';
 import { checkPending, type SubscriptionSchedule } from '../../core/subscription/schedule.ts';
 import { formatMs, instantOf } from '../../core/time/instant.ts';
+import type { Period } from '../../core/time/period.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
@@ -98,10 +99,10 @@ async function chargeOn(
   const running = runningOf(subscription);
   if (subscription.subscription_status === 'trialing' || ended_ms >= running.current.end) return;
   const invoiced = await gatherInvoicedLines(transaction, subscription);
-  const items = (await gatherItems(transaction, subscription)).map((item) => {
-    const period = periodOf(item, Math.max(item.start_ms, running.current.start), running);
-    return { item, billed: billedIn(period, item, invoiced) };
-  });
+  const items = (await gatherItems(transaction, subscription)).map((item) => ({
+    item,
+    billedIn: (period: Period) => billedIn(period, item, invoiced),
+  }));
   const lines = linesOfResumption({ ...running, currency: subscription.currency, ended_ms, items });
   if (lines.length === 0) return;
   const key = `resumed/${subscription.version}`;

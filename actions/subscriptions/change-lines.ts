@@ -6,18 +6,12 @@
  * While the invoice that opens the running period is a draft, nothing of it was billed yet: it is computed anew and carries
  * the change itself.
  */
-import {
-  type ChangeQuestion,
-  type Ending,
-  isSettledAtOnce,
-  linesOfChange,
-  periodOf,
-} from '../../core/billing/change.ts';
+import { type ChangeQuestion, type Ending, isSettledAtOnce, linesOfChange } from '../../core/billing/change.ts';
 import { hasOwnPeriods } from '../../core/billing/charges.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import type { LineItemTerms } from '../../core/subscription/lines.ts';
 import type { PRORATION_BEHAVIORS } from '../../core/subscription/record.ts';
-import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { formatMs, instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { MeterModel } from '../../storage/models/meter.ts';
@@ -38,8 +32,8 @@ import { gatherInvoicedLines, type InvoicedLine } from '../billing/gather-closed
 import { computeWithin } from '../invoices/compute-invoice.ts';
 import { payerOf, type Settled, type Settlement, settleChange } from '../invoices/settle-change.ts';
 import { billedIn } from './billed-before.ts';
+import { chargedFrom, gatherPayers, type KeptCharge, keptCharge, type LineEnd, notePayers } from './kept-charges.ts';
 
-export type LineEnd = { readonly item: BillableItem; readonly at: Milliseconds };
 export type LineStart = {
   readonly terms: LineItemTerms;
   readonly price: PriceModel;
@@ -67,6 +61,10 @@ export type LineChangePlan = {
   readonly settlement: Settlement | null;
   /** What is open of the running period, and computed anew. */
   readonly drafts: readonly string[];
+  /** What stays charged without proration. */
+  readonly kept: readonly KeptCharge[];
+  /** Lines that paid for others, and are charged only until now. */
+  readonly released: readonly LineEnd[];
   /** Where a new period begins: that of the periods that end with it, in which the lines that end were charged. */
   readonly anchor: string | null;
   readonly author: Author;
@@ -79,15 +77,17 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const next = after ? runningOf(after) : period;
   const invoiced = await gatherInvoicedLines(database, subscription);
   const drafts = await openDrafts(database, subscription, period.current);
-  // Nothing is invoiced of a draft, and of what starts later.
-  const isAhead = subscription.subscription_status === 'draft' || Boolean(subscription.opens_at);
+  // Nothing is invoiced of a draft, of a trial, and of what starts later.
+  const isAhead = AHEAD.includes(subscription.subscription_status) || Boolean(subscription.opens_at);
   const isOpen = (item: BillableItem) => isAhead || (drafts.length > 0 && !hasOwnPeriods(item, period.subscription));
-  const prorated = change.proration_behavior === 'create_prorations';
+  const isProrated = change.proration_behavior === 'create_prorations';
   const isLeft = (item: BillableItem) => isAhead || (after === undefined && isOpen(item));
-  const begins = change.begins.map((start) => begun(start, { change, ...next, isOpen: isLeft }));
-  const settled = prorated ? ends.filter(({ item }) => !isOpen(item)) : [];
+  const kept = isProrated || isAhead ? [] : ends.flatMap((end) => keptCharge(end, invoiced, period) ?? []);
+  const begins = begun(change, { kept, running: next, isProrated: isProrated || isAhead });
+  const released = isProrated && !isAhead ? await gatherPayers(database, subscription, ends) : [];
+  const settled = isProrated ? [...ends, ...released].filter(({ item }) => !isOpen(item)) : [];
   const { currency } = subscription;
-  const endings = settled.map((end) => ending(end, invoiced, period));
+  const endings = settled.map((end) => ending(end, invoiced));
   const beginnings = begins.filter((item) => !isLeft(item));
   const lines = [
     ...linesOfChange<BillableItem>({ ...period, currency, endings, beginnings: [] }),
@@ -95,8 +95,11 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   ];
   const payer_id = await payerOf(subscription, database);
   const settlement = lines.length === 0 ? null : { subscription, payer_id, lines, key: keyOf(ends, begins), author };
-  return { subscription, ends, begins, settlement, drafts, anchor: after ? subscription.billing_anchor : null, author };
+  const anchor = after ? subscription.billing_anchor : null;
+  return { subscription, ends, begins, settlement, drafts, kept, released, anchor, author };
 }
+
+const AHEAD: readonly SubscriptionModel['subscription_status'][] = ['draft', 'trialing'];
 
 export type AppliedLines = {
   ended: SubscriptionLineItemModel[];
@@ -107,14 +110,14 @@ export type AppliedLines = {
 export async function applyLineChange(
   stores: Stores,
   transaction: Transaction,
-  { subscription, ends, begins, settlement, drafts, anchor, author }: LineChangePlan,
+  plan: LineChangePlan,
 ): Promise<AppliedLines> {
+  const { subscription, ends, begins, settlement, drafts, released, author } = plan;
   const by = { by: author, database: transaction };
   const ended: SubscriptionLineItemModel[] = [];
-  for (const end of ends) {
-    const changes = { ...endingOf(end), ...anchoredAt(anchor, end, subscription) };
-    ended.push(await SubscriptionLineItemModel.change(end.item.record, changes, by));
-  }
+  for (const end of ends) ended.push(await SubscriptionLineItemModel.change(end.item.record, endingOf(end, plan), by));
+  for (const { item, at } of released)
+    await SubscriptionLineItemModel.change(item.record, { charged_until: formatMs(at) }, by);
   const added = await addLines(transaction, subscription, begins);
   // Before the drafts: what is settled at once stands on no other invoice.
   const settled = settlement && (await settleChange(transaction, settlement));
@@ -142,9 +145,15 @@ async function computeDrafts(
 }
 
 /** A line that would have lived no time is taken out. */
-function endingOf({ item: { record }, at }: LineEnd): Partial<SubscriptionLineItemModel> {
-  const end_date = formatMs(at);
-  return at <= instantOf(record.start_date) ? { end_date, status: 'deleted' } : { end_date };
+function endingOf(end: LineEnd, { anchor, subscription, kept }: LineChangePlan): Partial<SubscriptionLineItemModel> {
+  const { record, id } = end.item;
+  const stays = kept.find(({ item_id, payers }) => item_id === id && payers.includes(id));
+  return {
+    end_date: formatMs(end.at),
+    ...(end.at <= instantOf(record.start_date) ? { status: 'deleted' as const } : {}),
+    ...(stays ? { charged_until: formatMs(stays.until) } : {}),
+    ...anchoredAt(anchor, end, subscription),
+  };
 }
 
 /** Where a new period begins, what was charged in the old ones keeps them. */
@@ -159,35 +168,42 @@ function anchoredAt(
 }
 
 type Running = Pick<ChangeQuestion, 'subscription' | 'current'>;
-type Beginning = Running & { change: LineChange; isOpen(item: BillableItem): boolean };
+type Beginning = { readonly kept: readonly KeptCharge[]; readonly running: Running; readonly isProrated: boolean };
 
-/** The line as it will be, with what prices it. */
-function begun(start: LineStart, { change, current, isOpen, subscription }: Beginning): BillableItem {
-  const { author, proration_behavior } = change;
-  const { follows, price, meter, terms } = start;
-  const record = {
-    ...terms,
-    ...createdBy(author),
-    ...scopeOf(change.subscription),
-    id: newId('subscription_line_item', author.now.getTime()),
-    subscription_id: change.subscription.id,
-    customer_id: change.subscription.customer_id,
-    period_anchor: follows ? (follows.record.period_anchor ?? formatMs(follows.anchor_ms ?? follows.start_ms)) : null,
-    charged_from: null,
-  } as unknown as SubscriptionLineItemModel;
-  const priced = { price, meter, subscription: change.subscription };
-  const item = billableItem(record, priced);
-  if (proration_behavior === 'create_prorations' || !isSettledAtOnce(item) || isOpen(item)) return item;
-  if (item.billing_period === 'ONETIME') return item;
-  // What is not prorated is charged in full from its next period on.
-  const running = periodOf(item, item.start_ms, { subscription, current });
-  const isPaid = running && (follows !== undefined || item.start_ms > running.start);
-  record.charged_from = isPaid ? formatMs(running.end) : null;
-  return billableItem(record, priced);
+/** The lines as they will be, with what prices them. */
+function begun(change: LineChange, { kept, running, isProrated }: Beginning): BillableItem[] {
+  const starts = change.begins.map((start) => {
+    const { price, meter, follows } = start;
+    const record = beginningOf(start, change);
+    const priced = { price, meter, subscription: change.subscription };
+    const item = billableItem(record, priced);
+    // What is not prorated is charged in full from its next period on.
+    const isLater = !isProrated && isSettledAtOnce(item) && item.billing_period !== 'ONETIME';
+    const from = isLater ? chargedFrom(item, kept, { follows, running }) : null;
+    record.charged_from = from === null ? null : formatMs(from);
+    return { record, priced, follows };
+  });
+  notePayers(starts, kept);
+  return starts.map(({ record, priced }) => billableItem(record, priced));
 }
 
-function ending({ item, at }: LineEnd, invoiced: readonly InvoicedLine[], running: Running): Ending<BillableItem> {
-  return { item, at, billed: billedIn(periodOf(item, at, running), item, invoiced) };
+function beginningOf({ follows, terms }: LineStart, { subscription, author }: LineChange): SubscriptionLineItemModel {
+  return {
+    ...terms,
+    ...createdBy(author),
+    ...scopeOf(subscription),
+    id: newId('subscription_line_item', author.now.getTime()),
+    subscription_id: subscription.id,
+    customer_id: subscription.customer_id,
+    period_anchor: follows ? (follows.record.period_anchor ?? formatMs(follows.anchor_ms ?? follows.start_ms)) : null,
+    charged_from: null,
+    charged_until: null,
+    paid_by_lines: null,
+  } as unknown as SubscriptionLineItemModel;
+}
+
+function ending({ item, at }: LineEnd, invoiced: readonly InvoicedLine[]): Ending<BillableItem> {
+  return { item, at, billedIn: (period) => billedIn(period, item, invoiced) };
 }
 
 /** A line begins once, and ends at one instant once. */

@@ -7,7 +7,7 @@ import { isSettledAtOnce } from '../../core/billing/change.ts';
 import { hasOwnPeriods } from '../../core/billing/charges.ts';
 import { invalid } from '../../core/error.ts';
 import type { Author } from '../../core/stamp.ts';
-import type { Milliseconds } from '../../core/time/instant.ts';
+import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { type BillableItem, billedSubscription, gatherItems } from '../billing/billable-items.ts';
@@ -27,14 +27,15 @@ async function planCredits(database: Database, { subscription, at, author }: Unu
   // As it was charged: the cancellation is what is settled here.
   const running = Object.assign(subscription.$clone(), { cancel_at: null, cancel_at_period_end: false });
   // A line that was to begin later was charged in advance as well, and never serves.
-  const items = (await gatherItems(database, subscription)).filter(({ end_ms }) => end_ms === null || end_ms > at);
+  const items = (await gatherItems(database, subscription)).filter(({ record }) => !isOver(record, at));
   const ends = items.map((item) => ({ item, at }));
   const change = { subscription: running, ends, begins: [], proration_behavior: 'create_prorations', author } as const;
   return (await planLineChange(database, change)).settlement;
 }
 
-function isLiveAt({ start_ms, end_ms }: BillableItem, at: Milliseconds): boolean {
-  return start_ms <= at && (end_ms === null || end_ms > at);
+/** Also one that is charged for longer than it lives. */
+function isOver({ end_date }: BillableItem['record'], at: Milliseconds): boolean {
+  return Boolean(end_date) && instantOf(end_date!) <= at;
 }
 
 /** A request is refused where something has a period of its own at that instant: that is not given back in parts. */
@@ -42,7 +43,9 @@ export async function checkOnePeriod(
   database: Database,
   { subscription, at }: Pick<Unused, 'subscription' | 'at'>,
 ): Promise<void> {
-  const items = (await gatherItems(database, subscription)).filter((item) => isLiveAt(item, at));
+  const items = (await gatherItems(database, subscription)).filter(
+    ({ start_ms, record }) => start_ms <= at && !isOver(record, at),
+  );
   const billed = billedSubscription(subscription);
   const other = items.find(
     (item) => isSettledAtOnce(item) && item.billing_period !== 'ONETIME' && hasOwnPeriods(item, billed),

@@ -1,7 +1,8 @@
 /**
  * What a change inside a period credits and charges (docs/rules/proration.md, "Changes inside a period"). Of a line that ends
  * earlier than it was charged for: what its unused time costs, never more than was billed for it and not given back before.
- * Of a line that begins: its charge from then to the end of its period. Only what is fixed and charged in advance; everything
+ * Of a line that begins: its charge from then to the end of its period. A line whose periods are shorter than the subscription's
+ * was charged for several of them at once, and so is one that follows it: each of them is a line. Only what is fixed and charged in advance; everything
  * else is charged for the time that it served when its period ends.
  *
  * What a part of a period costs is what all of it costs less what the rest costs, each rounded as on an invoice: so the parts
@@ -9,8 +10,8 @@
  */
 import { Decimal, ZERO } from '../decimal.ts';
 import type { Milliseconds } from '../time/instant.ts';
-import type { Period } from '../time/period.ts';
-import { type BilledSubscription, chargeIn, runningPeriod } from './charges.ts';
+import { type Period, periodContaining } from '../time/period.ts';
+import { type BilledSubscription, chargeIn, hasOwnPeriods, periodRule, periodsCharged } from './charges.ts';
 import { fixedCharge, type PlannedLine, type PricedItem } from './line-amount.ts';
 
 /** What was billed for an item in one of its periods, by final invoices. */
@@ -26,7 +27,7 @@ export type Ending<Item extends PricedItem = PricedItem> = {
   /** As it was before the change. */
   readonly item: Item;
   readonly at: Milliseconds;
-  readonly billed: BilledBefore;
+  billedIn(period: Period): BilledBefore;
 };
 
 /** Of a line whose end is taken back: what was charged until the end, and is charged on to the end of the period now. */
@@ -36,13 +37,19 @@ export type ResumedQuestion<Item extends PricedItem = PricedItem> = {
   readonly current: Period;
   readonly currency: string;
   readonly ended_ms: Milliseconds;
-  /** With what was billed for each in its period. */
-  readonly items: readonly { readonly item: Item; readonly billed: BilledBefore }[];
+  /** With what was billed for each in a period of it. */
+  readonly items: readonly { readonly item: Item; billedIn(period: Period): BilledBefore }[];
 };
 
 /** What was billed only up to the end is charged from there on; what was billed in full, or not at all, is not. */
 export function linesOfResumption<Item extends PricedItem>(question: ResumedQuestion<Item>): PlannedLine<Item>[] {
-  return question.items.flatMap(({ item, billed }) => resumedLine(item, billed, question) ?? []);
+  const { subscription, current } = question;
+  return question.items.flatMap(({ item, billedIn }) => {
+    // What is charged once is not charged on.
+    if (!isSettledAtOnce(item) || item.billing_period === 'ONETIME') return [];
+    const periods = periodsCharged(item, { subscription, current, from: current.start });
+    return periods.flatMap((period) => resumedLine(item, { period, billed: billedIn(period) }, question) ?? []);
+  });
 }
 
 export type ChangeQuestion<Item extends PricedItem = PricedItem> = {
@@ -55,8 +62,8 @@ export type ChangeQuestion<Item extends PricedItem = PricedItem> = {
 
 /** Credits first, then charges, each in the order in which they were given. */
 export function linesOfChange<Item extends PricedItem>(question: ChangeQuestion<Item>): PlannedLine<Item>[] {
-  const credits = question.endings.flatMap((ending) => creditLine(ending, question) ?? []);
-  return [...credits, ...question.beginnings.flatMap((item) => chargeLine(item, question) ?? [])];
+  const credits = question.endings.flatMap((ending) => creditLines(ending, question));
+  return [...credits, ...question.beginnings.flatMap((item) => chargeLines(item, question))];
 }
 
 /** What may be given back: no more than was billed less what was given back before, and never less than nothing. */
@@ -72,24 +79,44 @@ export function isSettledAtOnce({ price_type, invoice_cadence }: PricedItem): bo
   return price_type === 'FIXED' && invoice_cadence === 'ADVANCE';
 }
 
-/** The period of the item in which an instant lies, as far as it is charged in advance. */
-export function periodOf(
-  item: PricedItem,
-  at: Milliseconds,
-  { subscription, current }: Pick<ChangeQuestion, 'subscription' | 'current'>,
-): Period | undefined {
-  return runningPeriod(item, { subscription, current, now: at });
+type Running = Pick<ChangeQuestion, 'subscription' | 'current'>;
+
+/** Until when a line was, or will be, charged in advance by the invoices up to the running period; null where by none of them. */
+export function chargedUntil(item: PricedItem, at: Milliseconds, running: Running): Milliseconds | null {
+  const periods = isSettledAtOnce(item) ? periodsCharged(item, { ...running, from: at }) : [];
+  const ends = periods.map((period) => chargeIn(item, period, running.subscription)?.service.end ?? 0);
+  const last = Math.max(...ends);
+  return item.billing_period !== 'ONETIME' && last > at ? last : null;
+}
+
+/** Where the next whole period begins of a line that begins inside one; null where a period begins with the line. */
+export function nextWholePeriod(item: PricedItem, { subscription, current }: Running): Milliseconds | null {
+  if (item.billing_period === 'ONETIME' || hasOwnPeriods(item, subscription)) return null;
+  const rule = { ...periodRule(subscription), subscription_end: null };
+  const period = periodContaining(item.start_ms, Math.min(item.start_ms, current.start), rule);
+  return period === undefined || period.start >= item.start_ms ? null : period.end;
+}
+
+function creditLines<Item extends PricedItem>(
+  ending: Ending<Item>,
+  question: ChangeQuestion<Item>,
+): PlannedLine<Item>[] {
+  const { item, at } = ending;
+  // What is charged once is not given back.
+  if (!isSettledAtOnce(item) || item.billing_period === 'ONETIME') return [];
+  const { subscription, current } = question;
+  const periods = periodsCharged(item, { subscription, current, from: at });
+  return periods.flatMap((period) => creditLine(ending, period, question) ?? []);
 }
 
 function creditLine<Item extends PricedItem>(
-  { item, at, billed }: Ending<Item>,
+  { item, at, billedIn }: Ending<Item>,
+  period: Period,
   question: ChangeQuestion<Item>,
 ): PlannedLine<Item> | null {
-  // What is charged once is not given back.
-  if (!isSettledAtOnce(item) || item.billing_period === 'ONETIME') return null;
-  const period = periodOf(item, at, question);
-  const whole = period && chargeIn(item, period, question.subscription);
-  if (!period || !whole || at >= whole.service.end) return null;
+  const whole = chargeIn(item, period, question.subscription);
+  if (!whole || at >= whole.service.end) return null;
+  const billed = billedIn(period);
   const served = chargeIn({ ...item, end_ms: at }, period, question.subscription);
   const full = fixedCharge(item, whole.share, question.currency);
   const kept = served === null ? ZERO : fixedCharge(item, served.share, question.currency).amount;
@@ -113,14 +140,13 @@ function creditLine<Item extends PricedItem>(
 
 function resumedLine<Item extends PricedItem>(
   item: Item,
-  billed: BilledBefore,
+  { period, billed }: { period: Period; billed: BilledBefore },
   question: ResumedQuestion<Item>,
 ): PlannedLine<Item> | null {
-  if (!isSettledAtOnce(item) || item.billing_period === 'ONETIME' || billed.invoice_line_item_id === null) return null;
+  if (billed.invoice_line_item_id === null) return null;
   const { subscription, currency, ended_ms } = question;
-  const period = periodOf(item, Math.max(item.start_ms, question.current.start), question);
-  const whole = period && chargeIn(item, period, subscription);
-  const served = period && chargeIn(item, period, { ...subscription, end_ms: ended_ms });
+  const whole = chargeIn(item, period, subscription);
+  const served = chargeIn(item, period, { ...subscription, end_ms: ended_ms });
   if (!whole || !served || served.service.end >= whole.service.end) return null;
   const full = fixedCharge(item, whole.share, currency).amount;
   const amount = full.minus(billed.amount.minus(billed.credited));
@@ -131,17 +157,15 @@ function resumedLine<Item extends PricedItem>(
   return { ...rest, item, service, display_name: item.display_name, parent_line_item_id: null, amount };
 }
 
-function chargeLine<Item extends PricedItem>(item: Item, question: ChangeQuestion<Item>): PlannedLine<Item> | null {
+function chargeLines<Item extends PricedItem>(item: Item, question: ChangeQuestion<Item>): PlannedLine<Item>[] {
+  const { subscription, current, currency } = question;
   // What begins later is charged by the invoice of its period.
-  if (!isSettledAtOnce(item) || item.start_ms >= question.current.end) return null;
-  const period = periodOf(item, item.start_ms, question);
-  const charge = period && chargeIn(item, period, question.subscription);
-  if (!charge) return null;
-  return {
-    ...fixedCharge(item, charge.share, question.currency),
-    item,
-    service: charge.service,
-    display_name: item.display_name,
-    parent_line_item_id: null,
-  };
+  if (!isSettledAtOnce(item) || item.start_ms >= current.end) return [];
+  return periodsCharged(item, { subscription, current, from: item.start_ms }).flatMap((period) => {
+    const charge = chargeIn(item, period, subscription);
+    if (!charge) return [];
+    const { share, service } = charge;
+    const priced = fixedCharge(item, share, currency);
+    return [{ ...priced, item, service, display_name: item.display_name, parent_line_item_id: null }];
+  });
 }

@@ -269,6 +269,25 @@ export function runningPeriod(
   return periodContaining(Math.max(now, current.start), item.start_ms, itemRule(item, subscription));
 }
 
+/**
+ * The periods that an item is charged for in advance by the invoices up to the `current` period, those that are over at `from` left
+ * out: the subscription's `current` one, or every period of its own that begins before that ends, which may be several.
+ */
+export function periodsCharged(
+  item: BilledItem,
+  { subscription, current, from }: { subscription: BilledSubscription; current: Period; from: Milliseconds },
+): Period[] {
+  if (item.billing_period === 'ONETIME' || !hasOwnPeriods(item, subscription))
+    return from < current.end ? [current] : [];
+  const since = Math.max(from, current.start);
+  const periods: Period[] = [];
+  for (const period of periodsFrom(item.start_ms, itemRule(item, subscription))) {
+    if (period.start >= current.end) break;
+    if (period.end > since) periods.push(period);
+  }
+  return periods;
+}
+
 /** What an item serves in a period of its own, and which share of the whole that is; null where it does not live in it. */
 export function chargeIn<Item extends BilledItem>(
   item: Item,

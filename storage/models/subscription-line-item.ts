@@ -20,6 +20,10 @@ export class SubscriptionLineItemModel extends ScopedModel {
   declare period_anchor: string | null;
   /** From when on an advance line is charged that began inside a period without proration; null is from its start. */
   declare charged_from: string | null;
+  /** Until when an advance line is charged that ended inside a period without proration; null is until its end. */
+  declare charged_until: string | null;
+  /** The lines whose charge pays for what it serves before `charged_from`; null where none does. */
+  declare paid_by_lines: string[] | null;
 
   /** By subscription, the plan that charged it at this instant, which may have been another than now; none where no line of a plan did. */
   static async plansAt(

@@ -65,7 +65,7 @@ function linesOf(asked: Calculation) {
     subscription: subscriptionFrom(period_start),
     current: { start: period_start, end: period_end },
     currency,
-    endings: ends ? [{ item, at: proration_date, billed }] : [],
+    endings: ends ? [{ item, at: proration_date, billedIn: () => billed }] : [],
     beginnings: asked.action === 'remove_item' ? [] : [itemOf('after', { ...asked, ...after, start: proration_date })],
   });
 }

@@ -23,7 +23,8 @@ import type { SubscriptionModel } from '../../../storage/models/subscription.ts'
 import { SubscriptionScheduleModel } from '../../../storage/models/subscription-schedule.ts';
 import type { Database } from '../../../storage/stores.ts';
 import { type BillableItem, billedSubscription, gatherItems } from '../../billing/billable-items.ts';
-import { type LineChangePlan, type LineEnd, type LineStart, planLineChange } from '../change-lines.ts';
+import { type LineChangePlan, type LineStart, planLineChange } from '../change-lines.ts';
+import type { LineEnd } from '../kept-charges.ts';
 import { type AddonsOfChange, gatherAddons } from './addons.ts';
 import { gatherTarget, type TargetPlan } from './gather-target.ts';
 

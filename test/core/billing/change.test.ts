@@ -60,7 +60,7 @@ const billed = (item: PricedItem): BilledBefore => ({
 const ends = (item: PricedItem, instant: number, before = billed(item)): Ending => ({
   item,
   at: instant,
-  billed: before,
+  billedIn: () => before,
 });
 const net = (endings: Ending[], beginnings: PricedItem[]) => total(linesOfChange({ ...running, endings, beginnings }));
 
@@ -102,6 +102,36 @@ describe('changes inside a period', () => {
               .toFixed(),
           ).to.equal(kept.toFixed());
         }),
+      ));
+
+    it('of months in a quarter each is kept, cut or given back: together what the served time costs', () =>
+      fc.assert(
+        fc.property(
+          price,
+          quantity,
+          fc.integer({ min: january.start, max: at('2026-04-01') - 1 }),
+          (terms, units, end) => {
+            const quarter = {
+              subscription: { ...subscription, billing_period: 'QUARTERLY' as const },
+              current: { start: january.start, end: at('2026-04-01') },
+              currency: 'usd',
+            };
+            const month = seat(units, terms);
+            const months = (item: PricedItem) => linesOfChange({ ...quarter, endings: [], beginnings: [item] });
+            const billedIn = ({ start }: { start: number }): BilledBefore => {
+              const amount = total(months(month).filter(({ service }) => service.start === start));
+              return { amount, credited: ZERO, invoice_line_item_id: 'x' };
+            };
+            const credits = linesOfChange({
+              ...quarter,
+              endings: [{ item: month, at: end, billedIn }],
+              beginnings: [],
+            });
+            expect(total([...months(month), ...credits]).toFixed()).to.equal(
+              total(months({ ...month, end_ms: end })).toFixed(),
+            );
+          },
+        ),
       ));
 
     it('never more is given back than was billed, however often a line is ended earlier', () =>
