@@ -153,6 +153,8 @@ export async function inheritSubscription(
   const holding = { database: transaction, lock: true };
   const parent = await SubscriptionModel.fetch(scope, parent_subscription_id, holding);
   if (parent.subscription_status === 'cancelled') throw invalid(field, `subscription ${parent.id} is cancelled`);
+  // While it still is what it is: it is called a parent below.
+  checkMayHaveHeirs(parent);
   for (const own of OF_THE_PARENT)
     if (request[own] && Object.keys(request[own]).length > 0)
       throw invalid(own, 'is stated for the parent: an inherited subscription has nothing of its own');

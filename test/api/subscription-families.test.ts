@@ -176,6 +176,19 @@ describe('/subscriptions, families', () => {
       expect(own.status, 'somebody else may pay for it').to.equal(201);
     });
 
+    it('a child of a child, which stays what it is', async () => {
+      const [child] = await search({ parent_subscription_ids: [parent.id] });
+      const delegated = await create('two', { inheritance: { invoicing_customer_external_id: 'one' } });
+      for (const { id, subscription_type } of [child, delegated]) {
+        for (const fields of [{ parent_subscription_id: id }, { inheritance: { parent_subscription_id: id } }]) {
+          const { status, body } = await post('three', fields);
+          expect([status, body.details?.field], body.message).to.deep.equal([400, 'parent_subscription_id']);
+        }
+        const { body } = await api.request('GET', `/subscriptions/${id}`);
+        expect(body.subscription_type).to.equal(subscription_type);
+      }
+    });
+
     it('the cancellation of a child alone', async () => {
       const [child] = await search({ parent_subscription_ids: [parent.id] });
       const body = { cancellation_type: 'immediate' };
