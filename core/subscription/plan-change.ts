@@ -29,6 +29,9 @@ type Changeable = Pick<
 
 const STATUSES: readonly Subscription['subscription_status'][] = ['active', 'trialing'];
 
+/** Whose periods and lines are nobody else's, whoever pays. */
+const OF_ONE: readonly string[] = ['STANDALONE', 'DELEGATED_INVOICING'];
+
 export function checkPlanChange(
   subscription: Changeable,
   { target_plan_id, pending }: { target_plan_id: string; pending: string | null },
@@ -36,7 +39,7 @@ export function checkPlanChange(
   const { subscription_status, subscription_type } = subscription;
   if (!STATUSES.includes(subscription_status))
     throw invalid('subscription_status', `a subscription that is ${subscription_status} gets no other plan`);
-  if (subscription_type !== 'STANDALONE' || subscription.parent_subscription_id)
+  if (!OF_ONE.includes(subscription_type) || subscription.parent_subscription_id)
     throw invalid('subscription_type', `a subscription that is ${subscription_type} gets no other plan`);
   if (subscription.plan_id === target_plan_id) throw invalid('target_plan_id', 'is the plan that it has');
   if (subscription.cancel_at || subscription.cancel_at_period_end)

@@ -148,6 +148,17 @@ describe('scenario: plan changes', () => {
     ]);
   });
 
+  it('of who is paid for by another customer: the invoice goes to that one', async () => {
+    await world.on('2026-01-01', () => world.post('/customers', { external_id: 'payer', name: 'Payer' }));
+    const paid = { inheritance: { invoicing_customer_external_id: 'payer' } };
+    await world.subscribe('paid for', 'Basic', paid);
+    await world.on('2026-01-11');
+    const changed = await world.post(path('paid for', 'change/execute'), change('Pro'));
+    const { id } = await world.get('/customers/external/payer');
+    expect([changed.invoice.customer_id, changed.invoice.total]).to.deep.equal([id, '21']);
+    expect((await world.subscription('paid for')).subscription_type).to.equal('DELEGATED_INVOICING');
+  });
+
   it('is refused by name where it is not possible', async () => {
     await world.on('2026-01-01', () => world.subscribe('refused', 'Basic'));
     const refusal = async (body: object) => {

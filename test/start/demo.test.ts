@@ -42,61 +42,12 @@ describe('npm run demo', function () {
     expect(left()).to.deep.equal([]);
   });
 
-  it('bills months apart, with CRLF, a last row without an end, and amounts of less than a cent', async () => {
-    const rows = [
-      '2023-01-31 23:59:59.9999999,1,1',
-      '2023-03-01 00:00:00,5000000,1000',
-      '2023-03-01 00:00:01.5,15000000,1001',
-    ];
-    const path = file('months.csv', [HEADER, ...rows].join('\r\n'));
-    const demo = runScript('demo', ['--file', path], settings);
-    expect(await demo.ended, demo.stdout() + demo.stderr()).to.deep.equal({ code: 0, signal: null });
-    expect(demo.stdout()).to.match(/^billing {6}4 invoices, 12 lines and every total/m);
-  });
-
-  for (const [name, lines, said] of [
-    [
-      'a day that there is not',
-      [HEADER, '2023-02-28 00:00:00,1,1', '2023-02-29 00:00:00,1,1'],
-      /^demo: .*: line 3: .* is no instant/,
-    ],
-    ['tokens that are not whole', [HEADER, '2023-02-28 00:00:00,1.5,1'], /^demo: .*: line 2: must be a UTC timestamp/],
-    [
-      'an empty row in between',
-      [HEADER, '2023-02-28 00:00:00,1,1', '', '2023-02-28 00:00:00,1,1'],
-      /^demo: .*: line 3: must be/,
-    ],
-    ['another header', ['time,a,b', '2023-02-28 00:00:00,1,1'], /^demo: .*: line 1: the header must be/],
-    ['no rows', [HEADER, ''], /^demo: .*: has no rows$/],
-    ['a row of the future', [HEADER, '2199-02-28 00:00:00,1,1'], /^demo: .*: line 2: .* is not over yet$/],
-  ] as const) {
-    it(`names the line of ${name} and bills nothing`, async () => {
-      const demo = runScript('demo', ['--file', file('bad.csv', lines.join('\n'))], settings);
-      expect(await demo.ended).to.deep.equal({ code: 1, signal: null });
-      expect(demo.stdout()).to.equal('');
-      expect(demo.stderr().trimEnd()).to.match(said);
-    });
-  }
-
-  it('uses a running service, and finds everything there when it runs again', async () => {
-    const service = await startServiceProcess({
-      DATA_DIR: join(directory.path, 'service'),
-      BILLING_INTERVAL_SECONDS: '1',
-      BOOTSTRAP_API_KEY: 'sk_test_demo',
-    });
-    const running = { ...settings, FARTHING_URL: service.url, FARTHING_API_KEY: 'sk_test_demo' };
-    const totals: string[][] = [];
-    for (let run = 0; run < 2; run++) {
-      const demo = runScript('demo', ['--rows', '1200'], running);
-      expect(await demo.ended, demo.stdout() + demo.stderr()).to.deep.equal({ code: 0, signal: null });
-      totals.push([...demo.stdout().matchAll(/^ {2}(Invoice INV\S+|Total.*)/gm)].map(([, line]) => line!));
-    }
-    expect(totals[0]).to.have.length(4);
-    expect(totals[1]).to.deep.equal(totals[0]);
-    const wrongKey = runScript('demo', [], { ...running, FARTHING_API_KEY: 'sk_wrong' });
-    expect(await wrongKey.ended).to.deep.equal({ code: 1, signal: null });
-    expect(wrongKey.stderr().trimEnd().split('\n')).to.have.length(1);
-    expect(await service.stop()).to.deep.equal({ code: 0, signal: null });
+  it('names the line of what cannot be billed, and bills nothing', async () => {
+    const future = file('future.csv', [HEADER, '2199-02-28 00:00:00,1,1'].join('\n'));
+    const demo = runScript('demo', ['--file', future], settings);
+    expect(await demo.ended).to.deep.equal({ code: 1, signal: null });
+    expect(demo.stdout()).to.equal('');
+    expect(demo.stderr().trimEnd()).to.match(/^demo: .*: line 2: .* is not over yet$/);
   });
 
   it('stops and removes its service on Ctrl-C', async () => {
@@ -110,13 +61,78 @@ describe('npm run demo', function () {
     expect(left()).to.deep.equal([]);
   });
 
-  // The real trace is no part of the project: this row is here where the file is.
-  if (existsSync(TRACE)) {
-    it(`bills ${basename(TRACE)}`, async () => {
-      const demo = runScript('demo', ['--file', TRACE], settings);
+  describe('on a running service', () => {
+    let service: Awaited<ReturnType<typeof startServiceProcess>>;
+    let running: Record<string, string>;
+    before(async () => {
+      service = await startServiceProcess({
+        DATA_DIR: join(directory.path, 'service'),
+        BILLING_INTERVAL_SECONDS: '1',
+        BOOTSTRAP_API_KEY: 'sk_test_demo',
+      });
+      running = { ...settings, FARTHING_URL: service.url, FARTHING_API_KEY: 'sk_test_demo' };
+    });
+    after(async () => expect(await service.stop()).to.deep.equal({ code: 0, signal: null }));
+
+    const billed = async (args: string[]) => {
+      const demo = runScript('demo', args, running);
       expect(await demo.ended, demo.stdout() + demo.stderr()).to.deep.equal({ code: 0, signal: null });
-      const usage = '8,819 calls, 18,059,974 context tokens, 245,896 generated tokens, as in the file';
-      expect(demo.stdout()).to.contain(usage);
+      return demo.stdout();
+    };
+
+    it('finds everything there when it runs again', async () => {
+      const totals: string[][] = [];
+      for (let run = 0; run < 2; run++)
+        totals.push(
+          [...(await billed(['--rows', '1200'])).matchAll(/^ {2}(Invoice INV\S+|Total.*)/gm)].map(([, line]) => line!),
+        );
+      expect(totals[0]).to.have.length(4);
+      expect(totals[1]).to.deep.equal(totals[0]);
+    });
+
+    it('says in one line that the key is wrong', async () => {
+      const wrongKey = runScript('demo', [], { ...running, FARTHING_API_KEY: 'sk_wrong' });
+      expect(await wrongKey.ended).to.deep.equal({ code: 1, signal: null });
+      expect(wrongKey.stderr().trimEnd().split('\n')).to.have.length(1);
+    });
+
+    it('bills months apart, with CRLF, a last row without an end, and amounts of less than a cent', async () => {
+      const rows = [
+        '2023-01-31 23:59:59.9999999,1,1',
+        '2023-03-01 00:00:00,5000000,1000',
+        '2023-03-01 00:00:01.5,15000000,1001',
+      ];
+      const path = file('months.csv', [HEADER, ...rows].join('\r\n'));
+      expect(await billed(['--file', path])).to.match(/^billing {6}4 invoices, 12 lines and every total/m);
+    });
+
+    // The real trace is no part of the project: this row is here where the file is.
+    if (existsSync(TRACE))
+      it(`bills ${basename(TRACE)}`, async () => {
+        const usage = '8,819 calls, 18,059,974 context tokens, 245,896 generated tokens, as in the file';
+        expect(await billed(['--file', TRACE])).to.contain(usage);
+      });
+  });
+});
+
+describe('what the demo does not read', () => {
+  for (const [name, lines, said] of [
+    [
+      'a day that there is not',
+      [HEADER, '2023-02-28 00:00:00,1,1', '2023-02-29 00:00:00,1,1'],
+      /^x: line 3: .* is no instant/,
+    ],
+    ['tokens that are not whole', [HEADER, '2023-02-28 00:00:00,1.5,1'], /^x: line 2: must be a UTC timestamp/],
+    [
+      'an empty row in between',
+      [HEADER, '2023-02-28 00:00:00,1,1', '', '2023-02-28 00:00:00,1,1'],
+      /^x: line 3: must be/,
+    ],
+    ['another header', ['time,a,b', '2023-02-28 00:00:00,1,1'], /^x: line 1: the header must be/],
+    ['no rows', [HEADER, ''], /^x: has no rows$/],
+  ] as const) {
+    it(`names the line of ${name}`, () => {
+      expect(() => readUsage('x', lines.join('\n'))).to.throw(said);
     });
   }
 });
