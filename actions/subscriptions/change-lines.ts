@@ -8,6 +8,7 @@
  */
 import { type ChangeQuestion, type Ending, isSettledAtOnce, linesOfChange } from '../../core/billing/change.ts';
 import { hasOwnPeriods } from '../../core/billing/charges.ts';
+import { goesOn } from '../../core/commitment/part.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import type { LineItemTerms } from '../../core/subscription/lines.ts';
 import type { PRORATION_BEHAVIORS } from '../../core/subscription/record.ts';
@@ -40,6 +41,8 @@ export type LineStart = {
   readonly meter: MeterModel | null;
   /** The line in whose place it comes: periods of its own go on as they were. */
   readonly follows?: BillableItem;
+  /** The line whose commitment it takes over: a term of it goes on. */
+  readonly continues?: BillableItem;
 };
 
 export type LineChange = {
@@ -173,14 +176,17 @@ type Beginning = { readonly kept: readonly KeptCharge[]; readonly running: Runni
 /** The lines as they will be, with what prices them. */
 function begun(change: LineChange, { kept, running, isProrated }: Beginning): BillableItem[] {
   const starts = change.begins.map((start) => {
-    const { price, meter, follows } = start;
+    const { price, meter, follows, continues } = start;
     const record = beginningOf(start, change);
     const priced = { price, meter, subscription: change.subscription };
     const item = billableItem(record, priced);
     // What is not prorated is charged in full from its next period on.
     const isLater = !isProrated && isSettledAtOnce(item) && item.billing_period !== 'ONETIME';
-    const from = isLater ? chargedFrom(item, kept, { follows, running }) : null;
+    const restarts = change.after !== undefined;
+    const from = isLater ? chargedFrom(item, kept, { follows, running, restarts }) : null;
     record.charged_from = from === null ? null : formatMs(from);
+    if (continues && goesOn(continues.commitment, item.commitment))
+      record.commitment_line_id = continues.record.commitment_line_id ?? continues.id;
     return { record, priced, follows };
   });
   notePayers(starts, kept);
@@ -199,6 +205,7 @@ function beginningOf({ follows, terms }: LineStart, { subscription, author }: Li
     charged_from: null,
     charged_until: null,
     paid_by_lines: null,
+    commitment_line_id: null,
   } as unknown as SubscriptionLineItemModel;
 }
 

@@ -97,8 +97,8 @@ async function apply(
   author: Author,
 ): Promise<ChangedPlan> {
   const { before, plan, at } = planned;
-  if (plan.restarts) {
-    const final = { subscription: before, effective_date: formatMs(at), now: author.now };
+  if (plan.closing) {
+    const final = { subscription: plan.closing, effective_date: formatMs(at), now: author.now };
     await draftFinalInvoice(stores, transaction, final);
   }
   const applied = await applyLineChange(stores, transaction, plan.lines);
