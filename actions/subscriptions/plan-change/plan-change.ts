@@ -112,7 +112,7 @@ type Changing = {
   target: TargetPlan;
   at: Milliseconds;
   /** Of the periods after the change. */
-  length: Pick<Subscription, 'billing_period' | 'billing_period_count'>;
+  length: Pick<SubscriptionModel, 'billing_period' | 'billing_period_count'>;
   /** Whether a line ends with the plan. */
   leaves(item: BillableItem): boolean;
   restarts: boolean;
