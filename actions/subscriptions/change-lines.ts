@@ -9,6 +9,7 @@
 import { type ChangeQuestion, type Ending, isSettledAtOnce, linesOfChange } from '../../core/billing/change.ts';
 import { hasOwnPeriods } from '../../core/billing/charges.ts';
 import { goesOn } from '../../core/commitment/part.ts';
+import { invalid } from '../../core/error.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import type { LineItemTerms } from '../../core/subscription/lines.ts';
 import type { PRORATION_BEHAVIORS } from '../../core/subscription/record.ts';
@@ -29,7 +30,7 @@ import {
   runningOf,
   scopeOf,
 } from '../billing/billable-items.ts';
-import { gatherInvoicedLines, type InvoicedLine } from '../billing/gather-closed-charges.ts';
+import { gatherInvoicedLines, type InvoicedLine, invoicedUntil } from '../billing/gather-closed-charges.ts';
 import { computeWithin } from '../invoices/compute-invoice.ts';
 import { payerOf, type Settled, type Settlement, settleChange } from '../invoices/settle-change.ts';
 import { billedIn } from './billed-before.ts';
@@ -79,6 +80,7 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const period = runningOf(subscription);
   const next = after ? runningOf(after) : period;
   const invoiced = await gatherInvoicedLines(database, subscription);
+  checkNotInvoiced(ends, invoiced);
   const drafts = await openDrafts(database, subscription, period.current);
   // Nothing is invoiced of a draft, of a trial, and of what starts later.
   const isAhead = AHEAD.includes(subscription.subscription_status) || Boolean(subscription.opens_at);
@@ -100,6 +102,17 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const settlement = lines.length === 0 ? null : { subscription, payer_id, lines, key: keyOf(ends, begins), author };
   const anchor = after ? subscription.billing_anchor : null;
   return { subscription, ends, begins, settlement, drafts, kept, released, anchor, author };
+}
+
+/** What was used until then was invoiced before its period was over, because it had reached a threshold: it stays charged. */
+function checkNotInvoiced(ends: readonly LineEnd[], invoiced: readonly InvoicedLine[]): void {
+  for (const { item, at } of ends) {
+    const until = item.price_type === 'USAGE' ? invoicedUntil(invoiced, item.id) : null;
+    if (until !== null && at < until)
+      throw invalid('effective_from', `must not lie before ${formatMs(until)}: that time is invoiced`, {
+        line_item_id: item.id,
+      });
+  }
 }
 
 const AHEAD: readonly SubscriptionModel['subscription_status'][] = ['draft', 'trialing'];

@@ -1,5 +1,7 @@
 /** Changes inside a period whose credits and charges come to what was served, whatever was paid before and whichever came first. */
 import { expect } from 'chai';
+import { billDuePeriods } from '../../actions/billing/bill-period.ts';
+import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -274,6 +276,107 @@ describe('scenario: changes to the penny', () => {
       const [{ current_usage, usage }] = (await world.get(`/customers/usage?customer_id=${world.id('customer free')}`))
         .features;
       expect(Number(current_usage ?? usage)).to.equal(90);
+    });
+  });
+
+  it('nothing ends before usage that was invoiced because it had reached a threshold', async () => {
+    const start = () => world.subscribe('reached', 'Calls', { auto_invoice_threshold: '50' });
+    await world.on('2026-01-01', start);
+    await world.use('reached', 'calls', 60, { at: '2026-01-05T00:00:00Z' });
+    world.at('2026-01-08');
+    await world.settle();
+    await billThresholds(world.api.services, world.now);
+    await world.on('2026-01-12');
+    const { id } = await line('reached', 'calls');
+    const early = '2026-01-03T00:00:00Z';
+    const refused = [
+      await world.api.request('DELETE', `/subscriptions/lineitems/${id}`, { body: { effective_from: early } }),
+      await world.api.request('PUT', `/subscriptions/lineitems/${id}`, {
+        body: { amount: '2', effective_from: early },
+      }),
+      await world.api.request('POST', path('reached', 'cancel'), {
+        body: { cancellation_type: 'immediate', cancel_at: early },
+      }),
+    ];
+    expect(refused.map(({ status, text }) => [status, text.includes('2026-01-08')])).to.deep.equal([
+      [400, true],
+      [400, true],
+      [400, true],
+    ]);
+    await world.cancel('reached', { cancellation_type: 'immediate', cancel_at: '2026-01-10T00:00:00Z' });
+    expect((await world.statements('reached')).map((text) => text.split('\n')[0])).to.deep.equal([
+      'THRESHOLD_BILLING FINALIZED 2026-01-01..2026-01-08 = 60',
+      'PRORATION SKIPPED 2026-01-01..2026-01-10 = 0',
+    ]);
+  });
+
+  it('what waited for its first payment, and is cancelled, owes what opened it and nothing more', async () => {
+    const terms = { collection_method: 'send_invoice', payment_behavior: 'default_incomplete' };
+    await world.on('2026-01-01', () => world.subscribe('unpaid', 'Seat', terms));
+    await world.on('2026-04-15');
+    const cancelled = await world.cancel('unpaid', {
+      cancellation_type: 'immediate',
+      proration_behavior: 'create_prorations',
+    });
+    expect(cancelled.total_credit_amount).to.equal('0');
+    expect(await world.statements('unpaid')).to.deep.equal([
+      'SUBSCRIPTION_CREATE FINALIZED 2026-01-01..2026-02-01 = 31\n  seat 2026-01-01..2026-02-01: 1 = 31',
+    ]);
+  });
+
+  describe('behind a scheduler that is late', () => {
+    it('a preview says what is then done, and writes nothing', async () => {
+      await world.on('2026-01-01', () => world.subscribe('seen', 'Seat'));
+      await world.on('2026-02-01', () => world.finalize());
+      await world.on('2026-02-28');
+      world.at('2026-03-08');
+      const before = await world.subscription('seen');
+      const planned = await world.post(path('seen', 'change/v2/preview'), {
+        target_plan_id: world.id('plan Large'),
+        proration_behavior: 'create_prorations',
+      });
+      const { id } = await line('seen', 'seat');
+      const body = { type: 'quantity_change', quantity_change_params: { line_items: [{ id, quantity: '3' }] } };
+      const previewed = await world.post(path('seen', 'modify/preview'), body);
+      expect(previewed.subscription.current_period_start).to.contain('2026-03-01');
+      expect(previewed.changed_resources.invoices).to.have.lengthOf(0);
+      expect(planned.changed_resources.invoices).to.have.lengthOf(0);
+      expect(await world.subscription('seen')).to.deep.equal(before);
+      expect(await world.statements('seen')).to.have.lengthOf(2);
+      const done = await world.post(path('seen', 'modify/execute'), body);
+      expect(done.changed_resources.invoices).to.have.lengthOf(0);
+      expect(await last('seen'))
+        .to.contain('SUBSCRIPTION_CYCLE DRAFT 2026-02-01..2026-03-01')
+        .and.to.contain(': 3 =');
+    });
+
+    it('a cancellation at the end of the period means the one that runs', async () => {
+      await world.on('2026-01-01', () => world.subscribe('end', 'Seat'));
+      world.at('2026-02-10');
+      const cancelled = await world.cancel('end', { cancellation_type: 'end_of_period' });
+      expect(cancelled.effective_date).to.contain('2026-03-01');
+    });
+
+    it('a plan change at the end of a period waits with its invoice for the usage', async () => {
+      await world.on('2026-01-01', () => world.subscribe('waits', 'Calls'));
+      await world.on('2026-01-10');
+      await world.post(path('waits', 'change/execute'), toPlan('Seat', { change_at: 'end_of_period' }));
+      await world.use('waits', 'calls', 5, { at: '2026-01-20T00:00:00Z' });
+      await world.settle();
+      await world.pausePipeline();
+      await world.use('waits', 'calls', 7, { at: '2026-01-21T00:00:00Z' });
+      world.at('2026-02-01');
+      const report = await billDuePeriods(world.api.services, world.now);
+      expect(report.waiting).to.include(world.id('subscription waits'));
+      expect((await world.subscription('waits')).plan_id).to.equal(world.id('plan Calls'));
+      expect((await world.get(path('waits', 'schedules'))).schedules[0].status).to.equal('pending');
+      await world.resumePipeline();
+      await world.on('2026-02-01');
+      expect((await world.subscription('waits')).plan_id).to.equal(world.id('plan Seat'));
+      expect(await last('waits')).to.equal(
+        'SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 43\n' +
+          '  calls 2026-01-01..2026-02-01: 12 = 12\n  seat 2026-02-01..2026-03-01: 1 = 31',
+      );
     });
   });
 });
