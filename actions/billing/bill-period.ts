@@ -73,7 +73,7 @@ export async function billPeriod(
   scope: Scope,
   { subscription_id, now }: { subscription_id: string; now: Date },
 ): Promise<Outcome> {
-  return billingTransaction(stores, async (transaction) => {
+  const bill = async (transaction: Transaction): Promise<Outcome> => {
     const [subscription] = await SubscriptionModel.in(scope, transaction)
       .where({ id: subscription_id, status: 'published' })
       .whereIn('subscription_status', ['active', 'trialing'])
@@ -85,7 +85,9 @@ export async function billPeriod(
     if (moved === 'waiting' || moved === null) return moved ?? 'idle';
     await familyFollows(stores, transaction, { parent: moved, by: { now } });
     return 'billed';
-  });
+  };
+  // What is not invoiced yet has not happened yet: a plan change at the end of the period waits with it.
+  return billingTransaction(stores, bill, (outcome) => outcome !== 'waiting');
 }
 
 type Subject = { subscription: SubscriptionModel; now: Date };

@@ -7,12 +7,13 @@ import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.t
 import { lineCommitment } from '../../core/commitment/stated.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { FarthingError } from '../../core/error.ts';
+import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';
-import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { EarlierPeriods, SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { readUsage } from '../../storage/usage/usage.ts';
@@ -41,13 +42,32 @@ export async function gatherItems(
   const prices = await PriceModel.byId(scope, priceIds, database);
   const meterIds = Array.from(prices.values(), ({ meter_id }) => meter_id);
   const meters = await MeterModel.byId(scope, meterIds, database);
-  const items = records.map((record) => {
+  const priced = records.map((record) => {
     const price = found(prices, record.price_id, 'price');
     const meter = record.price_type === 'USAGE' ? found(meters, price.meter_id ?? '', 'meter') : null;
     return billableItem(record, { price, meter, subscription });
   });
+  const items = withCommittedLines(priced);
   const isMeasured = items.some(({ meter }) => meter !== null);
   return (at && isMeasured ? await withAllowances(items, { database, subscription, at }) : items).sort(inOrder);
+}
+
+/** Lines under one commitment know one another. */
+function withCommittedLines(items: readonly BillableItem[]): BillableItem[] {
+  const committed = items.filter(({ commitment }) => commitment?.duration);
+  const together = groupBy(committed, ({ record }) => record.commitment_line_id ?? record.id);
+  return items.map((item) => {
+    const lines = together.get(item.record.commitment_line_id ?? item.id) ?? [];
+    if (!item.commitment?.duration || lines.length < 2) return item;
+    const ends = lines.map(({ end_ms }) => end_ms ?? Number.POSITIVE_INFINITY);
+    const last = Math.max(...ends);
+    const committed_lines = {
+      since: Math.min(...lines.map(({ start_ms }) => start_ms)),
+      end_ms: Number.isFinite(last) ? last : null,
+      item_ids: lines.map(({ id }) => id),
+    };
+    return { ...item, committed_lines };
+  });
 }
 
 async function withAllowances(
@@ -177,6 +197,16 @@ export function billedSubscription(subscription: SubscriptionModel): BilledSubsc
     billing_period: subscription.billing_period,
     billing_period_count: subscription.billing_period_count,
     timezone: subscription.timezone,
+    ...(subscription.earlier_periods ? { earlier: subscription.earlier_periods.map(earlierGrid) } : {}),
+  };
+}
+
+function earlierGrid({ until, billing_anchor, billing_period, billing_period_count }: EarlierPeriods) {
+  return {
+    until_ms: instantOf(until),
+    billing_anchor_ms: instantOf(billing_anchor),
+    billing_period,
+    billing_period_count,
   };
 }
 

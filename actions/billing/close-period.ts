@@ -3,7 +3,7 @@
  * invoice, and the move to the next one, or to the end.
  */
 import { duePeriod } from '../../core/billing/due.ts';
-import { formatMs } from '../../core/time/instant.ts';
+import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import { MOVED_BY_PARENT } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
@@ -67,16 +67,18 @@ async function endWithCredits(
 
 /**
  * Every period that is over, before the subscription is changed: the scheduler has not come to it yet. Each draft rests as it
- * would, and what is still on its way is in it when it becomes final.
+ * would, and what is still on its way is in it when it becomes final. `before`: those that end before an instant, where the change is
+ * backdated.
  */
 export async function closeDuePeriods(
   stores: Stores,
   transaction: Transaction,
-  { subscription, now }: Omit<Closing, 'untilComplete'>,
+  { subscription, now, before }: Omit<Closing, 'untilComplete'> & { readonly before?: Milliseconds | undefined },
 ): Promise<SubscriptionModel> {
   let reached = subscription;
   // Those that a parent moves on are invoiced with it.
   while (reached.subscription_status === 'active' && !MOVED_BY_PARENT.includes(reached.subscription_type)) {
+    if (before !== undefined && instantOf(reached.current_period_end) >= before) break;
     const moved = await closePeriod(stores, transaction, { subscription: reached, now, untilComplete: false });
     if (moved === null || moved === 'waiting') break;
     await familyFollows(stores, transaction, { parent: moved, by: { now } });

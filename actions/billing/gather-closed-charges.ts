@@ -8,7 +8,7 @@ import { type PartialCharge, partsOf } from '../../core/billing/partial-charges.
 import { chargeKey } from '../../core/billing/plan-invoice.ts';
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import type { InvoiceStatus } from '../../core/invoice/record.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
@@ -147,6 +147,14 @@ export function partialCharges(lines: readonly InvoicedLine[]): PartialCharge[] 
       amount: new Decimal(line.amount),
       quantity: new Decimal(line.quantity),
     }));
+}
+
+/** Until when usage was invoiced before its period was over: of a line, or of all of them; null where it was not. */
+export function invoicedUntil(lines: readonly InvoicedLine[], itemId?: string): Milliseconds | null {
+  const those = lines.filter(
+    ({ is_partial, line }) => is_partial && (itemId === undefined || line.subscription_line_item_id === itemId),
+  );
+  return those.length === 0 ? null : Math.max(...those.map(({ service }) => service.end));
 }
 
 /** A voided or replaced event may leave the count as it was: after one, every charge is measured again. */

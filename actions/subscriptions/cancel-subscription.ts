@@ -9,11 +9,13 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { type CancellationRequest, cancellationOf } from '../../core/subscription/cancellation.ts';
 import type { CANCEL_INVOICE_POLICIES, PRORATION_BEHAVIORS } from '../../core/subscription/record.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { formatMs, instantOf } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
+import { closeDuePeriods } from '../billing/close-period.ts';
+import { gatherInvoicedLines, invoicedUntil } from '../billing/gather-closed-charges.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { draftFinalInvoice, draftPeriodsBefore } from '../invoices/draft-invoice.ts';
 import { emit } from '../system-events/emit.ts';
@@ -44,19 +46,17 @@ export async function cancelSubscription(stores: Stores, scope: Scope, request: 
   const { id, author } = request;
   return billingTransaction(stores, async (transaction) => {
     const stored = await heldWithParent(scope, id, transaction);
-    const running = await caughtUp(stores, transaction, {
-      subscription: stored,
-      at: request.cancel_at,
-      now: author.now,
-    });
+    const running = await upToDate(stores, transaction, { subscription: stored, request });
     const { effective_date, changes } = cancellationOf(running, request, author.now.getTime());
     const isOver = changes.subscription_status === 'cancelled';
+    if (isOver) await checkNotInvoiced(transaction, running, { request, effective_date });
     if (!isOver) await schedule(transaction, running, { request, effective_date });
     const credited = isOver ? await creditIfAsked(transaction, running, { request, effective_date }) : null;
     // What one that is invoiced with a parent owes stands on the next invoice of the parent.
     const isGrouped = running.subscription_type === 'grouped_invoicing';
     const final = { subscription: running, effective_date, now: author.now };
-    const isInvoiced = isOver && !isGrouped;
+    // One that waits for its first payment was entitled to nothing since, and owes what its opening invoice says.
+    const isInvoiced = isOver && !isGrouped && running.subscription_status !== 'incomplete';
     const isSkipped = request.invoice_policy === 'skip';
     if (isInvoiced && isSkipped) await draftPeriodsBefore(stores, transaction, final);
     const invoice = isInvoiced && !isSkipped ? await draftFinalInvoice(stores, transaction, final) : null;
@@ -71,6 +71,32 @@ export async function cancelSubscription(stores: Stores, scope: Scope, request: 
     await familyFollows(stores, transaction, { parent: subscription, by: author });
     return { subscription, effective_date, invoice, credited };
   });
+}
+
+/** As it was at the date, where that lies back, and else as it is now: what the scheduler has not come to yet comes first. */
+async function upToDate(
+  stores: Stores,
+  transaction: Transaction,
+  { subscription, request }: { subscription: SubscriptionModel; request: CancelRequest },
+): Promise<SubscriptionModel> {
+  const { cancel_at, author } = request;
+  const { now } = author;
+  const open = await caughtUp(stores, transaction, { subscription, at: cancel_at, now });
+  const isBackdated = request.cancellation_type === 'immediate' && cancel_at;
+  const before = isBackdated ? instantOf(cancel_at) : undefined;
+  return closeDuePeriods(stores, transaction, { subscription: open, now, before });
+}
+
+/** What was used until then was invoiced before its period was over, because it had reached a threshold: it stays charged. */
+async function checkNotInvoiced(
+  transaction: Transaction,
+  running: SubscriptionModel,
+  { request, effective_date }: Accepted,
+): Promise<void> {
+  if (!request.cancel_at) return;
+  const until = invoicedUntil(await gatherInvoicedLines(transaction, running));
+  if (until !== null && instantOf(effective_date) < until)
+    throw invalid('cancel_at', `must not lie before ${formatMs(until)}: usage until then is invoiced`);
 }
 
 /** No invoice of the parent looks at it any more. */
@@ -99,13 +125,15 @@ async function schedule(
   });
 }
 
-/** What lay in a trial was not charged. */
+const NOT_PAID: readonly SubscriptionModel['subscription_status'][] = ['trialing', 'incomplete'];
+
+/** What lay in a trial was not charged, and what is incomplete was not paid. */
 async function creditIfAsked(
   transaction: Transaction,
   running: SubscriptionModel,
   { request, effective_date }: Accepted,
 ): Promise<Credited | null> {
-  if (request.proration_behavior === 'none' || running.subscription_status === 'trialing') return null;
+  if (request.proration_behavior === 'none' || NOT_PAID.includes(running.subscription_status)) return null;
   const unused = { subscription: running, at: instantOf(effective_date), author: request.author };
   await checkOnePeriod(transaction, unused);
   return creditUnused(transaction, unused);

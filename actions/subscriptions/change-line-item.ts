@@ -78,7 +78,13 @@ async function following(
   const life = { start_date: formatMs(at), metadata: request.metadata ?? record.metadata };
   return {
     at,
-    begin: { terms: { ...record, ...commitment, ...life, price_id: price.id }, price, meter, follows: item },
+    begin: {
+      terms: { ...record, ...commitment, ...life, price_id: price.id },
+      price,
+      meter,
+      follows: item,
+      continues: item,
+    },
   };
 }
 

@@ -8,6 +8,8 @@
  */
 import { type ChangeQuestion, type Ending, isSettledAtOnce, linesOfChange } from '../../core/billing/change.ts';
 import { hasOwnPeriods } from '../../core/billing/charges.ts';
+import { goesOn } from '../../core/commitment/part.ts';
+import { invalid } from '../../core/error.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import type { LineItemTerms } from '../../core/subscription/lines.ts';
 import type { PRORATION_BEHAVIORS } from '../../core/subscription/record.ts';
@@ -28,7 +30,7 @@ import {
   runningOf,
   scopeOf,
 } from '../billing/billable-items.ts';
-import { gatherInvoicedLines, type InvoicedLine } from '../billing/gather-closed-charges.ts';
+import { gatherInvoicedLines, type InvoicedLine, invoicedUntil } from '../billing/gather-closed-charges.ts';
 import { computeWithin } from '../invoices/compute-invoice.ts';
 import { payerOf, type Settled, type Settlement, settleChange } from '../invoices/settle-change.ts';
 import { billedIn } from './billed-before.ts';
@@ -40,6 +42,8 @@ export type LineStart = {
   readonly meter: MeterModel | null;
   /** The line in whose place it comes: periods of its own go on as they were. */
   readonly follows?: BillableItem;
+  /** The line whose commitment it takes over: a term of it goes on. */
+  readonly continues?: BillableItem;
 };
 
 export type LineChange = {
@@ -76,6 +80,7 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const period = runningOf(subscription);
   const next = after ? runningOf(after) : period;
   const invoiced = await gatherInvoicedLines(database, subscription);
+  checkNotInvoiced(ends, invoiced);
   const drafts = await openDrafts(database, subscription, period.current);
   // Nothing is invoiced of a draft, of a trial, and of what starts later.
   const isAhead = AHEAD.includes(subscription.subscription_status) || Boolean(subscription.opens_at);
@@ -97,6 +102,17 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const settlement = lines.length === 0 ? null : { subscription, payer_id, lines, key: keyOf(ends, begins), author };
   const anchor = after ? subscription.billing_anchor : null;
   return { subscription, ends, begins, settlement, drafts, kept, released, anchor, author };
+}
+
+/** What was used until then was invoiced before its period was over, because it had reached a threshold: it stays charged. */
+function checkNotInvoiced(ends: readonly LineEnd[], invoiced: readonly InvoicedLine[]): void {
+  for (const { item, at } of ends) {
+    const until = item.price_type === 'USAGE' ? invoicedUntil(invoiced, item.id) : null;
+    if (until !== null && at < until)
+      throw invalid('effective_from', `must not lie before ${formatMs(until)}: that time is invoiced`, {
+        line_item_id: item.id,
+      });
+  }
 }
 
 const AHEAD: readonly SubscriptionModel['subscription_status'][] = ['draft', 'trialing'];
@@ -173,14 +189,17 @@ type Beginning = { readonly kept: readonly KeptCharge[]; readonly running: Runni
 /** The lines as they will be, with what prices them. */
 function begun(change: LineChange, { kept, running, isProrated }: Beginning): BillableItem[] {
   const starts = change.begins.map((start) => {
-    const { price, meter, follows } = start;
+    const { price, meter, follows, continues } = start;
     const record = beginningOf(start, change);
     const priced = { price, meter, subscription: change.subscription };
     const item = billableItem(record, priced);
     // What is not prorated is charged in full from its next period on.
     const isLater = !isProrated && isSettledAtOnce(item) && item.billing_period !== 'ONETIME';
-    const from = isLater ? chargedFrom(item, kept, { follows, running }) : null;
+    const restarts = change.after !== undefined;
+    const from = isLater ? chargedFrom(item, kept, { follows, running, restarts }) : null;
     record.charged_from = from === null ? null : formatMs(from);
+    if (continues && goesOn(continues.commitment, item.commitment))
+      record.commitment_line_id = continues.record.commitment_line_id ?? continues.id;
     return { record, priced, follows };
   });
   notePayers(starts, kept);
@@ -199,6 +218,7 @@ function beginningOf({ follows, terms }: LineStart, { subscription, author }: Li
     charged_from: null,
     charged_until: null,
     paid_by_lines: null,
+    commitment_line_id: null,
   } as unknown as SubscriptionLineItemModel;
 }
 

@@ -14,7 +14,7 @@ import { billingTransaction } from '../billing/transaction.ts';
 import { draftFinalInvoice } from '../invoices/draft-invoice.ts';
 import { emit } from '../system-events/emit.ts';
 import { type AppliedLines, applyLineChange } from './change-lines.ts';
-import { heldUpToDate } from './held-with-parent.ts';
+import { heldUpToDate, lookUpToDate } from './held-with-parent.ts';
 import { detachDropped } from './plan-change/addons.ts';
 import { type PlanChangePlan, type PlanChangeRequest, planPlanChange } from './plan-change/plan-change.ts';
 import { addSchedule } from './schedules.ts';
@@ -45,10 +45,10 @@ export async function previewPlanChange(
   scope: Scope,
   { id, request, change_at, author }: PlanChange,
 ): Promise<PreviewedPlanChange> {
-  const database = stores.postgres;
-  const before = await SubscriptionModel.fetch(scope, id, { database });
-  const at = instantOfChange(before, change_at, author.now);
-  return { before, at, plan: await planPlanChange(database, { subscription: before, request, at, author }) };
+  return lookUpToDate(stores, id, { scope, now: author.now }, async (database, before) => {
+    const at = instantOfChange(before, change_at, author.now);
+    return { before, at, plan: await planPlanChange(database, { subscription: before, request, at, author }) };
+  });
 }
 
 export async function executePlanChange(stores: Stores, scope: Scope, change: PlanChange): Promise<ChangedPlan> {
@@ -97,8 +97,8 @@ async function apply(
   author: Author,
 ): Promise<ChangedPlan> {
   const { before, plan, at } = planned;
-  if (plan.restarts) {
-    const final = { subscription: before, effective_date: formatMs(at), now: author.now };
+  if (plan.closing) {
+    const final = { subscription: plan.closing, effective_date: formatMs(at), now: author.now };
     await draftFinalInvoice(stores, transaction, final);
   }
   const applied = await applyLineChange(stores, transaction, plan.lines);

@@ -2,10 +2,14 @@
  * A subscription with its row held. One that is invoiced with a parent has part of its charges on the parent's invoices:
  * the parent is held first, as whoever bills the parent does, so that the two never wait for each other.
  */
+import { duePeriod } from '../../core/billing/due.ts';
 import type { Scope } from '../../core/scope.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Stores, Transaction } from '../../storage/stores.ts';
+import type { Database, Stores, Transaction } from '../../storage/stores.ts';
+import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
 import { closeDuePeriods } from '../billing/close-period.ts';
+import { billingTransaction } from '../billing/transaction.ts';
 import { caughtUp } from './caught-up.ts';
 
 export async function heldWithParent(scope: Scope, id: string, transaction: Transaction): Promise<SubscriptionModel> {
@@ -13,6 +17,31 @@ export async function heldWithParent(scope: Scope, id: string, transaction: Tran
   const holding = { database: transaction, lock: true };
   if (seen.parent_subscription_id) await SubscriptionModel.fetch(scope, seen.parent_subscription_id, holding);
   return SubscriptionModel.fetch(scope, id, holding);
+}
+
+/**
+ * Looks at a subscription as it is now, and writes nothing. Where something is due that the scheduler has not come to yet, it is done
+ * as a change would do it first, in a transaction that is undone: a second way to say what comes of it could say something else.
+ */
+export async function lookUpToDate<T>(
+  stores: Stores,
+  id: string,
+  { scope, now }: { scope: Scope; now: Date },
+  look: (database: Database, subscription: SubscriptionModel) => Promise<T>,
+): Promise<T> {
+  const database = stores.postgres;
+  const seen = await SubscriptionModel.fetch(scope, id, { database });
+  if (!isBehind(seen, now)) return look(database, seen);
+  const looked = async (transaction: Transaction): Promise<T> =>
+    look(transaction, await heldUpToDate(stores, id, { scope, database: transaction, now }));
+  return billingTransaction(stores, looked, () => false);
+}
+
+function isBehind(subscription: SubscriptionModel, now: Date): boolean {
+  const { opens_at, subscription_status } = subscription;
+  if (opens_at) return instantOf(opens_at) <= now.getTime();
+  if (subscription_status !== 'active' && subscription_status !== 'trialing') return false;
+  return duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime()) !== null;
 }
 
 /** As it is now: what the scheduler has not come to yet, its opening, the end of its trial, periods that are over, comes first. */

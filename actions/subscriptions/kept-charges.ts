@@ -42,12 +42,12 @@ export function keptCharge(
 export function chargedFrom(
   item: BillableItem,
   kept: readonly KeptCharge[],
-  { follows, running }: { follows: BillableItem | undefined; running: Running },
+  { follows, running, restarts }: { follows: BillableItem | undefined; running: Running; restarts: boolean },
 ): Milliseconds | null {
   if (follows) return kept.find(({ item_id }) => item_id === follows.id)?.until ?? null;
   const { current } = running;
-  // What was charged for all of the period pays for what begins with it, too.
-  const isPaid = kept.some(({ payers }) => payers.length > 0) && item.start_ms === current.start;
+  // What was charged for all of the period pays for what begins with it, too; where a new one begins, nothing was.
+  const isPaid = !restarts && kept.some(({ payers }) => payers.length > 0) && item.start_ms === current.start;
   return nextWholePeriod(item, running) ?? (isPaid ? current.end : null);
 }
 

@@ -13,7 +13,7 @@ import type { Database, Stores } from '../../storage/stores.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { emit } from '../system-events/emit.ts';
 import { familyFollows } from './follow-parent.ts';
-import { heldUpToDate } from './held-with-parent.ts';
+import { heldUpToDate, lookUpToDate } from './held-with-parent.ts';
 import type { PlanModification, PlannedModification } from './modify/modification.ts';
 import { MODIFICATIONS } from './modify/modifications.ts';
 
@@ -21,10 +21,11 @@ export type ModifyQuestion = { readonly id: string; readonly request: ModifyRequ
 export type Modified = { readonly subscription: SubscriptionModel; readonly changed_resources: ChangedResources };
 
 export async function previewModification(stores: Stores, scope: Scope, question: ModifyQuestion): Promise<Modified> {
-  const database = stores.postgres;
-  const subscription = await SubscriptionModel.fetch(scope, question.id, { database });
-  const planned = await plan(stores, database, { ...question, subscription });
-  return { subscription, changed_resources: planned.preview };
+  const held = { scope, now: question.author.now };
+  return lookUpToDate(stores, question.id, held, async (database, subscription) => {
+    const planned = await plan(stores, database, { ...question, subscription });
+    return { subscription, changed_resources: planned.preview };
+  });
 }
 
 export async function executeModification(stores: Stores, scope: Scope, question: ModifyQuestion): Promise<Modified> {

@@ -4,9 +4,9 @@
  * an item with a period of its own shows that.
  */
 import { runningPeriod, usageWindowIn } from '../../core/billing/charges.ts';
-import { sharedLines } from '../../core/billing/committed-lines.ts';
+import { baseAmountOf, sharedLines } from '../../core/billing/committed-lines.ts';
 import { type LineAmount, usageCharge } from '../../core/billing/line-amount.ts';
-import { commitmentPart } from '../../core/commitment/part.ts';
+import { commitmentPart, drawnInTurn } from '../../core/commitment/part.ts';
 import {
   amountIn,
   type PoolFacts,
@@ -73,22 +73,26 @@ export async function subscriptionUsage(
   const commitment = subscriptionCommitment(subscription);
   const isPooled = commitment !== null || items.some((item) => item.commitment?.duration);
   const recorded = isPooled ? recordedUsage(await gatherInvoicedLines(database, subscription)) : [];
-  const measured = await mapConcurrently(CHARGES_AT_ONCE, items, async (item): Promise<UsageCharge[]> => {
+  const measured = await mapConcurrently(CHARGES_AT_ONCE, items, async (item) => {
     const period = asked ?? runningPeriod(item, { subscription: billed, current, now: now.getTime() });
     const window = period ? usageWindowIn(period, item, billed) : null;
     if (window === null) return [];
     const service = { start: Math.max(period!.start, item.start_ms), end: window.end };
-    const part = item.commitment ? commitmentPart(item, service, { subscription: billed, recorded }) : undefined;
-    const usage = await measure(item, window, undefined, service);
-    const charge = usageCharge(item, window, { measured: usage, currency: subscription.currency, part });
-    return [{ item, service, display_name: item.display_name, ...charge }];
+    return [{ item, service, window, usage: await measure(item, window, undefined, service) }];
+  });
+  const { currency } = subscription;
+  const lines = drawnInTurn(measured.flat(), recorded, {
+    lineOf: ({ item, service, window, usage }, before): UsageCharge => {
+      const question = { subscription: billed, recorded: before };
+      const part = item.commitment ? commitmentPart(item, service, question) : undefined;
+      const charge = usageCharge(item, window, { measured: usage, currency, part });
+      return { item, service, display_name: item.display_name, ...charge };
+    },
+    drawnBy: baseAmountOf,
   });
   const period = asked ?? current;
-  const lines = measured.flat();
   const charges =
-    commitment === null
-      ? lines
-      : drawn(lines, { period, commitment, recorded, subscription: billed, currency: subscription.currency });
+    commitment === null ? lines : drawn(lines, { period, commitment, recorded, subscription: billed, currency });
   return { subscription, period, charges, amount: sumOf(charges.map((charge) => charge.amount)), commitment };
 }
 

@@ -141,6 +141,6 @@ function unitPrice(amount: string, quantity: string): string {
   return units.isZero() ? '0' : new Decimal(amount).dividedBy(units).toDecimalPlaces(MAX_FRACTION_DIGITS).toFixed();
 }
 
-function warningsOf({ restarts }: PreviewedPlanChange['plan']): string[] {
-  return restarts ? ['a new billing period begins with the change; the arrears of the running one are invoiced'] : [];
+function warningsOf({ closing }: PreviewedPlanChange['plan']): string[] {
+  return closing ? ['a new billing period begins with the change; the arrears of the running one are invoiced'] : [];
 }

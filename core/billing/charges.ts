@@ -27,14 +27,19 @@ export const REFERENCE_POINTS = ['period_start', 'period_end', 'cancel', 'previe
 export type ReferencePoint = (typeof REFERENCE_POINTS)[number];
 
 /** What billing needs to know of a subscription. Instants are milliseconds since 1970. */
-export type BilledSubscription = {
+export type BilledSubscription = PeriodGrid & {
   readonly start_ms: Milliseconds;
   /** The first of end_date and cancel_at: nothing is billed from here on. */
   readonly end_ms: Milliseconds | null;
+  readonly timezone: string;
+  /** Grids in which it was before, the oldest first. */
+  readonly earlier?: readonly (PeriodGrid & { readonly until_ms: Milliseconds })[];
+};
+
+export type PeriodGrid = {
   readonly billing_anchor_ms: Milliseconds;
   readonly billing_period: RecurringPeriod;
   readonly billing_period_count: number;
-  readonly timezone: string;
 };
 
 /** What billing needs to know of a line item to say when it is charged. */

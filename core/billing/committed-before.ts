@@ -5,7 +5,7 @@
  */
 
 import { committedAmount } from '../commitment/line.ts';
-import { commitmentPart, type PartQuestion, type RecordedUsage } from '../commitment/part.ts';
+import { commitmentPart, committedLinesOf, type PartQuestion, type RecordedUsage } from '../commitment/part.ts';
 import type { Pool } from '../commitment/pool.ts';
 import { type PoolFacts, poolOf, termOfService } from '../commitment/subscription.ts';
 import { termOf } from '../commitment/term.ts';
@@ -34,12 +34,13 @@ export function committedBefore<Item extends PricedItem>(
 /** What a line has drawn in a term; once the term is over, what was lacking is paid. */
 function linePool(item: PricedItem, service: Period, { subscription, recorded }: PartQuestion): Pool {
   const { type, value, overage_factor, true_up, duration } = item.commitment!;
-  const rule = { since: item.start_ms, duration: duration!, timezone: subscription.timezone };
+  const { since, item_ids, end_ms } = committedLinesOf(item);
+  const rule = { since, duration: duration!, timezone: subscription.timezone };
   const term = termOf(service.start, rule);
   const inTerm = recorded.filter(
-    (one) => one.item_id === item.id && termOf(one.service.start, rule).start === term.start,
+    (one) => item_ids.includes(one.item_id) && termOf(one.service.start, rule).start === term.start,
   );
-  const ends = Math.min(term.end, item.end_ms ?? Infinity, subscription.end_ms ?? Infinity);
+  const ends = Math.min(term.end, end_ms ?? Infinity, subscription.end_ms ?? Infinity);
   return {
     amount: value === null ? ZERO : committedAmount(type, value, item.price),
     overage_factor,

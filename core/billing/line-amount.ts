@@ -13,6 +13,7 @@ import {
   type LineCommitment,
   WHOLE_COMMITMENT,
 } from '../commitment/line.ts';
+import type { CommittedLines } from '../commitment/part.ts';
 import { type WindowedCharge, windowedCharge } from '../commitment/windowed.ts';
 import { type Decimal, sumOf, ZERO } from '../decimal.ts';
 import { type Allowance, afterAllowances, type MeasuredAllowance } from '../entitlement/allowance.ts';
@@ -37,6 +38,8 @@ export type PricedItem = BilledItem & {
   readonly meter_id: string | null;
   /** Of a usage price: what the line is committed to. */
   readonly commitment?: LineCommitment | null;
+  /** With which other lines it shares the terms of that. */
+  readonly committed_lines?: CommittedLines | null;
   /** What entitlements make free of its meter; unlimited and limits of each reset period. */
   readonly allowances?: readonly Allowance[];
 };

@@ -4,14 +4,15 @@
  * (docs/rules/numbers.md, "Each line first, then the sum"). Charges that stand on another invoice that is not void are left
  * out (docs/rules/invoices.md, "Charged once"). What a line costs is in line-amount.ts.
  */
-import { commitmentPart, type PartQuestion, type RecordedUsage } from '../commitment/part.ts';
+import { commitmentPart, drawnInTurn, type PartQuestion, type RecordedUsage } from '../commitment/part.ts';
 import type { PoolFacts, SubscriptionCommitment } from '../commitment/subscription.ts';
 import { sumOf } from '../decimal.ts';
 import { FarthingError } from '../error.ts';
 import type { Period } from '../time/period.ts';
 import { type BilledItem, type Charge, type ChargeQuestion, chargesDue, nextPeriod } from './charges.ts';
 import { committedBefore } from './committed-before.ts';
-import { trueUpLines, underCommitment } from './committed-lines.ts';
+import { baseAmountOf, trueUpLines, underCommitment } from './committed-lines.ts';
+import { gaveWayAt } from './earlier-periods.ts';
 import { type ClosedCharge, correctionsOf } from './late-events.ts';
 import { fixedCharge, type MeasuredUsage, type PlannedLine, type PricedItem, usageCharge } from './line-amount.ts';
 import { lessInvoiced, linesOfSurplus, type PartialCharge } from './partial-charges.ts';
@@ -52,7 +53,7 @@ export function planInvoice<Item extends PricedItem>(question: InvoiceQuestion<I
 }
 
 function linesOfCharges<Item extends PricedItem>(question: InvoiceQuestion<Item>): PlannedLine<Item>[] {
-  const lines = openCharges(question).map((charge) => lineOf(charge, question));
+  const lines = linesOf(openCharges(question), question);
   const facts = poolFacts(question);
   const committed = facts === null ? lines : underCommitment(lines, facts, question.currency);
   return lessInvoiced(committed, question.partial ?? []);
@@ -63,13 +64,11 @@ function linesOfCharges<Item extends PricedItem>(question: InvoiceQuestion<Item>
  * is committed to in the whole of the period, and nothing for what is lacking, because it may still be used.
  */
 export function planThreshold<Item extends PricedItem>(question: InvoiceQuestion<Item>): InvoicePlan<Item> {
-  const running = thresholdCharges(question).map((charge) => {
-    const line = lineOf(charge, { ...question, isRunning: true });
-    return {
-      ...line,
-      service: { start: charge.service.start, end: Math.min(charge.service.end, question.period.end) },
-    };
-  });
+  const whole = linesOf(thresholdCharges(question), { ...question, isRunning: true });
+  const running = whole.map((line) => ({
+    ...line,
+    service: { start: line.service.start, end: Math.min(line.service.end, question.period.end) },
+  }));
   const facts = poolFacts(question);
   const committed = facts === null ? running : underCommitment(running, facts, question.currency);
   const less = lessInvoiced(committed, question.partial ?? []);
@@ -165,6 +164,16 @@ function beginningKey(lineItemId: string, { start }: Period): string {
   return `${lineItemId}/${start}`;
 }
 
+function linesOf<Item extends PricedItem>(
+  charges: readonly Charge<Item>[],
+  question: InvoiceQuestion<Item> & { readonly isRunning?: boolean },
+): PlannedLine<Item>[] {
+  return drawnInTurn(charges, question.recorded ?? [], {
+    lineOf: (charge, recorded) => lineOf(charge, { ...question, recorded }),
+    drawnBy: baseAmountOf,
+  });
+}
+
 function lineOf<Item extends PricedItem>(
   charge: Charge<Item>,
   question: InvoiceQuestion<Item> & { readonly isRunning?: boolean },
@@ -181,7 +190,10 @@ function lineOf<Item extends PricedItem>(
   return { ...line, ...usageCharge(item, charge.usage_window, { measured, currency, part }) };
 }
 
-/** What a cancellation ends is ended, whatever the record says yet. Later periods have drawn nothing from the terms of this. */
+/**
+ * What a cancellation ends is ended, whatever the record says yet; a period that others cut ends there, and what is committed to goes on. Later
+ * periods have drawn nothing from the terms of this.
+ */
 function partQuestion<Item extends PricedItem>({
   subscription,
   recorded = [],
@@ -191,6 +203,6 @@ function partQuestion<Item extends PricedItem>({
   return {
     subscription,
     recorded: recorded.filter(({ service }) => service.end <= period.end),
-    ends_at: reference === 'cancel' ? period.end : null,
+    ends_at: reference === 'cancel' && gaveWayAt(subscription, period.end - 1) !== period.end ? period.end : null,
   };
 }

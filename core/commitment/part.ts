@@ -25,7 +25,28 @@ export type PartQuestion = {
   readonly ends_at?: Milliseconds | null;
 };
 
-type CommittedItem = BilledItem & { readonly commitment?: LineCommitment | null };
+/** Lines that follow one another under one commitment: its terms are theirs together. */
+export type CommittedLines = {
+  readonly since: Milliseconds;
+  /** Where the last of them ends; null is open. */
+  readonly end_ms: Milliseconds | null;
+  readonly item_ids: readonly string[];
+};
+
+type CommittedItem = BilledItem & {
+  readonly commitment?: LineCommitment | null;
+  /** Where other lines share its terms. */
+  readonly committed_lines?: CommittedLines | null;
+};
+
+export function committedLinesOf({ committed_lines, id, start_ms, end_ms }: CommittedItem): CommittedLines {
+  return committed_lines ?? { since: start_ms, end_ms, item_ids: [id] };
+}
+
+/** Whether a commitment over several periods goes on where a line follows another: as long as its terms are as long. */
+export function goesOn(before: LineCommitment | null | undefined, after: LineCommitment | null | undefined): boolean {
+  return Boolean(before?.duration) && before?.duration === after?.duration;
+}
 
 /** The share is that of each of the item's periods that lies in the time, so that two whole periods have the amount twice. */
 export function commitmentPart(item: CommittedItem, service: Period, question: PartQuestion): CommitmentPart {
@@ -33,15 +54,39 @@ export function commitmentPart(item: CommittedItem, service: Period, question: P
   if (duration === null)
     return { share: sharesWithin(service, item, question.subscription), used: new Decimal(0), is_last: true };
   const { subscription, recorded, ends_at } = question;
-  const rule = { since: item.start_ms, duration, timezone: subscription.timezone };
+  const { since, item_ids, end_ms } = committedLinesOf(item);
+  const rule = { since, duration, timezone: subscription.timezone };
   const term = termOf(service.start, rule);
   const before = recorded.filter(
-    (one) => one.item_id === item.id && one.service.end <= service.start && one.service.start >= term.start,
+    (one) => item_ids.includes(one.item_id) && one.service.end <= service.start && one.service.start >= term.start,
   );
-  const end = Math.min(item.end_ms ?? Infinity, subscription.end_ms ?? Infinity, ends_at ?? Infinity);
+  const end = Math.min(end_ms ?? Infinity, subscription.end_ms ?? Infinity, ends_at ?? Infinity);
   return {
     share: new Decimal(1),
     used: sumOf(before.map(({ base_amount }) => base_amount)),
     is_last: Math.min(term.end, end) <= service.end,
   };
+}
+
+/**
+ * What is charged together, each after what was used before it: what lines under one commitment draw in one period, they draw one
+ * after the other. The answers are in the order of the charges.
+ */
+export function drawnInTurn<One extends { readonly item: CommittedItem; readonly service: Period }, Line>(
+  charges: readonly One[],
+  recorded: readonly RecordedUsage[],
+  {
+    lineOf,
+    drawnBy,
+  }: { lineOf: (one: One, recorded: readonly RecordedUsage[]) => Line; drawnBy: (line: Line) => Decimal },
+): Line[] {
+  const drawn = [...recorded];
+  const lines = new Map<One, Line>();
+  for (const one of [...charges].sort((a, b) => a.service.start - b.service.start)) {
+    const line = lineOf(one, drawn);
+    lines.set(one, line);
+    const { item, service } = one;
+    if (item.commitment?.duration) drawn.push({ item_id: item.id, service, base_amount: drawnBy(line) });
+  }
+  return charges.map((one) => lines.get(one)!);
 }

@@ -4,6 +4,7 @@
  * their order; of a longer term each has its share of what is left. What is lacking at the end is a line of its own.
  */
 import { type BilledItem, type BilledSubscription, periodRule, sharesWithin } from '../billing/charges.ts';
+import { byPeriods, gaveWayAt, inPeriodsAt } from '../billing/earlier-periods.ts';
 import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
 import type { Milliseconds } from '../time/instant.ts';
@@ -36,8 +37,11 @@ export function termOfService(
 ): Period {
   const at = Math.max(subscription.start_ms, service.end - 1);
   const { duration } = commitment;
-  const billed = periodContaining(at, subscription.start_ms, { ...periodRule(subscription), subscription_end: null })!;
-  if (duration === null) return billed;
+  const then = inPeriodsAt(subscription, at);
+  const billed = periodContaining(at, then.start_ms, { ...periodRule(then), subscription_end: null })!;
+  // What began anew inside a period cut it.
+  if (duration === null)
+    return { start: billed.start, end: Math.min(billed.end, gaveWayAt(subscription, at) ?? billed.end) };
   // A term ends with the billing period in which its duration is over, also where the two do not begin at one instant.
   return termOf(billed.start, { since: subscription.start_ms, duration, timezone: subscription.timezone });
 }
@@ -56,7 +60,8 @@ export function poolOf(term: Period, facts: PoolFacts): Pool {
 
 /** What is committed to in a stretch of time: its share of each billing period. */
 export function amountIn(asked: Period, subscription: BilledSubscription, { amount }: SubscriptionCommitment): Decimal {
-  return amount.times(sharesWithin(asked, asItem(subscription), subscription));
+  const shares = byPeriods(asked, subscription).map(([part, then]) => sharesWithin(part, asItem(then), then));
+  return amount.times(sumOf(shares));
 }
 
 function asItem(subscription: BilledSubscription): BilledItem {

@@ -4,6 +4,7 @@
  * period, is the billing period to the instant, so that a limit and an invoice are about the same usage.
  */
 import { type BilledSubscription, periodRule } from '../billing/charges.ts';
+import { gaveWayAt, inPeriodsAt } from '../billing/earlier-periods.ts';
 import { invalid } from '../error.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import { type Period, type PeriodRule, periodContaining, wholePeriod } from '../time/period.ts';
@@ -45,8 +46,9 @@ export type LimitedUsage = {
 export function limitWindow(now: Milliseconds, limited: LimitedUsage): ResetWindow {
   const { subscription, current, usage_reset_period: stated, reset_usage } = limited;
   if (reset_usage === 'NEVER') return resetWindow(now, { ...subscription, usage_reset_period: 'NEVER' });
+  const then = gridOf(stated, subscription, now);
   if (stated !== null && !isBillingPeriod(stated, subscription))
-    return resetWindow(now, { ...subscription, usage_reset_period: stated });
+    return resetWindow(now, { ...then, usage_reset_period: stated });
   return periodContaining(now, current.start, periodRule(subscription)) ?? current;
 }
 
@@ -54,17 +56,25 @@ export function limitWindow(now: Milliseconds, limited: LimitedUsage): ResetWind
 export function limitWindowsWithin(asked: Period, limited: Omit<LimitedUsage, 'current'>): Period[] {
   const { subscription, usage_reset_period: stated, reset_usage } = limited;
   if (reset_usage === 'NEVER' || stated === 'NEVER') return [{ start: subscription.start_ms, end: asked.end }];
-  const rule = stated === null || isBillingPeriod(stated, subscription) ? billingRule(subscription) : null;
   const windows: Period[] = [];
   for (let at = asked.start; at < asked.end; ) {
+    const then = gridOf(stated, subscription, at);
     const { start, end } =
-      rule === null
-        ? resetWindow(at, { ...subscription, end_ms: null, usage_reset_period: stated! })
-        : periodAt(at, subscription.start_ms, rule);
-    windows.push({ start, end: Math.min(end!, asked.end) });
-    at = end!;
+      stated === null || isBillingPeriod(stated, then)
+        ? periodAt(at, then.start_ms, billingRule(then))
+        : resetWindow(at, { ...then, end_ms: null, usage_reset_period: stated });
+    // What began anew inside a period cut it.
+    const last = Math.min(end!, (then === subscription ? null : gaveWayAt(subscription, at)) ?? end!);
+    windows.push({ start, end: Math.min(last, asked.end) });
+    at = last;
   }
   return windows;
+}
+
+/** Days are days in every grid. */
+function gridOf(stated: UsageResetPeriod | null, subscription: BilledSubscription, at: Milliseconds) {
+  const then = inPeriodsAt(subscription, at);
+  return stated === 'DAILY' && !isBillingPeriod(stated, then) ? subscription : then;
 }
 
 function billingRule(subscription: BilledSubscription): PeriodRule {

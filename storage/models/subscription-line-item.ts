@@ -24,6 +24,8 @@ export class SubscriptionLineItemModel extends ScopedModel {
   declare charged_until: string | null;
   /** The lines whose charge pays for what it serves before `charged_from`; null where none does. */
   declare paid_by_lines: string[] | null;
+  /** The line with which the terms of its commitment began, where that of a line before it goes on; null is itself. */
+  declare commitment_line_id: string | null;
 
   /** By subscription, the plan that charged it at this instant, which may have been another than now; none where no line of a plan did. */
   static async plansAt(

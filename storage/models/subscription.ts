@@ -13,7 +13,17 @@ export class SubscriptionModel extends ScopedModel {
   static override record = Subscription;
   /** When the scheduler opens it; null once it is open, and of a draft. */
   declare opens_at: string | null;
+  /** In which periods it was before they began anew, the oldest first; null where they never did. */
+  declare earlier_periods: EarlierPeriods[] | null;
+  static override get jsonAttributes() {
+    return [...super.jsonAttributes, 'earlier_periods'];
+  }
 }
+
+export type EarlierPeriods = Pick<Subscription, 'billing_anchor' | 'billing_period' | 'billing_period_count'> & {
+  /** Where others began. */
+  readonly until: string;
+};
 
 /** Those that had begun and were not over at this instant; all of them without one. */
 export function activeAt(query: Query<SubscriptionModel>, at: string | null | undefined): Query<SubscriptionModel> {

@@ -1,5 +1,7 @@
 /** Changes inside a period whose credits and charges come to what was served, whatever was paid before and whichever came first. */
 import { expect } from 'chai';
+import { billDuePeriods } from '../../actions/billing/bill-period.ts';
+import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -8,9 +10,10 @@ type Fields = Record<string, unknown>;
 
 describe('scenario: changes to the penny', () => {
   let world: World;
+  let calls: Answer;
   before(async () => {
     world = await startWorld({ now: '2026-01-01T00:00:00Z' });
-    await world.meter('calls');
+    const meter = await world.meter('calls');
     await world.plan('Seat', [fixed('31', { invoice_cadence: 'ADVANCE', display_name: 'seat' })]);
     await world.plan('Two', [
       fixed('31', { invoice_cadence: 'ADVANCE', display_name: 'base' }),
@@ -21,7 +24,21 @@ describe('scenario: changes to the penny', () => {
       fixed('31', { invoice_cadence: 'ADVANCE', display_name: 'month' }),
       fixed('90', { invoice_cadence: 'ARREAR', billing_period: 'QUARTERLY', display_name: 'quarter' }),
     ]);
-    await world.plan('Calls', [usage('calls', '1', { display_name: 'calls' })]);
+    await world.plan('Calls', []);
+    calls = await world.price('Calls', usage('calls', '1', { display_name: 'calls' }));
+    const later = { billing_period: 'QUARTERLY', display_name: 'calls' };
+    await world.plan('Calls by the quarter', [usage('calls', '1', later)]);
+    const feature = await world.post('/features', { name: 'Calls', type: 'metered', meter_id: meter.id });
+    await world.plan('Free calls', [usage('calls', '1', { display_name: 'calls' })]);
+    await world.plan('Free calls by the quarter', [usage('calls', '1', later)]);
+    for (const plan of ['Free calls', 'Free calls by the quarter'])
+      await world.post('/entitlements', {
+        entity_type: 'PLAN',
+        entity_id: world.id(`plan ${plan}`),
+        feature_id: feature.id,
+        feature_type: 'metered',
+        usage_limit: 100,
+      });
   });
   after(() => world.stop());
 
@@ -155,6 +172,210 @@ describe('scenario: changes to the penny', () => {
       expect(await last('later')).to.equal(
         'SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 46.5\n' +
           '  seat 2026-02-01..2026-02-15: 1 = 15.5\n  seat 2026-02-15..2026-03-01: 1 = 31',
+      );
+    });
+  });
+
+  describe('what is committed to for longer goes on', () => {
+    const use = (customer: string, n: number, day: string) =>
+      world.use(customer, 'calls', n, { at: `${day}T12:00:00Z` });
+
+    it('where its line is followed by one that charges differently', async () => {
+      const commitment = { commitment_amount: '300', commitment_duration: 'QUARTERLY', enable_true_up: true };
+      await world.on('2026-01-01', () =>
+        world.subscribe('term', 'Calls', {
+          line_item_commitments: { [calls.id]: { ...commitment, overage_factor: '2' } },
+        }),
+      );
+      await use('term', 100, '2026-01-05');
+      await use('term', 50, '2026-02-05');
+      await use('term', 25, '2026-02-20');
+      await use('term', 60, '2026-03-05');
+      await world.on('2026-02-10', () => reprice('term', 'calls', { amount: '2' }));
+      await world.on('2026-03-01');
+      await world.settle();
+      const shown = await world.post('/subscriptions/usage', { subscription_id: world.id('subscription term') });
+      expect(Number(shown.amount)).to.equal(140);
+      await world.on('2026-04-01');
+      // 100, 50 and 50 are drawn before; 100 of 120 lie within.
+      expect((await world.statements('term')).slice(1)).to.deep.equal([
+        'SUBSCRIPTION_CYCLE DRAFT 2026-02-01..2026-03-01 = 100\n' +
+          '  calls 2026-02-01..2026-02-10: 50 = 50\n  calls 2026-02-10..2026-03-01: 25 = 50',
+        'SUBSCRIPTION_CYCLE DRAFT 2026-03-01..2026-04-01 = 140\n  calls 2026-03-01..2026-04-01: 60 = 140',
+      ]);
+      await use('term', 10, '2026-04-05');
+      await world.on('2026-05-01');
+      // The next term has begun with the first line's quarter.
+      expect(await last('term')).to.contain('= 20\n');
+    });
+
+    it('where the line ends for good, what is lacking is charged once', async () => {
+      const commitment = { commitment_amount: '300', commitment_duration: 'QUARTERLY', enable_true_up: true };
+      await world.on('2026-01-01', () =>
+        world.subscribe('lacking', 'Calls', { line_item_commitments: { [calls.id]: commitment } }),
+      );
+      await use('lacking', 100, '2026-01-05');
+      await world.on('2026-01-10', () => reprice('lacking', 'calls', { amount: '2' }));
+      await use('lacking', 10, '2026-01-12');
+      await world.on('2026-01-20', async () => change('DELETE', (await line('lacking', 'calls')).id, {}));
+      await world.on('2026-02-01');
+      expect(await last('lacking')).to.equal(
+        'SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 300\n' +
+          '  calls 2026-01-01..2026-01-10: 100 = 100\n  calls 2026-01-10..2026-01-20: 10 = 200',
+      );
+    });
+
+    it('where the periods of the subscription begin anew, of the subscription as a whole', async () => {
+      const whole = { commitment_amount: '310', overage_factor: '2', enable_true_up: true };
+      await world.on(
+        '2026-01-01',
+        () => world.subscribe('by month', 'Calls', whole),
+        () => world.subscribe('by year', 'Calls', { ...whole, commitment_duration: 'ANNUAL' }),
+      );
+      for (const customer of ['by month', 'by year']) {
+        await use(customer, 310, '2026-01-05');
+        await use(customer, 40, '2026-02-05');
+        await world.settle();
+      }
+      await world.on('2026-02-08');
+      for (const customer of ['by month', 'by year']) {
+        const changed = toPlan('Calls by the quarter', { billing_period: 'QUARTERLY' });
+        await world.post(path(customer, 'change/execute'), changed);
+      }
+      // 7 of 28 days: a commitment to 77.5. The year goes on, and is used up.
+      const drafted = [await last('by month'), await last('by year')];
+      expect(drafted.map((text) => text!.split('\n')[0])).to.deep.equal([
+        'PRORATION DRAFT 2026-02-01..2026-02-08 = 77.5',
+        'PRORATION DRAFT 2026-02-01..2026-02-08 = 80',
+      ]);
+      await world.finalize();
+      expect([await last('by month'), await last('by year')]).to.deep.equal(
+        drafted.map((text) => text!.replace('DRAFT', 'FINALIZED')),
+      );
+    });
+
+    it('and a period that was cut keeps the free units of its own', async () => {
+      await world.on('2026-01-01', () => world.subscribe('free', 'Free calls'));
+      await use('free', 150, '2026-01-05');
+      await use('free', 80, '2026-02-05');
+      await world.on('2026-02-08');
+      await world.post(
+        path('free', 'change/execute'),
+        toPlan('Free calls by the quarter', { billing_period: 'QUARTERLY' }),
+      );
+      await use('free', 90, '2026-02-20');
+      const drafted = await world.statements('free');
+      expect(drafted).to.deep.equal([
+        'SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 50\n  calls 2026-01-01..2026-02-01: 50 = 50',
+        'PRORATION SKIPPED 2026-02-01..2026-02-08 = 0\n  calls 2026-02-01..2026-02-08: 0 = 0',
+      ]);
+      await world.finalize();
+      expect((await world.statements('free')).map((text) => text.split('\n')[1])).to.deep.equal(
+        drafted.map((text) => text.split('\n')[1]),
+      );
+      const [{ current_usage, usage }] = (await world.get(`/customers/usage?customer_id=${world.id('customer free')}`))
+        .features;
+      expect(Number(current_usage ?? usage)).to.equal(90);
+    });
+  });
+
+  it('nothing ends before usage that was invoiced because it had reached a threshold', async () => {
+    const start = () => world.subscribe('reached', 'Calls', { auto_invoice_threshold: '50' });
+    await world.on('2026-01-01', start);
+    await world.use('reached', 'calls', 60, { at: '2026-01-05T00:00:00Z' });
+    world.at('2026-01-08');
+    await world.settle();
+    await billThresholds(world.api.services, world.now);
+    await world.on('2026-01-12');
+    const { id } = await line('reached', 'calls');
+    const early = '2026-01-03T00:00:00Z';
+    const refused = [
+      await world.api.request('DELETE', `/subscriptions/lineitems/${id}`, { body: { effective_from: early } }),
+      await world.api.request('PUT', `/subscriptions/lineitems/${id}`, {
+        body: { amount: '2', effective_from: early },
+      }),
+      await world.api.request('POST', path('reached', 'cancel'), {
+        body: { cancellation_type: 'immediate', cancel_at: early },
+      }),
+    ];
+    expect(refused.map(({ status, text }) => [status, text.includes('2026-01-08')])).to.deep.equal([
+      [400, true],
+      [400, true],
+      [400, true],
+    ]);
+    await world.cancel('reached', { cancellation_type: 'immediate', cancel_at: '2026-01-10T00:00:00Z' });
+    expect((await world.statements('reached')).map((text) => text.split('\n')[0])).to.deep.equal([
+      'THRESHOLD_BILLING FINALIZED 2026-01-01..2026-01-08 = 60',
+      'PRORATION SKIPPED 2026-01-01..2026-01-10 = 0',
+    ]);
+  });
+
+  it('what waited for its first payment, and is cancelled, owes what opened it and nothing more', async () => {
+    const terms = { collection_method: 'send_invoice', payment_behavior: 'default_incomplete' };
+    await world.on('2026-01-01', () => world.subscribe('unpaid', 'Seat', terms));
+    await world.on('2026-04-15');
+    const cancelled = await world.cancel('unpaid', {
+      cancellation_type: 'immediate',
+      proration_behavior: 'create_prorations',
+    });
+    expect(cancelled.total_credit_amount).to.equal('0');
+    expect(await world.statements('unpaid')).to.deep.equal([
+      'SUBSCRIPTION_CREATE FINALIZED 2026-01-01..2026-02-01 = 31\n  seat 2026-01-01..2026-02-01: 1 = 31',
+    ]);
+  });
+
+  describe('behind a scheduler that is late', () => {
+    it('a preview says what is then done, and writes nothing', async () => {
+      await world.on('2026-01-01', () => world.subscribe('seen', 'Seat'));
+      await world.on('2026-02-01', () => world.finalize());
+      await world.on('2026-02-28');
+      world.at('2026-03-08');
+      const before = await world.subscription('seen');
+      const planned = await world.post(path('seen', 'change/v2/preview'), {
+        target_plan_id: world.id('plan Large'),
+        proration_behavior: 'create_prorations',
+      });
+      const { id } = await line('seen', 'seat');
+      const body = { type: 'quantity_change', quantity_change_params: { line_items: [{ id, quantity: '3' }] } };
+      const previewed = await world.post(path('seen', 'modify/preview'), body);
+      expect(previewed.subscription.current_period_start).to.contain('2026-03-01');
+      expect(previewed.changed_resources.invoices).to.have.lengthOf(0);
+      expect(planned.changed_resources.invoices).to.have.lengthOf(0);
+      expect(await world.subscription('seen')).to.deep.equal(before);
+      expect(await world.statements('seen')).to.have.lengthOf(2);
+      const done = await world.post(path('seen', 'modify/execute'), body);
+      expect(done.changed_resources.invoices).to.have.lengthOf(0);
+      expect(await last('seen'))
+        .to.contain('SUBSCRIPTION_CYCLE DRAFT 2026-02-01..2026-03-01')
+        .and.to.contain(': 3 =');
+    });
+
+    it('a cancellation at the end of the period means the one that runs', async () => {
+      await world.on('2026-01-01', () => world.subscribe('end', 'Seat'));
+      world.at('2026-02-10');
+      const cancelled = await world.cancel('end', { cancellation_type: 'end_of_period' });
+      expect(cancelled.effective_date).to.contain('2026-03-01');
+    });
+
+    it('a plan change at the end of a period waits with its invoice for the usage', async () => {
+      await world.on('2026-01-01', () => world.subscribe('waits', 'Calls'));
+      await world.on('2026-01-10');
+      await world.post(path('waits', 'change/execute'), toPlan('Seat', { change_at: 'end_of_period' }));
+      await world.use('waits', 'calls', 5, { at: '2026-01-20T00:00:00Z' });
+      await world.settle();
+      await world.pausePipeline();
+      await world.use('waits', 'calls', 7, { at: '2026-01-21T00:00:00Z' });
+      world.at('2026-02-01');
+      const report = await billDuePeriods(world.api.services, world.now);
+      expect(report.waiting).to.include(world.id('subscription waits'));
+      expect((await world.subscription('waits')).plan_id).to.equal(world.id('plan Calls'));
+      expect((await world.get(path('waits', 'schedules'))).schedules[0].status).to.equal('pending');
+      await world.resumePipeline();
+      await world.on('2026-02-01');
+      expect((await world.subscription('waits')).plan_id).to.equal(world.id('plan Seat'));
+      expect(await last('waits')).to.equal(
+        'SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 43\n' +
+          '  calls 2026-01-01..2026-02-01: 12 = 12\n  seat 2026-02-01..2026-03-01: 1 = 31',
       );
     });
   });

@@ -16,10 +16,10 @@ import {
   type PeriodTerms,
   periodsFromChange,
 } from '../../../core/subscription/plan-change.ts';
-import type { PRORATION_BEHAVIORS, Subscription } from '../../../core/subscription/record.ts';
+import type { PRORATION_BEHAVIORS } from '../../../core/subscription/record.ts';
 import { formatMs, instantOf, type Milliseconds } from '../../../core/time/instant.ts';
 import { PlanModel } from '../../../storage/models/plan.ts';
-import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { EarlierPeriods, SubscriptionModel } from '../../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../../storage/models/subscription-schedule.ts';
 import type { Database } from '../../../storage/stores.ts';
 import { type BillableItem, billedSubscription, gatherItems } from '../../billing/billable-items.ts';
@@ -51,9 +51,9 @@ export type PlanChangePlan = {
   readonly change_type: ChangeType;
   readonly lines: LineChangePlan;
   /** What changes on the subscription. */
-  readonly changes: Partial<Subscription>;
-  /** Whether a new period begins with the change. */
-  readonly restarts: boolean;
+  readonly changes: Partial<SubscriptionModel>;
+  /** Where a new period begins with the change: the subscription as it was in the one that this cuts. */
+  readonly closing: SubscriptionModel | null;
   /** Lines of the subscription's own, which it keeps. */
   readonly carried: readonly BillableItem[];
   readonly addons: AddonsOfChange;
@@ -80,7 +80,9 @@ export async function planPlanChange(database: Database, question: PlanChangeQue
   const ends = endsOf(changing);
   const { proration_behavior } = request;
   const begins = [...beginsOf(changing), ...(periods ? stays(changing) : [])];
-  const after = periods ? Object.assign(subscription.$clone(), periods) : undefined;
+  const earlier_periods = earlierPeriods(subscription, at);
+  const anew = periods && { ...periods, earlier_periods };
+  const after = anew ? Object.assign(subscription.$clone(), anew) : undefined;
   const lines = await planLineChange(database, { subscription, after, ends, begins, proration_behavior, author });
   const { synced_price_sequence } = target;
   return {
@@ -91,11 +93,17 @@ export async function planPlanChange(database: Database, question: PlanChangeQue
       lines.begins.filter(({ record }) => record.entity_id === target.plan.id),
     ),
     lines,
-    changes: { plan_id: target.plan.id, synced_price_sequence, ...periods },
-    restarts: periods !== null,
+    changes: { plan_id: target.plan.id, synced_price_sequence, ...anew },
+    closing: anew ? Object.assign(subscription.$clone(), { earlier_periods }) : null,
     carried: items.filter((item) => isLive(item, at) && !leaves(item) && !item.record.addon_association_id),
     addons,
   };
+}
+
+/** With those that end here. */
+function earlierPeriods(subscription: SubscriptionModel, at: Milliseconds): EarlierPeriods[] {
+  const { billing_anchor, billing_period, billing_period_count, earlier_periods } = subscription;
+  return [...(earlier_periods ?? []), { until: formatMs(at), billing_anchor, billing_period, billing_period_count }];
 }
 
 type Changing = {
@@ -104,7 +112,7 @@ type Changing = {
   target: TargetPlan;
   at: Milliseconds;
   /** Of the periods after the change. */
-  length: Pick<Subscription, 'billing_period' | 'billing_period_count'>;
+  length: Pick<SubscriptionModel, 'billing_period' | 'billing_period_count'>;
   /** Whether a line ends with the plan. */
   leaves(item: BillableItem): boolean;
   restarts: boolean;
@@ -173,6 +181,7 @@ function stays({ subscription, items, at, leaves }: Changing): LineStart[] {
     terms: { ...item.record, start_date: formatMs(Math.max(at, instantOf(item.record.start_date))) },
     price: item.price_record,
     meter: item.meter,
+    continues: item,
     ...(hasOwnPeriods(item, billed) ? { follows: item } : {}),
   }));
 }
