@@ -9,6 +9,7 @@ import { instantOf, type Milliseconds } from '../core/time/instant.ts';
 import { isAway } from './failure.ts';
 import { TestClockModel } from './models/test-clock.ts';
 import type { Database } from './stores.ts';
+import { TogetherByKey } from './together.ts';
 
 export type EnvironmentClock = Pick<TestClockModel, 'id' | 'test_clock_status' | 'target_time'> & {
   /** The instant that it is there. */
@@ -39,7 +40,7 @@ export async function clockOf(
   if (known?.clock === null && machine_ms - known.seen_ms < FRESH_MS) return null;
   const seen_changes = changes;
   try {
-    const clock = await readClock(database, scope);
+    const clock = await READ.ask(database, scope, key);
     // What was read before a change is not kept behind it.
     if (changes === seen_changes) memory.set(key, { clock, seen_ms: machine_ms });
     return clock;
@@ -61,6 +62,12 @@ export async function clockFor(database: Database, scope: Scope, machine: () => 
   const clock = await clockOf(database, scope);
   return clock ? () => clock.now : machine;
 }
+
+/** Whoever asks at one time, for one environment, is answered together: each usage of many invoices goes by the clock. */
+const READ = new TogetherByKey<Database, Scope, EnvironmentClock | null>(async (database, asked) => {
+  const clock = await readClock(database, asked[0]!);
+  return asked.map(() => clock);
+});
 
 async function readClock(database: Database, scope: Scope): Promise<EnvironmentClock | null> {
   const [row] = await TestClockModel.in(scope, database).limit(1);

@@ -16,16 +16,21 @@ type Waiting<Asked, Answer> = {
 
 const REST_MAX_MS = 60;
 
+/** How many are answered by one question at most, and how long the store rests after one while others wait. */
+export type TogetherLimits = { readonly atOnceMax?: number; readonly restMax_ms?: number };
+
 export class Together<Asked, Answer> {
   readonly #answerAll: AnswerAll<Asked, Answer>;
   readonly #atOnceMax: number;
+  readonly #restMax_ms: number;
   #waiting: Waiting<Asked, Answer>[] = [];
   #isOut = false;
 
-  /** `answerAll` answers in the order of what was asked, of so many at most. */
-  constructor(answerAll: AnswerAll<Asked, Answer>, atOnceMax = Number.POSITIVE_INFINITY) {
+  /** `answerAll` answers in the order of what was asked. */
+  constructor(answerAll: AnswerAll<Asked, Answer>, { atOnceMax, restMax_ms }: TogetherLimits = {}) {
     this.#answerAll = answerAll;
-    this.#atOnceMax = atOnceMax;
+    this.#atOnceMax = atOnceMax ?? Number.POSITIVE_INFINITY;
+    this.#restMax_ms = restMax_ms ?? REST_MAX_MS;
   }
 
   get isIdle(): boolean {
@@ -47,9 +52,9 @@ export class Together<Asked, Answer> {
       await new Promise((resolve) => setImmediate(resolve));
       const began = performance.now();
       await this.#answerSome(this.#waiting.splice(0, this.#atOnceMax));
-      const rest_ms = Math.min(performance.now() - began, REST_MAX_MS);
+      const rest_ms = Math.min(performance.now() - began, this.#restMax_ms);
       const mayBecomeMore = this.#waiting.length > 0 && this.#waiting.length < this.#atOnceMax;
-      if (mayBecomeMore) await new Promise((resolve) => setTimeout(resolve, rest_ms));
+      if (mayBecomeMore && rest_ms > 0) await new Promise((resolve) => setTimeout(resolve, rest_ms));
     }
     this.#isOut = false;
   }
@@ -67,18 +72,20 @@ export class Together<Asked, Answer> {
 /** One for each store, and for each key where what is asked must be alike. */
 export class TogetherByKey<Store extends object, Asked, Answer> {
   readonly #answerAll: (store: Store, asked: readonly Asked[]) => Promise<readonly Answer[]>;
-  readonly #atOnceMax: number | undefined;
+  readonly #limits: TogetherLimits;
   readonly #open = new WeakMap<Store, Map<string, Together<Asked, Answer>>>();
 
-  constructor(answerAll: (store: Store, asked: readonly Asked[]) => Promise<readonly Answer[]>, atOnceMax?: number) {
+  constructor(
+    answerAll: (store: Store, asked: readonly Asked[]) => Promise<readonly Answer[]>,
+    limits: TogetherLimits = {},
+  ) {
     this.#answerAll = answerAll;
-    this.#atOnceMax = atOnceMax;
+    this.#limits = limits;
   }
 
   async ask(store: Store, asked: Asked, key = ''): Promise<Answer> {
     const open = this.#openOf(store);
-    const together =
-      open.get(key) ?? new Together<Asked, Answer>((some) => this.#answerAll(store, some), this.#atOnceMax);
+    const together = open.get(key) ?? new Together<Asked, Answer>((some) => this.#answerAll(store, some), this.#limits);
     open.set(key, together);
     try {
       return await together.ask(asked);

@@ -41,7 +41,7 @@ const LINE_RULES: LineRule[] = [
     except: {
       'storage/models/statements.ts': 'the one place where it is told',
       'actions/workflows/run.ts': 'how far a workflow is, which is not audited',
-      'actions/invoices/compute-invoice.ts': 'lines of an invoice, which are told with it',
+      'storage/models/invoice-line-item.ts': 'lines of an invoice, which are told with it',
       'actions/test-clocks/advance-test-clock.ts': 'how far a clock is, which is not audited',
       'actions/webhooks/change-endpoint.ts': 'deliveries, which are not audited',
       'actions/webhooks/send-delivery.ts': 'that an endpoint answers is no change that anybody made',

@@ -8,14 +8,17 @@
  */
 import type { Scope } from '../../core/scope.ts';
 import { type Due, dueSubscriptions, MOVED_BY_PARENT, type OfWhom } from '../../storage/due-billing.ts';
+import { sideBySide } from '../../storage/models/side-by-side.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
 import { endTrial } from '../subscriptions/end-trial.ts';
 import { familyFollows } from '../subscriptions/follow-parent.ts';
 import { openDue } from '../subscriptions/open-due.ts';
+import { scopeOf } from './billable-items.ts';
 import { closePeriod } from './close-period.ts';
-import { inRounds } from './rounds.ts';
+import { type Ended, inRounds } from './rounds.ts';
 import { billingTransaction } from './transaction.ts';
 
 /** `billed`: moved on by a period. `waiting`: usage is not complete yet. `idle`: nothing is due, or another worker has it. */
@@ -41,6 +44,7 @@ export async function billDuePeriods(stores: Stores, now: Date, { only }: OfWhom
   await inRounds({
     next: (left) => dueSubscriptions(stores.postgres, { now, left, only }),
     act: (due) => billOne(stores, due, { now, report }),
+    actTogether: (due) => billTogether(stores, due, { now, report }),
     // By a clock the same must come of the same: numbers are given in the order of what is due.
     workers: only ? 1 : WORKERS,
   });
@@ -67,6 +71,64 @@ async function billOne(
   }
 }
 
+/** One period of each of these subscriptions of one environment, in one transaction; those that do more than end a period do it alone. */
+async function billTogether(
+  stores: Stores,
+  due: readonly Due[],
+  { now, report }: { now: Date; report: BillingReport },
+): Promise<Ended> {
+  const { tenant_id, environment_id } = due[0]!;
+  const attributes = { tenant_id, environment_id, subscriptions: due.length };
+  const billing = inSpan('subscription.bill', { attributes }, () => billPlain(stores, due, now));
+  const { outcomes, others } = await billing;
+  const withOutcome = (wanted: Outcome) => due.flatMap(({ id }) => (outcomes.get(id) === wanted ? [id] : []));
+  const waiting = withOutcome('waiting');
+  report.billed += withOutcome('billed').length;
+  report.waiting.push(...waiting);
+  const idle = due.flatMap(({ id }) => (others.has(id) || outcomes.has(id) ? [] : [id]));
+  return { left: [...waiting, ...withOutcome('idle'), ...idle], alone: due.filter(({ id }) => others.has(id)) };
+}
+
+/** `others`: whose turn is no mere end of a period, or which may give a number to an invoice, which is done in the order of what is due. */
+function billPlain(
+  stores: Stores,
+  due: readonly Due[],
+  now: Date,
+): Promise<{ outcomes: Map<string, Outcome>; others: Set<string> }> {
+  const scope = scopeOf(due[0]!);
+  const ids = due.map(({ id }) => id);
+  return billingTransaction(stores, async (transaction) => {
+    const held = await dueOf(scope, ids, transaction);
+    const changing = await SubscriptionScheduleModel.in(scope, transaction)
+      .whereIn('subscription_id', ids)
+      .where('status', 'pending')
+      .select('subscription_id');
+    const isChanging = new Set(changing.map(({ subscription_id }) => subscription_id));
+    const isPlain = ({ id, opens_at, subscription_status, subscription_type }: SubscriptionModel) =>
+      !isChanging.has(id) && !opens_at && subscription_status === 'active' && subscription_type !== 'PARENT';
+    const plain = held.filter(isPlain);
+    const outcomes = await sideBySide(transaction, plain, (subscription) =>
+      billHeld(stores, transaction, { subscription, now }),
+    );
+    return {
+      outcomes: new Map(plain.map(({ id }, index) => [id, outcomes[index]!])),
+      others: new Set(held.flatMap((subscription) => (isPlain(subscription) ? [] : [subscription.id]))),
+    };
+  });
+}
+
+/** As they are now, with their rows; but for those that another worker has. */
+function dueOf(scope: Scope, ids: readonly string[], transaction: Transaction): Promise<SubscriptionModel[]> {
+  return SubscriptionModel.in(scope, transaction)
+    .whereIn('id', [...ids])
+    .where('status', 'published')
+    .whereIn('subscription_status', ['active', 'trialing'])
+    .whereNotIn('subscription_type', MOVED_BY_PARENT)
+    .orderBy('id')
+    .forUpdate()
+    .skipLocked() as unknown as Promise<SubscriptionModel[]>;
+}
+
 /** The oldest due period of one subscription, in one transaction. */
 export async function billPeriod(
   stores: Stores,
@@ -74,20 +136,18 @@ export async function billPeriod(
   { subscription_id, now }: { subscription_id: string; now: Date },
 ): Promise<Outcome> {
   const bill = async (transaction: Transaction): Promise<Outcome> => {
-    const [subscription] = await SubscriptionModel.in(scope, transaction)
-      .where({ id: subscription_id, status: 'published' })
-      .whereIn('subscription_status', ['active', 'trialing'])
-      .whereNotIn('subscription_type', MOVED_BY_PARENT)
-      .forUpdate()
-      .skipLocked();
-    if (!subscription) return 'idle';
-    const moved = await moveOn(stores, transaction, { subscription, now });
-    if (moved === 'waiting' || moved === null) return moved ?? 'idle';
-    await familyFollows(stores, transaction, { parent: moved, by: { now } });
-    return 'billed';
+    const [subscription] = await dueOf(scope, [subscription_id], transaction);
+    return subscription ? billHeld(stores, transaction, { subscription, now }) : 'idle';
   };
   // What is not invoiced yet has not happened yet: a plan change at the end of the period waits with it.
   return billingTransaction(stores, bill, (outcome) => outcome !== 'waiting');
+}
+
+async function billHeld(stores: Stores, transaction: Transaction, { subscription, now }: Subject): Promise<Outcome> {
+  const moved = await moveOn(stores, transaction, { subscription, now });
+  if (moved === 'waiting' || moved === null) return moved ?? 'idle';
+  await familyFollows(stores, transaction, { parent: moved, by: { now } });
+  return 'billed';
 }
 
 type Subject = { subscription: SubscriptionModel; now: Date };

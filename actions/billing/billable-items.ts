@@ -17,7 +17,7 @@ import type { EarlierPeriods, SubscriptionModel } from '../../storage/models/sub
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { readUsage } from '../../storage/usage/usage.ts';
-import { allowancesOf, type LimitedWindows, limitedWindows, measureAllowances } from './gather-allowances.ts';
+import { allowancesOfOne, type LimitedWindows, limitedWindows, measureAllowances } from './gather-allowances.ts';
 import { customersAsked, membersOf } from './members.ts';
 
 /** A line item as core prices it, with the records that it came from. */
@@ -34,10 +34,8 @@ export async function gatherItems(
   { at }: { at?: Date } = {},
 ): Promise<BillableItem[]> {
   const scope = scopeOf(subscription);
-  const records = await SubscriptionLineItemModel.in(scope, database).where({
-    subscription_id: subscription.id,
-    status: 'published',
-  });
+  const listed = { column: 'subscription_id', value: subscription.id, where: { status: 'published' } };
+  const records = await SubscriptionLineItemModel.listOf(scope, listed, database);
   const priceIds = records.map(({ price_id }) => price_id);
   const prices = await PriceModel.byId(scope, priceIds, database);
   const meterIds = Array.from(prices.values(), ({ meter_id }) => meter_id);
@@ -74,8 +72,8 @@ async function withAllowances(
   items: readonly BillableItem[],
   { database, subscription, at }: { database: Database; subscription: SubscriptionModel; at: Date },
 ): Promise<BillableItem[]> {
-  const allowances = (await allowancesOf(database, [subscription], at)).get(subscription.id);
-  return items.map((item) => ({ ...item, allowances: allowances?.get(item.meter_id ?? '') ?? [] }));
+  const allowances = await allowancesOfOne(database, subscription, at);
+  return items.map((item) => ({ ...item, allowances: allowances.get(item.meter_id ?? '') ?? [] }));
 }
 
 /** As they were added; those of one instant as the plan lists its prices. */

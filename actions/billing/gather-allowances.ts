@@ -13,9 +13,24 @@ import type { ComputedFrom } from '../../core/invoice/record.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
+import { together } from '../../storage/models/side-by-side.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
 import { type HeldSource, heldSources } from '../entitlements/entitled-features.ts';
+
+/** The same of one; of several that are billed side by side at one time. */
+export async function allowancesOfOne(
+  database: Database,
+  subscription: SubscriptionModel,
+  now: Date,
+): Promise<ReadonlyMap<string, readonly Allowance[]>> {
+  const { tenant_id, environment_id } = subscription;
+  const key = `allowances ${tenant_id} ${environment_id} ${now.getTime()}`;
+  return together(database, { key, asked: subscription }, async (subscriptions) => {
+    const all = await allowancesOf(database, subscriptions, now);
+    return subscriptions.map(({ id }) => all.get(id) ?? new Map());
+  });
+}
 
 /** By subscription and meter: what is in force at an instant. */
 export type Allowances = ReadonlyMap<string, ReadonlyMap<string, readonly Allowance[]>>;

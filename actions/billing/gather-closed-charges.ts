@@ -10,10 +10,8 @@ import { Decimal, sumOf } from '../../core/decimal.ts';
 import type { InvoiceStatus } from '../../core/invoice/record.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
-import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
+import { type InvoiceLineItemModel, linesOnInvoices } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { hasCorrectionsSince } from '../../storage/progress/corrections.ts';
 import type { Database } from '../../storage/stores.ts';
 import type { BillableItem, Measure } from './billable-items.ts';
@@ -42,24 +40,11 @@ export async function gatherInvoicedLines(
   subscription: SubscriptionModel,
   exceptInvoiceId?: string,
 ): Promise<InvoicedLine[]> {
-  const items = SubscriptionLineItemModel.in(subscription, database)
-    .select('id')
-    .where('subscription_id', subscription.id);
-  const found = await InvoiceLineItemModel.in(subscription, database)
-    .where('subscription_line_item_id', 'in', items)
-    .where('status', 'published')
-    .whereNot('invoice_id', exceptInvoiceId ?? '')
-    .orderBy(['created_at', 'invoice_id', 'position', 'id']);
-  const invoiceIds = found.map(({ invoice_id }) => invoice_id);
-  const invoices = [...(await InvoiceModel.byId(subscription, invoiceIds, database)).values()].filter(
-    ({ status, invoice_status }) => status === 'published' && invoice_status !== 'VOIDED',
-  );
-  const byId = new Map(invoices.map((invoice) => [invoice.id, invoice]));
-  const lines = found.filter(({ invoice_id }) => byId.has(invoice_id));
-  return lines.map((line) => {
+  const found = await linesOnInvoices(subscription, subscription.id, database);
+  const lines = found.filter(({ line }) => line.invoice_id !== exceptInvoiceId);
+  return lines.map(({ line, invoice: { invoice_status, billing_reason } }) => {
     const service = { start: instantOf(line.period_start ?? ''), end: instantOf(line.period_end ?? '') };
     const key = chargeKey(line.subscription_line_item_id ?? '', service);
-    const { invoice_status, billing_reason } = byId.get(line.invoice_id)!;
     return { key, service, line, invoice_status, is_partial: billing_reason === 'THRESHOLD_BILLING' };
   });
 }

@@ -11,7 +11,7 @@ import { MAX_FRACTION_DIGITS, roundMoney } from '../../core/money.ts';
 import { priceUnitFromFiat } from '../../core/pricing/price-unit.ts';
 import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
-import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { type InvoiceModel, lastBillingSequence } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -160,18 +160,13 @@ function baseRecord(now: Date) {
 
 /** A stored invoice with its lines, as they were planned. */
 export async function withLines(invoice: InvoiceModel, database: Database): Promise<InvoiceWithLines> {
-  const line_items = await InvoiceLineItemModel.in(invoice, database)
-    .where({ invoice_id: invoice.id, status: 'published' })
-    .orderBy(['position', 'created_at', 'id']);
+  const asked = { column: 'invoice_id', value: invoice.id, where: { status: 'published' } };
+  const order = ['position', 'created_at', 'id'];
+  const line_items = await InvoiceLineItemModel.listOf(invoice, { ...asked, order }, database);
   return Object.assign(invoice, { line_items });
 }
 
 /** 1, 2, 3 … of the subscription's invoices; counted under the lock on the subscription. */
 export async function nextBillingSequence(subscription: SubscriptionModel, database: Database): Promise<number> {
-  const [last] = await InvoiceModel.in(subscription, database)
-    .where({ subscription_id: subscription.id })
-    .whereNotNull('billing_sequence')
-    .orderBy('billing_sequence', 'desc')
-    .limit(1);
-  return (last?.billing_sequence ?? 0) + 1;
+  return (await lastBillingSequence(subscription, subscription.id, database)) + 1;
 }

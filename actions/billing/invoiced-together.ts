@@ -27,11 +27,9 @@ export async function invoicedTogether(
 }
 
 async function saidBefore(database: Database, { subscription, invoice_id }: BillingTarget) {
-  const lines = await InvoiceLineItemModel.in(subscription, database)
-    .select('subscription_id')
-    .where({ invoice_id: invoice_id!, status: 'published' })
-    .whereNot('subscription_id', subscription.id);
-  const ids = lines.map(({ subscription_id }) => subscription_id);
+  const asked = { column: 'invoice_id', value: invoice_id!, where: { status: 'published' } };
+  const lines = await InvoiceLineItemModel.listOf(subscription, asked, database);
+  const ids = lines.map(({ subscription_id }) => subscription_id).filter((id) => id !== subscription.id);
   const others = await SubscriptionModel.byId(subscription, ids, database);
   return [...others.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }

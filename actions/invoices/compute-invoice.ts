@@ -8,7 +8,7 @@ import type { BillingReason, InvoiceWithLines } from '../../core/invoice/record.
 import type { Scope } from '../../core/scope.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
+import { InvoiceLineItemModel, takeLinesAway } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
@@ -34,11 +34,14 @@ export async function computeInvoice(
   return billingTransaction(stores, (transaction) => computeWithin(stores, transaction, { scope, invoice_id, now }));
 }
 
+/** With `untilComplete` nothing is written while events from before the period's end are on their way. */
+type How = { readonly now: Date; readonly untilComplete?: boolean };
+
 /** For a caller that has a transaction open. */
 export async function computeWithin(
   stores: Stores,
   transaction: Transaction,
-  { scope, invoice_id, now }: { scope: Scope; invoice_id: string; now: Date },
+  { scope, invoice_id, ...how }: { scope: Scope; invoice_id: string } & How,
 ): Promise<Computation> {
   const { subscription_id } = await InvoiceModel.fetch(scope, invoice_id, { database: transaction });
   // The subscription first, then the invoice: every writer of a subscription's invoices takes them in this order.
@@ -49,8 +52,8 @@ export async function computeWithin(
   checkComputable(invoice);
   const reference = REFERENCE_BY_REASON[invoice.billing_reason];
   if (subscription === null || reference === undefined || (await hasGivenLines(invoice, transaction)))
-    return keepLines(invoice, transaction, now);
-  return replaceLines(stores, transaction, { invoice, subscription, reference, now });
+    return keepLines(invoice, transaction, how.now);
+  return replaceLines(stores, transaction, { invoice, subscription, reference, ...how });
 }
 
 /** Only what is not final yet: a draft, or what came to nothing (docs/rules/invoices.md, "From draft to final"). */
@@ -67,7 +70,7 @@ const REFERENCE_BY_REASON: Partial<Record<BillingReason, ReferencePoint>> = {
   PRORATION: 'cancel',
 };
 
-type Subject = { invoice: InvoiceModel; subscription: SubscriptionModel; reference: ReferencePoint; now: Date };
+type Subject = How & { invoice: InvoiceModel; subscription: SubscriptionModel; reference: ReferencePoint };
 
 async function replaceLines(stores: Stores, transaction: Transaction, subject: Subject): Promise<Computation> {
   const { invoice, subscription, reference, now } = subject;
@@ -79,6 +82,9 @@ async function replaceLines(stores: Stores, transaction: Transaction, subject: S
     invoice_id: invoice.id,
     now,
   });
+  const complete = isComplete(planned, period);
+  if (subject.untilComplete && !complete)
+    return { invoice: Object.assign(invoice, { line_items: [] }), skipped: false, complete };
   const attributes = { invoice_id: invoice.id, lines: planned.plan.lines.length };
   const computed = await inSpan('invoice.write', { attributes }, () =>
     writePlan(transaction, { invoice, planned, now }),
@@ -86,7 +92,7 @@ async function replaceLines(stores: Stores, transaction: Transaction, subject: S
   return {
     invoice: computed,
     skipped: computed.invoice_status === 'SKIPPED',
-    complete: isComplete(planned, period),
+    complete,
   };
 }
 
@@ -94,7 +100,7 @@ async function writePlan(
   transaction: Transaction,
   { invoice, planned, now }: { invoice: InvoiceModel; planned: Planned; now: Date },
 ): Promise<InvoiceWithLines> {
-  await InvoiceLineItemModel.in(invoice, transaction).where({ invoice_id: invoice.id }).delete();
+  await takeLinesAway(invoice, invoice.id, transaction);
   const changes = computedFields(planned.plan, now);
   const computed = await InvoiceModel.change(invoice, changes, { by: { now }, database: transaction });
   const lines = lineRecords(planned.plan, computed, now);
@@ -115,12 +121,8 @@ async function nameOf(
 
 /** Lines that a client wrote name no line item of the subscription, and are not ours to replace. */
 async function hasGivenLines(invoice: InvoiceModel, transaction: Transaction): Promise<boolean> {
-  const given = await InvoiceLineItemModel.in(invoice, transaction)
-    .where({ invoice_id: invoice.id })
-    .whereNull('subscription_line_item_id')
-    .whereNull('computed_from')
-    .limit(1);
-  return given.length > 0;
+  const lines = await InvoiceLineItemModel.listOf(invoice, { column: 'invoice_id', value: invoice.id }, transaction);
+  return lines.some((line) => !line.subscription_line_item_id && !line.computed_from);
 }
 
 async function keepLines(invoice: InvoiceModel, transaction: Transaction, now: Date): Promise<Computation> {

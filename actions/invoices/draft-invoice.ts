@@ -165,14 +165,11 @@ async function openTrial(transaction: Transaction, subscription: SubscriptionMod
 }
 
 async function existingInvoice(request: DraftRequest, database: Database): Promise<InvoiceModel | undefined> {
-  const [invoice] = await InvoiceModel.in(request.subscription, database)
-    .where({
-      subscription_id: request.subscription.id,
-      period_start: new Date(request.period.start).toISOString(),
-      period_end: new Date(request.period.end).toISOString(),
-      billing_reason: request.reason,
-      status: 'published',
-    })
-    .whereNot('invoice_status', 'VOIDED');
-  return invoice;
+  const { subscription, period, reason: billing_reason } = request;
+  const period_start = new Date(period.start).toISOString();
+  const period_end = new Date(period.end).toISOString();
+  const where = { period_start, period_end, billing_reason, status: 'published' };
+  const asked = { column: 'subscription_id', value: subscription.id, where };
+  const invoices = await InvoiceModel.listOf(subscription, asked, database);
+  return invoices.find(({ invoice_status }) => invoice_status !== 'VOIDED');
 }

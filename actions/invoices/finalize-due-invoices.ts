@@ -6,12 +6,13 @@
 import type { Scope } from '../../core/scope.ts';
 import { type Due, dueDrafts, type OfWhom } from '../../storage/due-billing.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { sideBySide } from '../../storage/models/side-by-side.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
-import { inRounds } from '../billing/rounds.ts';
+import { type Ended, inRounds } from '../billing/rounds.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { computeWithin } from './compute-invoice.ts';
-import { finalizeWithin } from './finalize-invoice.ts';
+import { finalizeAllWithin } from './finalize-invoice.ts';
 
 export type FinalizationReport = {
   finalized: number;
@@ -31,6 +32,7 @@ export async function finalizeDueInvoices(
   await inRounds({
     next: (left) => dueDrafts(stores.postgres, { computedBefore, left, only }),
     act: (due) => finalizeOne(stores, due, { now, report }),
+    actTogether: (due) => finalizeTogether(stores, due, { now, report }),
     workers: 1,
   });
   return report;
@@ -44,33 +46,58 @@ async function finalizeOne(
 ): Promise<boolean> {
   try {
     const attributes = { ...scope, invoice_id: id };
-    const outcome = await inSpan('invoice.finalize', { attributes }, () => finalizeDue(stores, scope, { id, now }));
-    report[outcome]++;
-    return true;
+    const [outcome] = await inSpan('invoice.finalize', { attributes }, () =>
+      finalizeAll(stores, scope, { ids: [id], now }),
+    );
+    return told(report, id, outcome!);
   } catch (error) {
-    if (error instanceof UsageIncomplete) report.waiting.push(id);
-    else if (await isStillDraft(stores, scope, id)) report.failed.push({ id, error });
+    if (await isStillDraft(stores, scope, id)) report.failed.push({ id, error });
     return false;
   }
 }
 
-/** In one transaction: a draft whose usage is not complete stays as it was, with the rest that it has had. */
-async function finalizeDue(
+async function finalizeTogether(
   stores: Stores,
-  scope: Scope,
-  { id, now }: { id: string; now: Date },
-): Promise<'finalized' | 'skipped'> {
-  return billingTransaction(stores, async (transaction) => {
-    const { skipped, complete } = await computeWithin(stores, transaction, { scope, invoice_id: id, now });
-    if (!complete) throw new UsageIncomplete();
-    if (skipped) return 'skipped';
-    await finalizeWithin(transaction, scope, { invoice_id: id, now });
-    return 'finalized';
-  });
+  due: readonly Due[],
+  { now, report }: { now: Date; report: FinalizationReport },
+): Promise<Ended> {
+  const { tenant_id, environment_id } = due[0]!;
+  const ids = due.map(({ id }) => id);
+  const attributes = { tenant_id, environment_id, invoices: ids.length };
+  const scope = { tenant_id, environment_id };
+  const ending = inSpan('invoice.finalize', { attributes }, () => finalizeAll(stores, scope, { ids, now }));
+  const outcomes = await ending;
+  return { left: ids.filter((id, index) => !told(report, id, outcomes[index]!)), alone: [] };
 }
 
-/** Rolls back; never leaves this file. */
-class UsageIncomplete extends Error {}
+type Outcome = 'finalized' | 'skipped' | 'waiting';
+
+/** Whether it is a draft no more. */
+function told(report: FinalizationReport, id: string, outcome: Outcome): boolean {
+  if (outcome === 'waiting') report.waiting.push(id);
+  else report[outcome]++;
+  return outcome !== 'waiting';
+}
+
+/**
+ * In one transaction, with numbers in this order: a draft whose usage is not complete stays as it was, with the rest that it has had.
+ */
+function finalizeAll(
+  stores: Stores,
+  scope: Scope,
+  { ids, now }: { ids: readonly string[]; now: Date },
+): Promise<Outcome[]> {
+  return billingTransaction(stores, async (transaction) => {
+    const outcomes = await sideBySide(transaction, ids, async (invoice_id): Promise<Outcome> => {
+      const asked = { scope, invoice_id, now, untilComplete: true };
+      const { skipped, complete } = await computeWithin(stores, transaction, asked);
+      return complete ? (skipped ? 'skipped' : 'finalized') : 'waiting';
+    });
+    const invoice_ids = ids.filter((_, index) => outcomes[index] === 'finalized');
+    await finalizeAllWithin(transaction, scope, { invoice_ids, now });
+    return outcomes;
+  });
+}
 
 /** Another scheduler, or a person, may have been quicker: then there was nothing to fail at. */
 async function isStillDraft(stores: Stores, scope: Scope, id: string): Promise<boolean> {

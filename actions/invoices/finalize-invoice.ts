@@ -15,7 +15,8 @@ import type { Scope } from '../../core/scope.ts';
 import { formatMs, instantOf } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { takeInvoiceNumber } from '../../storage/models/invoice-number.ts';
+import { takeInvoiceNumbers } from '../../storage/models/invoice-number.ts';
+import { sideBySide } from '../../storage/models/side-by-side.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { withLines } from '../billing/invoice-records.ts';
@@ -37,25 +38,58 @@ export async function finalizeWithin(
   scope: Scope,
   { invoice_id, now }: { invoice_id: string; now: Date },
 ): Promise<InvoiceWithLines> {
-  const invoice = await InvoiceModel.fetch(scope, invoice_id, { database: transaction, lock: true });
+  const [finalized] = await finalizeAllWithin(transaction, scope, { invoice_ids: [invoice_id], now });
+  return finalized!;
+}
+
+/** All of them or none; they get their numbers in this order. */
+export async function finalizeAllWithin(
+  transaction: Transaction,
+  scope: Scope,
+  { invoice_ids, now }: { invoice_ids: readonly string[]; now: Date },
+): Promise<InvoiceWithLines[]> {
+  const ready = await sideBySide(transaction, invoice_ids, (id) => readyOne(transaction, scope, { id, now }));
+  if (ready.length === 0) return [];
+  // The numbers come last: their counter stays locked from here to the commit.
+  const token = numberToken(DEFAULT_NUMBER_CONFIG, now.getTime());
+  const numbers = await takeInvoiceNumbers(scope, { token, count: ready.length }, transaction);
+  const numbered = ready.map((one, index) => ({
+    ...one,
+    invoice_number: formatInvoiceNumber(DEFAULT_NUMBER_CONFIG, token, numbers[index]!),
+  }));
+  return sideBySide(transaction, numbered, (one) => writeFinal(transaction, one, now));
+}
+
+type Ready = { readonly invoice: InvoiceModel; readonly due_date: string };
+
+async function readyOne(
+  transaction: Transaction,
+  scope: Scope,
+  { id, now }: { id: string; now: Date },
+): Promise<Ready> {
+  const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
   checkFinalizable(invoice);
   const due = invoice.due_date ?? formatMs(dueDate(billedUntil(invoice, now), await terms(invoice, transaction)));
+  return { invoice, due_date: due };
+}
 
-  // The number comes last: its counter stays locked from here to the commit.
-  const token = numberToken(DEFAULT_NUMBER_CONFIG, now.getTime());
-  const nth = await takeInvoiceNumber(scope, token, transaction);
+async function writeFinal(
+  transaction: Transaction,
+  { invoice, due_date, invoice_number }: Ready & { invoice_number: string },
+  now: Date,
+): Promise<InvoiceWithLines> {
   const isPaid = new Decimal(invoice.amount_due).isZero();
   const changes: Partial<InvoiceModel> = {
     invoice_status: 'FINALIZED',
-    invoice_number: formatInvoiceNumber(DEFAULT_NUMBER_CONFIG, token, nth),
+    invoice_number,
     finalized_at: now.toISOString(),
-    due_date: due,
+    due_date,
     ...(isPaid ? { payment_status: 'SUCCEEDED', paid_at: now.toISOString() } : {}),
   };
   const final = await InvoiceModel.change(invoice, changes, { by: { now }, database: transaction });
   await creditRest(transaction, final, now);
   const finalized = await withLines(final, transaction);
-  const customer = await CustomerModel.fetch(scope, final.customer_id, { database: transaction });
+  const customer = await CustomerModel.fetch(final, final.customer_id, { database: transaction });
   const record = { ...finalized, customer };
   await emit(transaction, 'invoice.finalized', { record, by: { now } });
   return finalized;

@@ -206,6 +206,12 @@ function begun(change: LineChange, { kept, running, isProrated }: Beginning): Bi
   return starts.map(({ record, priced }) => billableItem(record, priced));
 }
 
+/** Where the periods of its own are anchored that go on in the line that follows it; null where they are the subscription's. */
+function anchorOf({ record, ...item }: BillableItem, subscription: SubscriptionModel): string | null {
+  if (record.period_anchor || !hasOwnPeriods(item, billedSubscription(subscription))) return record.period_anchor ?? null;
+  return formatMs(item.anchor_ms ?? item.start_ms);
+}
+
 function beginningOf({ follows, terms }: LineStart, { subscription, author }: LineChange): SubscriptionLineItemModel {
   return {
     ...terms,
@@ -214,7 +220,7 @@ function beginningOf({ follows, terms }: LineStart, { subscription, author }: Li
     id: newId('subscription_line_item', author.now.getTime()),
     subscription_id: subscription.id,
     customer_id: subscription.customer_id,
-    period_anchor: follows ? (follows.record.period_anchor ?? formatMs(follows.anchor_ms ?? follows.start_ms)) : null,
+    period_anchor: follows ? anchorOf(follows, subscription) : null,
     charged_from: null,
     charged_until: null,
     paid_by_lines: null,

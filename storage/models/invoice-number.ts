@@ -6,13 +6,19 @@
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 
-/** The next number of this token, 1 for the first. `transaction` must be the one that finalizes the invoice. */
-export async function takeInvoiceNumber(scope: Scope, token: string, transaction: Database): Promise<bigint> {
+/** The next so many numbers of this token, from 1. `transaction` must be the one that finalizes all of these invoices. */
+export async function takeInvoiceNumbers(
+  scope: Scope,
+  { token, count }: { token: string; count: number },
+  transaction: Database,
+): Promise<bigint[]> {
   const answer = await transaction.raw(
-    `insert into invoice_numbers (tenant_id, environment_id, token, last_number) values (?, ?, ?, 1)
-     on conflict (tenant_id, environment_id, token) do update set last_number = invoice_numbers.last_number + 1
+    `insert into invoice_numbers (tenant_id, environment_id, token, last_number) values (?, ?, ?, ?)
+     on conflict (tenant_id, environment_id, token) do update
+        set last_number = invoice_numbers.last_number + excluded.last_number
      returning last_number`,
-    [scope.tenant_id, scope.environment_id, token],
+    [scope.tenant_id, scope.environment_id, token, count],
   );
-  return BigInt(answer.rows[0].last_number);
+  const last = BigInt(answer.rows[0].last_number);
+  return Array.from({ length: count }, (_, index) => last - BigInt(count - 1 - index));
 }

@@ -1,6 +1,9 @@
 /** Table `invoices`. */
 import { Invoice } from '../../core/invoice/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
+import { together } from './side-by-side.ts';
 
 export interface InvoiceModel extends Invoice {}
 
@@ -8,4 +11,21 @@ export class InvoiceModel extends ScopedModel {
   static override tableName = 'invoices';
   static override recordName = 'invoice';
   static override record = Invoice;
+}
+
+/** Of the subscription's own count of its invoices; 0 before the first. */
+export function lastBillingSequence(scope: Scope, subscription_id: string, database: Database): Promise<number> {
+  const { tenant_id, environment_id } = scope;
+  const key = `last billing sequence ${tenant_id} ${environment_id}`;
+  return together(database, { key, asked: subscription_id }, async (ids) => {
+    const { rows } = await database.raw(
+      `select asked.id, coalesce(max(invoices.billing_sequence), 0) as last
+         from unnest(?::text[]) as asked (id)
+         left join invoices on invoices.tenant_id = ? and invoices.environment_id = ? and invoices.subscription_id = asked.id
+        group by asked.id`,
+      [[...ids], tenant_id, environment_id],
+    );
+    const last = new Map(rows.map((row: { id: string; last: number }) => [row.id, row.last]));
+    return ids.map((id) => last.get(id) as number);
+  });
 }

@@ -15,10 +15,12 @@ import {
   changeOne,
   type FetchOptions,
   fetchById,
+  fetchList,
   fetchOne,
   type Ids,
   insertAll,
   insertOne,
+  type ListAsked,
   patch,
   queryOf,
   removeOne,
@@ -109,6 +111,16 @@ export abstract class ScopedModel extends Model {
   ): Promise<Map<string, M>> {
     const { tenant_id, environment_id } = scope;
     return fetchById(this, { tenant_id, environment_id }, { ids, database });
+  }
+
+  /** Every record whose column has this value; of several who ask side by side in one statement (side-by-side.ts). */
+  static listOf<M extends ScopedModel>(
+    this: Class<M>,
+    { tenant_id, environment_id }: Scope,
+    asked: Omit<ListAsked, 'where' | 'order' | 'database'> & Partial<Pick<ListAsked, 'where' | 'order'>>,
+    database: Database,
+  ): Promise<M[]> {
+    return fetchList(this, { tenant_id, environment_id }, { where: {}, order: ['id'], ...asked, database });
   }
 
   /** Writes changes to a record that this transaction holds, and answers it as it is then: itself, if nothing changes. */

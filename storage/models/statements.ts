@@ -5,10 +5,12 @@
 import type { Model, QueryBuilderType } from 'objection';
 import { byId } from '../../core/by-id.ts';
 import { alreadyExists, FarthingError, notFound } from '../../core/error.ts';
+import { groupBy } from '../../core/group-by.ts';
 import { type Author, updatedBy } from '../../core/stamp.ts';
 import { failureOf } from '../failure.ts';
 import type { Database } from '../stores.ts';
 import { anyDiffers } from './differs.ts';
+import { isSideBySide, together } from './side-by-side.ts';
 import { inTransaction, type Told, tell } from './tell-changes.ts';
 
 /** A model's class, as its static methods see it. */
@@ -19,6 +21,7 @@ export type Class<M extends Model> = {
   isAudited: boolean;
   jsonAttributes: string[] | undefined;
   query: typeof Model.query;
+  fromDatabaseJson: typeof Model.fromDatabaseJson;
 };
 
 export type FetchOptions = { database: Database; lock?: boolean | 'shared' };
@@ -41,11 +44,47 @@ export async function fetchOne<M extends Model>(
   id: string,
   { database, lock }: FetchOptions,
 ): Promise<M> {
-  const question = queryOf(model, database).where(owner).where('id', id);
-  const held = lock === 'shared' ? question.forShare() : lock ? question.forUpdate() : question;
-  const [record] = (await held) as M[];
+  const answerAll = async (ids: readonly string[]) => {
+    const question = queryOf(model, database).where(owner);
+    const narrowed = ids.length === 1 ? question.where('id', ids[0]!) : question.whereIn('id', [...ids]).orderBy('id');
+    const held = lock === 'shared' ? narrowed.forShare() : lock ? narrowed.forUpdate() : narrowed;
+    const found = new Map(((await held) as (M & { id: string })[]).map((record) => [record.id, record]));
+    return ids.map((one) => found.get(one));
+  };
+  const record = await together(database, { key: keyOf('fetch', model, owner, lock), asked: id }, answerAll);
   if (!record) throw notFound(model.recordName, id);
   return record;
+}
+
+/** What may go as one statement: of one table and owner, and alike in everything else. */
+function keyOf(what: string, { tableName }: { tableName: string }, ...alike: unknown[]): string {
+  return JSON.stringify([what, tableName, ...alike]);
+}
+
+/** Every record whose column has this value, in this order. */
+export type ListAsked = {
+  readonly column: string;
+  readonly value: string;
+  readonly where: Readonly<Record<string, unknown>>;
+  readonly order: readonly string[];
+  readonly database: Database;
+};
+
+export async function fetchList<M extends Model>(
+  model: Class<M>,
+  owner: Owner,
+  { column, value, where, order, database }: ListAsked,
+): Promise<M[]> {
+  return together(
+    database,
+    { key: keyOf('list', model, owner, column, where, order), asked: value },
+    async (values) => {
+      const question = queryOf(model, database).where({ ...owner, ...where });
+      const narrowed = values.length === 1 ? question.where(column, values[0]!) : question.whereIn(column, [...values]);
+      const found = groupBy((await narrowed.orderBy([...order])) as M[], (record) => String(record[column as keyof M]));
+      return values.map((one) => found.get(one) ?? []);
+    },
+  );
 }
 
 export async function insertOne<M extends Model>(
@@ -53,15 +92,15 @@ export async function insertOne<M extends Model>(
   record: Record<string, unknown>,
   { database, conflict }: AddOptions,
 ): Promise<M> {
-  const [added] = await inserted(model, [record], {
-    database,
-    conflict: conflict ?? `this ${model.recordName} exists already`,
-  });
+  const options = { database, conflict: conflict ?? `this ${model.recordName} exists already` };
+  const insert = isSideBySide(database) ? insertTogether : inserted;
+  const [added] = await insert(model, [record], options);
   return added!;
 }
 
 /** A statement has at most 65,535 parameters, and no record has a hundred columns. */
 const ROWS_AT_ONCE = 500;
+type Rows = readonly Record<string, unknown>[];
 
 export async function insertAll<M extends Model>(
   model: Class<M>,
@@ -69,6 +108,7 @@ export async function insertAll<M extends Model>(
   { database, conflict }: AddOptions,
 ): Promise<M[]> {
   const options = { database, conflict: conflict ?? `one of these ${model.recordName}s exists already` };
+  if (isSideBySide(database) && records.length > 0) return insertTogether(model, records, options);
   const added: M[] = [];
   for (let from = 0; from < records.length; from += ROWS_AT_ONCE)
     added.push(...(await inserted(model, records.slice(from, from + ROWS_AT_ONCE), options)));
@@ -91,6 +131,47 @@ function inserted<M extends Model>(
       throw named(error, conflict);
     }
   });
+}
+
+/** With the rows of others that have the same columns, as one value: there is no limit to how many. */
+function insertTogether<M extends Model>(
+  model: Class<M>,
+  rows: Rows,
+  { database, conflict }: { database: Database; conflict: string },
+): Promise<M[]> {
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row).filter((column) => row[column] !== undefined)))];
+  const isAlike = rows.every((row) => columns.every((column) => row[column] !== undefined));
+  if (!isAlike) return inserted(model, rows, { database, conflict });
+  const { tenant_id, environment_id, updated_by } = rows[0]!;
+  const key = keyOf('insert', model, tenant_id, environment_id, updated_by, columns);
+  return together(database, { key, asked: rows }, async (asked) => {
+    const listed = columns.map((column) => `"${column}"`).join(', ');
+    const added = await told(model, database, async (transaction) => {
+      const text = `insert into ${model.tableName} (${listed}) select ${listed}
+                      from json_populate_recordset(null::${model.tableName}, ?::json) returning *`;
+      return (await written(model, transaction, { text, rows: asked.flat(), values: [], conflict })).map((after) => ({
+        before: null,
+        after,
+      }));
+    });
+    let from = 0;
+    return asked.map(({ length }) => added.slice(from, (from += length)));
+  });
+}
+
+type Writing = { text: string; rows: Rows; values: readonly string[]; conflict: string };
+
+async function written<M extends Model>(
+  model: Class<M>,
+  database: Database,
+  { text, rows, values, conflict }: Writing,
+): Promise<M[]> {
+  try {
+    const answer = await database.raw(text, [JSON.stringify(rows), ...values]);
+    return answer.rows.map((row: object) => model.fromDatabaseJson(row) as M);
+  } catch (error) {
+    throw named(error, conflict);
+  }
 }
 
 /** Writes, and tells what was written, in one transaction. */
@@ -131,7 +212,12 @@ export async function fetchById<M extends Model & { id: string }>(
 ): Promise<Map<string, M>> {
   const wanted = [...new Set(ids)].filter((id): id is string => Boolean(id));
   if (wanted.length === 0) return new Map();
-  return byId((await queryOf(model, database).where(owner).whereIn('id', wanted)) as M[]);
+  return together(database, { key: keyOf('by id', model, owner), asked: wanted }, async (asked) => {
+    const all = [...new Set(asked.flat())];
+    const found = byId((await queryOf(model, database).where(owner).whereIn('id', all)) as M[]);
+    if (asked.length === 1) return [found];
+    return asked.map((ids) => byId(ids.flatMap((id) => found.get(id) ?? [])));
+  });
 }
 
 /** A record that counts its versions is changed from the version that was read, and from no other. */
@@ -142,7 +228,10 @@ export async function changeOne<M extends Model & { id: string }>(
 ): Promise<M> {
   const { id, version } = record;
   const versioned = version === undefined ? {} : { version };
-  const [changed] = await patch(model, { owner, records: [record], changes, ...versioned }, options);
+  const change = { owner, records: [record], changes, ...versioned };
+  const [changed] = isSideBySide(options.database)
+    ? await patchTogether(model, { owner, record, changes }, options)
+    : await patch(model, change, options);
   if (changed) return changed;
   const [same] = await queryOf(model, options.database)
     .where({ ...owner, ...versioned, id })
@@ -175,6 +264,58 @@ export async function patch<M extends Model & { id: string }>(
       throw named(error, conflict ?? `this ${model.recordName} exists already`);
     }
   });
+}
+
+/** The same of one, with others whose same columns change, each to values of its own. */
+async function patchTogether<M extends Model & { id: string }>(
+  model: Class<M>,
+  { owner, record, changes }: Change<M>,
+  { by, conflict, database }: ChangeOptions,
+): Promise<M[]> {
+  const stated = Object.keys(changes).filter((column) => changes[column as keyof M] !== undefined);
+  const { id, version } = record;
+  const versioned = version === undefined ? {} : { version };
+  // What is an expression of the database is no value.
+  if (stated.some((column) => isExpression(changes[column as keyof M])))
+    return patch(
+      model,
+      { owner, records: [record], changes, ...versioned },
+      { by, database, ...(conflict ? { conflict } : {}) },
+    );
+  if (stated.length === 0) return [];
+  const stamps = changedBy(by);
+  const key = keyOf('change', model, owner, stated, version === undefined, stamps);
+  const row = { ...changes, ...stamps, id, ...versioned };
+  const changed = await together(database, { key, asked: { record, row } }, async (asked) => {
+    const before = byId(asked.map((one) => one.record));
+    const sets = [...stated, ...Object.keys(stamps)].map((column) => `"${column}" = new."${column}"`);
+    const differs = stated.map((column) => `old."${column}" is distinct from new."${column}"`).join(' or ');
+    const owners = Object.keys(owner).map((column) => `old."${column}" = ?`);
+    const isSame = version === undefined ? [] : ['old.version = new.version'];
+    const counted = version === undefined ? [] : ['version = old.version + 1'];
+    const text = `update ${model.tableName} as old set ${[...sets, ...counted].join(', ')}
+                    from json_populate_recordset(null::${model.tableName}, ?::json) as new
+                   where ${['old.id = new.id', ...owners, ...isSame].join(' and ')} and (${differs}) returning old.*`;
+    const rows = asked.map((one) => one.row);
+    const those = await told(model, database, async (transaction) =>
+      (
+        await written(model, transaction, {
+          text,
+          rows,
+          values: Object.values(owner),
+          conflict: conflict ?? `this ${model.recordName} exists already`,
+        })
+      ).map((after) => ({ before: before.get(after.id)!, after })),
+    );
+    const found = byId(those);
+    return asked.map((one) => found.get(one.record.id));
+  });
+  return changed ? [changed] : [];
+}
+
+/** Of Objection or of knex. */
+function isExpression(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && ('toKnexRaw' in value || 'toSQL' in value);
 }
 
 /** Takes a record away for good: what is archived stays, and is changed. */

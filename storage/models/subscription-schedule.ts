@@ -17,10 +17,8 @@ export class SubscriptionScheduleModel extends ScopedModel {
     subscription_id: string,
     database: Database,
   ): Promise<SubscriptionScheduleModel | undefined> {
-    const [schedule] = await SubscriptionScheduleModel.in(scope, database).where({
-      subscription_id,
-      status: 'pending',
-    });
+    const asked = { column: 'subscription_id', value: subscription_id, where: { status: 'pending' } };
+    const [schedule] = await SubscriptionScheduleModel.listOf(scope, asked, database);
     return schedule;
   }
 }

@@ -4,6 +4,7 @@
  */
 import { IdentityHasher, shardOf } from '../../core/event/identity.ts';
 import type { Scope } from '../../core/scope.ts';
+import { together } from '../models/side-by-side.ts';
 import type { Database } from '../stores.ts';
 import { leaveMessage } from './outbox.ts';
 
@@ -78,13 +79,16 @@ export async function correctedSince(
 
 /** Whether any event was corrected since: generous by an hour, for what was on its way, and clocks that are not alike. */
 export async function hasCorrectionsSince(database: Database, scope: Scope, since: Date): Promise<boolean> {
-  const { rows } = await database.raw(
-    `select exists (select from event_corrections
-      where tenant_id = ? and environment_id = ? and state <> 'unknown_event'
-        and (applied_at is null or greatest(applied_at, requested_at) >= ?::timestamptz - interval '1 hour')) as found`,
-    [scope.tenant_id, scope.environment_id, since],
-  );
-  return rows[0].found;
+  const key = `corrections since ${scope.tenant_id} ${scope.environment_id} ${since.getTime()}`;
+  return together(database, { key, asked: since }, async (asked) => {
+    const { rows } = await database.raw(
+      `select exists (select from event_corrections
+        where tenant_id = ? and environment_id = ? and state <> 'unknown_event'
+          and (applied_at is null or greatest(applied_at, requested_at) >= ?::timestamptz - interval '1 hour')) as found`,
+      [scope.tenant_id, scope.environment_id, since],
+    );
+    return asked.map(() => rows[0].found as boolean);
+  });
 }
 
 const EVENT_LOCKS = 7_155_022;

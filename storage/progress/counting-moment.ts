@@ -42,16 +42,19 @@ const MOMENT = `
     left join slices s on true
    order by s.partition`;
 
-const MOMENTS = new TogetherByKey<Database, MeterKey, CountingMoment>(async (database, asked) => {
-  const { rows } = await database.raw(MOMENT, [
-    asked.map((one) => one.tenant_id),
-    asked.map((one) => one.environment_id),
-    asked.map((one) => one.meter_id),
-  ]);
-  const progress = rows.filter((row: { partition: number | null }) => row.partition !== null).map(stateOf);
-  const byMeter = groupBy(rows[0].versions as MeterVersion[], meterKey);
-  return asked.map((one) => ({ progress, versions: currentOf(byMeter.get(meterKey(one)) ?? []) }));
-}, METERS_MAX);
+const MOMENTS = new TogetherByKey<Database, MeterKey, CountingMoment>(
+  async (database, asked) => {
+    const { rows } = await database.raw(MOMENT, [
+      asked.map((one) => one.tenant_id),
+      asked.map((one) => one.environment_id),
+      asked.map((one) => one.meter_id),
+    ]);
+    const progress = rows.filter((row: { partition: number | null }) => row.partition !== null).map(stateOf);
+    const byMeter = groupBy(rows[0].versions as MeterVersion[], meterKey);
+    return asked.map((one) => ({ progress, versions: currentOf(byMeter.get(meterKey(one)) ?? []) }));
+  },
+  { atOnceMax: METERS_MAX },
+);
 
 function currentOf([newest, before]: readonly MeterVersion[]): CurrentVersions | undefined {
   const counting = newest?.definition === null ? before : newest;

@@ -20,7 +20,9 @@ export type BeyondQuestion = Scope & {
 
 const QUESTIONS_MAX = 50;
 
-const TOGETHER = new TogetherByKey<ClickHouseClient, BeyondQuestion, PlacedEvent[] | null>(answerAll, QUESTIONS_MAX);
+const TOGETHER = new TogetherByKey<ClickHouseClient, BeyondQuestion, PlacedEvent[] | null>(answerAll, {
+  atOnceMax: QUESTIONS_MAX,
+});
 
 /** Null where there are too many: each who asks then reads his own, a row at a time. */
 export async function eventsBeyond(

@@ -38,7 +38,9 @@ const SEGMENTS_MAX = 50;
 /** Of one statement, whose parameters a server takes in its address. */
 const QUESTIONS_MAX = 50;
 
-const TOGETHER = new TogetherByKey<ClickHouseClient, BatchedQuestion, StoredCells>(answerAll, QUESTIONS_MAX);
+const TOGETHER = new TogetherByKey<ClickHouseClient, BatchedQuestion, StoredCells>(answerAll, {
+  atOnceMax: QUESTIONS_MAX,
+});
 
 export function isOfLines(question: BucketQuestion): boolean {
   const { external_customer_ids, by_customer, plan, extra_uniques, meter, bounds } = question;

@@ -5,15 +5,18 @@ import { mapConcurrently, Together } from '../../storage/together.ts';
 type Round = { asked: readonly number[]; answer(): void; fail(error: Error): void };
 
 /** A store whose answers come when the test says so. */
-function slowStore(atOnceMax?: number) {
+function slowStore(atOnceMax = Number.POSITIVE_INFINITY) {
   const rounds: Round[] = [];
   const begun: (() => void)[] = [];
-  const together = new Together<number, string>((asked) => {
-    return new Promise((resolve, reject) => {
-      rounds.push({ asked, answer: () => resolve(asked.map((one) => `${one} in ${rounds.length}`)), fail: reject });
-      begun.shift()?.();
-    });
-  }, atOnceMax);
+  const together = new Together<number, string>(
+    (asked) => {
+      return new Promise((resolve, reject) => {
+        rounds.push({ asked, answer: () => resolve(asked.map((one) => `${one} in ${rounds.length}`)), fail: reject });
+        begun.shift()?.();
+      });
+    },
+    { atOnceMax },
+  );
   return {
     together,
     /** The next question that goes out. */

@@ -135,6 +135,39 @@ describe('billing when many run at once', () => {
     expect(await world.statements(name)).to.have.length(1);
   });
 
+  it('one of many that cannot be billed keeps nobody from it, nor one that cannot become final', async () => {
+    const names = Array.from({ length: 7 }, () => `customer ${++count}`);
+    await world.finalize();
+    await world.on('2026-01-01');
+    for (const name of names) await world.subscribe(name, 'Arrears');
+    world.at('2026-02-01');
+    const ids = names.map((name) => world.id(`subscription ${name}`));
+    const { postgres } = stores();
+    await postgres.raw(
+      `alter table subscriptions add constraint dies check (id <> '${ids[4]}' or version < 2) not valid`,
+    );
+    const { failed } = await billDuePeriods(stores(), world.now);
+    expect(failed.map(({ id }) => id)).to.deep.equal([ids[4]]);
+    await postgres.raw('alter table subscriptions drop constraint dies');
+    const drafts = await Promise.all(names.map(async (name) => (await world.invoices(name)).map(({ id }) => id)));
+    expect(drafts.map(({ length }) => length)).to.deep.equal([1, 1, 1, 1, 0, 1, 1]);
+
+    await postgres.raw('update subscriptions set payment_terms = ? where id = ?', ['soon', ids[2]!]);
+    const report = await finalizeDueInvoices(stores(), { now: world.now, delay_seconds: 0 });
+    expect(report.failed.map(({ id }) => id)).to.deep.equal(drafts[2]);
+    const shown = await Promise.all(drafts.flat().map((id) => world.get(`/invoices/${id}`)));
+    const final = shown.filter(({ invoice_status }) => invoice_status === 'FINALIZED');
+    expect(final).to.have.length(5);
+    expect(shown.find(({ id }) => id === drafts[2]![0]).invoice_status).to.equal('DRAFT');
+    const given = final.map(({ invoice_number }) => Number(invoice_number.split('-').at(-1)));
+    expect(Math.max(...given) - Math.min(...given)).to.equal(4);
+    expect(given, 'in the order of what has rested longest').to.deep.equal([...given].sort((x, y) => x - y));
+
+    await postgres.raw('update subscriptions set payment_terms = null where id = ?', [ids[2]!]);
+    expect((await billDuePeriods(stores(), world.now)).failed).to.deep.equal([]);
+    expect((await finalizeDueInvoices(stores(), { now: world.now, delay_seconds: 0 })).failed).to.deep.equal([]);
+  });
+
   it('a subscription that somebody else holds is left to them', async () => {
     const name = `customer ${++count}`;
     await world.on('2026-01-01', () => world.subscribe(name, 'Arrears'));
