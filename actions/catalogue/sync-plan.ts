@@ -9,7 +9,13 @@ import type { Price } from '../../core/price/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { lineItemOf } from '../../core/subscription/lines.ts';
-import { type PlanSync, planSync, rootOf } from '../../core/subscription/plan-sync.ts';
+import {
+  commitmentAfter,
+  type PlanSync,
+  planSync,
+  rootOf,
+  type SyncedLine,
+} from '../../core/subscription/plan-sync.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
@@ -19,6 +25,7 @@ import type { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
+import { gatherInvoicedLines } from '../billing/gather-closed-charges.ts';
 import { emit } from '../system-events/emit.ts';
 import { type Attempt, addRun, completeRun, holdRun, keepResult, type RunPlace, tryRun } from '../workflows/run.ts';
 
@@ -147,6 +154,7 @@ async function gather(database: Database, subscription: SubscriptionModel) {
     .orderBy('sequence');
   const own = await PriceModel.in(subscription, database).where({ entity_type: 'SUBSCRIPTION', entity_id: id });
   const lines = await SubscriptionLineItemModel.in(subscription, database).where('subscription_id', id);
+  const invoiced = await gatherInvoicedLines(database, subscription);
   const meters = await MeterModel.byId(
     subscription,
     plan_prices.map(({ meter_id }) => meter_id),
@@ -156,6 +164,7 @@ async function gather(database: Database, subscription: SubscriptionModel) {
     plan_prices: plan_prices as Price[],
     lines,
     overridden: new Set(own.map(rootOf)),
+    invoiced: new Set(invoiced.map(({ line }) => line.subscription_line_item_id ?? '')),
     meters,
     reset_usage: new Map(Array.from(meters.values(), (meter) => [meter.id, meter.reset_usage])),
   };
@@ -163,7 +172,7 @@ async function gather(database: Database, subscription: SubscriptionModel) {
 
 async function endLines(database: Database, { ended }: PlanSync, author: Author): Promise<void> {
   for (const { line, end_date, is_void } of ended) {
-    const changes = is_void ? { end_date, status: 'deleted' as const } : { end_date };
+    const changes = is_void ? { end_date, status: 'deleted' as const } : { end_date, ends_with_price: true };
     await SubscriptionLineItemModel.change(line as SubscriptionLineItemModel, changes, { by: author, database });
   }
 }
@@ -174,12 +183,20 @@ type Addition = Awaited<ReturnType<typeof gather>> & {
   author: Author;
 };
 
+/** The line with which the terms began of what a line is committed to; null where they begin with the one that follows it. */
+function termsOf(follows: SyncedLine | null, { ended }: PlanSync): string | null {
+  const isVoid = ended.some(({ line, is_void }) => is_void && line.id === follows?.id);
+  if (!follows?.commitment_type || isVoid) return null;
+  return follows.commitment_line_id ?? follows.id;
+}
+
 async function addLines(database: Database, addition: Addition): Promise<void> {
   const { subscription, sync, author, lines, meters } = addition;
   const plan = await PlanModel.fetch(subscription, subscription.plan_id, { database });
   const first = 1 + Math.max(-1, ...lines.map(({ position }) => position ?? -1));
-  const records = sync.added.map(({ price, start_date, end_date, quantity }, index) => ({
+  const records = sync.added.map(({ price, start_date, end_date, quantity, follows }, index) => ({
     ...lineItemOf({
+      commitment: commitmentAfter(follows, price),
       price: { ...price, end_date },
       quantity,
       subscription,
@@ -189,6 +206,8 @@ async function addLines(database: Database, addition: Addition): Promise<void> {
     }),
     ...createdBy(author),
     start_date,
+    ends_with_price: end_date !== null,
+    commitment_line_id: termsOf(follows, sync),
     id: newId('subscription_line_item', author.now.getTime()),
     position: first + index,
     subscription_id: subscription.id,

@@ -208,7 +208,8 @@ function begun(change: LineChange, { kept, running, isProrated }: Beginning): Bi
 
 /** Where the periods of its own are anchored that go on in the line that follows it; null where they are the subscription's. */
 function anchorOf({ record, ...item }: BillableItem, subscription: SubscriptionModel): string | null {
-  if (record.period_anchor || !hasOwnPeriods(item, billedSubscription(subscription))) return record.period_anchor ?? null;
+  if (record.period_anchor || !hasOwnPeriods(item, billedSubscription(subscription)))
+    return record.period_anchor ?? null;
   return formatMs(item.anchor_ms ?? item.start_ms);
 }
 

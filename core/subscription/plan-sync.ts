@@ -4,6 +4,7 @@
  * has overridden is left alone. What was billed stays as it is: nothing begins or ends in a time that is paid or invoiced.
  */
 import { type BilledItem, type BilledSubscription, periodRule, runningPeriod } from '../billing/charges.ts';
+import type { KeptCommitment } from '../commitment/stated.ts';
 import { Decimal } from '../decimal.ts';
 import type { Price } from '../price/record.ts';
 import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
@@ -19,27 +20,37 @@ export type SyncQuestion = {
   readonly current: Period;
   /** All of them, also those that have ended, in the order of their making. */
   readonly plan_prices: readonly Price[];
-  readonly lines: readonly SubscriptionLineItem[];
+  readonly lines: readonly SyncedLine[];
+  /** The lines that stand on an invoice, by their ids. */
+  readonly invoiced: ReadonlySet<string>;
   /** Prices of the plan, by the first of their lineage, that the subscription pays on terms of its own. */
   readonly overridden: ReadonlySet<string>;
   readonly reset_usage: ReadonlyMap<string, BilledItem['reset_usage']>;
   readonly now: Milliseconds;
 };
 
+/** `ends_with_price`: it ends because its price does, and not by itself. */
+export type SyncedLine = SubscriptionLineItem & {
+  readonly ends_with_price?: boolean | null;
+  /** The line with which the terms of its commitment began, where it goes on; null is itself. */
+  readonly commitment_line_id?: string | null;
+};
+
 export type PlanSync = {
   readonly synced_price_sequence: number;
   /** A line that would have lived no time is taken out. */
   readonly ended: readonly {
-    readonly line: SubscriptionLineItem;
+    readonly line: SyncedLine;
     readonly end_date: string;
     readonly is_void: boolean;
   }[];
-  /** `quantity` is that of the line that it follows; null where it follows none. */
+  /** `quantity` is that of the line that it follows, `follows`; both are null where it follows none. */
   readonly added: readonly {
     readonly price: Price;
     readonly start_date: string;
     readonly end_date: string | null;
     readonly quantity: string | null;
+    readonly follows: SyncedLine | null;
   }[];
 };
 
@@ -63,14 +74,17 @@ function endedLines(question: SyncQuestion): PlanSync['ended'] {
     if (!price?.end_date || line.status !== 'published') return [];
     if (line.end_date && instantOf(line.end_date) <= instantOf(price.end_date)) return [];
     const start = instantOf(line.start_date);
-    const end = endOf(itemOf(price, start), price, question);
+    const is_invoiced = question.invoiced.has(line.id);
+    const end = endOf({ ...itemOf(price, start), is_invoiced }, price, question);
     if (end === null || (line.end_date && instantOf(line.end_date) <= end)) return [];
     return [{ line, end_date: formatMs(Math.max(end, start)), is_void: end <= start }];
   });
 }
 
+type SyncedItem = BilledItem & { readonly is_invoiced?: boolean };
+
 /** When a line of a price that ends comes to its end: at its start if it has never lived. Null where it stays as it is. */
-function endOf(item: BilledItem, price: Price, question: SyncQuestion): Milliseconds | null {
+function endOf(item: SyncedItem, price: Price, question: SyncQuestion): Milliseconds | null {
   const { current, subscription, now } = question;
   const { start_ms: start } = item;
   const priceEnd = instantOf(price.end_date!);
@@ -84,7 +98,7 @@ function endOf(item: BilledItem, price: Price, question: SyncQuestion): Millisec
 }
 
 /** Until when a line is paid for, or invoiced, or cannot be cut. */
-function untouchableUntil(item: BilledItem, priceEnd: Milliseconds, question: SyncQuestion): Milliseconds {
+function untouchableUntil(item: SyncedItem, priceEnd: Milliseconds, question: SyncQuestion): Milliseconds {
   const { current, subscription } = question;
   const { start_ms: start } = item;
   if (item.invoice_cadence === 'ARREAR') {
@@ -94,7 +108,7 @@ function untouchableUntil(item: BilledItem, priceEnd: Milliseconds, question: Sy
     return running.start < priceEnd && priceEnd <= current.start ? running.end : running.start;
   }
   // What begins inside the running period may have been charged with its opening.
-  const isCharged = start <= current.start || (start < current.end && start < priceEnd);
+  const isCharged = start <= current.start || (start < current.end && (start < priceEnd || item.is_invoiced));
   if (subscription.subscription_status === 'trialing' || subscription.opens_at || !isCharged) return start;
   return runningAt(current.end - 1, item, question)?.end ?? current.end;
 }
@@ -126,8 +140,11 @@ function addedPrices(question: SyncQuestion, ended: PlanSync['ended']): PlanSync
   const added: PlanSync['added'][number][] = [];
   for (const price of plan_prices) {
     if (price.status !== 'published' || price.currency !== subscription.currency) continue;
-    if (price.sequence <= (known.get(rootOf(price)) ?? 0) || overridden.has(rootOf(price))) continue;
-    const ends = lineages.get(rootOf(price)) ?? [NONE_BEFORE];
+    if (price.sequence <= (known.get(rootOf(price)) ?? 0)) continue;
+    const before = lineages.get(rootOf(price));
+    // On terms of its own for all of the time: in a phase, say, it may be for some of it.
+    if (before === undefined && overridden.has(rootOf(price))) continue;
+    const ends = before ?? [NONE_BEFORE];
     const next = ends.map((before) => successor(price, before, question));
     added.push(...next.flatMap((each) => each?.line ?? []));
     lineages.set(
@@ -147,15 +164,25 @@ function lastKnown({ plan_prices, lines }: SyncQuestion): Map<string, number> {
 
 /** A line of the last price of a lineage that the subscription has; there may be several. */
 type Lineage = {
+  readonly line: SyncedLine | null;
   readonly quantity: string | null;
   /** A successor begins where it ends: no instant is charged twice, none is free. Null where a successor begins anew. */
   readonly end: Milliseconds | null;
+  /** Before this nothing comes in its place: it was to begin later than its price was sold. */
+  readonly not_before: Milliseconds | null;
   /** It ended before the running period: what comes after it does not begin in a time that is invoiced. */
   readonly is_settled: boolean;
-  /** It ended while its price was sold, or is charged once only: it gets no successor. */
+  /** It ended by itself, with a phase, say, or is charged once only: it gets no successor. */
   readonly is_last: boolean;
 };
-const NONE_BEFORE: Lineage = { quantity: null, end: null, is_settled: false, is_last: false };
+const NONE_BEFORE: Lineage = {
+  line: null,
+  quantity: null,
+  end: null,
+  not_before: null,
+  is_settled: false,
+  is_last: false,
+};
 
 type Successor = { line: PlanSync['added'][number]; lineage: Lineage };
 
@@ -163,14 +190,20 @@ function successor(price: Price, before: Lineage, question: SyncQuestion): Succe
   if (before.is_last) return null;
   const isAnew = before.end === null || before.is_settled;
   const own = isAnew ? startOf(price, question) : priceStart(price, question);
-  const start = Math.max(own, before.end ?? own);
+  const start = Math.max(own, before.end ?? own, before.not_before ?? own);
   const end = price.end_date ? addedEnd(price, start, question) : null;
   const last = firstOf(end, question.billed.end_ms);
   if (last !== null && last <= start) return null;
   const quantity = before.quantity === null ? null : quantityAfter(before.quantity, price);
   return {
-    line: { price, start_date: formatMs(start), end_date: end === null ? null : formatMs(end), quantity },
-    lineage: { quantity, end, is_settled: false, is_last: price.billing_period === 'ONETIME' },
+    line: {
+      price,
+      start_date: formatMs(start),
+      end_date: end === null ? null : formatMs(end),
+      quantity,
+      follows: before.line,
+    },
+    lineage: { ...before, quantity, end, is_settled: false, is_last: price.billing_period === 'ONETIME' },
   };
 }
 
@@ -191,7 +224,7 @@ function lineagesOf(question: SyncQuestion, ended: PlanSync['ended']): Map<strin
     const here = lines.filter(({ price_id, status }) => price_id === price.id && status === 'published');
     const found = here.map((line) => {
       const now = endsNow.get(line.id);
-      return now ? endedNow(now, before) : goneOn(line, price, question);
+      return now ? endedNow(now, price, before) : goneOn(line, price, question);
     });
     if (found.length > 0) lineages.set(rootOf(price), found);
   }
@@ -199,17 +232,48 @@ function lineagesOf(question: SyncQuestion, ended: PlanSync['ended']): Map<strin
 }
 
 /** What comes instead of a line that is taken out begins where this one followed another, or anew. */
-function endedNow({ line, end_date, is_void }: PlanSync['ended'][number], before: readonly Lineage[]): Lineage {
+function endedNow(
+  { line, end_date, is_void }: PlanSync['ended'][number],
+  price: Price,
+  before: readonly Lineage[],
+): Lineage {
   const end = instantOf(end_date);
   const isFree = is_void && !before.some((each) => each.end === end);
-  return { quantity: line.quantity, end: isFree ? null : end, is_settled: false, is_last: false };
+  const start = instantOf(line.start_date);
+  const isOfItself = !price.start_date || instantOf(price.start_date) < start;
+  return {
+    line,
+    quantity: line.quantity,
+    end: isFree ? null : end,
+    not_before: isFree && isOfItself ? start : null,
+    is_settled: false,
+    is_last: false,
+  };
 }
 
-function goneOn({ quantity, end_date, billing_period }: SubscriptionLineItem, price: Price, { current }: SyncQuestion) {
+function goneOn(line: SyncedLine, price: Price, { current }: SyncQuestion): Lineage {
+  const { quantity, end_date, billing_period } = line;
   const end = end_date ? instantOf(end_date) : null;
-  const hasLeft = end !== null && (!price.end_date || end < instantOf(price.end_date));
+  const priceEnd = price.end_date ? instantOf(price.end_date) : Number.POSITIVE_INFINITY;
+  const hasLeft = end !== null && (end < priceEnd || (end > priceEnd && !line.ends_with_price));
   const is_settled = end !== null && end < current.start;
-  return { quantity, end, is_settled, is_last: hasLeft || billing_period === 'ONETIME' };
+  const is_last = hasLeft || billing_period === 'ONETIME';
+  return { line, quantity, end, not_before: null, is_settled, is_last };
+}
+
+/** What the line that comes in the place of another is committed to: the same, at the times of day of its own price. */
+export function commitmentAfter(follows: SyncedLine | null, price: Price): KeptCommitment | undefined {
+  if (!follows?.commitment_type) return undefined;
+  return {
+    commitment_amount: follows.commitment_amount,
+    commitment_quantity: follows.commitment_quantity,
+    commitment_type: follows.commitment_type,
+    commitment_overage_factor: follows.commitment_overage_factor,
+    commitment_true_up_enabled: follows.commitment_true_up_enabled,
+    commitment_windowed: follows.commitment_windowed,
+    commitment_duration: follows.commitment_duration,
+    commitment_time_buckets: price.commitment_time_buckets?.length ? [...price.commitment_time_buckets] : null,
+  };
 }
 
 function quantityAfter(quantity: string, { min_quantity }: Price): string {

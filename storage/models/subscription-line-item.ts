@@ -26,6 +26,8 @@ export class SubscriptionLineItemModel extends ScopedModel {
   declare paid_by_lines: string[] | null;
   /** The line with which the terms of its commitment began, where that of a line before it goes on; null is itself. */
   declare commitment_line_id: string | null;
+  /** It ends because its price does, and not by itself. */
+  declare ends_with_price: boolean | null;
 
   /** By subscription, the plan that charged it at this instant, which may have been another than now; none where no line of a plan did. */
   static async plansAt(

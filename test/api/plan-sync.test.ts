@@ -179,6 +179,71 @@ describe('POST /plans/:id/sync/subscriptions', () => {
     for (const customer of ['one', 'two', 'three']) expect(await lines(customer)).to.have.length(2);
   });
 
+  it('what begins later goes on at its new price where it begins, and what ends by itself does not', async () => {
+    await world.on('2026-01-01');
+    await world.plan('Phased', []);
+    const base = await world.price('Phased', fixed('31', { invoice_cadence: 'ADVANCE', display_name: 'Base' }));
+    const calls = await world.price('Phased', usage('calls', '1', { display_name: 'Calls' }));
+    const phased = (day: string) => ({
+      phases: [
+        {
+          start_date: '2026-01-01T00:00:00Z',
+          end_date: `2026-${day}T00:00:00Z`,
+          override_line_items: [{ price_id: base.id, amount: '10' }],
+        },
+        { start_date: `2026-${day}T00:00:00Z` },
+      ],
+    });
+    await world.subscribe('soon', 'Phased', phased('01-16'));
+    await world.subscribe('later', 'Phased', phased('03-01'));
+    await world.subscribe('seats', 'Phased');
+    const [line] = (await world.subscription('seats')).line_items;
+    const change = { id: line.id, quantity: '3', effective_date: '2026-01-21T00:00:00Z' };
+    const modification = { type: 'quantity_change', quantity_change_params: { line_items: [change] } };
+    await world.post(`/subscriptions/${world.id('subscription seats')}/modify/execute`, modification);
+    await world.on('2026-01-11');
+    await changed(base, { amount: '62' });
+    await changed(calls, { amount: '2' });
+    await sync('Phased');
+    await sync('Phased');
+    const bases = async (customer: string) => (await lines(customer)).filter((one: string) => one.startsWith('Base'));
+    expect(await bases('soon')).to.deep.equal([
+      'Base 1 2026-01-01..2026-01-16',
+      'Base 1 2026-01-16..2026-02-01',
+      'Base 1 2026-02-01..',
+    ]);
+    expect(await bases('later')).to.deep.equal(['Base 1 2026-01-01..2026-03-01', 'Base 1 2026-03-01..']);
+    expect(await bases('seats')).to.deep.equal([
+      'Base 1 2026-01-01..2026-01-21',
+      'Base 3 2026-01-21..2026-02-01',
+      'Base 3 2026-02-01..',
+    ]);
+    await world.on('2026-01-18', () => world.use('soon', 'calls', 4));
+    await world.on('2026-02-01');
+    const charged = async (customer: string) => (await world.invoices(customer)).at(-1).subtotal;
+    expect(await charged('soon'), '4 × 2, and the base').to.equal('70');
+    expect(await charged('seats')).to.equal('186');
+    await world.on('2026-03-01');
+    expect(await charged('later')).to.equal('62');
+  });
+
+  it('what a line is committed to goes on in the line that follows it', async () => {
+    await world.on('2026-01-01');
+    await world.plan('Committed', []);
+    const calls = await world.price('Committed', usage('calls', '1', { display_name: 'Calls' }));
+    const commitment = { commitment_amount: '310', enable_true_up: true, commitment_duration: 'QUARTERLY' };
+    await world.subscribe('committed', 'Committed', { line_item_commitments: { [calls.id]: commitment } });
+    await world.on('2026-01-11', () => world.use('committed', 'calls', 10, { at: '2026-01-05T00:00:00Z' }));
+    await changed(calls, { amount: '2' });
+    await sync('Committed');
+    const { line_items } = await world.subscription('committed');
+    expect(line_items.map(({ commitment_amount }: Answer) => commitment_amount)).to.deep.equal(['310', '310']);
+    await world.on('2026-04-01');
+    const invoices = await world.invoices('committed');
+    const total = invoices.reduce((sum: number, { subtotal }: Answer) => sum + Number(subtotal), 0);
+    expect(total, 'the quarter’s, once').to.equal(310);
+  });
+
   it('409 while one of the plan runs; 404 of another tenant, and of an archived plan; 403 without the right', async () => {
     await world.plan('Busy', [fixed('1')]);
     const { workflow_id, run_id } = await ask('Busy');

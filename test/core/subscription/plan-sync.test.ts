@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { type BilledItem, type BilledSubscription, chargesDue } from '../../../core/billing/charges.ts';
 import type { Price } from '../../../core/price/record.ts';
-import { planSync } from '../../../core/subscription/plan-sync.ts';
+import { planSync, type SyncedLine } from '../../../core/subscription/plan-sync.ts';
 import type { SubscriptionLineItem } from '../../../core/subscription/record.ts';
 import { nextPeriodEnd, type Period } from '../../../core/time/period.ts';
 import { samples } from '../../support/samples.ts';
@@ -34,7 +34,7 @@ const billed: BilledSubscription = {
 /** A monthly subscription from 1 January 2026 to a plan of one price, through its changes. */
 class Life {
   readonly prices: Price[] = [];
-  lines: SubscriptionLineItem[] = [];
+  lines: SyncedLine[] = [];
   readonly charged: Period[] = [];
   readonly #seen = new Set<string>();
   current: Period;
@@ -81,13 +81,19 @@ class Life {
       current: this.current,
       plan_prices: this.prices,
       lines: this.lines,
+      invoiced: new Set([...this.#seen].map((key) => key.split(' ')[0]!)),
       overridden: new Set(),
       reset_usage: new Map(this.#terms.never ? [['meter_1', 'NEVER' as const]] : []),
       now: this.now,
     });
     this.lines = this.lines.map((line) => {
       const end = ended.find((each) => each.line.id === line.id);
-      return end ? { ...line, end_date: end.end_date, status: end.is_void ? 'deleted' : line.status } : line;
+      const changes = {
+        end_date: end?.end_date,
+        ends_with_price: true,
+        status: end?.is_void ? 'deleted' : line.status,
+      };
+      return end ? ({ ...line, ...changes } as SyncedLine) : line;
     });
     for (const { price, start_date, end_date, quantity } of added)
       this.line(Date.parse(start_date), quantity ?? '1', price, end_date);
