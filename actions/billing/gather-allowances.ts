@@ -7,7 +7,7 @@ import type { MeasuredUsage, PricedItem } from '../../core/billing/line-amount.t
 import { Decimal, ZERO } from '../../core/decimal.ts';
 import type { Allowance, MeasuredAllowance } from '../../core/entitlement/allowance.ts';
 import { combine } from '../../core/entitlement/combine.ts';
-import { limitWindowsWithin, resetPeriodOf } from '../../core/entitlement/reset.ts';
+import { limitIn, limitWindowsWithin, resetPeriodOf } from '../../core/entitlement/reset.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { ComputedFrom } from '../../core/invoice/record.ts';
 import { instantOf } from '../../core/time/instant.ts';
@@ -69,33 +69,36 @@ function added(sources: readonly HeldSource[]): Allowance[] {
 }
 
 /** A limit, and the stretches of its reset periods that a charge meets. */
-export type LimitedWindows = { readonly limit: Decimal | null; readonly windows: readonly Period[] };
+export type LimitedWindows = {
+  readonly limit: Decimal | null;
+  /** With a limit of its own where the period is a short one. */
+  readonly windows: readonly (Period & { readonly limit?: Decimal })[];
+};
 
 export function limitedWindows(
   { allowances = [], reset_usage }: Pick<PricedItem, 'allowances' | 'reset_usage'>,
   window: Period,
   subscription: BilledSubscription,
 ): LimitedWindows[] {
-  return allowances.map(({ limit, usage_reset_period }) => ({
-    limit,
-    windows:
-      limit === null
-        ? []
-        : limitWindowsWithin(window, {
-            subscription,
-            usage_reset_period,
-            reset_usage: reset_usage ?? 'BILLING_PERIOD',
-          }),
-  }));
+  return allowances.map(({ limit, usage_reset_period }) => {
+    if (limit === null) return { limit, windows: [] };
+    const limited = { subscription, usage_reset_period, reset_usage: reset_usage ?? 'BILLING_PERIOD' } as const;
+    const windows = limitWindowsWithin(window, limited).map((one) => {
+      const own = limitIn(limit, one.start, limited);
+      return own.eq(limit) ? one : { ...one, limit: own };
+    });
+    return { limit, windows };
+  });
 }
 
 /** As a line has recorded them: what was granted when it was charged is granted when it is looked at again. */
 export function recordedWindows({ allowances }: ComputedFrom): LimitedWindows[] {
   return (allowances ?? []).map(({ limit, windows }) => ({
     limit: typeof limit === 'string' ? new Decimal(limit) : null,
-    windows: (windows as { start: string; end: string }[]).map(({ start, end }) => ({
+    windows: (windows as { start: string; end: string; limit?: string }[]).map(({ start, end, limit: own }) => ({
       start: instantOf(start),
       end: instantOf(end),
+      ...(own ? { limit: new Decimal(own) } : {}),
     })),
   }));
 }
@@ -118,9 +121,10 @@ export function measureAllowances(
     limited.map(async ({ limit, windows }) => ({
       limit,
       windows: await Promise.all(
-        windows.map(async ({ start, end }) => {
+        windows.map(async (one) => {
+          const { start, end } = one;
           const [before, after] = await Promise.all([usedIn(start, window.start), usedIn(start, end)]);
-          return { start, end, before, after };
+          return { ...one, before, after };
         }),
       ),
     })),

@@ -4,9 +4,9 @@
  */
 
 import { byId } from '../../core/by-id.ts';
-import type { Decimal } from '../../core/decimal.ts';
+import { type Decimal, sumOf } from '../../core/decimal.ts';
 import { type Combined, combine } from '../../core/entitlement/combine.ts';
-import { limitWindow, type ResetWindow } from '../../core/entitlement/reset.ts';
+import { limitIn, limitWindow, type ResetWindow } from '../../core/entitlement/reset.ts';
 import { usagePercent } from '../../core/entitlement/usage-percent.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { instantOf } from '../../core/time/instant.ts';
@@ -15,7 +15,7 @@ import { MeterModel } from '../../storage/models/meter.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
 import { readUsage } from '../../storage/usage/usage.ts';
-import { CHARGES_AT_ONCE, found, runningOf } from '../billing/billable-items.ts';
+import { billedSubscription, CHARGES_AT_ONCE, found, runningOf } from '../billing/billable-items.ts';
 import { customersAsked, membersOf } from '../billing/members.ts';
 import { type EntitledFeature, type HeldSource, type Reading } from './entitled-features.ts';
 
@@ -71,6 +71,22 @@ function byWindow({ feature, sources, of_feature }: EntitledFeature, meter: Mete
   });
   return [...groupBy(placed, ({ window }) => `${window.start}/${window.end}`).values()].map((of) => {
     const held = of.map(({ source }) => source);
-    return { feature, meter, window: of[0].window, sources: held, combined: combine('metered', held, of_feature) };
+    const combined = combine('metered', held, of_feature);
+    const usage_limit = combined.usage_limit && limitOf(held, { of_feature, meter, window: of[0].window });
+    return { feature, meter, window: of[0].window, sources: held, combined: { ...combined, usage_limit } };
   });
+}
+
+type Limiting = { of_feature: readonly HeldSource[]; meter: MeterModel; window: ResetWindow };
+
+/** As it holds in the window: of each subscription the share of a short first period, and all of it in a trial. */
+function limitOf(sources: readonly HeldSource[], { of_feature, meter, window }: Limiting): Decimal {
+  const { reset_usage } = meter;
+  const each = [...groupBy(sources, ({ subscription }) => subscription.id).values()].map((of) => {
+    const [{ subscription: record, usage_reset_period }] = of;
+    const limit = combine('metered', of, of_feature).usage_limit!;
+    if (record.subscription_status === 'trialing') return limit;
+    return limitIn(limit, window.start, { subscription: billedSubscription(record), usage_reset_period, reset_usage });
+  });
+  return sumOf(each);
 }

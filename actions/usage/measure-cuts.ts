@@ -6,7 +6,7 @@
 import { usageCharge } from '../../core/billing/line-amount.ts';
 import { type Charged, chargedBy, NOTHING_CHARGED, type Stretch } from '../../core/billing/stretches.ts';
 import { commitmentPart } from '../../core/commitment/part.ts';
-import { type Decimal, ZERO } from '../../core/decimal.ts';
+import { ZERO } from '../../core/decimal.ts';
 import type { Allowance } from '../../core/entitlement/allowance.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { compileMeter } from '../../core/metering/compiled-meter.ts';
@@ -19,6 +19,7 @@ import { mapConcurrently } from '../../storage/together.ts';
 import type { QuestionBounds } from '../../storage/usage/question.ts';
 import { askUsage, type UsageReport } from '../../storage/usage/usage.ts';
 import { billedSubscription } from '../billing/billable-items.ts';
+import { limitedWindows } from '../billing/gather-allowances.ts';
 import { customersAsked } from '../billing/members.ts';
 import type { AnalyticsItem } from './analytics-items.ts';
 import { portionsOf } from './portions.ts';
@@ -140,25 +141,27 @@ function chargeOf({ item, since_us, at_us, service }: Cut, { report, total }: An
   const { value: quantity, event_count, buckets, bucket_starts_us } = total;
   const window = { start: Math.floor(since_us / 1000), end: Math.ceil(at_us / 1000) };
   const bucket_starts = bucket_starts_us?.map(msOf) ?? null;
-  const allowances = allowancesOf(item).map((limit) => ({
-    limit,
+  const { subscription } = item;
+  const billed = billedSubscription(subscription);
+  const whole = { start: Math.floor(service.start_us / 1000), end: Math.ceil(service.end_us / 1000) };
+  const limited = limitedWindows({ ...item, allowances: allowancesOf(item) }, whole, billed);
+  const allowances = limited.map(({ limit, windows: [first] }) => ({
+    limit: first?.limit ?? limit,
     windows: [{ ...window, before: ZERO, after: quantity }],
   }));
   const measured = { quantity, event_count, buckets, bucket_starts, as_of, high_water, meter_version, allowances };
   const commitment = item.commitment?.duration ? null : item.commitment;
-  const { subscription } = item;
-  const whole = { start: Math.floor(service.start_us / 1000), end: Math.ceil(service.end_us / 1000) };
-  const asked = { subscription: billedSubscription(subscription), recorded: [] };
+  const asked = { subscription: billed, recorded: [] };
   const part = commitment && { ...commitmentPart(item, whole, asked), is_last: at_us === service.end_us };
   const { currency } = subscription;
   return chargedBy(usageCharge({ ...item, commitment }, window, { measured, currency, part: part ?? undefined }));
 }
 
-function allowancesOf({ allowances = [], subscription }: AnalyticsItem): (Decimal | null)[] {
+function allowancesOf({ allowances = [], subscription }: AnalyticsItem): Allowance[] {
   const { billing_period, billing_period_count } = subscription;
   const isOfPeriod = ({ limit, usage_reset_period }: Allowance) =>
     limit === null ||
     usage_reset_period === null ||
     (usage_reset_period === billing_period && billing_period_count === 1);
-  return allowances.every(isOfPeriod) ? allowances.map(({ limit }) => limit) : [];
+  return allowances.every(isOfPeriod) ? [...allowances] : [];
 }

@@ -220,7 +220,8 @@ function partsByTier({ parts }: WindowedCharge): Record<string, unknown>[] {
 function allowancesText({ allowances = [] }: MeasuredUsage): Record<string, unknown>[] {
   return allowances.map(({ limit, windows }) => ({
     limit: limit?.toFixed() ?? null,
-    windows: windows.map(({ start, end, before, after }) => ({
+    windows: windows.map(({ start, end, before, after, limit: own }) => ({
+      ...(own ? { limit: own.toFixed() } : {}),
       start: formatMs(start),
       end: formatMs(end),
       before: before.toFixed(),

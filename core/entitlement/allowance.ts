@@ -18,6 +18,8 @@ export type AllowedWindow = {
   readonly end: Milliseconds;
   readonly before: Decimal;
   readonly after: Decimal;
+  /** Of a short first period; that of the allowance when absent. */
+  readonly limit?: Decimal;
 };
 export type MeasuredAllowance = { readonly limit: Decimal | null; readonly windows: readonly AllowedWindow[] };
 
@@ -48,8 +50,8 @@ export function afterAllowances({ quantity, buckets, bucket_starts, allowances =
 
 function aboveLimit({ limit, windows }: MeasuredAllowance): Decimal {
   if (limit === null) return ZERO;
-  const above = (used: DecimalInput) => Decimal.max(ZERO, new Decimal(used).minus(limit));
-  return sumOf(windows.map(({ before, after }) => above(after).minus(above(before))));
+  const above = (used: DecimalInput, free: Decimal) => Decimal.max(ZERO, new Decimal(used).minus(free));
+  return sumOf(windows.map(({ before, after, limit: own = limit }) => above(after, own).minus(above(before, own))));
 }
 
 /** Of a meter with windows the first of them are free. */
@@ -71,7 +73,7 @@ type Take = (at: Milliseconds, units: Decimal) => Decimal;
 
 function roomOf({ limit, windows }: MeasuredAllowance): Take {
   if (limit === null) return (_at, units) => units;
-  const left = windows.map(({ before }) => Decimal.max(ZERO, limit.minus(Decimal.max(before, ZERO))));
+  const left = windows.map(({ before, limit: own = limit }) => Decimal.max(ZERO, own.minus(Decimal.max(before, ZERO))));
   return (at, units) => {
     const index = windows.findLastIndex(({ start }) => start <= at);
     const place = Math.max(index, 0);

@@ -5,6 +5,8 @@
  */
 import { type BilledSubscription, periodRule } from '../billing/charges.ts';
 import { gaveWayAt, inPeriodsAt } from '../billing/earlier-periods.ts';
+import { prorate, shareOf } from '../billing/proration.ts';
+import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import { type Period, type PeriodRule, periodContaining, wholePeriod } from '../time/period.ts';
@@ -69,6 +71,23 @@ export function limitWindowsWithin(asked: Period, limited: Omit<LimitedUsage, 'c
     at = last;
   }
   return windows;
+}
+
+/**
+ * How much is free in a stretch of a limit: of a billing period that is short at its beginning the share that an advance charge has,
+ * in whole units; else all of it (docs/rules/entitlements.md, "A short first period").
+ */
+export function limitIn(
+  limit: Decimal,
+  start: Milliseconds,
+  { subscription, usage_reset_period: stated, reset_usage }: Omit<LimitedUsage, 'current'>,
+): Decimal {
+  if (reset_usage === 'NEVER' || stated === 'NEVER') return limit;
+  const then = inPeriodsAt(subscription, start);
+  if (stated !== null && !isBillingPeriod(stated, then)) return limit;
+  const whole = wholePeriod({ ...billingRule(then), period_start: start });
+  if (start <= whole.start) return limit;
+  return prorate(limit, shareOf({ start, end: whole.end }, whole)).toDecimalPlaces(0, Decimal.ROUND_HALF_UP);
 }
 
 /** Days are days in every grid. */

@@ -108,4 +108,38 @@ describe('scenario: free units', () => {
       cpu: ['5', '12', '5'],
     });
   });
+
+  it('a short first period has its share of the limit, at every door, and the next one all of it', async () => {
+    const calendar = { billing_cycle: 'calendar' };
+    await world.on('2026-03-11', () => world.subscribe('Short', 'Period', calendar));
+    // 21 of 31 days: 34 of 50 units.
+    await world.send([
+      world.event('Short', 'calls', { n: 40, at: at('03-15') }),
+      world.event('Short', 'calls', { n: 55, at: at('04-15') }),
+    ]);
+    await world.on('2026-03-20');
+    const { charges } = await world.post('/subscriptions/usage', { subscription_id: world.id('subscription Short') });
+    const { features } = await world.get(`/customers/usage?customer_id=${world.id('customer Short')}`);
+    const range = { start_time: at('03-11'), end_time: at('04-01'), external_customer_id: 'Short' };
+    const { items } = await world.post('/events/analytics', range);
+    const preview = (await world.preview('Short')).total;
+    const doors = [
+      charges[0].quantity,
+      charges[0].amount,
+      String(features[0].total_limit),
+      items[0].total_cost,
+      preview,
+    ];
+    expect(doors).to.deep.equal(['6', '18', '34', '18', '18']);
+    await world.on('2026-04-01');
+    await world.finalize();
+    await world.send([world.event('Short', 'calls', { n: 2, at: at('03-16') })]);
+    await world.on('2026-05-01');
+    const lines = (await world.invoices('Short')).flatMap(({ line_items }) => line_items);
+    expect(lines.map(({ quantity, amount }: Answer) => [quantity, amount])).to.deep.equal([
+      ['6', '18'],
+      ['5', '15'],
+      ['2', '6'],
+    ]);
+  });
 });
