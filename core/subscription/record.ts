@@ -12,6 +12,7 @@ import {
   subscriptionCommitmentFields,
 } from '../commitment/fields.ts';
 import { lineItemCommitmentShape } from '../commitment/stated.ts';
+import { ownCreditGrantFields } from '../credit-grant/record.ts';
 import { overrideEntitlementShape } from '../entitlement/override.ts';
 
 import {
@@ -289,7 +290,9 @@ const termsShape = z.object({
       'Usage of the running period is invoiced as soon as so much of it is not invoiced yet, in units of the currency: zero or greater, of plans with usage prices alone. None when absent or 0.',
   }),
   ...subscriptionCommitmentFields,
-  credit_grants: anything,
+  credit_grants: orNull(z.array(ownCreditGrantFields).max(100)).meta({
+    description: 'What gives it credits beside what its plan and its add-ons do; the credits do not reach wallets yet.',
+  }),
   tax_rate_overrides: anything,
   subscription_coupons: anything,
   coupons: anything,

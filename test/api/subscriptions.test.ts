@@ -394,7 +394,12 @@ describe('/subscriptions', () => {
         'validation_error',
       ],
       ['coupons', () => ({ coupons: ['coupon_1'] }), /coupons/, 'invalid_operation'],
-      ['credit grants', () => ({ credit_grants: [{ name: 'x' }] }), /credit_grants/, 'invalid_operation'],
+      [
+        'a credit grant of a plan',
+        () => ({ credit_grants: [{ name: 'x', credits: '1', cadence: 'ONETIME', scope: 'PLAN' }] }),
+        /credit_grants\[0\]\.scope/,
+        'validation_error',
+      ],
       [
         'tax rates',
         () => ({ tax_rate_overrides: [{ tax_rate_code: 'x' }] }),
