@@ -505,17 +505,50 @@ describe('/subscriptions', () => {
       expect((await put(id, { metadata: {}, version: 2 })).body.version).to.equal(3);
     });
 
-    it('400 for states, dates and parents: they have verbs of their own', async () => {
+    it('cancels at the end of the period or on a date, and takes it back; what is so already changes nothing', async () => {
+      const { id, current_period_end } = await create();
+      const ending = await put(id, { cancel_at_period_end: true, status: 'active' });
+      expect(ending.status, ending.text).to.equal(200);
+      expect(ending.body).to.include({ cancel_at_period_end: true, cancel_at: current_period_end });
+      const { cancel_at, version } = ending.body;
+      const same = { cancel_at_period_end: true, cancel_at, version, parent_subscription_id: null };
+      expect((await put(id, same)).body.version).to.equal(version);
+      expect((await put(id, { cancel_at_period_end: false, version: 1 })).body.code).to.equal('version_conflict');
+      const back = { cancel_at_period_end: false, cancel_at: null };
+      expect((await put(id, back)).body).to.include(back);
+      const onDate = await put(id, { cancel_at: '2026-04-01T00:00:00Z' });
+      expect(onDate.body).to.include({ cancel_at: '2026-04-01T00:00:00Z', cancel_at_period_end: false });
+    });
+
+    it('has it invoiced with a parent', async () => {
+      const parent = await create();
       const { id } = await create();
-      for (const request of [
-        { status: 'cancelled' },
-        { cancel_at: '2026-05-01T00:00:00Z' },
-        { cancel_at_period_end: true },
-        { parent_subscription_id: 'subs_1' },
-        { auto_invoice_threshold: '-1' },
-      ]) {
-        expect((await put(id, request)).status, JSON.stringify(request)).to.equal(400);
+      const joined = await put(id, { parent_subscription_id: parent.id });
+      expect(joined.status, joined.text).to.equal(200);
+      expect(joined.body).to.include({
+        parent_subscription_id: parent.id,
+        subscription_type: 'grouped_invoicing',
+      });
+      expect((await put(id, { parent_subscription_id: parent.id, metadata: { a: '1' } })).status).to.equal(200);
+    });
+
+    it('400 for other states, dates that are over, parents that are none, and two things at once', async () => {
+      const { id } = await create();
+      const refused: [Record<string, unknown>, string | undefined][] = [
+        [{ status: 'cancelled' }, 'status'],
+        [{ subscription_status: 'draft' }, 'status'],
+        [{ cancel_at: '2026-01-01T00:00:00Z' }, 'cancel_at'],
+        [{ cancel_at_period_end: true, metadata: { a: '1' } }, 'metadata'],
+        [{ cancel_at_period_end: true, parent_subscription_id: id }, 'parent_subscription_id'],
+        [{ cancel_at_period_end: true, cancel_at: '2026-04-01T00:00:00Z' }, 'cancel_at'],
+        [{ parent_subscription_id: id }, 'grouped_invoicing_params.child_subscription_ids'],
+        [{ auto_invoice_threshold: '-1' }, 'auto_invoice_threshold'],
+      ];
+      for (const [request, field] of refused) {
+        const answer = await put(id, request);
+        expect([answer.status, answer.body.details?.field], JSON.stringify(request)).to.deep.equal([400, field]);
       }
+      expect((await put(id, { parent_subscription_id: 'subs_1' })).status).to.equal(404);
     });
   });
 
