@@ -553,6 +553,24 @@ describe('/subscriptions', () => {
   });
 
   describe('search', () => {
+    it('fixed words in filters are of any case; one that no subscription has is refused', async () => {
+      const { id } = await create();
+      const found = async (field: string, operator: string, value: Record<string, unknown>) => {
+        const data_type = Object.keys(value)[0];
+        const filters = [{ field, operator, data_type, value }];
+        const search = { subscription_ids: [id], filters };
+        const answer = await api.request('POST', '/subscriptions/search', { body: search });
+        return answer.status === 200 ? answer.body.items.length : answer.body.details.field;
+      };
+      expect(await found('subscription_status', 'eq', { string: 'Active' })).to.equal(1);
+      expect(await found('subscription_type', 'eq', { string: 'standalone' })).to.equal(1);
+      expect(await found('billing_period', 'in', { array: ['annual', 'monthly'] })).to.equal(1);
+      expect(await found('collection_method', 'not_in', { array: ['CHARGE_AUTOMATICALLY'] })).to.equal(0);
+      expect(await found('subscription_status', 'eq', { string: 'running' })).to.equal('filters');
+      expect(await found('status', 'in', { array: ['published', 'gone'] })).to.equal('filters');
+      expect(await found('timezone', 'eq', { string: 'europe/berlin' }), 'free text').to.equal(0);
+    });
+
     it('finds by every filter', async () => {
       const other = await make('/customers', { external_id: 'globex' });
       const own = await planWith({ amount: '1', billing_period: 'ANNUAL' });
