@@ -4,6 +4,7 @@
  * of the text stays as it came. The offset -00:00, which RFC 3339 has for a time whose place nobody stated, says that the sender did
  * not state this one: what is sent again when the clock has moved is the same event (docs/rules/identity.md).
  */
+import { invalid } from '../error.ts';
 import { CLOSE_BRACE } from '../json/signs.ts';
 import { endOfValue, skipBlanks } from '../json/text.ts';
 import { properties, type Span } from '../metering/event-text.ts';
@@ -33,4 +34,13 @@ const UNSTATED = '-00:00';
 /** Whether the sender stated the time. */
 export function isStated(timestamp: string): boolean {
   return !timestamp.endsWith(UNSTATED);
+}
+
+/** The microseconds that an event says; undefined where it says none. */
+export function timestampOf(text: string): number | undefined {
+  if (text === '') return undefined;
+  const instant = parseEventTime(text);
+  if (instant === 'absent') return undefined;
+  if (typeof instant === 'string') throw invalid('timestamp', `is ${instant}`);
+  return instant;
 }

@@ -7,7 +7,7 @@ import { isAscii } from 'node:buffer';
 import { FarthingError, invalid } from '../../core/error.ts';
 import { ContentHash } from '../../core/event/content-hash.ts';
 import { IdentityHasher } from '../../core/event/identity.ts';
-import { isStated } from '../../core/event/timed.ts';
+import { isStated, timestampOf } from '../../core/event/timed.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import {
   ABSENT,
@@ -29,7 +29,6 @@ import {
   valueEnd,
 } from '../../core/metering/event-text.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
-import { parseEventTime } from '../../core/time/instant.ts';
 import type { EventOutcome, StoredEvent } from '../../storage/events/tables.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
 
@@ -361,14 +360,6 @@ function grown(words: Uint32Array): Uint32Array {
   const more = new Uint32Array(Math.max(WORDS, words.length * 2));
   more.set(words);
   return more;
-}
-
-function timestampOf(text: string): number | undefined {
-  if (text === '') return undefined;
-  const instant = parseEventTime(text);
-  if (instant === 'absent') return undefined;
-  if (typeof instant === 'string') throw invalid('timestamp', `is ${instant}`);
-  return instant;
 }
 
 function deadLetter(
