@@ -40,7 +40,7 @@ export function verbAsked(request: UpdateSubscription, before: Before): AskedVer
 /** What two that say the same have in common; empty values say nothing. */
 function said(value: Subscription[(typeof IN_PLACE)[number]]): string {
   if (value === null || value === undefined || value === '' || value === '0') return '';
-  return typeof value === 'string' ? value : JSON.stringify(Object.entries(value).sort());
+  return typeof value === 'string' ? value : JSON.stringify(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 const FIELD = { cancel: 'cancel_at', resume: 'cancel_at_period_end', join: 'parent_subscription_id' } as const;
