@@ -19,6 +19,7 @@ import { openAndSettle } from '../invoices/open-and-settle.ts';
 import { emit } from '../system-events/emit.ts';
 import { familyFollows } from './follow-parent.ts';
 import { moveAddons } from './move-addons.ts';
+import { moveGrants } from './own-grants.ts';
 
 export type Activation = { id: string; start_date: string; author: Author };
 
@@ -35,6 +36,7 @@ export async function activateSubscription(
     const started = await SubscriptionModel.change(draft, activation(draft, start_date, author.now.getTime()), by);
     await moveAddons({ draft, started, author }, transaction);
     await moveLineItems({ draft, started, author }, transaction);
+    await moveGrants({ draft, started, author }, transaction);
     const { subscription } = await openAndSettle(stores, transaction, { subscription: started, by: author });
     // One that waits for its opening invoice to be paid is activated by the payment.
     const name = subscription.subscription_status === 'incomplete' ? 'subscription.updated' : 'subscription.activated';

@@ -65,6 +65,7 @@ import { heldAs } from './held-lines.ts';
 import { storeInlinePrice } from './inline-price.ts';
 import { committedLine, committedPlanLine, storeOwnPrice } from './line-commitments.ts';
 import { overrideEntitlements } from './override-entitlements.ts';
+import { addGrants } from './own-grants.ts';
 
 export type NewSubscription = {
   subscription: SubscriptionModel;
@@ -166,8 +167,7 @@ async function apply(stores: Stores, transaction: Transaction, decision: Decisio
   const isDraft = request.subscription_status === 'draft';
   const opened = await addSubscription(decision, isDraft ? 'draft' : startOf(decision.terms), transaction);
   const line_items = await addLineItems(decision, opened, transaction);
-  const writing = { scope: decision.scope, database: transaction, author };
-  await overrideEntitlements(opened, request.override_entitlements ?? [], writing);
+  await addOwn(decision, opened, transaction);
   await addFamily(decision.scope, { ...decision, parent: opened }, transaction);
   await addChildren(decision, opened, transaction);
   if (isDraft) {
@@ -178,6 +178,17 @@ async function apply(stores: Stores, transaction: Transaction, decision: Decisio
   await emit(transaction, 'subscription.created', { record: settled.subscription, by: author });
   await familyFollows(stores, transaction, { parent: settled.subscription, by: author });
   return { ...settled, line_items };
+}
+
+/** What it is granted, and given, beside what its plan and its add-ons do. */
+async function addOwn(
+  { scope, author, request }: Decision,
+  subscription: SubscriptionModel,
+  database: Transaction,
+): Promise<void> {
+  const writing = { scope, database, author };
+  await overrideEntitlements(subscription, request.override_entitlements ?? [], writing);
+  await addGrants(subscription, request.credit_grants ?? [], writing);
 }
 
 /** They stand on the opening invoice of their parent, which opens them, too. */
@@ -193,6 +204,7 @@ async function addChildren(decision: Decision, parent: SubscriptionModel, transa
     const record = await addSubscription(made, startOf(made.terms), transaction);
     checkSamePeriod(record, parent);
     await addLineItems(made, record, transaction);
+    await addOwn(made, record, transaction);
     await emit(transaction, 'subscription.created', { record, by: author });
   }
 }

@@ -3,7 +3,6 @@
  * decision, without the writing (docs/rules/subscriptions.md, "Modifications"). The row of the subscription is held first, so
  * that of two modifications the second sees what the first has done.
  */
-import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import type { ChangedResources } from '../../core/subscription/changed-resources.ts';
@@ -50,7 +49,6 @@ function plan(
   { request, subscription, author }: ModifyQuestion & { subscription: SubscriptionModel },
 ): Promise<PlannedModification> {
   const { type, params } = modificationOf(request);
-  const planType = MODIFICATIONS[type] as PlanModification | undefined;
-  if (planType === undefined) throw notAllowed(`type ${request.type} is not supported yet`, { field: 'type' });
+  const planType = MODIFICATIONS[type] as PlanModification;
   return planType({ stores, database, subscription, params, author });
 }

@@ -1,35 +1,71 @@
 /**
- * Changes what may change on a subscription as it stands: metadata (replaced whole), lookup_key and the threshold of its invoices. States, dates and
- * parents have verbs of their own. Every change adds one to `version`; naming the version that was read refuses a change
- * that came in between with version_conflict (docs/rules/subscriptions.md, "One change at a time").
+ * Changes what may change on a subscription as it stands: metadata (replaced whole), lookup_key and the threshold of its invoices. Every
+ * change adds one to `version`; naming the version that was read refuses a change that came in between with version_conflict
+ * (docs/rules/subscriptions.md, "One change at a time"). A cancellation and a parent that are stated here are done by their own verbs.
  */
 
-import { FarthingError, notAllowed } from '../../core/error.ts';
+import { FarthingError } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
-import { refuseUsed } from '../../core/subscription/not-yet.ts';
+import { modifyShape } from '../../core/subscription/modification.ts';
 import type { Subscription, UpdateSubscription } from '../../core/subscription/record.ts';
 import { checkThreshold, keptThreshold } from '../../core/subscription/terms.ts';
+import { type AskedVerb, verbAsked } from '../../core/subscription/update.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
+import { cancelSchedule } from './cancel-schedule.ts';
+import { cancelSubscription } from './cancel-subscription.ts';
+import { executeModification } from './modify-subscription.ts';
 
 export type SubscriptionUpdate = { id: string; request: UpdateSubscription; author: Author };
 
 export async function updateSubscription(
+  stores: Stores,
+  scope: Scope,
+  update: SubscriptionUpdate,
+): Promise<SubscriptionModel> {
+  const before = await SubscriptionModel.fetch(scope, update.id, { database: stores.postgres });
+  const asked = verbAsked(update.request, before);
+  if (asked) checkVersion(update.request, before);
+  return asked ? doVerb(stores, scope, { ...update, asked }) : changeInPlace(stores, scope, update);
+}
+
+/** Each looks at the subscription again, once it holds it. */
+async function doVerb(
+  stores: Stores,
+  scope: Scope,
+  { id, asked, author }: SubscriptionUpdate & { asked: AskedVerb },
+): Promise<SubscriptionModel> {
+  switch (asked.verb) {
+    case 'cancel': {
+      const { cancellation_type, cancel_at } = asked;
+      const terms = { invoice_policy: 'generate_invoice', proration_behavior: 'none', reason: null } as const;
+      const cancelled = await cancelSubscription(stores, scope, { id, cancellation_type, cancel_at, ...terms, author });
+      return cancelled.subscription;
+    }
+    case 'resume': {
+      const named = { subscription_id: id, schedule_type: 'cancellation' } as const;
+      await cancelSchedule(stores, scope, { named, author });
+      return SubscriptionModel.fetch(scope, id, { database: stores.postgres });
+    }
+    case 'join': {
+      const grouped_invoicing_params = { action: 'add', parent_subscription_id: asked.parent_subscription_id };
+      const request = modifyShape.parse({ type: 'grouped_invoicing', grouped_invoicing_params });
+      return (await executeModification(stores, scope, { id, request, author })).subscription;
+    }
+  }
+}
+
+function changeInPlace(
   stores: Pick<Stores, 'postgres'>,
   scope: Scope,
   { id, request, author }: SubscriptionUpdate,
 ): Promise<SubscriptionModel> {
-  refuseOtherVerbs(request);
   return stores.postgres.transaction(async (transaction) => {
     const subscription = await SubscriptionModel.fetch(scope, id, { database: transaction, lock: true });
-    if (request.version && request.version !== subscription.version) {
-      throw new FarthingError('version_conflict', `subscription ${id} has version ${subscription.version}`, {
-        details: { version: subscription.version },
-      });
-    }
+    checkVersion(request, subscription);
     const changes: Partial<Subscription> = {};
     if (request.metadata !== undefined) changes.metadata = request.metadata;
     if (request.lookup_key !== undefined) changes.lookup_key = request.lookup_key || null;
@@ -47,18 +83,11 @@ export async function updateSubscription(
   });
 }
 
-const CANCEL_FIELDS = ['cancel_at', 'cancel_at_period_end'] as const;
-
-function refuseOtherVerbs(request: UpdateSubscription): void {
-  if (request.status !== null || request.subscription_status !== null) {
-    throw notAllowed('status: a subscription is activated by POST …/activate and ended by POST …/cancel', {
-      field: 'status',
-    });
-  }
-  for (const field of CANCEL_FIELDS) {
-    if (request[field]) throw notAllowed(`${field}: use POST /subscriptions/{id}/cancel`, { field });
-  }
-  refuseUsed(request, ['parent_subscription_id']);
+function checkVersion({ version }: UpdateSubscription, subscription: SubscriptionModel): void {
+  if (!version || version === subscription.version) return;
+  throw new FarthingError('version_conflict', `subscription ${subscription.id} has version ${subscription.version}`, {
+    details: { version: subscription.version },
+  });
 }
 
 /** Of its lines that go on, also those that come later, each is measured. */

@@ -1,8 +1,22 @@
 /** A coupon as it is answered: whether it can be redeemed now depends on when it is asked for. */
 import { refusalOf } from '../../core/coupon/record.ts';
-import type { CouponModel } from '../../storage/models/coupon.ts';
+import { CouponModel } from '../../storage/models/coupon.ts';
+import type { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import type { Context } from '../http/route.ts';
 
 export function showCoupon(coupon: CouponModel, context: Context) {
   return { ...coupon, valid: refusalOf(coupon, { now: context.now.getTime() }) === null };
+}
+
+export async function showCouponAssociations(
+  associations: readonly CouponAssociationModel[],
+  expand: readonly string[],
+  context: Context,
+) {
+  const ids = expand.includes('coupon') ? associations.map(({ coupon_id }) => coupon_id) : [];
+  const coupons = await CouponModel.byId(context.scope, ids, context.services.postgres);
+  return associations.map((association) => {
+    const coupon = coupons.get(association.coupon_id);
+    return { ...association, coupon: coupon ? showCoupon(coupon, context) : null };
+  });
 }

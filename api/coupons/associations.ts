@@ -1,12 +1,11 @@
-/** Which subscriptions have which coupons: to be read here, made with the subscription. */
+/** Which subscriptions have which coupons: to be read here, made and ended by modifications of the subscription. */
 import { invalid } from '../../core/error.ts';
 import { instantOf } from '../../core/time/instant.ts';
-import { CouponModel } from '../../storage/models/coupon.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import { type Condition, narrow } from '../../storage/models/page.ts';
 import { fetchPage } from '../http/list.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
-import { showCoupon } from './answer.ts';
+import { showCouponAssociations } from './answer.ts';
 import {
   CouponAssociationAnswer,
   CouponAssociationFilter,
@@ -38,7 +37,7 @@ export const couponAssociationRoutes: Route[] = [
     handle: async ({ params }, context) => {
       const { scope, services } = context;
       const association = await CouponAssociationModel.fetch(scope, params.id, { database: services.postgres });
-      const [shown] = await showAssociations([association], ['coupon'], context);
+      const [shown] = await showCouponAssociations([association], ['coupon'], context);
       return shown;
     },
   }),
@@ -53,7 +52,7 @@ async function findAssociations(input: CouponAssociationFilter, context: Context
     ...activeIn(input, context.now),
   ]);
   const page = await fetchPage(query, input, couponAssociationGrammar);
-  return { ...page, items: await showAssociations(page.items, input.expand ?? [], context) };
+  return { ...page, items: await showCouponAssociations(page.items, input.expand ?? [], context) };
 }
 
 /** One that works at some time of [period_start, period_end), or now. */
@@ -74,17 +73,4 @@ function activeIn(input: CouponAssociationFilter, now: Date): Condition[] {
     ['start_date', '<', period_end],
     ['end_date', 'open at', period_start],
   ];
-}
-
-async function showAssociations(
-  associations: readonly CouponAssociationModel[],
-  expand: readonly string[],
-  context: Context,
-) {
-  const ids = expand.includes('coupon') ? associations.map(({ coupon_id }) => coupon_id) : [];
-  const coupons = await CouponModel.byId(context.scope, ids, context.services.postgres);
-  return associations.map((association) => {
-    const coupon = coupons.get(association.coupon_id);
-    return { ...association, coupon: coupon ? showCoupon(coupon, context) : null };
-  });
 }

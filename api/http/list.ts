@@ -17,6 +17,7 @@ import {
   type Query,
   type Row,
 } from '../../storage/models/page.ts';
+import { spelled, wordsOf } from './fixed-words.ts';
 
 /** How a column of a resource may be filtered and sorted by. */
 export type ColumnKind = 'string' | 'number' | 'date' | 'boolean';
@@ -186,7 +187,9 @@ export async function fetchPage<M extends Row>(
 ): Promise<Page<M>> {
   checkExpand(input.expand ?? [], grammar);
   const { limit, offset } = input;
-  return pageOf(narrow(query, conditionsOf(input, grammar)), { limit, offset, order: orderOf(input, grammar) });
+  const { record } = query.modelClass() as { record?: z.ZodObject };
+  const conditions = conditionsOf(input, grammar, record);
+  return pageOf(narrow(query, conditions), { limit, offset, order: orderOf(input, grammar) });
 }
 
 /** Paths outside the resource's list are refused, never ignored. */
@@ -198,7 +201,8 @@ export function checkExpand(paths: readonly string[], grammar: ListGrammar): voi
   }
 }
 
-function conditionsOf(input: ListInput, grammar: ListGrammar): Condition[] {
+/** `record` says which columns have fixed words. */
+function conditionsOf(input: ListInput, grammar: ListGrammar, record: z.ZodObject | undefined): Condition[] {
   const { status = 'published', start_time, end_time, filters = [], metadata } = input;
   if (start_time && end_time && instantOf(end_time) < instantOf(start_time))
     throw invalid('end_time', 'must not be before start_time');
@@ -207,7 +211,7 @@ function conditionsOf(input: ListInput, grammar: ListGrammar): Condition[] {
     ['status', status],
     ['created_at', '>=', start_time],
     ['created_at', '<=', end_time],
-    ...filters.map((filter) => conditionOf(filter, grammar)),
+    ...filters.map((filter) => conditionOf(filter, grammar, record)),
     ['metadata', 'includes', metadata],
   ];
 }
@@ -231,7 +235,7 @@ const OPERATORS: Record<FilterCondition['operator'], { types: FilterCondition['d
   after: { types: ['date'], operator: '>' },
 };
 
-function conditionOf(filter: FilterCondition, grammar: ListGrammar): Condition {
+function conditionOf(filter: FilterCondition, grammar: ListGrammar, record: z.ZodObject | undefined): Condition {
   const { field, operator, data_type, value } = filter;
   const kind = columnKind(field, grammar, 'filters');
   const rule = OPERATORS[operator];
@@ -241,8 +245,14 @@ function conditionOf(filter: FilterCondition, grammar: ListGrammar): Condition {
   }
   const wanted: ColumnKind = typeof given === 'boolean' ? 'boolean' : data_type === 'array' ? 'string' : data_type;
   if (wanted !== kind) throw invalid('filters', `${field} is a ${kind}, not a ${wanted}`, { filter });
-  return [field, rule.operator, given];
+  const words = WHOLE_WORDS.includes(operator) ? wordsOf(record?.shape[field]) : null;
+  const asSpelled = (one: string) => (words ? spelled(one, { field, words }) : one);
+  if (typeof given === 'string') return [field, rule.operator, asSpelled(given)];
+  return [field, rule.operator, Array.isArray(given) ? given.map(asSpelled) : given];
 }
+
+/** The others look for a part of a text, in any case. */
+const WHOLE_WORDS: readonly FilterCondition['operator'][] = ['eq', 'in', 'not_in'];
 
 function orderOf(input: ListInput, grammar: ListGrammar): z.output<typeof SortCondition>[] {
   const conditions =

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { SubscriptionPhase } from '../../core/subscription/phases.ts';
 import { Subscription, SubscriptionLineItem } from '../../core/subscription/record.ts';
+import { CouponAssociationAnswer } from '../coupons/schema.ts';
 import { CreditGrantAnswer } from '../creditgrants/schema.ts';
 import { CustomerAnswer } from '../customers/schema.ts';
 import { EntitledFeatureAnswer } from '../entitlements/entitled.ts';
@@ -19,13 +20,15 @@ export const SubscriptionLineItemAnswer = SubscriptionLineItem.extend({
   price: PriceAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
 }).meta({ id: 'SubscriptionLineItemResponse' });
 
-/** Pausing was removed from the interface, and coupons come later; the published client needs the keys. */
+/** Pausing was removed from the interface; the published client needs the keys. */
 const keptForTheClient = {
   customer_timezone: z.string().meta({ description: 'Another name of `timezone`.' }),
   pause_status: z.literal('none').meta({ description: 'Subscriptions cannot be paused.' }),
   active_pause_id: z.null().meta({ description: 'Subscriptions cannot be paused.' }),
   pauses: z.null().meta({ description: 'Subscriptions cannot be paused.' }),
-  coupon_associations: z.array(z.never()).nullable().meta({ description: 'Coupons are not there yet.' }),
+  coupon_associations: z.array(CouponAssociationAnswer).nullable().meta({
+    description: 'The coupons that it has redeemed and that have not ended, where `expand` names them; else null.',
+  }),
   phases: z
     .array(SubscriptionPhaseAnswer)
     .meta({ description: 'Stretches with terms of their own, in their order; empty without.' }),

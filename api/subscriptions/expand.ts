@@ -3,21 +3,24 @@ import { entitledBySubscription } from '../../actions/entitlements/entitled-feat
 import { byId } from '../../core/by-id.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
+import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
+import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { SubscriptionPhaseModel } from '../../storage/models/subscription-phase.ts';
+import { showCouponAssociations } from '../coupons/answer.ts';
 import { showEntitled } from '../entitlements/entitled.ts';
 import type { Context } from '../http/route.ts';
 import { showPlans } from '../plans/expand.ts';
 import { showPrices } from '../prices/expand.ts';
 import { grantsOf } from './credit-grants.ts';
 
-/** What one subscription shows: plan, customer and line items with their prices. */
-export const EVERY_PART = ['plan', 'customer', 'subscription_line_items', 'prices'];
+/** What one subscription shows: plan, customer, line items with their prices, and coupons. */
+export const EVERY_PART = ['plan', 'customer', 'subscription_line_items', 'prices', 'coupon_associations'];
 
 export const subscriptionExpand = [
   'plan',
@@ -48,6 +51,7 @@ export async function showSubscriptions(
   const withLines = asks('subscription_line_items') || asks('prices') || asks('meters');
   const lines = withLines ? await linesOf(subscriptions, expand, context) : null;
   const entitlements = asks('entitlements') ? await entitlementsOf(subscriptions, context) : null;
+  const coupons = asks('coupon_associations') || asks('coupon') ? await couponsOf(subscriptions, context) : null;
   const phases = await phasesOf(subscriptions, context);
   const grants = await grantsOf(subscriptions, context);
   return subscriptions.map((subscription) => ({
@@ -58,7 +62,7 @@ export async function showSubscriptions(
     customer: customers.get(subscription.customer_id) ?? null,
     line_items: lines === null ? null : lines.filter((line) => line.subscription_id === subscription.id),
     phases: phases.get(subscription.id) ?? [],
-    coupon_associations: asks('coupon_associations') ? [] : null,
+    coupon_associations: coupons && (coupons.get(subscription.id) ?? []),
     entitlements: entitlements && (entitlements.get(subscription.id) ?? []),
     credit_grants: grants.get(subscription.id) ?? [],
   }));
@@ -119,6 +123,19 @@ async function phasesOf(subscriptions: readonly SubscriptionModel[], { scope, se
     .whereIn('subscription_id', ids)
     .orderBy(['subscription_id', 'start_date']);
   return groupBy(phases, ({ subscription_id }) => subscription_id);
+}
+
+/** Those that have not ended, the ones that are to begin among them. */
+async function couponsOf(subscriptions: readonly SubscriptionModel[], context: Context) {
+  const { scope, services, now } = context;
+  const held = narrow(CouponAssociationModel.in(scope, services.postgres), [
+    ['subscription_id', 'in', subscriptions.map(({ id }) => id)],
+    ['status', 'published'],
+    ['end_date', 'open at', now],
+  ]);
+  const associations = await held.orderBy(['subscription_id', 'created_at', 'id']);
+  const shown = await showCouponAssociations(associations, ['coupon'], context);
+  return groupBy(shown, ({ subscription_id }) => subscription_id);
 }
 
 async function linesOf(subscriptions: readonly SubscriptionModel[], expand: readonly string[], context: Context) {

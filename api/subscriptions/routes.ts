@@ -117,9 +117,9 @@ export const subscriptionRoutes: Route[] = [
     },
   }),
   subscriptions.change({
-    summary: "Change a subscription's metadata or lookup key",
+    summary: "Change a subscription's metadata, lookup key or threshold",
     description:
-      'With a `version`, only if nobody else has changed it since: else the answer is 409 `version_conflict`.',
+      'With a `version`, only if nobody else has changed it since: else the answer is 409 `version_conflict`. A cancellation that is to come, or a parent with which it is invoiced, is set here, too, each by itself.',
     body: UpdateSubscription,
     handle: ({ params, body }, context) =>
       updateSubscription(context.services, context.scope, { id: params.id, request: body, author: authorOf(context) }),

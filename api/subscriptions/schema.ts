@@ -195,9 +195,7 @@ export const SubscriptionFilter = listShape({
     .optional()
     .meta({ description: 'Subscriptions in a trial that ends at this instant or before.' }),
   with_line_items: flag.default(false).meta({ description: 'Answers with the line items of each.' }),
-  with_coupon_associations: flag
-    .default(false)
-    .meta({ description: 'Answers with the coupons of each; there are none yet.' }),
+  with_coupon_associations: flag.default(false).meta({ description: 'Answers with the coupons of each.' }),
 }).meta({
   id: 'SubscriptionFilter',
   example: { external_customer_id: 'acme', subscription_status: ['active'], limit: 10 },

@@ -13,8 +13,8 @@ export const SYSTEM_USER = 'system';
 
 /** What kinds of records are told; test/storage/models/audited.test.ts holds the list against the models. */
 export const AUDITED_TYPES = [
-  'add-on',
-  'add-on_association',
+  'addon',
+  'addon_association',
   'api_key',
   'cost_sheet',
   'coupon',

@@ -1,6 +1,8 @@
 /** Which subscription, or which line or phase of it, has a coupon, and from when to when (docs/rules/coupons.md, "Associations"). */
 import { z } from 'zod';
+import { alreadyExists } from '../error.ts';
 import { baseFields, metadata, orNull, timestampText } from '../record.ts';
+import { instantOf } from '../time/instant.ts';
 
 export const couponAssociationShape = z.object({
   id: z.string(),
@@ -16,3 +18,22 @@ export const couponAssociationShape = z.object({
   ...baseFields,
 });
 export type CouponAssociation = z.output<typeof couponAssociationShape>;
+
+type Target = Pick<CouponAssociation, 'coupon_id' | 'subscription_line_item_id' | 'start_date' | 'end_date'>;
+
+/** What has a coupon has it once at a time: twice at once it would take off twice. */
+export function checkRedeemedOnce(added: Target, held: readonly (Target & { readonly id: string })[]): void {
+  const twice = held.find(
+    (one) =>
+      one.coupon_id === added.coupon_id &&
+      one.subscription_line_item_id === added.subscription_line_item_id &&
+      startsBeforeEnd(one, added) &&
+      startsBeforeEnd(added, one),
+  );
+  if (twice)
+    throw alreadyExists(`coupon ${added.coupon_id} is there already, as ${twice.id}`, { field: 'coupon_code' });
+}
+
+function startsBeforeEnd(one: Target, other: Target): boolean {
+  return other.end_date === null || instantOf(one.start_date) < instantOf(other.end_date);
+}

@@ -16,7 +16,6 @@ import {
   orNull,
   timestampText,
 } from '../record.ts';
-import type { Subscription } from '../subscription/record.ts';
 import { formatMs, instantOf } from '../time/instant.ts';
 import { RECURRING_PERIODS } from '../time/period.ts';
 
@@ -56,6 +55,26 @@ export const creditGrantFields = z.object({
   metadata,
 });
 type CreditGrantFields = z.output<typeof creditGrantFields>;
+
+/** Of a subscription that is made with it: it is of scope SUBSCRIPTION, and begins with the subscription unless it says otherwise. */
+export const ownCreditGrantFields = creditGrantFields.extend({
+  scope: orDefault(creditGrantScope, 'SUBSCRIPTION').meta({ description: 'SUBSCRIPTION, also when absent.' }),
+  subscription_id: orNull(z.string()).meta({ description: 'Nothing: the subscription has no id yet.' }),
+  start_date: orNull(timestampText).meta({
+    description: 'From when on; from the start of the subscription when absent.',
+  }),
+});
+export type OwnCreditGrant = z.output<typeof ownCreditGrantFields>;
+
+/** The grant of a new subscription, when its fields go together. */
+export function grantOfNew(stated: OwnCreditGrant, subscription: Term & { readonly id: string }): CreditGrantFields {
+  if (stated.scope !== 'SUBSCRIPTION') throw invalid('scope', 'must be SUBSCRIPTION');
+  if (stated.subscription_id !== null) throw invalid('subscription_id', 'is that of the subscription that is made');
+  const start_date = stated.start_date ?? subscription.start_date;
+  const grant = defineCreditGrant({ ...stated, start_date, subscription_id: subscription.id });
+  checkInside(grant, subscription);
+  return grant;
+}
 
 export const creditGrantShape = creditGrantFields.extend({ id: z.string(), ...baseFields });
 export type CreditGrant = z.output<typeof creditGrantShape>;
@@ -114,7 +133,7 @@ function checkExpiration(stated: CreditGrantFields): void {
 }
 
 type Dates = Pick<CreditGrant, 'start_date' | 'end_date'>;
-type Term = Pick<Subscription, 'start_date' | 'end_date'>;
+type Term = { readonly start_date: string; readonly end_date?: string | null | undefined };
 
 /** A grant of a subscription lies inside of it. */
 export function checkInside({ start_date, end_date }: Dates, subscription: Term): void {
@@ -127,7 +146,7 @@ export function checkInside({ start_date, end_date }: Dates, subscription: Term)
   if (instantOf(end_date) > last) throw invalid('end_date', 'must lie inside the subscription');
 }
 
-export function checkGrantable(subscription: Pick<Subscription, 'id' | 'subscription_status'>): void {
+export function checkGrantable(subscription: { readonly id: string; readonly subscription_status: string }): void {
   if (subscription.subscription_status === 'cancelled')
     throw notAllowed(`subscription ${subscription.id} is cancelled: it gets no more credits`);
 }

@@ -1,16 +1,18 @@
 /**
  * Gives an event that says no time the instant that it is in its environment, where that is not the machine's
  * (docs/rules/clock.md, "Events"): written into its text, so that whoever reads the log needs to know nothing about clocks. The rest
- * of the text stays as it came.
+ * of the text stays as it came. The offset -00:00, which RFC 3339 has for a time whose place nobody stated, says that the sender did
+ * not state this one: what is sent again when the clock has moved is the same event (docs/rules/identity.md).
  */
+import { invalid } from '../error.ts';
 import { CLOSE_BRACE } from '../json/signs.ts';
 import { endOfValue, skipBlanks } from '../json/text.ts';
 import { properties, type Span } from '../metering/event-text.ts';
-import { formatMs, type Milliseconds } from '../time/instant.ts';
+import { formatMs, type Milliseconds, parseEventTime } from '../time/instant.ts';
 
 /** `text` has one character per byte, and a JSON object at the span. */
 export function timedEvent(text: string, span: Span, now: Milliseconds): string {
-  const timestamp = JSON.stringify(formatMs(now));
+  const timestamp = JSON.stringify(formatMs(now).replace('Z', UNSTATED));
   const open = skipBlanks(text, span.start, span.end);
   const end = endOfValue(text, open, span.end);
   const value = properties(text, open, end).spanOf('timestamp');
@@ -19,6 +21,26 @@ export function timedEvent(text: string, span: Span, now: Milliseconds): string 
     return `{"timestamp":${timestamp}${isEmpty ? '' : ','}${text.slice(open + 1, end)}`;
   }
   const given = text.slice(value.start, value.end);
-  if (given !== 'null' && given !== '""') return text.slice(open, end);
+  if (saysTime(given)) return text.slice(open, end);
   return text.slice(open, value.start) + timestamp + text.slice(value.end, end);
+}
+
+function saysTime(given: string): boolean {
+  return given !== 'null' && given !== '""' && parseEventTime(given.slice(1, -1)) !== 'absent';
+}
+
+const UNSTATED = '-00:00';
+
+/** Whether the sender stated the time. */
+export function isStated(timestamp: string): boolean {
+  return !timestamp.endsWith(UNSTATED);
+}
+
+/** The microseconds that an event says; undefined where it says none. */
+export function timestampOf(text: string): number | undefined {
+  if (text === '') return undefined;
+  const instant = parseEventTime(text);
+  if (instant === 'absent') return undefined;
+  if (typeof instant === 'string') throw invalid('timestamp', `is ${instant}`);
+  return instant;
 }

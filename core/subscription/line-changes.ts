@@ -32,20 +32,21 @@ export function checkLinesChange({ subscription_status, subscription_type }: Lin
 
 type StatedLife = { readonly start_date: string | null; readonly end_date: string | null };
 
-/** The life of a line that is added now: within the subscription and its price. */
+/** The life of a line that is added now: within the subscription and its price. `field` is where the request has the start. */
 export function addedLife(
   stated: StatedLife,
   price: Pick<Price, 'id' | 'start_date' | 'end_date'>,
   times: LineTimes,
-): Pick<SubscriptionLineItem, 'start_date'> & { end_date: string | null } {
+  field = 'start_date',
+): { start_date: string; end_date: string | null } {
   const sold = price.start_date ? instantOf(price.start_date) : Number.NEGATIVE_INFINITY;
   const asked = stated.start_date ? instantOf(stated.start_date) : Math.max(times.now, firstStart(times));
   if (asked < firstStart(times))
-    throw invalid('start_date', `must not lie before ${formatMs(firstStart(times))}: that time is invoiced`);
+    throw invalid(field, `must not lie before ${formatMs(firstStart(times))}: that time is invoiced`);
   // A price that is known now counts from the start of its line; one that is to be sold later begins it later.
   const start = sold > times.now ? Math.max(asked, sold) : asked;
   if (times.end_ms !== null && start >= times.end_ms)
-    throw invalid('start_date', 'must lie before the end of the subscription');
+    throw invalid(field, 'must lie before the end of the subscription');
   const last = stated.end_date ? instantOf(stated.end_date) : null;
   if (last !== null && last <= start) throw invalid('end_date', 'must be after start_date');
   if (last !== null && times.end_ms !== null && last > times.end_ms)

@@ -64,6 +64,30 @@ export const addonParams = z.object({
   add: orNull(attachAddonShape).meta({ description: 'Of add: what is attached.' }),
   remove: orNull(detachAddonShape).meta({ description: 'Of remove: what is detached.' }),
 });
+export const couponParams = z.object({
+  action: anyCase(['add', 'remove']).meta({ description: 'Whether a coupon is redeemed, or taken away again.' }),
+  coupon_code: orNull(z.string()).meta({ description: 'Of add: the code of the coupon, in any case of its letters.' }),
+  coupon_association_id: orNull(z.string()).meta({ description: 'Of remove: which coupon of the subscription.' }),
+  start_date: orNull(timestampText).meta({
+    description: 'Of add: from when on it works, not before the running period; now when absent.',
+  }),
+  end_date: orNull(timestampText).meta({
+    description:
+      'Until when it works, exclusive. Of add open when absent; of remove now when absent, and not before now.',
+  }),
+  subscription_id: orNull(z.string()).meta({ description: 'The subscription that is modified, if it is stated.' }),
+  subscription_line_item_id: orNull(z.string()).meta({
+    description: 'Of add: the line that it takes from; from the invoice when absent.',
+  }),
+});
+export const taxParams = z.object({
+  action: anyCase(['add', 'remove']).meta({ description: 'Whether a tax rate is attached, or removed.' }),
+  tax_rate_id: orNull(z.string()).meta({ description: 'Of add: a published rate that is ACTIVE.' }),
+  tax_association_id: orNull(z.string()).meta({ description: 'Of remove: which association of the subscription.' }),
+  effective_date: orNull(timestampText).meta({
+    description: 'From when on, or until when; now when absent. Not before the running period, or, of remove, now.',
+  }),
+});
 const anything = orNull(z.record(z.string(), z.unknown())).meta(NOT_YET);
 
 export const modifyShape = z.object({
@@ -76,8 +100,8 @@ export const modifyShape = z.object({
   inheritance_params: orNull(inheritanceParams).meta({ description: 'Of inheritance.' }),
   grouped_invoicing_params: orNull(groupedInvoicingParams).meta({ description: 'Of grouped_invoicing.' }),
   addon_params: orNull(addonParams).meta({ description: 'Of addon.' }),
-  coupon_params: anything,
-  tax_params: anything,
+  coupon_params: orNull(couponParams).meta({ description: 'Of coupon.' }),
+  tax_params: orNull(taxParams).meta({ description: 'Of tax.' }),
   checkout: anything,
 });
 export type ModifyRequest = z.output<typeof modifyShape>;
@@ -86,6 +110,22 @@ export type ModifyRequest = z.output<typeof modifyShape>;
 export type Modification = {
   [Type in ModifyType]: { readonly type: Type; readonly params: NonNullable<ModifyRequest[`${Type}_params`]> };
 }[ModifyType];
+
+/** What the action needs is there, and what belongs to the other one is not. */
+export function checkParams<Params extends { readonly action: 'add' | 'remove' }>(
+  params: Params,
+  prefix: string,
+  fields: {
+    readonly [Action in 'add' | 'remove']: { needs: keyof Params & string; others?: (keyof Params & string)[] };
+  },
+): void {
+  const { action } = params;
+  const { needs } = fields[action];
+  const foreign = fields[action === 'add' ? 'remove' : 'add'];
+  for (const field of [foreign.needs, ...(foreign.others ?? [])])
+    if (params[field] !== null) throw invalid(`${prefix}.${field}`, `does not go with action ${action}`);
+  if (!params[needs]) throw invalid(`${prefix}.${needs}`, `is required for action ${action}`);
+}
 
 /** Exactly the parameters of the type must be there. */
 export function modificationOf(request: ModifyRequest): Modification {

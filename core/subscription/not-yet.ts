@@ -9,7 +9,6 @@ import { parseDecimal } from '../money.ts';
 import type { CreateSubscription } from './record.ts';
 
 const OF_A_SUBSCRIPTION: readonly (keyof CreateSubscription)[] = [
-  'credit_grants',
   'tax_rate_overrides',
   'subscription_coupons',
   'coupons',

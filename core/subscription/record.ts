@@ -12,6 +12,7 @@ import {
   subscriptionCommitmentFields,
 } from '../commitment/fields.ts';
 import { lineItemCommitmentShape } from '../commitment/stated.ts';
+import { ownCreditGrantFields } from '../credit-grant/record.ts';
 import { overrideEntitlementShape } from '../entitlement/override.ts';
 
 import {
@@ -289,7 +290,9 @@ const termsShape = z.object({
       'Usage of the running period is invoiced as soon as so much of it is not invoiced yet, in units of the currency: zero or greater, of plans with usage prices alone. None when absent or 0.',
   }),
   ...subscriptionCommitmentFields,
-  credit_grants: anything,
+  credit_grants: orNull(z.array(ownCreditGrantFields).max(100)).meta({
+    description: 'What gives it credits beside what its plan and its add-ons do; the credits do not reach wallets yet.',
+  }),
   tax_rate_overrides: anything,
   subscription_coupons: anything,
   coupons: anything,
@@ -323,11 +326,20 @@ export const updateSubscriptionShape = z.object({
   version: wholeNumber
     .nullish()
     .meta({ description: 'The version that was read: given, a change in between is a version_conflict.' }),
-  status: anything,
-  subscription_status: anything,
-  cancel_at: anything,
-  cancel_at_period_end: anything,
-  parent_subscription_id: anything,
+  status: orNull(anyCase([...SUBSCRIPTION_STATUSES, 'published'])).meta({
+    description: 'As it is; another one has a request of its own (`activate`, `cancel`).',
+  }),
+  subscription_status: orNull(anyCase(SUBSCRIPTION_STATUSES)).meta({ description: 'The same as `status`.' }),
+  cancel_at: orNull(timestampText).meta({
+    description: 'Cancels it on a date that lies ahead; that at which it is to be cancelled already changes nothing.',
+  }),
+  cancel_at_period_end: orNull(z.boolean()).meta({
+    description:
+      'true cancels it at the end of its period, false takes that back; what it says already changes nothing.',
+  }),
+  parent_subscription_id: orNull(z.string()).meta({
+    description: 'Has a standalone subscription invoiced with this one from now on; its parent changes nothing.',
+  }),
   auto_invoice_threshold: decimalText.nullish().meta({
     description:
       'As of a new subscription, zero or greater; 0 or null takes it away. Of a STANDALONE subscription with usage lines alone.',

@@ -70,11 +70,11 @@ export function defineTaxRate(stated: TaxRateFields) {
   return { ...stated, tax_rate_type, tax_rate_status: 'ACTIVE' as const };
 }
 
-const DEFAULT_PRIORITY = 100;
+export const DEFAULT_TAX_PRIORITY = 100;
 
 /** What a client states of an association beside the rate and the thing that it is of. */
 export const taxAssociationFields = z.object({
-  priority: orDefault(int32, DEFAULT_PRIORITY).meta({
+  priority: orDefault(int32, DEFAULT_TAX_PRIORITY).meta({
     description: 'Rates with a smaller one stand first; not below 0, 100 when absent.',
   }),
   auto_apply: orDefault(z.boolean(), true).meta({

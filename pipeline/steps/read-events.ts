@@ -7,6 +7,7 @@ import { isAscii } from 'node:buffer';
 import { FarthingError, invalid } from '../../core/error.ts';
 import { ContentHash } from '../../core/event/content-hash.ts';
 import { IdentityHasher } from '../../core/event/identity.ts';
+import { isStated, timestampOf } from '../../core/event/timed.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import {
   ABSENT,
@@ -28,7 +29,6 @@ import {
   valueEnd,
 } from '../../core/metering/event-text.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
-import { parseEventTime } from '../../core/time/instant.ts';
 import type { EventOutcome, StoredEvent } from '../../storage/events/tables.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
 
@@ -259,23 +259,24 @@ export class EventReader {
     if (words[first + EVENT_ID]! === ABSENT && made === undefined)
       throw invalid('event_id', 'is missing and none was made');
     if (words[first + CUSTOMER]! === ABSENT) throw invalid('external_customer_id', 'is required');
-    const given = timestampOf(markedString(text, words, first + TIMESTAMP));
+    const timestamp = markedString(text, words, first + TIMESTAMP) ?? '';
+    const given = timestampOf(timestamp);
     const name = this.#texts.known(markedString(text, words, first + EVENT_NAME)!.trim());
     const customer = this.#texts.known(markedString(text, words, first + CUSTOMER)!);
     const source = this.#texts.known(markedString(text, words, first + SOURCE) ?? '');
-    const { crc, hash } = this.#contentOf(batch, first, { name, customer, source, given });
+    const content = { name, customer, source, time: given !== undefined && isStated(timestamp) ? String(given) : '' };
+    const { crc, hash } = this.#contentOf(batch, first, content);
     hashIdentity(hasher, { text, words, mark: first + EVENT_ID, made });
     batch.add({ first, position, made, given, name, customer, source, high: hasher.high, low: hasher.low, crc, hash });
   }
 
-  /** What makes two events with one id the same or a conflict; the time of receipt is no part of it. */
+  /** What makes two events with one id the same or a conflict; a time that the sender did not state is no part of it. */
   #contentOf(
     { text, ascii, marks: { words } }: Batch,
     first: number,
-    { name, customer, source, given }: { name: string; customer: string; source: string; given: number | undefined },
+    { name, customer, source, time }: { name: string; customer: string; source: string; time: string },
   ): ContentHash {
     const properties = words[first + PROPERTIES_START]!;
-    const time = given === undefined ? '' : String(given);
     const hash = this.#hash;
     hash.begin();
     if (!ascii || hasEscapes(words, first)) {
@@ -359,14 +360,6 @@ function grown(words: Uint32Array): Uint32Array {
   const more = new Uint32Array(Math.max(WORDS, words.length * 2));
   more.set(words);
   return more;
-}
-
-function timestampOf(text: string | undefined): number | undefined {
-  if (text === undefined || text === '') return undefined;
-  const instant = parseEventTime(text);
-  if (instant === 'absent') return undefined;
-  if (typeof instant === 'string') throw invalid('timestamp', `is ${instant}`);
-  return instant;
 }
 
 function deadLetter(

@@ -192,7 +192,7 @@ async function told<M extends Model>(
 
 /** `subscription_line_item` */
 function entityType({ recordName }: { recordName: string }): string {
-  return recordName.toLowerCase().replaceAll(' ', '_');
+  return recordName.toLowerCase().replaceAll('-', '').replaceAll(' ', '_');
 }
 
 /** What lies above the environments has none. */

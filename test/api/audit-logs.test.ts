@@ -64,7 +64,7 @@ describe('/audit-logs', () => {
   it('400 for a kind of record that there is not, with those that there are; any case will do', async () => {
     const answer = await api.request('GET', '/audit-logs?entity_type=plann');
     expect(answer.status).to.equal(400);
-    expect(answer.body.message).to.match(/^entity_type: must be add-on, .*plan, price.* or webhook_endpoint$/);
+    expect(answer.body.message).to.match(/^entity_type: must be addon, .*plan, price.* or webhook_endpoint$/);
     expect((await logs('?entity_type=PLAN')).pagination.total).to.be.above(0);
   });
 

@@ -56,6 +56,41 @@ describe('/creditgrants and /costs', () => {
       period_count: 1,
       ...fields,
     });
+    it('a new subscription brings its own, which move with the start of a draft', async () => {
+      const monthly = { credits: '5', cadence: 'RECURRING', period: 'MONTHLY', period_count: 1 };
+      const request = {
+        external_customer_id: 'acme',
+        plan_id: plan.id,
+        currency: 'usd',
+        billing_period: 'MONTHLY',
+        subscription_status: 'draft',
+        credit_grants: [
+          { name: 'Welcome', credits: '50', cadence: 'ONETIME' },
+          { name: 'Later', ...monthly, start_date: '2026-08-01T00:00:00Z' },
+        ],
+      };
+      const { id, credit_grants } = await created('/subscriptions', request);
+      const own = (grants: Answer[]) =>
+        grants
+          .filter(({ scope }) => scope === 'SUBSCRIPTION')
+          .map(({ name, subscription_id, start_date, credit_grant_anchor }) => {
+            expect(subscription_id).to.equal(id);
+            return [name, start_date, credit_grant_anchor];
+          });
+      const later = ['Later', '2026-08-01T00:00:00Z', '2026-08-01T00:00:00Z'];
+      expect(own(credit_grants)).to.deep.equal([['Welcome', '2026-03-15T12:00:00Z', '2026-03-15T12:00:00Z'], later]);
+      const start_date = '2026-04-01T00:00:00Z';
+      const { body } = await send('POST', `/subscriptions/${id}/activate`, { start_date });
+      expect(own(body.credit_grants)).to.deep.equal([['Welcome', start_date, start_date], later]);
+      const wrong = (fields: object) =>
+        send('POST', '/subscriptions', { ...request, credit_grants: [{ ...request.credit_grants[0], ...fields }] });
+      expect(refused(await wrong({ plan_id: plan.id }))).to.deep.equal([400, 'credit_grants[0].plan_id']);
+      expect(refused(await wrong({ start_date: '2026-01-01T00:00:00Z' }))).to.deep.equal([
+        400,
+        'credit_grants[0].start_date',
+      ]);
+    });
+
     const ofSubscription = (fields: Record<string, unknown> = {}) => ({
       name: 'Welcome',
       scope: 'SUBSCRIPTION',

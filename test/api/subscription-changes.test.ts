@@ -93,7 +93,7 @@ describe('changes of subscriptions', () => {
       ['no parameters', async () => ({ type: 'quantity_change' }), 'quantity_change_params'],
       [
         'those of another type',
-        async () => ({ ...(await quantities('wrong', { seat: 2 })), tax_params: {} }),
+        async () => ({ ...(await quantities('wrong', { seat: 2 })), tax_params: { action: 'add' } }),
         'tax_params',
       ],
       ['after the period', () => quantities('wrong', { seat: 2 }, '2026-02-01T00:00:00Z'), `${at}.effective_date`],

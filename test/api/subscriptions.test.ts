@@ -394,7 +394,12 @@ describe('/subscriptions', () => {
         'validation_error',
       ],
       ['coupons', () => ({ coupons: ['coupon_1'] }), /coupons/, 'invalid_operation'],
-      ['credit grants', () => ({ credit_grants: [{ name: 'x' }] }), /credit_grants/, 'invalid_operation'],
+      [
+        'a credit grant of a plan',
+        () => ({ credit_grants: [{ name: 'x', credits: '1', cadence: 'ONETIME', scope: 'PLAN' }] }),
+        /credit_grants\[0\]\.scope/,
+        'validation_error',
+      ],
       [
         'tax rates',
         () => ({ tax_rate_overrides: [{ tax_rate_code: 'x' }] }),
@@ -500,21 +505,72 @@ describe('/subscriptions', () => {
       expect((await put(id, { metadata: {}, version: 2 })).body.version).to.equal(3);
     });
 
-    it('400 for states, dates and parents: they have verbs of their own', async () => {
+    it('cancels at the end of the period or on a date, and takes it back; what is so already changes nothing', async () => {
+      const { id, current_period_end } = await create();
+      const ending = await put(id, { cancel_at_period_end: true, status: 'active' });
+      expect(ending.status, ending.text).to.equal(200);
+      expect(ending.body).to.include({ cancel_at_period_end: true, cancel_at: current_period_end });
+      const { cancel_at, version } = ending.body;
+      const same = { cancel_at_period_end: true, cancel_at, version, parent_subscription_id: null };
+      expect((await put(id, same)).body.version).to.equal(version);
+      expect((await put(id, { cancel_at_period_end: false, version: 1 })).body.code).to.equal('version_conflict');
+      const back = { cancel_at_period_end: false, cancel_at: null };
+      expect((await put(id, back)).body).to.include(back);
+      const onDate = await put(id, { cancel_at: '2026-04-01T00:00:00Z' });
+      expect(onDate.body).to.include({ cancel_at: '2026-04-01T00:00:00Z', cancel_at_period_end: false });
+    });
+
+    it('has it invoiced with a parent', async () => {
+      const parent = await create();
       const { id } = await create();
-      for (const request of [
-        { status: 'cancelled' },
-        { cancel_at: '2026-05-01T00:00:00Z' },
-        { cancel_at_period_end: true },
-        { parent_subscription_id: 'subs_1' },
-        { auto_invoice_threshold: '-1' },
-      ]) {
-        expect((await put(id, request)).status, JSON.stringify(request)).to.equal(400);
+      const joined = await put(id, { parent_subscription_id: parent.id });
+      expect(joined.status, joined.text).to.equal(200);
+      expect(joined.body).to.include({
+        parent_subscription_id: parent.id,
+        subscription_type: 'grouped_invoicing',
+      });
+      expect((await put(id, { parent_subscription_id: parent.id, metadata: { a: '1' } })).status).to.equal(200);
+    });
+
+    it('400 for other states, dates that are over, parents that are none, and two things at once', async () => {
+      const { id } = await create();
+      const refused: [Record<string, unknown>, string | undefined][] = [
+        [{ status: 'cancelled' }, 'status'],
+        [{ subscription_status: 'draft' }, 'status'],
+        [{ cancel_at: '2026-01-01T00:00:00Z' }, 'cancel_at'],
+        [{ cancel_at_period_end: true, metadata: { a: '1' } }, 'metadata'],
+        [{ cancel_at_period_end: true, parent_subscription_id: id }, 'parent_subscription_id'],
+        [{ cancel_at_period_end: true, cancel_at: '2026-04-01T00:00:00Z' }, 'cancel_at'],
+        [{ parent_subscription_id: id }, 'grouped_invoicing_params.child_subscription_ids'],
+        [{ auto_invoice_threshold: '-1' }, 'auto_invoice_threshold'],
+      ];
+      for (const [request, field] of refused) {
+        const answer = await put(id, request);
+        expect([answer.status, answer.body.details?.field], JSON.stringify(request)).to.deep.equal([400, field]);
       }
+      expect((await put(id, { parent_subscription_id: 'subs_1' })).status).to.equal(404);
     });
   });
 
   describe('search', () => {
+    it('fixed words in filters are of any case; one that no subscription has is refused', async () => {
+      const { id } = await create();
+      const found = async (field: string, operator: string, value: Record<string, unknown>) => {
+        const data_type = Object.keys(value)[0];
+        const filters = [{ field, operator, data_type, value }];
+        const search = { subscription_ids: [id], filters };
+        const answer = await api.request('POST', '/subscriptions/search', { body: search });
+        return answer.status === 200 ? answer.body.items.length : answer.body.details.field;
+      };
+      expect(await found('subscription_status', 'eq', { string: 'Active' })).to.equal(1);
+      expect(await found('subscription_type', 'eq', { string: 'standalone' })).to.equal(1);
+      expect(await found('billing_period', 'in', { array: ['annual', 'monthly'] })).to.equal(1);
+      expect(await found('collection_method', 'not_in', { array: ['CHARGE_AUTOMATICALLY'] })).to.equal(0);
+      expect(await found('subscription_status', 'eq', { string: 'running' })).to.equal('filters');
+      expect(await found('status', 'in', { array: ['published', 'gone'] })).to.equal('filters');
+      expect(await found('timezone', 'eq', { string: 'europe/berlin' }), 'free text').to.equal(0);
+    });
+
     it('finds by every filter', async () => {
       const other = await make('/customers', { external_id: 'globex' });
       const own = await planWith({ amount: '1', billing_period: 'ANNUAL' });

@@ -205,6 +205,10 @@ describe('a year by the clock of an environment', () => {
     const event = await world.get('/events/no-time');
     expect(Date.parse((event.event ?? event).timestamp)).to.equal(Date.parse(at.frozen_time));
     expect((await world.statements('acme')).at(-1)).to.contain('calls 2032-04-01..2032-05-01: 50 = 0.5');
+    await world.send(events);
+    const outcomes = async () => (await world.get('/events/no-time')).outcomes.map(({ outcome }: Answer) => outcome);
+    await until('what was sent again by a later clock came through', async () => (await outcomes()).length > 0);
+    expect(await outcomes()).to.deep.equal(['duplicate']);
   });
 
   it('looks each day for usage that has reached a threshold', async () => {

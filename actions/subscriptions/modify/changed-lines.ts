@@ -1,11 +1,13 @@
-/** A modification that ends and begins lines, as it is previewed and done. */
+/** A modification that ends and begins lines, or changes what stands beside them, as it is previewed and done. */
 import {
   type ChangedInvoice,
   type ChangedResources,
   changedLine,
+  changedSubscriptions,
 } from '../../../core/subscription/changed-resources.ts';
 import { formatMs } from '../../../core/time/instant.ts';
-import type { Stores } from '../../../storage/stores.ts';
+import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
+import type { Stores, Transaction } from '../../../storage/stores.ts';
 import { previewOfSettlement, type Settled } from '../../invoices/settle-change.ts';
 import { type AppliedLines, applyLineChange, type LineChangePlan } from '../change-lines.ts';
 import type { PlannedModification } from './modification.ts';
@@ -16,6 +18,22 @@ export function modificationOfLines(stores: Stores, plan: LineChangePlan): Plann
     // The version of a subscription counts what becomes of its lines, too.
     changes: plan.ends.length + plan.begins.length > 0 ? { version: plan.subscription.version + 1 } : {},
     apply: async (transaction) => changedByLines(await applyLineChange(stores, transaction, plan)),
+  };
+}
+
+/** A modification of what stands beside the lines: the subscription has another version. */
+export function modificationOfOther(
+  subscription: SubscriptionModel,
+  write: (transaction: Transaction) => Promise<void>,
+): PlannedModification {
+  const preview = changedSubscriptions([{ record: subscription, action: 'updated' }]);
+  return {
+    preview,
+    changes: { version: subscription.version + 1 },
+    apply: async (transaction) => {
+      await write(transaction);
+      return preview;
+    },
   };
 }
 

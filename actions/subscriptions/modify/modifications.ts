@@ -1,16 +1,20 @@
-/** The table of contents of modifications: a type that is not here is refused by name. */
+/** The table of contents of modifications. */
 import type { ModifyType } from '../../../core/subscription/modification.ts';
 import { planAddonChange } from './addon.ts';
+import { planCouponChange } from './coupon.ts';
 import { planGroupedInvoicing } from './grouped-invoicing.ts';
 import { planInheritance } from './inheritance.ts';
 import type { PlanModification } from './modification.ts';
 import { planQuantityChange } from './quantity-change.ts';
+import { planTaxChange } from './tax.ts';
 import { planTrialEnd } from './trial-end.ts';
 
-export const MODIFICATIONS: { readonly [Type in ModifyType]?: PlanModification<Type> } = {
+export const MODIFICATIONS: { readonly [Type in ModifyType]: PlanModification<Type> } = {
   quantity_change: planQuantityChange,
   inheritance: planInheritance,
   grouped_invoicing: planGroupedInvoicing,
   trial_end: planTrialEnd,
   addon: planAddonChange,
+  coupon: planCouponChange,
+  tax: planTaxChange,
 };

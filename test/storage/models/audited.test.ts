@@ -23,5 +23,5 @@ function isAudited(model: unknown): model is Model {
 }
 
 function typeOf({ recordName }: Model): string {
-  return recordName.toLowerCase().replaceAll(' ', '_');
+  return recordName.toLowerCase().replaceAll('-', '').replaceAll(' ', '_');
 }

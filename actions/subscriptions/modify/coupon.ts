@@ -1,0 +1,106 @@
+/**
+ * Redeems a coupon for a subscription, or for one of its lines, or ends what was redeemed (docs/rules/coupons.md,
+ * "Associations").
+ */
+import { type CouponAssociation, checkRedeemedOnce } from '../../../core/coupon/association.ts';
+import { refusalOf } from '../../../core/coupon/record.ts';
+import { invalid, notAllowed, within } from '../../../core/error.ts';
+import type { Scope } from '../../../core/scope.ts';
+import { createdBy } from '../../../core/stamp.ts';
+import { addedLife, checkLinesChange } from '../../../core/subscription/line-changes.ts';
+import { checkParams } from '../../../core/subscription/modification.ts';
+import { formatMs, instantOf } from '../../../core/time/instant.ts';
+import { CouponModel } from '../../../storage/models/coupon.ts';
+import { CouponAssociationModel } from '../../../storage/models/coupon-association.ts';
+import { SubscriptionLineItemModel } from '../../../storage/models/subscription-line-item.ts';
+import { newId } from '../../../storage/new-id.ts';
+import type { Database } from '../../../storage/stores.ts';
+import { scopeOf } from '../../billing/billable-items.ts';
+import { heldAs } from '../held-lines.ts';
+import { modificationOfOther } from './changed-lines.ts';
+import type { ModifyInput, PlannedModification } from './modification.ts';
+
+type Input = ModifyInput<'coupon'>;
+
+const FIELDS = {
+  add: { needs: 'coupon_code' as const, others: ['start_date' as const, 'subscription_line_item_id' as const] },
+  remove: { needs: 'coupon_association_id' as const },
+};
+
+export async function planCouponChange(input: Input): Promise<PlannedModification> {
+  const { params, subscription } = input;
+  checkParams(params, 'coupon_params', FIELDS);
+  checkLinesChange(subscription);
+  if (params.subscription_id !== null && params.subscription_id !== subscription.id)
+    throw invalid('coupon_params.subscription_id', `is not the subscription that is modified, ${subscription.id}`);
+  try {
+    return await (params.action === 'add' ? redemption(input) : removal(input));
+  } catch (error) {
+    throw within(error, 'coupon_params');
+  }
+}
+
+async function redemption(input: Input): Promise<PlannedModification> {
+  const { database, subscription, params, author } = input;
+  const scope = scopeOf(subscription);
+  const coupon = await heldCoupon(scope, params.coupon_code!, database);
+  const now = author.now.getTime();
+  const refusal = refusalOf(coupon, { now, currency: subscription.currency });
+  if (refusal)
+    throw notAllowed(`coupon ${coupon.coupon_code} ${refusal.why}`, { field: 'coupon_code', reason: refusal.reason });
+  await checkLine(input);
+  const life = addedLife(params, { id: '', start_date: null, end_date: null }, heldAs(subscription, author).times);
+  const record: Omit<CouponAssociation, keyof ReturnType<typeof createdBy> | keyof Scope | 'status'> = {
+    id: newId('coupon_association', now),
+    coupon_id: coupon.id,
+    subscription_id: subscription.id,
+    subscription_line_item_id: params.subscription_line_item_id,
+    subscription_phase_id: null,
+    start_date: life.start_date,
+    end_date: life.end_date,
+    metadata: null,
+  };
+  const held = await CouponAssociationModel.in(scope, database).where({
+    subscription_id: subscription.id,
+    coupon_id: coupon.id,
+    status: 'published',
+  });
+  checkRedeemedOnce(record, held);
+  return modificationOfOther(subscription, async (transaction) => {
+    const changes = { total_redemptions: coupon.total_redemptions + 1 };
+    await CouponModel.change(coupon, changes, { by: author, database: transaction });
+    await CouponAssociationModel.add(scope, { ...record, ...createdBy(author) }, { database: transaction });
+  });
+}
+
+/** The coupon is held, so that two who redeem it at once are counted as two. */
+async function heldCoupon(scope: Scope, code: string, database: Database): Promise<CouponModel> {
+  const coupon = await CouponModel.fetchByCode(scope, code, database);
+  return database.isTransaction ? CouponModel.fetch(scope, coupon.id, { database, lock: true }) : coupon;
+}
+
+async function checkLine({ database, subscription, params, author }: Input): Promise<void> {
+  const id = params.subscription_line_item_id;
+  if (id === null) return;
+  const line = await SubscriptionLineItemModel.fetchPublished(subscription, id, { database });
+  if (line.subscription_id !== subscription.id)
+    throw invalid('subscription_line_item_id', `is a line of subscription ${line.subscription_id}`);
+  if (line.end_date && instantOf(line.end_date) <= author.now.getTime())
+    throw invalid('subscription_line_item_id', `line ${id} has ended`);
+}
+
+async function removal({ database, subscription, params, author }: Input): Promise<PlannedModification> {
+  const id = params.coupon_association_id!;
+  const association = await CouponAssociationModel.fetch(scopeOf(subscription), id, { database });
+  if (association.subscription_id !== subscription.id)
+    throw invalid('coupon_association_id', `is of subscription ${association.subscription_id}`);
+  const now = author.now.getTime();
+  const end = association.end_date === null ? Number.POSITIVE_INFINITY : instantOf(association.end_date);
+  if (end <= now) throw notAllowed(`coupon association ${id} has ended already`, { field: 'coupon_association_id' });
+  const asked = params.end_date ? instantOf(params.end_date) : now;
+  if (asked < now || asked > end) throw invalid('end_date', 'must lie between now and the end that it has');
+  const end_date = formatMs(Math.max(asked, instantOf(association.start_date)));
+  return modificationOfOther(subscription, async (transaction) => {
+    await CouponAssociationModel.change(association, { end_date }, { by: author, database: transaction });
+  });
+}

@@ -1,0 +1,78 @@
+/** Attaches a tax rate to a subscription, or ends what is attached (docs/rules/taxes.md, "Associations"). */
+import { alreadyExists, invalid, notAllowed, within } from '../../../core/error.ts';
+import { createdBy } from '../../../core/stamp.ts';
+import { addedLife, checkLinesChange } from '../../../core/subscription/line-changes.ts';
+import { checkParams } from '../../../core/subscription/modification.ts';
+import { DEFAULT_TAX_PRIORITY } from '../../../core/tax/record.ts';
+import { formatMs, instantOf } from '../../../core/time/instant.ts';
+import { TaxAssociationModel } from '../../../storage/models/tax-association.ts';
+import { TaxRateModel } from '../../../storage/models/tax-rate.ts';
+import { newId } from '../../../storage/new-id.ts';
+import { scopeOf } from '../../billing/billable-items.ts';
+import { heldAs } from '../held-lines.ts';
+import { modificationOfOther } from './changed-lines.ts';
+import type { ModifyInput, PlannedModification } from './modification.ts';
+
+type Input = ModifyInput<'tax'>;
+
+const FIELDS = { add: { needs: 'tax_rate_id' as const }, remove: { needs: 'tax_association_id' as const } };
+
+export async function planTaxChange(input: Input): Promise<PlannedModification> {
+  checkParams(input.params, 'tax_params', FIELDS);
+  checkLinesChange(input.subscription);
+  try {
+    return await (input.params.action === 'add' ? attachment(input) : removal(input));
+  } catch (error) {
+    throw within(error, 'tax_params');
+  }
+}
+
+const ANY_TIME = { id: '', start_date: null, end_date: null };
+
+async function attachment({ database, subscription, params, author }: Input): Promise<PlannedModification> {
+  const scope = scopeOf(subscription);
+  // Held with others, so that the rate is not archived meanwhile.
+  const lock = database.isTransaction ? ('shared' as const) : false;
+  const rate = await TaxRateModel.fetchPublished(scope, params.tax_rate_id!, { database, lock });
+  if (rate.tax_rate_status !== 'ACTIVE') throw invalid('tax_rate_id', `tax rate ${rate.code} is not ACTIVE`);
+  const entity = { entity_type: 'subscription' as const, entity_id: subscription.id };
+  const same = { ...entity, tax_rate_id: rate.id, status: 'published', currency: null };
+  const conflict = `subscription ${subscription.id} has tax rate ${rate.code} already`;
+  if ((await TaxAssociationModel.in(scope, database).where(same).limit(1)).length > 0)
+    throw alreadyExists(conflict, { field: 'tax_rate_id' });
+  const stated = { start_date: params.effective_date, end_date: null };
+  const { start_date } = addedLife(stated, ANY_TIME, heldAs(subscription, author).times, 'effective_date');
+  const record = {
+    ...entity,
+    id: newId('tax_association', author.now.getTime()),
+    tax_rate_id: rate.id,
+    priority: DEFAULT_TAX_PRIORITY,
+    auto_apply: true,
+    currency: null,
+    start_date,
+    end_date: null,
+    metadata: null,
+  };
+  return modificationOfOther(subscription, async (transaction) => {
+    const stored = { ...record, ...createdBy(author) };
+    await TaxAssociationModel.add(scope, stored, { database: transaction, conflict });
+  });
+}
+
+async function removal({ database, subscription, params, author }: Input): Promise<PlannedModification> {
+  const id = params.tax_association_id!;
+  const association = await TaxAssociationModel.fetchPublished(scopeOf(subscription), id, { database });
+  if (association.entity_type !== 'subscription' || association.entity_id !== subscription.id)
+    throw invalid('tax_association_id', `is of ${association.entity_type} ${association.entity_id}`);
+  const now = author.now.getTime();
+  const end = association.end_date === null ? Number.POSITIVE_INFINITY : instantOf(association.end_date);
+  if (end <= now) throw notAllowed(`tax association ${id} has ended already`, { field: 'tax_association_id' });
+  const at = params.effective_date ? instantOf(params.effective_date) : now;
+  if (at < now || at > end) throw invalid('effective_date', 'must lie between now and the end that it has');
+  const ended = { end_date: formatMs(Math.max(at, instantOf(association.start_date))) };
+  // What is over is archived, so that the rate can be attached again.
+  const changes = at <= now ? { ...ended, status: 'archived' as const } : ended;
+  return modificationOfOther(subscription, async (transaction) => {
+    await TaxAssociationModel.change(association, changes, { by: author, database: transaction });
+  });
+}

@@ -1,0 +1,78 @@
+/**
+ * What an update of a subscription asks for beside what changes in place (docs/rules/subscriptions.md, "Changes in place"). To
+ * send what was read changes nothing: only what differs asks for something, and one thing at a time.
+ */
+import { invalid, notAllowed } from '../error.ts';
+import { instantOf } from '../time/instant.ts';
+import type { Subscription, UpdateSubscription } from './record.ts';
+
+export type AskedVerb =
+  | {
+      readonly verb: 'cancel';
+      readonly cancellation_type: 'end_of_period' | 'scheduled_date';
+      readonly cancel_at: string | null;
+    }
+  /** The scheduled cancellation is taken back. */
+  | { readonly verb: 'resume' }
+  /** It is invoiced with a parent from now on. */
+  | { readonly verb: 'join'; readonly parent_subscription_id: string };
+
+const IN_PLACE = ['metadata', 'lookup_key', 'auto_invoice_threshold'] as const;
+
+type Before = Pick<
+  Subscription,
+  'subscription_status' | 'cancel_at' | 'cancel_at_period_end' | 'parent_subscription_id' | (typeof IN_PLACE)[number]
+>;
+
+/** Null where everything that is asked for changes in place. */
+export function verbAsked(request: UpdateSubscription, before: Before): AskedVerb | null {
+  checkStatus(request, before);
+  const asked = [cancellationAsked(request, before), parentAsked(request, before)].filter((verb) => verb !== null);
+  const [verb] = asked;
+  if (verb === undefined) return null;
+  const other = IN_PLACE.find((field) => request[field] !== undefined && said(request[field]) !== said(before[field]));
+  if (asked.length > 1)
+    throw invalid('parent_subscription_id', 'does not go with a cancellation: one change at a time');
+  if (other) throw invalid(other, `does not go with a change of ${FIELD[verb.verb]}: send one after the other`);
+  return verb;
+}
+
+/** What two that say the same have in common; empty values say nothing. */
+function said(value: Subscription[(typeof IN_PLACE)[number]]): string {
+  if (value === null || value === undefined || value === '' || value === '0') return '';
+  return typeof value === 'string' ? value : JSON.stringify(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+const FIELD = { cancel: 'cancel_at', resume: 'cancel_at_period_end', join: 'parent_subscription_id' } as const;
+
+function checkStatus({ status, subscription_status }: UpdateSubscription, before: Before): void {
+  for (const stated of [status, subscription_status]) {
+    if (stated === null || stated === before.subscription_status || stated === 'published') continue;
+    throw notAllowed('status: a subscription is activated by POST …/activate and ended by POST …/cancel', {
+      field: 'status',
+    });
+  }
+}
+
+function cancellationAsked(request: UpdateSubscription, before: Before): AskedVerb | null {
+  const { cancel_at, cancel_at_period_end } = request;
+  const isNewDate = cancel_at !== null && !isSame(cancel_at, before.cancel_at);
+  const isNewFlag = cancel_at_period_end !== null && cancel_at_period_end !== before.cancel_at_period_end;
+  if (isNewFlag && !cancel_at_period_end) {
+    if (isNewDate)
+      throw invalid('cancel_at', 'does not go with cancel_at_period_end false: undo the one, then set the other');
+    return { verb: 'resume' };
+  }
+  if (isNewFlag && isNewDate) throw invalid('cancel_at', 'does not go with cancel_at_period_end');
+  if (isNewFlag) return { verb: 'cancel', cancellation_type: 'end_of_period', cancel_at: null };
+  return isNewDate ? { verb: 'cancel', cancellation_type: 'scheduled_date', cancel_at } : null;
+}
+
+function isSame(stated: string, kept: string | null | undefined): boolean {
+  return Boolean(kept) && instantOf(stated) === instantOf(kept!);
+}
+
+function parentAsked({ parent_subscription_id: parent }: UpdateSubscription, before: Before): AskedVerb | null {
+  if (parent === null || parent === before.parent_subscription_id) return null;
+  return { verb: 'join', parent_subscription_id: parent };
+}
