@@ -139,10 +139,12 @@ export async function draftPeriodsBefore(
   { subscription, effective_date, now }: { subscription: SubscriptionModel; effective_date: string; now: Date },
 ): Promise<number> {
   const effective = instantOf(effective_date);
+  // In advance, too, nothing is charged for the time behind it: whoever makes a draft final by hand gets what it says.
+  const ended = Object.assign(subscription.$clone(), { cancel_at: effective_date });
   let start = currentPeriod(subscription).start;
   for (const { closed } of duePeriods(billedSubscription(subscription), currentPeriod(subscription), effective)) {
     const cycle = { reference: 'period_end', reason: 'SUBSCRIPTION_CYCLE' } as const;
-    await draftInvoice(stores, transaction, { subscription, period: closed, ...cycle, now });
+    await draftInvoice(stores, transaction, { subscription: ended, period: closed, ...cycle, now });
     start = closed.end;
   }
   return start;

@@ -132,6 +132,24 @@ describe('scenario: changes inside a period', () => {
     ]);
   });
 
+  it('a cancellation while the scheduler was away: what it drafts of the period before charges ahead up to the end, and no further', async () => {
+    await world.on('2026-01-01', () => world.subscribe('away', 'Seats'));
+    world.at('2026-02-11');
+    await world.settle();
+    await world.cancel('away');
+    const drafted = await world.statements('away');
+    expect(drafted.slice(1)).to.deep.equal([
+      // 50 × 10/28
+      'SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 48.86\n' +
+        '  seat 2026-02-01..2026-02-11: 1 = 17.86\n  support 2026-01-01..2026-02-01: 1 = 31\n  calls 2026-01-01..2026-02-01: 0 = 0',
+      // 31 × 10/28
+      'PRORATION DRAFT 2026-02-01..2026-02-11 = 11.07\n' +
+        '  support 2026-02-01..2026-02-11: 1 = 11.07\n  calls 2026-02-01..2026-02-11: 0 = 0',
+    ]);
+    await world.finalize();
+    expect(await world.statements('away')).to.deep.equal(drafted.map((text) => text.replace('DRAFT', 'FINALIZED')));
+  });
+
   it('a cancellation that is scheduled is undone: what was charged to its date is charged on', async () => {
     await world.on('2026-01-01', () => world.subscribe('back', 'Seats'));
     const cancelled = await world.cancel('back', {
