@@ -6,7 +6,6 @@
 import { duePeriod } from '../../core/billing/due.ts';
 import type { Scope } from '../../core/scope.ts';
 import { changesOfHeir } from '../../core/subscription/followed.ts';
-import { formatMs } from '../../core/time/instant.ts';
 import { MOVED_BY_PARENT } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Transaction } from '../../storage/stores.ts';
