@@ -22,6 +22,11 @@ type Asked = OfWhom & { readonly left: readonly string[] };
 const BILLED = ['active', 'trialing'];
 /** They have no invoices of their own: their period moves on with that of their parent. */
 export const MOVED_BY_PARENT = ['INHERITED', 'grouped_invoicing'];
+/** What ends before their parent moves them on: only the own end of who takes part, for the rest is the parent's. */
+const ENDS_ALONE: readonly (readonly [type: string, columns: readonly string[]])[] = [
+  ['INHERITED', ['end_date']],
+  ['grouped_invoicing', ['cancel_at', 'end_date']],
+];
 const UNPAID = { subscription_status: 'incomplete', status: 'published' };
 const DRAFT = { invoice_status: 'DRAFT', status: 'published' };
 
@@ -30,10 +35,15 @@ export async function dueSubscriptions(database: Database, { now, ...asked }: As
   const due = database('subscriptions')
     .where('status', 'published')
     .whereIn('subscription_status', BILLED)
-    .whereNotIn('subscription_type', MOVED_BY_PARENT)
     .where((over) => {
       void over.where('current_period_end', '<=', now).orWhere('cancel_at', '<=', now).orWhere('end_date', '<=', now);
       void over.orWhere('opens_at', '<=', now);
+    })
+    .where((mine) => {
+      void mine.whereNotIn('subscription_type', MOVED_BY_PARENT);
+      for (const [subscription_type, columns] of ENDS_ALONE)
+        for (const column of columns)
+          void mine.orWhere((ends) => void ends.where({ subscription_type }).where(column, '<=', now));
     });
   return inTurns(database, ofWhom(due, 'subscriptions', asked), { by: ['current_period_end'], ...asked });
 }
@@ -61,13 +71,18 @@ export async function hasThresholds(database: Database, { tenant_id, environment
 }
 
 /** When the first of this environment begins, ends a period, or ends itself. */
-export function nextSubscriptionDue(database: Database, scope: Scope): Promise<Date | null> {
-  const billed = () =>
-    database('subscriptions')
-      .where('status', 'published')
-      .whereIn('subscription_status', BILLED)
-      .whereNotIn('subscription_type', MOVED_BY_PARENT);
-  return earliest(scope, { of: billed, columns: ['opens_at', 'current_period_end', 'cancel_at', 'end_date'] });
+export async function nextSubscriptionDue(database: Database, scope: Scope): Promise<Date | null> {
+  const billed = () => database('subscriptions').where('status', 'published').whereIn('subscription_status', BILLED);
+  const alone = () => billed().whereNotIn('subscription_type', MOVED_BY_PARENT);
+  const columns = ['opens_at', 'current_period_end', 'cancel_at', 'end_date'];
+  const found = await Promise.all([
+    earliest(scope, { of: alone, columns }),
+    ...ENDS_ALONE.map(([subscription_type, ends]) =>
+      earliest(scope, { of: () => billed().where({ subscription_type }), columns: ends }),
+    ),
+  ]);
+  const instants = found.flatMap((due) => due?.getTime() ?? []);
+  return instants.length === 0 ? null : new Date(Math.min(...instants));
 }
 
 /** The next that were never paid for, and whose end has come. */

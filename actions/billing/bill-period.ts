@@ -15,6 +15,7 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
 import { endTrial } from '../subscriptions/end-trial.ts';
 import { familyFollows } from '../subscriptions/follow-parent.ts';
+import { leaveFamilyIfDue } from '../subscriptions/leave-family.ts';
 import { openDue } from '../subscriptions/open-due.ts';
 import { scopeOf } from './billable-items.ts';
 import { closePeriod } from './close-period.ts';
@@ -110,11 +111,30 @@ function billPlain(
     const outcomes = await sideBySide(transaction, plain, (subscription) =>
       billHeld(stores, transaction, { subscription, now }),
     );
+    const children = await childrenAmong(scope, notIn(held, ids), transaction);
     return {
       outcomes: new Map(plain.map(({ id }, index) => [id, outcomes[index]!])),
-      others: new Set(held.flatMap((subscription) => (isPlain(subscription) ? [] : [subscription.id]))),
+      others: new Set([...held.filter((one) => !isPlain(one)), ...children].map(({ id }) => id)),
     };
   });
+}
+
+function notIn(held: readonly SubscriptionModel[], ids: readonly string[]): string[] {
+  const found = new Set(held.map(({ id }) => id));
+  return ids.filter((id) => !found.has(id));
+}
+
+/** Whose own end has come: their parent is held before them, which each does alone. */
+async function childrenAmong(
+  scope: Scope,
+  ids: readonly string[],
+  transaction: Transaction,
+): Promise<readonly Pick<SubscriptionModel, 'id'>[]> {
+  if (ids.length === 0) return [];
+  return SubscriptionModel.in(scope, transaction)
+    .select('id')
+    .whereIn('id', [...ids])
+    .whereIn('subscription_type', MOVED_BY_PARENT);
 }
 
 /** As they are now, with their rows; but for those that another worker has. */
@@ -137,7 +157,8 @@ export async function billPeriod(
 ): Promise<Outcome> {
   const bill = async (transaction: Transaction): Promise<Outcome> => {
     const [subscription] = await dueOf(scope, [subscription_id], transaction);
-    return subscription ? billHeld(stores, transaction, { subscription, now }) : 'idle';
+    if (subscription) return billHeld(stores, transaction, { subscription, now });
+    return (await leaveFamilyIfDue(scope, { subscription_id, now }, transaction)) ? 'billed' : 'idle';
   };
   // What is not invoiced yet has not happened yet: a plan change at the end of the period waits with it.
   return billingTransaction(stores, bill, (outcome) => outcome !== 'waiting');

@@ -6,11 +6,9 @@ import { duePeriod } from '../../core/billing/due.ts';
 import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import { MOVED_BY_PARENT } from '../../storage/due-billing.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { draftInvoice } from '../invoices/draft-invoice.ts';
-import { creditUnused } from '../subscriptions/credit-unused.ts';
-import { endAt } from '../subscriptions/end-trial.ts';
+import { endWithCredits } from '../subscriptions/end-with-credits.ts';
 import { familyFollows } from '../subscriptions/follow-parent.ts';
 import { changePlanIfDue } from '../subscriptions/plan-change/scheduled.ts';
 import { emit } from '../system-events/emit.ts';
@@ -47,22 +45,6 @@ export async function closePeriod(
   const moved = await SubscriptionModel.change(subscription, changes, { by, database: transaction });
   await emit(transaction, 'subscription.updated', { record: moved, by });
   return moved;
-}
-
-/** A cancellation that was scheduled so gives back what was charged for the time behind it. */
-async function endWithCredits(
-  transaction: Transaction,
-  { subscription, at, by }: Parameters<typeof endAt>[1],
-): Promise<SubscriptionModel> {
-  const schedule = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, transaction);
-  if (
-    schedule?.configuration?.proration_behavior === 'create_prorations' &&
-    schedule.schedule_type === 'cancellation'
-  ) {
-    const author = { user_id: schedule.created_by, now: by.now };
-    await creditUnused(transaction, { subscription, at, author });
-  }
-  return endAt(transaction, { subscription, at, by });
 }
 
 /**

@@ -3,6 +3,7 @@
  * "Families"). A draft that is computed again says of whom it did before, whoever has joined or left the group since.
  */
 import type { ReferencePoint } from '../../core/billing/charges.ts';
+import { endedAt } from '../../core/subscription/followed.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
@@ -41,8 +42,9 @@ async function saidBefore(database: Database, { subscription, invoice_id }: Bill
 async function groupOf(database: Database, { subscription, period, reference }: BillingTarget) {
   if (subscription.subscription_type !== 'PARENT') return [];
   const children = await childrenOf(subscription, { parents: [subscription], type: 'grouped_invoicing' }, database);
-  return children.filter(({ subscription_status, end_date, current_period_end }) => {
-    if (subscription_status === 'cancelled') return end_date ? instantOf(end_date) > period.start : false;
-    return reference === 'period_start' || (reference !== 'cancel' && instantOf(current_period_end) === period.end);
+  return children.filter((child) => {
+    if (child.subscription_status === 'cancelled') return endedAt(child) > period.start;
+    const endsWithIt = instantOf(child.current_period_end) === period.end;
+    return reference === 'period_start' || (reference !== 'cancel' && endsWithIt);
   });
 }

@@ -3,7 +3,6 @@
  * (docs/rules/subscriptions.md, "Drafts"). Line items that began with the draft begin with the new start.
  */
 
-import { checkStartsAfter } from '../../core/customer/former-holder.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { firstPeriod, opensAt } from '../../core/subscription/calendar.ts';
@@ -11,7 +10,6 @@ import { moveOf, startOf } from '../../core/subscription/moves.ts';
 import { movedTrial, statedAnchor, withTrial } from '../../core/subscription/trial.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
-import { GivenUpExternalIdModel } from '../../storage/models/given-up-external-id.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
@@ -20,6 +18,9 @@ import { emit } from '../system-events/emit.ts';
 import { familyFollows } from './follow-parent.ts';
 import { moveAddons } from './move-addons.ts';
 import { moveGrants } from './own-grants.ts';
+import { checkBeginAfterFormerHolders, checkInheritsNothing } from './one-of-a-kind.ts';
+
+const PAID_BY_OTHERS: readonly SubscriptionModel['subscription_type'][] = ['DELEGATED_INVOICING', 'INHERITED'];
 
 export type Activation = { id: string; start_date: string; author: Author };
 
@@ -30,8 +31,11 @@ export async function activateSubscription(
 ): Promise<SubscriptionModel> {
   return stores.postgres.transaction(async (transaction) => {
     const draft = await SubscriptionModel.fetch(scope, id, { database: transaction, lock: true });
-    const customer = await CustomerModel.fetch(scope, draft.customer_id, { database: transaction });
-    checkStartsAfter(await GivenUpExternalIdModel.formerHolder(scope, customer, transaction), start_date);
+    const holding = { database: transaction, lock: true };
+    const customers = [await CustomerModel.fetch(scope, draft.customer_id, holding)];
+    const beginning = { customers, from: instantOf(start_date), field: 'customer_id' };
+    await checkBeginAfterFormerHolders(scope, beginning, transaction);
+    if (!PAID_BY_OTHERS.includes(draft.subscription_type)) await checkInheritsNothing(scope, beginning, transaction);
     const by = { by: author, database: transaction };
     const started = await SubscriptionModel.change(draft, activation(draft, start_date, author.now.getTime()), by);
     await moveAddons({ draft, started, author }, transaction);

@@ -60,10 +60,11 @@ import { gatherAttachment, storeAttachment } from './attach-addon.ts';
 import { customerOf } from './customer-of.ts';
 import { addFamily, type Family, gatherFamily, inGroupOf, requestOfChild } from './family.ts';
 import { familyFollows } from './follow-parent.ts';
-import { checkInheritsNothing, inheritSubscription } from './heirs.ts';
+import { inheritSubscription } from './heirs.ts';
 import { heldAs } from './held-lines.ts';
 import { storeInlinePrice } from './inline-price.ts';
 import { committedLine, committedPlanLine, storeOwnPrice } from './line-commitments.ts';
+import { checkInheritsNothing } from './one-of-a-kind.ts';
 import { overrideEntitlements } from './override-entitlements.ts';
 import { addGrants } from './own-grants.ts';
 
@@ -87,8 +88,10 @@ export async function createSubscription(
       return { subscription, line_items: [], latest_invoice: null };
     }
     const parties = await gather(scope, request, transaction);
-    const family = await gatherFamily(scope, { hierarchy, customer: parties.customer, request }, transaction);
-    const terms = decide(request, parties, author.now.getTime());
+    const { customer } = parties;
+    const now = author.now.getTime();
+    const family = await gatherFamily(scope, { hierarchy, customer, request, now }, transaction);
+    const terms = decide(request, parties, now);
     return apply(stores, transaction, { scope, request, author, family, ...parties, ...terms });
   });
 }
@@ -197,8 +200,8 @@ async function addChildren(decision: Decision, parent: SubscriptionModel, transa
   for (const child of decision.family.children) {
     const request = requestOfChild(child, { request: decision.request, parent });
     const parties = await gather(scope, request, transaction);
-    const customers = [parties.customer];
-    await checkInheritsNothing(scope, { customers, field: 'external_customer_id' }, transaction);
+    const beginning = { customers: [parties.customer], from: instantOf(parent.start_date) };
+    await checkInheritsNothing(scope, { ...beginning, field: 'external_customer_id' }, transaction);
     const terms = decide(request, parties, author.now.getTime());
     const made = { scope, request, author, family: inGroupOf(parent), ...parties, ...terms };
     const record = await addSubscription(made, startOf(made.terms), transaction);

@@ -6,13 +6,16 @@ import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { checkNoThreshold, type GroupChild, type Hierarchy } from '../../core/subscription/hierarchy.ts';
+import { startStated } from '../../core/subscription/phases.ts';
 import type { CreateSubscription, Subscription } from '../../core/subscription/record.ts';
+import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { addresseeOf } from '../billing/invoice-records.ts';
 import { addToGroup, heldSubscriptions } from './group.ts';
-import { addHeirs, checkInheritsNothing, customersCalled } from './heirs.ts';
+import { addHeirs, customersCalled } from './heirs.ts';
+import { checkInheritsNothing } from './one-of-a-kind.ts';
 
 export type Family = {
   readonly terms: Pick<Subscription, 'subscription_type' | 'invoicing_customer_id' | 'parent_subscription_id'>;
@@ -34,11 +37,12 @@ type Question = {
   readonly hierarchy: Exclude<Hierarchy, { kind: 'inherited' }>;
   readonly customer: CustomerModel;
   readonly request: CreateSubscription;
+  readonly now: Milliseconds;
 };
 
 export async function gatherFamily(
   scope: Scope,
-  { hierarchy, customer, request }: Question,
+  { hierarchy, customer, request, now }: Question,
   transaction: Transaction,
 ): Promise<Family> {
   checkNoThreshold(request.auto_invoice_threshold, hierarchy.kind);
@@ -46,7 +50,9 @@ export async function gatherFamily(
     const invoicing_customer_id = (await delegatedPayer(scope, { hierarchy, customer }, transaction)).id;
     return { ...NOBODY, terms: { ...OF_NOBODY, subscription_type: 'DELEGATED_INVOICING', invoicing_customer_id } };
   }
-  await checkInheritsNothing(scope, { customers: [customer], field: 'customer_id' }, transaction);
+  const stated = startStated(request);
+  const from = stated ? instantOf(stated) : now;
+  await checkInheritsNothing(scope, { customers: [customer], from, field: 'customer_id' }, transaction);
   if (hierarchy.kind === 'alone') return { ...NOBODY, terms: { ...OF_NOBODY, subscription_type: 'STANDALONE' } };
   const terms = { ...OF_NOBODY, subscription_type: 'PARENT' } as const;
   if (hierarchy.kind === 'parent') {

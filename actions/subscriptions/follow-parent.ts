@@ -3,7 +3,7 @@
  * "Families"). Called in the transaction that holds the parent, when the parent is as it is to be.
  */
 import { duePeriod } from '../../core/billing/due.ts';
-import { changesOfHeir } from '../../core/subscription/followed.ts';
+import { changesOfHeir, endedAt } from '../../core/subscription/followed.ts';
 import { formatMs, instantOf } from '../../core/time/instant.ts';
 import { childrenOf, SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
@@ -11,7 +11,7 @@ import { billedSubscription, currentPeriod } from '../billing/billable-items.ts'
 import { draftAndFinalize } from '../invoices/draft-invoice.ts';
 import type { By } from '../invoices/open-and-settle.ts';
 import { emit } from '../system-events/emit.ts';
-import { endAt } from './end-trial.ts';
+import { endWithCredits } from './end-with-credits.ts';
 import { removeFromGroup } from './group.ts';
 
 type Following = { readonly parent: SubscriptionModel; readonly by: By };
@@ -66,10 +66,10 @@ async function movedOn(
   if (child.subscription_status === 'incomplete' && parent.subscription_status === 'active')
     return changed(transaction, { child, changes: PAID, by, name: 'subscription.activated' });
   const invoicedUntil =
-    parent.subscription_status === 'cancelled' ? endOf(parent) : instantOf(parent.current_period_start);
+    parent.subscription_status === 'cancelled' ? endedAt(parent) : instantOf(parent.current_period_start);
   const due = duePeriod(billedSubscription(child), currentPeriod(child), invoicedUntil);
   if (due === null) return child;
-  if (due.next === null) return endAt(transaction, { subscription: child, at: due.closed.end, by });
+  if (due.next === null) return endWithCredits(transaction, { subscription: child, at: due.closed.end, by });
   const { start, end } = due.next;
   const changes = { current_period_start: formatMs(start), current_period_end: formatMs(end) };
   return changed(transaction, { child, changes, by, name: 'subscription.updated' });
@@ -85,6 +85,9 @@ async function endedTrial(
 ): Promise<SubscriptionModel> {
   if (parent.subscription_status === 'trialing') return child;
   const { current_period_start, current_period_end, subscription_status } = parent;
+  const { end_ms } = billedSubscription(child);
+  if (end_ms !== null && end_ms <= instantOf(current_period_start))
+    return endWithCredits(transaction, { subscription: child, at: end_ms, by });
   const changes = { current_period_start, current_period_end, subscription_status };
   const name = subscription_status === 'active' ? 'subscription.activated' : 'subscription.updated';
   return changed(transaction, { child, changes, by, name });
@@ -107,10 +110,6 @@ async function changed(
   const record = await SubscriptionModel.change(child, changes, { by, database: transaction });
   await emit(transaction, name, { record, by });
   return record;
-}
-
-function endOf({ end_date, cancel_at, cancelled_at, current_period_end }: SubscriptionModel): number {
-  return instantOf(end_date ?? cancel_at ?? cancelled_at ?? current_period_end);
 }
 
 async function openAlone(

@@ -2,11 +2,12 @@
  * Subscriptions of different customers that are invoiced together: each has its own line items, and all of them stand on the
  * invoice of the parent, which moves their periods on (docs/rules/subscriptions.md, "Families").
  */
-import { notFound } from '../../core/error.ts';
+import { invalid, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { checkGroupable } from '../../core/subscription/hierarchy.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 
@@ -36,12 +37,39 @@ type Adding = {
   readonly field: string;
 };
 
+/** Whether these may be invoiced with it. */
+export async function checkGroup(
+  { parent, children, field }: Omit<Adding, 'author'>,
+  database: Database,
+): Promise<void> {
+  for (const child of children) checkGroupable(child, parent, field);
+  await checkKeepPlans(parent, { subscriptions: children, field }, database);
+  await checkKeepPlans(parent, { subscriptions: [parent], field: 'parent_subscription_id' }, database);
+}
+
+/** A change of the plan is refused in a family, and would be at its instant. */
+export async function checkKeepPlans(
+  scope: Scope,
+  { subscriptions, field }: { subscriptions: readonly SubscriptionModel[]; field: string },
+  database: Database,
+): Promise<void> {
+  const ids = subscriptions.map(({ id }) => id);
+  const [change] = await SubscriptionScheduleModel.in(scope, database)
+    .whereIn('subscription_id', ids)
+    .where({ schedule_type: 'plan_change', status: 'pending' })
+    .limit(1);
+  if (change)
+    throw invalid(field, `a plan_change is scheduled for subscription ${change.subscription_id}: undo it first`, {
+      schedule_id: change.id,
+    });
+}
+
 /** `transaction` holds all of them. */
 export async function addToGroup(
   { parent, children, author, field }: Adding,
   transaction: Transaction,
 ): Promise<SubscriptionModel[]> {
-  for (const child of children) checkGroupable(child, parent, field);
+  await checkGroup({ parent, children, field }, transaction);
   const changes = { subscription_type: 'grouped_invoicing' as const, parent_subscription_id: parent.id };
   return changeEach(children, changes, author, transaction);
 }

@@ -16,6 +16,8 @@ import { newId } from '../../storage/new-id.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 import { customerOf } from './customer-of.ts';
+import { checkKeepPlans } from './group.ts';
+import { checkBeginAfterFormerHolders, checkHasNoneOfTheirOwn, checkInheritsNothing } from './one-of-a-kind.ts';
 
 /** The customers with these external ids, held in the order of their ids so that two who ask never wait for each other. */
 export async function customersCalled(
@@ -37,28 +39,6 @@ export async function customersCalled(
   });
 }
 
-/** Who takes part in somebody's subscription has none of their own beside it, and takes part in no second one. */
-export async function checkInheritsNothing(
-  scope: Scope,
-  { customers, field }: { customers: readonly CustomerModel[]; field: string },
-  database: Database,
-): Promise<void> {
-  const ids = customers.map(({ id }) => id);
-  const [heir] = await SubscriptionModel.in(scope, database)
-    .whereIn('customer_id', ids)
-    .where({ subscription_type: 'INHERITED', status: 'published' })
-    .whereNot('subscription_status', 'cancelled')
-    .limit(1);
-  if (heir)
-    throw invalid(
-      field,
-      `customer ${heir.customer_id} takes part in subscription ${heir.parent_subscription_id} already`,
-      {
-        subscription_id: heir.id,
-      },
-    );
-}
-
 type Joining = {
   readonly parent: SubscriptionModel;
   readonly customers: readonly CustomerModel[];
@@ -72,19 +52,23 @@ type Joining = {
 /** Whether these may take part in it. */
 export async function checkHeirs(
   scope: Scope,
-  { parent, customers, field }: Pick<Joining, 'parent' | 'customers' | 'field'>,
+  { parent, customers, start_date, field }: Pick<Joining, 'parent' | 'customers' | 'start_date' | 'field'>,
   database: Database,
 ): Promise<void> {
   checkMayHaveHeirs(parent);
+  await checkKeepPlans(scope, { subscriptions: [parent], field }, database);
   const itself = customers.find(({ id }) => id === parent.customer_id);
   if (itself) throw invalid(field, `${itself.external_id} is the customer of the parent itself`);
-  await checkInheritsNothing(scope, { customers, field }, database);
+  const beginning = { customers, from: instantOf(start_date), field };
+  await checkInheritsNothing(scope, beginning, database);
+  await checkHasNoneOfTheirOwn(scope, beginning, database);
+  await checkBeginAfterFormerHolders(scope, beginning, database);
 }
 
 /** `transaction` holds the rows of the parent and of the customers. */
 export async function addHeirs(scope: Scope, joining: Joining, transaction: Transaction): Promise<SubscriptionModel[]> {
-  const { parent, customers, author, field } = joining;
-  await checkHeirs(scope, { parent, customers, field }, transaction);
+  const { parent, customers, author } = joining;
+  await checkHeirs(scope, joining, transaction);
   const records = customers.map((customer) => heirRecord(joining, customer));
   const conflict = `a subscription with lookup_key ${joining.stated?.lookup_key} exists already`;
   const heirs = await SubscriptionModel.addAll(scope, records, { database: transaction, conflict });

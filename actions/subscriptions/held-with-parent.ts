@@ -3,6 +3,7 @@
  * the parent is held first, as whoever bills the parent does, so that the two never wait for each other.
  */
 import { duePeriod } from '../../core/billing/due.ts';
+import { FarthingError } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -12,11 +13,28 @@ import { closeDuePeriods } from '../billing/close-period.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { caughtUp } from './caught-up.ts';
 
-export async function heldWithParent(scope: Scope, id: string, transaction: Transaction): Promise<SubscriptionModel> {
+export function heldWithParent(scope: Scope, id: string, transaction: Transaction): Promise<SubscriptionModel> {
+  return heldBehind(scope, { id, parents: [] }, transaction);
+}
+
+/** `parents`: others that the request names, which come first, too; each in the order of its id. */
+async function heldBehind(
+  scope: Scope,
+  { id, parents }: { id: string; parents: readonly string[] },
+  transaction: Transaction,
+): Promise<SubscriptionModel> {
   const seen = await SubscriptionModel.fetch(scope, id, { database: transaction });
   const holding = { database: transaction, lock: true };
-  if (seen.parent_subscription_id) await SubscriptionModel.fetch(scope, seen.parent_subscription_id, holding);
-  return SubscriptionModel.fetch(scope, id, holding);
+  const first = new Set([...parents, ...(seen.parent_subscription_id ? [seen.parent_subscription_id] : [])]);
+  first.delete(id);
+  for (const parent of [...first].sort()) await SubscriptionModel.fetch(scope, parent, holding);
+  const held = await SubscriptionModel.fetch(scope, id, holding);
+  // It has joined another one before it was held, and that one is not.
+  if (held.parent_subscription_id && !first.has(held.parent_subscription_id))
+    throw new FarthingError('version_conflict', `subscription ${id} has joined another in between: try again`, {
+      details: { parent_subscription_id: held.parent_subscription_id },
+    });
+  return held;
 }
 
 /**
@@ -44,13 +62,20 @@ function isBehind(subscription: SubscriptionModel, now: Date): boolean {
   return duePeriod(billedSubscription(subscription), currentPeriod(subscription), now.getTime()) !== null;
 }
 
+export type UpToDate = {
+  readonly scope: Scope;
+  readonly database: Transaction;
+  readonly now: Date;
+  readonly parents?: readonly string[];
+};
+
 /** As it is now: what the scheduler has not come to yet, its opening, the end of its trial, periods that are over, comes first. */
 export async function heldUpToDate(
   stores: Stores,
   id: string,
-  { scope, database, now }: { scope: Scope; database: Transaction; now: Date },
+  { scope, database, now, parents = [] }: UpToDate,
 ): Promise<SubscriptionModel> {
-  const locked = await heldWithParent(scope, id, database);
+  const locked = await heldBehind(scope, { id, parents }, database);
   const open = await caughtUp(stores, database, { subscription: locked, now });
   return closeDuePeriods(stores, database, { subscription: open, now });
 }

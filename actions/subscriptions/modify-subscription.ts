@@ -29,8 +29,9 @@ export async function previewModification(stores: Stores, scope: Scope, question
 
 export async function executeModification(stores: Stores, scope: Scope, question: ModifyQuestion): Promise<Modified> {
   const { id, author } = question;
+  const parents = parentsNamed(question.request);
   return billingTransaction(stores, async (transaction) => {
-    const before = await heldUpToDate(stores, id, { scope, database: transaction, now: author.now });
+    const before = await heldUpToDate(stores, id, { scope, database: transaction, now: author.now, parents });
     const planned = await plan(stores, transaction, { ...question, subscription: before });
     const by = { by: author, database: transaction };
     await SubscriptionModel.change(before, planned.changes, by);
@@ -41,6 +42,12 @@ export async function executeModification(stores: Stores, scope: Scope, question
     await familyFollows(stores, transaction, { parent: subscription, by: author });
     return { subscription, changed_resources };
   });
+}
+
+/** Of a child that joins or leaves a group: who bills the parent holds it before its children. */
+function parentsNamed({ grouped_invoicing_params }: ModifyRequest): string[] {
+  const named = grouped_invoicing_params?.parent_subscription_id;
+  return named ? [named] : [];
 }
 
 function plan(

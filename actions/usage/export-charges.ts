@@ -20,10 +20,11 @@ import { type PriceTerms, priceText } from '../../core/pricing/charge.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatMs, instantOf, type Microseconds, msNotBefore, msOf, usOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
-import type { CustomerModel } from '../../storage/models/customer.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { MeterModel } from '../../storage/models/meter.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { billedSubscription } from '../billing/billable-items.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
@@ -67,18 +68,42 @@ export async function chargesOfBatch(
 ): Promise<BatchCharges> {
   const { start_us, end_us, meter_ids } = asked;
   const all = await gatherAnalyticsItems(stores.postgres, scope, {
-    customers,
+    customers: [...customers, ...(await chargedForThem(stores.postgres, scope, customers))],
     start_us,
     end_us,
     now: asked.now,
   });
   const items = all.filter(({ meter }) => meter_ids?.includes(meter.id) ?? true);
   const invoiced = await invoicedLines(stores.postgres, scope, { items, asked });
-  const charges = items.flatMap((item) => chargesOf(item, invoiced, asked));
+  const both = items.flatMap((item) => chargesOf(item, invoiced, asked));
+  const ids = new Set(customers.map(({ id }) => id));
+  const charges = both.filter(({ item }) => ids.has(item.subscription.customer_id));
 
   const measured = await measureCuts(stores, scope, { asked, cuts: charges.flatMap(cutsOf) });
   const records = charges.flatMap((charge) => recordsOf(charge, { asked, measured }));
-  return { records, charged: timesOf(charges) };
+  return { records, charged: timesOf(both) };
+}
+
+/** Others, in whose subscriptions some of these take part: their charges count the usage of these, too. */
+async function chargedForThem(
+  database: Database,
+  scope: Scope,
+  customers: readonly CustomerModel[],
+): Promise<CustomerModel[]> {
+  const ids = customers.map(({ id }) => id);
+  const heirs = await SubscriptionModel.in(scope, database)
+    .select('parent_subscription_id')
+    .whereIn('customer_id', ids)
+    .where({ subscription_type: 'INHERITED', status: 'published' });
+  const parentIds = heirs.map(({ parent_subscription_id }) => parent_subscription_id);
+  const parents = await SubscriptionModel.byId(scope, parentIds, database);
+  const payers = Array.from(parents.values(), ({ customer_id }) => customer_id);
+  const found = await CustomerModel.byId(
+    scope,
+    payers.filter((id) => !ids.includes(id)),
+    database,
+  );
+  return [...found.values()];
 }
 
 type InvoicedLine = {
@@ -234,11 +259,17 @@ function recordOf({ item }: Charge, { start_us, end_us, added, invoiced }: Added
   return [{ external_customer_id, meter, usage, event_count, start_us, end_us, charge }];
 }
 
+/** Of everybody whose usage a charge counts, while it does. */
 function timesOf(charges: readonly Charge[]): Map<string, Stretch[]> {
   const times = new Map<string, Stretch[]>();
   for (const { item, service } of charges) {
-    const key = usageKey(item.external_customer_id, item.meter.id);
-    times.set(key, [...(times.get(key) ?? []), service]);
+    for (const { external_customer_id, joined_ms, left_ms } of item.members) {
+      const start_us = Math.max(service.start_us, usOf(joined_ms));
+      const end_us = Math.min(service.end_us, usOf(left_ms ?? Number.POSITIVE_INFINITY));
+      if (start_us >= end_us) continue;
+      const key = usageKey(external_customer_id, item.meter.id);
+      times.set(key, [...(times.get(key) ?? []), { start_us, end_us }]);
+    }
   }
   return times;
 }

@@ -49,10 +49,18 @@ function isOver({ end_date }: Subscription, now: Milliseconds): boolean {
 
 /** When the parent ended, and not before its own start or after its own end. */
 function endOf(heir: Subscription, parent: Subscription): string {
-  const ended = instantOf(parent.end_date ?? parent.cancel_at ?? parent.cancelled_at ?? parent.current_period_end);
+  const ended = endedAt(parent);
   const own = heir.end_date ? instantOf(heir.end_date) : Number.POSITIVE_INFINITY;
   return formatMs(Math.max(Math.min(ended, own), instantOf(heir.start_date)));
 }
+
+/** When one that is over ended: what was to end it later never did. */
+export function endedAt({ end_date, cancel_at, cancelled_at, current_period_end }: Ended): Milliseconds {
+  const stated = [end_date, cancel_at].flatMap((end) => (end ? instantOf(end) : []));
+  return stated.length > 0 ? Math.min(...stated) : instantOf(cancelled_at ?? current_period_end);
+}
+
+type Ended = Pick<Subscription, 'end_date' | 'cancel_at' | 'cancelled_at' | 'current_period_end'>;
 
 function isSame(a: string | null | undefined, b: string | null | undefined): boolean {
   return a && b ? instantOf(a) === instantOf(b) : !a && !b;

@@ -318,6 +318,17 @@ describe('scenario: families of subscriptions', () => {
       const rows = csvRecords((await world.api.request('GET', `/events/usage/export?${range}`)).text);
       const charged = rows.filter((row) => row.external_customer_id === 'firm');
       expect(byName(charged, 'meter_name', 'amount')).to.deep.equal(COUNTED);
+      // What the firm is charged for stands there, and nowhere else.
+      const calls = rows.filter((row) => row.meter_name === 'calls');
+      const used = (name: string) =>
+        calls.filter((row) => row.external_customer_id === name).map((row) => row.usage ?? row.quantity);
+      expect([used('firm'), used('stayer'), used('guest')]).to.deep.equal([['34'], [], ['90', '91']]);
+      const plain = await world.api.request(
+        'GET',
+        `/events/usage/export?${range.replace('amounts=true', 'amounts=false')}`,
+      );
+      const each = csvRecords(plain.text).filter((row) => row.meter_name === 'calls');
+      expect(each.map((row) => row.external_customer_id)).to.include.members(['firm', 'guest', 'stayer']);
     });
 
     it('and so do the invoices; who has left takes their seats with them', async () => {

@@ -4,12 +4,12 @@
  */
 import { invalid } from '../../../core/error.ts';
 import { changedSubscriptions } from '../../../core/subscription/changed-resources.ts';
-import { checkDistinct, checkGroupable } from '../../../core/subscription/hierarchy.ts';
+import { checkDistinct } from '../../../core/subscription/hierarchy.ts';
 import type { Subscription } from '../../../core/subscription/record.ts';
 import { SubscriptionModel } from '../../../storage/models/subscription.ts';
 import type { Transaction } from '../../../storage/stores.ts';
 import { scopeOf } from '../../billing/billable-items.ts';
-import { addToGroup, heldSubscriptions, removeFromGroup } from '../group.ts';
+import { addToGroup, checkGroup, heldSubscriptions, removeFromGroup } from '../group.ts';
 import { promoted } from '../heirs.ts';
 import type { ModifyInput, PlannedModification } from './modification.ts';
 
@@ -47,8 +47,11 @@ async function partsOf({ stores, database, subscription, params }: Input): Promi
   return { parent: subscription, children: await heldSubscriptions(scope, child_subscription_ids, database) };
 }
 
-function adding({ subscription, author }: Input, { parent, children }: Parts): PlannedModification {
-  for (const child of children) checkGroupable(child, parent, CHILDREN);
+async function adding(
+  { subscription, database, author }: Input,
+  { parent, children }: Parts,
+): Promise<PlannedModification> {
+  await checkGroup({ parent, children, field: CHILDREN }, database);
   const grouped = { subscription_type: 'grouped_invoicing', parent_subscription_id: parent.id } as const;
   const isParent = parent.id === subscription.id;
   const others = children.filter(({ id }) => id !== subscription.id);

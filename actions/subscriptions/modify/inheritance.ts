@@ -76,11 +76,11 @@ function joinedAt({ subscription, author }: ModifyInput<'inheritance'>): string 
 }
 
 async function joiningOf(input: ModifyInput<'inheritance'>, external_ids: readonly string[]) {
-  const { database, subscription } = input;
+  const { database, subscription: parent } = input;
   const field = fieldOf(ADDED);
   if (external_ids.length === 0) return [];
-  const customers = await customersCalled(scopeOf(subscription), { external_ids, field }, database);
-  await checkHeirs(scopeOf(subscription), { parent: subscription, customers, field }, database);
+  const customers = await customersCalled(scopeOf(parent), { external_ids, field }, database);
+  await checkHeirs(scopeOf(parent), { parent, customers, start_date: joinedAt(input), field }, database);
   return customers;
 }
 

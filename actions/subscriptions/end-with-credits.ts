@@ -1,0 +1,27 @@
+/**
+ * The end of a subscription has come. A cancellation that was scheduled so gives back what was charged for the time behind it
+ * (docs/rules/proration.md, "Credits of a cancellation").
+ */
+import type { Milliseconds } from '../../core/time/instant.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
+import type { Transaction } from '../../storage/stores.ts';
+import type { By } from '../invoices/open-and-settle.ts';
+import { creditUnused } from './credit-unused.ts';
+import { endAt } from './end-trial.ts';
+
+/** `transaction` holds the subscription's row. */
+export async function endWithCredits(
+  transaction: Transaction,
+  { subscription, at, by }: { subscription: SubscriptionModel; at: Milliseconds; by: By },
+): Promise<SubscriptionModel> {
+  const schedule = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, transaction);
+  const isAsked =
+    schedule?.schedule_type === 'cancellation' && schedule.configuration?.proration_behavior === 'create_prorations';
+  // What lay in a trial was not charged.
+  if (isAsked && subscription.subscription_status !== 'trialing') {
+    const author = { user_id: schedule.created_by, now: by.now };
+    await creditUnused(transaction, { subscription, at, author });
+  }
+  return endAt(transaction, { subscription, at, by });
+}

@@ -1,0 +1,59 @@
+/**
+ * The end of one that belongs to a family, where it comes before that of the parent's period: the periods of such subscriptions are
+ * moved on with the parent's, their ends are their own (docs/rules/subscriptions.md, "Families"). What one that is invoiced with
+ * its parent owes until then stands on the parent's next invoice.
+ */
+import { duePeriod } from '../../core/billing/due.ts';
+import type { Scope } from '../../core/scope.ts';
+import { changesOfHeir } from '../../core/subscription/followed.ts';
+import { MOVED_BY_PARENT } from '../../storage/due-billing.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Transaction } from '../../storage/stores.ts';
+import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
+import { emit } from '../system-events/emit.ts';
+import { endWithCredits } from './end-with-credits.ts';
+import { heldWithParent } from './held-with-parent.ts';
+
+type Leaving = { readonly subscription_id: string; readonly now: Date };
+
+/** Whether it has ended: not while its parent has a period before that end to be invoiced. */
+export async function leaveFamilyIfDue(
+  scope: Scope,
+  { subscription_id, now }: Leaving,
+  transaction: Transaction,
+): Promise<boolean> {
+  const [seen] = await SubscriptionModel.in(scope, transaction)
+    .where({ id: subscription_id, status: 'published' })
+    .whereIn('subscription_type', MOVED_BY_PARENT);
+  if (!seen) return false;
+  const child = await heldWithParent(scope, subscription_id, transaction);
+  const isThere = ['active', 'trialing'].includes(child.subscription_status);
+  if (!isThere || !MOVED_BY_PARENT.includes(child.subscription_type)) return false;
+  return child.subscription_type === 'INHERITED'
+    ? leave(transaction, { heir: child, now })
+    : leaveGroup(transaction, { child, now });
+}
+
+async function leave(
+  transaction: Transaction,
+  { heir, now }: { heir: SubscriptionModel; now: Date },
+): Promise<boolean> {
+  if (!heir.end_date) return false;
+  // As it would be beside a parent that stays as it is.
+  const changes = changesOfHeir(heir, heir, now.getTime());
+  if (changes === null) return false;
+  const by = { now };
+  const record = await SubscriptionModel.change(heir, changes, { by, database: transaction });
+  await emit(transaction, 'subscription.cancelled', { record, by });
+  return true;
+}
+
+async function leaveGroup(
+  transaction: Transaction,
+  { child, now }: { child: SubscriptionModel; now: Date },
+): Promise<boolean> {
+  const due = duePeriod(billedSubscription(child), currentPeriod(child), now.getTime());
+  if (due === null || due.next !== null) return false;
+  await endWithCredits(transaction, { subscription: child, at: due.closed.end, by: { now } });
+  return true;
+}

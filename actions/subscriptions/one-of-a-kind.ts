@@ -1,0 +1,81 @@
+/**
+ * Usage of a customer is counted by their own subscription or by the one in which they take part, at any instant by one of the two
+ * (docs/rules/subscriptions.md, "Families"). Who asks holds the rows of the customers.
+ */
+import { checkStartsAfter } from '../../core/customer/former-holder.ts';
+import { invalid } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
+import type { CustomerModel } from '../../storage/models/customer.ts';
+import { GivenUpExternalIdModel } from '../../storage/models/given-up-external-id.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Database } from '../../storage/stores.ts';
+
+type Beginning = {
+  readonly customers: readonly CustomerModel[];
+  /** When what is asked for begins. */
+  readonly from: Milliseconds;
+  readonly field: string;
+};
+
+/** Who takes part in somebody's subscription has none of their own beside it, and takes part in no second one. */
+export async function checkInheritsNothing(
+  scope: Scope,
+  { customers, from, field }: Beginning,
+  database: Database,
+): Promise<void> {
+  const [heir] = await after(subscriptionsOf(scope, customers, database), from)
+    .where('subscription_type', 'INHERITED')
+    .limit(1);
+  if (heir)
+    throw invalid(
+      field,
+      `customer ${heir.customer_id} takes part in subscription ${heir.parent_subscription_id} already`,
+      { subscription_id: heir.id, ...until(heir) },
+    );
+}
+
+const OF_THEIR_OWN = ['STANDALONE', 'PARENT', 'grouped_invoicing'];
+
+/** Who has a subscription of their own takes part in nobody's beside it. What is a draft is looked at when it is activated. */
+export async function checkHasNoneOfTheirOwn(
+  scope: Scope,
+  { customers, from, field }: Beginning,
+  database: Database,
+): Promise<void> {
+  const [own] = await after(subscriptionsOf(scope, customers, database), from)
+    .whereIn('subscription_type', OF_THEIR_OWN)
+    .whereNot('subscription_status', 'draft')
+    .limit(1);
+  if (own)
+    throw invalid(field, `customer ${own.customer_id} has a subscription of their own`, {
+      subscription_id: own.id,
+      ...until(own),
+    });
+}
+
+/** What came under an external id before they had it was charged to who had it. */
+export async function checkBeginAfterFormerHolders(
+  scope: Scope,
+  { customers, from }: Pick<Beginning, 'customers' | 'from'>,
+  database: Database,
+): Promise<void> {
+  for (const customer of customers)
+    checkStartsAfter(await GivenUpExternalIdModel.formerHolder(scope, customer, database), formatMs(from));
+}
+
+function subscriptionsOf(scope: Scope, customers: readonly CustomerModel[], database: Database) {
+  const ids = customers.map(({ id }) => id);
+  return SubscriptionModel.in(scope, database).whereIn('customer_id', ids).where('status', 'published');
+}
+
+const ENDS = `least(end_date, cancel_at, case when subscription_status = 'cancelled' then cancelled_at end)`;
+
+/** Those that last beyond an instant, and have lasted at all. */
+function after(subscriptions: ReturnType<typeof subscriptionsOf>, from: Milliseconds) {
+  return subscriptions.whereRaw(`coalesce(${ENDS} > greatest(?::timestamptz, start_date), true)`, [formatMs(from)]);
+}
+
+function until({ end_date, cancel_at }: SubscriptionModel) {
+  return { end_date: end_date ?? cancel_at ?? null };
+}

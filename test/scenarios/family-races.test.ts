@@ -1,0 +1,159 @@
+/**
+ * Two that change one family at a time, while the scheduler was away for two days: billing, cancelling, joining and leaving, and
+ * thresholds. What is invoiced in the end is what one of the two orders would have made, and nobody waits for the other for ever.
+ */
+import { expect } from 'chai';
+import { billPeriod } from '../../actions/billing/bill-period.ts';
+import { billThreshold } from '../../actions/billing/bill-thresholds.ts';
+import { until } from '../support/until.ts';
+import { fixed, startWorld, statement, usage, type World } from '../support/world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+const ROLES = ['parent', 'grouped', 'single', 'solo'] as const;
+
+describe('scenario: two change a family at once', () => {
+  let world: World;
+
+  before(async () => {
+    world = await startWorld();
+    await world.meter('calls');
+    const calls = usage('calls', '1', { display_name: 'calls' });
+    await world.plan('Team', [fixed('31', { invoice_cadence: 'ADVANCE', display_name: 'base' }), calls]);
+    await world.plan('Calls', [calls]);
+  });
+  after(() => world.stop());
+
+  const idOf = (family: string, role: string) => world.id(`subscription ${family} ${role}`);
+  const ask = async (path: string, body: object): Promise<string> => {
+    const answer = await world.api.request('POST', path, { body });
+    expect(answer.status, answer.text).to.be.oneOf([200, 201, 400, 409]);
+    return String(answer.status);
+  };
+  const modify = (id: string, type: string, params: object) =>
+    ask(`/subscriptions/${id}/modify/execute`, { type, [`${type}_params`]: params });
+  const bill = async (family: string, roles: readonly (typeof ROLES)[number][]) => {
+    const { services, scope } = world.api;
+    for (const role of roles)
+      await billPeriod(services, scope, { subscription_id: idOf(family, role), now: world.now });
+    return 'billed';
+  };
+
+  const DEEDS: Record<string, (family: string) => Promise<unknown>> = {
+    bill: (family) => bill(family, ['parent', 'single', 'solo']),
+    cancel: (family) => ask(`/subscriptions/${idOf(family, 'parent')}/cancel`, { cancellation_type: 'immediate' }),
+    end: (family) => ask(`/subscriptions/${idOf(family, 'solo')}/cancel`, { cancellation_type: 'immediate' }),
+    add: (family) =>
+      modify(idOf(family, 'parent'), 'grouped_invoicing', {
+        action: 'add',
+        child_subscription_ids: [idOf(family, 'single')],
+      }),
+    'join by itself': (family) =>
+      modify(idOf(family, 'single'), 'grouped_invoicing', {
+        action: 'add',
+        parent_subscription_id: idOf(family, 'parent'),
+      }),
+    remove: (family) =>
+      modify(idOf(family, 'parent'), 'grouped_invoicing', {
+        action: 'remove',
+        child_subscription_ids: [idOf(family, 'grouped')],
+      }),
+    heir: (family) =>
+      modify(idOf(family, 'parent'), 'inheritance', {
+        action: 'add',
+        external_customer_ids_to_inherit_subscription: [`${family} heir`],
+      }),
+    threshold: async (family) => {
+      const { services, scope } = world.api;
+      return billThreshold(services, scope, { subscription_id: idOf(family, 'solo'), now: world.now });
+    },
+  };
+  const PAIRS: readonly (readonly [string, string])[] = [
+    ['bill', 'cancel'],
+    ['bill', 'join by itself'],
+    ['bill', 'remove'],
+    ['cancel', 'join by itself'],
+    ['cancel', 'heir'],
+    ['add', 'join by itself'],
+    ['bill', 'threshold'],
+    ['end', 'threshold'],
+  ];
+
+  async function found(family: string): Promise<void> {
+    await world.subscribe(`${family} grouped`, 'Team');
+    await world.subscribe(`${family} single`, 'Team');
+    await world.subscribe(`${family} solo`, 'Calls', { auto_invoice_threshold: '30' });
+    const inheritance = { subscriptions_ids_for_grouped_invoicing: [idOf(family, 'grouped')] };
+    await world.subscribe(`${family} parent`, 'Team', { inheritance });
+    await world.post('/customers', { external_id: `${family} heir`, name: 'heir' });
+    const used = [
+      ['parent', 10],
+      ['grouped', 20],
+      ['single', 30],
+      ['solo', 40],
+      ['heir', 5],
+    ] as const;
+    await world.send(used.map(([role, n]) => world.event(`${family} ${role}`, 'calls', { n })));
+  }
+
+  /** Everything that was invoiced, and of what kind each is in the end. */
+  async function told(family: string): Promise<string> {
+    const texts = await Promise.all(
+      ROLES.map(async (role) => {
+        const { subscription_type, subscription_status } = await world.subscription(`${family} ${role}`);
+        const invoices: Answer[] = await world.invoices(`${family} ${role}`);
+        const said = invoices.map((invoice) => statement({ ...invoice, line_items: inOrder(invoice.line_items) }));
+        return [`${role}: ${subscription_type} ${subscription_status}`, ...said].join('\n');
+      }),
+    );
+    return texts.join('\n\n');
+  }
+
+  /** Those of a group stand in the order of their ids, which say nothing here. */
+  const inOrder = (lines: Answer[]) =>
+    [...lines].sort((a, b) => (`${a.display_name} ${a.amount}` < `${b.display_name} ${b.amount}` ? -1 : 1));
+
+  it('and what is invoiced is what one after the other would have invoiced', async function () {
+    this.timeout(400_000);
+    await world.on('2026-01-01');
+    const families = PAIRS.flatMap((pair) => ['a;b', 'b;a', 'a,b'].map((how) => ({ pair, how })));
+    const nameOf = ({ pair, how }: { pair: readonly [string, string]; how: string }) => `${pair.join('/')} ${how}`;
+    await Promise.all(families.map((family) => found(nameOf(family))));
+    world.at('2026-02-03');
+    await world.settle();
+    for (const family of families.filter(({ how }) => how.includes(';'))) {
+      const [a, b] = family.how === 'a;b' ? family.pair : [...family.pair].reverse();
+      await DEEDS[a!]!(nameOf(family));
+      await DEEDS[b!]!(nameOf(family));
+    }
+    for (const family of families.filter(({ how }) => how.includes(','))) {
+      await Promise.all(family.pair.map((deed) => DEEDS[deed]!(nameOf(family))));
+    }
+    await world.bill();
+    await world.on('2026-03-01');
+    for (const pair of PAIRS) {
+      const of = (how: string) => told(nameOf({ pair, how }));
+      const serial = await Promise.all([of('a;b'), of('b;a')]);
+      expect(await of('a,b'), pair.join(' and ')).to.be.oneOf(serial);
+    }
+  });
+
+  it('a child that joins by itself waits for its parent, and holds nothing meanwhile', async () => {
+    await found('last');
+    const { postgres } = world.api.services;
+    await postgres.transaction(async (holding) => {
+      await holding('subscriptions').where('id', idOf('last', 'parent')).forUpdate();
+      const joining = DEEDS['join by itself']!('last');
+      await until('the child waits', async () => {
+        const waiting = postgres('pg_stat_activity').where({ wait_event_type: 'Lock' });
+        return (await waiting.whereRaw('datname = current_database()')).length > 0;
+      });
+      // Whoever bills the parent takes its children next.
+      const [child] = await holding('subscriptions').where('id', idOf('last', 'single')).forUpdate().noWait();
+      expect(child.subscription_type).to.equal('STANDALONE');
+      await holding.commit();
+      expect(await joining).to.equal('200');
+    });
+  });
+});
