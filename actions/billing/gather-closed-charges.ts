@@ -10,7 +10,7 @@ import { Decimal, sumOf } from '../../core/decimal.ts';
 import type { InvoiceStatus } from '../../core/invoice/record.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
-import { type InvoiceLineItemModel, linesOnInvoices } from '../../storage/models/invoice-line-item.ts';
+import { type LineOnInvoice, linesOnInvoices } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { hasCorrectionsSince } from '../../storage/progress/corrections.ts';
 import type { Database } from '../../storage/stores.ts';
@@ -20,7 +20,7 @@ import { type LimitedWindows, recordedWindows } from './gather-allowances.ts';
 export type InvoicedLine = {
   readonly key: string;
   readonly service: Period;
-  readonly line: InvoiceLineItemModel;
+  readonly line: LineOnInvoice['line'];
   readonly invoice_status: InvoiceStatus;
   /** Of usage that was invoiced before its period was over: no charge of its own. */
   readonly is_partial: boolean;

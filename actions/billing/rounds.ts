@@ -19,7 +19,7 @@ export type Round = {
 export type Ended = { readonly left: readonly string[]; readonly alone: readonly Due[] };
 
 /** So many in one transaction: whoever wants one of the records waits for all of them. */
-const GROUP_MAX = 50;
+const GROUP_MAX = 100;
 
 export async function inRounds(round: Round): Promise<void> {
   const left: string[] = [];
