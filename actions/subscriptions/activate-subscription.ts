@@ -17,8 +17,8 @@ import { openAndSettle } from '../invoices/open-and-settle.ts';
 import { emit } from '../system-events/emit.ts';
 import { familyFollows } from './follow-parent.ts';
 import { moveAddons } from './move-addons.ts';
-import { moveGrants } from './own-grants.ts';
 import { checkBeginAfterFormerHolders, checkInheritsNothing } from './one-of-a-kind.ts';
+import { moveGrants } from './own-grants.ts';
 
 const PAID_BY_OTHERS: readonly SubscriptionModel['subscription_type'][] = ['DELEGATED_INVOICING', 'INHERITED'];
 
