@@ -18,6 +18,7 @@ export function billedIn(period: Period, { id }: BillableItem, invoiced: readonl
   return {
     amount: amounts(charges),
     credited: amounts(lines.filter(isCredit)).negated(),
+    until_ms: charges.length === 0 ? null : Math.max(...charges.map(({ service }) => service.end)),
     invoice_line_item_id: charges[0]?.line.id ?? null,
   };
 }

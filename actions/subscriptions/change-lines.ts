@@ -20,6 +20,7 @@ import type { MeterModel } from '../../storage/models/meter.ts';
 import type { PriceModel } from '../../storage/models/price.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import {
@@ -94,14 +95,29 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const { currency } = subscription;
   const endings = settled.map((end) => ending(end, invoiced));
   const beginnings = begins.filter((item) => !isLeft(item));
+  const charged = ends.length === 0 ? period : runningOf(await asCharged(database, subscription));
   const lines = [
-    ...linesOfChange<BillableItem>({ ...period, currency, endings, beginnings: [] }),
+    ...linesOfChange<BillableItem>({ ...charged, currency, endings, beginnings: [] }),
     ...linesOfChange<BillableItem>({ ...next, currency, endings: [], beginnings }),
   ];
   const payer_id = await payerOf(subscription, database);
   const settlement = lines.length === 0 ? null : { subscription, payer_id, lines, key: keyOf(ends, begins), author };
   const anchor = after ? subscription.billing_anchor : null;
   return { subscription, ends, begins, settlement, drafts, kept, released, anchor, author };
+}
+
+/** A cancellation that will give back the time behind it does not shorten what was charged: a line that ends before it gives it back now. */
+async function asCharged(database: Database, subscription: SubscriptionModel): Promise<SubscriptionModel> {
+  if (!subscription.cancel_at && !subscription.cancel_at_period_end) return subscription;
+  const pending = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, database);
+  const givesBack =
+    pending?.schedule_type === 'cancellation' && pending.configuration?.proration_behavior === 'create_prorations';
+  return givesBack ? withoutCancellation(subscription) : subscription;
+}
+
+/** As it was charged before it was to be cancelled. */
+export function withoutCancellation(subscription: SubscriptionModel): SubscriptionModel {
+  return Object.assign(subscription.$clone(), { cancel_at: null, cancel_at_period_end: false });
 }
 
 /** What was used until then was invoiced before its period was over, because it had reached a threshold: it stays charged. */

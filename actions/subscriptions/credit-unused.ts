@@ -12,7 +12,7 @@ import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { type BillableItem, billedSubscription, gatherItems } from '../billing/billable-items.ts';
 import { type Settled, type Settlement, settleChange } from '../invoices/settle-change.ts';
-import { planLineChange } from './change-lines.ts';
+import { planLineChange, withoutCancellation } from './change-lines.ts';
 
 export type Unused = { readonly subscription: SubscriptionModel; readonly at: Milliseconds; readonly author: Author };
 export type Credited = { readonly lines: Settlement['lines']; readonly settled: Settled };
@@ -25,7 +25,7 @@ export async function creditUnused(transaction: Transaction, unused: Unused): Pr
 
 async function planCredits(database: Database, { subscription, at, author }: Unused): Promise<Settlement | null> {
   // As it was charged: the cancellation is what is settled here.
-  const running = Object.assign(subscription.$clone(), { cancel_at: null, cancel_at_period_end: false });
+  const running = withoutCancellation(subscription);
   // A line that was to begin later was charged in advance as well, and never serves.
   const items = (await gatherItems(database, subscription)).filter(({ record }) => !isOver(record, at));
   const ends = items.map((item) => ({ item, at }));

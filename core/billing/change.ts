@@ -19,6 +19,8 @@ export type BilledBefore = {
   readonly amount: Decimal;
   /** What of it was given back by earlier changes. */
   readonly credited: Decimal;
+  /** Until when it was charged, which may be the day of a cancellation; null where it was not. */
+  readonly until_ms: Milliseconds | null;
   /** The invoice line that charged it; null where none did. */
   readonly invoice_line_item_id: string | null;
 };
@@ -114,9 +116,9 @@ function creditLine<Item extends PricedItem>(
   period: Period,
   question: ChangeQuestion<Item>,
 ): PlannedLine<Item> | null {
-  const whole = chargeIn(item, period, question.subscription);
-  if (!whole || at >= whole.service.end) return null;
   const billed = billedIn(period);
+  const whole = chargeIn(item, period, endingAt(billed.until_ms, question.subscription));
+  if (!whole || at >= whole.service.end) return null;
   const served = chargeIn({ ...item, end_ms: at }, period, question.subscription);
   const full = fixedCharge(item, whole.share, question.currency);
   const kept = served === null ? ZERO : fixedCharge(item, served.share, question.currency).amount;
@@ -136,6 +138,11 @@ function creditLine<Item extends PricedItem>(
       reason: 'unused_time: it was charged in advance, and ended by a change',
     },
   };
+}
+
+function endingAt(until_ms: Milliseconds | null, subscription: BilledSubscription): BilledSubscription {
+  if (until_ms === null) return subscription;
+  return { ...subscription, end_ms: Math.min(until_ms, subscription.end_ms ?? until_ms) };
 }
 
 function resumedLine<Item extends PricedItem>(

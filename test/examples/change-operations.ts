@@ -59,7 +59,7 @@ function linesOf(asked: Calculation) {
   const ends = asked.action !== 'add_item';
   // Where nothing else is said, all of it was billed.
   const amount = asked.billed_amount ?? before.unit_amount.times(before.quantity);
-  const billed = { amount, credited: asked.previous_credits, invoice_line_item_id: 'inv_line_before' };
+  const billed = { amount, credited: asked.previous_credits, until_ms: null, invoice_line_item_id: 'inv_line_before' };
   const item = itemOf('before', { ...asked, ...before, start: period_start });
   return linesOfChange({
     subscription: subscriptionFrom(period_start),

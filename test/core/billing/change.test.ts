@@ -48,13 +48,14 @@ function seat(quantity: number | string, price: PriceTerms, changes: Partial<Pri
 }
 
 const total = (lines: readonly { amount: Decimal }[]) => sumOf(lines.map(({ amount }) => amount));
-const nothing: BilledBefore = { amount: ZERO, credited: ZERO, invoice_line_item_id: null };
+const nothing: BilledBefore = { amount: ZERO, credited: ZERO, until_ms: null, invoice_line_item_id: null };
 
 /** What a line costs for its time in January, as its opening invoice or a change would charge it. */
 const charged = (item: PricedItem) => total(linesOfChange({ ...running, endings: [], beginnings: [item] }));
 const billed = (item: PricedItem): BilledBefore => ({
   amount: charged(item),
   credited: ZERO,
+  until_ms: null,
   invoice_line_item_id: 'x',
 });
 const ends = (item: PricedItem, instant: number, before = billed(item)): Ending => ({
@@ -120,7 +121,7 @@ describe('changes inside a period', () => {
             const months = (item: PricedItem) => linesOfChange({ ...quarter, endings: [], beginnings: [item] });
             const billedIn = ({ start }: { start: number }): BilledBefore => {
               const amount = total(months(month).filter(({ service }) => service.start === start));
-              return { amount, credited: ZERO, invoice_line_item_id: 'x' };
+              return { amount, credited: ZERO, until_ms: null, invoice_line_item_id: 'x' };
             };
             const credits = linesOfChange({
               ...quarter,

@@ -1,0 +1,104 @@
+/** Changes of what is to be cancelled, or was changed before in the same period: each day is charged once, and given back once. */
+import { expect } from 'chai';
+import { fixed, startWorld, usage, type World } from '../support/world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+describe('scenario: changes after changes', () => {
+  let world: World;
+  before(async () => {
+    world = await startWorld();
+    await world.meter('calls');
+    await world.plan('Seats', [fixed('31', { invoice_cadence: 'ADVANCE', display_name: 'seat' })]);
+    const sold = (amount: string) => [
+      fixed(amount, { display_name: 'fee' }),
+      usage('calls', '1', { display_name: 'calls' }),
+    ];
+    await world.plan('Fees', sold('31'));
+    await world.plan('Larger fees', sold('62'));
+  });
+  after(() => world.stop());
+
+  const path = (customer: string, verb: string) => `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}`;
+  const total = async (customer: string): Promise<number> => {
+    const invoices: Answer[] = await world.invoices(customer);
+    return Number(invoices.reduce((sum, { subtotal }) => sum + Number(subtotal), 0).toFixed(2));
+  };
+  const toCancel = async (customer: string) => {
+    await world.on('2026-01-01', () => world.subscribe(customer, 'Seats'));
+    await world.on('2026-01-02');
+    await world.cancel(customer, {
+      cancellation_type: 'scheduled_date',
+      cancel_at: '2026-01-17T00:00:00Z',
+      proration_behavior: 'create_prorations',
+    });
+  };
+  const tenSeats = async (customer: string) => {
+    const [{ id }] = (await world.subscription(customer)).line_items;
+    const params = { line_items: [{ id, quantity: '10' }] };
+    await world.post(path(customer, 'modify/execute'), { type: 'quantity_change', quantity_change_params: params });
+  };
+
+  it('what is added while a cancellation is scheduled is charged up to it, and not given back', async () => {
+    await toCancel('added');
+    const price = {
+      type: 'FIXED',
+      price_unit_type: 'FIAT',
+      billing_model: 'FLAT_FEE',
+      billing_period: 'MONTHLY',
+      invoice_cadence: 'ADVANCE',
+      amount: '310',
+    };
+    await world.post(path('added', 'lineitems'), { price });
+    expect(await total('added')).to.equal(31 + 150);
+    await world.on('2026-02-01');
+    expect(await total('added'), 'sixteen days of the seat').to.equal(16 + 150);
+  });
+
+  it('what is changed while a cancellation is scheduled, too', async () => {
+    await toCancel('changed');
+    await tenSeats('changed');
+    await world.on('2026-02-01');
+    expect(await total('changed'), 'a day of one, fifteen of ten').to.equal(1 + 150);
+  });
+
+  it('a cancellation that is taken back after a change charges the period once', async () => {
+    await toCancel('undone');
+    await tenSeats('undone');
+    await world.on('2026-01-10');
+    const { schedules } = await world.get(path('undone', 'schedules'));
+    await world.post(`/subscriptions/schedules/${schedules[0].id}/cancel`, {});
+    await world.on('2026-01-31');
+    expect(await total('undone'), 'a day of one, thirty of ten').to.equal(301);
+  });
+
+  it('periods that begin anew after a plan change charge what was invoiced no second time', async () => {
+    await world.on('2026-01-01', () => world.subscribe('restarted', 'Fees'));
+    const change = (plan: string) =>
+      world.post(path('restarted', 'change/v2/execute'), {
+        target_plan_id: world.id(`plan ${plan}`),
+        proration_behavior: 'create_prorations',
+      });
+    await world.on('2026-01-25', () => change('Larger fees'));
+    await world.use('restarted', 'calls', 5, { at: '2026-01-30T00:00:00Z' });
+    await world.on('2026-02-01');
+    expect(await total('restarted'), '24 days of 31, 7 of 62, and the calls').to.equal(24 + 14 + 5);
+    await world.on('2026-02-05', () => change('Fees'));
+    await world.on('2026-02-12');
+    await world.post(path('restarted', 'change/execute'), {
+      target_plan_id: world.id('plan Larger fees'),
+      proration_behavior: 'create_prorations',
+      billing_cadence: 'RECURRING',
+      billing_period: 'WEEKLY',
+      billing_cycle: 'anniversary',
+    });
+    const last = (await world.invoices('restarted')).at(-1);
+    expect(saidIn(last)).to.deep.equal(['8.86', '7.75']);
+  });
+});
+
+/** 62 × 4/28 and 31 × 7/28. */
+function saidIn({ line_items }: Answer): string[] {
+  return line_items.filter(({ amount }: Answer) => Number(amount) !== 0).map(({ amount }: Answer) => amount);
+}
