@@ -54,6 +54,8 @@ export type LineChange = {
   readonly ends: readonly LineEnd[];
   readonly begins: readonly LineStart[];
   readonly proration_behavior: (typeof PRORATION_BEHAVIORS)[number];
+  /** What begins is charged by the invoice of the period that ends. */
+  readonly isAtPeriodEnd?: boolean;
   readonly author: Author;
 };
 
@@ -94,7 +96,7 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const settled = isProrated ? [...ends, ...released].filter(({ item }) => !isOpen(item)) : [];
   const { currency } = subscription;
   const endings = settled.map((end) => ending(end, invoiced));
-  const beginnings = begins.filter((item) => !isLeft(item));
+  const beginnings = change.isAtPeriodEnd ? [] : begins.filter((item) => !isLeft(item));
   const charged = ends.length === 0 ? period : runningOf(await asCharged(database, subscription));
   const lines = [
     ...linesOfChange<BillableItem>({ ...charged, currency, endings, beginnings: [] }),

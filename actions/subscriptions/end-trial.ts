@@ -7,8 +7,9 @@ import { duePeriod } from '../../core/billing/due.ts';
 import { moveOf } from '../../core/subscription/moves.ts';
 import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
+import { billedSubscription, currentPeriod, scopeOf } from '../billing/billable-items.ts';
 import { draftAndFinalize } from '../invoices/draft-invoice.ts';
 import { type By, type Opened, settle } from '../invoices/open-and-settle.ts';
 import { emit } from '../system-events/emit.ts';
@@ -54,8 +55,11 @@ export async function endAt(
     subscription_status: moveOf('cancel', subscription.subscription_status),
     cancelled_at: formatMs(at),
     current_period_end: formatMs(at),
+    end_date: formatMs(at),
   };
   const over = await SubscriptionModel.change(subscription, changes, { by, database: transaction });
+  const lines = { subscription_id: over.id, at: formatMs(at), by };
+  await SubscriptionLineItemModel.endAll(scopeOf(over), lines, transaction);
   await closeSchedule(transaction, over, { by });
   await emit(transaction, 'subscription.cancelled', { record: over, by });
   return over;

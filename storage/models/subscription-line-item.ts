@@ -50,7 +50,7 @@ export class SubscriptionLineItemModel extends ScopedModel {
   /** Nothing of the subscription is charged after this instant; what was to begin later never does. */
   static async endAll(
     scope: Scope,
-    { subscription_id, at, by }: { subscription_id: string; at: string; by: Author },
+    { subscription_id, at, by }: { subscription_id: string; at: string; by: Author | Pick<Author, 'now'> },
     transaction: Database,
   ): Promise<void> {
     const records = await narrow(SubscriptionLineItemModel.in(scope, transaction), [

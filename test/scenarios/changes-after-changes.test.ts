@@ -1,6 +1,6 @@
 /** Changes of what is to be cancelled, or was changed before in the same period: each day is charged once, and given back once. */
 import { expect } from 'chai';
-import { fixed, startWorld, usage, type World } from '../support/world.ts';
+import { fixed, saidBy, startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
@@ -15,6 +15,9 @@ describe('scenario: changes after changes', () => {
       fixed(amount, { display_name: 'fee' }),
       usage('calls', '1', { display_name: 'calls' }),
     ];
+    await world.plan('Year', [
+      fixed('620', { invoice_cadence: 'ADVANCE', billing_period: 'ANNUAL', display_name: 'year' }),
+    ]);
     await world.plan('Fees', sold('31'));
     await world.plan('Larger fees', sold('62'));
   });
@@ -95,6 +98,41 @@ describe('scenario: changes after changes', () => {
     });
     const last = (await world.invoices('restarted')).at(-1);
     expect(saidIn(last)).to.deep.equal(['8.86', '7.75']);
+  });
+
+  it('the next invoice is previewed with the plan that the end of the period brings', async () => {
+    await world.on('2026-01-01', () => world.subscribe('next', 'Fees'));
+    await world.on('2026-01-10', () => world.use('next', 'calls', 3));
+    const request = { target_plan_id: world.id('plan Seats'), proration_behavior: 'none', change_at: 'end_of_period' };
+    await world.post(path('next', 'change/v2/execute'), request);
+    const preview = saidBy(await world.preview('next'));
+    expect(preview.lines.map(({ name, amount }: Answer) => [name, amount])).to.deep.include(['seat', '31']);
+    await world.on('2026-02-01');
+    expect(saidBy((await world.invoices('next')).at(-1))).to.deep.equal(preview);
+  });
+
+  it('also where its periods are others, and the one invoice has the arrears and what comes', async () => {
+    await world.on('2026-01-01', () => world.subscribe('yearly', 'Fees'));
+    await world.on('2026-01-10', () => world.use('yearly', 'calls', 3));
+    const request = { target_plan_id: world.id('plan Year'), proration_behavior: 'none', change_at: 'end_of_period' };
+    const periods = { billing_cadence: 'RECURRING', billing_period: 'ANNUAL', billing_cycle: 'anniversary' };
+    await world.post(path('yearly', 'change/execute'), { ...request, ...periods });
+    const preview = saidBy(await world.preview('yearly'));
+    await world.on('2026-02-01');
+    expect(await world.statements('yearly')).to.deep.equal([
+      'SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 654\n' +
+        '  fee 2026-01-01..2026-02-01: 1 = 31\n  calls 2026-01-01..2026-02-01: 3 = 3\n  year 2026-02-01..2027-02-01: 1 = 620',
+    ]);
+    expect(saidBy((await world.invoices('yearly')).at(-1))).to.deep.equal(preview);
+  });
+
+  it('what has ended by a schedule says when it ended, as what is cancelled at once', async () => {
+    await world.on('2026-01-01', () => world.subscribe('ended', 'Seats'));
+    await world.cancel('ended', { cancellation_type: 'end_of_period' });
+    await world.on('2026-02-01');
+    const { end_date, line_items, subscription_status } = await world.subscription('ended');
+    expect([subscription_status, end_date]).to.deep.equal(['cancelled', '2026-02-01T00:00:00Z']);
+    expect(line_items.map((line: Answer) => line.end_date)).to.deep.equal(['2026-02-01T00:00:00Z']);
   });
 });
 

@@ -143,8 +143,8 @@ describe('scenario: plan changes', () => {
     await world.finalize();
     expect((await world.subscription('year later')).current_period_end).to.equal('2027-02-01T00:00:00Z');
     expect((await world.statements('year later')).slice(1)).to.deep.equal([
-      'SUBSCRIPTION_UPDATE FINALIZED 2026-02-01..2027-02-01 = 620\n  pro 2026-02-01..2027-02-01: 1 = 620',
-      'SUBSCRIPTION_CYCLE SKIPPED 2026-01-01..2026-02-01 = 0\n  calls 2026-01-01..2026-02-01: 0 = 0',
+      'SUBSCRIPTION_CYCLE FINALIZED 2026-01-01..2026-02-01 = 620\n' +
+        '  calls 2026-01-01..2026-02-01: 0 = 0\n  pro 2026-02-01..2027-02-01: 1 = 620',
     ]);
   });
 
