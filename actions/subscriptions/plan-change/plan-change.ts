@@ -83,7 +83,9 @@ export async function planPlanChange(database: Database, question: PlanChangeQue
   const earlier_periods = earlierPeriods(subscription, at);
   const anew = periods && { ...periods, earlier_periods };
   const after = anew ? Object.assign(subscription.$clone(), anew) : undefined;
-  const lines = await planLineChange(database, { subscription, after, ends, begins, proration_behavior, author });
+  const ended = after ? items.filter((item) => !ends.some((end) => end.item.id === item.id)) : [];
+  const change = { subscription, after, ended, ends, begins, proration_behavior, author };
+  const lines = await planLineChange(database, change);
   const { synced_price_sequence } = target;
   return {
     from,
