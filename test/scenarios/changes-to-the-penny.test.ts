@@ -254,6 +254,14 @@ describe('scenario: changes to the penny', () => {
       );
     });
 
+    it('and periods that are longer than it are refused', async () => {
+      const terms = { commitment_amount: '310', commitment_duration: 'QUARTERLY' };
+      await world.on('2026-01-01', () => world.subscribe('too long', 'Calls', terms));
+      const body = toPlan('Seat', { billing_period: 'ANNUAL' });
+      const { status, body: answer } = await world.api.request('POST', path('too long', 'change/execute'), { body });
+      expect([status, answer.details.field]).to.deep.equal([400, 'billing_period']);
+    });
+
     it('and a period that was cut keeps the free units of its own', async () => {
       await world.on('2026-01-01', () => world.subscribe('free', 'Free calls'));
       await use('free', 150, '2026-01-05');
