@@ -8,13 +8,16 @@ import { Decimal } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { givenInstant, type Milliseconds } from '../../core/time/instant.ts';
+import { givenInstant, instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Stores } from '../../storage/stores.ts';
-import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
+import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
+import type { Database, Stores, Transaction } from '../../storage/stores.ts';
+import { billedSubscription, currentPeriod, scopeOf } from '../billing/billable-items.ts';
 import { planFromStores } from '../billing/gather-billing.ts';
 import { invoiceRecord, lineRecords } from '../billing/invoice-records.ts';
+import { billingTransaction } from '../billing/transaction.ts';
 import { TRIAL_END } from '../subscriptions/end-trial.ts';
+import { changePlanIfDue } from '../subscriptions/plan-change/scheduled.ts';
 import type { DraftRequest } from './draft-invoice.ts';
 
 export type PreviewRequest = {
@@ -34,8 +37,9 @@ export async function previewInvoice(
   const subscription = await SubscriptionModel.fetch(scope, request.subscription_id, { database });
   if (subscription.subscription_status === 'cancelled')
     throw notAllowed('a cancelled subscription has no next invoice', { id: subscription.id });
-  const { period, reference, reason } = nextInvoice(subscription, request);
-  const { plan } = await planFromStores(stores, database, { subscription, period, reference, now });
+  const next = nextInvoice(subscription, request);
+  const { period, reason } = next;
+  const plan = await plannedNext(stores, next, { subscription, now });
 
   const record = invoiceRecord({ subscription, period, reason, plan }, '', now);
   const invoice = { ...record, invoice_status: 'DRAFT' as const, idempotency_key: null };
@@ -43,6 +47,25 @@ export async function previewInvoice(
     (line) => !request.hide_zero_charges_line_items || !new Decimal(line.amount).isZero(),
   );
   return { ...invoice, line_items };
+}
+
+type Subject = { readonly subscription: SubscriptionModel; readonly now: Date };
+
+/** A plan change that is to be done at the end of the period is done first, as it will be, in a transaction that is undone. */
+async function plannedNext(stores: Stores, { period, reference }: NextInvoice, { subscription, now }: Subject) {
+  const database = stores.postgres;
+  const pending = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, database);
+  const isChanging = pending?.schedule_type === 'plan_change' && instantOf(pending.scheduled_at) === period.end;
+  const planOf = async (on: Database, as: SubscriptionModel) =>
+    (await planFromStores(stores, on, { subscription: as, period, reference, now })).plan;
+  if (!isChanging) return planOf(database, subscription);
+  const changed = async (transaction: Transaction) => {
+    const { id } = subscription;
+    const held = await SubscriptionModel.fetch(scopeOf(subscription), id, { database: transaction, lock: true });
+    const due = { subscription: held, at: period.end, now };
+    return planOf(transaction, await changePlanIfDue(stores, transaction, due));
+  };
+  return billingTransaction(stores, changed, () => false);
 }
 
 type NextInvoice = Pick<DraftRequest, 'period' | 'reference' | 'reason'>;

@@ -51,6 +51,8 @@ export type LineChange = {
   readonly subscription: SubscriptionModel;
   /** As it is after the change, where a new period begins with it. */
   readonly after?: SubscriptionModel | undefined;
+  /** Where a new period begins: lines that had ended before, or are charged once. */
+  readonly ended?: readonly BillableItem[];
   readonly ends: readonly LineEnd[];
   readonly begins: readonly LineStart[];
   readonly proration_behavior: (typeof PRORATION_BEHAVIORS)[number];
@@ -74,6 +76,8 @@ export type LineChangePlan = {
   readonly released: readonly LineEnd[];
   /** Where a new period begins: that of the periods that end with it, in which the lines that end were charged. */
   readonly anchor: string | null;
+  /** Other lines that keep those periods. */
+  readonly anchored: readonly BillableItem[];
   readonly author: Author;
 };
 
@@ -105,7 +109,18 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const payer_id = await payerOf(subscription, database);
   const settlement = lines.length === 0 ? null : { subscription, payer_id, lines, key: keyOf(ends, begins), author };
   const anchor = after ? subscription.billing_anchor : null;
-  return { subscription, ends, begins, settlement, drafts, kept, released, anchor, author };
+  return {
+    subscription,
+    ends,
+    begins,
+    settlement,
+    drafts,
+    kept,
+    released,
+    anchor,
+    anchored: change.ended ?? [],
+    author,
+  };
 }
 
 /** A cancellation that will give back the time behind it does not shorten what was charged: a line that ends before it gives it back now. */
@@ -146,12 +161,14 @@ export async function applyLineChange(
   transaction: Transaction,
   plan: LineChangePlan,
 ): Promise<AppliedLines> {
-  const { subscription, ends, begins, settlement, drafts, released, author } = plan;
+  const { subscription, ends, begins, settlement, drafts, released, anchor, anchored, author } = plan;
   const by = { by: author, database: transaction };
   const ended: SubscriptionLineItemModel[] = [];
   for (const end of ends) ended.push(await SubscriptionLineItemModel.change(end.item.record, endingOf(end, plan), by));
   for (const { item, at } of released)
     await SubscriptionLineItemModel.change(item.record, { charged_until: formatMs(at) }, by);
+  for (const item of anchored)
+    await SubscriptionLineItemModel.change(item.record, anchoredAt(anchor, item, subscription), by);
   const added = await addLines(transaction, subscription, begins);
   // Before the drafts: what is settled at once stands on no other invoice.
   const settled = settlement && (await settleChange(transaction, settlement));
@@ -186,14 +203,14 @@ function endingOf(end: LineEnd, { anchor, subscription, kept }: LineChangePlan):
     end_date: formatMs(end.at),
     ...(end.at <= instantOf(record.start_date) ? { status: 'deleted' as const } : {}),
     ...(stays ? { charged_until: formatMs(stays.until) } : {}),
-    ...anchoredAt(anchor, end, subscription),
+    ...anchoredAt(anchor, end.item, subscription),
   };
 }
 
 /** Where a new period begins, what was charged in the old ones keeps them. */
 function anchoredAt(
   anchor: string | null,
-  { item }: LineEnd,
+  item: BillableItem,
   subscription: SubscriptionModel,
 ): Partial<SubscriptionLineItemModel> {
   if (anchor === null) return {};

@@ -32,7 +32,8 @@ export function keptCharge(
   );
   // A line that is taken out, because it would have lived no time, stands on no draft.
   if (at <= instantOf(start_date) && !isBilled) return null;
-  const until = chargedUntil(item, at, running);
+  // As it was charged: a cancellation that was scheduled since can be undone.
+  const until = chargedUntil(item, at, { ...running, subscription: { ...running.subscription, end_ms: null } });
   if (until !== null) return { item_id: id, until, payers: [id] };
   const paid = charged_from ? instantOf(charged_from) : at;
   return paid > at ? { item_id: id, until: paid, payers: paid_by_lines ?? [] } : null;

@@ -4,6 +4,7 @@
  */
 
 import type { PricedItem } from '../billing/line-amount.ts';
+import { compareDuration } from '../commitment/term.ts';
 import { type Decimal, sumOf, ZERO } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import { chargeParts } from '../pricing/charge.ts';
@@ -64,6 +65,16 @@ export function periodsFromChange(
   if (isSame) return null;
   if (subscription.subscription_status === 'trialing')
     throw invalid('billing_period', 'cannot change during a trial: its periods begin when the trial ends');
+  const { commitment_amount, commitment_duration } = subscription;
+  if (
+    commitment_amount &&
+    commitment_duration &&
+    compareDuration(commitment_duration, { billing_period, billing_period_count }) < 0
+  )
+    throw invalid(
+      'billing_period',
+      `is longer than the ${commitment_duration} for which the subscription is committed`,
+    );
   const anchor = billing_cycle === 'calendar' ? calendarAnchor(at, billing_period, timezone) : at;
   const subscription_end = subscription.end_date ? instantOf(subscription.end_date) : null;
   const rule = { billing_period, billing_period_count, timezone, billing_anchor: anchor, subscription_end };

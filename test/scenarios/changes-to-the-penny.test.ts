@@ -254,6 +254,14 @@ describe('scenario: changes to the penny', () => {
       );
     });
 
+    it('and periods that are longer than it are refused', async () => {
+      const terms = { commitment_amount: '310', commitment_duration: 'QUARTERLY' };
+      await world.on('2026-01-01', () => world.subscribe('too long', 'Calls', terms));
+      const body = toPlan('Seat', { billing_period: 'ANNUAL' });
+      const { status, body: answer } = await world.api.request('POST', path('too long', 'change/execute'), { body });
+      expect([status, answer.details.field]).to.deep.equal([400, 'billing_period']);
+    });
+
     it('and a period that was cut keeps the free units of its own', async () => {
       await world.on('2026-01-01', () => world.subscribe('free', 'Free calls'));
       await use('free', 150, '2026-01-05');
@@ -324,6 +332,58 @@ describe('scenario: changes to the penny', () => {
     ]);
   });
 
+  it('what was charged up to a cancellation is given back up to it, and what was paid beyond is given back whole', async () => {
+    const scheduled = {
+      cancellation_type: 'scheduled_date',
+      cancel_at: '2026-01-17T00:00:00Z',
+      proration_behavior: 'create_prorations',
+    };
+    await world.on(
+      '2026-01-01',
+      () => world.subscribe('leaving', 'Seat'),
+      () => world.subscribe('staying', 'Seat'),
+    );
+    await world.on('2026-01-02');
+    for (const customer of ['leaving', 'staying']) {
+      await world.cancel(customer, scheduled);
+      const { id } = await line(customer, 'seat');
+      const body = { type: 'quantity_change', quantity_change_params: { line_items: [{ id, quantity: '10' }] } };
+      await world.post(path(customer, 'modify/execute'), body);
+      // 30 of 31 days of one seat, and 15 of ten.
+      expect(await last(customer)).to.equal(
+        'SUBSCRIPTION_UPDATE FINALIZED 2026-01-02..2026-02-01 = 120\n' +
+          '  seat (unused time) 2026-01-02..2026-02-01: 1 = -30\n  seat 2026-01-02..2026-01-17: 10 = 150',
+      );
+    }
+    await world.on('2026-01-10');
+    const { schedules } = await world.get(path('staying', 'schedules'));
+    await world.post(`/subscriptions/schedules/${schedules[0].id}/cancel`, {});
+    expect(await last('staying')).to.contain('2026-01-17..2026-02-01 = 150');
+    await world.on('2026-01-18');
+    expect(await world.statements('leaving')).to.have.lengthOf(2);
+  });
+
+  it('a line that had ended before the periods changed keeps its own', async () => {
+    const arrears = fixed('31', { display_name: 'fee' });
+    await world.plan('First', [arrears, usage('calls', '1', { display_name: 'calls' })]);
+    await world.plan('Second', [arrears, usage('calls', '1', { display_name: 'calls' })]);
+    await world.plan('Weekly', [fixed('7', { billing_period: 'WEEKLY', display_name: 'week' })]);
+    await world.on('2026-01-01', () => world.subscribe('often', 'First'));
+    await world.on('2026-01-25', () => world.post(path('often', 'change/execute'), toPlan('Second')));
+    await world.use('often', 'calls', 5, { at: '2026-01-30T00:00:00Z' });
+    await world.on('2026-02-01', () => world.finalize());
+    await world.on('2026-02-05', () => world.post(path('often', 'change/execute'), toPlan('First')));
+    await world.on('2026-02-12');
+    await world.post(path('often', 'change/execute'), toPlan('Weekly', { billing_period: 'WEEKLY' }));
+    await world.finalize();
+    const [closed] = (await world.statements('often')).filter((text) => text.startsWith('PRORATION'));
+    expect(closed).to.equal(
+      'PRORATION FINALIZED 2026-02-01..2026-02-12 = 12.18\n' +
+        '  fee 2026-02-01..2026-02-05: 1 = 4.43\n  calls 2026-02-01..2026-02-05: 0 = 0\n' +
+        '  fee 2026-02-05..2026-02-12: 1 = 7.75\n  calls 2026-02-05..2026-02-12: 0 = 0',
+    );
+  });
+
   describe('behind a scheduler that is late', () => {
     it('a preview says what is then done, and writes nothing', async () => {
       await world.on('2026-01-01', () => world.subscribe('seen', 'Seat'));
@@ -362,7 +422,11 @@ describe('scenario: changes to the penny', () => {
       await world.on('2026-01-10');
       await world.post(path('waits', 'change/execute'), toPlan('Seat', { change_at: 'end_of_period' }));
       await world.use('waits', 'calls', 5, { at: '2026-01-20T00:00:00Z' });
-      await world.settle();
+      const previewed = await world.preview('waits');
+      expect(previewed.line_items.map(({ display_name, amount }: Answer) => [display_name, amount])).to.deep.equal([
+        ['calls', '5'],
+        ['seat', '31'],
+      ]);
       await world.pausePipeline();
       await world.use('waits', 'calls', 7, { at: '2026-01-21T00:00:00Z' });
       world.at('2026-02-01');

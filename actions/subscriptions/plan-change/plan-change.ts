@@ -83,7 +83,8 @@ export async function planPlanChange(database: Database, question: PlanChangeQue
   const earlier_periods = earlierPeriods(subscription, at);
   const anew = periods && { ...periods, earlier_periods };
   const after = anew ? Object.assign(subscription.$clone(), anew) : undefined;
-  const change = { subscription, after, ends, begins, proration_behavior, author };
+  const ended = after ? items.filter((item) => !ends.some((end) => end.item.id === item.id)) : [];
+  const change = { subscription, after, ended, ends, begins, proration_behavior, author };
   // At the end of a period its invoice charges what begins.
   const lines = await planLineChange(database, { ...change, isAtPeriodEnd: isScheduled });
   const { synced_price_sequence } = target;
