@@ -2,7 +2,7 @@
  * Adds a line to a subscription that is there (docs/rules/subscriptions.md, "Lines that come and go"): of a price that exists,
  * or that is stated with it. What it charges in advance for the running period is invoiced at once.
  */
-import { checkOneLevel } from '../../core/commitment/requested.ts';
+import { checkOneLevel, checkUntimed, isCommitted } from '../../core/commitment/requested.ts';
 import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
@@ -55,6 +55,7 @@ async function statedLine(
   const { scope, database, author } = writing;
   checkOneLevel(subscription, request);
   const shared = await priceOf(subscription, request, writing);
+  if (isCommitted(subscription)) checkUntimed([shared], request.price ? 'price' : 'price_id');
   const committing = { price: shared, stated: request, subscription, prefix: '' };
   const { price, commitment } = await committedLine(writing, committing, database);
   const meter = price.meter_id ? await MeterModel.fetch(scope, price.meter_id, { database }) : null;

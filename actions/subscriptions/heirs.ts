@@ -8,6 +8,7 @@ import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { checkDistinct, checkMayHaveHeirs } from '../../core/subscription/hierarchy.ts';
+import { asksForSomething, refuseNotYet } from '../../core/subscription/not-yet.ts';
 import type { CreateSubscription } from '../../core/subscription/record.ts';
 import { formatMs, instantOf } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -115,7 +116,19 @@ export async function promoted(
   return changed;
 }
 
-const OF_THE_PARENT = ['line_items', 'override_line_items', 'addons', 'phases', 'override_entitlements'] as const;
+const OF_THE_PARENT = [
+  'line_items',
+  'override_line_items',
+  'addons',
+  'phases',
+  'override_entitlements',
+  'credit_grants',
+  'commitment_amount',
+  'line_item_commitments',
+  'trial_period_days',
+  'trial_start',
+  'trial_end',
+] as const;
 const SAME_AS_THE_PARENT = ['plan_id', 'currency', 'billing_period'] as const;
 
 /** One customer joins a subscription that is there: the day is not in a period that is invoiced already. */
@@ -139,8 +152,9 @@ export async function inheritSubscription(
   if (parent.subscription_status === 'cancelled') throw invalid(field, `subscription ${parent.id} is cancelled`);
   // While it still is what it is: it is called a parent below.
   checkMayHaveHeirs(parent);
+  refuseNotYet(request);
   for (const own of OF_THE_PARENT)
-    if (request[own] && Object.keys(request[own]).length > 0)
+    if (asksForSomething(request[own]))
       throw invalid(own, 'is stated for the parent: an inherited subscription has nothing of its own');
   for (const same of SAME_AS_THE_PARENT)
     if (request[same].toLowerCase() !== parent[same].toLowerCase())

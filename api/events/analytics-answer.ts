@@ -81,7 +81,7 @@ const Item = z
     feature: FeatureAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
     subscription_line_item: SubscriptionLineItemAnswer.nullable().meta({ description: 'Where `expand` names it.' }),
     plan: PlanWithoutParts.nullable().meta({ description: 'Where `expand` names it.' }),
-    addon: z.null().meta({ description: 'Add-ons are not there yet.' }),
+    addon: z.null().meta({ description: 'Not shown: null; `add_on_id` names it.' }),
     name: z.string().meta({ description: 'The name of the feature, or of the meter without one.' }),
     event_name: z.string().meta({ description: 'The name of the events that were counted.' }),
     source: z.string().nullable().meta({ description: 'With `group_by` source, that of the events; else null.' }),
@@ -120,7 +120,10 @@ const Item = z
       .array(Point)
       .nullable()
       .meta({ description: 'One for each window that has events, in their order; null without a `window_size`.' }),
-    add_on_id: z.string().nullable().meta({ description: 'Add-ons are not there yet: null.' }),
+    add_on_id: z
+      .string()
+      .nullable()
+      .meta({ description: 'The add-on of the line item; null where it comes from none.' }),
     plan_id: z.string().nullable().meta({ description: 'The plan of the line item; null where it comes from none.' }),
     window_size: z
       .enum(WINDOW_SIZES)

@@ -50,8 +50,10 @@ export const GetUsageAnalyticsRequest = z
     breakdown_bucket: z
       .boolean()
       .nullish()
-      .refine((asked) => asked !== true, { error: 'is not supported yet: there are no commitments to break down' })
-      .meta({ description: 'Only false: there are no commitments yet whose buckets could be shown.' }),
+      .refine((asked) => asked !== true, {
+        error: 'is not supported yet: commitment_info has the times of day of a line together',
+      })
+      .meta({ description: 'Only false: `commitment_info` has the times of day of a line together.' }),
     billing_anchor: instantUs.meta(usageRange.billing_anchor),
   })
   .meta({

@@ -60,7 +60,7 @@ export const ChangePlanV2 = z
       description: 'What becomes of what it has beside the plan; it stays when absent.',
     }),
     idempotency_key: orNull(keyText).meta({
-      description: 'Kept with the change; one that comes again is refused, because the plan is that one already.',
+      description: 'Nothing goes by it: a change that comes again is refused, because the plan is that one already.',
     }),
   })
   .meta({

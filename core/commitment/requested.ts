@@ -57,7 +57,7 @@ function checkOtherLines(request: CreateSubscription, prices: readonly Price[]):
 /** Prices with times of day commit each of their lines: they do not go with a commitment of the subscription. */
 export function checkUntimed(
   prices: readonly Pick<Price, 'id' | 'commitment_time_buckets'>[],
-  field: 'commitment_amount' | 'addon_id',
+  field: 'commitment_amount' | 'addon_id' | 'price' | 'price_id',
 ): void {
   const timed = prices.find(({ commitment_time_buckets }) => commitment_time_buckets?.length);
   if (!timed) return;

@@ -5,8 +5,6 @@ import { criticalFields } from '../price/record.ts';
 import { decimalText, keyText, metadata, orNull, timestampText, withoutEffect } from '../record.ts';
 import { inlinePriceShape } from './inline-price.ts';
 
-const NOT_YET = { description: 'Not there yet: refused when it says something.' };
-
 /** One entry per price: what this subscription pays instead of the plan's own terms. */
 export const overrideLineItemShape = z.object({
   price_id: z.string().meta({ description: 'The price of the plan, named once.' }),
@@ -29,7 +27,9 @@ export const extraLineItemShape = z.object({
     description: 'What an invoice line is called; the name of the price when absent.',
   }),
   metadata,
-  subscription_phase_id: orNull(z.string()).meta(NOT_YET),
+  subscription_phase_id: orNull(z.string()).meta({
+    description: 'Nothing: a phase of a new subscription states its `line_items` itself.',
+  }),
   // A line of a new subscription is always charged for its own dates.
   proration_behavior: withoutEffect,
   ...lineCommitmentFields,

@@ -4,7 +4,7 @@
  */
 
 import { Decimal } from '../decimal.ts';
-import { notAllowed } from '../error.ts';
+import { invalid, notAllowed } from '../error.ts';
 import { parseDecimal } from '../money.ts';
 import type { CreateSubscription } from './record.ts';
 
@@ -27,8 +27,11 @@ export function refuseNotYet(request: CreateSubscription): void {
 
 function refuseInTerms({ line_items }: Pick<CreateSubscription, 'line_items'>, prefix = ''): void {
   for (const [index, line] of (line_items ?? []).entries()) {
-    // A phase that is stated beside it has no id yet: it states its lines itself.
-    refuseUsed(line, ['subscription_phase_id'], `${prefix}line_items[${index}].`);
+    if (line.subscription_phase_id)
+      throw invalid(
+        `${prefix}line_items[${index}].subscription_phase_id`,
+        'is for a subscription that is there: a phase of a new one states its line_items itself',
+      );
   }
 }
 
@@ -42,7 +45,8 @@ function notYet(field: string): Error {
   return notAllowed(`${field} is not supported yet`, { field });
 }
 
-function asksForSomething(value: unknown): boolean {
+/** Empty and zero values do not. */
+export function asksForSomething(value: unknown): boolean {
   if (value === null || value === undefined || value === '' || value === false || value === 0) return false;
   if (Array.isArray(value)) return value.length > 0;
   if (typeof value === 'object') return Object.values(value).some(asksForSomething);

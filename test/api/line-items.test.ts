@@ -199,6 +199,13 @@ describe('line items of a subscription', () => {
       const path = `/subscriptions/lineitems/${plain.id}`;
       const field = 'commitment_time_buckets';
       expect(await refused('PUT', path, { [field]: [night] })).to.deep.equal(['validation_error', field]);
+      const whole = await world.subscribe('committed as a whole', 'Cpu', { commitment_amount: '5' });
+      const usageTerms = { type: 'USAGE', invoice_cadence: 'ARREAR', meter_id: world.id('meter cpu') };
+      const timedPrice = { price: inline({ ...usageTerms, [field]: [night] }) };
+      expect(await refused('POST', `/subscriptions/${whole.id}/lineitems`, timedPrice)).to.deep.equal([
+        'validation_error',
+        'price',
+      ]);
     });
 
     it('200 a line ends, and one that has not begun is taken out', async () => {

@@ -140,6 +140,16 @@ describe('/subscriptions, families', () => {
         () => ({ parent_subscription_id: parent.id, line_items: [{ price_id: 'x' }] }),
         'line_items',
       ],
+      [
+        'an inherited one with a commitment',
+        () => ({ parent_subscription_id: parent.id, commitment_amount: '5' }),
+        'commitment_amount',
+      ],
+      [
+        'an inherited one with a trial',
+        () => ({ parent_subscription_id: parent.id, trial_period_days: 3 }),
+        'trial_period_days',
+      ],
       ['another plan than the parent', () => ({ parent_subscription_id: parent.id, plan_id: other.id }), 'plan_id'],
       [
         'joining in a period that is over',

@@ -395,6 +395,12 @@ describe('/subscriptions', () => {
       ],
       ['coupons', () => ({ coupons: ['coupon_1'] }), /coupons/, 'invalid_operation'],
       [
+        'a line of a phase that is not there yet',
+        () => ({ line_items: [{ price_id: 'price_1', subscription_phase_id: 'phase_1' }] }),
+        /line_items\[0\]\.subscription_phase_id/,
+        'validation_error',
+      ],
+      [
         'a credit grant of a plan',
         () => ({ credit_grants: [{ name: 'x', credits: '1', cadence: 'ONETIME', scope: 'PLAN' }] }),
         /credit_grants\[0\]\.scope/,
