@@ -59,7 +59,7 @@ const deeds: fc.Arbitrary<Deed[]> = fc.oneof(
         fc.shuffledSubarray<Deed>([...quantities, ...addon], { minLength: quantities.length + addon.length }),
       ),
   },
-  { weight: 1, arbitrary: fc.constant([{ does: 'plan' as const }]) },
+  { weight: 1, arbitrary: fc.constant<Deed[]>([{ does: 'plan' }]) },
 );
 const timeline: fc.Arbitrary<Timeline> = fc.record({
   moments: fc
@@ -161,6 +161,8 @@ describe('laws of changes', () => {
       const line = line_items.find((one: Answer) => one.display_name === name && one.end_date === null);
       const quantity_change_params = { line_items: [{ id: line.id, quantity: String(deed.units) }] };
       await doAsPreviewed(customer, 'modify', { type: 'quantity_change', quantity_change_params });
+      // The quantity that it has already changes nothing.
+      if (book.open.get(name)!.units === deed.units) return;
       book.end(name, at);
       book.begin(name, at, deed.units);
     } else if (deed.does === 'attach' && !book.open.has('extra')) {
