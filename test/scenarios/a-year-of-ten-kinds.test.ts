@@ -1,6 +1,6 @@
 /**
  * A year of thirteen customers of ten kinds, in an environment with a clock of its own. Each account is a golden file that reads like
- * a statement (test/golden/years); what it comes to is computed by hand beside its story (years/stories.ts).
+ * a statement (test/golden/years); what it comes to is computed by hand beside its story (years/).
  */
 import { expect } from 'chai';
 import { accountOf } from '../support/account.ts';

@@ -126,6 +126,28 @@ describe('scenario: trials, drafts and openings', () => {
     expect((await world.statements('late'))[1]).to.contain('SUBSCRIPTION_TRIAL_END FINALIZED 2026-08-31..2026-09-30');
   });
 
+  it('children follow the trial of their parent: they are in it, leave it with the parent, and cost nothing in it', async () => {
+    await world.on('2026-09-10', () => world.customer('trial child'));
+    const inheritance = { external_customer_ids_to_inherit_subscription: ['trial child'] };
+    await world.subscribe('trial parent', 'Tried', { inheritance });
+    const childOf = async () => {
+      const found = { parent_subscription_ids: [world.id('subscription trial parent')] };
+      const [{ subscription_status, current_period_end }] = (await world.post('/subscriptions/search', found)).items;
+      return [subscription_status, new Date(current_period_end).toISOString().slice(0, 10)];
+    };
+    expect(await childOf()).to.deep.equal(['trialing', '2026-09-24']);
+    await world.use('trial child', 'calls', 300);
+    await world.on('2026-09-24', () => world.use('trial child', 'calls', 100));
+    expect(await childOf()).to.deep.equal(['active', '2026-10-24']);
+    await world.on('2026-10-24');
+    expect(await world.statements('trial parent')).to.deep.equal([
+      'SUBSCRIPTION_TRIAL_START FINALIZED 2026-09-10..2026-09-24 = 0',
+      'SUBSCRIPTION_TRIAL_END FINALIZED 2026-09-24..2026-10-24 = 30\n  seat 2026-09-24..2026-10-24: 1 = 30',
+      'SUBSCRIPTION_CYCLE DRAFT 2026-09-24..2026-10-24 = 31\n' +
+        '  seat 2026-10-24..2026-11-24: 1 = 30\n  calls 2026-09-24..2026-10-24: 100 = 1',
+    ]);
+  });
+
   it('what the end of a trial charges has to be paid first, where the payment behaviour says so', async () => {
     const terms = { trial_period_days: 7, payment_behavior: 'allow_incomplete' };
     await world.on('2026-10-01', () => world.subscribe('unpaid', 'Tried', terms));

@@ -20,7 +20,7 @@ export type Story = {
   readonly given_back?: string;
 };
 
-/** The same every month on that day: `monthly(10, [[1, 400]])`, months from January 2028 on. */
+/** The same every month on that day: `inMonths("10", "calls", { "2028-01": 400 })`. */
 export function inMonths(day: string, meter: string, amounts: Readonly<Record<string, number>>): Used[] {
   return Object.entries(amounts).map(([month, n]) => [`${month}-${day}`, meter, n]);
 }

@@ -1,0 +1,249 @@
+/**
+ * Random timelines of changes, told to the interface and compared with plain arithmetic: what is paid in the end, less what was given
+ * back, is the charge of each line for the time that it served, month by month, each rounded; in whichever order the changes of one
+ * instant come. And what each preview says is what is then done (docs/rules/proration.md, "Changes inside a period").
+ */
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
+import { samples } from '../support/samples.ts';
+import { fixed, saidBy, startWorld, type World } from '../support/world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+const MONTHS = [0, 1, 2, 3].map((month) => Date.UTC(2026, month));
+const LAST = MONTHS[3]!;
+const APRIL = LAST + 30 * 86_400_000;
+
+/** What is sold: what so many units cost for a month, by the arithmetic of the test, and whether it is paid ahead. */
+const SOLD: Record<string, { ahead: boolean; costs(units: number): Decimal }> = {
+  seat: { ahead: true, costs: (units) => new Decimal('31.37').times(units) },
+  // The first three at 7.77, the others at 5.01.
+  desk: {
+    ahead: true,
+    costs: (units) =>
+      new Decimal('7.77').times(Math.min(units, 3)).plus(new Decimal('5.01').times(Math.max(0, units - 3))),
+  },
+  support: { ahead: false, costs: (units) => new Decimal('12.35').times(units) },
+  pro: { ahead: true, costs: (units) => new Decimal('80').times(units) },
+  'pro support': { ahead: false, costs: (units) => new Decimal('19.99').times(units) },
+  extra: { ahead: true, costs: (units) => new Decimal('62').times(units) },
+};
+const PLANS: Record<string, string[]> = { Basic: ['seat', 'desk', 'support'], Pro: ['pro', 'pro support'] };
+
+type Deed =
+  | { readonly does: 'quantity'; readonly nth: number; readonly units: number }
+  | { readonly does: 'attach' }
+  | { readonly does: 'detach' }
+  | { readonly does: 'plan' }
+  | { readonly does: 'cancel' };
+type Moment = { readonly minute: number; readonly deeds: readonly Deed[] };
+type Timeline = { readonly moments: readonly Moment[]; readonly cancels: boolean };
+
+const quantity = fc.record({
+  does: fc.constant('quantity' as const),
+  nth: fc.integer({ min: 0, max: 2 }),
+  units: fc.integer({ min: 1, max: 9 }),
+});
+/** Of one instant: quantities of different lines, and an add-on that comes or goes, in any order; or another plan. */
+const deeds: fc.Arbitrary<Deed[]> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc
+      .tuple(
+        fc.uniqueArray(quantity, { selector: ({ nth }) => nth, minLength: 1, maxLength: 3 }),
+        fc.constantFrom<Deed[]>([], [{ does: 'attach' }], [{ does: 'detach' }]),
+      )
+      .chain(([quantities, addon]) =>
+        fc.shuffledSubarray<Deed>([...quantities, ...addon], { minLength: quantities.length + addon.length }),
+      ),
+  },
+  { weight: 1, arbitrary: fc.constant<Deed[]>([{ does: 'plan' }]) },
+);
+const timeline: fc.Arbitrary<Timeline> = fc.record({
+  moments: fc
+    .uniqueArray(fc.record({ minute: fc.integer({ min: 1, max: (LAST - MONTHS[0]!) / 60_000 - 1 }), deeds }), {
+      selector: ({ minute }) => minute,
+      minLength: 2,
+      maxLength: 4,
+    })
+    .map((moments) => moments.toSorted((a, b) => a.minute - b.minute)),
+  cancels: fc.boolean(),
+});
+
+/** What a subscription has, and had: the model. */
+class Book {
+  readonly open = new Map<string, { units: number; since: number }>();
+  readonly #served: { name: string; units: number; from: number; to: number }[] = [];
+  plan = 'Basic';
+
+  begin(name: string, at: number, units = 1): void {
+    this.open.set(name, { units, since: at });
+  }
+
+  end(name: string, at: number): void {
+    const { units, since } = this.open.get(name)!;
+    this.open.delete(name);
+    this.#served.push({ name, units, from: since, to: at });
+  }
+
+  /** What has to be paid for all of it: in arrears to the end of March, ahead to that of April. */
+  owed(): Decimal {
+    for (const [name] of [...this.open]) this.end(name, SOLD[name]!.ahead ? APRIL : LAST);
+    return sumOf(
+      this.#served.flatMap(({ name, units, from, to }) =>
+        MONTHS.map((start, month) => {
+          const end = MONTHS[month + 1] ?? APRIL;
+          const served = Math.min(end, to) - Math.max(start, from);
+          if (served <= 0) return ZERO;
+          return SOLD[name]!.costs(units)
+            .times(served)
+            .dividedBy(end - start)
+            .toDecimalPlaces(2);
+        }),
+      ),
+    );
+  }
+}
+
+describe('laws of changes', () => {
+  let world: World;
+  let addon_id: string;
+
+  before(async () => {
+    world = await startWorld({ now: '2026-01-01T00:00:00Z' });
+    const ahead = { invoice_cadence: 'ADVANCE' };
+    const tiers = [
+      { up_to: 3, unit_amount: '7.77' },
+      { up_to: null, unit_amount: '5.01' },
+    ];
+    const slabs = { type: 'FIXED', billing_model: 'TIERED', tier_mode: 'SLAB', tiers, display_name: 'desk', ...ahead };
+    await world.plan('Basic', [
+      fixed('31.37', { display_name: 'seat', ...ahead }),
+      slabs,
+      fixed('12.35', { display_name: 'support' }),
+    ]);
+    await world.plan('Pro', [
+      fixed('80', { display_name: 'pro', ...ahead }),
+      fixed('19.99', { display_name: 'pro support' }),
+    ]);
+    addon_id = (await world.post('/addons', { name: 'Extra', lookup_key: 'extra', type: 'onetime' })).id;
+    const extra = {
+      entity_type: 'ADDON',
+      entity_id: addon_id,
+      currency: 'usd',
+      billing_period: 'MONTHLY',
+      price_unit_type: 'FIAT',
+    };
+    await world.post('/prices', {
+      ...extra,
+      ...fixed('62', { display_name: 'extra', ...ahead }),
+      start_date: '2020-01-01T00:00:00Z',
+    });
+  });
+  after(() => world.stop());
+
+  const path = (customer: string, verb: string) => `/subscriptions/${world.id(`subscription ${customer}`)}/${verb}`;
+
+  /** First what it would do, then it; both say the same. */
+  async function doAsPreviewed(customer: string, verbs: string, body: object): Promise<void> {
+    const said = await world.post(path(customer, `${verbs}/preview`), body as Record<string, unknown>);
+    const done = await world.post(path(customer, `${verbs}/execute`), body as Record<string, unknown>);
+    expect(effect(done.changed_resources)).to.deep.equal(effect(said.changed_resources));
+  }
+
+  async function perform(customer: string, deed: Deed, book: Book, at: number): Promise<void> {
+    if (deed.does === 'quantity') {
+      const names = PLANS[book.plan]!;
+      const name = names[deed.nth % names.length]!;
+      const { line_items } = await world.subscription(customer);
+      const line = line_items.find((one: Answer) => one.display_name === name && one.end_date === null);
+      const quantity_change_params = { line_items: [{ id: line.id, quantity: String(deed.units) }] };
+      await doAsPreviewed(customer, 'modify', { type: 'quantity_change', quantity_change_params });
+      // The quantity that it has already changes nothing.
+      if (book.open.get(name)!.units === deed.units) return;
+      book.end(name, at);
+      book.begin(name, at, deed.units);
+    } else if (deed.does === 'attach' && !book.open.has('extra')) {
+      await doAsPreviewed(customer, 'modify', { type: 'addon', addon_params: { action: 'add', add: { addon_id } } });
+      book.begin('extra', at);
+    } else if (deed.does === 'detach' && book.open.has('extra')) {
+      const held = await world.get(path(customer, 'addons/associations'));
+      const { id } = held.find(({ end_date }: Answer) => end_date === null);
+      const remove = {
+        addon_association_id: id,
+        effective_date: new Date(at).toISOString(),
+        proration_behavior: 'create_prorations',
+      };
+      await doAsPreviewed(customer, 'modify', { type: 'addon', addon_params: { action: 'remove', remove } });
+      book.end('extra', at);
+    } else if (deed.does === 'plan') {
+      const plan = book.plan === 'Basic' ? 'Pro' : 'Basic';
+      const target = { target_plan_id: world.id(`plan ${plan}`), proration_behavior: 'create_prorations' };
+      await doAsPreviewed(customer, 'change/v2', target);
+      for (const name of PLANS[book.plan]!) book.end(name, at);
+      for (const name of PLANS[plan]!) book.begin(name, at);
+      book.plan = plan;
+    } else if (deed.does === 'cancel') {
+      await world.cancel(customer, { cancellation_type: 'immediate', proration_behavior: 'create_prorations' });
+      for (const [name] of [...book.open]) book.end(name, at);
+    }
+  }
+
+  it('what is paid in the end is what was served, in any order of what happens at one instant, as each preview has said', async () => {
+    const seed = Math.floor(Math.random() * 2 ** 31);
+    const timelines = fc.sample(timeline, { numRuns: samples(5), seed });
+    // Everybody twice: what happens at one instant in this order, and in the other.
+    const lives = timelines.flatMap(({ moments, cancels }, index) =>
+      ['forth', 'back'].map((order) => {
+        const last = moments.length - 1;
+        const ordered = moments.map(({ minute, deeds: some }, nth): Moment => {
+          const all: readonly Deed[] = cancels && nth === last ? [{ does: 'cancel' }] : some;
+          return { minute, deeds: order === 'forth' ? all : all.toReversed() };
+        });
+        return { customer: `${index} ${order}`, moments: ordered, book: new Book() };
+      }),
+    );
+    for (const { customer, book } of lives) {
+      await world.subscribe(customer, 'Basic');
+      for (const name of PLANS.Basic!) book.begin(name, MONTHS[0]!);
+    }
+    const days = [...MONTHS.slice(1)].flatMap((at) => [{ at, run: () => world.on(new Date(at).toISOString()) }]);
+    // Drafts rest for ten days: what is changed meanwhile, they carry themselves.
+    const rests = MONTHS.slice(1, 3).map((month) => ({ at: month + 10 * 86_400_000, run: () => world.finalize() }));
+    const changes = lives.flatMap(({ customer, moments, book }) =>
+      moments.map(({ minute, deeds: some }) => {
+        const at = MONTHS[0]! + minute * 60_000;
+        const run = async () => {
+          for (const deed of some) await perform(customer, deed, book, at);
+        };
+        return { at, run };
+      }),
+    );
+    for (const { at, run } of [...days, ...rests, ...changes].toSorted((a, b) => a.at - b.at)) {
+      world.at(new Date(at).toISOString());
+      await run();
+    }
+    await world.finalize();
+    for (const { customer, book, moments } of lives) {
+      const why = `seed ${seed}, ${customer}: ${JSON.stringify(moments)}\n${(await world.statements(customer)).join('\n')}`;
+      expect(await paidBy(customer), why).to.equal(book.owed().toFixed());
+    }
+  }).timeout(300_000);
+
+  /** Less what was put into the wallet. */
+  async function paidBy(customer: string): Promise<string> {
+    const invoices: Answer[] = await world.invoices(customer);
+    const wallets: Answer[] = await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`);
+    const paid = sumOf(invoices.map(({ total }) => new Decimal(total)));
+    return paid.minus(sumOf(wallets.map(({ balance }) => new Decimal(balance)))).toFixed();
+  }
+});
+
+/** What is changed, without what only a record that is there has. */
+function effect({ line_items, invoices }: Answer) {
+  const lines = (line_items ?? []).map(({ id: _id, ...line }: Answer) => line);
+  const said = (invoices ?? []).map(({ action, invoice }: Answer) => ({ action, ...(invoice ? saidBy(invoice) : {}) }));
+  return { lines, said };
+}
