@@ -18,6 +18,7 @@ import { inTrace } from '../tracing/spans.ts';
 import type { Job, JobReport, Work } from './job.ts';
 import { advanceTestClockWork } from './jobs/advance-test-clock.ts';
 import { auditSampleJob } from './jobs/audit-sample.ts';
+import { billThresholdWork } from './jobs/bill-threshold.ts';
 import { cloneEnvironmentWork } from './jobs/clone-environment.ts';
 import { computeInvoiceWork } from './jobs/compute-invoice.ts';
 import { dueJobs } from './jobs/do-what-is-due.ts';
@@ -107,13 +108,14 @@ function eventJobs(services: SchedulerServices): Job[] {
   ];
 }
 
-/** The table of long work that requests put into the queue: one file to add, one line to list it. */
+/** The table of work that requests, and usage that arrives, put into the queue: one file to add, one line to list it. */
 export function workOf(services: SchedulerServices, clock: () => Date): Work[] {
   return [
     computeInvoiceWork(services, { clock }),
     syncPlanPricesWork(services, { clock }),
     cloneEnvironmentWork(services, { clock }),
     advanceTestClockWork(services, { clock, settings: services.config }),
+    billThresholdWork(services, { clock }),
   ];
 }
 

@@ -13,6 +13,8 @@ export type Caller = {
   /** The API key, where it came with one. */
   readonly secret_id: string | null;
   readonly request_id: string | null;
+  /** Of the environment, where it has one, and where it stood when the request came. */
+  readonly clock?: { readonly id: string; readonly target_time?: string | null; readonly now: Date } | null;
 };
 
 const callers = new AsyncLocalStorage<Caller>();

@@ -89,9 +89,9 @@ const NOBODY = {
 /** On behalf of its caller; a public route has none. */
 function answerFor(route: MountedRoute, context: Context): Promise<void> {
   if (route.access === 'public') return answer(route, context);
-  const { scope, principal, request_id } = context;
+  const { scope, principal, request_id, clock } = context;
   const { user_id, secret_id } = principal;
-  return onBehalfOf({ scope, user_id, secret_id, request_id }, () => answer(route, context));
+  return onBehalfOf({ scope, user_id, secret_id, request_id, clock }, () => answer(route, context));
 }
 
 async function answer(route: MountedRoute, context: Context): Promise<void> {

@@ -22,6 +22,7 @@ import {
 } from '../../storage/events/tables.ts';
 import { missingUsageRows, writeUsageRows } from '../../storage/events/usage-rows.ts';
 import { raiseFence, setFence } from '../../storage/events/write-fence.ts';
+import { isAway } from '../../storage/failure.ts';
 import { installationId } from '../../storage/installation.ts';
 import { PartitionStopped, recordCrc } from '../../storage/log/continuity.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
@@ -29,6 +30,7 @@ import { partitionWriter } from '../../storage/progress/attempts.ts';
 import { type PoisonPlace, poisonFrom } from '../../storage/progress/poison.ts';
 import { type SliceState } from '../../storage/progress/slice-state.ts';
 import { enterBuckets, finishSlice, planSlice, takePartition } from '../../storage/progress/slices.ts';
+import { askForThresholds } from '../../storage/progress/threshold-arrivals.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { inSpan, inSyncSpan } from '../../tracing/spans.ts';
 import { passControl } from '../control/control.ts';
@@ -184,6 +186,16 @@ export class Partition {
     };
     await inSpan('slice.commit', {}, () => finishSlice(postgres, this.#state, progress));
     this.#finished(slice);
+    await this.#tellThresholds(slice);
+  }
+
+  /** The slice has its effect already: what a store that is away does not hear is found by the look of every few minutes. */
+  async #tellThresholds({ buckets }: PreparedSlice): Promise<void> {
+    try {
+      await askForThresholds(this.#stores.postgres, buckets);
+    } catch (error) {
+      if (!isAway(error)) throw error;
+    }
   }
 
   #tellMemory(slice: { from: bigint; to: bigint; rows: readonly BucketRow[] }): void {

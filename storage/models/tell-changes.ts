@@ -7,6 +7,7 @@ import { auditAction, SYSTEM_USER, withoutSecrets } from '../../core/audit/recor
 import { currentCaller, forEverybody } from '../caller.ts';
 import { newId } from '../new-id.ts';
 import type { Database } from '../stores.ts';
+import { holdClock } from './hold-clock.ts';
 
 /** What of a record is told: as it was, and as it is; null before it was made, and after it was taken away. */
 export type Told<M> = { readonly before: M | null; readonly after: M | null; readonly at?: string };
@@ -22,9 +23,10 @@ export function inTransaction<Result>(
   return database.isTransaction ? work(database) : database.transaction(work);
 }
 
-/** One statement, however many records were changed; the list of them is one value. */
+/** One statement, however many records were changed; the list of them is one value. Where time is that of a clock, it is held. */
 export async function tell<M extends Model>(changes: readonly Told<M>[], of: Of, transaction: Database): Promise<void> {
   if (changes.length === 0) return;
+  await holdClock(transaction);
   const caller = currentCaller();
   const statement = async () =>
     transaction.raw(

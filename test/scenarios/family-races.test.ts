@@ -156,4 +156,59 @@ describe('scenario: two change a family at once', () => {
       expect(await joining).to.equal('200');
     });
   });
+
+  it('a billing that is killed on the way leaves nothing, and is done again', async () => {
+    await world.on('2026-03-01');
+    await found('killed');
+    const { postgres } = world.api.services;
+    const cycles = async () =>
+      (await world.invoices('killed parent')).filter(({ billing_reason }) => billing_reason === 'SUBSCRIPTION_CYCLE');
+    world.at('2026-04-01');
+    await world.settle();
+    const holding = await postgres.transaction();
+    await holding('subscriptions').where('id', idOf('killed', 'grouped')).forUpdate();
+    const billing = bill('killed', ['parent']).then(
+      () => 'billed',
+      () => 'killed',
+    );
+    const waiting = () =>
+      postgres('pg_stat_activity').where({ wait_event_type: 'Lock' }).whereRaw('datname = current_database()');
+    await until('its invoice is drafted, and it waits for the child', async () => (await waiting()).length > 0);
+    await waiting().select(postgres.raw('pg_terminate_backend(pid)'));
+    expect(await billing).to.equal('killed');
+    await holding.rollback();
+    expect(await cycles()).to.deep.equal([]);
+    await bill('killed', ['parent']);
+    await bill('killed', ['parent']);
+    expect((await cycles()).map(({ total }) => total)).to.deep.equal(['92']);
+    const ends = await Promise.all(
+      ['parent', 'grouped'].map(async (role) => (await world.subscription(`killed ${role}`)).current_period_end),
+    );
+    expect(ends).to.deep.equal(['2026-05-01T00:00:00Z', '2026-05-01T00:00:00Z']);
+  });
+
+  it('whoever joins and leaves at one instant, and in whichever order, the same is invoiced', async () => {
+    const ORDERS = [
+      ['add', 'remove'],
+      ['remove', 'add'],
+      ['join by itself', 'remove'],
+      ['add', 'leave', 'remove', 'join by itself'],
+      ['remove', 'take back', 'add', 'remove'],
+    ];
+    const member = (family: string, action: string, role: string) =>
+      modify(idOf(family, 'parent'), 'grouped_invoicing', { action, child_subscription_ids: [idOf(family, role)] });
+    const all: typeof DEEDS = {
+      ...DEEDS,
+      leave: (family) => member(family, 'remove', 'single'),
+      'take back': (family) => member(family, 'add', 'grouped'),
+    };
+    for (const order of ORDERS) {
+      const family = order.join(', ');
+      await found(family);
+      for (const deed of order) expect(await all[deed]!(family), `${deed} of ${family}`).to.equal('200');
+    }
+    await world.on('2026-05-01');
+    const [first, ...others] = await Promise.all(ORDERS.map((order) => told(order.join(', '))));
+    for (const other of others) expect(other).to.equal(first);
+  });
 });

@@ -1,6 +1,9 @@
 /** Usage that is invoiced before its period is over (docs/rules/invoices.md, "Before the period is over"). */
 import { expect } from 'chai';
 import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
+import { workOf } from '../../scheduler/main.ts';
+import { THRESHOLD_TASK } from '../../storage/progress/threshold-arrivals.ts';
+import { until } from '../support/until.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -100,6 +103,31 @@ describe('scenario: thresholds', () => {
       (await world.invoices(name)).at(-1).line_items.filter((line: Answer) => line.display_name.includes('late'));
     expect((await late('tiers')).map(({ amount }: Answer) => amount)).to.deep.equal(['2']);
     expect((await late('committed')).map(({ amount }: Answer) => amount)).to.deep.equal(['8']);
+  });
+
+  it('is looked at when usage arrives: once for all that arrives until then', async () => {
+    world.at('2026-03-02');
+    const { postgres, clock } = world.api.services;
+    const key = `threshold:${world.id('subscription tiers')}`;
+    const waiting = () => postgres.withSchema('graphile_worker').from('jobs').select('run_at').where({ key });
+    await postgres.raw('select graphile_worker.remove_job(?)', [key]);
+    await world.use('later', 'calls', 1);
+    await world.settle();
+    expect(await waiting(), 'another customer').to.deep.equal([]);
+    await world.use('tiers', 'calls', 200);
+    await until('it is to be looked at', async () => (await waiting()).length > 0);
+    const [first] = await waiting();
+    await world.use('tiers', 'calls', 1);
+    await world.settle();
+    expect(await waiting(), 'what comes on does not put it off').to.deep.equal([first]);
+    const work = workOf(world.api.services, clock).find(({ name }) => name === THRESHOLD_TASK)!;
+    const payload = { ...world.api.scope, subscription_id: world.id('subscription tiers') };
+    world.at('2026-03-03');
+    const before = (await world.invoices('tiers')).length;
+    await Promise.all(
+      [1, 2].map((attempt) => work.run(payload, { attempt, is_last: false, signal: AbortSignal.timeout(60_000) })),
+    );
+    expect((await world.invoices('tiers')).slice(before)).to.have.length(1);
   });
 
   it('may be set, changed and taken away later', async () => {

@@ -1,0 +1,19 @@
+/** Looks at one subscription whose usage has grown (docs/rules/invoices.md, "Before the period is over"). */
+import { z } from 'zod';
+import { billThreshold } from '../../actions/billing/bill-thresholds.ts';
+import { THRESHOLD_TASK } from '../../storage/progress/threshold-arrivals.ts';
+import type { Stores } from '../../storage/stores.ts';
+import type { Work } from '../job.ts';
+
+const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), subscription_id: z.string() });
+
+export function billThresholdWork(stores: Stores, { clock }: { clock: () => Date }): Work {
+  return {
+    name: THRESHOLD_TASK,
+    async run(payload) {
+      const { subscription_id, tenant_id, environment_id } = Payload.parse(payload);
+      await billThreshold(stores, { tenant_id, environment_id }, { subscription_id, now: clock() });
+      return 'completed';
+    },
+  };
+}

@@ -1,0 +1,62 @@
+/**
+ * Usage has arrived: subscriptions of these customers that have a threshold are looked at within seconds
+ * (docs/rules/invoices.md, "Before the period is over"). One look is in the queue for a subscription, however much arrives until it
+ * begins; who arrives while it runs asks for another one. Where this is lost, in a crash, the look of every few minutes finds the same.
+ */
+import type { BucketRow } from '../../core/metering/plan.ts';
+import type { Database } from '../stores.ts';
+
+export const THRESHOLD_TASK = 'bill-threshold';
+
+/** What comes in these seconds is looked at once. */
+const LOOK_AFTER_SECONDS = 2;
+
+type Arrival = Pick<BucketRow, 'tenant_id' | 'environment_id' | 'external_customer_id'>;
+
+/** Answers how many were asked for. A tenant without a threshold costs one look at an index. */
+export async function askForThresholds(database: Database, rows: readonly Arrival[]): Promise<number> {
+  const tenants = await tenantsWithThresholds(database, [...new Set(rows.map(({ tenant_id }) => tenant_id))]);
+  const arrived = new Map<string, Arrival>();
+  for (const row of rows)
+    if (tenants.has(row.tenant_id))
+      arrived.set(JSON.stringify([row.tenant_id, row.environment_id, row.external_customer_id]), row);
+  if (arrived.size === 0) return 0;
+  const of = (field: keyof Arrival) => Array.from(arrived.values(), (row) => row[field]);
+  const { rows: asked } = await database.raw(ASK, [
+    of('tenant_id'),
+    of('environment_id'),
+    of('external_customer_id'),
+    THRESHOLD_TASK,
+    LOOK_AFTER_SECONDS,
+  ]);
+  return asked.length;
+}
+
+async function tenantsWithThresholds(database: Database, tenants: readonly string[]): Promise<Set<string>> {
+  if (tenants.length === 0) return new Set();
+  const { rows } = await database.raw(
+    `select tenant from unnest(?::text[]) as tenant
+      where exists (select from subscriptions where tenant_id = tenant and status = 'published'
+                      and subscription_status = 'active' and auto_invoice_threshold > 0)`,
+    [tenants as never],
+  );
+  return new Set(rows.map(({ tenant }: { tenant: string }) => tenant));
+}
+
+/** A clock of an environment looks by itself when it is advanced. */
+const ASK = `
+  with arrived as (
+    select tenant_id, environment_id, external_id
+      from unnest(?::text[], ?::text[], ?::text[]) as row (tenant_id, environment_id, external_id)
+  )
+  select graphile_worker.add_job(?,
+           payload := json_build_object('tenant_id', s.tenant_id, 'environment_id', s.environment_id, 'subscription_id', s.id),
+           run_at := now() + ? * interval '1 second', max_attempts := 3,
+           job_key := 'threshold:' || s.id, job_key_mode := 'preserve_run_at')
+    from arrived
+    join customers c using (tenant_id, environment_id, external_id)
+    join subscriptions s on s.tenant_id = c.tenant_id and s.environment_id = c.environment_id and s.customer_id = c.id
+   where c.status = 'published' and s.status = 'published' and s.subscription_status = 'active'
+     and s.auto_invoice_threshold > 0
+     and not exists (select from test_clocks t
+                      where t.tenant_id = s.tenant_id and t.environment_id = s.environment_id)`;
