@@ -35,7 +35,9 @@ export async function run(): Promise<void> {
     const [rate, slow] = [periods / seconds, periods / byHand.seconds];
     const each = (used: number) => `${fixed((used * 1000) / periods)} ms`;
     say(`  ${periods} periods at ${progress.instants} instants in ${fixed(seconds)} s: ${fixed(1000 / rate)} ms each`);
-    say(`  CPU per period: ${each(cpu.total - before.total)}, Postgres ${each(cpu.postgres - before.postgres)}`);
+    const [postgres, clickhouse] = [cpu.postgres - before.postgres, cpu.clickhouse - before.clickhouse];
+    const stores = `Postgres ${each(postgres)}, ClickHouse ${each(clickhouse)}`;
+    say(`  CPU per period: ${each(cpu.total - before.total)}, of which ${stores}`);
     say(`  invoice by invoice: ${fixed(slow)} periods a second, ${fixed(rate / slow)} times as long`);
     claim('billing periods per second', fixed(rate), `${MUST_PER_SECOND}`, rate >= MUST_PER_SECOND);
   } finally {
@@ -97,7 +99,7 @@ async function advance(caller: Caller & { clock: string }, frozen_time: string):
     const [clock] = (await post<{ items: Clock[] }>(caller, '/test-clocks/search', {})).items;
     if (clock!.test_clock_status === 'ready') return clock!;
     check(clock!.failure === null, JSON.stringify(clock!.failure));
-    await pause(50);
+    await pause(100);
   }
 }
 

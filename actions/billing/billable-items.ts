@@ -13,8 +13,10 @@ import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';
+import { isSideBySide } from '../../storage/models/side-by-side.ts';
 import type { EarlierPeriods, SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import { Places } from '../../storage/places.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { readUsage } from '../../storage/usage/usage.ts';
 import { allowancesOfOne, type LimitedWindows, limitedWindows, measureAllowances } from './gather-allowances.ts';
@@ -152,6 +154,15 @@ export type Measure = (
   service?: Period,
 ) => Promise<MeasuredUsage>;
 
+const places = new WeakMap<Database, Places>();
+
+/** However many are billed side by side, they ask for no more at once than one of them might. */
+function placesOf(database: Database): Places {
+  const own = places.get(database) ?? new Places(CHARGES_AT_ONCE);
+  places.set(database, own);
+  return own;
+}
+
 export async function usageReader(
   stores: Stores,
   database: Database,
@@ -162,15 +173,18 @@ export async function usageReader(
   const members = (await membersOf(database, scope, [subscription])).get(subscription.id)!;
   const read = (item: BillableItem, window: Period, service: Period): Promise<MeasuredUsage> => {
     if (item.meter === null) throw new FarthingError('system_error', `line item ${item.id} has no meter`);
-    return readUsage(stores, scope, {
-      meter: item.meter,
+    const { meter } = item;
+    const question = {
+      meter,
       ...customersAsked(members, window, service.start),
       start_ms: window.start,
       end_ms: window.end,
       timezone: subscription.timezone,
       billing_anchor_ms: instantOf(subscription.billing_anchor),
       ...(now === undefined ? {} : { now_ms: now.getTime() }),
-    });
+    };
+    const ask = () => readUsage(stores, scope, question);
+    return isSideBySide(database) ? placesOf(database).within(ask) : ask();
   };
   const billed = billedSubscription(subscription);
   return async (item, window, limited = limitedWindows(item, window, billed), service = window) => {

@@ -3,13 +3,13 @@
  * all connections of the pool were held so, none would be left to answer with; so only a few run at once per process, and
  * the others wait before they take a connection.
  */
+import { Places } from '../../storage/places.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
 
 const AT_ONCE = 4;
 
-type Queue = { running: number; waiting: (() => void)[] };
-const queues = new WeakMap<Database, Queue>();
+const places = new WeakMap<Database, Places>();
 
 /** `isKept`: where it says no to the answer, everything that was written is undone, and the answer stays. */
 export async function billingTransaction<T>(
@@ -17,18 +17,9 @@ export async function billingTransaction<T>(
   work: (transaction: Transaction) => Promise<T>,
   isKept: (answer: T) => boolean = () => true,
 ): Promise<T> {
-  const queue = queues.get(postgres) ?? { running: 0, waiting: [] };
-  queues.set(postgres, queue);
-  if (queue.running >= AT_ONCE) await new Promise<void>((resolve) => queue.waiting.push(resolve));
-  else queue.running += 1;
-  try {
-    return await inSpan('invoice.transaction', {}, () => undoneUnless(isKept, postgres, work));
-  } finally {
-    // The place goes to the next in line; only when nobody waits is it free.
-    const next = queue.waiting.shift();
-    if (next) next();
-    else queue.running -= 1;
-  }
+  const own = places.get(postgres) ?? new Places(AT_ONCE);
+  places.set(postgres, own);
+  return own.within(() => inSpan('invoice.transaction', {}, () => undoneUnless(isKept, postgres, work)));
 }
 
 class Undone<T> extends Error {
