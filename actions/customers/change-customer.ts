@@ -4,6 +4,8 @@ import { invalid, notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 import { hasLiveSubscription } from './archive-customer.ts';
@@ -31,6 +33,8 @@ export async function changeCustomer(
     // Usage is recorded under the external id: a new one would leave the running period's usage behind, unbilled.
     if (renamed && (await hasLiveSubscription(scope, customer.id, transaction)))
       throw notAllowed('external_id cannot change while the customer has active subscriptions');
+    if (renamed && (await hasOpenUsage(scope, customer.id, transaction)))
+      throw notAllowed('external_id cannot change while usage of the customer may still be invoiced');
     const conflict = `a customer with external_id ${changes.external_id} exists already`;
     const stated = { ...changes, ...(parent_customer_id === undefined ? {} : { parent_customer_id }) };
     const by = { by: change.author, database: transaction, conflict };
@@ -38,6 +42,28 @@ export async function changeCustomer(
     if (changed !== customer) await emit(transaction, 'customer.updated', { record: changed, by: change.author });
     return changed;
   });
+}
+
+/**
+ * Of a subscription that was cancelled, what is a draft is counted by the id; of a parent's that the customer took part in, also what
+ * is final, for as long as that one lives: its next invoice says what came late.
+ */
+async function hasOpenUsage(scope: Scope, customer_id: string, database: Database): Promise<boolean> {
+  const held = await SubscriptionModel.in(scope, database)
+    .where({ customer_id, status: 'published' })
+    .select('id', 'parent_subscription_id');
+  const parents = held.flatMap(({ parent_subscription_id }) => parent_subscription_id ?? []);
+  const drafts = await InvoiceModel.in(scope, database)
+    .whereIn('subscription_id', [...held.map(({ id }) => id), ...parents])
+    .where({ invoice_status: 'DRAFT', status: 'published' })
+    .select('id')
+    .limit(1);
+  const living = await SubscriptionModel.in(scope, database)
+    .whereIn('id', parents)
+    .whereNot('subscription_status', 'cancelled')
+    .select('id')
+    .limit(1);
+  return drafts.length + living.length > 0;
 }
 
 /** By id, by external id, or by both when they agree. */

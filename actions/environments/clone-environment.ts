@@ -7,11 +7,13 @@ import { requireSuperAdmin } from '../../core/access/role.ts';
 import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
+import { isAdvancing } from '../../core/test-clock/record.ts';
 import { mayPass, workflowError } from '../../core/workflow/record.ts';
 import { inEnvironment } from '../../storage/caller.ts';
 import { clockFor } from '../../storage/environment-clock.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { EnvironmentCopyModel } from '../../storage/models/environment-copy.ts';
+import { TestClockModel } from '../../storage/models/test-clock.ts';
 import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { type Attempt, addRun, completeRun, holdRun, keepResult, type RunPlace, tryRun } from '../workflows/run.ts';
@@ -43,6 +45,7 @@ export async function cloneLater(
   return postgres.transaction(async (transaction) => {
     await EnvironmentModel.fetch(tenant_id, source_environment_id, { database: transaction });
     const { id: target_environment_id } = await targetOf(transaction, tenant_id, { target, author });
+    await checkStandsStill({ tenant_id, environment_id: target_environment_id }, transaction);
     if (target_environment_id === source_environment_id)
       throw invalid('target_environment_id', 'must be another environment than the one that is cloned');
     const scope = { tenant_id, environment_id: asked_in || source_environment_id };
@@ -53,6 +56,14 @@ export async function cloneLater(
       target_environment_id,
     };
   });
+}
+
+/** While its clock advances nothing else is written there; the clock does not begin to before this is told. */
+async function checkStandsStill(scope: Scope, transaction: Transaction): Promise<void> {
+  const [clock] = await inEnvironment(scope.environment_id, async () =>
+    TestClockModel.in(scope, transaction).limit(1).forShare(),
+  );
+  if (clock?.test_clock_status === 'advancing') throw isAdvancing(clock);
 }
 
 type NewClone = Pick<CloneAsked, 'source_environment_id' | 'author'> & {
@@ -114,12 +125,13 @@ async function cloneOnce({ postgres }: Stores, place: RunPlace, { clock, signal 
   const told: Told = { copied_before: 0, skipped: [], failed: [] };
   // What is copied begins when it is copied, by the clock that the other environment has.
   const instant = await clockFor(postgres, target, clock);
+  const source_now = (await clockFor(postgres, where.source, clock))();
   for (const entity of ROOTS)
     for (const record of await COPIED[entity]!.published!(where.source, postgres)) {
       signal.throwIfAborted();
       const author = { user_id: known.created_by, now: instant() };
       await tell(told, { entity, record }, () =>
-        postgres.transaction((database) => copyRoot({ ...where, author, database }, entity, record)),
+        postgres.transaction((database) => copyRoot({ ...where, source_now, author, database }, entity, record)),
       );
     }
   const ids = (await EnvironmentCopyModel.ofRun(target, workflow_id, postgres)).map(

@@ -6,6 +6,7 @@ import { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { rootOf } from '../../core/subscription/plan-sync.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { EntitlementModel } from '../../storage/models/entitlement.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
@@ -49,7 +50,8 @@ export type CopiedNoun = {
   add(
     scope: Scope,
     record: Record<string, unknown>,
-    given: { author: Author; database: Transaction },
+    /** `source_now`: by the clock of the environment that is copied; the author's is that of the other. */
+    given: { author: Author; database: Transaction; source_now: Date },
   ): Promise<{ id: string }>;
 };
 
@@ -88,8 +90,8 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
     before: lineageOf,
     refs: { entity_id: 'plan', meter_id: 'meter', price_unit_id: 'price_unit', group_id: 'group' },
     root: 'parent_price_id',
-    add: (scope, record, { database }) =>
-      PriceModel.add(scope, record, {
+    add: (scope, record, { database, author, source_now }) =>
+      PriceModel.add(scope, inForce(record, { now: author.now, source_now }), {
         database,
         conflict: `a price with lookup_key ${String(record.lookup_key)} exists already`,
       }),
@@ -148,6 +150,14 @@ export const COPIED: Readonly<Record<string, CopiedNoun>> = {
 
 /** Features before the plans that entitle to them. */
 export const ROOTS = ['feature', 'plan'] as const;
+
+/** What is sold there now is sold here now, also where the clock is behind. */
+function inForce(record: Record<string, unknown>, { now, source_now }: { now: Date; source_now: Date }) {
+  const { start_date } = record as Pick<PriceModel, 'start_date'>;
+  if (!start_date || instantOf(start_date) > source_now.getTime() || instantOf(start_date) <= now.getTime())
+    return record;
+  return { ...record, start_date: now.toISOString() };
+}
 
 /** Those that have ended stay behind. */
 async function pricesOf(scope: Scope, id: string, { now, database }: Found): Promise<Copyable[]> {

@@ -16,6 +16,8 @@ export type Copying = {
   readonly source: Scope;
   readonly target: Scope;
   readonly author: Author;
+  /** By the clock of the environment that is copied. */
+  readonly source_now: Date;
   readonly workflow_id: string;
   /** What stands for records that were not copied, because their key was taken. */
   readonly stand_ins: Map<string, string>;
@@ -94,7 +96,7 @@ async function keyTaken(
 }
 
 async function copyRecord(copying: Copying, entity: string, record: Copyable): Promise<string> {
-  const { database, source, target, author, workflow_id } = copying;
+  const { database, source, source_now, target, author, workflow_id } = copying;
   const noun = nounOf(entity);
   const fields = {
     ...record,
@@ -105,7 +107,7 @@ async function copyRecord(copying: Copying, entity: string, record: Copyable): P
     id: newId(entity as IdKind, author.now.getTime()),
     ...createdBy(author),
   };
-  const { id: target_id } = await noun.add(target, fields, { author, database });
+  const { id: target_id } = await noun.add(target, fields, { author, database, source_now });
   const pair = { source_environment_id: source.environment_id, entity, source_id: record.id, target_id };
   try {
     await EnvironmentCopyModel.add(target, { ...pair, workflow_id, created_at: fields.created_at }, { database });

@@ -9,6 +9,7 @@ import { checkMayHaveClock, NO_PROGRESS, type TestClock } from '../../core/test-
 import { forgetClocks } from '../../storage/environment-clock.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { PriceModel } from '../../storage/models/price.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { TestClockModel } from '../../storage/models/test-clock.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -25,6 +26,7 @@ export async function createTestClock(
     const { tenant_id, environment_id } = scope;
     checkMayHaveClock(await EnvironmentModel.fetch(tenant_id, environment_id, { database: transaction, lock: true }));
     await checkNothingBilled(transaction, scope);
+    await sellFromThen(transaction, scope, { wanted, author });
     const record = {
       ...wanted,
       id: newId('test_clock', author.now.getTime()),
@@ -39,6 +41,21 @@ export async function createTestClock(
   });
   forgetClocks(postgres);
   return clock;
+}
+
+/** A catalogue that is there already: what is sold by the machine's clock is sold by this one, from where it begins. */
+async function sellFromThen(
+  database: Transaction,
+  scope: Scope,
+  { wanted, author }: { wanted: WantedClock; author: Author },
+): Promise<void> {
+  const { frozen_time } = wanted;
+  const records = await PriceModel.in(scope, database)
+    .where('start_date', '<=', author.now.toISOString())
+    .where('start_date', '>', frozen_time)
+    .where((open) => void open.whereNull('end_date').orWhere('end_date', '>', frozen_time))
+    .forUpdate();
+  await PriceModel.changeAll(scope, { records, changes: { start_date: frozen_time } }, { by: author, database });
 }
 
 async function checkNothingBilled(database: Transaction, scope: Scope): Promise<void> {

@@ -1,10 +1,12 @@
 /** What requests ask of a clock: to advance, which a workflow does, and to stop where it is. */
+import { FarthingError } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { checkAdvance, NO_PROGRESS } from '../../core/test-clock/record.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { TestClockModel } from '../../storage/models/test-clock.ts';
-import type { Stores } from '../../storage/stores.ts';
+import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
 import { addRun } from '../workflows/run.ts';
 
 export const ADVANCE_TASK = 'advance-test-clock';
@@ -17,6 +19,7 @@ export async function advanceLater(
   return postgres.transaction(async (transaction) => {
     const clock = await TestClockModel.fetch(scope, id, { database: transaction, lock: true });
     checkAdvance(clock, instantOf(frozen_time));
+    await checkNothingRuns(scope, transaction);
     const { id: workflow_id, run_id } = await addRun(transaction, scope, {
       task: ADVANCE_TASK,
       workflow_type: 'TestClockWorkflow',
@@ -37,6 +40,14 @@ export async function advanceLater(
     };
     return TestClockModel.change(clock, advancing, { by: author, database: transaction });
   });
+}
+
+/** Work that was asked for before is done at the instant at which it was: what it writes is not spread over the advance. */
+async function checkNothingRuns(scope: Scope, database: Transaction): Promise<void> {
+  const [run] = await WorkflowRunModel.in(scope, database).where('workflow_status', 'Running').limit(1);
+  if (!run) return;
+  const details = { workflow_id: run.id, workflow_type: run.workflow_type };
+  throw new FarthingError('version_conflict', `workflow ${run.id} is running: advance when it has ended`, { details });
 }
 
 /** The workflow notices before its next instant, and ends. One that does not advance is left as it is. */

@@ -2,6 +2,7 @@ import knex, { type Knex } from 'knex';
 import pg from 'pg';
 import { parseJson } from '../../core/json/parse.ts';
 import { isTracing } from '../../tracing/spans.ts';
+import { oneByOne } from './one-by-one.ts';
 import { watchForSilence } from './silence.ts';
 import { traceStatements } from './traced.ts';
 import { wallIn } from './wall/wall.ts';
@@ -47,6 +48,8 @@ export function connectPostgres(url: string, options: PostgresOptions = {}): Kne
       afterCreate: (connection: pg.Client, done: (error: Error | null | undefined, connection: pg.Client) => void) => {
         connection.query(sessionSettings(statement_timeout_ms), (error, results) => {
           if (!error) watchForSilence({ connection, url, pid: pidIn(results) });
+          // Within what asks who is asking.
+          if (!error) oneByOne(connection);
           if (!error && isTracing()) traceStatements(connection);
           if (error) return done(error, connection);
           wallIn(connection).then(

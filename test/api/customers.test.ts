@@ -306,6 +306,12 @@ describe('/customers', () => {
       const { body } = await start(former.id, '2026-02-01T00:00:00Z');
       const cancel = { cancellation_type: 'immediate', cancel_at: '2026-03-10T00:00:00Z' };
       expect((await api.request('POST', `/subscriptions/${body.id}/cancel`, { body: cancel })).status).to.equal(200);
+      const { body: found } = await api.request('GET', `/invoices?customer_id=${former.id}&invoice_status=DRAFT`);
+      for (const { id } of found.items) {
+        const early = await api.request('PUT', `/customers/${former.id}`, { body: { external_id: externalId() } });
+        expect([early.status, early.body.code], 'its usage is on a draft').to.deep.equal([400, 'invalid_operation']);
+        expect((await api.request('POST', `/invoices/${id}/finalize`)).status).to.equal(200);
+      }
       expect((await giveUp(former.id)).status).to.be.oneOf([200, 204]);
       api.setNow('2026-03-20T00:00:00Z');
       return { former, next: await create({ external_id: former.external_id }) };

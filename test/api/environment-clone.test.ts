@@ -110,6 +110,19 @@ describe('POST /environments/:id/clone', () => {
     expect(ids.find(({ source_id }) => source_id === plan.id)).to.include({ entity: 'plan', target_id: copy.id });
   });
 
+  it('into one whose clock is behind: what is sold here is sold there; not while it advances', async () => {
+    const target_environment_id = await environment('Past');
+    const key = await keyFor(target_environment_id);
+    const frozen_time = '2025-01-01T00:00:00Z';
+    const { id } = await made('/test-clocks', { frozen_time }, key);
+    await cloned({ target_environment_id });
+    const starts = (await listed('/prices', key)).map(({ start_date }: { start_date: string }) => start_date);
+    expect([...new Set(starts)]).to.deep.equal([frozen_time]);
+    await api.request('POST', `/test-clocks/${id}/advance`, { body: { frozen_time: '2025-02-01T00:00:00Z' }, key });
+    const { status, body } = await ask({ target_environment_id });
+    expect([status, body.code]).to.deep.equal([409, 'version_conflict']);
+  });
+
   it('a second run makes nothing twice, and brings what is new', async () => {
     const target_environment_id = await environment('Twice');
     await cloned({ target_environment_id });

@@ -118,6 +118,29 @@ describe('test clocks', () => {
     expect([second.status, second.body.code]).to.deep.equal([409, 'already_exists']);
   });
 
+  it('sells from its beginning on what was sold when it was made, and waits for what was asked for before', async () => {
+    const { id } = await made('/environments', { name: 'Catalogue first', type: 'development' });
+    const key = (await made('/secrets/api/keys', { name: 'k', type: 'private_key', environment_id: id })).api_key;
+    const inThere = async (path: string, body: object = {}) => (await api.request('POST', path, { body, key })).body;
+    const { id: entity_id } = await inThere('/plans', { name: 'Pro' });
+    const terms = { type: 'FIXED', billing_model: 'FLAT_FEE', billing_period: 'MONTHLY', invoice_cadence: 'ADVANCE' };
+    const price = { ...terms, entity_type: 'PLAN', entity_id, currency: 'usd', amount: '10' };
+    const sold = await inThere('/prices', price);
+    const later = await inThere('/prices', { ...price, start_date: '2027-01-01T00:00:00Z' });
+    const own = await inThere('/test-clocks', { frozen_time: START });
+    const starts = async (price_id: string) =>
+      (await api.request('GET', `/prices/${price_id}`, { key })).body.start_date;
+    expect([await starts(sold.id), await starts(later.id)]).to.deep.equal([START, '2027-01-01T00:00:00Z']);
+
+    const { workflow_id } = await inThere(`/plans/${entity_id}/sync/subscriptions`);
+    const early = await advance('2026-02-01T00:00:00Z', { id: own.id, key });
+    expect([early.status, early.body.code, early.body.details.workflow_id]).to.deep.equal([
+      409,
+      'version_conflict',
+      workflow_id,
+    ]);
+  });
+
   it('401, 403, 404', async () => {
     expect((await api.request('GET', '/test-clocks', { key: null })).status).to.equal(401);
     const reader = await api.keyWithRoles(['all_reader']);

@@ -132,7 +132,14 @@ describe('scenario: families of subscriptions', () => {
       const [child] = await childrenOf('club');
       expect(child).to.include({ subscription_status: 'cancelled', end_date: at('01-20') });
       await world.on('2026-02-01');
+      const rename = async () => {
+        const { id } = await world.get('/customers/external/member');
+        return (await world.api.request('PUT', `/customers/${id}`, { body: { external_id: 'renamed' } })).status;
+      };
+      expect(await rename(), 'its usage is on a draft').to.equal(400);
       expect((await world.statements('club')).at(-1)).to.contain('calls 2026-01-01..2026-02-01: 10 = 10');
+      await world.finalize();
+      expect(await rename(), 'what comes late of it is on the next invoice of the parent').to.equal(400);
       const own = { plan_id: world.id('plan Team'), currency: 'usd', billing_period: 'MONTHLY' };
       await world.post('/subscriptions', { external_customer_id: 'member', ...own });
     });
