@@ -40,8 +40,9 @@ const SCRIPTS = {
 
 // The tests against a real Kafka need Java and Maven, so they are asked for by name.
 // Those that kill processes and break stores, or want the machine to themselves, take many minutes: `npm test -- test/chaos`,
-// `npm test -- test/faults`.
-const APART = ['test/kafka/**', 'test/chaos/**', 'test/faults/**'];
+// `npm test -- test/faults`. Those that start the commands as a user does, each with stores of its own, take some:
+// `npm test -- test/start test/commands`.
+const APART = ['test/kafka/**', 'test/chaos/**', 'test/faults/**', 'test/start/**', 'test/commands/**'];
 const TESTS = ['test', ...APART.flatMap((pattern) => ['--ignore', pattern])];
 // What a customer sees: rules, worked examples, the API and whole stories; no process is killed and no store broken.
 const PRODUCT = ['test/core', 'test/examples', 'test/api', 'test/scenarios'];
