@@ -7,7 +7,8 @@ import type { Scope } from '../../core/scope.ts';
 import { type Due, dueDrafts, type OfWhom } from '../../storage/due-billing.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { sideBySide } from '../../storage/models/side-by-side.ts';
-import type { Stores } from '../../storage/stores.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
 import { type Ended, inRounds } from '../billing/rounds.ts';
 import { billingTransaction } from '../billing/transaction.ts';
@@ -88,15 +89,49 @@ function finalizeAll(
   { ids, now }: { ids: readonly string[]; now: Date },
 ): Promise<Outcome[]> {
   return billingTransaction(stores, async (transaction) => {
-    const outcomes = await sideBySide(transaction, ids, async (invoice_id): Promise<Outcome> => {
-      const asked = { scope, invoice_id, now, untilComplete: true };
-      const { skipped, complete } = await computeWithin(stores, transaction, asked);
-      return complete ? (skipped ? 'skipped' : 'finalized') : 'waiting';
-    });
-    const invoice_ids = ids.filter((_, index) => outcomes[index] === 'finalized');
-    await finalizeAllWithin(transaction, scope, { invoice_ids, now });
-    return outcomes;
+    const ended: Outcome[] = [];
+    for (const some of await apart(transaction, scope, ids)) {
+      const outcomes = await sideBySide(transaction, some, async (invoice_id): Promise<Outcome> => {
+        const asked = { scope, invoice_id, now, untilComplete: true };
+        const { skipped, complete } = await computeWithin(stores, transaction, asked);
+        return complete ? (skipped ? 'skipped' : 'finalized') : 'waiting';
+      });
+      const invoice_ids = some.filter((_, index) => outcomes[index] === 'finalized');
+      await finalizeAllWithin(transaction, scope, { invoice_ids, now });
+      ended.push(...outcomes);
+    }
+    return ended;
   });
+}
+
+/**
+ * In this order, cut before a draft of a subscription, or a family, that was there already: what came late for the first is on it, and
+ * the next one has to see that it is.
+ */
+async function apart(transaction: Transaction, scope: Scope, ids: readonly string[]): Promise<string[][]> {
+  if (ids.length === 1) return [[...ids]];
+  const invoices = await InvoiceModel.byId(scope, ids, transaction);
+  const subscriptions = await SubscriptionModel.byId(
+    scope,
+    Array.from(invoices.values(), ({ subscription_id }) => subscription_id ?? null),
+    transaction,
+  );
+  const familyOf = (id: string) => {
+    const subscription_id = invoices.get(id)?.subscription_id ?? id;
+    return subscriptions.get(subscription_id)?.parent_subscription_id ?? subscription_id;
+  };
+  const parts: string[][] = [];
+  let met = new Set<string>();
+  for (const id of ids) {
+    const family = familyOf(id);
+    if (parts.length === 0 || met.has(family)) {
+      parts.push([]);
+      met = new Set();
+    }
+    parts.at(-1)!.push(id);
+    met.add(family);
+  }
+  return parts;
 }
 
 /** Another scheduler, or a person, may have been quicker: then there was nothing to fail at. */

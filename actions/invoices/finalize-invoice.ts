@@ -50,6 +50,8 @@ export async function finalizeAllWithin(
 ): Promise<InvoiceWithLines[]> {
   const ready = await sideBySide(transaction, invoice_ids, (id) => readyOne(transaction, scope, { id, now }));
   if (ready.length === 0) return [];
+  // One after the other: two may be of one wallet.
+  for (const { invoice } of ready) await creditRest(transaction, invoice, now);
   // The numbers come last: their counter stays locked from here to the commit.
   const token = numberToken(DEFAULT_NUMBER_CONFIG, now.getTime());
   const numbers = await takeInvoiceNumbers(scope, { token, count: ready.length }, transaction);
@@ -87,7 +89,6 @@ async function writeFinal(
     ...(isPaid ? { payment_status: 'SUCCEEDED', paid_at: now.toISOString() } : {}),
   };
   const final = await InvoiceModel.change(invoice, changes, { by: { now }, database: transaction });
-  await creditRest(transaction, final, now);
   const finalized = await withLines(final, transaction);
   const customer = await CustomerModel.fetch(final, final.customer_id, { database: transaction });
   const record = { ...finalized, customer };
