@@ -49,7 +49,7 @@ function checkCancellable(subscription: Subscription): void {
     throw invalid('subscription_type', 'an inherited subscription is cancelled with its parent');
   }
   if (subscription.cancel_at || subscription.cancel_at_period_end) {
-    throw invalid('cancel_at', 'a cancellation is scheduled already');
+    throw invalid('cancel_at', 'a cancellation is scheduled already: undo it first');
   }
 }
 
