@@ -22,6 +22,8 @@ export type InvoicedLine = {
   readonly service: Period;
   readonly line: LineOnInvoice['line'];
   readonly invoice_status: InvoiceStatus;
+  /** The customer to whom its invoice went. */
+  readonly billed_to: string;
   /** Of usage that was invoiced before its period was over: no charge of its own. */
   readonly is_partial: boolean;
 };
@@ -42,10 +44,11 @@ export async function gatherInvoicedLines(
 ): Promise<InvoicedLine[]> {
   const found = await linesOnInvoices(subscription, subscription.id, database);
   const lines = found.filter(({ line }) => line.invoice_id !== exceptInvoiceId);
-  return lines.map(({ line, invoice: { invoice_status, billing_reason } }) => {
+  return lines.map(({ line, invoice: { invoice_status, billing_reason, customer_id } }) => {
     const service = { start: instantOf(line.period_start ?? ''), end: instantOf(line.period_end ?? '') };
     const key = chargeKey(line.subscription_line_item_id ?? '', service);
-    return { key, service, line, invoice_status, is_partial: billing_reason === 'THRESHOLD_BILLING' };
+    const is_partial = billing_reason === 'THRESHOLD_BILLING';
+    return { key, service, line, invoice_status, billed_to: customer_id, is_partial };
   });
 }
 

@@ -113,7 +113,9 @@ async function schedule(
   const { cancellation_type, reason, proration_behavior, author } = request;
   const pending = await SubscriptionScheduleModel.pendingOf(running, running.id, transaction);
   if (pending)
-    throw invalid('cancellation_type', `a ${pending.schedule_type} is scheduled already: undo it first`, { id: pending.id });
+    throw invalid('cancellation_type', `a ${pending.schedule_type} is scheduled already: undo it first`, {
+      id: pending.id,
+    });
   const at = instantOf(effective_date);
   if (proration_behavior === 'create_prorations') await checkOnePeriod(transaction, { subscription: running, at });
   await addSchedule(transaction, running, {

@@ -10,6 +10,7 @@ import { type ChangeQuestion, type Ending, isSettledAtOnce, linesOfChange } from
 import { hasOwnPeriods } from '../../core/billing/charges.ts';
 import { goesOn } from '../../core/commitment/part.ts';
 import { invalid } from '../../core/error.ts';
+import { groupBy } from '../../core/group-by.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import type { LineItemTerms } from '../../core/subscription/lines.ts';
 import type { PRORATION_BEHAVIORS } from '../../core/subscription/record.ts';
@@ -68,6 +69,8 @@ export type LineChangePlan = {
   readonly begins: readonly BillableItem[];
   /** Null where nothing is credited or charged at once. */
   readonly settlement: Settlement | null;
+  /** What goes back to others who were billed for it, before somebody else was invoiced. */
+  readonly refunds: readonly Settlement[];
   /** What is open of the running period, and computed anew. */
   readonly drafts: readonly string[];
   /** What stays charged without proration. */
@@ -102,18 +105,18 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const endings = settled.map((end) => ending(end, invoiced));
   const beginnings = change.isAtPeriodEnd ? [] : begins.filter((item) => !isLeft(item));
   const charged = ends.length === 0 ? period : runningOf(await asCharged(database, subscription));
-  const lines = [
-    ...linesOfChange<BillableItem>({ ...charged, currency, endings, beginnings: [] }),
-    ...linesOfChange<BillableItem>({ ...next, currency, endings: [], beginnings }),
-  ];
+  const credits = linesOfChange<BillableItem>({ ...charged, currency, endings, beginnings: [] });
+  const charges = linesOfChange<BillableItem>({ ...next, currency, endings: [], beginnings });
   const payer_id = await payerOf(subscription, database);
-  const settlement = lines.length === 0 ? null : { subscription, payer_id, lines, key: keyOf(ends, begins), author };
+  const terms = { subscription, payer_id, key: keyOf(ends, begins), author };
+  const { settlement, refunds } = settlementsOf(terms, { credits, charges, invoiced });
   const anchor = after ? subscription.billing_anchor : null;
   return {
     subscription,
     ends,
     begins,
     settlement,
+    refunds,
     drafts,
     kept,
     released,
@@ -121,6 +124,24 @@ export async function planLineChange(database: Database, change: LineChange): Pr
     anchored: change.ended ?? [],
     author,
   };
+}
+
+type Settling = {
+  readonly credits: Settlement['lines'];
+  readonly charges: Settlement['lines'];
+  readonly invoiced: readonly InvoicedLine[];
+};
+
+/** Of who pays now, and what goes back to others who were billed. */
+function settlementsOf(terms: Omit<Settlement, 'lines'>, { credits, charges, invoiced }: Settling) {
+  const billedTo = new Map(invoiced.map(({ line, billed_to }) => [line.id, billed_to]));
+  const byPayer = groupBy(credits, (line) => billedTo.get(line.parent_line_item_id ?? '') ?? terms.payer_id);
+  const lines = [...(byPayer.get(terms.payer_id) ?? []), ...charges];
+  byPayer.delete(terms.payer_id);
+  const refunds = Array.from(byPayer, ([payer_id, given]): Settlement => {
+    return { ...terms, payer_id, lines: given, key: `${terms.key}/${payer_id}` };
+  });
+  return { settlement: lines.length === 0 ? null : { ...terms, lines }, refunds };
 }
 
 /** A cancellation that will give back the time behind it does not shorten what was charged: a line that ends before it gives it back now. */
@@ -154,6 +175,7 @@ export type AppliedLines = {
   ended: SubscriptionLineItemModel[];
   begun: SubscriptionLineItemModel[];
   settled: Settled | null;
+  refunded: Settled[];
 };
 
 export async function applyLineChange(
@@ -161,7 +183,7 @@ export async function applyLineChange(
   transaction: Transaction,
   plan: LineChangePlan,
 ): Promise<AppliedLines> {
-  const { subscription, ends, begins, settlement, drafts, released, anchor, anchored, author } = plan;
+  const { subscription, ends, begins, settlement, refunds, drafts, released, anchor, anchored, author } = plan;
   const by = { by: author, database: transaction };
   const ended: SubscriptionLineItemModel[] = [];
   for (const end of ends) ended.push(await SubscriptionLineItemModel.change(end.item.record, endingOf(end, plan), by));
@@ -172,8 +194,10 @@ export async function applyLineChange(
   const added = await addLines(transaction, subscription, begins);
   // Before the drafts: what is settled at once stands on no other invoice.
   const settled = settlement && (await settleChange(transaction, settlement));
+  const refunded: Settled[] = [];
+  for (const refund of refunds) refunded.push(await settleChange(transaction, refund));
   await computeDrafts(stores, transaction, { subscription, drafts, now: author.now });
-  return { ended, begun: added, settled };
+  return { ended, begun: added, settled, refunded };
 }
 
 /** After the running period has got another end: what is open of it says so before anybody makes it final. */

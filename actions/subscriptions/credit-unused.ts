@@ -15,22 +15,26 @@ import { type Settled, type Settlement, settleChange } from '../invoices/settle-
 import { planLineChange, withoutCancellation } from './change-lines.ts';
 
 export type Unused = { readonly subscription: SubscriptionModel; readonly at: Milliseconds; readonly author: Author };
-export type Credited = { readonly lines: Settlement['lines']; readonly settled: Settled };
+/** One of each who was billed. */
+export type Credited = { readonly lines: Settlement['lines']; readonly settled: readonly Settled[] };
 
 /** `transaction` holds the subscription's row; null where nothing is given back. */
 export async function creditUnused(transaction: Transaction, unused: Unused): Promise<Credited | null> {
-  const settlement = await planCredits(transaction, unused);
-  return settlement && { lines: settlement.lines, settled: await settleChange(transaction, settlement) };
+  const settlements = await planCredits(transaction, unused);
+  const settled: Settled[] = [];
+  for (const settlement of settlements) settled.push(await settleChange(transaction, settlement));
+  return settled.length === 0 ? null : { lines: settlements.flatMap(({ lines }) => lines), settled };
 }
 
-async function planCredits(database: Database, { subscription, at, author }: Unused): Promise<Settlement | null> {
+async function planCredits(database: Database, { subscription, at, author }: Unused): Promise<Settlement[]> {
   // As it was charged: the cancellation is what is settled here.
   const running = withoutCancellation(subscription);
   // A line that was to begin later was charged in advance as well, and never serves.
   const items = (await gatherItems(database, subscription)).filter(({ record }) => !isOver(record, at));
   const ends = items.map((item) => ({ item, at }));
   const change = { subscription: running, ends, begins: [], proration_behavior: 'create_prorations', author } as const;
-  return (await planLineChange(database, change)).settlement;
+  const { settlement, refunds } = await planLineChange(database, change);
+  return [settlement ?? [], ...refunds].flat();
 }
 
 /** Also one that is charged for longer than it lives. */

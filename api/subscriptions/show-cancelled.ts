@@ -1,5 +1,6 @@
 /** A cancellation as it is answered. */
 import type { Cancelled } from '../../actions/subscriptions/cancel-subscription.ts';
+import { Decimal, sumOf } from '../../core/decimal.ts';
 import { prorationDetail } from '../../core/subscription/proration-detail.ts';
 import { formatUs, instantOf, usOf } from '../../core/time/instant.ts';
 import type { Context, Decoded } from '../http/route.ts';
@@ -12,9 +13,11 @@ export function showCancelled({ subscription, effective_date, credited }: Cancel
     subscription_id: id,
     effective_date,
     status: subscription_status,
-    proration_invoice: credited?.settled.invoice ?? null,
+    proration_invoice: credited?.settled[0]?.invoice ?? null,
     proration_details: credited?.lines.map((line) => prorationDetail(line, timezone)) ?? [],
-    total_credit_amount: credited?.settled.wallet_transaction?.amount ?? '0',
+    total_credit_amount: sumOf(
+      (credited?.settled ?? []).map(({ wallet_transaction }) => new Decimal(wallet_transaction?.amount ?? '0')),
+    ).toFixed(),
     message: isOver
       ? 'the subscription is cancelled'
       : `the subscription will be cancelled at ${formatUs(usOf(instantOf(effective_date)))}`,

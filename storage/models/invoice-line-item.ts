@@ -41,7 +41,7 @@ const CHARGED = [
 /** With what its invoice is. */
 export type LineOnInvoice = {
   readonly line: Pick<InvoiceLineItemModel, (typeof CHARGED)[number]>;
-  readonly invoice: Pick<Invoice, 'invoice_status' | 'billing_reason'>;
+  readonly invoice: Pick<Invoice, 'invoice_status' | 'billing_reason' | 'customer_id'>;
 };
 
 /**
@@ -65,7 +65,7 @@ export function linesOnInvoices(scope: Scope, subscription_id: string, database:
     const found: On[] = await database('invoices')
       .where({ tenant_id, environment_id, status: 'published' })
       .whereRaw('id = any(?)', [[...new Set(lines.map(({ invoice_id }) => invoice_id))]])
-      .select('id', 'invoice_status', 'billing_reason');
+      .select('id', 'invoice_status', 'billing_reason', 'customer_id');
     const invoices = byId(found.filter(({ invoice_status }) => invoice_status !== 'VOIDED'));
     const subscriptionOf = new Map(items.map((item) => [item.id, item.subscription_id]));
     const bySubscription = groupBy(lines, (line) => subscriptionOf.get(line.subscription_line_item_id!));

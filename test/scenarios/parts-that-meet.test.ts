@@ -169,4 +169,29 @@ describe('scenario: parts that meet', () => {
       (await world.get(`/customers/${world.id(`customer ${customer}`)}/wallets`)).map(({ balance }: Answer) => balance);
     expect([await wallets('child'), await wallets('payer')]).to.deep.equal([[], ['15.5']]);
   });
+
+  it('and of what it was billed for itself before, to it, though a line of now is the payer’s', async () => {
+    await world.on('2026-01-01', () => world.subscribe('joined', 'Seats'));
+    await world.subscribe('head', 'Seats');
+    await world.on('2026-01-11');
+    const join = { action: 'add', child_subscription_ids: [world.id('subscription joined')] };
+    const group = { type: 'grouped_invoicing', grouped_invoicing_params: join };
+    const joined = await world.api.request('POST', path('head', 'modify/execute'), { body: group });
+    expect(joined.status, joined.text).to.equal(200);
+    const [{ id }] = await linesOf('joined');
+    const params = { line_items: [{ id, quantity: '2' }] };
+    const change = { type: 'quantity_change', quantity_change_params: params };
+    const said: Answer = await world.post(path('joined', 'modify/preview'), change);
+    const done: Answer = await world.post(path('joined', 'modify/execute'), change);
+    const invoiced = ({ changed_resources }: Answer) =>
+      changed_resources.invoices.map(({ invoice }: Answer) => [invoice.customer_id, invoice.subtotal]);
+    const [head, own] = [world.id('customer head'), world.id('customer joined')];
+    // 21 of 31 days: 42 for both seats to who pays now, 21 for the one seat back to who paid for it.
+    expect(invoiced(done)).to.deep.equal([
+      [head, '42'],
+      [own, '-21'],
+    ]);
+    expect(invoiced(said)).to.deep.equal(invoiced(done));
+    expect((await world.get(`/customers/${own}/wallets`)).map(({ balance }: Answer) => balance)).to.deep.equal(['21']);
+  });
 });

@@ -37,21 +37,24 @@ export function modificationOfOther(
   };
 }
 
-export function previewOfLines({ ends, begins, settlement }: LineChangePlan): ChangedResources {
+export function previewOfLines({ ends, begins, settlement, refunds }: LineChangePlan): ChangedResources {
   const ended = ends.map(({ item, at }) => changedLine({ ...item.record, end_date: formatMs(at) }, 'ended'));
   const begun = begins.map(({ record }) => changedLine({ ...record, id: '' }, 'created'));
   const unmade = new Set<string | null | undefined>(begins.map(({ id }) => id));
-  const invoice = settlement && previewOfSettlement(settlement, unmade);
-  const invoices = invoice ? [changedInvoice({ invoice, wallet_transaction: null }, 'preview')] : [];
+  const invoices = [settlement ?? [], ...refunds].flat().map((each) => {
+    const invoice = previewOfSettlement(each, unmade);
+    return changedInvoice({ invoice, wallet_transaction: null }, 'preview');
+  });
   return { line_items: [...ended, ...begun], subscriptions: [], invoices };
 }
 
-export function changedByLines({ ended, begun, settled }: AppliedLines): ChangedResources {
+export function changedByLines({ ended, begun, settled, refunded }: AppliedLines): ChangedResources {
   const line_items = [
     ...ended.map((line) => changedLine(line, 'ended')),
     ...begun.map((line) => changedLine(line, 'created')),
   ];
-  return { line_items, subscriptions: [], invoices: settled ? [changedInvoice(settled, 'issued')] : [] };
+  const invoices = [settled ?? [], ...refunded].flat().map((each) => changedInvoice(each, 'issued'));
+  return { line_items, subscriptions: [], invoices };
 }
 
 function changedInvoice({ invoice, wallet_transaction }: Settled, status: ChangedInvoice['status']): ChangedInvoice {
