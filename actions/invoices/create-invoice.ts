@@ -10,6 +10,7 @@ import type { CreateInvoice, InvoiceWithLines } from '../../core/invoice/record.
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
+import { holdNoClock } from '../../storage/models/hold-no-clock.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -27,6 +28,7 @@ export async function createInvoice(
 ): Promise<InvoiceWithLines> {
   const written = writtenInvoice(request);
   return stores.postgres.transaction(async (transaction) => {
+    await holdNoClock(scope, transaction);
     await checkParties(scope, request, transaction);
     await checkInvoiceReferences(scope, request, transaction);
     const invoice = await addInvoice({ scope, request, written, author }, transaction);

@@ -45,6 +45,7 @@ import { checkTrialTerms, trialOf, withTrial } from '../../core/subscription/tri
 import { instantOf } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { GivenUpExternalIdModel } from '../../storage/models/given-up-external-id.ts';
+import { holdNoClock } from '../../storage/models/hold-no-clock.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
@@ -83,6 +84,7 @@ export async function createSubscription(
   checkTrialTerms(request);
   const hierarchy = hierarchyOf(request);
   return stores.postgres.transaction(async (transaction) => {
+    await holdNoClock(scope, transaction);
     if (hierarchy.kind === 'inherited') {
       const subscription = await inheritSubscription(scope, { ...hierarchy, request, author }, transaction);
       return { subscription, line_items: [], latest_invoice: null };

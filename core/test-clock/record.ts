@@ -79,6 +79,13 @@ export function isAdvancing(clock: Pick<TestClock, 'id' | 'target_time'>): Farth
   });
 }
 
+/** Of a request that came before the clock was made. */
+export function hasClockNow({ id }: Pick<TestClock, 'id'>): FarthingError {
+  return new FarthingError('version_conflict', 'this environment has got a test clock meanwhile: try again', {
+    details: { test_clock_id: id },
+  });
+}
+
 export function withDone(progress: ClockProgress, done: Readonly<Record<string, number>>): ClockProgress {
   const sum = { ...progress.done };
   for (const [what, count] of Object.entries(done)) if (count > 0) sum[what] = (sum[what] ?? 0) + count;

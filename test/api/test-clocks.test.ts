@@ -1,7 +1,10 @@
 /** An environment with a clock of its own: what it asks of who makes one, and what goes by it. */
 import { expect } from 'chai';
 import { tryAdvance } from '../../actions/test-clocks/advance-test-clock.ts';
+import { createTestClock } from '../../actions/test-clocks/create-test-clock.ts';
+import { connectPostgres, urlOf } from '../../storage/postgres/postgres.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
+import { until } from '../support/until.ts';
 
 const START = '2026-01-01T00:00:00Z';
 
@@ -139,6 +142,50 @@ describe('test clocks', () => {
       'version_conflict',
       workflow_id,
     ]);
+  });
+
+  describe('no subscription begins beside it', () => {
+    /** An environment with a plan and a customer, and what is asked there. */
+    const place = async (name: string) => {
+      const { id: environment_id } = await made('/environments', { name, type: 'development' });
+      const key = (await made('/secrets/api/keys', { name: 'k', type: 'private_key', environment_id })).api_key;
+      const ask = (path: string, body: object) => api.request('POST', path, { body, key });
+      const { id: plan_id } = (await ask('/plans', { name: 'Pro' })).body;
+      const terms = { type: 'FIXED', billing_model: 'FLAT_FEE', billing_period: 'MONTHLY', invoice_cadence: 'ADVANCE' };
+      await ask('/prices', { ...terms, entity_type: 'PLAN', entity_id: plan_id, currency: 'usd', amount: '10' });
+      const { id: customer_id } = (await ask('/customers', { external_id: 'a', name: 'A' })).body;
+      const wanted = { customer_id, plan_id, currency: 'usd', billing_period: 'MONTHLY' };
+      return { environment_id, customer_id, ask, subscribe: () => ask('/subscriptions', wanted) };
+    };
+
+    it('the clock is refused that waits for one', async () => {
+      const { postgres } = api.services;
+      const { customer_id, ask, subscribe } = await place('First');
+      const waiting = (count: number) =>
+        until('they wait for a lock', async () => {
+          const found = postgres('pg_stat_activity').where({ wait_event_type: 'Lock' });
+          return (await found.whereRaw('datname = current_database()')).length === count;
+        });
+      const holding = await postgres.transaction();
+      await holding('customers').where({ id: customer_id }).forUpdate();
+      const subscribing = subscribe();
+      await waiting(1);
+      const clocking = ask('/test-clocks', { frozen_time: START });
+      await waiting(2);
+      await holding.rollback();
+      expect([(await subscribing).status, (await clocking).status]).to.deep.equal([201, 400]);
+    });
+
+    it('the subscription is refused that did not know of the clock of another process', async () => {
+      const { environment_id, subscribe } = await place('Second');
+      const elsewhere = connectPostgres(urlOf(api.services.postgres));
+      const wanted = { frozen_time: START, name: null, metadata: null };
+      const author = { user_id: '', now: api.services.clock() };
+      await createTestClock({ postgres: elsewhere }, { ...api.scope, environment_id }, { wanted, author });
+      await elsewhere.destroy();
+      const late = await subscribe();
+      expect([late.status, late.body.code], late.text).to.deep.equal([409, 'version_conflict']);
+    });
   });
 
   it('401, 403, 404', async () => {

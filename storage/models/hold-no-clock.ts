@@ -1,0 +1,19 @@
+/**
+ * What begins in an environment without a clock begins at an instant of the machine: no clock is made there before its transaction
+ * ends. Whoever makes one holds the environment (actions/test-clocks/create-test-clock.ts), and finds what has begun.
+ */
+import type { Scope } from '../../core/scope.ts';
+import { hasClockNow } from '../../core/test-clock/record.ts';
+import { currentCaller } from '../caller.ts';
+import type { Database } from '../stores.ts';
+import { EnvironmentModel } from './environment.ts';
+import { TestClockModel } from './test-clock.ts';
+
+export async function holdNoClock(scope: Scope, transaction: Database): Promise<void> {
+  const caller = currentCaller();
+  if (!caller || caller.clock) return;
+  const { tenant_id, environment_id } = scope;
+  await EnvironmentModel.fetch(tenant_id, environment_id, { database: transaction, lock: 'shared' });
+  const [clock] = await TestClockModel.in(scope, transaction).select('id').limit(1);
+  if (clock) throw hasClockNow(clock);
+}
