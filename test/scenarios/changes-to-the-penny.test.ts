@@ -272,6 +272,7 @@ describe('scenario: changes to the penny', () => {
         toPlan('Free calls by the quarter', { billing_period: 'QUARTERLY' }),
       );
       await use('free', 90, '2026-02-20');
+      await world.settle();
       const drafted = await world.statements('free');
       expect(drafted).to.deep.equal([
         'SUBSCRIPTION_CYCLE DRAFT 2026-01-01..2026-02-01 = 50\n  calls 2026-01-01..2026-02-01: 50 = 50',
