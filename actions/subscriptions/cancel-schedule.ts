@@ -21,7 +21,7 @@ import { billingTransaction } from '../billing/transaction.ts';
 import { payerOf, settleChange } from '../invoices/settle-change.ts';
 import { emit } from '../system-events/emit.ts';
 import { billedIn } from './billed-before.ts';
-import { computeOpenDrafts } from './change-lines.ts';
+import { computeOpenDrafts, withoutCancellation } from './change-lines.ts';
 import { familyFollows } from './follow-parent.ts';
 import { heldWithParent } from './held-with-parent.ts';
 
@@ -75,7 +75,7 @@ async function resume(
   { subscription, author }: { subscription: SubscriptionModel; author: Author },
 ): Promise<SubscriptionModel> {
   const ended_ms = instantOf(subscription.cancel_at ?? subscription.current_period_end);
-  const running = Object.assign(subscription.$clone(), { cancel_at: null, cancel_at_period_end: false });
+  const running = withoutCancellation(subscription);
   const { start } = currentPeriod(subscription);
   const current = nextPeriod(start, billedSubscription(running)) ?? currentPeriod(subscription);
   const changes: Partial<Subscription> = {

@@ -14,6 +14,7 @@ import { groupBy } from '../../core/group-by.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import type { LineItemTerms } from '../../core/subscription/lines.ts';
 import type { PRORATION_BEHAVIORS } from '../../core/subscription/record.ts';
+import { givesBack } from '../../core/subscription/schedule.ts';
 import { formatMs, instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -148,9 +149,7 @@ function settlementsOf(terms: Omit<Settlement, 'lines'>, { credits, charges, inv
 async function asCharged(database: Database, subscription: SubscriptionModel): Promise<SubscriptionModel> {
   if (!subscription.cancel_at && !subscription.cancel_at_period_end) return subscription;
   const pending = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, database);
-  const givesBack =
-    pending?.schedule_type === 'cancellation' && pending.configuration?.proration_behavior === 'create_prorations';
-  return givesBack ? withoutCancellation(subscription) : subscription;
+  return pending && givesBack(pending) ? withoutCancellation(subscription) : subscription;
 }
 
 /** As it was charged before it was to be cancelled. */

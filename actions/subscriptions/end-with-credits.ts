@@ -2,6 +2,7 @@
  * The end of a subscription has come. A cancellation that was scheduled so gives back what was charged for the time behind it
  * (docs/rules/proration.md, "Credits of a cancellation").
  */
+import { givesBack } from '../../core/subscription/schedule.ts';
 import type { Milliseconds } from '../../core/time/instant.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
@@ -16,10 +17,8 @@ export async function endWithCredits(
   { subscription, at, by }: { subscription: SubscriptionModel; at: Milliseconds; by: By },
 ): Promise<SubscriptionModel> {
   const schedule = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, transaction);
-  const isAsked =
-    schedule?.schedule_type === 'cancellation' && schedule.configuration?.proration_behavior === 'create_prorations';
   // What lay in a trial was not charged.
-  if (isAsked && subscription.subscription_status !== 'trialing') {
+  if (schedule && givesBack(schedule) && subscription.subscription_status !== 'trialing') {
     const author = { user_id: schedule.created_by, now: by.now };
     await creditUnused(transaction, { subscription, at, author });
   }

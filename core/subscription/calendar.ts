@@ -5,8 +5,7 @@
 
 import { invalid } from '../error.ts';
 import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
-import { calendarAnchor, leastDays, nextPeriodEnd } from '../time/period.ts';
-import { wallTime } from '../time/zone.ts';
+import { calendarAnchor, leastDays, localDay, nextPeriodEnd } from '../time/period.ts';
 import type { Subscription } from './record.ts';
 
 export type CalendarTerms = Pick<
@@ -69,8 +68,4 @@ function checkPast(
 ): void {
   if ((now - start) / (DAY_MS * leastDays(billing_period) * billing_period_count) > PAST_PERIODS_MAX)
     throw invalid('start_date', `must not lie more than ${PAST_PERIODS_MAX} billing periods in the past`);
-}
-
-function localDay(instant: Milliseconds, timezone: string): number {
-  return Math.floor(wallTime(timezone, instant) / DAY_MS);
 }

@@ -35,6 +35,14 @@ export function isPending({ status }: Pick<SubscriptionSchedule, 'status'>): boo
   return status === 'pending';
 }
 
+/** Whether it is a cancellation that credits the time behind it (docs/rules/proration.md, "Credits of a cancellation"). */
+export function givesBack({
+  schedule_type,
+  configuration,
+}: Pick<SubscriptionSchedule, 'schedule_type' | 'configuration'>): boolean {
+  return schedule_type === 'cancellation' && configuration?.proration_behavior === 'create_prorations';
+}
+
 export function checkPending(schedule: Pick<SubscriptionSchedule, 'id' | 'status'>): void {
   if (!isPending(schedule))
     throw notAllowed(`a schedule that is ${schedule.status} cannot be cancelled`, { id: schedule.id });

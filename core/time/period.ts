@@ -130,7 +130,8 @@ function firstOf(month: number): number {
   return daysSince1970(year, month - year * 12 + 1, 1);
 }
 
-function localDay(instant: Milliseconds, timezone: string): number {
+/** The date that the clock shows, in days since 1970. */
+export function localDay(instant: Milliseconds, timezone: string): number {
   return dayOf(wallTime(timezone, instant));
 }
 

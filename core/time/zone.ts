@@ -50,15 +50,8 @@ export function firstInstantAt(timezone: string, wall: Milliseconds): number {
 
 /** The instant at which the clock shows this wall time: the earlier of two, and of a time that a change skips as much later as it skips. */
 export function instantAt(timezone: string, wall: Milliseconds): number {
-  let stretch = stretchAt(timezone, wall - LARGEST_OFFSET);
-  let { offset } = stretch;
-  for (;;) {
-    const candidate = wall - stretch.offset;
-    if (candidate < stretch.from) return wall - offset;
-    if (candidate < stretch.to) return candidate;
-    ({ offset } = stretch);
-    stretch = stretchAt(timezone, stretch.to);
-  }
+  const first = firstInstantAt(timezone, wall);
+  return wallTime(timezone, first) === wall ? first : wall - stretchAt(timezone, first - 1).offset;
 }
 
 /** IANA names only: a fixed offset such as "+05:30" has no clock changes to honour and is refused. */
