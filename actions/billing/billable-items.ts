@@ -29,14 +29,15 @@ export type BillableItem = PricedItem & {
   readonly meter: MeterModel | null;
 };
 
-/** `at`: what entitlements grant then is free. */
+/** `at`: what entitlements grant then is free. `withRemoved`: those, too, that a change ended where they began. */
 export async function gatherItems(
   database: Database,
   subscription: SubscriptionModel,
-  { at }: { at?: Date } = {},
+  { at, withRemoved = false }: { at?: Date; withRemoved?: boolean } = {},
 ): Promise<BillableItem[]> {
   const scope = scopeOf(subscription);
-  const listed = { column: 'subscription_id', value: subscription.id, where: { status: 'published' } };
+  const where = withRemoved ? {} : { status: 'published' };
+  const listed = { column: 'subscription_id', value: subscription.id, where };
   const records = await SubscriptionLineItemModel.listOf(scope, listed, database);
   const priceIds = records.map(({ price_id }) => price_id);
   const prices = await PriceModel.byId(scope, priceIds, database);
