@@ -206,6 +206,7 @@ export function billedSubscription(subscription: SubscriptionModel): BilledSubsc
   return {
     start_ms: instantOf(subscription.start_date),
     end_ms: endOf(subscription),
+    trial_end_ms: instantOrNull(subscription.trial_end),
     billing_anchor_ms: instantOf(subscription.billing_anchor),
     billing_period: subscription.billing_period,
     billing_period_count: subscription.billing_period_count,
