@@ -58,6 +58,8 @@ const CHECKS = [
     'lint and types',
     'node_modules/oxlint/bin/oxlint',
     ['-c', 'oxlint.config.mjs', '--type-aware', '--type-check', '.'],
+    // The compiler is written in Go and lives for seconds: to collect its garbage took a third of its time and saved 0.3 of 2.1 GB.
+    { GOGC: '800' },
   ],
   [
     'core tests',
