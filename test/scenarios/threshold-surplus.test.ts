@@ -5,6 +5,7 @@
 import { expect } from 'chai';
 import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
 import { Decimal, sumOf } from '../../core/decimal.ts';
+import { expectExport } from '../support/exported.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -71,7 +72,10 @@ describe('scenario: more was invoiced before the period was over than it costs',
     await world.cancel('leaver', { cancellation_type: 'end_of_period' });
     await world.settle();
     const preview = await world.preview('two');
+    const january = 'start_time=2026-01-01&end_time=2026-02-01';
+    for (const name of ['two', 'again', 'leaver']) await expectExport(world, name, january);
     await world.on('2026-02-01');
+    for (const name of ['two', 'again']) await expectExport(world, name, january);
     const said =
       'SUBSCRIPTION_CYCLE SKIPPED 2026-01-01..2026-02-01 = 0\n' +
       '  calls 2026-01-01..2026-02-01: 100 = 0\n' +
