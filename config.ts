@@ -105,6 +105,8 @@ const Settings = z.object({
   LLM_TIMEOUT_MS: positive.default(20_000),
   /** So often a tenant may have it asked in an hour, per process. */
   LLM_REQUESTS_PER_HOUR: whole.default(60),
+  /** A folder with fonts (.ttf, .otf) for invoices in scripts that those of the service lack, such as Chinese. */
+  PDF_FONTS_DIR: optionalText.transform((folder) => (folder === undefined ? undefined : fromHome(folder))),
   /** Webhooks may go to private addresses, such as 127.0.0.1: for development. */
   WEBHOOK_ALLOW_PRIVATE_ADDRESSES: z.stringbool().default(false),
   /** Whether webhooks that failed are sent again by themselves. */

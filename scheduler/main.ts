@@ -24,6 +24,7 @@ import { computeInvoiceWork } from './jobs/compute-invoice.ts';
 import { dueJobs } from './jobs/do-what-is-due.ts';
 import { makeDailyRollupsJob } from './jobs/make-daily-rollups.ts';
 import { purgeAnswersJob } from './jobs/purge-answers.ts';
+import { purgeDocumentsJob } from './jobs/purge-documents.ts';
 import { purgeJobsJob } from './jobs/purge-jobs.ts';
 import { purgeSystemEventsJob } from './jobs/purge-system-events.ts';
 import { retryWebhooksJob } from './jobs/retry-webhooks.ts';
@@ -72,6 +73,7 @@ export function jobsOf(services: SchedulerServices): Job[] {
     ...dueJobs(services, services.config),
     purgeAnswersJob(services, HOUR),
     purgeJobsJob(services, HOUR),
+    purgeDocumentsJob(services, HOUR),
     auditSampleJob(services, FIVE_MINUTES),
     makeDailyRollupsJob(services, { every_seconds: FIVE_MINUTES, after_days: DAY_ROWS_AFTER_DAYS }),
     ...eventJobs(services),
