@@ -4,16 +4,14 @@
  */
 import { invoiceDocument } from '../../core/invoice-document/document.ts';
 import type { Scope } from '../../core/scope.ts';
-import type { SettingOf } from '../../core/setting/record.ts';
 import { pdfOf } from '../../integrations/pdf/render.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { keepDocument, keptDocument } from '../../storage/models/invoice-document.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { settingOf } from '../../storage/models/setting.ts';
-import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import { TenantModel } from '../../storage/models/tenant.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
+import { sellerOf, timezoneOf } from './printed-by.ts';
 
 export type PdfQuestion = {
   readonly id: string;
@@ -56,28 +54,4 @@ async function gather(database: Database, invoice: InvoiceModel) {
     settings,
     timezone: await timezoneOf(invoice, scope, database),
   };
-}
-
-/** Days are those of whoever's periods are billed; of what was written by hand, those by which invoices are numbered. */
-async function timezoneOf({ subscription_id }: InvoiceModel, scope: Scope, database: Database): Promise<string> {
-  if (!subscription_id) return (await settingOf(scope, 'invoice_config', database)).timezone;
-  return (await SubscriptionModel.fetch(scope, subscription_id, { database })).timezone;
-}
-
-type Company = { readonly name: string; readonly lines: readonly string[] };
-
-async function sellerOf(
-  { company }: SettingOf<'invoice_pdf_config'>,
-  { tenant_id, database }: { tenant_id: string; database: Database },
-): Promise<Company> {
-  if (company) {
-    const { name, lines, tax_id, email, website } = company;
-    return { name, lines: [...lines, ...[tax_id, email, website].flatMap((line) => line || [])] };
-  }
-  const [tenant] = await TenantModel.ofTenant(tenant_id, database);
-  const { address, email } = (tenant?.billing_details ?? {}) as { address?: Record<string, string>; email?: string };
-  const part = (key: string) => address?.[`address_${key}`] ?? '';
-  const city = [part('postal_code'), part('city')].filter(Boolean).join(' ');
-  const place = [city, part('state'), part('country')].filter(Boolean).join(', ');
-  return { name: tenant?.name ?? '', lines: [part('line1'), part('line2'), place, email ?? ''].filter(Boolean) };
 }

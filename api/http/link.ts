@@ -38,6 +38,9 @@ export async function claimOf(
     const checks = { algorithms: [ALGORITHM], audience: subject, currentDate: now, requiredClaims: ['exp', 'aud'] };
     return Payload.parse((await jwtVerify(token, key, checks)).payload);
   } catch {
-    throw new FarthingError('not_found', 'the address is not valid, or not any more: ask for a new one');
+    throw new FarthingError(
+      'not_found',
+      'the address is wrong, or was good for a while alone: the document is not found',
+    );
   }
 }

@@ -119,6 +119,16 @@ export const SETTINGS = {
       notes: null,
     },
   },
+  invoice_mail_config: {
+    reach: 'environment',
+    shape: z.strictObject({
+      invoices: z.boolean(),
+      reminders: z.boolean(),
+      reply_to: nullable(z.email()),
+      bcc: z.array(z.email()).max(10),
+    }),
+    default: { invoices: true, reminders: true, reply_to: null, bcc: [] },
+  },
   tenant_config: {
     reach: 'tenant',
     shape: z.strictObject({
