@@ -1,6 +1,6 @@
+/** The words of an invoice in German (docs/rules/documents.md, "What can be set"). */
 import type { Words } from '../words.ts';
 
-/** German. */
 export const de: Words = {
   invoice: 'Rechnung',
   credit_invoice: 'Gutschrift',

@@ -1,6 +1,6 @@
+/** The words of an invoice in Greek (docs/rules/documents.md, "What can be set"). */
 import type { Words } from '../words.ts';
 
-/** Greek. */
 export const el: Words = {
   invoice: 'Τιμολόγιο',
   credit_invoice: 'Πιστωτικό τιμολόγιο',

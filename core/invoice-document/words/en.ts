@@ -1,6 +1,6 @@
+/** The words of an invoice in English (docs/rules/documents.md, "What can be set"). */
 import type { Words } from '../words.ts';
 
-/** English. */
 export const en: Words = {
   invoice: 'Invoice',
   credit_invoice: 'Credit invoice',

@@ -1,6 +1,6 @@
+/** The words of an invoice in Spanish (docs/rules/documents.md, "What can be set"). */
 import type { Words } from '../words.ts';
 
-/** Spanish. */
 export const es: Words = {
   invoice: 'Factura',
   credit_invoice: 'Factura de abono',

@@ -1,6 +1,6 @@
+/** The words of an invoice in French (docs/rules/documents.md, "What can be set"). */
 import type { Words } from '../words.ts';
 
-/** French. */
 export const fr: Words = {
   invoice: 'Facture',
   credit_invoice: 'Facture d’avoir',

@@ -1,6 +1,6 @@
+/** The words of an invoice in Italian (docs/rules/documents.md, "What can be set"). */
 import type { Words } from '../words.ts';
 
-/** Italian. */
 export const it: Words = {
   invoice: 'Fattura',
   credit_invoice: 'Nota di accredito',

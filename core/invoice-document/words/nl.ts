@@ -1,6 +1,6 @@
+/** The words of an invoice in Dutch (docs/rules/documents.md, "What can be set"). */
 import type { Words } from '../words.ts';
 
-/** Dutch. */
 export const nl: Words = {
   invoice: 'Factuur',
   credit_invoice: 'Creditfactuur',

@@ -1,6 +1,6 @@
+/** The words of an invoice in Polish (docs/rules/documents.md, "What can be set"). */
 import type { Words } from '../words.ts';
 
-/** Polish. */
 export const pl: Words = {
   invoice: 'Faktura',
   credit_invoice: 'Faktura korygująca',

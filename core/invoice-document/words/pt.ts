@@ -1,6 +1,6 @@
+/** The words of an invoice in Portuguese (docs/rules/documents.md, "What can be set"). */
 import type { Words } from '../words.ts';
 
-/** Portuguese. */
 export const pt: Words = {
   invoice: 'Fatura',
   credit_invoice: 'Fatura de crédito',

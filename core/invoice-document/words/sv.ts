@@ -1,6 +1,6 @@
+/** The words of an invoice in Swedish (docs/rules/documents.md, "What can be set"). */
 import type { Words } from '../words.ts';
 
-/** Swedish. */
 export const sv: Words = {
   invoice: 'Faktura',
   credit_invoice: 'Kreditfaktura',

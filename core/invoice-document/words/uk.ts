@@ -1,6 +1,6 @@
+/** The words of an invoice in Ukrainian (docs/rules/documents.md, "What can be set"). */
 import type { Words } from '../words.ts';
 
-/** Ukrainian. */
 export const uk: Words = {
   invoice: 'Рахунок',
   credit_invoice: 'Кредитовий рахунок',
