@@ -1,4 +1,4 @@
-/** Voids a credit note: a draft is given up, and what an adjustment took off is due again (docs/rules/credit-notes.md, "Voiding"). */
+/** Voids a credit note: a draft is given up, and what an adjustment took off is due again (docs/rules/credit-notes.md, "Voiding a note"). */
 import { checkNoteVoidable, uncreditedInvoice } from '../../core/credit-note/effect.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
