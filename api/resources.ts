@@ -5,6 +5,7 @@ import { auditLogRoutes } from './audit-logs/routes.ts';
 import { authRoutes } from './auth/routes.ts';
 import { costsheetRoutes } from './costs/routes.ts';
 import { couponRoutes } from './coupons/routes.ts';
+import { creditNoteRoutes } from './credit-notes/routes.ts';
 import { creditGrantRoutes } from './creditgrants/routes.ts';
 import { customerRoutes } from './customers/routes.ts';
 import { entitlementRoutes } from './entitlements/routes.ts';
@@ -59,7 +60,11 @@ export const routes: Route[] = [
   ...subscriptionAddonRoutes,
   ...subscriptionRoutes,
   ...invoiceRoutes,
+<<<<<<< HEAD
   ...invoicePdfRoutes,
+=======
+  ...creditNoteRoutes,
+>>>>>>> 4a579dd
   ...eventRoutes,
   ...meterUsageRoutes,
   ...workflowRoutes,

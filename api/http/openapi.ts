@@ -67,6 +67,7 @@ const TAGS: Record<string, string> = {
   Taxes: 'Rates, and what is taxed with them: [taxes](/docs/rules/taxes.md).',
   Costs: 'What something costs you: [cost sheets](/docs/rules/pricing.md#cost-sheets).',
   'Credit grants': 'Who gets credits, how often, and for how long: [credit grants](/docs/rules/credits.md).',
+  'Credit notes': 'What of an invoice was taken back: [credit notes](/docs/rules/credit-notes.md).',
   Roles: 'What a key may do: [permissions](/docs/permissions.md).',
   Settings: 'What is wanted otherwise than by default: [records](/docs/rules/records.md).',
   'Signing in': 'People sign in with email and password, programs have [API keys](/docs/permissions.md).',

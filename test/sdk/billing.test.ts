@@ -190,6 +190,28 @@ describe('the published client: billing', () => {
     expect(summary.summaries?.[0]?.currency).to.equal('usd');
   });
 
+  it('credit notes: create, process, get, void', async () => {
+    const invoice = await sdk.invoices.createInvoice({
+      customerId,
+      currency: 'usd',
+      amountDue: '20',
+      subtotal: '20',
+      total: '20',
+      invoiceStatus: 'FINALIZED',
+    });
+    const draft = await sdk.creditNotes.createCreditNote({
+      invoiceId: invoice.id!,
+      reason: 'DUPLICATE',
+      lineItems: [{ invoiceLineItemId: invoice.lineItems![0]!.id!, amount: '5' }],
+      processCreditNote: false,
+    });
+    expect(draft).to.include({ creditNoteStatus: 'DRAFT', totalAmount: '5' });
+    const done = await sdk.creditNotes.processCreditNote(draft.id!);
+    expect(done).to.include({ id: draft.id, creditNoteStatus: 'FINALIZED' });
+    expect((await sdk.creditNotes.getCreditNote(draft.id!)).invoice?.amountDue).to.equal('15');
+    expect((await sdk.creditNotes.voidCreditNote(draft.id!)).creditNoteStatus).to.equal('VOIDED');
+  });
+
   it('invoices: preview', async () => {
     const { id } = await subscribe();
     const preview = await sdk.invoices.getInvoicePreview({ subscriptionId: id! });

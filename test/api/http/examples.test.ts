@@ -42,6 +42,7 @@ describe('the examples of the documentation', () => {
     await whatElseIsSold();
     await whatIsTold();
     await whoElse();
+    await whatIsGivenBack();
     await whatTimeItIs();
   });
   after(() => world.stop());
@@ -265,6 +266,19 @@ describe('the examples of the documentation', () => {
     await ask('cloneEnvironment', { id: id('env') });
     await ask('listAuditLogs', { query: `entity_id=${id('user')}&tenant_wide=true&limit=1` });
     await ask('getAuditLog', { id: id('audit') });
+  }
+
+  async function whatIsGivenBack() {
+    world.at('2026-03-02T00:00:00Z');
+    const training = { display_name: 'Training', amount: '30', quantity: '1' };
+    const amounts = { currency: 'usd', amount_due: '30', total: '30', subtotal: '30', line_items: [training] };
+    const request = { customer_id: id('cust'), ...amounts, invoice_status: 'FINALIZED' };
+    const invoice = await send('POST', '/invoices', request);
+    await ask('createCreditNote');
+    await ask('processCreditNote', { id: id('cn') });
+    await ask('listCreditNotes', { query: `invoice_id=${invoice.id}` });
+    await ask('voidCreditNote', { id: id('cn') });
+    await ask('getCreditNote', { id: id('cn') });
   }
 
   /** In an environment of its own. */
