@@ -376,8 +376,9 @@ describe('laws of changes', () => {
 });
 
 /** What is changed, without what only a record that is there has. */
-function effect({ line_items, invoices }: Answer) {
+function effect({ line_items, invoices, subscriptions }: Answer) {
   const lines = (line_items ?? []).map(({ id: _id, ...line }: Answer) => line);
   const said = (invoices ?? []).map(({ action, invoice }: Answer) => ({ action, ...(invoice ? saidBy(invoice) : {}) }));
-  return { lines, said };
+  const others = (subscriptions ?? []).map(({ id: _id, ...one }: Answer) => one);
+  return { lines, said, others };
 }
