@@ -60,11 +60,8 @@ export const routes: Route[] = [
   ...subscriptionAddonRoutes,
   ...subscriptionRoutes,
   ...invoiceRoutes,
-<<<<<<< HEAD
   ...invoicePdfRoutes,
-=======
   ...creditNoteRoutes,
->>>>>>> 4a579dd
   ...eventRoutes,
   ...meterUsageRoutes,
   ...workflowRoutes,
