@@ -42,7 +42,7 @@ describe('the examples of the documentation', () => {
     await whatElseIsSold();
     await whatIsTold();
     await whoElse();
-    await whatIsGivenBack();
+    await whatIsDoneAgain();
     await whatTimeItIs();
   });
   after(() => world.stop());
@@ -267,7 +267,7 @@ describe('the examples of the documentation', () => {
     await ask('getAuditLog', { id: id('audit') });
   }
 
-  async function whatIsGivenBack() {
+  async function whatIsDoneAgain() {
     world.at('2026-03-02T00:00:00Z');
     const training = { display_name: 'Training', amount: '30', quantity: '1' };
     const amounts = { currency: 'usd', amount_due: '30', total: '30', subtotal: '30', line_items: [training] };
@@ -278,6 +278,15 @@ describe('the examples of the documentation', () => {
     await ask('listCreditNotes', { query: `invoice_id=${invoice.id}` });
     await ask('voidCreditNote', { id: id('cn') });
     await ask('getCreditNote', { id: id('cn') });
+    const { plan_id, currency, billing_period } = answers.get('createSubscription');
+    const terms = { customer_id: id('cust'), plan_id, currency, billing_period };
+    const { latest_invoice: opening } = await send('POST', '/subscriptions', terms);
+    await ask('recalculateInvoice', { id: opening.id });
+    const again = answers.get('recalculateInvoice').id;
+    await ask('recalculateInvoiceV2', { id: again });
+    await ask('triggerInvoiceCommsWebhook', { id: again });
+    await ask('triggerInvoiceWebhook', { id: again, query: 'event_name=invoice.communication.triggered' });
+    await ask('finalizeInvoiceLater', { invoice_id: again });
   }
 
   /** In an environment of its own. */
