@@ -23,12 +23,9 @@ const UsageBreakdownItem = z
 
 /** Broken down only where it is asked for. */
 export const InvoiceLineAnswer = InvoiceLineItem.extend({
-  usage_analytics: z
-    .array(SourceUsageItem)
-    .nullable()
-    .meta({
-      description: 'By source, where `expand_by_source` asks for it; null else, and of what no meter measured.',
-    }),
+  usage_analytics: z.array(SourceUsageItem).nullable().meta({
+    description: 'By source, where `expand_by_source` asks for it; null else, and of what no meter measured.',
+  }),
   usage_breakdown: z
     .array(UsageBreakdownItem)
     .nullable()

@@ -93,7 +93,7 @@ export const FinalizeQuery = z.object({
 export const TellAgainQuery = z.object({
   event_name: z.string().min(1).meta({
     description:
-      'invoice.update.finalized, invoice.update.payment, invoice.update.voided or invoice.communication.triggered.',
+      'What is told: invoice.update.finalized, invoice.update.payment, invoice.update.voided or invoice.communication.triggered.',
     example: 'invoice.update.finalized',
   }),
 });

@@ -218,7 +218,7 @@ describe('the published client: billing', () => {
     expect(again).to.include({ invoiceStatus: 'FINALIZED', total: '40' });
     expect((await sdk.invoices.triggerInvoiceCommsWebhook(again.id!)).message).to.be.a('string');
     const whole = await sdk.invoices.getInvoice(again.id!, true, ['source', 'feature_id']);
-    expect(whole.lineItems?.[0]?.usageBreakdown).to.equal(null);
+    expect(whole.lineItems?.[0]?.usageBreakdown).to.equal(undefined);
   });
 
   it('invoices: preview', async () => {

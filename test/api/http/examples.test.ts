@@ -278,9 +278,8 @@ describe('the examples of the documentation', () => {
     await ask('listCreditNotes', { query: `invoice_id=${invoice.id}` });
     await ask('voidCreditNote', { id: id('cn') });
     await ask('getCreditNote', { id: id('cn') });
-    const { plan_id, currency, billing_period } = answers.get('createSubscription');
-    const terms = { customer_id: id('cust'), plan_id, currency, billing_period };
-    const { latest_invoice: opening } = await send('POST', '/subscriptions', terms);
+    const openings = { subscription_id: id('subs', 2), billing_reason: 'SUBSCRIPTION_CREATE' };
+    const [opening] = (await send('POST', '/invoices/search', openings)).items;
     await ask('recalculateInvoice', { id: opening.id });
     const again = answers.get('recalculateInvoice').id;
     await ask('recalculateInvoiceV2', { id: again });
