@@ -15,6 +15,7 @@ import { featureRoutes } from './features/routes.ts';
 import { groupRoutes } from './groups/routes.ts';
 import type { Route } from './http/route.ts';
 import { invoiceAgainRoutes } from './invoices/again.ts';
+import { invoicePdfRoutes } from './invoices/pdf-routes.ts';
 import { invoiceRoutes } from './invoices/routes.ts';
 import { meterUsageRoutes } from './meter-usage/routes.ts';
 import { meterRoutes } from './meters/routes.ts';
@@ -61,6 +62,7 @@ export const routes: Route[] = [
   ...subscriptionRoutes,
   ...invoiceRoutes,
   ...invoiceAgainRoutes,
+  ...invoicePdfRoutes,
   ...creditNoteRoutes,
   ...eventRoutes,
   ...meterUsageRoutes,

@@ -151,10 +151,14 @@ function bodyOf(body: NonNullable<Route['body']>, given: unknown) {
   };
 }
 
+const FILE = { type: 'string', format: 'binary' } as const;
+
 function successOf(route: Route, answered: unknown) {
-  if (!route.answer) return { description: route.success === 204 ? 'Done; no body.' : 'Done.' };
+  const file = route.file_type === undefined ? {} : { [route.file_type]: { schema: FILE } };
+  if (!route.answer && !route.file_type) return { description: route.success === 204 ? 'Done; no body.' : 'Done.' };
   const example = answered === undefined ? {} : { example: answered };
-  return { description: 'Done.', content: { 'application/json': { schema: route.answer, ...example } } };
+  const json = route.answer ? { 'application/json': { schema: route.answer, ...example } } : {};
+  return { description: 'Done.', content: { ...json, ...file } };
 }
 
 const ERRORS = {

@@ -71,6 +71,14 @@ export const ComputeQuery = z.object({
   sync: yes.default(false).meta({ description: 'Computed at once, and answered with the invoice.' }),
 });
 
+export const PdfQuery = z.object({
+  url: yes.default(false).meta({ description: 'An address of the PDF, in the place of the PDF itself.' }),
+  force_generate: yes.default(false).meta({ description: 'Made anew, with the settings of now, whatever is kept.' }),
+});
+export const PdfAddressAnswer = z
+  .object({ presigned_url: z.string().meta({ description: 'Good for a quarter of an hour, without a key.' }) })
+  .meta({ id: 'InvoicePdfAddress' });
+
 /** Computed at once (200), or the ids under which the work is known (202). */
 export const ComputeAnswer = z.union([
   z

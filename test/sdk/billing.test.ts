@@ -173,6 +173,7 @@ describe('the published client: billing', () => {
     expect((await sdk.invoices.finalizeInvoice(created.id!)).message).to.be.a('string');
     const final = await sdk.invoices.getInvoice(created.id!);
     expect(final.invoiceNumber).to.match(/^INV-202603-\d{5}$/);
+    expect(await sdk.invoices.getInvoicePdf(created.id!, true)).to.be.instanceOf(ReadableStream);
     const found = await sdk.invoices.queryInvoice({ invoiceIds: [created.id!], amountDueGt: 12, skipLineItems: false });
     expect(found.items?.[0]?.lineItems).to.have.length(1);
     const paid = await sdk.invoices.updateInvoicePaymentStatus(created.id!, { paymentStatus: 'SUCCEEDED' });

@@ -192,6 +192,7 @@ describe('the examples of the documentation', () => {
     await ask('finalizeInvoice', { id: id('inv', 2) });
     await ask('updateInvoice', { id: id('inv', 2) });
     await ask('getInvoice', { id: id('inv', 2) });
+    await ask('getInvoicePdf', { id: id('inv', 2), query: 'url=true' });
     await ask('updateInvoicePaymentStatus', { id: id('inv', 2) });
     await ask('createInvoice');
     await send('POST', `/invoices/${id('inv', 3)}/finalize`);
@@ -427,6 +428,10 @@ function withFixedParts(answer: Answer, now: Date): Answer {
     .replace(/"secret_hint":"[^"]+"/g, '"secret_hint":"whsec_Mf***LaSw"')
     .replace(/"display_id":"[^"]+"/g, '"display_id":"sk_01***1X"')
     .replace(/"token":"[^"]+"/g, '"token":"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.…"')
+    .replace(
+      /"presigned_url":"[^"]+"/g,
+      '"presigned_url":"https://billing.example.com/v1/documents/eyJhbGciOiJIUzI1NiIs.…"',
+    )
     // A control message may stand in the log twice, and moves what comes behind it.
     .replace(/("high_water":\{"0":)"\d+"/g, '$1"9"')
     .replace(/"id":"0-\d+-(\d+)"/g, '"id":"0-6-$1"');
