@@ -20,6 +20,7 @@ import { billingTransaction } from '../billing/transaction.ts';
 import { emit, wasTold } from '../system-events/emit.ts';
 import { isComplete } from './draft-invoice.ts';
 import type { Ready } from './finalize-invoice.ts';
+import { type HeldInvoice, holdInvoice, holdInvoiceOf } from './hold-invoice.ts';
 
 export type Computation = {
   invoice: InvoiceWithLines;
@@ -42,8 +43,7 @@ type Asked = { readonly scope: Scope; readonly invoice_id: string; readonly now:
 /** For a caller that has a transaction open. */
 export async function computeWithin(stores: Stores, transaction: Transaction, asked: Asked): Promise<Computation> {
   const { scope, invoice_id, now } = asked;
-  const { subscription_id } = await InvoiceModel.fetch(scope, invoice_id, { database: transaction });
-  const held = await hold(transaction, { ...asked, subscription_id });
+  const held = await withWhatItSays(transaction, await holdInvoice(transaction, scope, invoice_id));
   if (!isComputed(held)) return keepLines(held, transaction, now);
   const planned = await planAnew(stores, transaction, held, now);
   const { invoice, line_items } = await write(transaction, { held, planned, now });
@@ -61,10 +61,10 @@ export async function computeWithin(stores: Stores, transaction: Transaction, as
 export async function computeLast(
   stores: Stores,
   transaction: Transaction,
-  asked: Asked & { readonly subscription_id: string | null | undefined },
+  { scope, invoice_id, subscription_id, now }: Asked & { readonly subscription_id: string | null },
 ): Promise<Ready | 'skipped' | 'waiting'> {
-  const { now } = asked;
-  const held = await hold(transaction, asked);
+  const holding = holdInvoiceOf(transaction, scope, { id: invoice_id, subscription_id });
+  const held = await withWhatItSays(transaction, await holding);
   const { invoice, line_items, subscription } = held;
   const payment_terms = subscription?.payment_terms ?? null;
   const asItWas = { invoice, line_items, payment_terms, changes: { last_computed_at: now.toISOString() } };
@@ -78,23 +78,11 @@ export async function computeLast(
   return written.invoice.invoice_status === 'SKIPPED' ? 'skipped' : { ...written, payment_terms };
 }
 
-/** Nothing of it is changed by others until the transaction ends. */
-type Held = {
-  readonly invoice: InvoiceModel;
-  readonly line_items: readonly InvoiceLineItem[];
-  readonly subscription: SubscriptionModel | null;
-};
+type Held = HeldInvoice & { readonly line_items: readonly InvoiceLineItem[] };
 
-async function hold(
-  transaction: Transaction,
-  { scope, invoice_id, subscription_id }: Asked & { readonly subscription_id: string | null | undefined },
-): Promise<Held> {
-  const holding = { database: transaction, lock: true };
-  // The subscription first, then the invoice: every writer of a subscription's invoices takes them in this order.
-  const subscription = subscription_id ? await SubscriptionModel.fetch(scope, subscription_id, holding) : null;
-  const invoice = await InvoiceModel.fetch(scope, invoice_id, holding);
-  checkComputable(invoice);
-  return { invoice, line_items: await linesOf(invoice, transaction), subscription };
+async function withWhatItSays(transaction: Transaction, held: HeldInvoice): Promise<Held> {
+  checkComputable(held.invoice);
+  return { ...held, line_items: await linesOf(held.invoice, transaction) };
 }
 
 /** Only what is not final yet: a draft, or what came to nothing (docs/rules/invoices.md, "From draft to final"). */
