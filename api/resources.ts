@@ -13,6 +13,7 @@ import { eventRoutes } from './events/routes.ts';
 import { featureRoutes } from './features/routes.ts';
 import { groupRoutes } from './groups/routes.ts';
 import type { Route } from './http/route.ts';
+import { proofRoutes } from './invoices/proof-routes.ts';
 import { invoiceRoutes } from './invoices/routes.ts';
 import { meterUsageRoutes } from './meter-usage/routes.ts';
 import { meterRoutes } from './meters/routes.ts';
@@ -58,6 +59,7 @@ export const routes: Route[] = [
   ...subscriptionAddonRoutes,
   ...subscriptionRoutes,
   ...invoiceRoutes,
+  ...proofRoutes,
   ...eventRoutes,
   ...meterUsageRoutes,
   ...workflowRoutes,

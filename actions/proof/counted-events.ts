@@ -1,0 +1,70 @@
+/** The events that a usage line counted, one after the other, with what the line took of each. */
+import { type CompiledMeter, compileMeter, measure } from '../../core/metering/compiled-meter.ts';
+import { matches } from '../../core/metering/match.ts';
+import { type Leaf, leafOf } from '../../core/proof/leaf.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Microseconds, parseEventTime } from '../../core/time/instant.ts';
+import { type MarkedEvent, markedEvents } from '../../storage/events/marked-events.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { Turns } from '../../storage/turns.ts';
+import type { Counting } from './gather.ts';
+
+export type CountedEvent = { readonly event: MarkedEvent; readonly leaf: Leaf };
+
+export type Window = { readonly start_us: Microseconds; readonly end_us: Microseconds };
+
+export function windowOf({ counted }: Counting): Window {
+  return { start_us: microseconds(counted.window_start), end_us: microseconds(counted.window_end) };
+}
+
+export function meterOf({ definition }: Counting): CompiledMeter {
+  return compileMeter(definition);
+}
+
+export async function* countedEvents(
+  { clickhouse }: Pick<Stores, 'clickhouse'>,
+  scope: Scope,
+  counting: Counting,
+  signal?: AbortSignal,
+): AsyncGenerator<CountedEvent> {
+  const { counted } = counting;
+  const meter = meterOf(counting);
+  const isIn = timesOf(counting);
+  const turns = new Turns(scope.tenant_id);
+  const wanted = {
+    tenant_id: scope.tenant_id,
+    environment_id: scope.environment_id,
+    event_name: meter.event_name,
+    external_customer_ids: counted.customers.map(({ external_customer_id }) => external_customer_id),
+    ...windowOf(counting),
+    marks: counted.marks,
+    signal,
+  };
+  for await (const event of markedEvents(clickhouse, wanted)) {
+    if (turns.isOver()) await turns.next(signal);
+    if (!isIn(event) || !matches(meter, event.properties)) continue;
+    const contribution = measure(meter, event);
+    if (contribution.unusable === undefined) yield { event, leaf: leafOf(contribution) };
+  }
+}
+
+/** Whether an event lies in the times in which its customer is counted. */
+function timesOf({ counted }: Counting): (event: MarkedEvent) => boolean {
+  const clipped = new Map<string, readonly Window[]>();
+  for (const { external_customer_id, times } of counted.customers)
+    if (times !== null)
+      clipped.set(
+        external_customer_id,
+        times.map(({ start, end }) => ({ start_us: microseconds(start), end_us: microseconds(end) })),
+      );
+  return ({ external_customer_id, timestamp_us: at }) => {
+    const times = clipped.get(external_customer_id);
+    return times === undefined || times.some(({ start_us, end_us }) => at >= start_us && at < end_us);
+  };
+}
+
+function microseconds(text: string): Microseconds {
+  const instant = parseEventTime(text);
+  if (typeof instant !== 'number') throw new RangeError(`${JSON.stringify(text)} is not an instant`);
+  return instant;
+}
