@@ -97,7 +97,7 @@ export function readJson(text) {
     return text[at] === expected ? ((at += 1), true) : false;
   };
   const string = () => {
-    const found = take(/"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y);
+    const found = take(/"(?:[^"\\]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y);
     return found === undefined ? fail() : JSON.parse(found);
   };
   const members = (close, read) => {
@@ -404,6 +404,7 @@ class LineEvents {
   tree = new Tree();
   last = undefined;
   constructor({ line, counted }) {
+    this.id = line.id;
     this.counted = counted;
     this.start = instant(counted.window_start);
     this.end = instant(counted.window_end);
@@ -437,10 +438,10 @@ class LineEvents {
     if (group === undefined) return `its ${group_by} is no group`;
     if (type === 'COUNT') return { value: null, text: '', group };
     if (type === 'COUNT_UNIQUE') {
-      const text = expression ? event.value : identity(event.properties.get(field));
+      const text = expression ? event.values.get(this.id) : identity(event.properties.get(field));
       return text === undefined ? `its ${field ?? 'value'} cannot be told apart` : { value: text, text, group };
     }
-    const value = quantity(expression ? event.value : event.properties.get(field));
+    const value = quantity(expression ? event.values.get(this.id) : event.properties.get(field));
     return value === undefined
       ? `its ${field ?? 'value'} is no number`
       : { value, text: textOf(quantityOf(value), PLACES), group };
@@ -471,7 +472,7 @@ function eventOf(text, number) {
     name: own('event_name').trim(),
     customer: own('external_customer_id') ?? '',
     time: instant(own('timestamp')),
-    value: own('value'),
+    values: event.get('values') instanceof Map ? event.get('values') : new Map(),
     lines: event.get('lines'),
     properties,
   };

@@ -9,7 +9,8 @@ import type { Stores } from '../../storage/stores.ts';
 import { Turns } from '../../storage/turns.ts';
 import type { Counting } from './gather.ts';
 
-export type CountedEvent = { readonly event: MarkedEvent; readonly leaf: Leaf };
+/** What each line took of an event, in the order of the lines; null where nothing. */
+export type CountedEvent = { readonly event: MarkedEvent; readonly leaves: readonly (Leaf | null)[] };
 
 export type Window = { readonly start_us: Microseconds; readonly end_us: Microseconds };
 
@@ -21,31 +22,39 @@ export function meterOf({ definition }: Counting): CompiledMeter {
   return compileMeter(definition);
 }
 
+/** Of lines that count of the same events, at least one; those of which none takes anything are passed over. */
 export async function* countedEvents(
   { clickhouse }: Pick<Stores, 'clickhouse'>,
   scope: Scope,
-  counting: Counting,
+  countings: readonly Counting[],
   signal?: AbortSignal,
 ): AsyncGenerator<CountedEvent> {
-  const { counted } = counting;
-  const meter = meterOf(counting);
-  const isIn = timesOf(counting);
+  const [first] = countings;
+  if (first === undefined) return;
+  const meters = countings.map(meterOf);
+  const isIn = timesOf(first);
   const turns = new Turns(scope.tenant_id);
   const wanted = {
     tenant_id: scope.tenant_id,
     environment_id: scope.environment_id,
-    event_name: meter.event_name,
-    external_customer_ids: counted.customers.map(({ external_customer_id }) => external_customer_id),
-    ...windowOf(counting),
-    marks: counted.marks,
+    event_name: first.counted.meter.event_name.trim(),
+    external_customer_ids: first.counted.customers.map(({ external_customer_id }) => external_customer_id),
+    ...windowOf(first),
+    marks: first.counted.marks,
     signal,
   };
   for await (const event of markedEvents(clickhouse, wanted)) {
-    if (turns.isOver()) await turns.next(signal);
-    if (!isIn(event) || !matches(meter, event.properties)) continue;
-    const contribution = measure(meter, event);
-    if (contribution.unusable === undefined) yield { event, leaf: leafOf(contribution) };
+    if (turns.isOver(meters.length)) await turns.next(signal);
+    if (!isIn(event)) continue;
+    const leaves = meters.map((meter) => takenBy(meter, event));
+    if (leaves.some((leaf) => leaf !== null)) yield { event, leaves };
   }
+}
+
+function takenBy(meter: CompiledMeter, event: MarkedEvent): Leaf | null {
+  if (!matches(meter, event.properties)) return null;
+  const contribution = measure(meter, event);
+  return contribution.unusable === undefined ? leafOf(contribution) : null;
 }
 
 /** Whether an event lies in the times in which its customer is counted. */

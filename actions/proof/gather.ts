@@ -21,6 +21,8 @@ import { customersAsked, membersOf } from '../billing/members.ts';
 /** What a usage line counted; lines with the same `key` counted the same events. */
 export type Counting = {
   readonly key: string;
+  /** Which events are read for it; several meters may count of the same. */
+  readonly source: string;
   readonly counted: CountedLine;
   readonly definition: MeterDefinition;
 };
@@ -67,7 +69,9 @@ async function countingOf(database: Database, scope: Scope, line: InvoiceLineIte
     window_end,
     marks: marksOf(high_water, stop),
   };
-  return { key: JSON.stringify(counted), counted, definition };
+  const { customers, marks } = counted;
+  const source = JSON.stringify([event_name.trim(), customers, window_start, window_end, marks]);
+  return { key: JSON.stringify(counted), source, counted, definition };
 }
 
 /** Behind the offset at which a partition met the end of the meter nothing is counted. */

@@ -82,7 +82,8 @@ async function pathOf(
 ): Promise<PathFound | null> {
   const tree = new MerkleTree(sha256);
   let found: Pick<PathFound, 'index' | 'leaf' | 'leaf_hash'> | null = null;
-  for await (const { leaf } of countedEvents(stores, scope, counting, signal)) {
+  for await (const { leaves } of countedEvents(stores, scope, [counting], signal)) {
+    const leaf = leaves[0]!;
     const watched = leaf.event_id === event_id;
     const index = tree.size;
     const hash = tree.add(Buffer.from(leafText(leaf)), { watched });

@@ -4,16 +4,19 @@
  */
 import { createHash } from 'node:crypto';
 import { planSegments } from '../../core/analytics/segments.ts';
+import { groupBy } from '../../core/group-by.ts';
 import { EventCells } from '../../core/metering/event-cells.ts';
 import { usageByKey } from '../../core/metering/usage.ts';
-import { leafText } from '../../core/proof/leaf.ts';
+import { type Leaf, leafText } from '../../core/proof/leaf.ts';
 import { type Hash, MerkleTree } from '../../core/proof/merkle.ts';
 import type { Seal } from '../../core/proof/seal.ts';
 import type { Scope } from '../../core/scope.ts';
 import { instantOf } from '../../core/time/instant.ts';
+import type { MarkedEvent } from '../../storage/events/marked-events.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { keepSeals, sealsOf } from '../../storage/models/invoice-line-proof.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { mapConcurrently } from '../../storage/together.ts';
 import { finished } from '../../storage/turns.ts';
 import { countedEvents, meterOf, windowOf } from './counted-events.ts';
 import type { Counting, Provable } from './gather.ts';
@@ -41,13 +44,15 @@ export async function sealLines(
     usage.map(({ line }) => line.id),
     stores.postgres,
   );
-  const read = new Map<string, EventsRead>();
+  const read = await readTogether(stores, scope, {
+    signal,
+    countings: usage.flatMap(({ line, counting }) => (known.has(line.id) ? [] : counting)),
+  });
   const fresh = new Map<string, Seal>();
   const faults = new Map<string, string>();
   for (const { line, counting } of usage) {
     if (known.has(line.id)) continue;
-    const events = read.get(counting.key) ?? (await readEvents(stores, scope, counting, signal));
-    read.set(counting.key, events);
+    const events = read.get(counting.key)!;
     const fault = faultOf(line, events);
     const { event_count, root } = events;
     if (fault === null) fresh.set(line.id, { event_count, root, sealed_at: now.toISOString() });
@@ -65,14 +70,35 @@ export async function sealLines(
   );
 }
 
-type EventsRead = { readonly event_count: number; readonly quantity: string; readonly root: string };
+/** So many streams of events at once: most invoices have few events, and wait for the store. */
+const STREAMS = 4;
 
-async function readEvents(
+/** By the key of what was counted; meters that count of the same events are read together. */
+async function readTogether(
   stores: Stores,
   scope: Scope,
+  { countings, signal }: { countings: readonly Counting[]; signal: AbortSignal | undefined },
+): Promise<ReadonlyMap<string, EventsRead>> {
+  const byKey = new Map(countings.map((counting) => [counting.key, counting]));
+  const bySource = groupBy(byKey.values(), ({ source }) => source);
+  const read = new Map<string, EventsRead>();
+  await mapConcurrently(STREAMS, [...bySource.values()], async (together) => {
+    const digests = await Promise.all(together.map((counting) => startDigest(counting, { scope, signal })));
+    for await (const { event, leaves } of countedEvents(stores, scope, together, signal))
+      for (const [index, leaf] of leaves.entries()) if (leaf !== null) digests[index]!.add(event, leaf);
+    for (const [index, { key }] of together.entries()) read.set(key, await digests[index]!.finish());
+  });
+  return read;
+}
+
+type EventsRead = { readonly event_count: number; readonly quantity: string; readonly root: string };
+
+type Digest = { add(event: MarkedEvent, leaf: Leaf): void; finish(): Promise<EventsRead> };
+
+async function startDigest(
   counting: Counting,
-  signal: AbortSignal | undefined,
-): Promise<EventsRead> {
+  { scope, signal }: { scope: Scope; signal: AbortSignal | undefined },
+): Promise<Digest> {
   const meter = meterOf(counting);
   const range = windowOf(counting);
   const { timezone, billing_anchor } = counting.counted;
@@ -81,14 +107,19 @@ async function readEvents(
   const plan = await finished(planSegments(meter, { ...range, grid }), bounds);
   const cells = new EventCells({ meter, plan, grid, key_of: () => '' });
   const tree = new MerkleTree(sha256);
-  for await (const { event, leaf } of countedEvents(stores, scope, counting, signal)) {
-    cells.add(event);
-    tree.add(Buffer.from(leafText(leaf)));
-  }
-  const wants = { total: true, windows: false, running: false };
-  const answers = await finished(usageByKey({ meter, ...range, plan, cells: cells.all(), keys: [''], wants }), bounds);
-  const root = Buffer.from(tree.finish().root).toString('hex');
-  return { event_count: tree.size, quantity: answers.totals.get('')!.value.toFixed(), root };
+  return {
+    add(event, leaf) {
+      cells.add(event);
+      tree.add(Buffer.from(leafText(leaf)));
+    },
+    async finish() {
+      const wants = { total: true, windows: false, running: false };
+      const question = { meter, ...range, plan, cells: cells.all(), keys: [''], wants };
+      const { totals } = await finished(usageByKey(question), bounds);
+      const root = Buffer.from(tree.finish().root).toString('hex');
+      return { event_count: tree.size, quantity: totals.get('')!.value.toFixed(), root };
+    },
+  };
 }
 
 /** A correction whose money had no room keeps the old count, so that the next invoice looks at it again. */

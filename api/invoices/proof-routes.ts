@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
 import { eventProof, invoiceProof } from '../../actions/proof/invoice-proof.ts';
 import { proofEvents } from '../../actions/proof/proof-events.ts';
+import { requireRead } from '../../core/access/role.ts';
 import { EventProof, InvoiceProof } from '../../core/proof/record.ts';
 import { withBounds } from '../events/asked.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
@@ -38,13 +39,14 @@ export const proofRoutes: Route[] = [
     operation_id: 'getInvoiceProofEvents',
     summary: 'Get the events of an invoice as lines of JSON',
     description:
-      'One event a line, as it counts at the marks of the proof, its properties as they were sent, and the `lines` of the invoice that count it; of a meter with an expression its `value`, too. A connection that ends in order has sent all of them.',
+      'One event a line, as it counts at the marks of the proof, its properties as they were sent, and the `lines` of the invoice that count it; of meters with an expression their `values`, too. A connection that ends in order has sent all of them.',
     tag,
     access: 'invoice:read',
     params: idParams,
     success: 200,
     handle: ({ params }, context) =>
       withBounds(context, async ({ signal }) => {
+        requireRead(context.principal, 'event', 'a proof with events');
         const asked = { invoice_id: params.id, signal };
         return send(await proofEvents(context.services, context.scope, asked), context);
       }),
@@ -63,6 +65,7 @@ export const proofRoutes: Route[] = [
     answer: EventProof,
     handle: ({ params }, context) =>
       withBounds(context, ({ signal }) => {
+        requireRead(context.principal, 'event', 'a proof with events');
         const asked = { invoice_id: params.id, event_id: params.event_id, now: context.received_at, signal };
         return eventProof(context.services, context.scope, asked);
       }),

@@ -85,7 +85,7 @@ async function* asked(
     start_us,
     end_us,
     partitions: Object.keys(marks).map(Number),
-    before: Object.values(marks),
+    before: Object.values(marks).map(BigInt),
   };
   try {
     const question = { query, query_params, ...(signal ? { abort_signal: signal } : {}) };

@@ -29,9 +29,11 @@ export type Proven = { proof: Document; events: string[] };
 export async function provenBy(api: TestApi, invoice_id: string): Promise<Proven> {
   const proof = await api.request('GET', `/invoices/${invoice_id}/proof`);
   expect(proof.status, proof.text).to.equal(200);
-  const events = await api.request('GET', `/invoices/${invoice_id}/proof/events`);
-  expect(events.status, events.text).to.equal(200);
-  return { proof: proof.body, events: events.text.split('\n').filter((line) => line !== '') };
+  const headers = { 'x-api-key': api.key };
+  const events = await fetch(`${api.url}/v1/invoices/${invoice_id}/proof/events`, { headers });
+  const text = await events.text();
+  expect(events.status, text).to.equal(200);
+  return { proof: proof.body, events: text.split('\n').filter((line) => line !== '') };
 }
 
 export function check({ proof, events }: Proven): Promise<Verdict> {
