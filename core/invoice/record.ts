@@ -51,9 +51,14 @@ export const CountedOf = z.object({
   customers: z
     .array(
       z.object({
-        external_customer_id: z.string(),
+        external_customer_id: z.string().meta({ description: 'As events name the customer.' }),
         times: z
-          .array(z.object({ start: z.string(), end: z.string() }))
+          .array(
+            z.object({
+              start: z.string().meta({ description: 'Events at this instant or later.' }),
+              end: z.string().meta({ description: 'Events before this instant.' }),
+            }),
+          )
           .nullable()
           .meta({ description: 'Half-open; null is the whole window of the line.' }),
       }),
@@ -114,11 +119,17 @@ export const ComputedFrom = z.object({
     description: 'Whose events were counted, and by which clock; not there where an earlier version computed the line.',
   }),
   share: z
-    .object({ part_ms: z.int(), whole_ms: z.int() })
+    .object({
+      part_ms: z.int().meta({ description: 'Milliseconds that are charged.' }),
+      whole_ms: z.int().meta({ description: 'Milliseconds of the whole period.' }),
+    })
     .nullish()
     .meta({ description: 'The share of the period to the millisecond, where `proration` says one.' }),
   billed_before: z
-    .object({ amount: z.string(), quantity: z.string() })
+    .object({
+      amount: z.string().meta({ description: 'In units of the currency.' }),
+      quantity: z.string().meta({ description: 'In units of the meter.' }),
+    })
     .nullish()
     .meta({ description: 'Of a correction: what other invoices have said of its charge.' }),
   drawn_from: z

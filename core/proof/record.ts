@@ -20,7 +20,7 @@ export const CountedLine = z
         event_name: z.string().meta({ description: 'Of the events that it counts.' }),
         aggregation: aggregationShape.meta({ description: 'How they become one number.' }),
         filters: z.array(filterShape).meta({ description: 'All of which an event must pass.' }),
-        reset_usage: z.enum(RESET_USAGES),
+        reset_usage: z.enum(RESET_USAGES).meta({ description: 'NEVER counts from the start of the subscription.' }),
       })
       .meta({ description: 'As it was defined when the line was computed.' }),
     ...CountedOf.shape,
@@ -37,7 +37,10 @@ export const LineProof = z
   .object({
     line: InvoiceLineItem.meta({ description: 'As it stands on the invoice.' }),
     price_unit: z
-      .object({ code: z.string(), conversion_rate: z.string() })
+      .object({
+        code: z.string().meta({ description: 'Of the price unit.' }),
+        conversion_rate: z.string().meta({ description: 'What one of it is in money.' }),
+      })
       .nullable()
       .meta({ description: 'Of a price in a unit of your own: its code, and what one of it is in money; null else.' }),
     counted: CountedLine.nullable().meta({ description: 'Of a usage line; null else.' }),
@@ -78,14 +81,19 @@ export const EventProof = z
             .object({
               event_id: z.string(),
               timestamp_us: z.string().meta({ description: 'Microseconds since 1970.' }),
-              external_customer_id: z.string(),
-              value: z.string(),
-              group: z.string(),
+              external_customer_id: z.string().meta({ description: 'Whose event it is.' }),
+              value: z.string().meta({ description: 'The number or text that is counted; empty of COUNT.' }),
+              group: z.string().meta({ description: 'Of a meter with groups; else empty.' }),
             })
             .meta({ description: 'What the line took of the event, in the order in which it is hashed.' }),
-          leaf_hash: hex,
+          leaf_hash: hex.meta({ description: 'SHA-256 of a byte 0 and the leaf, in hexadecimal digits.' }),
           path: z
-            .array(z.object({ side: z.enum(['left', 'right']), hash: hex }))
+            .array(
+              z.object({
+                side: z.enum(['left', 'right']).meta({ description: 'On which side of the way it stands.' }),
+                hash: hex.meta({ description: 'In hexadecimal digits.' }),
+              }),
+            )
             .meta({ description: 'The hashes beside the way to the root, the first beside the leaf.' }),
           root: hex.meta({ description: 'The same as in the proof of the invoice.' }),
         }),
