@@ -8,7 +8,7 @@
  *
  * Exit codes: 0 all agrees (what had to be taken as stated is printed) · 1 something differs · 2 it could not be checked.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { createReadStream, readFileSync, realpathSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
@@ -134,11 +134,28 @@ export function readJson(text) {
   return at === text.length ? whole : fail();
 }
 
-const isNumber = (value) => typeof value === 'object' && value !== null && typeof value.number === 'string';
+/** As {number: its text}, or as it is where a double holds it exactly. */
+const isNumber = (value) => typeof value === 'number' || typeof value?.number === 'string';
+const numberText = (value) => (typeof value === 'number' ? String(value) : value.number);
+
+/** A double keeps 15 digits: only a text that may have a longer number, or an exponent, is read letter by letter. */
+function readEvent(text) {
+  if (/[0-9.]{16,}|[0-9][eE]/.test(text)) return readJson(text);
+  try {
+    const event = JSON.parse(text);
+    const mapped = (object) => (isObject(object) ? new Map(Object.entries(object)) : object);
+    if (!isObject(event)) return event;
+    return mapped({ ...event, properties: mapped(event.properties), values: mapped(event.values) });
+  } catch {
+    return readJson(text);
+  }
+}
+
+const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** The quantity that a property is, times 10^24; undefined where it is none. */
 export function quantity(property) {
-  const text = isNumber(property) ? property.number : property;
+  const text = isNumber(property) ? numberText(property) : property;
   if (typeof text !== 'string' || text.length > 8192) return undefined;
   const parts = /^([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?$/.exec(text.trim());
   if (parts === null) return undefined;
@@ -176,7 +193,7 @@ export function canonical(text) {
 /** The text by which values are told apart and grouped; undefined where there is none. */
 function identity(property) {
   if (property === true || property === false) return String(property);
-  const text = isNumber(property) ? property.number : property;
+  const text = isNumber(property) ? numberText(property) : property;
   if (typeof text !== 'string' || text.length > 1024) return undefined;
   return isNumber(property) ? canonical(text) : text;
 }
@@ -184,7 +201,7 @@ function identity(property) {
 function passes({ key, values }, properties) {
   const property = properties.get(key);
   if (!isNumber(property)) return ['string', 'boolean'].includes(typeof property) && values.includes(String(property));
-  const number = property.number.length > 8192 ? undefined : canonical(property.number);
+  const number = numberText(property).length > 8192 ? undefined : canonical(numberText(property));
   return values.some((value) => JSON_NUMBER.test(value) && canonical(value) === number);
 }
 
@@ -201,15 +218,11 @@ export function instant(text) {
 // ---------------------------------------------------------------------------------------------------------------------
 // The tree of RFC 9162, 2.1.
 
-const sha256 = (...parts) => {
-  const hash = createHash('sha256');
-  for (const part of parts) hash.update(part);
-  return hash.digest();
-};
+const sha256 = (...parts) => hash('sha256', Buffer.concat(parts), 'buffer');
 const LEAF = Buffer.of(0);
 const NODE = Buffer.of(1);
 const netstring = (text) => `${Buffer.byteLength(text)}:${text},`;
-const leafHash = (fields) => sha256(LEAF, fields.map(netstring).join(''));
+const leafHash = (fields) => sha256(LEAF, Buffer.from(fields.map(netstring).join('')));
 
 class Tree {
   size = 0;
@@ -461,7 +474,7 @@ class LineEvents {
 }
 
 function eventOf(text, number) {
-  const event = readJson(text);
+  const event = readEvent(text);
   if (!(event instanceof Map)) throw new Unreadable(`line ${number} of the events is no object`);
   const own = (key) => (typeof event.get(key) === 'string' ? event.get(key) : undefined);
   const properties = event.get('properties') ?? new Map();

@@ -1,7 +1,7 @@
 /** The events that a usage line counted, one after the other, with what the line took of each. */
 import { type CompiledMeter, compileMeter, measure } from '../../core/metering/compiled-meter.ts';
+import type { Contribution } from '../../core/metering/contribution.ts';
 import { matches } from '../../core/metering/match.ts';
-import { type Leaf, leafOf } from '../../core/proof/leaf.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Microseconds, parseEventTime } from '../../core/time/instant.ts';
 import { type MarkedEvent, markedEvents } from '../../storage/events/marked-events.ts';
@@ -10,7 +10,7 @@ import { Turns } from '../../storage/turns.ts';
 import type { Counting } from './gather.ts';
 
 /** What each line took of an event, in the order of the lines; null where nothing. */
-export type CountedEvent = { readonly event: MarkedEvent; readonly leaves: readonly (Leaf | null)[] };
+export type CountedEvent = { readonly event: MarkedEvent; readonly taken: readonly (Contribution | null)[] };
 
 export type Window = { readonly start_us: Microseconds; readonly end_us: Microseconds };
 
@@ -46,15 +46,15 @@ export async function* countedEvents(
   for await (const event of markedEvents(clickhouse, wanted)) {
     if (turns.isOver(meters.length)) await turns.next(signal);
     if (!isIn(event)) continue;
-    const leaves = meters.map((meter) => takenBy(meter, event));
-    if (leaves.some((leaf) => leaf !== null)) yield { event, leaves };
+    const taken = meters.map((meter) => takenBy(meter, event));
+    if (taken.some((of) => of !== null)) yield { event, taken };
   }
 }
 
-function takenBy(meter: CompiledMeter, event: MarkedEvent): Leaf | null {
+function takenBy(meter: CompiledMeter, event: MarkedEvent): Contribution | null {
   if (!matches(meter, event.properties)) return null;
   const contribution = measure(meter, event);
-  return contribution.unusable === undefined ? leafOf(contribution) : null;
+  return contribution.unusable === undefined ? contribution : null;
 }
 
 /** Whether an event lies in the times in which its customer is counted. */

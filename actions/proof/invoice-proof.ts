@@ -1,7 +1,7 @@
 /** The proof of an invoice, and that one event is counted by it (docs/proof.md). */
 import { notFound } from '../../core/error.ts';
 import { minorUnits } from '../../core/money.ts';
-import { leafText } from '../../core/proof/leaf.ts';
+import { leafOf, leafText } from '../../core/proof/leaf.ts';
 import { MerkleTree } from '../../core/proof/merkle.ts';
 import { type EventProof, type InvoiceProof, type LineProof, PROOF_FORMAT } from '../../core/proof/record.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -82,8 +82,8 @@ async function pathOf(
 ): Promise<PathFound | null> {
   const tree = new MerkleTree(sha256);
   let found: Pick<PathFound, 'index' | 'leaf' | 'leaf_hash'> | null = null;
-  for await (const { leaves } of countedEvents(stores, scope, [counting], signal)) {
-    const leaf = leaves[0]!;
+  for await (const { taken } of countedEvents(stores, scope, [counting], signal)) {
+    const leaf = leafOf(taken[0]!);
     const watched = leaf.event_id === event_id;
     const index = tree.size;
     const hash = tree.add(Buffer.from(leafText(leaf)), { watched });

@@ -3,6 +3,7 @@
  * computes from. Of each line they come in the order of its tree; lines that counted the same events share them.
  */
 import { groupBy } from '../../core/group-by.ts';
+import { leafOf } from '../../core/proof/leaf.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatUs } from '../../core/time/instant.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -34,13 +35,13 @@ async function* textOf(
   }
 }
 
-function lineOf({ event, leaves }: CountedEvent, of: readonly OfLine[]): string {
+function lineOf({ event, taken }: CountedEvent, of: readonly OfLine[]): string {
   const { event_id, event_name, external_customer_id, timestamp_us, source, properties_text } = event;
-  const counting = of.filter((_line, index) => leaves[index] !== null);
+  const counting = of.filter((_line, index) => taken[index] !== null);
   // An expression is another language: what it makes of an event is said beside the event.
   const values = of.flatMap(({ line_id, counting: { definition } }, index) => {
-    const leaf = leaves[index];
-    return leaf && definition.aggregation.expression ? [[line_id, leaf.value] as const] : [];
+    const contribution = taken[index];
+    return contribution && definition.aggregation.expression ? [[line_id, leafOf(contribution).value] as const] : [];
   });
   const said = JSON.stringify({
     event_id,

@@ -2,12 +2,14 @@
  * Seals the usage lines of an invoice: reads the events of each once, as they stood at its marks, holds what they come to against what
  * the line says, and keeps the root of the tree over them (docs/decisions/0018-proof-of-an-invoice.md).
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { planSegments } from '../../core/analytics/segments.ts';
 import { groupBy } from '../../core/group-by.ts';
+import { UsageBucket } from '../../core/metering/bucket.ts';
+import type { Contribution } from '../../core/metering/contribution.ts';
 import { EventCells } from '../../core/metering/event-cells.ts';
 import { usageByKey } from '../../core/metering/usage.ts';
-import { type Leaf, leafText } from '../../core/proof/leaf.ts';
+import { leafOf, leafText } from '../../core/proof/leaf.ts';
 import { type Hash, MerkleTree } from '../../core/proof/merkle.ts';
 import type { Seal } from '../../core/proof/seal.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -21,11 +23,7 @@ import { finished } from '../../storage/turns.ts';
 import { countedEvents, meterOf, windowOf } from './counted-events.ts';
 import type { Counting, Provable } from './gather.ts';
 
-export const sha256: Hash = (...parts) => {
-  const hash = createHash('sha256');
-  for (const part of parts) hash.update(part);
-  return hash.digest();
-};
+export const sha256: Hash = (...parts) => hash('sha256', Buffer.concat(parts), 'buffer');
 
 export type Sealed = { readonly seal: Seal | null; readonly not_sealed: string | null };
 
@@ -84,8 +82,11 @@ async function readTogether(
   const read = new Map<string, EventsRead>();
   await mapConcurrently(STREAMS, [...bySource.values()], async (together) => {
     const digests = await Promise.all(together.map((counting) => startDigest(counting, { scope, signal })));
-    for await (const { event, leaves } of countedEvents(stores, scope, together, signal))
-      for (const [index, leaf] of leaves.entries()) if (leaf !== null) digests[index]!.add(event, leaf);
+    for await (const { event, taken } of countedEvents(stores, scope, together, signal))
+      for (let index = 0; index < taken.length; index++) {
+        const of = taken[index];
+        if (of) digests[index]!.add(event, of);
+      }
     for (const [index, { key }] of together.entries()) read.set(key, await digests[index]!.finish());
   });
   return read;
@@ -93,7 +94,7 @@ async function readTogether(
 
 type EventsRead = { readonly event_count: number; readonly quantity: string; readonly root: string };
 
-type Digest = { add(event: MarkedEvent, leaf: Leaf): void; finish(): Promise<EventsRead> };
+type Digest = { add(event: MarkedEvent, taken: Contribution): void; finish(): Promise<EventsRead> };
 
 async function startDigest(
   counting: Counting,
@@ -105,19 +106,26 @@ async function startDigest(
   const grid = { timezone, billing_anchor: instantOf(billing_anchor) };
   const bounds = { asker: scope.tenant_id, ...(signal ? { signal } : {}) };
   const plan = await finished(planSegments(meter, { ...range, grid }), bounds);
+  // Windows of a meter's own are many numbers; all else is one.
   const cells = new EventCells({ meter, plan, grid, key_of: () => '' });
+  const bucket = new UsageBucket();
   const tree = new MerkleTree(sha256);
+  const quantity = async () => {
+    if (meter.bucket_size === undefined)
+      return meter.aggregation.finish(bucket, { ...range, multiplier: meter.multiplier });
+    const wants = { total: true, windows: false, running: false };
+    const question = { meter, ...range, plan, cells: cells.all(), keys: [''], wants };
+    return (await finished(usageByKey(question), bounds)).totals.get('')!.value;
+  };
   return {
-    add(event, leaf) {
-      cells.add(event);
-      tree.add(Buffer.from(leafText(leaf)));
+    add(event, taken) {
+      if (meter.bucket_size === undefined) meter.aggregation.add(bucket, taken);
+      else cells.add(event);
+      tree.add(Buffer.from(leafText(leafOf(taken))));
     },
     async finish() {
-      const wants = { total: true, windows: false, running: false };
-      const question = { meter, ...range, plan, cells: cells.all(), keys: [''], wants };
-      const { totals } = await finished(usageByKey(question), bounds);
       const root = Buffer.from(tree.finish().root).toString('hex');
-      return { event_count: tree.size, quantity: totals.get('')!.value.toFixed(), root };
+      return { event_count: tree.size, quantity: (await quantity()).toFixed(), root };
     },
   };
 }
