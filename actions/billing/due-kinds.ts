@@ -7,10 +7,10 @@
 import type { Scope } from '../../core/scope.ts';
 import {
   hasThresholds,
+  nextDraftRested,
   nextSubscriptionDue,
   nextUnpaidEnd,
   type OfWhom,
-  oldestDraftComputed,
 } from '../../storage/due-billing.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { finalizeDueInvoices } from '../invoices/finalize-due-invoices.ts';
@@ -62,7 +62,7 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
     {
       // Drafts that have rested since they were computed (docs/rules/invoices.md, "From draft to final").
       name: 'finalize-due-invoices',
-      next: (database, scope) => after(delay_seconds, oldestDraftComputed(database, scope)),
+      next: (database, scope) => nextDraftRested(database, scope, { delay_seconds }),
       async run(stores, { now, only }) {
         const { finalized, skipped, waiting, failed } = await finalizeDueInvoices(stores, { now, delay_seconds, only });
         return { done: { finalized, skipped }, waiting, failed };
@@ -78,11 +78,6 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
       },
     },
   ];
-}
-
-async function after(seconds: number, instant: Promise<Date | null>): Promise<Date | null> {
-  const found = await instant;
-  return found && new Date(found.getTime() + seconds * 1000);
 }
 
 const DAY_MS = 86_400_000;
