@@ -5,7 +5,7 @@
  * elsewhere.
  */
 import type { Scope } from '../../core/scope.ts';
-import { nextSubscriptionDue, nextUnpaidEnd, type OfWhom, oldestDraftComputed } from '../../storage/due-billing.ts';
+import { nextDraftRested, nextSubscriptionDue, nextUnpaidEnd, type OfWhom } from '../../storage/due-billing.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { finalizeDueInvoices } from '../invoices/finalize-due-invoices.ts';
 import { endUnpaid } from '../subscriptions/end-unpaid.ts';
@@ -57,7 +57,7 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
     {
       // Drafts that have rested since they were computed (docs/rules/invoices.md, "From draft to final").
       name: 'finalize-due-invoices',
-      next: ({ postgres }, scope) => after(delay_seconds, oldestDraftComputed(postgres, scope)),
+      next: ({ postgres }, scope) => nextDraftRested(postgres, scope, { delay_seconds }),
       async run(stores, { now, only }) {
         const { finalized, skipped, waiting, failed } = await finalizeDueInvoices(stores, { now, delay_seconds, only });
         return { done: { finalized, skipped }, waiting, failed };
@@ -73,9 +73,4 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
       },
     },
   ];
-}
-
-async function after(seconds: number, instant: Promise<Date | null>): Promise<Date | null> {
-  const found = await instant;
-  return found && new Date(found.getTime() + seconds * 1000);
 }

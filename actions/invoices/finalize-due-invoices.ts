@@ -30,9 +30,8 @@ export async function finalizeDueInvoices(
   { now, delay_seconds, only }: { now: Date; delay_seconds: number } & OfWhom,
 ): Promise<FinalizationReport> {
   const report: FinalizationReport = { finalized: 0, skipped: 0, waiting: [], failed: [] };
-  const computedBefore = new Date(now.getTime() - delay_seconds * 1000);
   await inRounds({
-    next: (left) => dueDrafts(stores.postgres, { computedBefore, left, only }),
+    next: (left) => dueDrafts(stores.postgres, { now, delay_seconds, left, only }),
     act: (due) => finalizeOne(stores, due, { now, report }),
     actTogether: (due) => finalizeTogether(stores, due, { now, report }),
     workers: 1,
