@@ -101,7 +101,7 @@ export async function thresholdFromStores(
     invoiced: invoicedElsewhere(lines),
   };
   const { usage, usage_as_of_ms } = await measured(stores, database, target, thresholdCharges(question));
-  const committed = await gatherCommitments(database, { ...target, reference: 'preview' }, lines);
+  const committed = await gatherCommitments(database, { ...target, reference: 'preview' }, { items, lines });
   const plan = planThreshold({ ...question, ...committed, currency: subscription.currency, usage, closed: [] });
   return { plan, usage_as_of_ms };
 }
@@ -176,7 +176,7 @@ async function planOne(stores: Stores, database: Database, target: OneOfThem): P
     reference === 'period_start'
       ? []
       : await gatherClosedCharges(database, { lines, items, before: period.end }, measure);
-  const committed = await gatherCommitments(database, target, lines, since);
+  const committed = await gatherCommitments(database, target, { items, lines, since });
   const plan = inSyncSpan('invoice.price', () =>
     planInvoice({ ...question, ...committed, currency: subscription.currency, usage, closed }),
   );
@@ -186,15 +186,19 @@ async function planOne(stores: Stores, database: Database, target: OneOfThem): P
 async function gatherCommitments(
   database: Database,
   { subscription, before }: BillingTarget,
-  lines: readonly InvoicedLine[],
-  since: readonly InvoicedLine[] = [],
+  {
+    items,
+    lines,
+    since = [],
+  }: { items: readonly BillableItem[]; lines: readonly InvoicedLine[]; since?: readonly InvoicedLine[] },
 ) {
   const commitment = subscriptionCommitment(subscription);
+  const isCommitted = commitment !== null || items.some((item) => item.commitment);
   const true_ups = commitment?.true_up ? await recordedTrueUps(database, subscription, before?.invoice.id) : [];
   return {
     commitment,
     true_ups,
-    recorded: recordedUsage(lines),
+    recorded: isCommitted ? recordedUsage(lines) : [],
     partial: [...partialCharges(lines), ...since.map(laterCharge)],
   };
 }
