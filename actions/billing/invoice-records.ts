@@ -107,6 +107,8 @@ function lineRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date
     prepaid_credits_applied: ZERO.toFixed(),
     line_item_discount: ZERO.toFixed(),
     invoice_level_discount: ZERO.toFixed(),
+    tax_amount: ZERO.toFixed(),
+    included_tax_amount: ZERO.toFixed(),
     adjusted_entitlement_quantity: line.free_quantity?.toFixed() ?? null,
     commitment_info: line.commitment_info ?? null,
     metadata: null,

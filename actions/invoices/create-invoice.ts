@@ -102,6 +102,8 @@ async function addLines(
     prepaid_credits_applied: '0',
     line_item_discount: '0',
     invoice_level_discount: '0',
+    tax_amount: '0',
+    included_tax_amount: '0',
   }));
   return InvoiceLineItemModel.addAll(scope, records, { database });
 }

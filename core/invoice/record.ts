@@ -130,8 +130,10 @@ export const InvoiceLineItem = z.object({
     .meta({ description: 'The start of the time that is charged; null without one.' }),
   period_end: timestampText.nullish().meta({ description: 'The end of that time, which is not in it.' }),
   prepaid_credits_applied: decimalText.meta({ description: 'Credits are not there yet: 0.' }),
-  line_item_discount: decimalText.meta({ description: 'Discounts are not there yet: 0.' }),
-  invoice_level_discount: decimalText.meta({ description: 'Discounts are not there yet: 0.' }),
+  line_item_discount: decimalText.meta({ description: 'What coupons of the line take off it.' }),
+  invoice_level_discount: decimalText.meta({ description: 'Its share of what coupons take off the invoice.' }),
+  tax_amount: decimalText.meta({ description: 'Its share of the tax that is added to the invoice.' }),
+  included_tax_amount: decimalText.meta({ description: 'Its share of the tax that is in the amounts already.' }),
   adjusted_entitlement_quantity: decimalText
     .nullish()
     .meta({ description: 'Units that were used and that entitlements make free; null where nothing is granted.' }),

@@ -20,8 +20,9 @@ import { instantOf } from '../time/instant.ts';
 
 const TAX_RATE_TYPES = ['percentage', 'fixed'] as const;
 const TAX_RATE_STATUSES = ['ACTIVE', 'INACTIVE'] as const;
+export const TAX_BEHAVIORS = ['exclusive', 'inclusive'] as const;
 const TAX_RATE_SCOPES = ['INTERNAL', 'EXTERNAL', 'ONETIME'] as const;
-const TAX_ENTITY_TYPES = ['customer', 'subscription', 'invoice', 'tenant'] as const;
+export const TAX_ENTITY_TYPES = ['customer', 'subscription', 'invoice', 'tenant'] as const;
 
 export const taxRateScope = anyCase(TAX_RATE_SCOPES);
 export const taxEntityType = anyCase(TAX_ENTITY_TYPES);
@@ -41,6 +42,9 @@ export const taxRateFields = z.object({
   }),
   scope: orDefault(taxRateScope, 'INTERNAL').meta({
     description: 'INTERNAL is computed here, EXTERNAL by somebody else, ONETIME is for single invoices.',
+  }),
+  tax_behavior: orDefault(anyCase(TAX_BEHAVIORS), 'exclusive').meta({
+    description: 'exclusive is added to the amounts, inclusive is in them already; exclusive when absent.',
   }),
   metadata,
 });
