@@ -19,8 +19,8 @@ import { takeInvoiceNumbers } from '../../storage/models/invoice-number.ts';
 import { sideBySide } from '../../storage/models/side-by-side.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
-import { withLines } from '../billing/invoice-records.ts';
 import { emit } from '../system-events/emit.ts';
+import { type Taxed, taxFinal } from '../taxes/tax-final.ts';
 import { creditRest } from './credit-rest.ts';
 
 export async function finalizeInvoice(
@@ -51,7 +51,7 @@ export async function finalizeAllWithin(
   const ready = await sideBySide(transaction, invoice_ids, (id) => readyOne(transaction, scope, { id, now }));
   if (ready.length === 0) return [];
   // One after the other: two may be of one wallet.
-  for (const { invoice } of ready) await creditRest(transaction, invoice, now);
+  for (const { invoice, taxed } of ready) await creditRest(transaction, { ...invoice, ...taxed.changes }, now);
   // The numbers come last: their counter stays locked from here to the commit.
   const token = numberToken(DEFAULT_NUMBER_CONFIG, now.getTime());
   const numbers = await takeInvoiceNumbers(scope, { token, count: ready.length }, transaction);
@@ -62,7 +62,7 @@ export async function finalizeAllWithin(
   return sideBySide(transaction, numbered, (one) => writeFinal(transaction, one, now));
 }
 
-type Ready = { readonly invoice: InvoiceModel; readonly due_date: string };
+type Ready = { readonly invoice: InvoiceModel; readonly due_date: string; readonly taxed: Taxed };
 
 async function readyOne(
   transaction: Transaction,
@@ -72,16 +72,18 @@ async function readyOne(
   const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
   checkFinalizable(invoice);
   const due = invoice.due_date ?? formatMs(dueDate(billedUntil(invoice, now), await terms(invoice, transaction)));
-  return { invoice, due_date: due };
+  const taxed = await taxFinal(transaction, invoice, { user_id: '', now });
+  return { invoice, due_date: due, taxed };
 }
 
 async function writeFinal(
   transaction: Transaction,
-  { invoice, due_date, invoice_number }: Ready & { invoice_number: string },
+  { invoice, due_date, invoice_number, taxed }: Ready & { invoice_number: string },
   now: Date,
 ): Promise<InvoiceWithLines> {
-  const isPaid = new Decimal(invoice.amount_due).isZero();
+  const isPaid = new Decimal(taxed.changes.amount_due ?? invoice.amount_due).isZero();
   const changes: Partial<InvoiceModel> = {
+    ...taxed.changes,
     invoice_status: 'FINALIZED',
     invoice_number,
     finalized_at: now.toISOString(),
@@ -89,7 +91,7 @@ async function writeFinal(
     ...(isPaid ? { payment_status: 'SUCCEEDED', paid_at: now.toISOString() } : {}),
   };
   const final = await InvoiceModel.change(invoice, changes, { by: { now }, database: transaction });
-  const finalized = await withLines(final, transaction);
+  const finalized = Object.assign(final, { line_items: taxed.line_items });
   const customer = await CustomerModel.fetch(final, final.customer_id, { database: transaction });
   const record = { ...finalized, customer };
   await emit(transaction, 'invoice.finalized', { record, by: { now } });

@@ -18,7 +18,7 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod, gatherItems, runningOf } from '../billing/billable-items.ts';
 import { gatherInvoicedLines } from '../billing/gather-closed-charges.ts';
 import { billingTransaction } from '../billing/transaction.ts';
-import { payerOf, settleChange } from '../invoices/settle-change.ts';
+import { payerOf, settleChange, termsOfCharges } from '../invoices/settle-change.ts';
 import { emit } from '../system-events/emit.ts';
 import { billedIn } from './billed-before.ts';
 import { computeOpenDrafts, withoutCancellation } from './change-lines.ts';
@@ -107,5 +107,6 @@ async function chargeOn(
   if (lines.length === 0) return;
   const key = `resumed/${subscription.version}`;
   const payer_id = await payerOf(subscription, transaction);
-  await settleChange(transaction, { subscription, payer_id, lines, key, author });
+  const terms = await termsOfCharges(transaction, { subscription, payer_id, author });
+  await settleChange(transaction, { subscription, payer_id, lines, key, terms, author });
 }

@@ -14,7 +14,10 @@ export const CouponApplication = z.object({
     .string()
     .nullable()
     .meta({ description: 'The line that it was taken off; null where it was taken off the invoice.' }),
-  subscription_id: z.string().nullable().meta({ description: 'The subscription that has the coupon; null without one.' }),
+  subscription_id: z
+    .string()
+    .nullable()
+    .meta({ description: 'The subscription that has the coupon; null without one.' }),
   applied_at: timestampText.meta({ description: 'When the invoice was computed.' }),
   original_price: decimalText.meta({ description: 'From what it was taken off.' }),
   final_price: decimalText.meta({ description: 'What it left.' }),
@@ -22,10 +25,7 @@ export const CouponApplication = z.object({
   discount_type: z.enum(COUPON_TYPES).meta({ description: 'An amount of money, or a share.' }),
   discount_percentage: decimalText.nullable().meta({ description: 'Of a percentage coupon: how many percent.' }),
   currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
-  coupon_snapshot: z
-    .record(z.string(), z.unknown())
-    .nullable()
-    .meta({ description: 'The coupon as it was.' }),
+  coupon_snapshot: z.record(z.string(), z.unknown()).nullable().meta({ description: 'The coupon as it was.' }),
   metadata,
   ...baseFields,
 });

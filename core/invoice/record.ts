@@ -16,6 +16,7 @@ import {
   orNull,
   timestampText,
 } from '../record.ts';
+import { LineTax } from '../tax/line-tax.ts';
 
 export const INVOICE_TYPES = ['SUBSCRIPTION', 'ONE_OFF', 'CREDIT'] as const;
 export const INVOICE_STATUSES = ['DRAFT', 'FINALIZED', 'VOIDED', 'SKIPPED'] as const;
@@ -134,6 +135,7 @@ export const InvoiceLineItem = z.object({
   invoice_level_discount: decimalText.meta({ description: 'Its share of what coupons take off the invoice.' }),
   tax_amount: decimalText.meta({ description: 'Its share of the tax that is added to the invoice.' }),
   included_tax_amount: decimalText.meta({ description: 'Its share of the tax that is in the amounts already.' }),
+  taxes: z.array(LineTax).nullish().meta({ description: 'The same, rate by rate; null without tax.' }),
   adjusted_entitlement_quantity: decimalText
     .nullish()
     .meta({ description: 'Units that were used and that entitlements make free; null where nothing is granted.' }),

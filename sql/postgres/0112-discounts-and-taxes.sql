@@ -1,7 +1,8 @@
 -- What coupons take off and what taxes add: told line by line, coupon by coupon and rate by rate (docs/rules/coupons.md, docs/rules/taxes.md).
 alter table invoice_line_items
   add column tax_amount numeric not null default 0,
-  add column included_tax_amount numeric not null default 0;
+  add column included_tax_amount numeric not null default 0,
+  add column taxes jsonb;
 
 alter table tax_rates add column tax_behavior text not null default 'exclusive';
 
