@@ -4,8 +4,8 @@
  */
 import type { PlannedLine } from '../../core/billing/line-amount.ts';
 import type { InvoicePlan } from '../../core/billing/plan-invoice.ts';
-import { totalsText } from '../../core/billing/totals.ts';
 import { type LineMoney, netOf } from '../../core/billing/settle-lines.ts';
+import { totalsText } from '../../core/billing/totals.ts';
 import type { BillingReason, Invoice, InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
 import { MAX_FRACTION_DIGITS, roundMoney } from '../../core/money.ts';
 import { priceUnitFromFiat } from '../../core/pricing/price-unit.ts';

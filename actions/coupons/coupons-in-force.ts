@@ -3,8 +3,9 @@
  * which they were attached. Whoever asks in order to write holds the row of the subscription: two invoices of it are never made
  * at once, so that `once` is once.
  */
-import { groupBy } from '../../core/group-by.ts';
+
 import { type CouponInForce, worksAgain } from '../../core/coupon/discounts.ts';
+import { groupBy } from '../../core/group-by.ts';
 import type { BillingReason } from '../../core/invoice/record.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
@@ -47,10 +48,7 @@ export function inForce(association: CouponAssociationModel, coupon: CouponModel
   };
 }
 
-async function attachedTo(
-  database: Database,
-  [own, ...others]: OfWhichInvoice['subscriptions'],
-): Promise<Attached[]> {
+async function attachedTo(database: Database, [own, ...others]: OfWhichInvoice['subscriptions']): Promise<Attached[]> {
   const lists = [];
   for (const { id, tenant_id, environment_id } of [own, ...others]) {
     const asked = { column: 'subscription_id', value: id, where: { status: 'published' }, order: ['created_at', 'id'] };
@@ -69,7 +67,7 @@ async function attachedTo(
 }
 
 /** On which other invoices an association has taken something off, those that are void or skipped aside. */
-async function usesOf(
+export async function usesOf(
   database: Database,
   attached: readonly Attached[],
   { subscriptions: [own], invoice_id }: OfWhichInvoice,

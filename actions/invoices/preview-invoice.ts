@@ -16,9 +16,9 @@ import { billedSubscription, currentPeriod, scopeOf } from '../billing/billable-
 import { planFromStores } from '../billing/gather-billing.ts';
 import { addresseeOf, invoiceParts, invoiceRecord } from '../billing/invoice-records.ts';
 import { billingTransaction } from '../billing/transaction.ts';
-import { taxedAt } from '../taxes/rates-in-force.ts';
 import { TRIAL_END } from '../subscriptions/end-trial.ts';
 import { changePlanIfDue } from '../subscriptions/plan-change/scheduled.ts';
+import { taxedAt } from '../taxes/rates-in-force.ts';
 import type { DraftRequest } from './draft-invoice.ts';
 
 export type PreviewRequest = {

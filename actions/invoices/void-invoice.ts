@@ -11,6 +11,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { gatherInvoicedLines, type InvoicedLine, partialCharges } from '../billing/gather-closed-charges.ts';
 import { billingTransaction } from '../billing/transaction.ts';
+import { giveRedemptionsBack } from '../coupons/redeem.ts';
 import { emit } from '../system-events/emit.ts';
 import { computeWithin } from './compute-invoice.ts';
 import { restOf } from './credit-rest.ts';
@@ -38,6 +39,7 @@ export async function voidInvoice(
       ...(metadata ? { metadata: { ...invoice.metadata, ...metadata } } : {}),
     };
     const voided = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
+    await giveRedemptionsBack(voided, { transaction, author });
     await emit(transaction, 'invoice.update.voided', { record: voided, by: author });
     for (const invoice_id of new Set(lessened.map(({ line }) => line.invoice_id)))
       await computeWithin(stores, transaction, { scope, invoice_id, now: author.now });

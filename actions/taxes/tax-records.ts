@@ -1,8 +1,9 @@
 /** What rates came to on an invoice, as the records that are stored and answered; those of a preview have no ids. */
-import { taxableByRate } from '../../core/tax/by-rate.ts';
-import type { TaxApplied } from '../../core/tax/applied.ts';
+
 import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
+import type { TaxApplied } from '../../core/tax/applied.ts';
+import { taxableByRate } from '../../core/tax/by-rate.ts';
 import type { AppliedTax } from '../../core/tax/taxes.ts';
 import { newId } from '../../storage/new-id.ts';
 

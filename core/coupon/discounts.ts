@@ -3,9 +3,10 @@
  * line costs and together never more than that; then those of the invoice, in the order in which they were attached, each by what
  * the ones before it left, spread over the lines.
  */
-import { spread } from '../spread.ts';
+
 import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
+import { spread } from '../spread.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import type { Coupon } from './record.ts';
 

@@ -3,9 +3,10 @@
  * spread over the lines. A rate that is inclusive says what of the amounts is tax; an exclusive one is added to what is left
  * without that.
  */
-import { spread } from '../spread.ts';
+
 import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
+import { spread } from '../spread.ts';
 import type { TaxShare } from './line-tax.ts';
 import type { TaxRate } from './record.ts';
 

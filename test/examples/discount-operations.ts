@@ -89,6 +89,11 @@ function attached(terms: z.output<typeof coupon>, line: string | null): CouponIn
 }
 
 function rate(percentage_value: string): RateInForce {
-  const terms = { id: percentage_value, tax_rate_type: 'percentage', fixed_value: null, tax_behavior: 'exclusive' } as const;
+  const terms = {
+    id: percentage_value,
+    tax_rate_type: 'percentage',
+    fixed_value: null,
+    tax_behavior: 'exclusive',
+  } as const;
   return { rate: { ...terms, percentage_value }, tax_association_id: null };
 }
