@@ -177,4 +177,65 @@ describe('coupons and taxes on invoices', () => {
     await world.api.request('PUT', `/customers/${id}`, { body: { tax_exempt: 'exempt' } });
     expect(money(await world.preview('taxed'))).to.deep.equal(['10', '0', '0', '10']);
   });
+
+  it('an invoice that is written by hand states its own; a void one has redeemed nothing', async () => {
+    const lines = [
+      { amount: '60', quantity: '1', display_name: 'Setup' },
+      { amount: '40', quantity: '1', display_name: 'Training' },
+    ];
+    const sums = { subtotal: '100', total: '100', amount_due: '100', currency: 'usd', line_items: lines };
+    const write = (customer: string, fields: Fields) =>
+      world.post('/invoices', { customer_id: world.id(`customer ${customer}`), ...sums, ...fields });
+    const before = await redeemed('HALF-ONCE');
+    const ofLine = [{ line_item_id: '1', coupon_id: (await world.get('/coupons/code/ALL')).id }];
+    const draft = await write('once', { coupons: ['HALF-ONCE'], line_item_coupons: ofLine, tax_rates: ['city'] });
+    expect(money(draft)).to.deep.equal(['100', '70', '0', '30']);
+    expect(
+      draft.line_items.map((line: Answer) => [line.line_item_discount, line.invoice_level_discount]),
+    ).to.deep.equal([
+      ['0', '30'],
+      ['40', '0'],
+    ]);
+    expect(await redeemed('HALF-ONCE')).to.equal(before + 1);
+    await world.post(`/invoices/${draft.id}/finalize`, {});
+    expect(money(await world.get(`/invoices/${draft.id}`))).to.deep.equal(['100', '70', '1.5', '31.5']);
+    await world.post(`/invoices/${draft.id}/void`, {});
+    expect(await redeemed('HALF-ONCE')).to.equal(before);
+    // Final at once, and paid: with its tax.
+    const own = { tax_rate_overrides: [{ tax_rate_code: 'vat', currency: 'usd' }], invoice_status: 'FINALIZED' };
+    const paid = await write('once', { ...own, payment_status: 'SUCCEEDED' });
+    expect([...money(paid), paid.payment_status, paid.amount_paid]).to.deep.equal([
+      '100',
+      '0',
+      '20',
+      '120',
+      'SUCCEEDED',
+      '120',
+    ]);
+    await world.post('/customers', { external_id: 'vat', name: 'vat', ...VAT });
+    const { id: customer_id } = await world.get('/customers/external/vat');
+    const taxed = await world.post('/invoices', { customer_id, ...sums, invoice_status: 'FINALIZED' });
+    expect(money(taxed)).to.deep.equal(['100', '0', '20', '120']);
+  });
+
+  it('a coupon that a request cannot redeem is refused by the name of its field, and nothing is made', async () => {
+    await world.post('/coupons', {
+      name: 'E',
+      coupon_code: 'EURO',
+      type: 'fixed',
+      amount_off: '5',
+      currency: 'eur',
+      cadence: 'once',
+    });
+    const { plan_id, customer_id } = await world.subscription('twice');
+    const body = { plan_id, customer_id, currency: 'usd', billing_period: 'MONTHLY', coupons: ['TENTH', 'EURO'] };
+    const tenths = await redeemed('TENTH');
+    const refused = await world.api.request('POST', '/subscriptions', { body });
+    expect([refused.status, refused.body.details.field, refused.body.details.reason]).to.deep.equal([
+      400,
+      'coupons[1]',
+      'CURRENCY_MISMATCH',
+    ]);
+    expect(await redeemed('TENTH')).to.equal(tenths);
+  });
 });
