@@ -136,7 +136,7 @@ type Settling = {
 };
 
 /** Of who pays now, and what goes back to others who were billed. */
-function settlementsOf(settling: Omit<Settlement, 'lines'>, { credits, charges, invoiced }: Settling) {
+export function settlementsOf(settling: Omit<Settlement, 'lines'>, { credits, charges, invoiced }: Settling) {
   const billedTo = new Map(invoiced.map(({ line, billed_to }) => [line.id, billed_to]));
   const byPayer = groupBy(credits, (line) => billedTo.get(line.parent_line_item_id ?? '') ?? settling.payer_id);
   const lines = [...(byPayer.get(settling.payer_id) ?? []), ...charges];
