@@ -16,16 +16,15 @@ export async function redeemable(
   { field, named, currency }: NamedCoupon,
   { scope, transaction, author }: Redeeming,
 ): Promise<CouponModel> {
-  const [byId] = await CouponModel.in(scope, transaction).where({ id: named }).forUpdate();
-  const coupon = byId ?? (await heldByCode(scope, named, transaction));
+  const coupons = await CouponModel.in(scope, transaction)
+    .whereRaw('(id = ? or (status = ? and lower(coupon_code) = lower(?)))', [named, 'published', named])
+    .orderBy('id')
+    .forUpdate();
+  const coupon = coupons.find(({ id }) => id === named) ?? coupons[0];
+  if (!coupon) throw invalid(field, `there is no coupon ${named}`, { reason: 'COUPON_NOT_FOUND' });
   const refusal = refusalOf(coupon, { now: author.now.getTime(), currency });
   if (refusal) throw invalid(field, `coupon ${named} ${refusal.why}`, { reason: refusal.reason });
   return coupon;
-}
-
-async function heldByCode(scope: Scope, code: string, transaction: Transaction): Promise<CouponModel> {
-  const { id } = await CouponModel.fetchByCode(scope, code, transaction);
-  return CouponModel.fetch(scope, id, { database: transaction, lock: true });
 }
 
 /** Counted once more, or, with -1, given back. */

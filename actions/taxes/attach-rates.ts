@@ -37,8 +37,12 @@ export async function attachNamed(names: readonly string[], field: string, attac
   const { scope, transaction } = attaching;
   for (const [index, name] of names.entries()) {
     const at = `${field}[${index}]`;
-    const [byId] = await TaxRateModel.in(scope, transaction).where({ id: name, status: 'published' }).forShare();
-    const rate = byId ?? (await TaxRateModel.holdByCode(scope, name, transaction));
+    const rates = await TaxRateModel.in(scope, transaction)
+      .where({ status: 'published' })
+      .whereRaw('(id = ? or code = ?)', [name, name])
+      .forShare();
+    const rate = rates.find(({ id }) => id === name) ?? rates[0];
+    if (!rate) throw invalid(at, `there is no tax rate ${name}`);
     const stated = { priority: index, auto_apply: true, currency: null, metadata: null, end_date: null };
     await attach({ rate, field: at, ...stated }, attaching);
   }

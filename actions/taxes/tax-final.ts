@@ -7,9 +7,12 @@ import { totalsText } from '../../core/billing/totals.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { paymentAfter } from '../../core/invoice/payment-status.ts';
 import type { InvoiceLineItem } from '../../core/invoice/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { wholeSetting } from '../../core/setting/record.ts';
 import type { Author } from '../../core/stamp.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import { type InvoiceLineItemModel, noteTaxes } from '../../storage/models/invoice-line-item.ts';
+import { findSetting } from '../../storage/models/setting.ts';
 import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { linesOf, moneyText } from '../billing/invoice-records.ts';
@@ -32,6 +35,7 @@ export async function taxFinal(transaction: Transaction, invoice: InvoiceModel, 
   const settled = settleLines(line_items.map(chargedLine), {
     currency: invoice.currency,
     rates,
+    taxes_before_credits: await taxesComeFirst(invoice, line_items, transaction),
     amount_paid: new Decimal(invoice.amount_paid),
     adjustment_amount: new Decimal(invoice.adjustment_amount),
   });
@@ -47,6 +51,17 @@ export async function taxFinal(transaction: Transaction, invoice: InvoiceModel, 
   return { changes: { ...changes, ...paymentAfter(invoice, amount_due) }, line_items: taxed };
 }
 
+/** Asked where it matters: where credits pay something. */
+async function taxesComeFirst(
+  scope: Scope,
+  line_items: readonly InvoiceLineItem[],
+  transaction: Transaction,
+): Promise<boolean> {
+  if (line_items.every((line) => new Decimal(line.prepaid_credits_applied).isZero())) return false;
+  const stored = await findSetting(scope, 'tax_config', { database: transaction });
+  return wholeSetting('tax_config', stored?.value).taxes_before_credits;
+}
+
 /** As its draft says it: what it gives back goes with the tax that it has already. */
 function chargedLine(line: InvoiceLineItem): ChargedLine {
   const amount = new Decimal(line.amount);
@@ -60,6 +75,7 @@ function chargedLine(line: InvoiceLineItem): ChargedLine {
     price_type: line.price_type ?? null,
     key: null,
     charged_ms: null,
+    credited: new Decimal(line.prepaid_credits_applied),
     ...(amount.isNegative() ? { given_back: { ...discounted, taxes } } : { discounted }),
   };
 }

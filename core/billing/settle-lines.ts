@@ -20,8 +20,9 @@ export type ChargedLine = {
   readonly charged_ms: Milliseconds | null;
   /** Of what is given back: what goes with it. Neither coupons nor rates look at it. */
   readonly given_back?: BesideAmount | undefined;
-  /** Of one that was drafted: what coupons took off it then. */
+  /** Of one that was drafted: what coupons took off it then, and what credits paid of it. */
   readonly discounted?: LineDiscounts | undefined;
+  readonly credited?: Decimal | undefined;
 };
 
 export type Terms = {
@@ -49,11 +50,12 @@ export function settleLines(lines: readonly ChargedLine[], terms: Terms): Settle
   const { currency, coupons = [], prepaid = [], rates = [] } = terms;
   const discounts = applyCoupons(lines, coupons, currency);
   const nets = lines.map(({ amount }, index) => amount.minus(discountOn(discounts.lines[index]!)));
-  const credits = prepaidCredits(
-    lines.map(({ price_type }, index) => ({ price_type, net: nets[index]! })),
-    prepaid,
-    currency,
-  );
+  const open = lines.map(({ price_type, credited = ZERO }, index) => ({
+    price_type,
+    net: nets[index]!.minus(credited),
+  }));
+  const paid = prepaidCredits(open, prepaid, currency);
+  const credits = lines.map(({ credited = ZERO }, index) => credited.plus(paid[index]!));
   const taxed = lines.map(({ given_back }, index) => {
     if (given_back) return ZERO;
     return terms.taxes_before_credits ? nets[index]! : nets[index]!.minus(credits[index]!);

@@ -1,4 +1,4 @@
-/** A tax rate, and what it is of (docs/rules/taxes.md). What it does to an invoice is not decided here. */
+/** A tax rate, and what it is of (docs/rules/taxes.md). What it comes to is in taxes.ts. */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
@@ -41,7 +41,7 @@ export const taxRateFields = z.object({
     description: 'Of a fixed rate: an amount in the currency of the invoice, not below 0.',
   }),
   scope: orDefault(taxRateScope, 'INTERNAL').meta({
-    description: 'INTERNAL is computed here, EXTERNAL by somebody else, ONETIME is for single invoices.',
+    description: 'INTERNAL, EXTERNAL or ONETIME: kept for you, and every rate that is attached is computed here.',
   }),
   tax_behavior: orDefault(anyCase(TAX_BEHAVIORS), 'exclusive').meta({
     description: 'exclusive is added to the amounts, inclusive is in them already; exclusive when absent.',

@@ -49,6 +49,8 @@ describe('/customers', () => {
       expect(rest).to.deep.equal({
         ...api.scope,
         external_id,
+        tax_exempt: 'none',
+        tax_ids: null,
         name: external_id,
         email: '',
         contact: '',
