@@ -52,6 +52,11 @@ export async function showInvoice(invoice: Invoice & Brought, context: Context) 
   return shown!;
 }
 
+/** As they are shown inside of other records. */
+export async function showInvoicesById(invoices: ReadonlyMap<string, Invoice>, context: Context) {
+  return byId(await showInvoices([...invoices.values()], { expand: [], line_items: true }, context));
+}
+
 type Of = readonly (Invoice & Brought)[];
 
 /** By invoice, in the order in which they were applied. */
@@ -84,14 +89,18 @@ async function linesOf(invoices: readonly Invoice[], { scope, services }: Contex
     .orderBy('position');
 }
 
-async function customersOf(invoices: readonly Invoice[], { scope, services }: Context) {
-  const ids = invoices.map(({ customer_id }) => customer_id);
+export async function customersOf(records: readonly { readonly customer_id: string }[], { scope, services }: Context) {
+  const ids = records.map(({ customer_id }) => customer_id);
   return CustomerModel.byId(scope, ids, services.postgres);
 }
 
-async function subscriptionsOf(invoices: readonly Invoice[], expand: readonly string[], context: Context) {
+export async function subscriptionsOf(
+  records: readonly { readonly subscription_id?: string | null | undefined }[],
+  expand: readonly string[],
+  context: Context,
+) {
   const { scope, services } = context;
-  const ids = invoices.map(({ subscription_id }) => subscription_id);
+  const ids = records.map(({ subscription_id }) => subscription_id);
   const subscriptions = [...(await SubscriptionModel.byId(scope, ids, services.postgres)).values()];
   return byId(await showSubscriptions(subscriptions, expand.includes('subscription.plan') ? ['plan'] : [], context));
 }

@@ -42,6 +42,15 @@ import {
 } from './metering-operations.ts';
 import { modifySubscription } from './modify-operations.ts';
 import {
+  changePayment,
+  createCreditNote,
+  draftTwice,
+  dueDateOf,
+  numberInvoice,
+  voidCreditNote,
+  voidInvoice,
+} from './note-operations.ts';
+import {
   calculateBuckets,
   calculateGroupedBuckets,
   calculatePrice,
@@ -91,6 +100,13 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'invoice.distribute_discount': distributeDiscount,
   'invoice.compute': computeInvoice,
   'tax.calculate': calculateTax,
+  'credit_note.create': createCreditNote,
+  'credit_note.void': voidCreditNote,
+  'invoice.void': voidInvoice,
+  'invoice.number': numberInvoice,
+  'invoice.payment_transition': changePayment,
+  'invoice.due_date': dueDateOf,
+  'invoice.create_draft_twice': draftTwice,
   'billing.compose': composeInvoice,
   'billing.timeline': billingTimeline,
   'billing.classify_onetime': classifyOnetime,
@@ -160,15 +176,8 @@ export const NOT_YET: readonly string[] = [
   'credit_grant.expiry: credit_grant.apply',
   'credit_grant.state: credit_grant.action',
   'credit_grant.defer: credit_grant.defer_backoff',
-  'credit_note: credit_note.create',
-  'credit_note: credit_note.void',
-  'invoice.void: invoice.void',
-  'invoice.number: invoice.number',
-  'invoice.payment_status: invoice.payment_transition',
   'payment.status: payment.transition',
-  'invoice.due_date: invoice.due_date',
   'invoice.skipped: invoice.compute',
   'invoice.overpaid: invoice.payment',
-  'invoice.idempotency: invoice.create_draft_twice',
   'cost_analytics: cost.analytics',
 ];

@@ -120,7 +120,7 @@ describe('coupons and taxes on invoices', () => {
   });
 
   it('what a change gives back goes with its discount and its tax; what it charges has those of the running period', async () => {
-    await world.at('2026-04-01');
+    world.at('2026-04-01');
     await world.subscribe('seats', 'Seats', { coupons: ['TENTH'], ...VAT });
     world.at('2026-04-16');
     const [line] = (await world.subscription('seats')).line_items;

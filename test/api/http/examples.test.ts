@@ -42,6 +42,7 @@ describe('the examples of the documentation', () => {
     await whatElseIsSold();
     await whatIsTold();
     await whoElse();
+    await whatIsGivenBack();
     await whatTimeItIs();
   });
   after(() => world.stop());
@@ -191,6 +192,7 @@ describe('the examples of the documentation', () => {
     await ask('finalizeInvoice', { id: id('inv', 2) });
     await ask('updateInvoice', { id: id('inv', 2) });
     await ask('getInvoice', { id: id('inv', 2) });
+    await ask('getInvoicePdf', { id: id('inv', 2), query: 'url=true' });
     await ask('updateInvoicePaymentStatus', { id: id('inv', 2) });
     await ask('createInvoice');
     await send('POST', `/invoices/${id('inv', 3)}/finalize`);
@@ -264,6 +266,19 @@ describe('the examples of the documentation', () => {
     await ask('cloneEnvironment', { id: id('env') });
     await ask('listAuditLogs', { query: `entity_id=${id('user')}&tenant_wide=true&limit=1` });
     await ask('getAuditLog', { id: id('audit') });
+  }
+
+  async function whatIsGivenBack() {
+    world.at('2026-03-02T00:00:00Z');
+    const training = { display_name: 'Training', amount: '30', quantity: '1' };
+    const amounts = { currency: 'usd', amount_due: '30', total: '30', subtotal: '30', line_items: [training] };
+    const request = { customer_id: id('cust'), ...amounts, invoice_status: 'FINALIZED' };
+    const invoice = await send('POST', '/invoices', request);
+    await ask('createCreditNote');
+    await ask('processCreditNote', { id: id('cn') });
+    await ask('listCreditNotes', { query: `invoice_id=${invoice.id}` });
+    await ask('voidCreditNote', { id: id('cn') });
+    await ask('getCreditNote', { id: id('cn') });
   }
 
   /** In an environment of its own. */
@@ -405,6 +420,10 @@ function withFixedParts(answer: Answer, now: Date): Answer {
     .replace(/"secret_hint":"[^"]+"/g, '"secret_hint":"whsec_Mf***LaSw"')
     .replace(/"display_id":"[^"]+"/g, '"display_id":"sk_01***1X"')
     .replace(/"token":"[^"]+"/g, '"token":"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.…"')
+    .replace(
+      /"presigned_url":"[^"]+"/g,
+      '"presigned_url":"https://billing.example.com/v1/documents/eyJhbGciOiJIUzI1NiIs.…"',
+    )
     // A control message may stand in the log twice, and moves what comes behind it.
     .replace(/("high_water":\{"0":)"\d+"/g, '$1"9"')
     .replace(/"id":"0-\d+-(\d+)"/g, '"id":"0-6-$1"');
