@@ -41,6 +41,9 @@ export const SYSTEM_EVENTS = {
   'invoice.finalized': invoice('An invoice becomes final; its lines and its customer are in the body.'),
   'invoice.update.payment': invoice('The payment status of an invoice is changed.'),
   'invoice.update.voided': invoice('An invoice is voided.'),
+  'invoice.communication.triggered': invoice(
+    'Somebody asks for an invoice to be sent; its lines and its customer are in the body.',
+  ),
   'credit_note.created': creditNote('A credit note is created.'),
   'credit_note.updated': creditNote('A credit note becomes final, or is voided.'),
   'webhook_endpoint.disabled': endpoint('An endpoint has failed for days and is switched off.'),
