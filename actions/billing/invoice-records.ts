@@ -187,7 +187,8 @@ export async function withLines(invoice: InvoiceModel, database: Database): Prom
 
 export function linesOf(invoice: InvoiceModel, database: Database): Promise<InvoiceLineItemModel[]> {
   const asked = { column: 'invoice_id', value: invoice.id, where: { status: 'published' } };
-  return InvoiceLineItemModel.listOf(invoice, { ...asked, order: ['position', 'created_at', 'id'] }, database);
+  const order = ['position', 'created_at', 'id'];
+  return InvoiceLineItemModel.listOf(invoice, { ...asked, order }, database);
 }
 
 /** 1, 2, 3 … of the subscription's invoices; counted under the lock on the subscription. */

@@ -11,24 +11,29 @@ import type { Scope } from '../../core/scope.ts';
 import { wholeSetting } from '../../core/setting/record.ts';
 import type { Author } from '../../core/stamp.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
-import { type InvoiceLineItemModel, noteTaxes } from '../../storage/models/invoice-line-item.ts';
+import { noteTaxes } from '../../storage/models/invoice-line-item.ts';
 import { findSetting } from '../../storage/models/setting.ts';
 import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
 import type { Transaction } from '../../storage/stores.ts';
-import { linesOf, moneyText } from '../billing/invoice-records.ts';
+import { moneyText } from '../billing/invoice-records.ts';
 import { ratesInForce, taxedAt } from './rates-in-force.ts';
 import { taxRecords } from './tax-records.ts';
+
+type Untaxed = { readonly invoice: InvoiceModel; readonly line_items: readonly InvoiceLineItem[] };
 
 export type Taxed = {
   /** What changes of the invoice. */
   readonly changes: Partial<InvoiceModel>;
-  readonly line_items: InvoiceLineItemModel[];
+  readonly line_items: readonly InvoiceLineItem[];
 };
 
 /** In the transaction that makes it final, and that holds its row. */
-export async function taxFinal(transaction: Transaction, invoice: InvoiceModel, author: Author): Promise<Taxed> {
+export async function taxFinal(
+  transaction: Transaction,
+  { invoice, line_items }: Untaxed,
+  author: Author,
+): Promise<Taxed> {
   const { now } = author;
-  const line_items = await linesOf(invoice, transaction);
   const rates = await ratesInForce(transaction, Object.assign({}, invoice, { at: taxedAt(invoice, now) }));
   const isTaxed = rates.length > 0 || line_items.some(({ taxes }) => taxes?.length);
   if (!isTaxed) return { changes: {}, line_items };

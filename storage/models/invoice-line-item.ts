@@ -97,11 +97,7 @@ export async function takeLinesAway(scope: Scope, invoice_id: string, transactio
 }
 
 /** Of an invoice that becomes final: what its lines were taxed. */
-export async function noteTaxes(
-  scope: Scope,
-  lines: readonly InvoiceLineItemModel[],
-  transaction: Database,
-): Promise<void> {
+export async function noteTaxes(scope: Scope, lines: readonly InvoiceLineItem[], transaction: Database): Promise<void> {
   const { tenant_id, environment_id } = scope;
   const key = `note taxes ${tenant_id} ${environment_id}`;
   await together(transaction, { key, asked: lines }, async (all) => {

@@ -44,6 +44,7 @@ describe('the examples of the documentation', () => {
     await whoElse();
     await whatIsDoneAgain();
     await whatTimeItIs();
+    await whatIsProven();
   });
   after(() => world.stop());
 
@@ -199,6 +200,12 @@ describe('the examples of the documentation', () => {
     await ask('getCustomerInvoiceSummary', { id: id('cust') });
     await ask('listInvoices', { query: 'limit=1' });
     await ask('voidInvoice', { id: id('inv', 3) });
+  }
+
+  async function whatIsProven() {
+    key = undefined;
+    await ask('getInvoiceProof', { id: id('inv', 2) });
+    await ask('getInvoiceEventProof', { id: id('inv', 2), event_id: 'call-1' });
   }
 
   async function whatChanges() {
