@@ -18,7 +18,7 @@ import { addInvoice } from '../invoices/draft-invoice.ts';
 import { finalizeWithin } from '../invoices/finalize-invoice.ts';
 import { type BillableItem, currentPeriod, scopeOf } from './billable-items.ts';
 import { thresholdFromStores } from './gather-billing.ts';
-import { invoiceRecord, lineRecords } from './invoice-records.ts';
+import { invoiceParts, invoiceRecord } from './invoice-records.ts';
 import { type Ended, inRounds, type Watched } from './rounds.ts';
 import { billingTransaction } from './transaction.ts';
 
@@ -117,8 +117,8 @@ async function invoiceRunning(stores: Stores, transaction: Transaction, looking:
   const id = newId('invoice', now.getTime());
   const record = invoiceRecord({ subscription, period, reason: 'THRESHOLD_BILLING', plan }, id, now);
   if (await isThere(subscription, record.idempotency_key ?? '', transaction)) return false;
-  const lines = lineRecords(plan, record, now);
-  const invoice = await addInvoice(transaction, subscription, { record, lines, now });
+  const parts = invoiceParts(plan, record, now);
+  const invoice = await addInvoice(transaction, subscription, { record, ...parts, now });
   await finalizeWithin(transaction, scopeOf(subscription), { invoice_id: invoice.id, now });
   return true;
 }

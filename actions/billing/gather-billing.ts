@@ -18,15 +18,17 @@ import {
   openCharges,
   planInvoice,
   planThreshold,
+  settled,
   thresholdCharges,
 } from '../../core/billing/plan-invoice.ts';
-import { totalsOf } from '../../core/billing/totals.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
 import { inSpan, inSyncSpan } from '../../tracing/spans.ts';
+import { couponsInForce } from '../coupons/coupons-in-force.ts';
+import { ratesInForce, type Taxed } from '../taxes/rates-in-force.ts';
 import { type BillableItem, billedSubscription, CHARGES_AT_ONCE, gatherItems, usageReader } from './billable-items.ts';
 import {
   gatherClosedCharges,
@@ -46,6 +48,8 @@ export type BillingTarget = {
   /** The invoice that is computed anew: its own lines do not count as invoiced elsewhere. */
   readonly before?: InvoiceBefore;
   readonly now: Date;
+  /** Of a preview, which says what becomes of the draft when it is final: whom it is for, and when. */
+  readonly taxed?: Pick<Taxed, 'customer_id' | 'subscription_id' | 'invoice_type' | 'at'>;
 };
 
 export type Planned = {
@@ -102,7 +106,9 @@ export async function thresholdFromStores(
   };
   const { usage, usage_as_of_ms } = await measured(stores, database, target, thresholdCharges(question));
   const committed = await gatherCommitments(database, { ...target, reference: 'preview' }, { items, lines });
-  const plan = planThreshold({ ...question, ...committed, currency: subscription.currency, usage, closed: [] });
+  const coupons = await couponsInForce(database, { subscriptions: [subscription], inside: 'usage' });
+  const { currency } = subscription;
+  const plan = planThreshold({ ...question, ...committed, currency, usage, closed: [], coupons });
   return { plan, usage_as_of_ms };
 }
 
@@ -139,17 +145,18 @@ async function gatherAndPlan(stores: Stores, database: Database, target: Billing
   const until_ms = ends_ms === period.end ? ends_ms : null;
   const plans = [own];
   for (const other of others) plans.push(await planOne(stores, database, { ...target, subscription: other, until_ms }));
-  return others.length === 0 ? own : together(plans, subscription.currency);
+  const coupons = await couponsInForce(database, {
+    subscriptions: [subscription, ...others],
+    invoice_id: target.before?.invoice.id,
+  });
+  const rates = target.taxed ? await ratesInForce(database, { ...subscription, ...target.taxed }) : [];
+  return together(plans, { currency: subscription.currency, coupons, rates });
 }
 
-function together(plans: readonly Planned[], currency: string): Planned {
+function together(plans: readonly Planned[], terms: Parameters<typeof settled>[1]): Planned {
   const lines = plans.flatMap(({ plan }) => plan.lines);
-  const amounts = lines.map(({ amount }) => amount);
   const as_of = plans.flatMap(({ usage_as_of_ms }) => usage_as_of_ms ?? []);
-  return {
-    plan: { lines, ...totalsOf(amounts, currency) },
-    usage_as_of_ms: as_of.length === 0 ? null : Math.min(...as_of),
-  };
+  return { plan: settled(lines, terms), usage_as_of_ms: as_of.length === 0 ? null : Math.min(...as_of) };
 }
 
 /** `until_ms`: nothing of it that comes later. */

@@ -3,6 +3,7 @@
  * since: the source of adjustment lines. A meter whose definition has changed since is not asked again: what it counts of
  * the past is never billed to a closed period (docs/rules/invoices.md, "Late events").
  */
+import { billedInAll } from '../../core/billing/given-back.ts';
 import { type ClosedCharge, expectedEventCount } from '../../core/billing/late-events.ts';
 import { type PartialCharge, partsOf } from '../../core/billing/partial-charges.ts';
 import { chargeKey } from '../../core/billing/plan-invoice.ts';
@@ -120,6 +121,7 @@ function recordedCharge(
     billed_event_count: newest.event_count ?? 0,
     invoice_line_item_id: first.line.id,
     carried: new Decimal(newest.carried_amount ?? 0),
+    billed: billedInAll([...before.flatMap(({ billed }) => billed ?? []), ...group.map(({ line }) => line)]),
   };
 }
 
@@ -139,6 +141,7 @@ function partialCharge({ line, service }: InvoicedLine): PartialCharge {
     service,
     amount: new Decimal(line.amount),
     quantity: new Decimal(line.quantity),
+    billed: line,
   };
 }
 

@@ -9,13 +9,14 @@ import { saysTheSame } from '../../core/invoice/same-lines.ts';
 import type { Scope } from '../../core/scope.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
+import { CouponApplicationModel, takeApplicationsAway } from '../../storage/models/coupon-application.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel, takeLinesAway } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
 import { type Planned, planFromStores } from '../billing/gather-billing.ts';
-import { computedFields, lineRecords, linesOf, withLines } from '../billing/invoice-records.ts';
+import { computedFields, invoiceParts, lineRecords, linesOf, withLines } from '../billing/invoice-records.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { emit, wasTold } from '../system-events/emit.ts';
 import { isComplete } from './draft-invoice.ts';
@@ -135,10 +136,12 @@ async function writePlan(
   { invoice, planned, now }: { invoice: InvoiceModel; planned: Planned; now: Date },
 ): Promise<Written> {
   await takeLinesAway(invoice, invoice.id, transaction);
+  await takeApplicationsAway(invoice, invoice.id, transaction);
   const changes = computedFields(planned.plan, now);
   const computed = await InvoiceModel.change(invoice, changes, { by: { now }, database: transaction });
-  const lines = lineRecords(planned.plan, computed, now);
+  const { lines, coupon_applications } = invoiceParts(planned.plan, computed, now);
   const line_items = await InvoiceLineItemModel.addAll(invoice, lines, { database: transaction });
+  await CouponApplicationModel.addAll(invoice, coupon_applications, { database: transaction });
   const name = await nameOf({ before: invoice, computed }, transaction);
   const record = { ...computed, line_items };
   await emit(transaction, name, { record, by: { now } });

@@ -36,7 +36,7 @@ import {
 import { gatherInvoicedLines, type InvoicedLine, invoicedUntil } from '../billing/gather-closed-charges.ts';
 import { notesAsCredits } from '../credit-notes/notes-as-credits.ts';
 import { computeWithin } from '../invoices/compute-invoice.ts';
-import { payerOf, type Settled, type Settlement, settleChange } from '../invoices/settle-change.ts';
+import { payerOf, type Settled, type Settlement, settleChange, termsOfCharges } from '../invoices/settle-change.ts';
 import { billedIn } from './billed-before.ts';
 import { chargedFrom, gatherPayers, type KeptCharge, keptCharge, type LineEnd, notePayers } from './kept-charges.ts';
 
@@ -111,8 +111,10 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const credits = linesOfChange<BillableItem>({ ...charged, currency, endings, beginnings: [] });
   const charges = linesOfChange<BillableItem>({ ...next, currency, endings: [], beginnings });
   const payer_id = await payerOf(subscription, database);
-  const terms = { subscription, payer_id, key: keyOf(ends, begins), author };
-  const { settlement, refunds } = settlementsOf(terms, { credits, charges, invoiced });
+  const paid = { subscription, payer_id, author };
+  const terms = charges.length === 0 ? {} : await termsOfCharges(database, paid);
+  const settling = { ...paid, key: keyOf(ends, begins), terms };
+  const { settlement, refunds } = settlementsOf(settling, { credits, charges, invoiced });
   const anchor = after ? subscription.billing_anchor : null;
   return {
     subscription,
@@ -136,15 +138,15 @@ type Settling = {
 };
 
 /** Of who pays now, and what goes back to others who were billed. */
-export function settlementsOf(terms: Omit<Settlement, 'lines'>, { credits, charges, invoiced }: Settling) {
+export function settlementsOf(settling: Omit<Settlement, 'lines'>, { credits, charges, invoiced }: Settling) {
   const billedTo = new Map(invoiced.map(({ line, billed_to }) => [line.id, billed_to]));
-  const byPayer = groupBy(credits, (line) => billedTo.get(line.parent_line_item_id ?? '') ?? terms.payer_id);
-  const lines = [...(byPayer.get(terms.payer_id) ?? []), ...charges];
-  byPayer.delete(terms.payer_id);
+  const byPayer = groupBy(credits, (line) => billedTo.get(line.parent_line_item_id ?? '') ?? settling.payer_id);
+  const lines = [...(byPayer.get(settling.payer_id) ?? []), ...charges];
+  byPayer.delete(settling.payer_id);
   const refunds = Array.from(byPayer, ([payer_id, given]): Settlement => {
-    return { ...terms, payer_id, lines: given, key: `${terms.key}/${payer_id}` };
+    return { ...settling, payer_id, terms: {}, lines: given, key: `${settling.key}/${payer_id}` };
   });
-  return { settlement: lines.length === 0 ? null : { ...terms, lines }, refunds };
+  return { settlement: lines.length === 0 ? null : { ...settling, lines }, refunds };
 }
 
 /** A cancellation that will give back the time behind it does not shorten what was charged: a line that ends before it gives it back now. */

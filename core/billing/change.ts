@@ -12,6 +12,7 @@ import { Decimal, ZERO } from '../decimal.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import { type Period, periodContaining } from '../time/period.ts';
 import { type BilledSubscription, chargeIn, hasOwnPeriods, periodRule, periodsCharged } from './charges.ts';
+import { type BilledInAll, givenBackWith } from './given-back.ts';
 import { fixedCharge, type PlannedLine, type PricedItem } from './line-amount.ts';
 
 /** What was billed for an item in one of its periods, by final invoices. */
@@ -23,6 +24,8 @@ export type BilledBefore = {
   readonly until_ms: Milliseconds | null;
   /** The invoice line that charged it; null where none did. */
   readonly invoice_line_item_id: string | null;
+  /** With the discounts and the tax that went with what is left of it. */
+  readonly billed?: BilledInAll;
 };
 
 export type Ending<Item extends PricedItem = PricedItem> = {
@@ -153,6 +156,7 @@ function creditLine<Item extends PricedItem>(
     parent_line_item_id: billed.invoice_line_item_id,
     quantity: unused.quantity,
     amount: amount.negated(),
+    ...(billed.billed ? { given_back: givenBackWith(amount, billed.billed, question.currency) } : {}),
     computed_from: {
       ...unused.computed_from,
       reason: 'unused_time: it was charged in advance, and ended by a change',

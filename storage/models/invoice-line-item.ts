@@ -32,6 +32,9 @@ const CHARGED = [
   'price_type',
   'quantity',
   'amount',
+  'line_item_discount',
+  'invoice_level_discount',
+  'taxes',
   'period_start',
   'period_end',
   'created_at',
@@ -95,5 +98,30 @@ export async function takeLinesAway(scope: Scope, invoice_id: string, transactio
       .whereIn('invoice_id', [...invoice_ids])
       .delete();
     return invoice_ids;
+  });
+}
+
+/** Of an invoice that becomes final: what its lines were taxed. */
+export async function noteTaxes(scope: Scope, lines: readonly InvoiceLineItem[], transaction: Database): Promise<void> {
+  const { tenant_id, environment_id } = scope;
+  const key = `note taxes ${tenant_id} ${environment_id}`;
+  await together(transaction, { key, asked: lines }, async (all) => {
+    const taxed = all.flat().filter(({ taxes }) => taxes !== null);
+    if (taxed.length === 0) return all;
+    await transaction.raw(
+      `update invoice_line_items line
+          set tax_amount = noted.tax_amount, included_tax_amount = noted.included_tax_amount, taxes = noted.taxes
+         from unnest(?::text[], ?::numeric[], ?::numeric[], ?::jsonb[]) as noted (id, tax_amount, included_tax_amount, taxes)
+        where line.tenant_id = ? and line.environment_id = ? and line.id = noted.id`,
+      [
+        taxed.map(({ id }) => id),
+        taxed.map(({ tax_amount }) => tax_amount),
+        taxed.map(({ included_tax_amount }) => included_tax_amount),
+        taxed.map(({ taxes }) => JSON.stringify(taxes)),
+        tenant_id,
+        environment_id,
+      ],
+    );
+    return all;
   });
 }
