@@ -16,7 +16,7 @@ import { type Planned, planFromStores } from '../billing/gather-billing.ts';
 import { computedFields, lineRecords, withLines } from '../billing/invoice-records.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { emit, wasTold } from '../system-events/emit.ts';
-import { isComplete } from './draft-invoice.ts';
+import { isComplete, isCounted } from './draft-invoice.ts';
 
 export type Computation = {
   invoice: InvoiceWithLines;
@@ -87,7 +87,7 @@ async function replaceLines(stores: Stores, transaction: Transaction, subject: S
     return { invoice: Object.assign(invoice, { line_items: [] }), skipped: false, complete };
   const attributes = { invoice_id: invoice.id, lines: planned.plan.lines.length };
   const computed = await inSpan('invoice.write', { attributes }, () =>
-    writePlan(transaction, { invoice, planned, now }),
+    writePlan(transaction, { invoice, planned, isLast: subject.untilComplete || isCounted(planned, now), now }),
   );
   return {
     invoice: computed,
@@ -98,10 +98,11 @@ async function replaceLines(stores: Stores, transaction: Transaction, subject: S
 
 async function writePlan(
   transaction: Transaction,
-  { invoice, planned, now }: { invoice: InvoiceModel; planned: Planned; now: Date },
+  { invoice, planned, isLast, now }: { invoice: InvoiceModel; planned: Planned; isLast: boolean; now: Date },
 ): Promise<InvoiceWithLines> {
   await takeLinesAway(invoice, invoice.id, transaction);
-  const changes = computedFields(planned.plan, now);
+  const computed_fields = computedFields(planned.plan, now);
+  const changes = isLast ? computed_fields : { ...computed_fields, invoice_status: 'DRAFT' as const };
   const computed = await InvoiceModel.change(invoice, changes, { by: { now }, database: transaction });
   const lines = lineRecords(planned.plan, computed, now);
   const line_items = await InvoiceLineItemModel.addAll(invoice, lines, { database: transaction });
