@@ -206,7 +206,7 @@ describe('the house is tidy', () => {
 
   it('the table of docs/rules lists every page, and no page has two rules of one name', () => {
     const pages = files.filter((file) => /^docs\/rules\/(?!README)/.test(file));
-    const listed = [...read('docs/rules/README.md').matchAll(/^\| \[([a-z]+\.md)\]\(\1\) \|/gm)].map(
+    const listed = [...read('docs/rules/README.md').matchAll(/^\| \[([a-z-]+\.md)\]\(\1\) \|/gm)].map(
       ([, page]) => page,
     );
     expect(listed).to.have.members(pages.map((page) => basename(page)));
@@ -233,7 +233,9 @@ describe('the house is tidy', () => {
 
   it('a file stays below 400 lines', () => {
     // A longer file is listed here with its reason. Tests are tables and as long as their rules have cases.
-    const listed: Record<string, string> = {};
+    const listed: Record<string, string> = {
+      'commands/verify-invoice.mjs': 'is copied and read by those who trust nobody: one file that needs no other',
+    };
     const long = production.filter((file) => read(file).split('\n').length > 401);
     expect(
       long,
@@ -260,7 +262,7 @@ describe('the house is tidy', () => {
       expect(command).to.be.oneOf(start(name).map((node) => `${node} run.mjs ${name}`));
     const launcher = read('run.mjs');
     const table = launcher.slice(launcher.indexOf('const SCRIPTS'), launcher.indexOf('\n};'));
-    const names = [...table.matchAll(/^ {2}'?([a-z:]+)'?: \{/gm)].map(([, name]) => name);
+    const names = [...table.matchAll(/^ {2}'?([a-z:-]+)'?: \{/gm)].map(([, name]) => name);
     expect(names).to.have.members(Object.keys(scripts));
     const targets = [...table.matchAll(/file: '([^']+)'/g)].map(([, file]) => file);
     expect(files, 'the first command in a fresh clone must find its file').to.include.members(targets);
@@ -326,8 +328,8 @@ function linesThatMatch({ in: where, never, except = {} }: LineRule): string[] {
 /** `docs/rules/pages.md, "A rule"` wherever it stands, and `[pages.md](pages.md), "A rule"` in documents. */
 function citationsOf(file: string): { page: string; rule: string }[] {
   const text = read(file).replace(/\n\s*(?:\*|\/\/|--)?\s*/g, ' ');
-  const plain = [...text.matchAll(/\b((?:docs\/)?[\w/]+\.md)`?, "([^"]+)"/g)].map(([, page, rule]) => [page, rule]);
-  const linked = [...text.matchAll(/\]\(([\w./]+\.md)\), "([^"]+)"/g)].map(([, page, rule]) => [
+  const plain = [...text.matchAll(/\b((?:docs\/)?[\w/-]+\.md)`?, "([^"]+)"/g)].map(([, page, rule]) => [page, rule]);
+  const linked = [...text.matchAll(/\]\(([\w./-]+\.md)\), "([^"]+)"/g)].map(([, page, rule]) => [
     relative(ROOT, join(ROOT, dirname(file), page!))
       .split(sep)
       .join('/'),

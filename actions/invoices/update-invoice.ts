@@ -4,20 +4,18 @@
  * a subscription that waits for it (docs/rules/subscriptions.md, "States").
  */
 
-import { Decimal } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
 import { paymentChange } from '../../core/invoice/payment-status.ts';
-import type { BillingReason, UpdateInvoice, UpdatePayment } from '../../core/invoice/record.ts';
+import type { UpdateInvoice, UpdatePayment } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
-import { stateAfter } from '../../core/subscription/moves.ts';
 import { refuseUsed } from '../../core/subscription/not-yet.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Stores, Transaction } from '../../storage/stores.ts';
-import { familyFollows } from '../subscriptions/follow-parent.ts';
+import type { Stores } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
+import { activateWhenPaid } from './activate-paid.ts';
+import { holdInvoice } from './hold-invoice.ts';
 
 export type InvoiceUpdate = { id: string; request: UpdateInvoice; author: Author };
 
@@ -51,34 +49,11 @@ export async function updateInvoicePayment(
   { id, request, author }: PaymentUpdate,
 ): Promise<InvoiceModel> {
   return stores.postgres.transaction(async (transaction) => {
-    const { subscription_id } = await InvoiceModel.fetch(scope, id, { database: transaction });
-    // The subscription first, then the invoice: every writer of a subscription's invoices takes them in this order.
-    const subscription = subscription_id
-      ? await SubscriptionModel.fetch(scope, subscription_id, { database: transaction, lock: true })
-      : null;
-    const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
+    const { subscription, invoice } = await holdInvoice(transaction, scope, id);
     const changes = paymentChange(invoice, request, author.now);
     const changed = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
     if (changed !== invoice) await emit(transaction, 'invoice.update.payment', { record: changed, by: author });
-    if (subscription && WAITED_FOR.includes(changed.billing_reason) && new Decimal(changed.amount_remaining).lte(0)) {
-      await activateWaiting(stores, transaction, { subscription, author });
-    }
+    await activateWhenPaid(stores, transaction, { invoice: changed, subscription, author });
     return changed;
   });
-}
-
-/** What a subscription that is incomplete waits for. */
-const WAITED_FOR: readonly BillingReason[] = ['SUBSCRIPTION_CREATE', 'SUBSCRIPTION_TRIAL_END', 'SUBSCRIPTION_UPDATE'];
-
-async function activateWaiting(
-  stores: Stores,
-  transaction: Transaction,
-  { subscription, author }: { subscription: SubscriptionModel; author: Author },
-): Promise<void> {
-  const subscription_status = stateAfter('pay', subscription.subscription_status);
-  if (subscription_status === undefined) return;
-  const by = { by: author, database: transaction };
-  const activated = await SubscriptionModel.change(subscription, { subscription_status }, by);
-  await emit(transaction, 'subscription.activated', { record: activated, by: author });
-  await familyFollows(stores, transaction, { parent: activated, by: author });
 }

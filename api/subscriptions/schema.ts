@@ -146,12 +146,10 @@ export const SubscriptionUsageAnswer = z
     display_amount: z.string().meta({ description: 'The amount as people write it, such as $20.' }),
     start_time: timestampText.meta({ description: 'The start of the range that was answered.' }),
     end_time: timestampText.meta({ description: 'The end of the range that was answered, which is not in it.' }),
-    charges: z
-      .array(UsageCharge)
-      .meta({
-        description:
-          'One for each usage line item that lives in the range, and one for what is lacking to the commitment of the subscription, as on the invoice.',
-      }),
+    charges: z.array(UsageCharge).meta({
+      description:
+        'One for each usage line item that lives in the range, and one for what is lacking to the commitment of the subscription, as on the invoice.',
+    }),
     commitment_amount: decimalText
       .nullable()
       .meta({ description: 'What the subscription as a whole is committed to; null without a commitment.' }),

@@ -4,6 +4,7 @@
  * (test/golden/webhooks): what is added is added at the end of a record.
  */
 import { z } from 'zod';
+import { CreditNote } from '../credit-note/record.ts';
 import { customerShape } from '../customer/record.ts';
 import { toldEntitlementShape } from '../entitlement/record.ts';
 import { featureShape } from '../feature/record.ts';
@@ -24,6 +25,7 @@ const SHAPES: Partial<Record<SystemEntityType, z.ZodType>> = {
   subscription: Subscription,
   phase: SubscriptionPhase,
   invoice: Invoice.extend({ line_items: InvoiceLineItem.array().nullish(), customer: customerShape.nullish() }),
+  credit_note: CreditNote,
   webhook_endpoint: webhookEndpointShape,
 };
 

@@ -15,6 +15,7 @@ const entitlement = about('entitlement');
 const subscription = about('subscription');
 const phase = about('phase');
 const invoice = about('invoice');
+const creditNote = about('credit_note');
 const endpoint = about('webhook_endpoint');
 
 export const SYSTEM_EVENTS = {
@@ -40,6 +41,11 @@ export const SYSTEM_EVENTS = {
   'invoice.finalized': invoice('An invoice becomes final; its lines and its customer are in the body.'),
   'invoice.update.payment': invoice('The payment status of an invoice is changed.'),
   'invoice.update.voided': invoice('An invoice is voided.'),
+  'invoice.communication.triggered': invoice(
+    'Somebody asks for an invoice to be sent; its lines and its customer are in the body.',
+  ),
+  'credit_note.created': creditNote('A credit note is created.'),
+  'credit_note.updated': creditNote('A credit note becomes final, or is voided.'),
   'webhook_endpoint.disabled': endpoint('An endpoint has failed for days and is switched off.'),
   'webhook_endpoint.test': endpoint('Somebody asks for a test; told to the endpoint itself, whatever its filter.'),
 } as const satisfies Record<string, Said>;

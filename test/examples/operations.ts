@@ -35,6 +35,15 @@ import {
 } from './metering-operations.ts';
 import { modifySubscription } from './modify-operations.ts';
 import {
+  changePayment,
+  createCreditNote,
+  draftTwice,
+  dueDateOf,
+  numberInvoice,
+  voidCreditNote,
+  voidInvoice,
+} from './note-operations.ts';
+import {
   calculateBuckets,
   calculateGroupedBuckets,
   calculatePrice,
@@ -79,6 +88,13 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'money.round': roundAmount,
   'invoice.subtotal': subtotal,
   'coupon.attach': attachCoupon,
+  'credit_note.create': createCreditNote,
+  'credit_note.void': voidCreditNote,
+  'invoice.void': voidInvoice,
+  'invoice.number': numberInvoice,
+  'invoice.payment_transition': changePayment,
+  'invoice.due_date': dueDateOf,
+  'invoice.create_draft_twice': draftTwice,
   'billing.compose': composeInvoice,
   'billing.timeline': billingTimeline,
   'billing.classify_onetime': classifyOnetime,
@@ -153,16 +169,9 @@ export const NOT_YET: readonly string[] = [
   'credit_grant.expiry: credit_grant.apply',
   'credit_grant.state: credit_grant.action',
   'credit_grant.defer: credit_grant.defer_backoff',
-  'credit_note: credit_note.create',
-  'credit_note: credit_note.void',
-  'invoice.void: invoice.void',
-  'invoice.number: invoice.number',
-  'invoice.payment_status: invoice.payment_transition',
   'payment.status: payment.transition',
-  'invoice.due_date: invoice.due_date',
   'invoice.skipped: invoice.compute',
   'invoice.overpaid: invoice.payment',
-  'invoice.idempotency: invoice.create_draft_twice',
   'cost_analytics: cost.analytics',
   'coupon.distribution: invoice.distribute_discount',
 ];

@@ -42,7 +42,9 @@ describe('the examples of the documentation', () => {
     await whatElseIsSold();
     await whatIsTold();
     await whoElse();
+    await whatIsDoneAgain();
     await whatTimeItIs();
+    await whatIsProven();
   });
   after(() => world.stop());
 
@@ -191,12 +193,19 @@ describe('the examples of the documentation', () => {
     await ask('finalizeInvoice', { id: id('inv', 2) });
     await ask('updateInvoice', { id: id('inv', 2) });
     await ask('getInvoice', { id: id('inv', 2) });
+    await ask('getInvoicePdf', { id: id('inv', 2), query: 'url=true' });
     await ask('updateInvoicePaymentStatus', { id: id('inv', 2) });
     await ask('createInvoice');
     await send('POST', `/invoices/${id('inv', 3)}/finalize`);
     await ask('getCustomerInvoiceSummary', { id: id('cust') });
     await ask('listInvoices', { query: 'limit=1' });
     await ask('voidInvoice', { id: id('inv', 3) });
+  }
+
+  async function whatIsProven() {
+    key = undefined;
+    await ask('getInvoiceProof', { id: id('inv', 2) });
+    await ask('getInvoiceEventProof', { id: id('inv', 2), event_id: 'call-1' });
   }
 
   async function whatChanges() {
@@ -264,6 +273,27 @@ describe('the examples of the documentation', () => {
     await ask('cloneEnvironment', { id: id('env') });
     await ask('listAuditLogs', { query: `entity_id=${id('user')}&tenant_wide=true&limit=1` });
     await ask('getAuditLog', { id: id('audit') });
+  }
+
+  async function whatIsDoneAgain() {
+    world.at('2026-03-02T00:00:00Z');
+    const training = { display_name: 'Training', amount: '30', quantity: '1' };
+    const amounts = { currency: 'usd', amount_due: '30', total: '30', subtotal: '30', line_items: [training] };
+    const request = { customer_id: id('cust'), ...amounts, invoice_status: 'FINALIZED' };
+    const invoice = await send('POST', '/invoices', request);
+    await ask('createCreditNote');
+    await ask('processCreditNote', { id: id('cn') });
+    await ask('listCreditNotes', { query: `invoice_id=${invoice.id}` });
+    await ask('voidCreditNote', { id: id('cn') });
+    await ask('getCreditNote', { id: id('cn') });
+    const openings = { subscription_id: id('subs', 2), billing_reason: 'SUBSCRIPTION_CREATE' };
+    const [opening] = (await send('POST', '/invoices/search', openings)).items;
+    await ask('recalculateInvoice', { id: opening.id });
+    const again = answers.get('recalculateInvoice').id;
+    await ask('recalculateInvoiceV2', { id: again });
+    await ask('triggerInvoiceCommsWebhook', { id: again });
+    await ask('triggerInvoiceWebhook', { id: again, query: 'event_name=invoice.communication.triggered' });
+    await ask('finalizeInvoiceLater', { invoice_id: again });
   }
 
   /** In an environment of its own. */
@@ -405,6 +435,10 @@ function withFixedParts(answer: Answer, now: Date): Answer {
     .replace(/"secret_hint":"[^"]+"/g, '"secret_hint":"whsec_Mf***LaSw"')
     .replace(/"display_id":"[^"]+"/g, '"display_id":"sk_01***1X"')
     .replace(/"token":"[^"]+"/g, '"token":"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.…"')
+    .replace(
+      /"presigned_url":"[^"]+"/g,
+      '"presigned_url":"https://billing.example.com/v1/documents/eyJhbGciOiJIUzI1NiIs.…"',
+    )
     // A control message may stand in the log twice, and moves what comes behind it.
     .replace(/("high_water":\{"0":)"\d+"/g, '$1"9"')
     .replace(/"id":"0-\d+-(\d+)"/g, '"id":"0-6-$1"');
