@@ -196,22 +196,31 @@ describe('scenario: changes after changes', () => {
       expect(await total('moved'), 'fifteen days at 1, eight at 2').to.equal(31);
     });
 
+    const yearly = () => ({
+      target_plan_id: world.id('plan Year'),
+      billing_cadence: 'RECURRING',
+      billing_period: 'ANNUAL',
+      billing_cycle: 'anniversary',
+      proration_behavior: 'none',
+    });
+
     it('nor is what goes on beside another plan charged again in new periods', async () => {
       const price = { ...fixed('31', { invoice_cadence: 'ADVANCE', display_name: 'extra' }), price_unit_type: 'FIAT' };
       await world.subscribe('extra', 'Seats', {
         start_date: '2026-03-01T00:00:00Z',
         line_items: [{ price: { ...price, billing_period: 'MONTHLY' } }],
       });
-      await world.post(path('extra', 'change/execute'), {
-        target_plan_id: world.id('plan Year'),
-        billing_cadence: 'RECURRING',
-        billing_period: 'ANNUAL',
-        billing_cycle: 'anniversary',
-        proration_behavior: 'none',
-      });
+      await world.post(path('extra', 'change/execute'), yearly());
       const { line_items } = (await world.invoices('extra')).at(-1);
       const extra = line_items.filter((line: Answer) => line.display_name === 'extra');
       expect(extra.map((line: Answer) => line.period_start.slice(0, 10))[0]).to.equal('2026-04-01');
+    });
+
+    it('nor a month charged that a year takes the place of at the instant at which it begins', async () => {
+      await world.subscribe('edge', 'Seats', { start_date: '2026-03-01T00:00:00Z' });
+      await world.on('2026-04-01');
+      await world.post(path('edge', 'change/execute'), yearly());
+      expect(await total('edge')).to.equal(31 + 620);
     });
   });
 });
