@@ -29,7 +29,14 @@ import { mapConcurrently } from '../../storage/together.ts';
 import { inSpan, inSyncSpan } from '../../tracing/spans.ts';
 import { couponsInForce } from '../coupons/coupons-in-force.ts';
 import { ratesInForce, type Taxed } from '../taxes/rates-in-force.ts';
-import { type BillableItem, billedSubscription, CHARGES_AT_ONCE, gatherItems, usageReader } from './billable-items.ts';
+import {
+  type BillableItem,
+  billedSubscription,
+  CHARGES_AT_ONCE,
+  gatherItems,
+  type Measure,
+  usageReader,
+} from './billable-items.ts';
 import {
   gatherClosedCharges,
   gatherInvoicedLines,
@@ -104,12 +111,12 @@ export async function thresholdFromStores(
     reference: 'preview' as const,
     invoiced: invoicedElsewhere(lines),
   };
-  const { usage, usage_as_of_ms } = await measured(stores, database, target, thresholdCharges(question));
+  const { usage, asOf } = await measured(stores, database, target, thresholdCharges(question));
   const committed = await gatherCommitments(database, { ...target, reference: 'preview' }, { items, lines });
   const coupons = await couponsInForce(database, { subscriptions: [subscription], inside: 'usage' });
   const { currency } = subscription;
   const plan = planThreshold({ ...question, ...committed, currency, usage, closed: [], coupons });
-  return { plan, usage_as_of_ms };
+  return { plan, usage_as_of_ms: asOf() };
 }
 
 async function measured(
@@ -118,16 +125,21 @@ async function measured(
   { subscription, now }: Omit<BillingTarget, 'reference'>,
   charges: readonly Charge<BillableItem>[],
 ) {
-  const measure = await usageReader(stores, database, subscription, { now });
+  const read = await usageReader(stores, database, subscription, { now });
   const usage = new Map<string, MeasuredUsage>();
-  let usage_as_of_ms: Milliseconds | null = null;
+  let usage_as_of_ms = Number.POSITIVE_INFINITY;
+  const measure: Measure = async (...asked) => {
+    const answer = await read(...asked);
+    usage_as_of_ms = Math.min(usage_as_of_ms, instantOf(answer.as_of));
+    return answer;
+  };
   await mapConcurrently(CHARGES_AT_ONCE, charges, async ({ item, service, usage_window }) => {
     if (usage_window === null) return;
-    const answer = await measure(item, usage_window, undefined, service);
-    usage.set(chargeKey(item.id, service), answer);
-    usage_as_of_ms = Math.min(usage_as_of_ms ?? Number.POSITIVE_INFINITY, instantOf(answer.as_of));
+    usage.set(chargeKey(item.id, service), await measure(item, usage_window, undefined, service));
   });
-  return { measure, usage, usage_as_of_ms: usage_as_of_ms as Milliseconds | null };
+  /** Of all that was read until it is asked. */
+  const asOf = (): Milliseconds | null => (Number.isFinite(usage_as_of_ms) ? usage_as_of_ms : null);
+  return { measure, usage, asOf };
 }
 
 /** `database` is the transaction that will write the plan, or the pool for a preview. */
@@ -178,7 +190,7 @@ async function planOne(stores: Stores, database: Database, target: OneOfThem): P
   const since = saidSince(all, asked);
   const lines = since.length === 0 ? all : all.filter((one) => !since.includes(one));
   const question = { ...asked, invoiced: invoicedElsewhere(lines) };
-  const { measure, usage, usage_as_of_ms } = await measured(stores, database, target, openCharges(question));
+  const { measure, usage, asOf } = await measured(stores, database, target, openCharges(question));
   const closed =
     reference === 'period_start'
       ? []
@@ -187,7 +199,7 @@ async function planOne(stores: Stores, database: Database, target: OneOfThem): P
   const plan = inSyncSpan('invoice.price', () =>
     planInvoice({ ...question, ...committed, currency: subscription.currency, usage, closed }),
   );
-  return { plan, usage_as_of_ms };
+  return { plan, usage_as_of_ms: asOf() };
 }
 
 async function gatherCommitments(

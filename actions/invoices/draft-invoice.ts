@@ -48,7 +48,9 @@ export async function draftInvoice(
   const { plan } = planned;
   if (plan.lines.length === 0) return null;
 
-  const record = invoiceRecord({ subscription, period, reason, plan }, newId('invoice', now.getTime()), now);
+  const made = invoiceRecord({ subscription, period, reason, plan }, newId('invoice', now.getTime()), now);
+  const record =
+    request.untilComplete || isCounted(planned, now) ? made : { ...made, invoice_status: 'DRAFT' as const };
   const write = () => addInvoice(transaction, subscription, { record, ...invoiceParts(plan, record, now), now });
   return inSpan('invoice.write', { attributes: { invoice_id: record.id, lines: plan.lines.length } }, write);
 }
@@ -80,6 +82,14 @@ export async function addInvoice(
 /** Whether everything that was sent before the period's end is in the usage. */
 export function isComplete(planned: Planned, period: Period): boolean {
   return planned.usage_as_of_ms === null || planned.usage_as_of_ms >= period.end;
+}
+
+/**
+ * Whether everything that was sent before now is in the usage. What comes to nothing without it may come to something: it rests as a
+ * draft, and is computed once more (docs/rules/invoices.md, "Nothing to pay").
+ */
+export function isCounted(planned: Planned, now: Date): boolean {
+  return planned.usage_as_of_ms === null || planned.usage_as_of_ms >= now.getTime();
 }
 
 /**

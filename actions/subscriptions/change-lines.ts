@@ -15,6 +15,7 @@ import { type Author, createdBy } from '../../core/stamp.ts';
 import type { LineItemTerms } from '../../core/subscription/lines.ts';
 import type { PRORATION_BEHAVIORS } from '../../core/subscription/record.ts';
 import { givesBack } from '../../core/subscription/schedule.ts';
+import { checkThreshold } from '../../core/subscription/terms.ts';
 import { formatMs, instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -89,6 +90,12 @@ export type LineChangePlan = {
 /** `database` is the transaction that holds the subscription's row, or the pool for a preview. */
 export async function planLineChange(database: Database, change: LineChange): Promise<LineChangePlan> {
   const { subscription, after, ends, author } = change;
+  const added = change.begins.filter(({ follows, continues }) => !follows && !continues);
+  checkThreshold(
+    subscription.auto_invoice_threshold ?? null,
+    added.map(({ price }) => price),
+    subscription.subscription_type,
+  );
   const period = runningOf(subscription);
   const next = after ? runningOf(after) : period;
   const invoiced = await gatherInvoicedLines(database, subscription);
@@ -99,7 +106,10 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const isOpen = (item: BillableItem) => isAhead || (drafts.length > 0 && !hasOwnPeriods(item, period.subscription));
   const isProrated = change.proration_behavior === 'create_prorations';
   const isLeft = (item: BillableItem) => isAhead || (after === undefined && isOpen(item));
-  const kept = isProrated || isAhead ? [] : ends.flatMap((end) => keptCharge(end, invoiced, period) ?? []);
+  // A new period that begins with the one that is not invoiced yet comes in its place: nothing of that is served.
+  const isReplaced = (end: LineEnd) => after !== undefined && end.at <= period.current.start && isOpen(end.item);
+  const ofOld = isProrated || isAhead ? [] : ends.filter((end) => !isReplaced(end));
+  const kept = ofOld.flatMap((end) => keptCharge(end, invoiced, period) ?? []);
   const begins = begun(change, { kept, running: next, isProrated: isProrated || isAhead });
   const released = isProrated && !isAhead ? await gatherPayers(database, subscription, ends) : [];
   const settled = isProrated ? [...ends, ...released].filter(({ item }) => !isOpen(item)) : [];
@@ -251,7 +261,9 @@ type Beginning = { readonly kept: readonly KeptCharge[]; readonly running: Runni
 /** The lines as they will be, with what prices them. */
 function begun(change: LineChange, { kept, running, isProrated }: Beginning): BillableItem[] {
   const starts = change.begins.map((start) => {
-    const { price, meter, follows, continues } = start;
+    const { price, meter, continues } = start;
+    // One that goes on in new periods was paid for in the old ones.
+    const follows = start.follows ?? continues;
     const record = beginningOf(start, change);
     const priced = { price, meter, subscription: change.subscription };
     const item = billableItem(record, priced);

@@ -136,7 +136,7 @@ async function gather(scope: Scope, request: CreateSubscription, database: Datab
   };
 }
 
-function decide(request: CreateSubscription, { customer, former, prices, extras, reset_usage }: Parties, now: number) {
+function decide(request: CreateSubscription, { customer, former, prices, reset_usage }: Parties, now: number) {
   const currency = checkCurrency(request.currency);
   const settings = paymentSettings(request);
   const billing = {
@@ -159,7 +159,7 @@ function decide(request: CreateSubscription, { customer, former, prices, extras,
   const begun = withTrial(calendar, trial, dates);
   const billed = { ...billing, start_ms: start, end_ms: end, billing_anchor_ms: instantOf(begun.billing_anchor) };
   const copied = chargedOnce(sold, { billed, reset_usage, now });
-  checkThreshold(request.auto_invoice_threshold, [...copied, ...extras.values()]);
+  checkThreshold(request.auto_invoice_threshold, copied);
   refuseNotYet(request);
   const commitments = commitmentsByPrice(request, copied);
   const overrides = withTimeBuckets(overridesByPrice(request.override_line_items ?? [], copied), commitments);
@@ -279,6 +279,10 @@ async function addLineItems(
     lines.push({ ...lineOf(decision, subscription, choice), subscription_phase_id: inPhase(phase) });
   }
   lines.push(...(await addAddons(decision, subscription, database)));
+  checkThreshold(
+    request.auto_invoice_threshold,
+    lines.map(({ price_type: type }) => ({ type })),
+  );
   const records = lines.map((line, position) => ({
     ...line,
     ...createdBy(author),
