@@ -16,6 +16,7 @@ import type { Route } from './http/route.ts';
 import { invoiceRoutes } from './invoices/routes.ts';
 import { meterUsageRoutes } from './meter-usage/routes.ts';
 import { meterRoutes } from './meters/routes.ts';
+import { paymentRoutes } from './payments/routes.ts';
 import { planRoutes } from './plans/routes.ts';
 import { priceUnitRoutes } from './price-units/routes.ts';
 import { priceRoutes } from './prices/routes.ts';
@@ -58,6 +59,7 @@ export const routes: Route[] = [
   ...subscriptionAddonRoutes,
   ...subscriptionRoutes,
   ...invoiceRoutes,
+  ...paymentRoutes,
   ...eventRoutes,
   ...meterUsageRoutes,
   ...workflowRoutes,

@@ -12,8 +12,12 @@ import {
   type OfWhom,
   oldestDraftComputed,
 } from '../../storage/due-billing.ts';
+import { nextOutOfPatience, nextOverdue, nextPaymentDue } from '../../storage/due-payments.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { finalizeDueInvoices } from '../invoices/finalize-due-invoices.ts';
+import { pursueDuePayments } from '../payments/due-payments.ts';
+import { endOverdue } from '../payments/end-overdue.ts';
+import { tellOverdue } from '../payments/tell-overdue.ts';
 import { endUnpaid } from '../subscriptions/end-unpaid.ts';
 import { billDuePeriods } from './bill-period.ts';
 import { billThresholds } from './bill-thresholds.ts';
@@ -66,6 +70,33 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
       async run(stores, { now, only }) {
         const { finalized, skipped, waiting, failed } = await finalizeDueInvoices(stores, { now, delay_seconds, only });
         return { done: { finalized, skipped }, waiting, failed };
+      },
+    },
+    {
+      // Payments to be tried, or to be asked after (docs/rules/payments.md, "Tried again").
+      name: 'pursue-payments',
+      next: nextPaymentDue,
+      async run(stores, due) {
+        const { pursued, failed } = await pursueDuePayments(stores, due);
+        return { done: { pursued }, waiting: [], failed };
+      },
+    },
+    {
+      // Invoices whose due date has passed (docs/rules/payments.md, "Overdue").
+      name: 'tell-overdue-invoices',
+      next: nextOverdue,
+      async run(stores, due) {
+        const { told, failed } = await tellOverdue(stores, due);
+        return { done: { told }, waiting: [], failed };
+      },
+    },
+    {
+      // Subscriptions whose invoices were not paid for too long (docs/rules/payments.md, "After the grace period").
+      name: 'end-overdue-subscriptions',
+      next: nextOutOfPatience,
+      async run(stores, due) {
+        const { ended, failed } = await endOverdue(stores, due);
+        return { done: { ended }, waiting: [], failed };
       },
     },
     {

@@ -16,10 +16,12 @@ import { formatMs, instantOf } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { takeInvoiceNumbers } from '../../storage/models/invoice-number.ts';
+import { settingOf } from '../../storage/models/setting.ts';
 import { sideBySide } from '../../storage/models/side-by-side.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { withLines } from '../billing/invoice-records.ts';
+import { planCollection } from '../payments/plan-collection.ts';
 import { emit } from '../system-events/emit.ts';
 import { creditRest } from './credit-rest.ts';
 
@@ -48,8 +50,11 @@ export async function finalizeAllWithin(
   scope: Scope,
   { invoice_ids, now }: { invoice_ids: readonly string[]; now: Date },
 ): Promise<InvoiceWithLines[]> {
-  const ready = await sideBySide(transaction, invoice_ids, (id) => readyOne(transaction, scope, { id, now }));
-  if (ready.length === 0) return [];
+  if (invoice_ids.length === 0) return [];
+  const { due_date_days } = await settingOf(scope, 'invoice_config', transaction);
+  const ready = await sideBySide(transaction, invoice_ids, (id) =>
+    readyOne(transaction, scope, { id, now, due_date_days }),
+  );
   // One after the other: two may be of one wallet.
   for (const { invoice } of ready) await creditRest(transaction, invoice, now);
   // The numbers come last: their counter stays locked from here to the commit.
@@ -62,22 +67,28 @@ export async function finalizeAllWithin(
   return sideBySide(transaction, numbered, (one) => writeFinal(transaction, one, now));
 }
 
-type Ready = { readonly invoice: InvoiceModel; readonly due_date: string };
+type Ready = {
+  readonly invoice: InvoiceModel;
+  readonly subscription: SubscriptionModel | null;
+  readonly due_date: string;
+};
 
 async function readyOne(
   transaction: Transaction,
   scope: Scope,
-  { id, now }: { id: string; now: Date },
+  { id, now, due_date_days }: { id: string; now: Date; due_date_days: number },
 ): Promise<Ready> {
   const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
   checkFinalizable(invoice);
-  const due = invoice.due_date ?? formatMs(dueDate(billedUntil(invoice, now), await terms(invoice, transaction)));
-  return { invoice, due_date: due };
+  const subscription = await subscriptionOf(invoice, transaction);
+  const terms = subscription?.payment_terms ?? null;
+  const due = invoice.due_date ?? formatMs(dueDate(billedUntil(invoice, now), terms, due_date_days));
+  return { invoice, subscription, due_date: due };
 }
 
 async function writeFinal(
   transaction: Transaction,
-  { invoice, due_date, invoice_number }: Ready & { invoice_number: string },
+  { invoice, subscription, due_date, invoice_number }: Ready & { invoice_number: string },
   now: Date,
 ): Promise<InvoiceWithLines> {
   const isPaid = new Decimal(invoice.amount_due).isZero();
@@ -93,6 +104,8 @@ async function writeFinal(
   const customer = await CustomerModel.fetch(final, final.customer_id, { database: transaction });
   const record = { ...finalized, customer };
   await emit(transaction, 'invoice.finalized', { record, by: { now } });
+  // Charged after the commit: no provider is asked inside of a transaction.
+  await planCollection(transaction, { invoice: final, subscription, now });
   return finalized;
 }
 
@@ -111,13 +124,16 @@ function checkFinalizable(invoice: InvoiceModel): void {
     });
 }
 
-/** An invoice without a period counts from the day it becomes final (docs/rules/invoices.md, "Due date"). */
+/**
+ * An invoice without a period counts from the day it becomes final, and so does that of a change, which is asked for when it is made
+ * and not when the period ends that it is about (docs/rules/invoices.md, "Due date").
+ */
 function billedUntil(invoice: InvoiceModel, now: Date): number {
+  if (invoice.billing_reason === 'SUBSCRIPTION_UPDATE') return now.getTime();
   return invoice.period_end ? instantOf(invoice.period_end) : now.getTime();
 }
 
-async function terms(invoice: InvoiceModel, database: Database): Promise<string | null> {
+async function subscriptionOf(invoice: InvoiceModel, database: Database): Promise<SubscriptionModel | null> {
   if (!invoice.subscription_id) return null;
-  const subscription = await SubscriptionModel.fetch(invoice, invoice.subscription_id, { database });
-  return subscription.payment_terms ?? null;
+  return SubscriptionModel.fetch(invoice, invoice.subscription_id, { database });
 }

@@ -5,13 +5,11 @@
  * to the prepaid wallet of who is invoiced.
  */
 
-import { dueDate } from '../../core/billing/due.ts';
 import type { PlannedLine } from '../../core/billing/line-amount.ts';
 import { totalsOf } from '../../core/billing/totals.ts';
 import type { Decimal } from '../../core/decimal.ts';
 import type { Invoice, InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Author } from '../../core/stamp.ts';
-import { formatMs } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -88,8 +86,6 @@ function plannedInvoice({ subscription, payer_id, lines, key, author }: Settleme
     customer_id: payer_id,
     invoice_status: plan.total.gt(0) ? 'DRAFT' : 'SKIPPED',
     idempotency_key: [subscription.id, 'SUBSCRIPTION_UPDATE', key].join('/'),
-    // It is asked for when it is made, not when the period ends that it is about.
-    due_date: formatMs(dueDate(now.getTime(), subscription.payment_terms)),
   };
   return { record, lines: lineRecords(plan, record, now), net: plan.subtotal };
 }

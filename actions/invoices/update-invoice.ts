@@ -1,22 +1,21 @@
 /**
  * What may change on an invoice by hand: dates shown, the document's address, metadata
- * (docs/rules/invoices.md, "Changes by hand"), and its payment status. Amounts never change here. A paid invoice activates
- * a subscription that waits for it (docs/rules/subscriptions.md, "States").
+ * (docs/rules/invoices.md, "Changes by hand"), and its payment status, where no payment says it. Amounts never change here.
  */
 
-import { Decimal } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
 import { paymentChange } from '../../core/invoice/payment-status.ts';
-import type { BillingReason, UpdateInvoice, UpdatePayment } from '../../core/invoice/record.ts';
+import type { UpdateInvoice, UpdatePayment } from '../../core/invoice/record.ts';
+import { RECEIVED } from '../../core/payment/moves.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
-import { stateAfter } from '../../core/subscription/moves.ts';
 import { refuseUsed } from '../../core/subscription/not-yet.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { familyFollows } from '../subscriptions/follow-parent.ts';
+import { changeInvoicePayment } from '../payments/change-invoice-payment.ts';
+import { holdInvoice } from '../payments/hold.ts';
 import { emit } from '../system-events/emit.ts';
 
 export type InvoiceUpdate = { id: string; request: UpdateInvoice; author: Author };
@@ -51,34 +50,21 @@ export async function updateInvoicePayment(
   { id, request, author }: PaymentUpdate,
 ): Promise<InvoiceModel> {
   return stores.postgres.transaction(async (transaction) => {
-    const { subscription_id } = await InvoiceModel.fetch(scope, id, { database: transaction });
-    // The subscription first, then the invoice: every writer of a subscription's invoices takes them in this order.
-    const subscription = subscription_id
-      ? await SubscriptionModel.fetch(scope, subscription_id, { database: transaction, lock: true })
-      : null;
-    const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
-    const changes = paymentChange(invoice, request, author.now);
-    const changed = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
-    if (changed !== invoice) await emit(transaction, 'invoice.update.payment', { record: changed, by: author });
-    if (subscription && WAITED_FOR.includes(changed.billing_reason) && new Decimal(changed.amount_remaining).lte(0)) {
-      await activateWaiting(stores, transaction, { subscription, author });
-    }
-    return changed;
+    const held = await holdInvoice(transaction, scope, id);
+    await checkNoPayments(held.invoice, transaction);
+    const changes = paymentChange(held.invoice, request, author.now);
+    return changeInvoicePayment(stores, transaction, { ...held, changes, by: author });
   });
 }
 
-/** What a subscription that is incomplete waits for. */
-const WAITED_FOR: readonly BillingReason[] = ['SUBSCRIPTION_CREATE', 'SUBSCRIPTION_TRIAL_END', 'SUBSCRIPTION_UPDATE'];
-
-async function activateWaiting(
-  stores: Stores,
-  transaction: Transaction,
-  { subscription, author }: { subscription: SubscriptionModel; author: Author },
-): Promise<void> {
-  const subscription_status = stateAfter('pay', subscription.subscription_status);
-  if (subscription_status === undefined) return;
-  const by = { by: author, database: transaction };
-  const activated = await SubscriptionModel.change(subscription, { subscription_status }, by);
-  await emit(transaction, 'subscription.activated', { record: activated, by: author });
-  await familyFollows(stores, transaction, { parent: activated, by: author });
+/** What payments say was paid is not said otherwise by hand. */
+async function checkNoPayments(invoice: InvoiceModel, transaction: Transaction): Promise<void> {
+  const [payment] = await PaymentModel.in(invoice, transaction)
+    .where({ destination_id: invoice.id, status: 'published' })
+    .whereIn('payment_status', [...RECEIVED])
+    .limit(1);
+  if (payment)
+    throw notAllowed('payments of this invoice have succeeded: what was paid is what they say', {
+      payment_id: payment.id,
+    });
 }

@@ -11,6 +11,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { gatherInvoicedLines, type InvoicedLine, partialCharges } from '../billing/gather-closed-charges.ts';
 import { billingTransaction } from '../billing/transaction.ts';
+import { voidOpenPayments } from '../payments/change-invoice-payment.ts';
 import { emit } from '../system-events/emit.ts';
 import { computeWithin } from './compute-invoice.ts';
 import { restOf } from './credit-rest.ts';
@@ -39,6 +40,7 @@ export async function voidInvoice(
     };
     const voided = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
     await emit(transaction, 'invoice.update.voided', { record: voided, by: author });
+    await voidOpenPayments(transaction, { invoice: voided, by: author });
     for (const invoice_id of new Set(lessened.map(({ line }) => line.invoice_id)))
       await computeWithin(stores, transaction, { scope, invoice_id, now: author.now });
     return voided;

@@ -55,6 +55,7 @@ import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { symbolOf } from '../catalogue/create-price.ts';
 import { openAndSettle } from '../invoices/open-and-settle.ts';
+import { collectCreation } from '../payments/collect-opening.ts';
 import { emit } from '../system-events/emit.ts';
 import { addPhases } from './add-phases.ts';
 import { gatherAttachment, storeAttachment } from './attach-addon.ts';
@@ -83,7 +84,7 @@ export async function createSubscription(
 ): Promise<NewSubscription> {
   checkTrialTerms(request);
   const hierarchy = hierarchyOf(request);
-  return stores.postgres.transaction(async (transaction) => {
+  const made = await stores.postgres.transaction(async (transaction) => {
     await holdNoClock(scope, transaction);
     if (hierarchy.kind === 'inherited') {
       const subscription = await inheritSubscription(scope, { ...hierarchy, request, author }, transaction);
@@ -96,6 +97,7 @@ export async function createSubscription(
     const terms = decide(request, parties, now);
     return apply(stores, transaction, { scope, request, author, family, ...parties, ...terms });
   });
+  return { ...made, ...(await collectCreation(stores, scope, { opened: made, author })) };
 }
 
 type Parties = {
