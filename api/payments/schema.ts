@@ -21,10 +21,13 @@ export const CreatePayment = createPaymentShape.meta({
   id: 'CreatePaymentRequest',
   example: {
     destination_type: 'INVOICE',
-    destination_id: 'inv_01JZ8K3M5N7P9Q1R3S5T7V9W1X',
-    payment_method_type: 'OFFLINE',
+    destination_id: 'inv_01JZ8K3M5N7P9Q1R3S5T7V9W4X',
+    payment_method_type: 'CARD',
+    payment_method_id: 'pm_sandbox_card',
+    payment_gateway: 'sandbox',
     amount: '30',
     currency: 'usd',
+    process_payment: false,
   },
 });
 export const UpdatePayment = updatePaymentShape.meta({
@@ -68,7 +71,7 @@ export const PaymentFilter = listShape({
   currency: z.string().optional().meta({ description: 'As ISO 4217 has it, in any case.' }),
   gateway_payment_id: z.string().optional().meta({ description: 'The payment as its provider calls it.' }),
   gateway_tracking_id: z.string().optional().meta({ description: 'The key under which its provider was asked.' }),
-}).meta({ id: 'PaymentFilter', example: { payment_status: 'FAILED', limit: 10 } });
+}).meta({ id: 'PaymentFilter', example: { payment_status: 'SUCCEEDED', limit: 1 } });
 export type PaymentFilter = z.output<typeof PaymentFilter>;
 export const PaymentListAnswer = listAnswer(PaymentAnswer, 'ListPaymentsResponse');
 

@@ -2,6 +2,9 @@
 import { createHmac } from 'node:crypto';
 import { expect } from 'chai';
 import { Webhook } from 'standardwebhooks';
+import { beginAttempt } from '../../actions/payments/begin-attempt.ts';
+import { pursueDuePayments } from '../../actions/payments/due-payments.ts';
+import { sandboxOf } from '../../actions/payments/providers.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 
 // Answers of every shape.
@@ -342,6 +345,30 @@ describe('payments', () => {
       expect(await paid(id)).to.deep.equal(['SUCCEEDED', '100', '0', null]);
       await ok('DELETE', `/payments/customers/${customer_id}/methods/${kept.id}`);
     });
+
+    for (const isCharged of [false, true])
+      it(`whoever dies ${isCharged ? 'behind' : 'before'} the charge leaves a payment that is asked after, and charged once`, async () => {
+        const { id } = await invoice();
+        const waiting = card('pm_sandbox_card', { process_payment: false });
+        const payment = await ok('POST', '/payments', stated(id, waiting));
+        const { services, scope } = api;
+        const now = services.clock();
+        const begun = await beginAttempt(services, scope, { id: payment.id, by: { now }, isAsked: true });
+        const { gateway_tracking_id: key, payment_method_id } = begun.payment;
+        if (isCharged)
+          await sandboxOf(services).charge(scope, {
+            key: key!,
+            amount: '100',
+            currency: 'usd',
+            payment_method_id,
+            now,
+          });
+        const later = new Date(now.getTime() + 60_000);
+        await Promise.all([1, 2, 3].map(() => pursueDuePayments(services, { now: later })));
+        expect(await paid(id)).to.deep.equal(['SUCCEEDED', '100', '0', null]);
+        const charges = await services.postgres('sandbox_charges').whereLike('idempotency_key', `${payment.id}%`);
+        expect([charges.length, (await ok('GET', `/payments/${payment.id}`)).attempts.length]).to.deep.equal([1, 1]);
+      });
 
     it('an invoice is paid or void, never both', async () => {
       for (let i = 0; i < 6; i++) {

@@ -34,6 +34,7 @@ import {
   meterMatches,
 } from './metering-operations.ts';
 import { modifySubscription } from './modify-operations.ts';
+import { dueDateOf, moveInvoicePayment, movePayment, payInvoice } from './payment-operations.ts';
 import {
   calculateBuckets,
   calculateGroupedBuckets,
@@ -109,6 +110,10 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'subscription.change_plan': changePlan,
   'subscription.cancel': cancelSubscription,
   'plan_change.classify': classifyPlanChange,
+  'invoice.payment_transition': moveInvoicePayment,
+  'payment.transition': movePayment,
+  'invoice.payment': payInvoice,
+  'invoice.due_date': dueDateOf,
   'error.map': ({ code }) => ({ http_status: HTTP_STATUS_BY_ERROR_CODE[code as ErrorCode] }),
 };
 
@@ -157,11 +162,7 @@ export const NOT_YET: readonly string[] = [
   'credit_note: credit_note.void',
   'invoice.void: invoice.void',
   'invoice.number: invoice.number',
-  'invoice.payment_status: invoice.payment_transition',
-  'payment.status: payment.transition',
-  'invoice.due_date: invoice.due_date',
   'invoice.skipped: invoice.compute',
-  'invoice.overpaid: invoice.payment',
   'invoice.idempotency: invoice.create_draft_twice',
   'cost_analytics: cost.analytics',
   'coupon.distribution: invoice.distribute_discount',

@@ -1,13 +1,15 @@
 /** The ids that are made, and those that the documentation shows in their place: of each kind the first, the second … */
 
 const SHOWN = '01JZ8K3M5N7P9Q1R3S5T7V9W';
+const DIGITS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 const MADE = /\b([a-z_]+)_[0-9A-HJKMNP-TV-Z]{26}\b/g;
 
 /** `plan_01JZ8K3M5N7P9Q1R3S5T7V9W2X` is the second plan. */
 export function exampleId(kind: string, number = 1): string {
-  if (number > 0xf)
-    throw new RangeError(`more than fifteen records of the kind ${kind}: their ids have one digit for it`);
-  return `${kind}_${SHOWN}${number.toString(16).toUpperCase()}X`;
+  const digit = DIGITS[number];
+  if (digit === undefined)
+    throw new RangeError(`more than thirty records of the kind ${kind}: their ids have one digit for it`);
+  return `${kind}_${SHOWN}${digit}X`;
 }
 
 export class ExampleIds {

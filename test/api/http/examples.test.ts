@@ -197,6 +197,29 @@ describe('the examples of the documentation', () => {
     await ask('getCustomerInvoiceSummary', { id: id('cust') });
     await ask('listInvoices', { query: 'limit=1' });
     await ask('voidInvoice', { id: id('inv', 3) });
+    await whatIsPaid();
+  }
+
+  async function whatIsPaid() {
+    const owed = { customer_id: id('cust'), currency: 'usd', total: '30', subtotal: '30', amount_due: '30' };
+    for (let i = 0; i < 2; i++) await send('POST', '/invoices', { ...owed, invoice_status: 'FINALIZED' });
+    await ask('savePaymentMethod', { id: id('cust') });
+    await ask('listPaymentMethods', { id: id('cust') });
+    await ask('createPayment');
+    await ask('updatePayment', { id: id('pay') });
+    await ask('getPayment', { id: id('pay') });
+    await ask('deletePayment', { id: id('pay') });
+    const charge = exampleOf(routes.find(({ operation_id }) => operation_id === 'createPayment')!) as object;
+    await send('POST', '/payments', { ...charge, idempotency_key: 'again' });
+    await ask('processPayment', { id: id('pay', 2) });
+    await ask('refundPayment', { id: id('pay', 2) });
+    const link = { payment_method_type: 'PAYMENT_LINK', payment_method_id: null, process_payment: true, amount: '10' };
+    await send('POST', '/payments', { ...charge, ...link, destination_id: id('inv', 5) });
+    await ask('actInSandbox', { id: id('pay', 3) });
+    await ask('attemptInvoicePayment', { id: id('inv', 5) });
+    await ask('listPayments', { query: 'limit=1' });
+    await ask('queryPayment');
+    await ask('removePaymentMethod', { id: id('cust'), method_id: id('paym') });
   }
 
   async function whatChanges() {
