@@ -39,6 +39,18 @@ export async function nextOverdue(database: Database, scope: Scope): Promise<Dat
   return due && new Date(due.getTime() + 1);
 }
 
+/** That it was told is no change of the invoice, so it has no new version. False where it was told before. */
+export async function markToldOverdue(
+  transaction: Database,
+  { tenant_id, environment_id }: Scope,
+  { id, now }: { id: string; now: Date },
+): Promise<boolean> {
+  const marked: number = await untold(transaction)
+    .where({ tenant_id, environment_id, id })
+    .update({ overdue_told_at: now });
+  return marked > 0;
+}
+
 const DAY_MS = 86_400_000;
 
 /** Of a subscription that goes on. */

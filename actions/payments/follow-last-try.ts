@@ -3,6 +3,7 @@
  * (docs/rules/payments.md, "After the last try"). The payment says that this is still to be done, until it is.
  */
 import { SYSTEM_USER } from '../../core/audit/record.ts';
+import { Decimal } from '../../core/decimal.ts';
 import { OPEN_SUBSCRIPTIONS, type PaymentConfig } from '../../core/payment/schedule.ts';
 import type { Scope } from '../../core/scope.ts';
 import { stateAfter } from '../../core/subscription/moves.ts';
@@ -23,7 +24,7 @@ export async function followLastTry(stores: Stores, { id, ...scope }: PaymentMod
   if (after_last_try === 'cancel' && subscription_id) await endUnpaid(stores, scope, { id: subscription_id, by });
   return stores.postgres.transaction(async (transaction) => {
     const { payment, invoice, subscription } = await holdPayment(transaction, scope, id);
-    const isUnpaid = invoice.invoice_status === 'FINALIZED' && Number(invoice.amount_remaining) > 0;
+    const isUnpaid = invoice.invoice_status === 'FINALIZED' && new Decimal(invoice.amount_remaining).gt(0);
     if (subscription && isUnpaid) await marked(stores, transaction, { subscription, after_last_try, by });
     return PaymentModel.change(payment, { next_attempt_at: null }, { by, database: transaction });
   });

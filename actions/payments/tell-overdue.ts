@@ -1,8 +1,7 @@
 /** Tells of each invoice, once, that its due date has passed without its money (docs/rules/payments.md, "Overdue"). */
-import { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Due, type OfWhom } from '../../storage/due-billing.ts';
-import { overdueInvoices } from '../../storage/due-payments.ts';
+import { markToldOverdue, overdueInvoices } from '../../storage/due-payments.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { inRounds } from '../billing/rounds.ts';
@@ -30,11 +29,7 @@ export async function tellOverdue(stores: Stores, { now, only }: { now: Date } &
 function tellOne(stores: Stores, scope: Scope, { id, now }: { id: string; now: Date }): Promise<boolean> {
   return stores.postgres.transaction(async (transaction) => {
     const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
-    const isUnpaid = invoice.invoice_status === 'FINALIZED' && new Decimal(invoice.amount_remaining).gt(0);
-    // That it was told is no change of the invoice, so it has no new version.
-    const marked = InvoiceModel.in(scope, transaction).where({ id }).whereNull('overdue_told_at');
-    const told = isUnpaid ? await marked.patch({ overdue_told_at: now.toISOString() } as object) : 0;
-    if (Number(told) === 0) return false;
+    if (!(await markToldOverdue(transaction, scope, { id, now }))) return false;
     await emit(transaction, 'invoice.payment.overdue', { record: invoice, by: { now } });
     return true;
   });

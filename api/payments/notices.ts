@@ -10,6 +10,12 @@ const Place = z.object({
   environment_id: z.string().min(1).meta({ description: 'Its environment.' }),
 });
 
+/** Read from its bytes, which are what is signed. */
+const SandboxNotice = z.record(z.string(), z.unknown()).meta({
+  id: 'SandboxNotice',
+  example: { type: 'payment.succeeded', data: { gateway_payment_id: 'sbx_01JZ8K3M5N7P9Q1R3S5T7V9W1X' } },
+});
+
 export const providerNoticeRoutes: Route[] = [
   route({
     method: 'post',
@@ -20,8 +26,8 @@ export const providerNoticeRoutes: Route[] = [
       'Signed as Standard Webhooks has it, with the secret of the environment; `type` is payment.succeeded or payment.failed, and `data.gateway_payment_id` says of which. Also served without /v1. What fails is answered with an error, so that it is told again.',
     tag: 'Payments',
     access: 'public',
-    raw_body: true,
     params: Place,
+    body: SandboxNotice,
     success: 200,
     answer: MessageAnswer,
     handle: async ({ params: scope }, context) => {

@@ -44,7 +44,7 @@ describe('invoices that are collected', () => {
     (await world.api.services.postgres('system_events').where({ event_name: name }).orderBy('sequence')) as Answer[];
 
   describe('an opening', () => {
-    const cases: [string, object, string, string | null][] = [
+    const cases: [string, Record<string, string>, string, string | null][] = [
       ['default_active, declined', { payment_behavior: 'default_active' }, 'declined', 'active'],
       ['allow_incomplete, declined', { payment_behavior: 'allow_incomplete' }, 'declined', 'incomplete'],
       ['allow_incomplete, paid', { payment_behavior: 'allow_incomplete' }, 'card', 'active'],

@@ -45,15 +45,17 @@ describe('what payments make of an invoice', () => {
     refunded_amount: '0',
   });
 
+  type Paid = Omit<ReturnType<typeof of>, 'payment_status' | 'paid_at'> & ReturnType<typeof withReceipt>;
+
   it('in whatever order they come, what is due is paid, remains, or is overpaid', () => {
     const cents = fc.integer({ min: 1, max: 100_000 }).map((n) => new Decimal(n).div(100).toFixed());
     const every = fc.property(cents, fc.array(cents, { minLength: 1, maxLength: 6 }), (due, amounts) => {
       const pay = (order: readonly string[]) =>
-        order.reduce((invoice, amount) => ({ ...invoice, ...withReceipt(invoice, amount, NOW) }), {
+        order.reduce<Paid>((invoice, amount) => ({ ...invoice, ...withReceipt(invoice, amount, NOW) }), {
           ...of(due),
           amount_remaining: due,
-          overpaid_amount: null as string | null | undefined,
-        } as ReturnType<typeof of> & ReturnType<typeof withReceipt>);
+          overpaid_amount: null,
+        });
       const paid = pay(amounts);
       expect(pay(amounts.toReversed())).to.deep.equal(paid);
       const over = new Decimal(paid.overpaid_amount ?? 0);
