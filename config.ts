@@ -109,6 +109,12 @@ const Settings = z.object({
   LLM_TIMEOUT_MS: positive.default(20_000),
   /** So often a tenant may have it asked in an hour, per process. */
   LLM_REQUESTS_PER_HOUR: whole.default(60),
+  /** A folder with fonts (.ttf, .otf) for invoices in scripts that those of the service lack, such as Chinese. */
+  PDF_FONTS_DIR: optionalText.transform((folder) => (folder === undefined ? undefined : fromHome(folder))),
+  /** smtp://user:password@host:587, or smtps:// : invoices are sent by e-mail; nothing is sent when absent. */
+  SMTP_URL: optionalText.pipe(z.url({ protocol: /^smtps?$/, error: 'must be an smtp(s) URL' }).optional()),
+  /** Who sends them: `billing@example.com`, or `Acme <billing@example.com>`; needed with SMTP_URL. */
+  MAIL_FROM: optionalText,
   /** Webhooks may go to private addresses, such as 127.0.0.1: for development. */
   WEBHOOK_ALLOW_PRIVATE_ADDRESSES: z.stringbool().default(false),
   /** Whether webhooks that failed are sent again by themselves. */
@@ -168,6 +174,8 @@ export function readConfig(environment: Record<string, string | undefined> = pro
     const { METRICS, DOCS, INTERNAL_PORT } = parsed.data;
     if (INTERNAL_PORT === undefined && [METRICS, DOCS].includes('internal'))
       throw new Error('configuration: INTERNAL_PORT: is required where METRICS or DOCS is internal');
+    if ((parsed.data.SMTP_URL === undefined) !== (parsed.data.MAIL_FROM === undefined))
+      throw new Error('configuration: SMTP_URL and MAIL_FROM go together');
     if ((parsed.data.LLM_BASE_URL === undefined) !== (parsed.data.LLM_MODEL === undefined))
       throw new Error('configuration: LLM_BASE_URL and LLM_MODEL go together');
     refuseUntraced(parsed.data, environment);

@@ -5,6 +5,7 @@ import { auditLogRoutes } from './audit-logs/routes.ts';
 import { authRoutes } from './auth/routes.ts';
 import { costsheetRoutes } from './costs/routes.ts';
 import { couponRoutes } from './coupons/routes.ts';
+import { creditNoteRoutes } from './credit-notes/routes.ts';
 import { creditGrantRoutes } from './creditgrants/routes.ts';
 import { customerRoutes } from './customers/routes.ts';
 import { entitlementRoutes } from './entitlements/routes.ts';
@@ -13,6 +14,7 @@ import { eventRoutes } from './events/routes.ts';
 import { featureRoutes } from './features/routes.ts';
 import { groupRoutes } from './groups/routes.ts';
 import type { Route } from './http/route.ts';
+import { invoicePdfRoutes } from './invoices/pdf-routes.ts';
 import { invoiceRoutes } from './invoices/routes.ts';
 import { meterUsageRoutes } from './meter-usage/routes.ts';
 import { meterRoutes } from './meters/routes.ts';
@@ -60,6 +62,8 @@ export const routes: Route[] = [
   ...subscriptionRoutes,
   ...invoiceRoutes,
   ...paymentRoutes,
+  ...invoicePdfRoutes,
+  ...creditNoteRoutes,
   ...eventRoutes,
   ...meterUsageRoutes,
   ...workflowRoutes,

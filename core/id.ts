@@ -30,6 +30,8 @@ export const ID_PREFIX = {
   subscription_phase: 'phase',
   invoice: 'inv',
   invoice_line_item: 'inv_line',
+  credit_note: 'cn',
+  credit_note_line_item: 'cn_line',
   audit_entry: 'audit',
   request: 'req',
   setting: 'setting',

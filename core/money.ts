@@ -77,13 +77,19 @@ function findCurrency(currency: string): { digits: number } | undefined {
 const symbols = new Map<string, string>();
 
 /** Intl serves for the symbol only; "CA$" and "A$" keep apart what share the sign "$". */
-function symbolOf(currency: string): string {
+function symbolOf(currency: string, currencyDisplay: 'symbol' | 'narrowSymbol' = 'symbol'): string {
   const code = currency.toUpperCase();
-  let symbol = symbols.get(code);
+  const key = `${code} ${currencyDisplay}`;
+  let symbol = symbols.get(key);
   if (symbol === undefined) {
-    const parts = new Intl.NumberFormat('en-US', { style: 'currency', currency: code }).formatToParts(0);
-    symbol = parts.find((part) => part.type === 'currency')?.value ?? code;
-    symbols.set(code, symbol);
+    const writing = new Intl.NumberFormat('en-US', { style: 'currency', currency: code, currencyDisplay });
+    symbol = writing.formatToParts(0).find((part) => part.type === 'currency')?.value ?? code;
+    symbols.set(key, symbol);
   }
   return symbol;
+}
+
+/** The sign that people of the country write: "$" of several, "฿", "₹"; the code where there is none. */
+export function narrowSymbolOf(currency: string): string {
+  return symbolOf(currency, 'narrowSymbol');
 }

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type { TaskList } from 'graphile-worker';
 import type { Logger } from 'pino';
 import { z } from 'zod';
+import { mailerOf } from '../actions/invoices/mailer.ts';
 import { webhookBackend } from '../actions/webhooks/backend.ts';
 import type { Sent } from '../actions/webhooks/send-delivery.ts';
 import type { Config } from '../config.ts';
@@ -22,8 +23,10 @@ import { billThresholdWork } from './jobs/bill-threshold.ts';
 import { cloneEnvironmentWork } from './jobs/clone-environment.ts';
 import { computeInvoiceWork } from './jobs/compute-invoice.ts';
 import { dueJobs } from './jobs/do-what-is-due.ts';
+import { type Mailed, mailInvoiceWork } from './jobs/mail-invoice.ts';
 import { makeDailyRollupsJob } from './jobs/make-daily-rollups.ts';
 import { purgeAnswersJob } from './jobs/purge-answers.ts';
+import { purgeDocumentsJob } from './jobs/purge-documents.ts';
 import { purgeJobsJob } from './jobs/purge-jobs.ts';
 import { purgeSystemEventsJob } from './jobs/purge-system-events.ts';
 import { retryWebhooksJob } from './jobs/retry-webhooks.ts';
@@ -40,6 +43,9 @@ export type SchedulerServices = Stores & {
     | 'BILLING_INTERVAL_SECONDS'
     | 'FINALIZATION_DELAY_SECONDS'
     | 'DAY_ROWS_AFTER_DAYS'
+    | 'MAIL_FROM'
+    | 'PDF_FONTS_DIR'
+    | 'SMTP_URL'
     | 'SVIX_TOKEN'
     | 'SVIX_SERVER_URL'
     | 'SYSTEM_EVENT_RETENTION_DAYS'
@@ -72,6 +78,7 @@ export function jobsOf(services: SchedulerServices): Job[] {
     ...dueJobs(services, services.config),
     purgeAnswersJob(services, HOUR),
     purgeJobsJob(services, HOUR),
+    purgeDocumentsJob(services, HOUR),
     auditSampleJob(services, FIVE_MINUTES),
     makeDailyRollupsJob(services, { every_seconds: FIVE_MINUTES, after_days: DAY_ROWS_AFTER_DAYS }),
     ...eventJobs(services),
@@ -95,7 +102,11 @@ function eventJobs(services: SchedulerServices): Job[] {
       logger.warn({ tenant_id, environment_id, endpoint_id: id, reason }, 'a webhook endpoint was switched off');
     },
   };
-  const webhooks = { postgres: services.postgres, backend: webhookBackend(config) };
+  const webhooks = {
+    postgres: services.postgres,
+    backend: webhookBackend(config),
+    mails: config.SMTP_URL !== undefined,
+  };
   return [
     sendWebhooksJob(webhooks, { ...sending, every_seconds: TWO_SECONDS }),
     retryWebhooksJob(webhooks, {
@@ -116,7 +127,18 @@ export function workOf(services: SchedulerServices, clock: () => Date): Work[] {
     cloneEnvironmentWork(services, { clock }),
     advanceTestClockWork(services, { clock, settings: services.config }),
     billThresholdWork(services, { clock }),
+    mailInvoiceWork(services, { clock, ...mailOf(services) }),
   ];
+}
+
+function mailOf({ config, logger }: SchedulerServices) {
+  return {
+    mailer: mailerOf(config),
+    fonts: config.PDF_FONTS_DIR ?? null,
+    onMailed: ({ outcome, invoice_id, detail }: Mailed) => {
+      if (outcome === 'refused') logger.warn({ invoice_id, detail }, 'an invoice was refused by the mail server');
+    },
+  };
 }
 
 export function startScheduler(

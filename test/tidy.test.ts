@@ -206,7 +206,7 @@ describe('the house is tidy', () => {
 
   it('the table of docs/rules lists every page, and no page has two rules of one name', () => {
     const pages = files.filter((file) => /^docs\/rules\/(?!README)/.test(file));
-    const listed = [...read('docs/rules/README.md').matchAll(/^\| \[([a-z]+\.md)\]\(\1\) \|/gm)].map(
+    const listed = [...read('docs/rules/README.md').matchAll(/^\| \[([a-z-]+\.md)\]\(\1\) \|/gm)].map(
       ([, page]) => page,
     );
     expect(listed).to.have.members(pages.map((page) => basename(page)));
@@ -326,8 +326,8 @@ function linesThatMatch({ in: where, never, except = {} }: LineRule): string[] {
 /** `docs/rules/pages.md, "A rule"` wherever it stands, and `[pages.md](pages.md), "A rule"` in documents. */
 function citationsOf(file: string): { page: string; rule: string }[] {
   const text = read(file).replace(/\n\s*(?:\*|\/\/|--)?\s*/g, ' ');
-  const plain = [...text.matchAll(/\b((?:docs\/)?[\w/]+\.md)`?, "([^"]+)"/g)].map(([, page, rule]) => [page, rule]);
-  const linked = [...text.matchAll(/\]\(([\w./]+\.md)\), "([^"]+)"/g)].map(([, page, rule]) => [
+  const plain = [...text.matchAll(/\b((?:docs\/)?[\w/-]+\.md)`?, "([^"]+)"/g)].map(([, page, rule]) => [page, rule]);
+  const linked = [...text.matchAll(/\]\(([\w./-]+\.md)\), "([^"]+)"/g)].map(([, page, rule]) => [
     relative(ROOT, join(ROOT, dirname(file), page!))
       .split(sep)
       .join('/'),

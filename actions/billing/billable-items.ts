@@ -29,14 +29,15 @@ export type BillableItem = PricedItem & {
   readonly meter: MeterModel | null;
 };
 
-/** `at`: what entitlements grant then is free. */
+/** `at`: what entitlements grant then is free. `withRemoved`: those, too, that a change ended where they began. */
 export async function gatherItems(
   database: Database,
   subscription: SubscriptionModel,
-  { at }: { at?: Date } = {},
+  { at, withRemoved = false }: { at?: Date; withRemoved?: boolean } = {},
 ): Promise<BillableItem[]> {
   const scope = scopeOf(subscription);
-  const listed = { column: 'subscription_id', value: subscription.id, where: { status: 'published' } };
+  const where = withRemoved ? {} : { status: 'published' };
+  const listed = { column: 'subscription_id', value: subscription.id, where };
   const records = await SubscriptionLineItemModel.listOf(scope, listed, database);
   const priceIds = records.map(({ price_id }) => price_id);
   const prices = await PriceModel.byId(scope, priceIds, database);
@@ -205,6 +206,7 @@ export function billedSubscription(subscription: SubscriptionModel): BilledSubsc
   return {
     start_ms: instantOf(subscription.start_date),
     end_ms: endOf(subscription),
+    trial_end_ms: instantOrNull(subscription.trial_end),
     billing_anchor_ms: instantOf(subscription.billing_anchor),
     billing_period: subscription.billing_period,
     billing_period_count: subscription.billing_period_count,

@@ -3,7 +3,7 @@
  * invoices, and the usage; then asks core what the invoice should say. Preview, draft and recomputation all come through
  * here, so that they cannot disagree (docs/rules/invoices.md, "Preview and invoice agree").
  */
-import type { BilledSubscription, Charge, ReferencePoint } from '../../core/billing/charges.ts';
+import { type BilledSubscription, type Charge, chargesDue, type ReferencePoint } from '../../core/billing/charges.ts';
 import type { MeasuredUsage } from '../../core/billing/line-amount.ts';
 import {
   chargeKey,
@@ -27,6 +27,7 @@ import {
   gatherInvoicedLines,
   type InvoicedLine,
   isCredit,
+  partialCharge,
   partialCharges,
 } from './gather-closed-charges.ts';
 import { recordedTrueUps, recordedUsage, subscriptionCommitment } from './gather-commitments.ts';
@@ -51,8 +52,25 @@ export type Planned = {
  * A draft that corrects an earlier charge is computed anew before it is final, and finds then what the earlier invoice says:
  * it keeps no charge from an invoice that was skipped and is computed again with the events that came late.
  */
-function isOpenCorrection({ line, invoice_status }: InvoicedLine): boolean {
-  return invoice_status === 'DRAFT' && Boolean(line.parent_line_item_id);
+function isOpenCorrection(one: InvoicedLine): boolean {
+  return one.invoice_status === 'DRAFT' && isCorrection(one);
+}
+
+function isCorrection({ line }: InvoicedLine): boolean {
+  return Boolean(line.parent_line_item_id);
+}
+
+/**
+ * Of an invoice that was skipped, and is computed again: what later invoices, which are final, have said of its own charges. It
+ * says them less that, so that what it had set off stays set off.
+ */
+function saidSince(lines: readonly InvoicedLine[], charges: readonly Charge<BillableItem>[]): InvoicedLine[] {
+  const due = new Set(charges.map(({ item, service }) => chargeKey(item.id, service)));
+  const own = new Set(lines.filter((one) => !isCorrection(one)).map(({ key }) => key));
+  return lines.filter(
+    (one) =>
+      isCorrection(one) && !isCredit(one) && one.invoice_status !== 'DRAFT' && due.has(one.key) && !own.has(one.key),
+  );
 }
 
 /** A credit of a change is no charge of the time that it is for. */
@@ -143,20 +161,17 @@ async function planOne(stores: Stores, database: Database, target: OneOfThem): P
   // What was granted at the end of a period that is over.
   const at = new Date(Math.min(target.now.getTime(), period.end - 1));
   const items = await gatherItems(database, subscription, { at });
-  const lines = await gatherInvoicedLines(database, subscription, target.invoice_id);
-  const question = {
-    subscription: billedUntil(target),
-    items,
-    period,
-    reference,
-    invoiced: invoicedElsewhere(lines),
-  };
+  const all = await gatherInvoicedLines(database, subscription, target.invoice_id);
+  const asked = { subscription: billedUntil(target), items, period, reference };
+  const since = target.invoice_id ? saidSince(all, chargesDue(asked)) : [];
+  const lines = since.length === 0 ? all : all.filter((one) => !since.includes(one));
+  const question = { ...asked, invoiced: invoicedElsewhere(lines) };
   const { measure, usage, usage_as_of_ms } = await measured(stores, database, target, openCharges(question));
   const closed =
     reference === 'period_start'
       ? []
       : await gatherClosedCharges(database, { lines, items, before: period.end }, measure);
-  const committed = await gatherCommitments(database, target, lines);
+  const committed = await gatherCommitments(database, target, lines, since);
   const plan = inSyncSpan('invoice.price', () =>
     planInvoice({ ...question, ...committed, currency: subscription.currency, usage, closed }),
   );
@@ -167,8 +182,14 @@ async function gatherCommitments(
   database: Database,
   { subscription, invoice_id }: BillingTarget,
   lines: readonly InvoicedLine[],
+  since: readonly InvoicedLine[] = [],
 ) {
   const commitment = subscriptionCommitment(subscription);
   const true_ups = commitment?.true_up ? await recordedTrueUps(database, subscription, invoice_id) : [];
-  return { commitment, true_ups, recorded: recordedUsage(lines), partial: partialCharges(lines) };
+  return {
+    commitment,
+    true_ups,
+    recorded: recordedUsage(lines),
+    partial: [...partialCharges(lines), ...since.map(partialCharge)],
+  };
 }

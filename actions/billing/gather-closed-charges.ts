@@ -127,14 +127,17 @@ function recordedCharge(
 
 /** What was invoiced of usage before its period was over. */
 export function partialCharges(lines: readonly InvoicedLine[]): PartialCharge[] {
-  return lines
-    .filter(({ is_partial }) => is_partial)
-    .map(({ line, service }) => ({
-      item_id: line.subscription_line_item_id ?? '',
-      service,
-      amount: new Decimal(line.amount),
-      quantity: new Decimal(line.quantity),
-    }));
+  return lines.filter(({ is_partial }) => is_partial).map(partialCharge);
+}
+
+/** What other invoices say of a charge already. */
+export function partialCharge({ line, service }: InvoicedLine): PartialCharge {
+  return {
+    item_id: line.subscription_line_item_id ?? '',
+    service,
+    amount: new Decimal(line.amount),
+    quantity: new Decimal(line.quantity),
+  };
 }
 
 /** Until when usage was invoiced before its period was over: of a line, or of all of them; null where it was not. */

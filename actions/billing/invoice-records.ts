@@ -6,10 +6,11 @@ import type { PlannedLine } from '../../core/billing/line-amount.ts';
 import type { InvoicePlan } from '../../core/billing/plan-invoice.ts';
 import { totalsText } from '../../core/billing/totals.ts';
 import { ZERO } from '../../core/decimal.ts';
+import { draftKey } from '../../core/invoice/draft-key.ts';
 import type { BillingReason, Invoice, InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
 import { MAX_FRACTION_DIGITS, roundMoney } from '../../core/money.ts';
 import { priceUnitFromFiat } from '../../core/pricing/price-unit.ts';
-import { formatMs, type Milliseconds } from '../../core/time/instant.ts';
+import { formatMs } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { type InvoiceModel, lastBillingSequence } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
@@ -45,7 +46,7 @@ export function invoiceRecord(description: InvoiceDescription, id: string, now: 
     currency: subscription.currency,
     ...computedFields(description.plan, now),
     refunded_amount: '0',
-    idempotency_key: idempotencyKey(description),
+    idempotency_key: draftKey({ subscription_id: subscription.id, period, reason }),
     billing_period: subscription.billing_period,
     period_start: formatMs(period.start),
     period_end: formatMs(period.end),
@@ -145,12 +146,6 @@ function priceUnitAmount({ item, amount, exact }: PlannedLine<BillableItem>): st
   return priceUnitFromFiat(isRounded ? exact : amount, rate)
     .toDecimalPlaces(MAX_FRACTION_DIGITS)
     .toFixed();
-}
-
-/** One draft per subscription, period (to the minute) and billing reason. */
-function idempotencyKey({ subscription, period, reason }: InvoiceDescription): string {
-  const minute = (instant: Milliseconds) => formatMs(instant).slice(0, 16);
-  return [subscription.id, minute(period.start), minute(period.end), reason].join('/');
 }
 
 function baseRecord(now: Date) {

@@ -3,7 +3,12 @@
  * plan or add-on grants a feature once (docs/rules/entitlements.md, "What can grant").
  */
 
-import { checkEntitlement, checkMeterOfEntitlement, type Entitlement } from '../../core/entitlement/record.ts';
+import {
+  checkEnabled,
+  checkEntitlement,
+  checkMeterOfEntitlement,
+  type Entitlement,
+} from '../../core/entitlement/record.ts';
 import { alreadyExists, atIndex, invalid, notAllowed, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
@@ -67,6 +72,7 @@ export async function createEntitlements(
 async function addChecked(request: NewEntitlement, writing: Writing): Promise<EntitlementModel> {
   const { scope, database, author } = writing;
   checkEntitlement(request);
+  checkEnabled(request);
   await checkFeatureOf(request, writing);
   await checkEntityOf(request, writing);
   const record = {

@@ -15,8 +15,8 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { changeInvoicePayment } from '../payments/change-invoice-payment.ts';
-import { holdInvoice } from '../payments/hold.ts';
 import { emit } from '../system-events/emit.ts';
+import { holdInvoice } from './hold-invoice.ts';
 
 export type InvoiceUpdate = { id: string; request: UpdateInvoice; author: Author };
 

@@ -2,19 +2,23 @@
 
 import { partsOf } from '../../core/billing/partial-charges.ts';
 import { notAllowed } from '../../core/error.ts';
-import { checkVoidable } from '../../core/invoice/void.ts';
+import { checkVoidable, refundOf, voidedPayment } from '../../core/invoice/void.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
-import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
+import { scopeOf } from '../billing/billable-items.ts';
 import { gatherInvoicedLines, type InvoicedLine, partialCharges } from '../billing/gather-closed-charges.ts';
 import { billingTransaction } from '../billing/transaction.ts';
-import { voidOpenPayments } from '../payments/change-invoice-payment.ts';
+import { voidOpenPayments } from '../payments/void-open-payments.ts';
 import { emit } from '../system-events/emit.ts';
+import { creditWallet } from '../wallets/credit-wallet.ts';
 import { computeWithin } from './compute-invoice.ts';
 import { restOf } from './credit-rest.ts';
+import { creditsOfLines } from './credits-of-lines.ts';
+import { holdInvoice } from './hold-invoice.ts';
 
 export type Voiding = { id: string; metadata: Record<string, string> | null; author: Author };
 
@@ -24,11 +28,8 @@ export async function voidInvoice(
   { id, metadata, author }: Voiding,
 ): Promise<InvoiceModel> {
   return billingTransaction(stores, async (transaction) => {
-    const { subscription_id } = await InvoiceModel.fetch(scope, id, { database: transaction });
-    // The subscription first, as every writer of its invoices does: a change reads what was billed under its lock.
-    const holding = { database: transaction, lock: true };
-    const subscription = subscription_id ? await SubscriptionModel.fetch(scope, subscription_id, holding) : null;
-    const invoice = await InvoiceModel.fetch(scope, id, holding);
+    // The subscription, too: a change reads what was billed under its lock.
+    const { invoice, subscription } = await holdInvoice(transaction, scope, id);
     checkVoidable(invoice);
     await checkNothingCredited(invoice, transaction);
     const lessened = subscription ? await lessenedBy(invoice, subscription, transaction) : [];
@@ -36,8 +37,10 @@ export async function voidInvoice(
     const changes = {
       invoice_status: 'VOIDED' as const,
       voided_at: author.now.toISOString(),
+      ...voidedPayment(invoice),
       ...(metadata ? { metadata: { ...invoice.metadata, ...metadata } } : {}),
     };
+    await giveBack(transaction, invoice, author);
     const voided = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
     await emit(transaction, 'invoice.update.voided', { record: voided, by: author });
     await voidOpenPayments(transaction, { invoice: voided, by: author });
@@ -81,25 +84,30 @@ async function checkNothingCredited(invoice: InvoiceModel, transaction: Transact
     .where('amount', '<', 0)
     .limit(1);
   if (credit) throw notAllowed('an invoice that credits unused time cannot be voided: change the subscription back');
-  const elsewhere = await creditOf(invoice, transaction);
+  const lines = await InvoiceLineItemModel.in(invoice, transaction).where({ invoice_id: invoice.id }).select('id');
+  const ids = lines.map(({ id }) => id);
+  const [elsewhere] = await creditsOfLines(invoice, ids, transaction);
   if (elsewhere)
     throw notAllowed('unused time of this invoice was credited already: it cannot be voided', {
       invoice_id: elsewhere.invoice_id,
     });
 }
 
-/** The line of another invoice that gives back what stands on this one. */
-async function creditOf(invoice: InvoiceModel, transaction: Transaction): Promise<InvoiceLineItemModel | undefined> {
-  const lines = await InvoiceLineItemModel.in(invoice, transaction).where({ invoice_id: invoice.id }).select('id');
-  const ids = lines.map(({ id }) => id);
-  const credits = await InvoiceLineItemModel.in(invoice, transaction)
-    .where({ subscription_id: invoice.subscription_id ?? '', price_type: 'FIXED' })
-    .whereIn('parent_line_item_id', ids)
-    .where('amount', '<', 0);
-  const others = await InvoiceModel.byId(
-    invoice,
-    credits.map(({ invoice_id }) => invoice_id),
-    transaction,
-  );
-  return credits.find(({ invoice_id }) => others.get(invoice_id)?.invoice_status !== 'VOIDED');
+/** What was paid, and what prepaid credits gave, less what was refunded before: once for an invoice. */
+async function giveBack(transaction: Transaction, invoice: InvoiceModel, author: Author): Promise<void> {
+  const amount = refundOf(invoice);
+  if (amount.isZero()) return;
+  const { id, customer_id, currency, invoice_number } = invoice;
+  await creditWallet(transaction, scopeOf(invoice), {
+    customer_id,
+    currency,
+    amount,
+    transaction_reason: 'INVOICE_VOID_REFUND',
+    reference_type: 'INVOICE',
+    reference_id: id,
+    idempotency_key: `void/${id}`,
+    description: `Invoice ${invoice_number ?? id} is void`,
+    metadata: null,
+    author,
+  });
 }

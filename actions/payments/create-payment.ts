@@ -13,8 +13,8 @@ import { type Author, createdBy } from '../../core/stamp.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
+import { type HeldInvoice, holdInvoice } from '../invoices/hold-invoice.ts';
 import { emit } from '../system-events/emit.ts';
-import { type HeldInvoice, holdInvoice } from './hold.ts';
 import { processPayment } from './pursue-payment.ts';
 import { usableGateway, wayToPay } from './way-to-pay.ts';
 

@@ -1,18 +1,8 @@
 /** The rows of a payment in the order in which every writer takes them: the subscription, the invoice, the payment. */
 import type { Scope } from '../../core/scope.ts';
-import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
-import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Transaction } from '../../storage/stores.ts';
-
-export type HeldInvoice = { readonly invoice: InvoiceModel; readonly subscription: SubscriptionModel | null };
-
-export async function holdInvoice(transaction: Transaction, scope: Scope, id: string): Promise<HeldInvoice> {
-  const holding = { database: transaction, lock: true };
-  const { subscription_id } = await InvoiceModel.fetch(scope, id, { database: transaction });
-  const subscription = subscription_id ? await SubscriptionModel.fetch(scope, subscription_id, holding) : null;
-  return { subscription, invoice: await InvoiceModel.fetch(scope, id, holding) };
-}
+import { type HeldInvoice, holdInvoice } from '../invoices/hold-invoice.ts';
 
 export type HeldPayment = HeldInvoice & { readonly payment: PaymentModel };
 

@@ -3,6 +3,7 @@
  * in between leaves a payment that is asked after: under the same key, so that nothing is charged twice
  * (docs/rules/payments.md, "Never twice").
  */
+import { Decimal } from '../../core/decimal.ts';
 import type { FarthingError } from '../../core/error.ts';
 import { askedAgainAt, laterAsked } from '../../core/payment/schedule.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -17,7 +18,7 @@ import type { By } from './change-invoice-payment.ts';
 import { followLastTry } from './follow-last-try.ts';
 import { type HeldPayment, holdPayment } from './hold.ts';
 import { providerOf } from './providers.ts';
-import { addRefund, pursueRefunds } from './refund-payment.ts';
+import { addRefund, bookRefund, pursueRefunds } from './refund-payment.ts';
 
 /** Somebody asks for it: what cannot be processed is refused. */
 export async function processPayment(
@@ -110,7 +111,7 @@ async function book(
     const isOpen = payment.payment_status === 'PROCESSING' || payment.payment_status === 'INITIATED';
     if (isOpen) return bookOpen(stores, transaction, { ...held, outcome, by });
     const isLate = outcome.outcome === 'succeeded' && LOST.includes(payment.payment_status);
-    return isLate ? giveBack(transaction, payment, by) : payment;
+    return isLate ? giveBack(transaction, held, by) : payment;
   });
   return booked.next_attempt_at !== null && LOST.includes(booked.payment_status) && outcome.outcome === 'succeeded'
     ? pursueRefunds(stores, booked, by)
@@ -159,11 +160,17 @@ async function wait(
 }
 
 /** It was paid although it was over: the money goes back where it came from. */
-async function giveBack(transaction: Transaction, payment: PaymentModel, by: By): Promise<PaymentModel> {
-  const refund = { amount: payment.amount, reason: 'it was paid when it was over', idempotency_key: 'late' };
-  await addRefund(transaction, payment, { ...refund, by });
-  const next_attempt_at = askedAgainAt(by.now).toISOString();
-  return PaymentModel.change(payment, { next_attempt_at }, { by, database: transaction });
+async function giveBack(transaction: Transaction, held: HeldPayment, by: By): Promise<PaymentModel> {
+  const { payment } = held;
+  if (new Decimal(payment.refunded_amount).gt(0)) return payment;
+  const { amount } = payment;
+  await addRefund(transaction, payment, {
+    amount,
+    reason: 'it was paid when it was over',
+    idempotency_key: 'late',
+    by,
+  });
+  return bookRefund(transaction, { ...held, amount, by });
 }
 
 async function closePage(stores: Stores, { payment_gateway, gateway_payment_id, ...payment }: PaymentModel) {

@@ -8,6 +8,7 @@ import { Decimal } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
 import { withRefund } from '../../core/invoice/payment-status.ts';
 import { minorUnits } from '../../core/money.ts';
+import { RECEIVED } from '../../core/payment/moves.ts';
 import type { RefundPayment } from '../../core/payment/record.ts';
 import { askedAgainAt, laterAsked } from '../../core/payment/schedule.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -21,7 +22,7 @@ import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 import type { By } from './change-invoice-payment.ts';
-import { holdPayment } from './hold.ts';
+import { type HeldPayment, holdPayment } from './hold.ts';
 import { providerOf } from './providers.ts';
 
 export async function refundPayment(
@@ -35,16 +36,10 @@ export async function refundPayment(
     const refunds = await refundsOf(held.payment, transaction);
     const known = refunds.find((one) => one.idempotency_key === idempotency_key);
     if (known) return { payment: held.payment, refund: known };
-    const amount = checkedAmount(held.payment, refunds, request);
-    const refund = await addRefund(transaction, held.payment, {
-      amount,
-      reason: request.reason,
-      idempotency_key,
-      by: author,
-    });
-    const next_attempt_at = held.payment.payment_gateway ? askedAgainAt(author.now).toISOString() : null;
-    const by = { by: author, database: transaction };
-    return { payment: await PaymentModel.change(held.payment, { next_attempt_at }, by), refund };
+    const amount = checkedAmount(held, request);
+    const said = { amount, reason: request.reason, idempotency_key, by: author };
+    const refund = await addRefund(transaction, held.payment, said);
+    return { payment: await bookRefund(transaction, { ...held, amount, by: author }), refund };
   });
   const after = await pursueRefunds(stores, payment, author);
   const ended = await PaymentRefundModel.fetch(scope, refund.id, { database: stores.postgres });
@@ -69,14 +64,17 @@ export function addRefund(
   return PaymentRefundModel.add(payment, record, { database: transaction });
 }
 
-function checkedAmount(payment: PaymentModel, refunds: readonly PaymentRefundModel[], request: RefundPayment): string {
+/** What a credit note or a void has given back is not given back again. */
+function checkedAmount({ payment, invoice }: HeldPayment, request: RefundPayment): string {
   const { payment_status } = payment;
   if (payment_status !== 'SUCCEEDED' && payment_status !== 'PARTIALLY_REFUNDED')
     throw notAllowed(`a payment that is ${payment_status} cannot be given back`, { payment_status });
-  const given = refunds
-    .filter(({ refund_status }) => refund_status !== 'failed')
-    .reduce((sum, { amount }) => sum.plus(amount), new Decimal(0));
-  const left = new Decimal(payment.amount).minus(given);
+  const left = Decimal.min(
+    new Decimal(payment.amount).minus(payment.refunded_amount),
+    new Decimal(invoice.amount_paid).minus(invoice.refunded_amount),
+  );
+  if (left.lte(0))
+    throw notAllowed('what was paid was given back already, by a credit note or because the invoice is void');
   const amount = request.amount === null ? left : new Decimal(request.amount);
   if (amount.lte(0)) throw invalid('amount', 'must be more than 0');
   if (amount.decimalPlaces() > minorUnits(payment.currency))
@@ -107,13 +105,13 @@ async function pursue(stores: Stores, { payment, refund, by }: Pursued): Promise
     const held = await holdPayment(transaction, payment, payment.id);
     const current = await PaymentRefundModel.fetch(payment, refund.id, { database: transaction, lock: true });
     if (current.refund_status !== 'pending') return held.payment;
-    const changes =
-      said.outcome === 'succeeded'
-        ? { refund_status: 'succeeded' as const, gateway_refund_id: said.gateway_refund_id || null }
-        : { refund_status: 'failed' as const, error_message: said.error };
+    const isMade = said.outcome === 'succeeded';
+    const changes = isMade
+      ? { refund_status: 'succeeded' as const, gateway_refund_id: said.gateway_refund_id || null }
+      : { refund_status: 'failed' as const, error_message: said.error };
     await PaymentRefundModel.change(current, changes, { by, database: transaction });
-    if (said.outcome === 'failed') return held.payment;
-    return bookRefund(transaction, { ...held, amount: current.amount, by });
+    if (isMade) return held.payment;
+    return bookRefund(transaction, { ...held, amount: new Decimal(current.amount).negated().toFixed(), by });
   });
 }
 
@@ -130,22 +128,26 @@ async function given(stores: Stores, { payment, refund, by }: Pursued): Promise<
   }
 }
 
-/** What never reached the invoice does not lower what was paid of it. */
-async function bookRefund(
+/**
+ * Booked before the provider is asked, so that nobody else gives the same money back meanwhile; a refund that was not made is taken
+ * back by its negative. What never reached the invoice does not lower what was paid of it.
+ */
+export async function bookRefund(
   transaction: Transaction,
-  { payment, invoice, amount, by }: { payment: PaymentModel; invoice: InvoiceModel; amount: string; by: By },
+  { payment, invoice, amount, by }: HeldPayment & { amount: string; by: By },
 ): Promise<PaymentModel> {
   const refunded = new Decimal(payment.refunded_amount).plus(amount);
-  const isAll = refunded.gte(payment.amount);
-  const wasReceived = payment.payment_status === 'SUCCEEDED' || payment.payment_status === 'PARTIALLY_REFUNDED';
+  const isOfInvoice = RECEIVED.includes(payment.payment_status);
+  const rest = refunded.lte(0) ? 'SUCCEEDED' : refunded.gte(payment.amount) ? 'REFUNDED' : 'PARTIALLY_REFUNDED';
   const changes = {
     refunded_amount: refunded.toFixed(),
-    refunded_at: by.now.toISOString(),
-    ...(wasReceived ? { payment_status: isAll ? ('REFUNDED' as const) : ('PARTIALLY_REFUNDED' as const) } : {}),
+    refunded_at: refunded.gt(0) ? by.now.toISOString() : null,
+    next_attempt_at: payment.payment_gateway ? askedAgainAt(by.now).toISOString() : null,
+    ...(isOfInvoice ? { payment_status: rest as PaymentModel['payment_status'] } : {}),
   };
   const record = await PaymentModel.change(payment, changes, { by, database: transaction });
   await emit(transaction, 'payment.updated', { record, by });
-  if (!wasReceived) return record;
+  if (!isOfInvoice) return record;
   const changed = await InvoiceModel.change(invoice, withRefund(invoice, amount), { by, database: transaction });
   await emit(transaction, 'invoice.update.payment', { record: changed, by });
   return record;

@@ -2,6 +2,7 @@
  * What may be said of a payment by hand: before it is settled, what it is; and that it succeeded, failed or was a mistake, where no
  * provider decides that (docs/rules/payments.md, "Said by hand").
  */
+import { Decimal } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
 import { withoutReceipt } from '../../core/invoice/payment-status.ts';
 import { checkMove, OPEN } from '../../core/payment/moves.ts';
@@ -104,6 +105,10 @@ async function voidPayment(stores: Stores, transaction: Transaction, stated: Sta
   const wasReceived = payment.payment_status === 'SUCCEEDED';
   if (wasReceived && payment.payment_gateway)
     throw notAllowed(`its money was taken by ${payment.payment_gateway}: give it back by a refund`);
+  if (wasReceived && (invoice.invoice_status !== 'FINALIZED' || new Decimal(invoice.refunded_amount).gt(0)))
+    throw notAllowed('something of what was paid of its invoice was given back: the payment stays', {
+      invoice_id: invoice.id,
+    });
   const isOpenPage = payment.payment_method_type === 'PAYMENT_LINK' && Boolean(payment.gateway_payment_id);
   const changes = {
     payment_status: 'VOIDED' as const,

@@ -21,8 +21,6 @@ import { moveAddons } from './move-addons.ts';
 import { checkBeginAfterFormerHolders, checkInheritsNothing } from './one-of-a-kind.ts';
 import { moveGrants } from './own-grants.ts';
 
-const PAID_BY_OTHERS: readonly SubscriptionModel['subscription_type'][] = ['DELEGATED_INVOICING', 'INHERITED'];
-
 export type Activation = { id: string; start_date: string; author: Author };
 
 export async function activateSubscription(
@@ -36,7 +34,7 @@ export async function activateSubscription(
     const customers = [await CustomerModel.fetch(scope, draft.customer_id, holding)];
     const beginning = { customers, from: instantOf(start_date), field: 'customer_id' };
     await checkBeginAfterFormerHolders(scope, beginning, transaction);
-    if (!PAID_BY_OTHERS.includes(draft.subscription_type)) await checkInheritsNothing(scope, beginning, transaction);
+    if (draft.subscription_type !== 'INHERITED') await checkInheritsNothing(scope, beginning, transaction);
     const by = { by: author, database: transaction };
     const started = await SubscriptionModel.change(draft, activation(draft, start_date, author.now.getTime()), by);
     await moveAddons({ draft, started, author }, transaction);

@@ -3,7 +3,7 @@
  * gives the running period the end that it would have had; what was charged in advance only up to the cancellation is charged
  * to that end, at once.
  */
-import { linesOfResumption } from '../../core/billing/change.ts';
+import { creditsOfResumption, linesOfResumption } from '../../core/billing/change.ts';
 import { nextPeriod } from '../../core/billing/charges.ts';
 import { invalid, notAllowed, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -15,13 +15,19 @@ import type { Period } from '../../core/time/period.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { billedSubscription, currentPeriod, gatherItems, runningOf } from '../billing/billable-items.ts';
+import {
+  type BillableItem,
+  billedSubscription,
+  currentPeriod,
+  gatherItems,
+  runningOf,
+} from '../billing/billable-items.ts';
 import { gatherInvoicedLines } from '../billing/gather-closed-charges.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { payerOf, settleChange } from '../invoices/settle-change.ts';
 import { emit } from '../system-events/emit.ts';
 import { billedIn } from './billed-before.ts';
-import { computeOpenDrafts, withoutCancellation } from './change-lines.ts';
+import { computeOpenDrafts, settlementsOf, withoutCancellation } from './change-lines.ts';
 import { familyFollows } from './follow-parent.ts';
 import { heldWithParent } from './held-with-parent.ts';
 
@@ -91,21 +97,28 @@ async function resume(
   return resumed;
 }
 
-/** What was charged to the end that is taken back is charged on. */
+/** What was charged to the end that is taken back is charged on, and what lies behind it is given back of lines that ended meanwhile. */
 async function chargeOn(
   transaction: Transaction,
   { subscription, ended_ms, author }: { subscription: SubscriptionModel; ended_ms: number; author: Author },
 ): Promise<void> {
-  const running = runningOf(subscription);
-  if (subscription.subscription_status === 'trialing' || ended_ms >= running.current.end) return;
+  if (subscription.subscription_status === 'trialing') return;
   const invoiced = await gatherInvoicedLines(transaction, subscription);
-  const items = (await gatherItems(transaction, subscription)).map((item) => ({
+  const billed = (item: BillableItem) => ({
     item,
     billedIn: (period: Period) => billedIn(period, item, invoiced),
-  }));
-  const lines = linesOfResumption({ ...running, currency: subscription.currency, ended_ms, items });
-  if (lines.length === 0) return;
-  const key = `resumed/${subscription.version}`;
+  });
+  const items = await gatherItems(transaction, subscription, { withRemoved: true });
+  const question = { ...runningOf(subscription), currency: subscription.currency, ended_ms };
+  const charges = linesOfResumption({ ...question, items: items.filter(isThere).map(billed) });
+  const credits = creditsOfResumption({ ...question, items: items.map(billed) });
   const payer_id = await payerOf(subscription, transaction);
-  await settleChange(transaction, { subscription, payer_id, lines, key, author });
+  const terms = { subscription, payer_id, key: `resumed/${subscription.version}`, author };
+  const { settlement, refunds } = settlementsOf(terms, { credits, charges, invoiced });
+  for (const one of [settlement ?? [], ...refunds].flat()) await settleChange(transaction, one);
+}
+
+/** A line that a change ended where it began is taken out: it serves nothing. */
+function isThere({ record }: BillableItem): boolean {
+  return record.status === 'published';
 }

@@ -134,7 +134,7 @@ type Settling = {
 };
 
 /** Of who pays now, and what goes back to others who were billed. */
-function settlementsOf(terms: Omit<Settlement, 'lines'>, { credits, charges, invoiced }: Settling) {
+export function settlementsOf(terms: Omit<Settlement, 'lines'>, { credits, charges, invoiced }: Settling) {
   const billedTo = new Map(invoiced.map(({ line, billed_to }) => [line.id, billed_to]));
   const byPayer = groupBy(credits, (line) => billedTo.get(line.parent_line_item_id ?? '') ?? terms.payer_id);
   const lines = [...(byPayer.get(terms.payer_id) ?? []), ...charges];

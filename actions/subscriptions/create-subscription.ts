@@ -64,6 +64,7 @@ import { addFamily, type Family, gatherFamily, inGroupOf, requestOfChild } from 
 import { familyFollows } from './follow-parent.ts';
 import { inheritSubscription } from './heirs.ts';
 import { heldAs } from './held-lines.ts';
+import { holdFamily } from './hold-in-order.ts';
 import { storeInlinePrice } from './inline-price.ts';
 import { committedLine, committedPlanLine, storeOwnPrice } from './line-commitments.ts';
 import { checkInheritsNothing } from './one-of-a-kind.ts';
@@ -86,6 +87,7 @@ export async function createSubscription(
   const hierarchy = hierarchyOf(request);
   const made = await stores.postgres.transaction(async (transaction) => {
     await holdNoClock(scope, transaction);
+    await holdFamily(scope, { hierarchy, request }, transaction);
     if (hierarchy.kind === 'inherited') {
       const subscription = await inheritSubscription(scope, { ...hierarchy, request, author }, transaction);
       return { subscription, line_items: [], latest_invoice: null };

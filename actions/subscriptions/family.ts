@@ -46,13 +46,13 @@ export async function gatherFamily(
   transaction: Transaction,
 ): Promise<Family> {
   checkNoThreshold(request.auto_invoice_threshold, hierarchy.kind);
+  const stated = startStated(request);
+  const from = stated ? instantOf(stated) : now;
+  await checkInheritsNothing(scope, { customers: [customer], from, field: 'customer_id' }, transaction);
   if (hierarchy.kind === 'delegated') {
     const invoicing_customer_id = (await delegatedPayer(scope, { hierarchy, customer }, transaction)).id;
     return { ...NOBODY, terms: { ...OF_NOBODY, subscription_type: 'DELEGATED_INVOICING', invoicing_customer_id } };
   }
-  const stated = startStated(request);
-  const from = stated ? instantOf(stated) : now;
-  await checkInheritsNothing(scope, { customers: [customer], from, field: 'customer_id' }, transaction);
   if (hierarchy.kind === 'alone') return { ...NOBODY, terms: { ...OF_NOBODY, subscription_type: 'STANDALONE' } };
   const terms = { ...OF_NOBODY, subscription_type: 'PARENT' } as const;
   if (hierarchy.kind === 'parent') {

@@ -12,25 +12,25 @@ import { billedSubscription, currentPeriod } from '../billing/billable-items.ts'
 import { closeDuePeriods } from '../billing/close-period.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { caughtUp } from './caught-up.ts';
+import { holdSubscriptions } from './hold-in-order.ts';
 
 export function heldWithParent(scope: Scope, id: string, transaction: Transaction): Promise<SubscriptionModel> {
-  return heldBehind(scope, { id, parents: [] }, transaction);
+  return heldBehind(scope, { id, others: [] }, transaction);
 }
 
-/** `parents`: others that the request names, which come first, too; each in the order of its id. */
+/** `others`: those that the request names. */
 async function heldBehind(
   scope: Scope,
-  { id, parents }: { id: string; parents: readonly string[] },
+  { id, others }: { id: string; others: readonly string[] },
   transaction: Transaction,
 ): Promise<SubscriptionModel> {
   const seen = await SubscriptionModel.fetch(scope, id, { database: transaction });
-  const holding = { database: transaction, lock: true };
-  const first = new Set([...parents, ...(seen.parent_subscription_id ? [seen.parent_subscription_id] : [])]);
-  first.delete(id);
-  for (const parent of [...first].sort()) await SubscriptionModel.fetch(scope, parent, holding);
-  const held = await SubscriptionModel.fetch(scope, id, holding);
+  const parent = seen.parent_subscription_id;
+  const those = new Set([...others, ...(parent ? [parent] : []), id]);
+  if (those.size > 1) await holdSubscriptions(scope, [...those], transaction);
+  const held = await SubscriptionModel.fetch(scope, id, { database: transaction, lock: true });
   // It has joined another one before it was held, and that one is not.
-  if (held.parent_subscription_id && !first.has(held.parent_subscription_id))
+  if (held.parent_subscription_id && !those.has(held.parent_subscription_id))
     throw new FarthingError('version_conflict', `subscription ${id} has joined another in between: try again`, {
       details: { parent_subscription_id: held.parent_subscription_id },
     });
@@ -44,14 +44,14 @@ async function heldBehind(
 export async function lookUpToDate<T>(
   stores: Stores,
   id: string,
-  { scope, now }: { scope: Scope; now: Date },
+  { scope, now, others = [] }: { scope: Scope; now: Date; others?: readonly string[] },
   look: (database: Database, subscription: SubscriptionModel) => Promise<T>,
 ): Promise<T> {
   const database = stores.postgres;
   const seen = await SubscriptionModel.fetch(scope, id, { database });
   if (!isBehind(seen, now)) return look(database, seen);
   const looked = async (transaction: Transaction): Promise<T> =>
-    look(transaction, await heldUpToDate(stores, id, { scope, database: transaction, now }));
+    look(transaction, await heldUpToDate(stores, id, { scope, database: transaction, now, others }));
   return billingTransaction(stores, looked, () => false);
 }
 
@@ -66,16 +66,17 @@ export type UpToDate = {
   readonly scope: Scope;
   readonly database: Transaction;
   readonly now: Date;
-  readonly parents?: readonly string[];
+  /** That the request names, and that are held with it. */
+  readonly others?: readonly string[];
 };
 
 /** As it is now: what the scheduler has not come to yet, its opening, the end of its trial, periods that are over, comes first. */
 export async function heldUpToDate(
   stores: Stores,
   id: string,
-  { scope, database, now, parents = [] }: UpToDate,
+  { scope, database, now, others = [] }: UpToDate,
 ): Promise<SubscriptionModel> {
-  const locked = await heldBehind(scope, { id, parents }, database);
+  const locked = await heldBehind(scope, { id, others }, database);
   const open = await caughtUp(stores, database, { subscription: locked, now });
   return closeDuePeriods(stores, database, { subscription: open, now });
 }

@@ -20,7 +20,7 @@ export type ModifyQuestion = { readonly id: string; readonly request: ModifyRequ
 export type Modified = { readonly subscription: SubscriptionModel; readonly changed_resources: ChangedResources };
 
 export async function previewModification(stores: Stores, scope: Scope, question: ModifyQuestion): Promise<Modified> {
-  const held = { scope, now: question.author.now };
+  const held = { scope, now: question.author.now, others: othersNamed(question.request) };
   return lookUpToDate(stores, question.id, held, async (database, subscription) => {
     const planned = await plan(stores, database, { ...question, subscription });
     return { subscription, changed_resources: planned.preview };
@@ -29,9 +29,9 @@ export async function previewModification(stores: Stores, scope: Scope, question
 
 export async function executeModification(stores: Stores, scope: Scope, question: ModifyQuestion): Promise<Modified> {
   const { id, author } = question;
-  const parents = parentsNamed(question.request);
+  const others = othersNamed(question.request);
   return billingTransaction(stores, async (transaction) => {
-    const before = await heldUpToDate(stores, id, { scope, database: transaction, now: author.now, parents });
+    const before = await heldUpToDate(stores, id, { scope, database: transaction, now: author.now, others });
     const planned = await plan(stores, transaction, { ...question, subscription: before });
     const by = { by: author, database: transaction };
     await SubscriptionModel.change(before, planned.changes, by);
@@ -44,10 +44,9 @@ export async function executeModification(stores: Stores, scope: Scope, question
   });
 }
 
-/** Of a child that joins or leaves a group: who bills the parent holds it before its children. */
-function parentsNamed({ grouped_invoicing_params }: ModifyRequest): string[] {
-  const named = grouped_invoicing_params?.parent_subscription_id;
-  return named ? [named] : [];
+/** Those that join or leave a group, and its parent: all of them are held first, in one order. */
+function othersNamed({ grouped_invoicing_params: params }: ModifyRequest): string[] {
+  return [params?.parent_subscription_id ?? [], params?.child_subscription_ids ?? []].flat();
 }
 
 function plan(

@@ -35,7 +35,8 @@ export async function checkInheritsNothing(
     );
 }
 
-const OF_THEIR_OWN = ['STANDALONE', 'PARENT', 'grouped_invoicing'];
+/** Whoever pays for it: that the usage is counted twice is the same. */
+const OF_THEIR_OWN = ['STANDALONE', 'PARENT', 'grouped_invoicing', 'DELEGATED_INVOICING'];
 
 /** Who has a subscription of their own takes part in nobody's beside it. What is a draft is looked at when it is activated. */
 export async function checkHasNoneOfTheirOwn(

@@ -1,5 +1,5 @@
 /** Attaches a tax rate to a customer, a subscription, an invoice or the whole tenant (docs/rules/taxes.md, "Associations"). */
-import { invalid, notFound } from '../../core/error.ts';
+import { alreadyExists, invalid, notFound } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { checkAssociation, type TaxAssociation } from '../../core/tax/record.ts';
@@ -40,6 +40,7 @@ export async function attachTaxRate(
     const association = checkAssociation({ ...stated, ...entity, start_date, tax_rate_id: rate.id });
     const record = { id: newId('tax_association', author.now.getTime()), ...association, ...createdBy(author) };
     const conflict = `${entity.entity_type} ${entity.entity_id} has tax rate ${rate.code} already`;
+    if (await TaxAssociationModel.besides(scope, association, database)) throw alreadyExists(conflict);
     return TaxAssociationModel.add(scope, record, { database, conflict });
   });
 }

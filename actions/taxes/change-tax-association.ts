@@ -1,8 +1,10 @@
 /** Changes what is given of a published tax association. */
+import { alreadyExists } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { checkAssociation, type TaxAssociation } from '../../core/tax/record.ts';
 import { TaxAssociationModel } from '../../storage/models/tax-association.ts';
+import { TaxRateModel } from '../../storage/models/tax-rate.ts';
 import type { Stores } from '../../storage/stores.ts';
 
 export async function changeTaxAssociation(
@@ -13,7 +15,11 @@ export async function changeTaxAssociation(
   const { id, changes, author } = request;
   return stores.postgres.transaction(async (database) => {
     const association = await TaxAssociationModel.fetchPublished(scope, id, { database, lock: true });
-    checkAssociation({ ...association, ...changes });
+    const changed = checkAssociation({ ...association, ...changes });
+    // Held by who attaches it, too: for one time there is one of them.
+    await TaxRateModel.fetch(scope, association.tax_rate_id, { database, lock: true });
+    if (await TaxAssociationModel.besides(scope, changed, database))
+      throw alreadyExists(`${changed.entity_type} ${changed.entity_id} has this tax rate at that time already`);
     return TaxAssociationModel.change(association, changes, { by: author, database });
   });
 }

@@ -9,13 +9,15 @@ import { type LineAmount, usageCharge } from '../../core/billing/line-amount.ts'
 import { commitmentPart, drawnInTurn } from '../../core/commitment/part.ts';
 import {
   amountIn,
+  endsWith,
   type PoolFacts,
   poolOf,
   type SubscriptionCommitment,
   shareOut,
   termOfService,
+  trueUpOf,
 } from '../../core/commitment/subscription.ts';
-import { type Decimal, sumOf } from '../../core/decimal.ts';
+import { type Decimal, sumOf, ZERO } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { instantOf } from '../../core/time/instant.ts';
@@ -54,6 +56,8 @@ export type SubscriptionUsage = {
   amount: Decimal;
   /** Of the subscription as a whole; null without one. */
   commitment: SubscriptionCommitment | null;
+  /** What is lacking to it at the end of the period; null where nothing is charged for that. */
+  true_up: Decimal | null;
 };
 
 export async function subscriptionUsage(
@@ -91,24 +95,38 @@ export async function subscriptionUsage(
     drawnBy: baseAmountOf,
   });
   const period = asked ?? current;
-  const charges =
-    commitment === null ? lines : drawn(lines, { period, commitment, recorded, subscription: billed, currency });
-  return { subscription, period, charges, amount: sumOf(charges.map((charge) => charge.amount)), commitment };
+  const { charges, true_up } =
+    commitment === null
+      ? { charges: lines, true_up: null }
+      : drawn(lines, { period: paidOf(period, subscription), commitment, recorded, subscription: billed, currency });
+  const amount = sumOf([...charges.map((charge) => charge.amount), true_up ?? ZERO]);
+  return { subscription, period, charges, amount, commitment, true_up };
+}
+
+/** In a trial, and before a subscription has begun to be paid for, nothing is lacking. */
+function paidOf({ start, end }: Period, { trial_end, opens_at, subscription_status }: SubscriptionModel): Period {
+  if (subscription_status === 'draft' || opens_at) return { start: end, end };
+  return { start: Math.min(end, Math.max(start, trial_end ? instantOf(trial_end) : start)), end };
 }
 
 type Drawing = Omit<PoolFacts, 'true_ups'> & { period: Period; currency: string };
 
 /** As the invoice of the period draws; of another stretch of time what is committed to in it. */
-function drawn(lines: readonly UsageCharge[], { period, currency, ...facts }: Drawing): UsageCharge[] {
+function drawn(lines: readonly UsageCharge[], { period, currency, ...facts }: Drawing) {
   const { commitment, subscription } = facts;
   const recorded = facts.recorded.filter(({ service }) => service.end <= period.start);
+  const term = termOfService(period, facts);
   const pool = {
-    ...poolOf(termOfService(period, facts), { ...facts, recorded, true_ups: [] }),
+    ...poolOf(term, { ...facts, recorded, true_ups: [] }),
     ...(commitment.duration === null ? { amount: amountIn(period, subscription, commitment) } : {}),
   };
   const amounts = lines.map(({ amount }) => amount);
-  const { shares } = shareOut(amounts, pool, { currency, in_order: commitment.duration === null });
-  return lines.flatMap((line, index) => sharedLines(line, shares[index]!, { commitment, currency }));
+  const { shares, left } = shareOut(amounts, pool, { currency, in_order: commitment.duration === null });
+  const isEnd = commitment.duration === null || endsWith(term, period, [subscription.end_ms]);
+  return {
+    charges: lines.flatMap((line, index) => sharedLines(line, shares[index]!, { commitment, currency })),
+    true_up: isEnd ? trueUpOf(left, commitment, currency) : null,
+  };
 }
 
 /** The dates of the request; null where it leaves them to the periods of the items. */

@@ -12,14 +12,15 @@ import {
   takeUndispatched,
   type UndispatchedEvent,
 } from '../../storage/webhooks/undispatched.ts';
+import { mailLater } from '../invoices/mail-invoice.ts';
 
 const EVENTS_AT_ONCE = 500;
 
-/** Answers how many events were dispatched. `has_targets`: the endpoints are ours; else each event goes out once. */
-export async function dispatchEvents(
-  { postgres }: Pick<Stores, 'postgres'>,
-  how: { has_targets: boolean; now: Date },
-): Promise<number> {
+/** `has_targets`: the endpoints are ours; else each event goes out once. `mails`: invoices are sent by e-mail, too. */
+type Dispatching = { readonly has_targets: boolean; readonly now: Date; readonly mails?: boolean };
+
+/** Answers how many events were dispatched. */
+export async function dispatchEvents({ postgres }: Pick<Stores, 'postgres'>, how: Dispatching): Promise<number> {
   for (let dispatched = 0; ; ) {
     const count = await postgres.transaction((transaction) => dispatchSome(transaction, how));
     dispatched += count;
@@ -29,7 +30,7 @@ export async function dispatchEvents(
 
 async function dispatchSome(
   transaction: Transaction,
-  { has_targets, now }: { has_targets: boolean; now: Date },
+  { has_targets, now, mails = false }: Dispatching,
 ): Promise<number> {
   const events = await takeUndispatched(transaction, EVENTS_AT_ONCE);
   if (events.length === 0) return 0;
@@ -37,6 +38,7 @@ async function dispatchSome(
   for (const event of events) {
     const wanting = has_targets ? endpoints.filter((endpoint) => wants(endpoint, event)).map(({ id }) => id) : [null];
     await addDeliveries(transaction, { event, endpoint_ids: wanting, now });
+    if (mails) await mailLater(transaction, event);
   }
   const ids = events.map(({ id }) => id);
   await markDispatched(transaction, ids, now);

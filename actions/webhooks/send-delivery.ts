@@ -15,7 +15,11 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import type { DueDelivery } from '../../storage/webhooks/due-deliveries.ts';
 import { emit } from '../system-events/emit.ts';
 
-export type WebhookServices = Pick<Stores, 'postgres'> & { readonly backend: WebhookBackend };
+export type WebhookServices = Pick<Stores, 'postgres'> & {
+  readonly backend: WebhookBackend;
+  /** Whether invoices are sent by e-mail, too. */
+  readonly mails?: boolean;
+};
 
 export type Try = {
   readonly delivery: DueDelivery;

@@ -67,8 +67,9 @@ class Run {
     const room = AT_ONCE - this.#inHand.size;
     const { now, which, mayGoOn } = this.#sending;
     if (room <= 0 || this.#isOver || !mayGoOn()) return [];
-    const { postgres, backend } = this.#services;
-    this.#report.dispatched += await dispatchEvents({ postgres }, { has_targets: backend.has_targets, now });
+    const { postgres, backend, mails = false } = this.#services;
+    const dispatching = { has_targets: backend.has_targets, now, mails };
+    this.#report.dispatched += await dispatchEvents({ postgres }, dispatching);
     // With a permit each of them waits for its turn, and a lease does not last for ever.
     const limit_each = this.#sending.permit ? 1 : AT_ONCE_EACH;
     const { excluded_tenants = [], allowed_event_types = [] } = which === 'again' ? this.#sending : {};

@@ -38,7 +38,7 @@ export const CreateEntitlement = z
     feature_type: shape.feature_type,
     is_enabled: orNull(z.boolean()).meta({
       description:
-        'Of a boolean feature: false says that it is not granted. What has a value is granted when it is made.',
+        'Of a boolean feature: false says that it is not granted. What has a value is granted when it is made, and false is refused.',
     }),
     ...values,
     parent_entitlement_id: described(shape.parent_entitlement_id.default(null), shape.parent_entitlement_id),

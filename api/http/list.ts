@@ -97,6 +97,13 @@ const jsonOr = <S extends z.ZodType>(shape: S) =>
     }
   }, shape);
 
+/** Each of them one of these, in a list or between commas. */
+export const listOf = <S extends z.ZodType>(item: S) =>
+  z.preprocess(
+    (input) => (typeof input === 'string' ? input.split(',').map((part) => part.trim()) : input),
+    z.array(item),
+  );
+
 /** Yes or no, also as a query string has it. */
 export const flag = z.union([z.boolean(), z.stringbool({ truthy: ['true'], falsy: ['false'] })]);
 

@@ -67,6 +67,7 @@ const TAGS: Record<string, string> = {
   Taxes: 'Rates, and what is taxed with them: [taxes](/docs/rules/taxes.md).',
   Costs: 'What something costs you: [cost sheets](/docs/rules/pricing.md#cost-sheets).',
   'Credit grants': 'Who gets credits, how often, and for how long: [credit grants](/docs/rules/credits.md).',
+  'Credit notes': 'What of an invoice was taken back: [credit notes](/docs/rules/credit-notes.md).',
   Roles: 'What a key may do: [permissions](/docs/permissions.md).',
   Settings: 'What is wanted otherwise than by default: [records](/docs/rules/records.md).',
   'Signing in': 'People sign in with email and password, programs have [API keys](/docs/permissions.md).',
@@ -150,10 +151,14 @@ function bodyOf(body: NonNullable<Route['body']>, given: unknown) {
   };
 }
 
+const FILE = { type: 'string', format: 'binary' } as const;
+
 function successOf(route: Route, answered: unknown) {
-  if (!route.answer) return { description: route.success === 204 ? 'Done; no body.' : 'Done.' };
+  const file = route.file_type === undefined ? {} : { [route.file_type]: { schema: FILE } };
+  if (!route.answer && !route.file_type) return { description: route.success === 204 ? 'Done; no body.' : 'Done.' };
   const example = answered === undefined ? {} : { example: answered };
-  return { description: 'Done.', content: { 'application/json': { schema: route.answer, ...example } } };
+  const json = route.answer ? { 'application/json': { schema: route.answer, ...example } } : {};
+  return { description: 'Done.', content: { ...json, ...file } };
 }
 
 const ERRORS = {

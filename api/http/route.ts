@@ -67,6 +67,8 @@ export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undef
   success: 200 | 201 | 202 | 204;
   /** Every key that it declares is present in the answer, null when unset. Absent with 204 and for streamed answers. */
   answer?: Shape;
+  /** The kind of a file that it answers, instead of JSON or in its place where that is asked for: `application/pdf`. */
+  file_type?: string;
   /** A body for the documentation, where that of its shape does not fit; what is answered to it is in api/examples. */
   example?: { body: unknown };
   handle(input: { params: Decoded<P>; query: Decoded<Q>; body: Decoded<B> }, context: Context): Promise<unknown>;

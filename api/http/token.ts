@@ -18,7 +18,7 @@ export type Claims = {
   readonly issued_at: number;
 };
 
-type Signing = Pick<Services, 'config' | 'postgres'>;
+export type Signing = Pick<Services, 'config' | 'postgres'>;
 
 const ALGORITHM = 'HS256';
 const DAYS = 30;
@@ -58,7 +58,7 @@ export async function claimsOf(signing: Signing, token: string, now: Date): Prom
 
 const kept = new WeakMap<Database, Uint8Array>();
 
-async function signingKey({ config, postgres }: Signing): Promise<Uint8Array> {
+export async function signingKey({ config, postgres }: Signing): Promise<Uint8Array> {
   if (config.JWT_SECRET !== undefined) return new TextEncoder().encode(config.JWT_SECRET);
   const known = kept.get(postgres);
   if (known) return known;

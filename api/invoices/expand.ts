@@ -42,6 +42,11 @@ export async function showInvoice(invoice: Invoice & { line_items?: InvoiceLineI
   return shown!;
 }
 
+/** As they are shown inside of other records. */
+export async function showInvoicesById(invoices: ReadonlyMap<string, Invoice>, context: Context) {
+  return byId(await showInvoices([...invoices.values()], { expand: [], line_items: true }, context));
+}
+
 async function linesOf(invoices: readonly Invoice[], { scope, services }: Context) {
   const ids = invoices.map(({ id }) => id);
   return InvoiceLineItemModel.in(scope, services.postgres)
@@ -50,14 +55,18 @@ async function linesOf(invoices: readonly Invoice[], { scope, services }: Contex
     .orderBy('position');
 }
 
-async function customersOf(invoices: readonly Invoice[], { scope, services }: Context) {
-  const ids = invoices.map(({ customer_id }) => customer_id);
+export async function customersOf(records: readonly { readonly customer_id: string }[], { scope, services }: Context) {
+  const ids = records.map(({ customer_id }) => customer_id);
   return CustomerModel.byId(scope, ids, services.postgres);
 }
 
-async function subscriptionsOf(invoices: readonly Invoice[], expand: readonly string[], context: Context) {
+export async function subscriptionsOf(
+  records: readonly { readonly subscription_id?: string | null | undefined }[],
+  expand: readonly string[],
+  context: Context,
+) {
   const { scope, services } = context;
-  const ids = invoices.map(({ subscription_id }) => subscription_id);
+  const ids = records.map(({ subscription_id }) => subscription_id);
   const subscriptions = [...(await SubscriptionModel.byId(scope, ids, services.postgres)).values()];
   return byId(await showSubscriptions(subscriptions, expand.includes('subscription.plan') ? ['plan'] : [], context));
 }

@@ -163,7 +163,7 @@ export const invoiceRoutes: Route[] = [
     operation_id: 'voidInvoice',
     summary: 'Void an invoice',
     description:
-      'It keeps its number and its lines, and its charges are open again. Refused for one on which money was received, that is being paid, or that is void, and for one that charged usage before its period was over once the invoice of that period is final.',
+      'It keeps its number and its lines, and its charges are open again. What was paid on it, and what prepaid credits gave, goes to the prepaid wallet, less what was refunded before. Refused for one that is being paid, that was refunded in full or that is void, and for one that charged usage before its period was over once the invoice of that period is final.',
     tag,
     access: 'invoice:write',
     params: idParams,

@@ -11,7 +11,7 @@ import {
 } from '../../core/invoice/record.ts';
 import { anyCase, decimalText, metadata, orDefault, orNull, timestampText } from '../../core/record.ts';
 import { CustomerAnswer } from '../customers/schema.ts';
-import { anyOf, expand, type ListGrammar, listAnswer, listShape, textList } from '../http/list.ts';
+import { anyOf, expand, flag, type ListGrammar, listAnswer, listOf, listShape, textList } from '../http/list.ts';
 import { SubscriptionAnswer } from '../subscriptions/answer.ts';
 import { WorkflowResult } from '../workflows/schema.ts';
 import { InvoiceWithoutParts } from './answer.ts';
@@ -70,6 +70,14 @@ export const ComputeQuery = z.object({
   sync: yes.default(false).meta({ description: 'Computed at once, and answered with the invoice.' }),
 });
 
+export const PdfQuery = z.object({
+  url: yes.default(false).meta({ description: 'An address of the PDF, in the place of the PDF itself.' }),
+  force_generate: yes.default(false).meta({ description: 'Made anew, with the settings of now, whatever is kept.' }),
+});
+export const PdfAddressAnswer = z
+  .object({ presigned_url: z.string().meta({ description: 'Good for a quarter of an hour, without a key.' }) })
+  .meta({ id: 'InvoicePdfAddress' });
+
 /** Computed at once (200), or the ids under which the work is known (202). */
 export const ComputeAnswer = z.union([
   z
@@ -94,13 +102,6 @@ export const InvoiceQuery = z.object({
   expand_by_source: yes.default(false).meta(NOT_THERE),
   force_runtime_recalculation: yes.default(false).meta(NOT_THERE),
 });
-
-const flag = z.union([z.boolean(), z.stringbool({ truthy: ['true'], falsy: ['false'] })]);
-const listOf = <S extends z.ZodType>(item: S) =>
-  z.preprocess(
-    (input) => (typeof input === 'string' ? input.split(',').map((part) => part.trim()) : input),
-    z.array(item),
-  );
 
 export const InvoiceFilter = listShape({
   invoice_ids: anyOf('invoices'),

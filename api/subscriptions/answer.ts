@@ -10,6 +10,7 @@ import { InvoiceWithoutParts } from '../invoices/answer.ts';
 import { MeterAnswer } from '../meters/schema.ts';
 import { PlanAnswer } from '../plans/schema.ts';
 import { PriceAnswer } from '../prices/schema.ts';
+import { ScheduleAnswer } from './show-schedule.ts';
 
 const SubscriptionPhaseAnswer = SubscriptionPhase.meta({ id: 'SubscriptionPhaseResponse' });
 
@@ -38,6 +39,9 @@ const keptForTheClient = {
 };
 
 const parts = {
+  schedule: ScheduleAnswer.nullable().meta({
+    description: 'What is to happen to it, where `expand` names it; null where nothing is.',
+  }),
   plan: PlanAnswer.nullable().meta({
     description: 'Where it is answered with the subscription, or `expand` names it.',
   }),

@@ -12,12 +12,14 @@ import { PriceModel } from '../../storage/models/price.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { SubscriptionPhaseModel } from '../../storage/models/subscription-phase.ts';
+import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import { showCouponAssociations } from '../coupons/answer.ts';
 import { showEntitled } from '../entitlements/entitled.ts';
 import type { Context } from '../http/route.ts';
 import { showPlans } from '../plans/expand.ts';
 import { showPrices } from '../prices/expand.ts';
 import { grantsOf } from './credit-grants.ts';
+import { showSchedule } from './show-schedule.ts';
 
 /** What one subscription shows: plan, customer, line items with their prices, and coupons. */
 export const EVERY_PART = ['plan', 'customer', 'subscription_line_items', 'prices', 'coupon_associations'];
@@ -52,12 +54,14 @@ export async function showSubscriptions(
   const lines = withLines ? await linesOf(subscriptions, expand, context) : null;
   const entitlements = asks('entitlements') ? await entitlementsOf(subscriptions, context) : null;
   const coupons = asks('coupon_associations') || asks('coupon') ? await couponsOf(subscriptions, context) : null;
+  const schedules = asks('schedule') ? await schedulesOf(subscriptions, context) : new Map();
   const phases = await phasesOf(subscriptions, context);
   const grants = await grantsOf(subscriptions, context);
   return subscriptions.map((subscription) => ({
     ...subscription,
     customer_timezone: subscription.timezone,
     pause_status: 'none',
+    schedule: schedules.get(subscription.id) ?? null,
     plan: plans.get(subscription.plan_id) ?? null,
     customer: customers.get(subscription.customer_id) ?? null,
     line_items: lines === null ? null : lines.filter((line) => line.subscription_id === subscription.id),
@@ -123,6 +127,17 @@ async function phasesOf(subscriptions: readonly SubscriptionModel[], { scope, se
     .whereIn('subscription_id', ids)
     .orderBy(['subscription_id', 'start_date']);
   return groupBy(phases, ({ subscription_id }) => subscription_id);
+}
+
+/** A subscription has one at a time. */
+async function schedulesOf(subscriptions: readonly SubscriptionModel[], { scope, services, now }: Context) {
+  const pending = await SubscriptionScheduleModel.in(scope, services.postgres)
+    .whereIn(
+      'subscription_id',
+      subscriptions.map(({ id }) => id),
+    )
+    .where('status', 'pending');
+  return new Map(pending.map((schedule) => [schedule.subscription_id, showSchedule(schedule, now)]));
 }
 
 /** Those that have not ended, the ones that are to begin among them. */

@@ -2,27 +2,17 @@
 import { z } from 'zod';
 import { cancelSchedule } from '../../actions/subscriptions/cancel-schedule.ts';
 import { anyCase, orNull } from '../../core/record.ts';
-import {
-  daysUntil,
-  isPending,
-  SCHEDULE_STATUSES,
-  SCHEDULE_TYPES,
-  SubscriptionSchedule,
-} from '../../core/subscription/schedule.ts';
+import { SCHEDULE_STATUSES, SCHEDULE_TYPES } from '../../core/subscription/schedule.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import { anyOf, flag, listShape } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { ScheduleAnswer, showSchedule } from './show-schedule.ts';
 
 const tag = 'Subscriptions';
 const reads = { method: 'get', tag, access: 'subscription:read', success: 200 } as const;
 const writes = { method: 'post', tag, access: 'subscription:write', success: 200 } as const;
-
-const ScheduleAnswer = SubscriptionSchedule.extend({
-  days_until_execution: z.int().meta({ description: 'Days until then, begun ones too; 0 once it has happened.' }),
-  can_be_cancelled: z.boolean().meta({ description: 'Whether it can be undone still.' }),
-}).meta({ id: 'SubscriptionScheduleResponse' });
 
 const SchedulesAnswer = z
   .object({
@@ -149,7 +139,7 @@ async function undo(named: Parameters<typeof cancelSchedule>[2]['named'], contex
 }
 
 async function oneSchedule(id: string, { scope, services, now }: Context) {
-  return show(await SubscriptionScheduleModel.fetch(scope, id, { database: services.postgres }), now);
+  return showSchedule(await SubscriptionScheduleModel.fetch(scope, id, { database: services.postgres }), now);
 }
 
 async function findSchedules(input: ScheduleFilter, { scope, services, now }: Context) {
@@ -164,13 +154,5 @@ async function findSchedules(input: ScheduleFilter, { scope, services, now }: Co
     ])
     .limit(input.limit)
     .offset(input.offset);
-  return { schedules: found.map((schedule) => show(schedule, now)), count: found.length };
-}
-
-function show(schedule: SubscriptionScheduleModel, now: Date) {
-  return {
-    ...schedule,
-    days_until_execution: daysUntil(schedule, now.getTime()),
-    can_be_cancelled: isPending(schedule),
-  };
+  return { schedules: found.map((schedule) => showSchedule(schedule, now)), count: found.length };
 }

@@ -111,7 +111,9 @@ export const SubscriptionUsageRequest = z
 
 const UsageCharge = z
   .object({
-    subscription_line_item_id: z.string().meta({ description: 'The line item that bills the usage.' }),
+    subscription_line_item_id: z.string().nullable().meta({
+      description: 'The line item that bills the usage; null of what is lacking to the commitment of the subscription.',
+    }),
     amount: decimalText.meta({ description: 'What the quantity costs, rounded as on an invoice.' }),
     currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
     display_amount: z.string().meta({ description: 'The amount as people write it, such as $20.' }),
@@ -121,9 +123,9 @@ const UsageCharge = z
     filter_values: z
       .record(z.string(), z.array(z.string()))
       .meta({ description: 'The filters of the meter: properties, and of each the values that pass.' }),
-    meter_id: z.string(),
-    meter_display_name: z.string().meta({ description: 'The name of the meter.' }),
-    price: PriceAnswer.nullable().meta({ description: 'The price that the line item has.' }),
+    meter_id: z.string().nullable().meta({ description: 'Null of what is lacking.' }),
+    meter_display_name: z.string().meta({ description: 'The name of the meter, or of what is lacking.' }),
+    price: PriceAnswer.nullable().meta({ description: 'The price that the line item has; null of what is lacking.' }),
     is_overage: z.boolean().meta({
       description:
         'Whether it is what lies above the commitment of the subscription: an entry beside that of the line.',
@@ -138,13 +140,16 @@ export const SubscriptionUsageAnswer = z
   .object({
     amount: decimalText.meta({
       description:
-        'What the usage of all line items costs, in the currency of the subscription; what is lacking to the commitment of the subscription is on the invoice alone.',
+        'What the usage of all line items costs, in the currency of the subscription, with what is lacking to the commitment of the subscription.',
     }),
     currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
     display_amount: z.string().meta({ description: 'The amount as people write it, such as $20.' }),
     start_time: timestampText.meta({ description: 'The start of the range that was answered.' }),
     end_time: timestampText.meta({ description: 'The end of the range that was answered, which is not in it.' }),
-    charges: z.array(UsageCharge).meta({ description: 'One for each usage line item that lives in the range.' }),
+    charges: z.array(UsageCharge).meta({
+      description:
+        'One for each usage line item that lives in the range, and one for what is lacking to the commitment of the subscription, as on the invoice.',
+    }),
     commitment_amount: decimalText
       .nullable()
       .meta({ description: 'What the subscription as a whole is committed to; null without a commitment.' }),

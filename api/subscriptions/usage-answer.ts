@@ -1,5 +1,6 @@
 /** What a subscription's usage is answered as, with what its commitments made of it. */
 import type { SubscriptionUsage, UsageCharge } from '../../actions/usage/subscription-usage.ts';
+import { TRUE_UP } from '../../core/billing/committed-lines.ts';
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import { displayAmount } from '../../core/money.ts';
 import { formatMs } from '../../core/time/instant.ts';
@@ -20,12 +21,35 @@ export async function showUsage(usage: SubscriptionUsage, context: Context) {
     display_amount: displayAmount(amount, currency),
     start_time: formatMs(period.start),
     end_time: formatMs(period.end),
-    charges: charges.map((charge, index) => ({ ...showCharge(charge, currency), price: prices[index] })),
+    charges: [
+      ...charges.map((charge, index) => ({ ...showCharge(charge, currency), price: prices[index] })),
+      ...showTrueUp(usage),
+    ],
     ...showCommitment(usage),
     has_overage: charges.some(
       ({ commitment_info }) => commitment_info && !new Decimal(commitment_info.computed_overage_amount).isZero(),
     ),
   };
+}
+
+/** Of no line and no meter, as on the invoice. */
+function showTrueUp({ true_up, subscription: { currency } }: SubscriptionUsage) {
+  if (true_up === null) return [];
+  return [
+    {
+      subscription_line_item_id: null,
+      amount: true_up.toFixed(),
+      currency,
+      display_amount: displayAmount(true_up, currency),
+      quantity: '1',
+      filter_values: {},
+      meter_id: null,
+      meter_display_name: TRUE_UP,
+      price: null,
+      is_overage: false,
+      overage_factor: null,
+    },
+  ];
 }
 
 function showCommitment({ commitment, charges }: SubscriptionUsage) {

@@ -150,14 +150,15 @@ export function checkResets(
   ofPlan: readonly Entitlement[],
   ofAddon: readonly Entitlement[],
   subscription: Pick<Subscription, 'billing_period' | 'billing_period_count'>,
+  field = 'addon_id',
 ): void {
   for (const own of ofAddon.filter(isLimit)) {
     const other = ofPlan.find((one) => isLimit(one) && one.feature_id === own.feature_id);
     const reset = (one: Entitlement) => resetPeriodOf(one.usage_reset_period, subscription);
     if (other && reset(other) !== reset(own))
       throw invalid(
-        'addon_id',
-        `resets the usage of feature ${own.feature_id} ${reset(own)}, the plan ${reset(other)}: they must agree`,
+        field,
+        `${field === 'addon_id' ? '' : `add-on ${own.entity_id} `}resets the usage of feature ${own.feature_id} ${reset(own)}, the plan ${reset(other)}: they must agree`,
         { feature_id: own.feature_id },
       );
   }

@@ -20,6 +20,7 @@ export const AUDITED_TYPES = [
   'coupon',
   'coupon_association',
   'credit_grant',
+  'credit_note',
   'customer',
   'entitlement',
   'environment',

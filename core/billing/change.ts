@@ -40,8 +40,10 @@ export type ResumedQuestion<Item extends PricedItem = PricedItem> = {
   readonly currency: string;
   readonly ended_ms: Milliseconds;
   /** With what was billed for each in a period of it. */
-  readonly items: readonly { readonly item: Item; billedIn(period: Period): BilledBefore }[];
+  readonly items: readonly BilledItemBefore<Item>[];
 };
+
+type BilledItemBefore<Item extends PricedItem> = { readonly item: Item; billedIn(period: Period): BilledBefore };
 
 /** What was billed only up to the end is charged from there on; what was billed in full, or not at all, is not. */
 export function linesOfResumption<Item extends PricedItem>(question: ResumedQuestion<Item>): PlannedLine<Item>[] {
@@ -51,6 +53,25 @@ export function linesOfResumption<Item extends PricedItem>(question: ResumedQues
     if (!isSettledAtOnce(item) || item.billing_period === 'ONETIME') return [];
     const periods = periodsCharged(item, { subscription, current, from: current.start });
     return periods.flatMap((period) => resumedLine(item, { period, billed: billedIn(period) }, question) ?? []);
+  });
+}
+
+/**
+ * Of a line that a change ended while a cancellation without credits was scheduled: what was charged for the time behind that
+ * cancellation was not given back by the change. Once it is taken back, what came in the place of the line pays for that time.
+ */
+export function creditsOfResumption<Item extends PricedItem>(question: ResumedQuestion<Item>): PlannedLine<Item>[] {
+  const { subscription, current, currency, ended_ms } = question;
+  return question.items.flatMap(({ item, billedIn }) => {
+    if (item.end_ms === null || item.end_ms > ended_ms) return [];
+    const settled = (period: Period) => {
+      const served = chargeIn(item, period, subscription);
+      const kept = served === null ? ZERO : fixedCharge(item, served.share, currency).amount;
+      const billed = billedIn(period);
+      return { ...billed, credited: billed.credited.plus(kept) };
+    };
+    const ending = { item: { ...item, end_ms: null }, at: ended_ms, billedIn: settled };
+    return creditLines(ending, { subscription, current, currency });
   });
 }
 
@@ -99,10 +120,9 @@ export function nextWholePeriod(item: PricedItem, { subscription, current }: Run
   return period === undefined || period.start >= item.start_ms ? null : period.end;
 }
 
-function creditLines<Item extends PricedItem>(
-  ending: Ending<Item>,
-  question: ChangeQuestion<Item>,
-): PlannedLine<Item>[] {
+type Charged = Pick<ChangeQuestion, 'subscription' | 'current' | 'currency'>;
+
+function creditLines<Item extends PricedItem>(ending: Ending<Item>, question: Charged): PlannedLine<Item>[] {
   const { item, at } = ending;
   // What is charged once is not given back.
   if (!isSettledAtOnce(item) || item.billing_period === 'ONETIME') return [];
@@ -114,7 +134,7 @@ function creditLines<Item extends PricedItem>(
 function creditLine<Item extends PricedItem>(
   { item, at, billedIn }: Ending<Item>,
   period: Period,
-  question: ChangeQuestion<Item>,
+  question: Charged,
 ): PlannedLine<Item> | null {
   const billed = billedIn(period);
   const whole = chargeIn(item, period, endingAt(billed.until_ms, question.subscription));

@@ -31,6 +31,8 @@ export type BilledSubscription = PeriodGrid & {
   readonly start_ms: Milliseconds;
   /** The first of end_date and cancel_at: nothing is billed from here on. */
   readonly end_ms: Milliseconds | null;
+  /** Where its trial ends, which is a period of its own; nothing without one. */
+  readonly trial_end_ms?: Milliseconds | null;
   readonly timezone: string;
   /** Grids in which it was before, the oldest first. */
   readonly earlier?: readonly (PeriodGrid & { readonly until_ms: Milliseconds })[];

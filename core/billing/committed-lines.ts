@@ -103,6 +103,9 @@ export function infoOf(
   };
 }
 
+/** What the line is called that says what is lacking. */
+export const TRUE_UP = 'Commitment (true-up)';
+
 export type TrueUpQuestion<Item extends PricedItem> = {
   readonly facts: PoolFacts;
   readonly currency: string;
@@ -128,7 +131,7 @@ export function trueUpLines<Item extends PricedItem>(question: TrueUpQuestion<It
       item,
       is_true_up: true,
       service: { start: Math.max(term.start, facts.subscription.start_ms), end: period.end },
-      display_name: 'Commitment (true-up)',
+      display_name: TRUE_UP,
       parent_line_item_id: null,
       quantity: new Decimal(1),
       amount,

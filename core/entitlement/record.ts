@@ -66,6 +66,15 @@ export type Granted = Pick<
   | 'end_date'
 >;
 
+/** What is made with a value is granted, and can be switched off later: a request that says otherwise is not done. */
+export function checkEnabled({ feature_type, is_enabled }: { feature_type: string; is_enabled: boolean | null }): void {
+  if (is_enabled === false && feature_type !== 'boolean')
+    throw invalid(
+      'is_enabled',
+      `a ${feature_type} feature is granted when its entitlement is made: switch it off by PUT`,
+    );
+}
+
 /** A value that its type of feature does not go by would be kept and never looked at: it is refused by name. */
 export function checkEntitlement(granted: Granted): void {
   const { feature_type: type, static_value, config_value, start_date, end_date } = granted;

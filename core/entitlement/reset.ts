@@ -51,7 +51,13 @@ export function limitWindow(now: Milliseconds, limited: LimitedUsage): ResetWind
   const then = gridOf(stated, subscription, now);
   if (stated !== null && !isBillingPeriod(stated, subscription))
     return resetWindow(now, { ...then, usage_reset_period: stated });
-  return periodContaining(now, current.start, periodRule(subscription)) ?? current;
+  const period = periodContaining(now, current.start, periodRule(subscription)) ?? current;
+  return { start: period.start, end: Math.min(period.end, trialAhead(now, subscription) ?? period.end) };
+}
+
+/** Where the trial ends in which an instant lies: the first paid period begins there, also inside a month of the calendar. */
+function trialAhead(at: Milliseconds, { trial_end_ms }: BilledSubscription): Milliseconds | null {
+  return typeof trial_end_ms === 'number' && at < trial_end_ms ? trial_end_ms : null;
 }
 
 /** Every stretch of a limit that shares an instant with a time, from where it begins until it or the time ends. */
@@ -63,7 +69,7 @@ export function limitWindowsWithin(asked: Period, limited: Omit<LimitedUsage, 'c
     const then = gridOf(stated, subscription, at);
     const { start, end } =
       stated === null || isBillingPeriod(stated, then)
-        ? periodAt(at, then.start_ms, billingRule(then))
+        ? billingPeriodAt(at, then)
         : resetWindow(at, { ...then, end_ms: null, usage_reset_period: stated });
     // What began anew inside a period cut it.
     const last = Math.min(end!, (then === subscription ? null : gaveWayAt(subscription, at)) ?? end!);
@@ -98,6 +104,14 @@ function gridOf(stated: UsageResetPeriod | null, subscription: BilledSubscriptio
 
 function billingRule(subscription: BilledSubscription): PeriodRule {
   return { ...periodRule(subscription), subscription_end: null };
+}
+
+/** The trial is the period of what lies in it; behind it the first period begins with its end. */
+function billingPeriodAt(at: Milliseconds, then: BilledSubscription): Period {
+  const ahead = trialAhead(at, then);
+  const first = ahead === null ? Math.max(then.start_ms, then.trial_end_ms ?? then.start_ms) : then.start_ms;
+  const { start, end } = periodAt(at, first, billingRule(then));
+  return { start, end: Math.min(end, ahead ?? end) };
 }
 
 /** Of periods of one unit the one around an instant is found without those before it. */

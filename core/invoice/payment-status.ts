@@ -130,9 +130,13 @@ export function afterDecline({ payment_status }: Pick<Invoice, 'payment_status'>
   return { payment_status: payment_status === 'PROCESSING' ? 'FAILED' : payment_status };
 }
 
-/** What was paid stays said; what was given back is said beside it. */
+/** What was paid stays said; what was given back is said beside it. A refund that was not made is taken back by its negative. */
 export function withRefund(invoice: Paying, amount: string): Pick<Invoice, 'payment_status' | 'refunded_amount'> {
+  const paid = new Decimal(invoice.amount_paid);
   const refunded = new Decimal(invoice.refunded_amount).plus(amount);
-  const payment_status = refunded.gte(invoice.amount_paid) ? 'REFUNDED' : 'PARTIALLY_REFUNDED';
-  return { payment_status, refunded_amount: refunded.toFixed() };
+  const refunded_amount = refunded.toFixed();
+  if (refunded.gte(paid)) return { payment_status: 'REFUNDED', refunded_amount };
+  if (refunded.gt(0)) return { payment_status: 'PARTIALLY_REFUNDED', refunded_amount };
+  const due = new Decimal(invoice.amount_due);
+  return { payment_status: paid.lt(due) ? 'PENDING' : paid.eq(due) ? 'SUCCEEDED' : 'OVERPAID', refunded_amount };
 }

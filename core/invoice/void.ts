@@ -1,10 +1,7 @@
-/**
- * Which invoices may be voided (docs/rules/invoices.md, "Voiding"). What was paid on one would have to be given back to a
- * wallet, and there are none yet: until then an invoice with money on it is refused, so that no payment disappears.
- */
+/** Which invoices may be voided, and what is given back then (docs/rules/invoices.md, "Voiding"). */
 
 import { Decimal } from '../decimal.ts';
-import { invalid, notAllowed } from '../error.ts';
+import { invalid } from '../error.ts';
 import type { Invoice, InvoiceStatus, PaymentStatus } from './record.ts';
 
 const STATUSES: readonly InvoiceStatus[] = ['DRAFT', 'FINALIZED', 'SKIPPED'];
@@ -21,12 +18,6 @@ export function checkVoidable(invoice: Invoice): void {
       allowed: PAYMENT_STATUSES,
     });
   }
-  const refund = refundOf(invoice);
-  if (refund.gt(0)) {
-    throw notAllowed(`voiding would refund ${refund.toFixed()} to a wallet, and wallets are not supported yet`, {
-      refund: refund.toFixed(),
-    });
-  }
 }
 
 /** What the customer gets back: paid and credited, less what was refunded before. */
@@ -35,4 +26,11 @@ export function refundOf(
 ): Decimal {
   const given = new Decimal(invoice.amount_paid).plus(invoice.total_prepaid_credits_applied);
   return Decimal.max(0, given.minus(invoice.refunded_amount));
+}
+
+/** What a void writes about the money: an invoice for which nothing was given stays as it is. */
+export function voidedPayment(invoice: Invoice): Partial<Invoice> {
+  const given = new Decimal(invoice.amount_paid).plus(invoice.total_prepaid_credits_applied);
+  if (given.lte(0)) return {};
+  return { payment_status: 'REFUNDED', refunded_amount: Decimal.max(given, invoice.refunded_amount).toFixed() };
 }

@@ -7,6 +7,8 @@ import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import { alertSettings, checkAlertSettings, FEATURE_TYPES } from '../feature/record.ts';
 import { NUMBER_FORMATS } from '../invoice/number.ts';
+import { LANGUAGES } from '../invoice-document/language.ts';
+import { isPicture, LOGO_TEXT_MAX } from '../invoice-document/picture.ts';
 import { PAYMENT_GATEWAYS } from '../payment/record.ts';
 import { anyCase, decimalText, keyText, wholeNumberOr } from '../record.ts';
 import { isTimezone } from '../time/zone.ts';
@@ -26,6 +28,7 @@ const between = (least: number, most: number) =>
   wholeNumberOr().pipe(z.number().min(least).max(most)).meta({ type: 'integer', minimum: least, maximum: most });
 const DAY_SECONDS = 86_400;
 const color = z.string().regex(/^#[0-9a-f]{6}$/i, { error: 'must be a color such as #1a2b3c' });
+const text = (most: number) => z.string().trim().max(most);
 const nullable = <Kind extends z.ZodType>(shape: Kind) => shape.nullable();
 
 const invoiceConfig = z.strictObject({
@@ -38,6 +41,26 @@ const invoiceConfig = z.strictObject({
   due_date_days: between(0, 3650),
   auto_complete_purchased_credit_transaction: z.boolean(),
   finalization_delay_seconds: between(0, 365 * DAY_SECONDS),
+});
+
+/** Who sends the invoice, as its document says; what the tenant says of itself where it is null. */
+const company = z.strictObject({
+  name: text(255).min(1),
+  lines: z.array(text(255)).max(12).default([]),
+  tax_id: nullable(text(50)).default(null),
+  email: nullable(text(320)).default(null),
+  website: nullable(text(255)).default(null),
+});
+const invoicePdfConfig = z.strictObject({
+  template_name: keyText.min(1),
+  group_by: z.array(keyText).max(10),
+  language: anyCase(LANGUAGES),
+  company: nullable(company),
+  logo: nullable(z.string().max(LOGO_TEXT_MAX).refine(isPicture, { error: 'must be a data URL of a PNG or JPEG' })),
+  color,
+  page_size: anyCase(['A4', 'LETTER']),
+  payment_instructions: nullable(text(2000)),
+  notes: nullable(text(2000)),
 });
 
 const slab = z.strictObject({
@@ -84,8 +107,28 @@ export const SETTINGS = {
   },
   invoice_pdf_config: {
     reach: 'environment',
-    shape: z.strictObject({ template_name: keyText.min(1), group_by: z.array(keyText).max(10) }),
-    default: { template_name: 'invoice.typ', group_by: [] },
+    shape: invoicePdfConfig,
+    default: {
+      template_name: 'invoice.typ',
+      group_by: [],
+      language: 'en',
+      company: null,
+      logo: null,
+      color: '#1f4e79',
+      page_size: 'A4',
+      payment_instructions: null,
+      notes: null,
+    },
+  },
+  invoice_mail_config: {
+    reach: 'environment',
+    shape: z.strictObject({
+      invoices: z.boolean(),
+      reminders: z.boolean(),
+      reply_to: nullable(z.email()),
+      bcc: z.array(z.email()).max(10),
+    }),
+    default: { invoices: true, reminders: true, reply_to: null, bcc: [] },
   },
   tenant_config: {
     reach: 'tenant',

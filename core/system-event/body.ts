@@ -4,6 +4,7 @@
  * (test/golden/webhooks): what is added is added at the end of a record.
  */
 import { z } from 'zod';
+import { CreditNote } from '../credit-note/record.ts';
 import { customerShape } from '../customer/record.ts';
 import { toldEntitlementShape } from '../entitlement/record.ts';
 import { featureShape } from '../feature/record.ts';
@@ -26,6 +27,7 @@ const SHAPES: Partial<Record<SystemEntityType, z.ZodType>> = {
   phase: SubscriptionPhase,
   invoice: Invoice.extend({ line_items: InvoiceLineItem.array().nullish(), customer: customerShape.nullish() }),
   payment: Payment,
+  credit_note: CreditNote,
   webhook_endpoint: webhookEndpointShape,
 };
 

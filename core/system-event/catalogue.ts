@@ -16,6 +16,7 @@ const subscription = about('subscription');
 const phase = about('phase');
 const invoice = about('invoice');
 const payment = about('payment');
+const creditNote = about('credit_note');
 const endpoint = about('webhook_endpoint');
 
 export const SYSTEM_EVENTS = {
@@ -47,6 +48,8 @@ export const SYSTEM_EVENTS = {
   'payment.pending': payment('A provider is asked for the money, or the customer has to act.'),
   'payment.success': payment('The money of a payment was received.'),
   'payment.failed': payment('A try failed; `payment_status` FAILED says that it is not tried again.'),
+  'credit_note.created': creditNote('A credit note is created.'),
+  'credit_note.updated': creditNote('A credit note becomes final, or is voided.'),
   'webhook_endpoint.disabled': endpoint('An endpoint has failed for days and is switched off.'),
   'webhook_endpoint.test': endpoint('Somebody asks for a test; told to the endpoint itself, whatever its filter.'),
 } as const satisfies Record<string, Said>;

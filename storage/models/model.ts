@@ -177,6 +177,8 @@ export abstract class TenantWideModel extends Model {
   declare updated_at: string;
   static recordName = 'record';
   static isAudited = true;
+  /** Which of its columns have fixed words, for the conditions of lists. */
+  static record?: z.ZodObject;
   static tenantColumn = 'tenant_id';
   static override useLimitInFirst = true;
 

@@ -1,11 +1,30 @@
 /** Table `tax_associations`. */
+import type { Scope } from '../../core/scope.ts';
 import { type TaxAssociation, taxAssociationShape } from '../../core/tax/record.ts';
+import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
+import { narrow } from './page.ts';
 
 export interface TaxAssociationModel extends TaxAssociation {}
+
+type Attached = Pick<
+  TaxAssociation,
+  'entity_type' | 'entity_id' | 'tax_rate_id' | 'currency' | 'start_date' | 'end_date'
+> & { readonly id?: string };
 
 export class TaxAssociationModel extends ScopedModel {
   static override tableName = 'tax_associations';
   static override recordName = 'tax association';
   static override record = taxAssociationShape;
+
+  /** Another of the same rate on the same thing for a part of its time; who asks holds the row of the rate. */
+  static async besides(scope: Scope, one: Attached, database: Database): Promise<TaxAssociationModel | undefined> {
+    const { entity_type, entity_id, tax_rate_id, currency, start_date, end_date, id = '' } = one;
+    const [other] = await narrow(TaxAssociationModel.in(scope, database), [['end_date', 'open at', start_date]])
+      .where({ entity_type, entity_id, tax_rate_id, currency, status: 'published' })
+      .where('start_date', '<', end_date ?? 'infinity')
+      .whereNot('id', id)
+      .limit(1);
+    return other;
+  }
 }

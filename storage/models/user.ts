@@ -1,4 +1,5 @@
 /** Table `users`: people and service accounts, the principals that API keys belong to. */
+import { z } from 'zod';
 import { TenantWideModel } from './model.ts';
 
 export const USER_TYPES = ['user', 'service_account'] as const;
@@ -6,6 +7,7 @@ export const USER_TYPES = ['user', 'service_account'] as const;
 export class UserModel extends TenantWideModel {
   static override tableName = 'users';
   static override recordName = 'user';
+  static override record = z.object({ type: z.enum(USER_TYPES) });
   // `roles` is text[], which Postgres' driver reads and writes as an array by itself.
   static override get jsonAttributes() {
     return ['metadata'];

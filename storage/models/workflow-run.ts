@@ -1,5 +1,5 @@
 /** Table `workflow_runs`. */
-import type { WorkflowRun } from '../../core/workflow/record.ts';
+import { WorkflowRun } from '../../core/workflow/record.ts';
 import { ScopedModel } from './model.ts';
 
 export interface WorkflowRunModel extends WorkflowRun {}
@@ -9,7 +9,5 @@ export class WorkflowRunModel extends ScopedModel {
   static override recordName = 'workflow';
   /** How far work is, is no record that somebody changes. */
   static override isAudited = false;
-  static override get jsonAttributes() {
-    return ['result', 'error'];
-  }
+  static override record = WorkflowRun;
 }

@@ -103,7 +103,6 @@ describe('/entitlements', () => {
         () => ({ feature_id: sso.id, feature_type: 'boolean', is_enabled: false }),
         { is_enabled: false },
       ],
-      ['what has a limit is granted', () => metered({ is_enabled: false }), { is_enabled: true }],
       ['values of other types that say nothing', () => metered({ static_value: '', config_value: null }), {}],
     ];
     for (const [what, body, expected] of kinds)
@@ -124,6 +123,11 @@ describe('/entitlements', () => {
       expect(ofPlan.pagination.total).to.equal(1);
       const shown = (await api.request('GET', `/plans/${plan.id}`)).body;
       expect(shown.entitlements.map((one: Answer) => one.id)).to.deep.equal(ofPlan.items.map((one: Answer) => one.id));
+    });
+
+    it('what has a value is granted when it is made, and a request that says otherwise is refused', async () => {
+      const plan = await newPlan();
+      await refused({ plan_id: plan.id, ...metered({ usage_limit: 5, is_enabled: false }) }, 400, 'is_enabled');
     });
 
     it('in bulk, all or none', async () => {

@@ -356,11 +356,16 @@ describe('/invoices', () => {
       expect((await voidIt(id)).body.code).to.equal('validation_error');
     });
 
-    it('400 while money is on it, as there is no wallet to refund to', async () => {
+    it('gives what was paid to the prepaid wallet, once', async () => {
       const { id } = await createFinal();
       await pay(id, { payment_status: 'SUCCEEDED' });
-      expect((await voidIt(id)).body.code).to.equal('invalid_operation');
-      expect((await get(id)).invoice_status).to.equal('FINALIZED');
+      const answers = await Promise.all([voidIt(id), voidIt(id)]);
+      expect(answers.map(({ status }) => status).sort()).to.deep.equal([200, 400]);
+      expect(await get(id)).to.include({ invoice_status: 'VOIDED', payment_status: 'REFUNDED', refunded_amount: '30' });
+      const [wallet] = (await api.request('GET', `/customers/${customer.id}/wallets`)).body;
+      expect(wallet).to.include({ wallet_type: 'PRE_PAID', balance: '30' });
+      const { items } = (await api.request('GET', `/wallets/${wallet.id}/transactions`)).body;
+      expect(items[0]).to.include({ transaction_reason: 'INVOICE_VOID_REFUND', reference_id: id, amount: '30' });
     });
   });
 

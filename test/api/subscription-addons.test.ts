@@ -226,6 +226,30 @@ describe('add-ons of subscriptions', () => {
     expect((await attach('granted', 'Calls', {}, 400)).details.field).to.equal('addon_id');
   });
 
+  it('is not carried to a plan that counts what it grants in other periods', async () => {
+    const feature = await world.post('/features', {
+      name: 'Carried',
+      type: 'metered',
+      meter_id: world.id('meter calls'),
+    });
+    const grant = (fields: Fields) =>
+      world.post('/entitlements', { feature_id: feature.id, feature_type: 'metered', usage_limit: 10, ...fields });
+    await world.plan('By the day', [fixed('1')]);
+    await grant({ plan_id: world.id('plan By the day'), usage_reset_period: 'DAILY' });
+    await addon('Monthly', [fixed('5')]);
+    await grant({ entity_type: 'ADDON', entity_id: addons.Monthly.id, usage_reset_period: 'MONTHLY' });
+    await world.subscribe('carrier', 'Base');
+    await attach('carrier', 'Monthly');
+    const change = (fields: Fields = {}) =>
+      world.api.request('POST', `/subscriptions/${of('carrier')}/change/v2/preview`, {
+        body: { target_plan_id: world.id('plan By the day'), proration_behavior: 'none', ...fields },
+      });
+    const refused = await change();
+    expect([refused.status, refused.body.details.field]).to.deep.equal([400, 'target_plan_id']);
+    const dropped = await change({ entity_policies: { addons: { default_behaviour: 'drop' } } });
+    expect(dropped.status, dropped.text).to.equal(200);
+  });
+
   it('is attached and detached by a modification, whose preview says what is then done', async () => {
     await world.on('2026-01-01', () => world.subscribe('modified', 'Base'));
     world.at('2026-01-11');

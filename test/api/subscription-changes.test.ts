@@ -73,6 +73,8 @@ describe('changes of subscriptions', () => {
       ];
       for (const each of asked)
         expect((await world.api.request('GET', each, { key: other })).status, each).to.equal(404);
+      const { schedule } = await world.get(`/subscriptions/${world.id('subscription asked')}/v2?expand=schedule`);
+      expect(schedule).to.deep.include({ id, schedule_type: 'cancellation', can_be_cancelled: true });
       const undo = await world.api.request('POST', `/subscriptions/schedules/${id}/cancel`, { key: other });
       expect(undo.status).to.equal(404);
       const { schedules, count } = (await world.api.request('GET', '/subscriptions/schedules', { key: other })).body;
@@ -83,6 +85,10 @@ describe('changes of subscriptions', () => {
       });
       const again = await world.api.request('POST', `/subscriptions/schedules/${id}/cancel`);
       expect([again.status, again.body.code]).to.deep.equal([400, 'invalid_operation']);
+      const { items } = await world.get(
+        `/subscriptions?subscription_ids=${world.id('subscription asked')}&expand=schedule`,
+      );
+      expect(items[0].schedule, 'nothing is to happen').to.equal(null);
     });
   });
 

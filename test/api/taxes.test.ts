@@ -168,6 +168,23 @@ describe('/taxes', () => {
       expect((await attach(made.code, { currency: 'usd' })).status).to.equal(200);
     });
 
+    it('one that ends leaves room for another from then on, and comes not back into its time', async () => {
+      const { code } = await created('/taxes/rates', rate());
+      const first = await attach(code);
+      const until = '2026-03-20T00:00:00Z';
+      expect((await attach(code, { start_date: until })).status, 'the first is open').to.equal(409);
+      const change = (end_date: string | null) => send('PUT', `/taxes/associations/${first.body.id}`, { end_date });
+      expect((await change(until)).status).to.equal(200);
+      expect((await attach(code, { start_date: '2026-03-19T00:00:00Z' })).status).to.equal(409);
+      const [one, other] = await Promise.all([
+        attach(code, { start_date: until }),
+        attach(code, { start_date: until }),
+      ]);
+      expect([one.status, other.status].sort()).to.deep.equal([200, 409]);
+      expect((await change(null)).status, 'another is there from then on').to.equal(409);
+      expect((await change('2026-03-19T00:00:00Z')).status).to.equal(200);
+    });
+
     it('of the tenant, without its id or with it; of a subscription and an invoice', async () => {
       const { code } = await created('/taxes/rates', rate());
       const nobody = { external_customer_id: undefined };

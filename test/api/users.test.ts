@@ -75,6 +75,10 @@ describe('users', () => {
     expect(await search({ metadata: { nobody: 'has' } })).to.deep.equal([]);
     const condition = { field: 'name', operator: 'contains', data_type: 'string', value: { string: 'FINDA' } };
     expect(await search({ filters: [condition] })).to.deep.equal([made.id]);
+    const type = { field: 'type', operator: 'eq', data_type: 'string', value: { string: 'SERVICE_Account' } };
+    expect(await search({ filters: [condition, type] }), 'its words in any case').to.deep.equal([made.id]);
+    const nothing = { ...type, value: { string: 'robot' } };
+    expect((await api.request('POST', '/users/search', { body: { filters: [nothing] } })).status).to.equal(400);
   });
 
   it('a service account is renamed and archived, unless a key of it works', async () => {

@@ -29,6 +29,8 @@ describe('workflows', () => {
   const search = async (body: object, options: { key?: string } = {}) =>
     api.request('POST', '/workflows/search', { body, ...options });
 
+  const eq = (field: string, string: string) => ({ field, operator: 'eq', data_type: 'string', value: { string } });
+
   describe('200', () => {
     it('search: what was asked for, by each of its filters', async () => {
       const answer = await search({});
@@ -55,6 +57,7 @@ describe('workflows', () => {
         [{ workflow_type: 'EnvironmentCloneWorkflow' }, 0],
         [{ workflow_status: 'running' }, 1],
         [{ workflow_status: 'Failed' }, 0],
+        [{ filters: [eq('workflow_status', 'RUNNING')] }, 1],
         [{ entity: 'invoice', entity_id: invoice_id }, 1],
         [{ entity_id: 'inv_other' }, 0],
       ];

@@ -157,6 +157,53 @@ describe('scenario: two change a family at once', () => {
     });
   });
 
+  /** Both are let go at one instant, when each waits for the first row that it needs. */
+  async function crossing(held: Record<string, string[]>, deeds: (() => Promise<unknown>)[]): Promise<unknown[]> {
+    const { postgres } = world.api.services;
+    const waiting = () =>
+      postgres('pg_stat_activity').where({ wait_event_type: 'Lock' }).whereRaw('datname = current_database()');
+    const running = await postgres.transaction(async (holding) => {
+      for (const [table, ids] of Object.entries(held)) await holding(table).whereIn('id', ids).forUpdate();
+      const begun = deeds.map((deed) => deed());
+      await until('both wait', async () => (await waiting()).length === deeds.length);
+      return { begun };
+    });
+    return Promise.all(running.begun);
+  }
+
+  it('two that add each other to their groups do not wait for each other', async () => {
+    await Promise.all(['left', 'right'].map((family) => world.subscribe(`${family} single`, 'Team')));
+    const single = (family: string) => idOf(family, 'single');
+    const add = (parent: string, child: string) =>
+      modify(single(parent), 'grouped_invoicing', { action: 'add', child_subscription_ids: [single(child)] });
+    const held = { subscriptions: [single('left'), single('right')] };
+    const deeds = [() => add('left', 'right'), () => add('right', 'left')];
+    expect((await crossing(held, deeds)).sort()).to.deep.equal(['200', '400']);
+  });
+
+  it('nor does who makes a group of a subscription in which its customer is to take part, nor two who pay for each other', async () => {
+    await world.subscribe('host single', 'Team');
+    await world.customer('guest');
+    const terms = { plan_id: world.id('plan Team'), currency: 'usd', billing_period: 'MONTHLY' };
+    const make = (external_customer_id: string, fields: object) =>
+      ask('/subscriptions', { ...terms, external_customer_id, ...fields });
+    const host = idOf('host', 'single');
+    const held = { subscriptions: [host], customers: [world.id('customer guest')] };
+    const group = { inheritance: { subscriptions_ids_for_grouped_invoicing: [host] } };
+    const made = await crossing(held, [
+      () => make('guest', group),
+      () => make('guest', { parent_subscription_id: host }),
+    ]);
+    expect(made.sort()).to.deep.equal(['201', '400']);
+    await Promise.all(['one', 'other'].map((name) => world.customer(name)));
+    const paidBy = (name: string) => ({ inheritance: { invoicing_customer_external_id: name } });
+    const both = await crossing({ customers: ['one', 'other'].map((name) => world.id(`customer ${name}`)) }, [
+      () => make('one', paidBy('other')),
+      () => make('other', paidBy('one')),
+    ]);
+    expect(both).to.deep.equal(['201', '201']);
+  });
+
   it('a billing that is killed on the way leaves nothing, and is done again', async () => {
     await world.on('2026-03-01');
     await found('killed');

@@ -82,7 +82,7 @@ async function answer(operation: Operation, example: Example): Promise<Result> {
   } catch (error) {
     if (!expectsError(example)) throw error;
     if (error instanceof FarthingError)
-      return { error_code: error.code, http_status: error.http_status_code, field: error.details?.field };
+      return { ...error.details, error_code: error.code, http_status: error.http_status_code };
     if (error instanceof ZodError)
       return { error_code: 'validation_error', http_status: 400, field: error.issues[0]?.path.join('.') };
     throw error;

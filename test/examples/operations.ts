@@ -34,7 +34,16 @@ import {
   meterMatches,
 } from './metering-operations.ts';
 import { modifySubscription } from './modify-operations.ts';
-import { dueDateOf, moveInvoicePayment, movePayment, payInvoice } from './payment-operations.ts';
+import {
+  changePayment,
+  createCreditNote,
+  draftTwice,
+  dueDateOf,
+  numberInvoice,
+  voidCreditNote,
+  voidInvoice,
+} from './note-operations.ts';
+import { movePayment, payInvoice } from './payment-operations.ts';
 import {
   calculateBuckets,
   calculateGroupedBuckets,
@@ -80,6 +89,13 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'money.round': roundAmount,
   'invoice.subtotal': subtotal,
   'coupon.attach': attachCoupon,
+  'credit_note.create': createCreditNote,
+  'credit_note.void': voidCreditNote,
+  'invoice.void': voidInvoice,
+  'invoice.number': numberInvoice,
+  'invoice.payment_transition': changePayment,
+  'invoice.due_date': dueDateOf,
+  'invoice.create_draft_twice': draftTwice,
   'billing.compose': composeInvoice,
   'billing.timeline': billingTimeline,
   'billing.classify_onetime': classifyOnetime,
@@ -110,10 +126,8 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'subscription.change_plan': changePlan,
   'subscription.cancel': cancelSubscription,
   'plan_change.classify': classifyPlanChange,
-  'invoice.payment_transition': moveInvoicePayment,
   'payment.transition': movePayment,
   'invoice.payment': payInvoice,
-  'invoice.due_date': dueDateOf,
   'error.map': ({ code }) => ({ http_status: HTTP_STATUS_BY_ERROR_CODE[code as ErrorCode] }),
 };
 
@@ -158,12 +172,7 @@ export const NOT_YET: readonly string[] = [
   'credit_grant.expiry: credit_grant.apply',
   'credit_grant.state: credit_grant.action',
   'credit_grant.defer: credit_grant.defer_backoff',
-  'credit_note: credit_note.create',
-  'credit_note: credit_note.void',
-  'invoice.void: invoice.void',
-  'invoice.number: invoice.number',
   'invoice.skipped: invoice.compute',
-  'invoice.idempotency: invoice.create_draft_twice',
   'cost_analytics: cost.analytics',
   'coupon.distribution: invoice.distribute_discount',
 ];

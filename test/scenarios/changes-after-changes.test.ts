@@ -76,6 +76,27 @@ describe('scenario: changes after changes', () => {
     expect(await total('undone'), 'a day of one, thirty of ten').to.equal(301);
   });
 
+  it('also one that gave no credits: what lay behind it of the line that was changed is given back', async () => {
+    await world.on('2026-01-01', () => world.subscribe('kept', 'Seats'));
+    const without = { cancellation_type: 'scheduled_date', cancel_at: '2026-01-17T00:00:00Z' };
+    const undo = async () => {
+      const { schedules } = await world.get(path('kept', 'schedules'));
+      const { id } = schedules.find(({ status }: Answer) => status === 'pending');
+      await world.post(`/subscriptions/schedules/${id}/cancel`, {});
+    };
+    await world.cancel('kept', without);
+    await tenSeats('kept');
+    expect(await total('kept'), 'sixteen days of ten, and the rest of the one').to.equal(160 + 15);
+    await world.on('2026-01-10', undo);
+    expect(await total('kept'), 'ten from the first day on').to.equal(310);
+    // What ended before the cancellation had given back all of its rest.
+    await world.cancel('kept', without);
+    await undo();
+    expect(await total('kept')).to.equal(310);
+    const said = (await world.invoices('kept')).at(-1).line_items.map(({ amount }: Answer) => amount);
+    expect(said).to.deep.equal(['-15', '150']);
+  });
+
   it('periods that begin anew after a plan change charge what was invoiced no second time', async () => {
     await world.on('2026-01-01', () => world.subscribe('restarted', 'Fees'));
     const change = (plan: string) =>

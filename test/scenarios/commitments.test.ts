@@ -190,6 +190,19 @@ describe('scenario: commitments', () => {
       ]);
       const [first] = await world.invoices('whole');
       expect(saidBy(first)).to.deep.equal(previews.whole);
+      // What came late for February was within what was lacking.
+      const range = { start_time: '2026-02-01T00:00:00Z', end_time: '2026-03-01T00:00:00Z' };
+      for (const [asked, amount, lacking] of [
+        [range, '115', []],
+        [{}, '100', ['100']],
+      ] as const) {
+        const subscription_id = world.id('subscription whole');
+        const shown = await world.post('/subscriptions/usage', { subscription_id, ...asked });
+        expect(shown.amount).to.equal(amount);
+        const trueUps = shown.charges.filter(({ meter_id }: Answer) => meter_id === null);
+        expect(trueUps.map((charge: Answer) => charge.amount)).to.deep.equal(lacking);
+      }
+      expect((await world.preview('whole')).total, 'of the running period').to.equal('100');
       expect(first.line_items.map((line: Answer) => line.commitment_info.computed_overage_amount)).to.deep.equal([
         '0',
         '0',

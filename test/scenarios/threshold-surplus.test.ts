@@ -116,6 +116,16 @@ describe('scenario: more was invoiced before the period was over than it costs',
     expect(refused.status, 'its credit is in the wallet').to.equal(400);
   });
 
+  it('is not forgotten where the invoice that set it off is computed anew', async () => {
+    const [, skipped] = await world.invoices('two');
+    const before = await world.statements('two');
+    // The invoice of February is final, and says the rest of it.
+    for (const _again of [1, 2]) await world.post(`/invoices/${skipped.id}/compute?sync=true`, {});
+    const after = await world.statements('two');
+    expect(after[1]).to.equal(before[1]);
+    expect(await invoicedInAll('two'), '80 + 15 + 50').to.equal('145');
+  });
+
   it('an invoice of before cannot be voided behind the one of its period; that one can', async () => {
     const [before, cycle] = await world.invoices('voided');
     const voidOf = (invoice: Answer) => world.api.request('POST', `/invoices/${invoice.id}/void`, { body: {} });

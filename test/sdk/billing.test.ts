@@ -173,6 +173,7 @@ describe('the published client: billing', () => {
     expect((await sdk.invoices.finalizeInvoice(created.id!)).message).to.be.a('string');
     const final = await sdk.invoices.getInvoice(created.id!);
     expect(final.invoiceNumber).to.match(/^INV-202603-\d{5}$/);
+    expect(await sdk.invoices.getInvoicePdf(created.id!, true)).to.be.instanceOf(ReadableStream);
     const found = await sdk.invoices.queryInvoice({ invoiceIds: [created.id!], amountDueGt: 12, skipLineItems: false });
     expect(found.items?.[0]?.lineItems).to.have.length(1);
     const paid = await sdk.invoices.updateInvoicePaymentStatus(created.id!, { paymentStatus: 'SUCCEEDED' });
@@ -187,6 +188,28 @@ describe('the published client: billing', () => {
     expect((await sdk.invoices.voidInvoice(other.id!)).message).to.be.a('string');
     const summary = await sdk.invoices.getCustomerInvoiceSummary(customerId);
     expect(summary.summaries?.[0]?.currency).to.equal('usd');
+  });
+
+  it('credit notes: create, process, get, void', async () => {
+    const invoice = await sdk.invoices.createInvoice({
+      customerId,
+      currency: 'usd',
+      amountDue: '20',
+      subtotal: '20',
+      total: '20',
+      invoiceStatus: 'FINALIZED',
+    });
+    const draft = await sdk.creditNotes.createCreditNote({
+      invoiceId: invoice.id!,
+      reason: 'DUPLICATE',
+      lineItems: [{ invoiceLineItemId: invoice.lineItems![0]!.id!, amount: '5' }],
+      processCreditNote: false,
+    });
+    expect(draft).to.include({ creditNoteStatus: 'DRAFT', totalAmount: '5' });
+    const done = await sdk.creditNotes.processCreditNote(draft.id!);
+    expect(done).to.include({ id: draft.id, creditNoteStatus: 'FINALIZED' });
+    expect((await sdk.creditNotes.getCreditNote(draft.id!)).invoice?.amountDue).to.equal('15');
+    expect((await sdk.creditNotes.voidCreditNote(draft.id!)).creditNoteStatus).to.equal('VOIDED');
   });
 
   it('invoices: preview', async () => {

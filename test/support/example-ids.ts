@@ -8,7 +8,7 @@ const MADE = /\b([a-z_]+)_[0-9A-HJKMNP-TV-Z]{26}\b/g;
 export function exampleId(kind: string, number = 1): string {
   const digit = DIGITS[number];
   if (digit === undefined)
-    throw new RangeError(`more than thirty records of the kind ${kind}: their ids have one digit for it`);
+    throw new RangeError(`more than thirty-one records of the kind ${kind}: their ids have one digit for it`);
   return `${kind}_${SHOWN}${digit}X`;
 }
 

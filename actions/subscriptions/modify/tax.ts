@@ -31,15 +31,12 @@ const ANY_TIME = { id: '', start_date: null, end_date: null };
 
 async function attachment({ database, subscription, params, author }: Input): Promise<PlannedModification> {
   const scope = scopeOf(subscription);
-  // Held with others, so that the rate is not archived meanwhile.
-  const lock = database.isTransaction ? ('shared' as const) : false;
+  // Held, so that the rate is not archived meanwhile, nor attached twice.
+  const lock = database.isTransaction;
   const rate = await TaxRateModel.fetchPublished(scope, params.tax_rate_id!, { database, lock });
   if (rate.tax_rate_status !== 'ACTIVE') throw invalid('tax_rate_id', `tax rate ${rate.code} is not ACTIVE`);
   const entity = { entity_type: 'subscription' as const, entity_id: subscription.id };
-  const same = { ...entity, tax_rate_id: rate.id, status: 'published', currency: null };
   const conflict = `subscription ${subscription.id} has tax rate ${rate.code} already`;
-  if ((await TaxAssociationModel.in(scope, database).where(same).limit(1)).length > 0)
-    throw alreadyExists(conflict, { field: 'tax_rate_id' });
   const stated = { start_date: params.effective_date, end_date: null };
   const { start_date } = addedLife(stated, ANY_TIME, heldAs(subscription, author).times, 'effective_date');
   const record = {
@@ -53,6 +50,8 @@ async function attachment({ database, subscription, params, author }: Input): Pr
     end_date: null,
     metadata: null,
   };
+  if (await TaxAssociationModel.besides(scope, record, database))
+    throw alreadyExists(conflict, { field: 'tax_rate_id' });
   return modificationOfOther(subscription, async (transaction) => {
     const stored = { ...record, ...createdBy(author) };
     await TaxAssociationModel.add(scope, stored, { database: transaction, conflict });

@@ -1,10 +1,43 @@
 /** The add-ons of a subscription that gets another plan: those that it keeps, and those that the change detaches. */
+
+import { checkResets } from '../../../core/addon/attachment.ts';
 import { type AddonPolicy, behaviourOf, checkPolicy, type EntityBehaviour } from '../../../core/addon/policy.ts';
 import type { Author } from '../../../core/stamp.ts';
 import { formatMs, instantOf, type Milliseconds } from '../../../core/time/instant.ts';
 import { AddonAssociationModel } from '../../../storage/models/addon-association.ts';
+import { EntitlementModel } from '../../../storage/models/entitlement.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscription.ts';
 import type { Database } from '../../../storage/stores.ts';
+
+/** The other plan counts the features that the add-ons grant, too, as it had to when these were attached. */
+export async function checkCarried(
+  database: Database,
+  {
+    subscription,
+    carried,
+    target_plan_id,
+    length,
+  }: {
+    subscription: SubscriptionModel;
+    carried: readonly AddonAssociationModel[];
+    target_plan_id: string;
+    length: Pick<SubscriptionModel, 'billing_period' | 'billing_period_count'>;
+  },
+): Promise<void> {
+  const addonIds = carried.map(({ addon_id }) => addon_id);
+  if (addonIds.length === 0) return;
+  const granted = await EntitlementModel.publishedOf(subscription, [target_plan_id, ...addonIds], database);
+  const [ofPlan, ofAddons] = [
+    granted.filter(isOf(target_plan_id)),
+    granted.filter((one) => !isOf(target_plan_id)(one)),
+  ];
+  checkResets(ofPlan, ofAddons, length, 'target_plan_id');
+}
+
+const isOf =
+  (id: string) =>
+  ({ entity_id }: EntitlementModel): boolean =>
+    entity_id === id;
 
 export type AddonsOfChange = {
   readonly carried: readonly AddonAssociationModel[];

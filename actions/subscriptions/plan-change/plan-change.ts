@@ -25,7 +25,7 @@ import type { Database } from '../../../storage/stores.ts';
 import { type BillableItem, billedSubscription, gatherItems } from '../../billing/billable-items.ts';
 import { type LineChangePlan, type LineStart, planLineChange } from '../change-lines.ts';
 import type { LineEnd } from '../kept-charges.ts';
-import { type AddonsOfChange, gatherAddons } from './addons.ts';
+import { type AddonsOfChange, checkCarried, gatherAddons } from './addons.ts';
 import { gatherTarget, type TargetPlan } from './gather-target.ts';
 
 export type PlanChangeRequest = {
@@ -74,6 +74,7 @@ export async function planPlanChange(database: Database, question: PlanChangeQue
   const length = { billing_period, billing_period_count };
   const isScheduled = question.schedule_id !== undefined;
   const addons = await gatherAddons(database, { subscription, policy: request.addons, at, isScheduled });
+  await checkCarried(database, { subscription, carried: addons.carried, target_plan_id: target.plan.id, length });
   const dropped = new Set<string | null | undefined>(addons.dropped.map(({ id }) => id));
   const leaves = (item: BillableItem) => isOfPlan(item, subscription) || dropped.has(item.record.addon_association_id);
   const changing = { subscription, items, target, at, length, leaves, restarts: periods !== null };

@@ -75,6 +75,9 @@ describe('the bodies of system events', () => {
       subtotal: '5',
       line_items: [{ display_name: 'Help', amount: '5', quantity: '1' }],
     });
+    await ok('POST', `/invoices/${written.id}/finalize`);
+    const credited = [{ invoice_line_item_id: written.line_items[0].id, amount: '2' }];
+    await ok('POST', '/creditnotes', { invoice_id: written.id, reason: 'ORDER_CHANGE', line_items: credited });
     await ok('POST', `/invoices/${written.id}/void`);
     await ok('POST', `/subscriptions/${subscription.id}/cancel`, { cancellation_type: 'immediate' });
     const { endpoint } = await ok('POST', '/webhooks/endpoints', { url: 'https://hooks.example.com/' });

@@ -42,6 +42,8 @@ describe('the examples of the documentation', () => {
     await whatElseIsSold();
     await whatIsTold();
     await whoElse();
+    await whatIsGivenBack();
+    await whatIsPaid();
     await whatTimeItIs();
   });
   after(() => world.stop());
@@ -191,18 +193,19 @@ describe('the examples of the documentation', () => {
     await ask('finalizeInvoice', { id: id('inv', 2) });
     await ask('updateInvoice', { id: id('inv', 2) });
     await ask('getInvoice', { id: id('inv', 2) });
+    await ask('getInvoicePdf', { id: id('inv', 2), query: 'url=true' });
     await ask('updateInvoicePaymentStatus', { id: id('inv', 2) });
     await ask('createInvoice');
     await send('POST', `/invoices/${id('inv', 3)}/finalize`);
     await ask('getCustomerInvoiceSummary', { id: id('cust') });
     await ask('listInvoices', { query: 'limit=1' });
     await ask('voidInvoice', { id: id('inv', 3) });
-    await whatIsPaid();
   }
 
   async function whatIsPaid() {
     const owed = { customer_id: id('cust'), currency: 'usd', total: '30', subtotal: '30', amount_due: '30' };
-    for (let i = 0; i < 2; i++) await send('POST', '/invoices', { ...owed, invoice_status: 'FINALIZED' });
+    await send('POST', '/invoices', { ...owed, invoice_status: 'FINALIZED' });
+    const other = await send('POST', '/invoices', { ...owed, invoice_status: 'FINALIZED' });
     await ask('savePaymentMethod', { id: id('cust') });
     await ask('listPaymentMethods', { id: id('cust') });
     await ask('createPayment');
@@ -214,9 +217,9 @@ describe('the examples of the documentation', () => {
     await ask('processPayment', { id: id('pay', 2) });
     await ask('refundPayment', { id: id('pay', 2) });
     const link = { payment_method_type: 'PAYMENT_LINK', payment_method_id: null, process_payment: true, amount: '10' };
-    await send('POST', '/payments', { ...charge, ...link, destination_id: id('inv', 5) });
+    await send('POST', '/payments', { ...charge, ...link, destination_id: other.id });
     await ask('actInSandbox', { id: id('pay', 3) });
-    await ask('attemptInvoicePayment', { id: id('inv', 5) });
+    await ask('attemptInvoicePayment', { id: other.id });
     await ask('listPayments', { query: 'limit=1' });
     await ask('queryPayment');
     await ask('removePaymentMethod', { id: id('cust'), method_id: id('paym') });
@@ -287,6 +290,19 @@ describe('the examples of the documentation', () => {
     await ask('cloneEnvironment', { id: id('env') });
     await ask('listAuditLogs', { query: `entity_id=${id('user')}&tenant_wide=true&limit=1` });
     await ask('getAuditLog', { id: id('audit') });
+  }
+
+  async function whatIsGivenBack() {
+    world.at('2026-03-02T00:00:00Z');
+    const training = { display_name: 'Training', amount: '30', quantity: '1' };
+    const amounts = { currency: 'usd', amount_due: '30', total: '30', subtotal: '30', line_items: [training] };
+    const request = { customer_id: id('cust'), ...amounts, invoice_status: 'FINALIZED' };
+    const invoice = await send('POST', '/invoices', request);
+    await ask('createCreditNote');
+    await ask('processCreditNote', { id: id('cn') });
+    await ask('listCreditNotes', { query: `invoice_id=${invoice.id}` });
+    await ask('voidCreditNote', { id: id('cn') });
+    await ask('getCreditNote', { id: id('cn') });
   }
 
   /** In an environment of its own. */
@@ -428,6 +444,10 @@ function withFixedParts(answer: Answer, now: Date): Answer {
     .replace(/"secret_hint":"[^"]+"/g, '"secret_hint":"whsec_Mf***LaSw"')
     .replace(/"display_id":"[^"]+"/g, '"display_id":"sk_01***1X"')
     .replace(/"token":"[^"]+"/g, '"token":"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.…"')
+    .replace(
+      /"presigned_url":"[^"]+"/g,
+      '"presigned_url":"https://billing.example.com/v1/documents/eyJhbGciOiJIUzI1NiIs.…"',
+    )
     // A control message may stand in the log twice, and moves what comes behind it.
     .replace(/("high_water":\{"0":)"\d+"/g, '$1"9"')
     .replace(/"id":"0-\d+-(\d+)"/g, '"id":"0-6-$1"');

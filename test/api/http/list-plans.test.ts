@@ -73,6 +73,8 @@ const VALUES: Record<string, unknown> = {
   taxrate_codes: 'TAX7',
   subscription_phase_ids: 'phase_7',
   subscription_ids: 'subs_000005a',
+  credit_note_status: 'VOIDED',
+  credit_note_type: 'REFUND',
   credits_available_gt: '990',
   expiry_date_before: '2025-01-05T00:00:00Z',
   expiry_date_after: '2026-12-25T00:00:00Z',

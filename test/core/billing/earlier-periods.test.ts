@@ -5,7 +5,7 @@ import type { BilledSubscription } from '../../../core/billing/charges.ts';
 import { byPeriods, gaveWayAt, inPeriodsAt } from '../../../core/billing/earlier-periods.ts';
 import { amountIn } from '../../../core/commitment/subscription.ts';
 import { Decimal, sumOf } from '../../../core/decimal.ts';
-import { limitIn, limitWindowsWithin } from '../../../core/entitlement/reset.ts';
+import { limitIn, limitWindow, limitWindowsWithin } from '../../../core/entitlement/reset.ts';
 
 const at = (text: string) => Date.parse(`${text}T00:00:00Z`);
 const monthly = { billing_period: 'MONTHLY', billing_period_count: 1 } as const;
@@ -93,6 +93,21 @@ describe('a short first period', () => {
     expect(of('1000', '2026-05-20', 'MONTHLY')).to.equal('387');
     expect(of('31', '2026-05-31')).to.equal('1');
     expect(of('1000', '2026-06-01')).to.equal('1000');
+  });
+  it('begins where a trial ends, inside a month of the calendar', () => {
+    const tried = { ...calendar, start_ms: at('2026-06-01'), trial_end_ms: at('2026-06-10') };
+    const limited = { subscription: tried, usage_reset_period: null, reset_usage: 'BILLING_PERIOD' } as const;
+    const windows = limitWindowsWithin({ start: at('2026-06-05'), end: at('2026-07-05') }, limited);
+    expect(windows).to.deep.equal([
+      { start: at('2026-06-01'), end: at('2026-06-10') },
+      { start: at('2026-06-10'), end: at('2026-07-01') },
+      { start: at('2026-07-01'), end: at('2026-07-05') },
+    ]);
+    expect(limitIn(new Decimal(1000), at('2026-06-10'), limited).toFixed(), '21 of 30 days').to.equal('700');
+    const now = { ...limited, current: { start: at('2026-06-01'), end: at('2026-06-10') } };
+    expect(limitWindow(at('2026-06-05'), now)).to.deep.equal(windows[0]);
+    const paid = { ...limited, current: { start: at('2026-06-10'), end: at('2026-07-01') } };
+    expect(limitWindow(at('2026-06-15'), paid)).to.deep.equal(windows[1]);
   });
   it('has all of a limit that is reset at other times', () => {
     expect([of('1000', '2026-05-20', 'DAILY'), of('1000', '2026-05-20', 'NEVER')]).to.deep.equal(['1000', '1000']);

@@ -1,0 +1,90 @@
+/**
+ * Makes a credit note of a final invoice: it takes effect at once, or is a draft (docs/rules/credit-notes.md). The database
+ * decides who of two equal requests is first.
+ */
+import { createHash } from 'node:crypto';
+import { planCreditNote } from '../../core/credit-note/plan.ts';
+import type { CreateCreditNote } from '../../core/credit-note/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { CreditNoteModel } from '../../storage/models/credit-note.ts';
+import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { holdInvoice } from '../invoices/hold-invoice.ts';
+import { emit } from '../system-events/emit.ts';
+import { creditableLines } from './creditable-lines.ts';
+import { takeEffect } from './take-effect.ts';
+
+export async function createCreditNote(
+  stores: Stores,
+  scope: Scope,
+  request: CreateCreditNote,
+  author: Author,
+): Promise<CreditNoteModel> {
+  return stores.postgres.transaction(async (transaction) => {
+    const held = await holdInvoice(transaction, scope, request.invoice_id);
+    const creditable = await creditableLines(held.invoice, transaction);
+    const plan = planCreditNote(held.invoice, creditable, request.line_items ?? []);
+    const { id: invoice_id, customer_id, subscription_id, currency } = held.invoice;
+    const id = newId('credit_note', author.now.getTime());
+    const record = {
+      ...createdBy(author),
+      id,
+      credit_note_number: request.credit_note_number ?? `CN-${id.slice(-9)}`,
+      invoice_id,
+      customer_id,
+      subscription_id,
+      credit_note_status: 'DRAFT',
+      credit_note_type: plan.credit_note_type,
+      reason: request.reason,
+      memo: request.memo ?? '',
+      currency,
+      subtotal: plan.subtotal.toFixed(),
+      total_tax: plan.total_tax.toFixed(),
+      total_amount: plan.total.toFixed(),
+      idempotency_key: request.idempotency_key ?? keyOf(request),
+      metadata: request.metadata,
+    };
+    const note = await CreditNoteModel.add(scope, record, { database: transaction, conflict: CONFLICT });
+    const names = new Map(creditable.map((line) => [line.id, line.record.display_name]));
+    await addLines(transaction, { note, request, plan, names, author });
+    await emit(transaction, 'credit_note.created', { record: note, by: author });
+    if (!request.process_credit_note) return note;
+    return takeEffect(stores, transaction, { note, held, author });
+  });
+}
+
+const CONFLICT =
+  'a credit note with this number, this idempotency_key, or without one with this content, exists already: state others for a second one';
+
+type Writing = {
+  note: CreditNoteModel;
+  request: CreateCreditNote;
+  plan: ReturnType<typeof planCreditNote>;
+  names: ReadonlyMap<string, string | null | undefined>;
+  author: Author;
+};
+
+async function addLines(transaction: Transaction, { note, request, plan, names, author }: Writing): Promise<void> {
+  const records = (request.line_items ?? []).map((line, position) => ({
+    ...createdBy(author),
+    id: newId('credit_note_line_item', author.now.getTime()),
+    credit_note_id: note.id,
+    invoice_line_item_id: line.invoice_line_item_id,
+    display_name: line.display_name ?? names.get(line.invoice_line_item_id) ?? '',
+    amount: plan.lines[position]!.amount.toFixed(),
+    tax_amount: plan.lines[position]!.tax.toFixed(),
+    currency: note.currency,
+    metadata: line.metadata,
+    position,
+  }));
+  await CreditNoteLineItemModel.addAll(note, records, { database: transaction });
+}
+
+/** The same content is the same note: who means two says so by keys. */
+function keyOf({ invoice_id, reason, memo, line_items }: CreateCreditNote): string {
+  const lines = (line_items ?? []).map(({ invoice_line_item_id, amount }) => `${invoice_line_item_id} ${amount}`);
+  const content = JSON.stringify([invoice_id, reason, memo, lines.toSorted((one, other) => (one < other ? -1 : 1))]);
+  return `content/${createHash('sha256').update(content).digest('hex').slice(0, 32)}`;
+}

@@ -1,0 +1,60 @@
+/**
+ * Makes a draft final. What it gives back is decided anew under the lock on its invoice: since the draft was made the
+ * invoice may have been paid, and other notes may have taken what was left of its lines.
+ */
+import { type CreditPlan, planCreditNote } from '../../core/credit-note/plan.ts';
+import { notAllowed } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { CreditNoteModel } from '../../storage/models/credit-note.ts';
+import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { holdInvoice } from '../invoices/hold-invoice.ts';
+import { creditableLines } from './creditable-lines.ts';
+import { takeEffect } from './take-effect.ts';
+
+type Deed = { readonly id: string; readonly author: Author };
+
+export async function finalizeCreditNote(stores: Stores, scope: Scope, { id, author }: Deed): Promise<CreditNoteModel> {
+  return stores.postgres.transaction(async (transaction) => {
+    const { held, note } = await holdNote(transaction, scope, id);
+    if (note.credit_note_status !== 'DRAFT')
+      throw notAllowed(`a credit note that is ${note.credit_note_status} cannot be finalized`, { id });
+    const lines = await CreditNoteLineItemModel.in(note, transaction)
+      .where({ credit_note_id: id })
+      .orderBy('position')
+      .forUpdate();
+    const plan = planCreditNote(held.invoice, await creditableLines(held.invoice, transaction), lines);
+    const planned = await writePlan(transaction, { note, lines, plan, author });
+    return takeEffect(stores, transaction, { note: planned, held, author });
+  });
+}
+
+/** Its invoice first, as whoever makes a note of that does. */
+export async function holdNote(transaction: Transaction, scope: Scope, id: string) {
+  const { invoice_id } = await CreditNoteModel.fetch(scope, id, { database: transaction });
+  const held = await holdInvoice(transaction, scope, invoice_id);
+  return { held, note: await CreditNoteModel.fetch(scope, id, { database: transaction, lock: true }) };
+}
+
+async function writePlan(
+  transaction: Transaction,
+  {
+    note,
+    lines,
+    plan,
+    author,
+  }: { note: CreditNoteModel; lines: CreditNoteLineItemModel[]; plan: CreditPlan } & {
+    author: Author;
+  },
+): Promise<CreditNoteModel> {
+  const by = { by: author, database: transaction };
+  for (const [index, line] of lines.entries())
+    await CreditNoteLineItemModel.change(line, { tax_amount: plan.lines[index]!.tax.toFixed() }, by);
+  const changes = {
+    credit_note_type: plan.credit_note_type,
+    total_tax: plan.total_tax.toFixed(),
+    total_amount: plan.total.toFixed(),
+  };
+  return CreditNoteModel.change(note, changes, by);
+}

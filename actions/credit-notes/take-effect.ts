@@ -1,0 +1,68 @@
+/**
+ * A credit note becomes final: an adjustment lowers what is due of its invoice, a refund goes to the prepaid wallet of who
+ * was invoiced, never to one that is paid afterwards (docs/rules/credit-notes.md, "Adjustment or refund").
+ */
+import { creditedInvoice } from '../../core/credit-note/effect.ts';
+import { Decimal } from '../../core/decimal.ts';
+import type { Author } from '../../core/stamp.ts';
+import { CreditNoteModel } from '../../storage/models/credit-note.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import type { HeldInvoice } from '../invoices/hold-invoice.ts';
+import { settlePaid } from '../invoices/settle-paid.ts';
+import { emit } from '../system-events/emit.ts';
+import { creditWallet } from '../wallets/credit-wallet.ts';
+
+type Effect = { readonly note: CreditNoteModel; readonly held: HeldInvoice; readonly author: Author };
+
+/** What the note gives back was checked under the lock that `transaction` holds. */
+export async function takeEffect(
+  stores: Stores,
+  transaction: Transaction,
+  { note, held, author }: Effect,
+): Promise<CreditNoteModel> {
+  const by = { by: author, database: transaction };
+  const isRefund = note.credit_note_type === 'REFUND';
+  if (isRefund) await refund(transaction, note, author);
+  const changes: Partial<CreditNoteModel> = {
+    credit_note_status: 'FINALIZED',
+    finalized_at: author.now.toISOString(),
+    refund_status: isRefund ? 'SUCCEEDED' : null,
+  };
+  const final = await CreditNoteModel.change(note, changes, by);
+  await emit(transaction, 'credit_note.updated', { record: final, by: author });
+  const invoice = await changeInvoice(transaction, held.invoice, {
+    changes: creditedInvoice(held.invoice, note, author.now),
+    author,
+  });
+  await settlePaid(stores, transaction, { ...held, invoice, by: author });
+  return final;
+}
+
+/** What a note does to its invoice is told as what it is: a change of its payment, or of its amounts. */
+export async function changeInvoice(
+  transaction: Transaction,
+  invoice: InvoiceModel,
+  { changes, author }: { changes: Partial<InvoiceModel>; author: Author },
+): Promise<InvoiceModel> {
+  const changed = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
+  const name = changed.payment_status === invoice.payment_status ? 'invoice.update' : 'invoice.update.payment';
+  await emit(transaction, name, { record: changed, by: author });
+  return changed;
+}
+
+async function refund(transaction: Transaction, note: CreditNoteModel, author: Author): Promise<void> {
+  const { id, invoice_id, customer_id, currency, total_amount, credit_note_number } = note;
+  await creditWallet(transaction, note, {
+    customer_id,
+    currency,
+    amount: new Decimal(total_amount),
+    transaction_reason: 'CREDIT_NOTE',
+    reference_type: 'INVOICE',
+    reference_id: invoice_id,
+    idempotency_key: `credit_note/${id}`,
+    description: `Credit note ${credit_note_number}`,
+    metadata: { credit_note_id: id },
+    author,
+  });
+}

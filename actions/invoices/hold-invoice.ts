@@ -1,0 +1,15 @@
+/** An invoice and its subscription, held for the rest of the transaction. */
+import type { Scope } from '../../core/scope.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Transaction } from '../../storage/stores.ts';
+
+export type HeldInvoice = { readonly invoice: InvoiceModel; readonly subscription: SubscriptionModel | null };
+
+/** The subscription first, then the invoice: every writer of a subscription's invoices takes them in this order. */
+export async function holdInvoice(transaction: Transaction, scope: Scope, id: string): Promise<HeldInvoice> {
+  const { subscription_id } = await InvoiceModel.fetch(scope, id, { database: transaction });
+  const holding = { database: transaction, lock: true };
+  const subscription = subscription_id ? await SubscriptionModel.fetch(scope, subscription_id, holding) : null;
+  return { subscription, invoice: await InvoiceModel.fetch(scope, id, holding) };
+}

@@ -1,0 +1,57 @@
+/**
+ * The PDF of an invoice (docs/rules/documents.md): gathers what it says, has it laid out, and keeps it while the invoice stays as
+ * it is. What can still change, or is an invoice no more, is made at each question.
+ */
+import { invoiceDocument } from '../../core/invoice-document/document.ts';
+import type { Scope } from '../../core/scope.ts';
+import { pdfOf } from '../../integrations/pdf/render.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { keepDocument, keptDocument } from '../../storage/models/invoice-document.ts';
+import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
+import { settingOf } from '../../storage/models/setting.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { sellerOf, timezoneOf } from './printed-by.ts';
+
+export type PdfQuestion = {
+  readonly id: string;
+  /** Made anew with the settings of now, whatever is kept. */
+  readonly force?: boolean;
+  readonly fonts: string | null;
+  readonly now: Date;
+};
+export type InvoicePdf = { readonly invoice: InvoiceModel; readonly name: string; readonly bytes: Buffer };
+
+export async function invoicePdf(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, force = false, fonts, now }: PdfQuestion,
+): Promise<InvoicePdf> {
+  const invoice = await InvoiceModel.fetch(scope, id, { database: postgres });
+  const name = `${invoice.invoice_number ?? invoice.id}.pdf`;
+  const kept = { invoice_id: invoice.id, invoice_version: invoice.version };
+  const isFinal = invoice.invoice_status === 'FINALIZED';
+  const known = isFinal && !force ? await keptDocument(scope, kept, postgres) : undefined;
+  if (known) return { invoice, name, bytes: known };
+  const bytes = await pdfOf(invoiceDocument(await gather(postgres, invoice)), fonts);
+  if (isFinal) await keepDocument(scope, { ...kept, bytes, now }, postgres);
+  return { invoice, name, bytes };
+}
+
+async function gather(database: Database, invoice: InvoiceModel) {
+  const { tenant_id, environment_id } = invoice;
+  const scope = { tenant_id, environment_id };
+  const lines = InvoiceLineItemModel.in(scope, database)
+    .where({ invoice_id: invoice.id, status: 'published' })
+    .orderBy('position');
+  const settings = await settingOf(scope, 'invoice_pdf_config', database);
+  return {
+    invoice,
+    lines: await lines,
+    taxes: [],
+    customer: await CustomerModel.fetch(scope, invoice.customer_id, { database }),
+    seller: await sellerOf(settings, { tenant_id, database }),
+    settings,
+    timezone: await timezoneOf(invoice, scope, database),
+  };
+}

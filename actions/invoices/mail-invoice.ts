@@ -1,0 +1,81 @@
+/**
+ * Sends an invoice to its customer with its PDF: each event that asks for it puts one job into the queue when it is dispatched
+ * (docs/rules/documents.md, "By e-mail"). Environments with a clock of their own send nothing: what happens there has not happened.
+ */
+import { isDue, type LetterKind, letter, letterOf } from '../../core/invoice-document/letter.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { SystemEventName } from '../../core/system-event/catalogue.ts';
+import type { Mailer } from '../../integrations/mail/smtp.ts';
+import { addJob } from '../../storage/jobs.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { settingOf } from '../../storage/models/setting.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { invoicePdf } from './invoice-pdf.ts';
+import { sellerOf, timezoneOf } from './printed-by.ts';
+
+export const MAIL_TASK = 'mail-invoice';
+/** Over a day, the waits between them growing. */
+const ATTEMPTS = 16;
+
+export type MailedEvent = Scope & {
+  readonly id: string;
+  readonly event_name: string;
+  readonly entity_id: string;
+  readonly has_clock?: boolean;
+};
+
+/** In the transaction that dispatches the event, so that each is mailed once. */
+export async function mailLater(transaction: Transaction, event: MailedEvent): Promise<void> {
+  const kind = letterOf(event.event_name as SystemEventName);
+  if (kind === null || event.has_clock) return;
+  const { tenant_id, environment_id, id: event_id, entity_id: invoice_id } = event;
+  await addJob(transaction, {
+    task: MAIL_TASK,
+    payload: { tenant_id, environment_id, event_id, invoice_id, kind },
+    key: `${MAIL_TASK}:${event_id}`,
+    queue: `${MAIL_TASK}:${environment_id}`,
+    max_attempts: ATTEMPTS,
+  });
+}
+
+/** `none`: there is nothing to send, or nobody to send it to. */
+export type MailOutcome = { readonly outcome: 'sent' | 'none' | 'refused'; readonly detail?: string };
+
+export type Mailing = {
+  readonly invoice_id: string;
+  readonly event_id: string;
+  readonly kind: LetterKind;
+  readonly fonts: string | null;
+  readonly now: Date;
+};
+
+export async function mailInvoice(
+  stores: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { invoice_id, event_id, kind, fonts, now, mailer }: Mailing & { mailer: Mailer },
+): Promise<MailOutcome> {
+  const database = stores.postgres;
+  const invoice = await InvoiceModel.fetch(scope, invoice_id, { database });
+  const config = await settingOf(scope, 'invoice_mail_config', database);
+  if (!isDue(invoice, kind) || !config[kind === 'new' ? 'invoices' : 'reminders']) return { outcome: 'none' };
+  const { email } = await CustomerModel.fetch(scope, invoice.customer_id, { database });
+  if (!email) return { outcome: 'none' };
+  const settings = await settingOf(scope, 'invoice_pdf_config', database);
+  const seller = await sellerOf(settings, { tenant_id: scope.tenant_id, database });
+  const { name, bytes } = await invoicePdf(stores, scope, { id: invoice.id, fonts, now });
+  return mailer.send({
+    to: email,
+    reply_to: config.reply_to,
+    bcc: config.bcc,
+    ...letter(invoice, {
+      kind,
+      language: settings.language,
+      timezone: await timezoneOf(invoice, scope, database),
+      seller: seller.name,
+      notes: [settings.payment_instructions].flatMap((note) => note || []),
+    }),
+    attachment: { name, type: 'application/pdf', bytes },
+    message_id: `<${event_id}@farthing>`,
+  });
+}

@@ -1,0 +1,8 @@
+/** By what letters go out: the server that is configured, or nothing. */
+import { type Mailer, smtpMailer } from '../../integrations/mail/smtp.ts';
+
+export type { Mailer } from '../../integrations/mail/smtp.ts';
+
+export function mailerOf({ SMTP_URL: url, MAIL_FROM: from }: { SMTP_URL?: string; MAIL_FROM?: string }): Mailer | null {
+  return url && from ? smtpMailer({ url, from }) : null;
+}

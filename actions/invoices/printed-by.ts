@@ -1,0 +1,33 @@
+/** Who sends an invoice, and by which clock its days are those of the calendar: for its document and its letter. */
+import type { Scope } from '../../core/scope.ts';
+import type { SettingOf } from '../../core/setting/record.ts';
+import type { InvoiceModel } from '../../storage/models/invoice.ts';
+import { settingOf } from '../../storage/models/setting.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { TenantModel } from '../../storage/models/tenant.ts';
+import type { Database } from '../../storage/stores.ts';
+
+/** Days are those of whoever's periods are billed; of what was written by hand, those by which invoices are numbered. */
+export async function timezoneOf({ subscription_id }: InvoiceModel, scope: Scope, database: Database): Promise<string> {
+  if (!subscription_id) return (await settingOf(scope, 'invoice_config', database)).timezone;
+  return (await SubscriptionModel.fetch(scope, subscription_id, { database })).timezone;
+}
+
+export type Seller = { readonly name: string; readonly lines: readonly string[] };
+
+/** As the setting says, or else what the tenant says of itself. */
+export async function sellerOf(
+  { company }: SettingOf<'invoice_pdf_config'>,
+  { tenant_id, database }: { tenant_id: string; database: Database },
+): Promise<Seller> {
+  if (company) {
+    const { name, lines, tax_id, email, website } = company;
+    return { name, lines: [...lines, ...[tax_id, email, website].flatMap((line) => line || [])] };
+  }
+  const [tenant] = await TenantModel.ofTenant(tenant_id, database);
+  const { address, email } = (tenant?.billing_details ?? {}) as { address?: Record<string, string>; email?: string };
+  const part = (key: string) => address?.[`address_${key}`] ?? '';
+  const city = [part('postal_code'), part('city')].filter(Boolean).join(' ');
+  const place = [city, part('state'), part('country')].filter(Boolean).join(', ');
+  return { name: tenant?.name ?? '', lines: [part('line1'), part('line2'), place, email ?? ''].filter(Boolean) };
+}

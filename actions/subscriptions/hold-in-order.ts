@@ -1,0 +1,73 @@
+/**
+ * The one order in which rows are held that a change of a family needs: subscriptions before customers; of subscriptions parents
+ * before those who have no family, and these before children, as whoever bills a parent takes them; and of each kind by its id. So
+ * two who ask at one time never wait for each other. What is not there is said by who looks for it.
+ */
+import type { Scope } from '../../core/scope.ts';
+import type { Hierarchy } from '../../core/subscription/hierarchy.ts';
+import type { CreateSubscription } from '../../core/subscription/record.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Transaction } from '../../storage/stores.ts';
+import { addresseeOf } from '../billing/invoice-records.ts';
+
+export async function holdSubscriptions(scope: Scope, ids: readonly string[], transaction: Transaction): Promise<void> {
+  const seen = await SubscriptionModel.byId(scope, [...new Set(ids)], transaction);
+  const inOrder = [...seen.values()].sort((a, b) => rankOf(a) - rankOf(b) || (a.id < b.id ? -1 : 1));
+  for (const { id } of inOrder) await SubscriptionModel.in(scope, transaction).select('id').where({ id }).forUpdate();
+}
+
+function rankOf({ subscription_type, parent_subscription_id }: SubscriptionModel): number {
+  if (subscription_type === 'PARENT') return 0;
+  return parent_subscription_id ? 2 : 1;
+}
+
+type Parties = { readonly hierarchy: Hierarchy; readonly request: CreateSubscription };
+
+/** Of a new subscription that belongs to others: what is alone holds its own customer, and nobody else. */
+export async function holdFamily(
+  scope: Scope,
+  { hierarchy, request }: Parties,
+  transaction: Transaction,
+): Promise<void> {
+  if (hierarchy.kind === 'alone') return;
+  if (hierarchy.kind === 'group') await holdSubscriptions(scope, hierarchy.subscription_ids, transaction);
+  if (hierarchy.kind === 'inherited') await holdSubscriptions(scope, [hierarchy.parent_subscription_id], transaction);
+  const { customer_id, external_customer_id } = request;
+  const external_ids = [
+    external_customer_id,
+    ...(hierarchy.kind === 'group' ? hierarchy.children.map((child) => child.external_customer_id) : []),
+    ...(hierarchy.kind === 'parent' ? hierarchy.external_customer_ids : []),
+    'invoicing_customer_external_id' in hierarchy ? hierarchy.invoicing_customer_external_id : null,
+  ];
+  const payer_id = 'parent_subscription_id' in hierarchy ? await payerOf(scope, hierarchy, transaction) : null;
+  const customers = await CustomerModel.in(scope, transaction)
+    .select('id', 'external_id')
+    .where('status', 'published')
+    .where(
+      (one) =>
+        void one
+          .whereIn('id', [customer_id, payer_id].filter(isNamed))
+          .orWhereIn('external_id', external_ids.filter(isNamed)),
+    );
+  // Who only pays is held with others: many have one payer.
+  const isOwn = (one: CustomerModel) => one.id === customer_id || one.external_id === external_customer_id;
+  for (const one of customers.sort((a, b) => (a.id < b.id ? -1 : 1))) {
+    const held = CustomerModel.in(scope, transaction).select('id').where('id', one.id);
+    await (hierarchy.kind === 'delegated' && !isOwn(one) ? held.forShare() : held.forUpdate());
+  }
+}
+
+function isNamed(name: string | null | undefined): name is string {
+  return Boolean(name);
+}
+
+async function payerOf(
+  scope: Scope,
+  { kind, parent_subscription_id }: Extract<Hierarchy, { parent_subscription_id: string }>,
+  database: Transaction,
+): Promise<string | null> {
+  if (kind !== 'delegated') return null;
+  const parent = (await SubscriptionModel.byId(scope, [parent_subscription_id], database)).get(parent_subscription_id);
+  return parent ? addresseeOf(parent) : null;
+}

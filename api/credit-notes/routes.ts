@@ -1,0 +1,92 @@
+/** Credit notes: what of a final invoice was taken back. */
+import { createCreditNote } from '../../actions/credit-notes/create-credit-note.ts';
+import { finalizeCreditNote } from '../../actions/credit-notes/finalize-credit-note.ts';
+import { voidCreditNote } from '../../actions/credit-notes/void-credit-note.ts';
+import { CreditNoteModel } from '../../storage/models/credit-note.ts';
+import { narrow } from '../../storage/models/page.ts';
+import { fetchPage } from '../http/list.ts';
+import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { standardRoutes } from '../http/standard-routes.ts';
+import {
+  CreateCreditNote,
+  CreditNoteAnswer,
+  CreditNoteDone,
+  CreditNoteFilter,
+  CreditNoteListAnswer,
+  creditNoteGrammar,
+} from './schema.ts';
+import { showCreditNote, showCreditNotes } from './show.ts';
+
+const tag = 'Credit notes';
+
+const creditNotes = standardRoutes({
+  noun: 'creditnote',
+  called: { path: '/creditnotes', name: 'CreditNote', words: 'credit note' },
+  tag,
+  answer: CreditNoteAnswer,
+  model: CreditNoteModel,
+  show: showCreditNote,
+  list: { filter: CreditNoteFilter, answer: CreditNoteListAnswer, find: findCreditNotes },
+});
+
+export const creditNoteRoutes: Route[] = [
+  creditNotes.create({
+    summary: 'Credit lines of a final invoice',
+    description:
+      'Of an invoice that is not paid it lowers what is due (ADJUSTMENT); what was paid goes to the prepaid wallet of its customer (REFUND). Each line gives back no more than is left of it over all credit notes, and its tax comes with it. It takes effect at once, unless `process_credit_note` is false. One content, or one `idempotency_key`, is one note: a second request is refused with 409.',
+    body: CreateCreditNote,
+    handle: ({ body }, context) => createCreditNote(context.services, context.scope, body, authorOf(context)),
+  }),
+  creditNotes.list,
+  creditNotes.read({
+    summary: 'Get a credit note',
+    description: 'With its lines; its invoice, subscription and customer are answered with it.',
+  }),
+  route({
+    method: 'post',
+    path: '/creditnotes/:id/finalize',
+    operation_id: 'processCreditNote',
+    summary: 'Finalize a draft credit note',
+    description:
+      'It takes effect as it would now: whether it adjusts or refunds goes by the payment of its invoice at this moment, and it is refused when other notes have taken what is left.',
+    tag,
+    access: 'creditnote:write',
+    params: idParams,
+    success: 200,
+    answer: CreditNoteDone,
+    handle: async ({ params }, context) => {
+      const deed = { id: params.id, author: authorOf(context) };
+      const note = await finalizeCreditNote(context.services, context.scope, deed);
+      return { ...(await showCreditNote(note, context)), message: `credit note ${note.credit_note_number} is final` };
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/creditnotes/:id/void',
+    operation_id: 'voidCreditNote',
+    summary: 'Void a credit note',
+    description:
+      'A draft, or an adjustment, which makes what it took off due again: an invoice that it had paid is PENDING then. A refund that is final is refused.',
+    tag,
+    access: 'creditnote:write',
+    params: idParams,
+    success: 200,
+    answer: CreditNoteDone,
+    handle: async ({ params }, context) => {
+      const note = await voidCreditNote(context.services, context.scope, { id: params.id, author: authorOf(context) });
+      return { ...(await showCreditNote(note, context)), message: `credit note ${note.credit_note_number} is void` };
+    },
+  }),
+];
+
+async function findCreditNotes(input: CreditNoteFilter, context: Context) {
+  const { scope, services } = context;
+  const query = narrow(CreditNoteModel.in(scope, services.postgres), [
+    ['id', input.credit_note_ids],
+    ['invoice_id', input.invoice_id],
+    ['credit_note_status', input.credit_note_status],
+    ['credit_note_type', input.credit_note_type],
+  ]);
+  const { items, pagination } = await fetchPage(query, input, creditNoteGrammar);
+  return { items: await showCreditNotes(items, input.expand ?? [], context), pagination };
+}

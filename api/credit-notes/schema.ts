@@ -1,0 +1,70 @@
+/** Requests, answers and lists of credit notes. */
+import { z } from 'zod';
+import {
+  CREDIT_NOTE_STATUSES,
+  CREDIT_NOTE_TYPES,
+  CreditNote,
+  CreditNoteLineItem,
+  createCreditNoteShape,
+} from '../../core/credit-note/record.ts';
+import { anyCase } from '../../core/record.ts';
+import { CustomerAnswer } from '../customers/schema.ts';
+import { anyOf, BASE_COLUMNS, type ListGrammar, listAnswer, listOf, listShape } from '../http/list.ts';
+import { MessageAnswer } from '../http/route.ts';
+import { InvoiceWithoutParts } from '../invoices/answer.ts';
+import { SubscriptionAnswer } from '../subscriptions/answer.ts';
+
+export const CreateCreditNote = createCreditNoteShape.meta({
+  id: 'CreateCreditNoteRequest',
+  example: {
+    invoice_id: 'inv_01JZ8K3M5N7P9Q1R3S5T7V9W8X',
+    reason: 'SERVICE_ISSUE',
+    memo: 'The trainer was late',
+    process_credit_note: false,
+    line_items: [{ invoice_line_item_id: 'inv_line_01JZ8K3M5N7P9Q1R3S5T7V9WFX', amount: '10' }],
+  },
+});
+
+const shown = { description: 'With one credit note; in a list where `expand` names it.' };
+export const CreditNoteAnswer = CreditNote.extend({
+  line_items: z.array(CreditNoteLineItem.meta({ id: 'CreditNoteLineItem' })).meta({ description: 'What it credits.' }),
+  invoice: InvoiceWithoutParts.nullable().meta(shown),
+  subscription: SubscriptionAnswer.nullable().meta(shown),
+  customer: CustomerAnswer.nullable().meta(shown),
+}).meta({ id: 'CreditNoteResponse' });
+
+/** What was done, and the credit note as it is then. */
+export const CreditNoteDone = CreditNoteAnswer.extend(MessageAnswer.shape).meta({ id: 'CreditNoteDoneResponse' });
+
+export const CreditNoteFilter = listShape({
+  credit_note_ids: anyOf('credit notes'),
+  invoice_id: z.string().optional().meta({ description: 'Id of the invoice that is credited.' }),
+  credit_note_status: listOf(anyCase(CREDIT_NOTE_STATUSES)).optional().meta({ description: 'Any of these states.' }),
+  credit_note_type: anyCase(CREDIT_NOTE_TYPES).optional().meta({ description: 'ADJUSTMENT or REFUND.' }),
+}).meta({ id: 'CreditNoteFilter', example: { credit_note_status: ['FINALIZED'], limit: 10 } });
+export type CreditNoteFilter = z.output<typeof CreditNoteFilter>;
+
+export const creditNoteGrammar: ListGrammar = {
+  columns: {
+    ...BASE_COLUMNS,
+    credit_note_number: 'string',
+    invoice_id: 'string',
+    customer_id: 'string',
+    subscription_id: 'string',
+    credit_note_status: 'string',
+    credit_note_type: 'string',
+    refund_status: 'string',
+    reason: 'string',
+    memo: 'string',
+    currency: 'string',
+    subtotal: 'number',
+    total_tax: 'number',
+    total_amount: 'number',
+    idempotency_key: 'string',
+    voided_at: 'date',
+    finalized_at: 'date',
+  },
+  expand: ['invoice', 'subscription', 'customer'],
+  metadata: true,
+};
+export const CreditNoteListAnswer = listAnswer(CreditNoteAnswer, 'ListCreditNotesResponse');

@@ -1,0 +1,41 @@
+/** Credit notes with their lines and the parts that are asked for: one query per part, however many notes. */
+import { groupBy } from '../../core/group-by.ts';
+import type { CreditNoteModel } from '../../storage/models/credit-note.ts';
+import { CreditNoteLineItemModel } from '../../storage/models/credit-note-line-item.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import type { Context } from '../http/route.ts';
+import { customersOf, showInvoicesById, subscriptionsOf } from '../invoices/expand.ts';
+
+const EVERY_PART = ['invoice', 'subscription', 'customer'];
+
+export async function showCreditNote(note: CreditNoteModel, context: Context) {
+  const [shown] = await showCreditNotes([note], EVERY_PART, context);
+  return shown!;
+}
+
+export async function showCreditNotes(notes: readonly CreditNoteModel[], expand: readonly string[], context: Context) {
+  const { scope, services } = context;
+  const lines = await CreditNoteLineItemModel.in(scope, services.postgres)
+    .whereIn(
+      'credit_note_id',
+      notes.map(({ id }) => id),
+    )
+    .orderBy('position');
+  const byNote = groupBy(lines, ({ credit_note_id }) => credit_note_id);
+  const invoices = expand.includes('invoice') ? await invoicesOf(notes, context) : new Map();
+  const customers = expand.includes('customer') ? await customersOf(notes, context) : new Map();
+  const subscriptions = expand.includes('subscription') ? await subscriptionsOf(notes, [], context) : new Map();
+  return notes.map((note) => ({
+    ...note,
+    line_items: byNote.get(note.id) ?? [],
+    invoice: invoices.get(note.invoice_id) ?? null,
+    customer: customers.get(note.customer_id) ?? null,
+    subscription: subscriptions.get(note.subscription_id ?? '') ?? null,
+  }));
+}
+
+async function invoicesOf(notes: readonly CreditNoteModel[], context: Context) {
+  const { scope, services } = context;
+  const ids = notes.map(({ invoice_id }) => invoice_id);
+  return showInvoicesById(await InvoiceModel.byId(scope, ids, services.postgres), context);
+}

@@ -1,0 +1,46 @@
+/** Addresses that need no key and are good for a while: signed as the tokens of people are (token.ts), for one thing alone. */
+import { jwtVerify, SignJWT } from 'jose';
+import { z } from 'zod';
+import { FarthingError } from '../../core/error.ts';
+import { type Signing, signingKey } from './token.ts';
+
+export type LinkClaim = {
+  /** What it opens; a link for one thing opens no other, and is no token of a person. */
+  readonly subject: string;
+  readonly tenant_id: string;
+  readonly environment_id: string;
+  readonly id: string;
+};
+
+const ALGORITHM = 'HS256';
+const Payload = z.object({ tenant_id: z.string().min(1), environment_id: z.string().min(1), id: z.string().min(1) });
+
+export async function makeLink(
+  signing: Signing,
+  { subject, ...payload }: LinkClaim,
+  { seconds, now }: { seconds: number; now: Date },
+): Promise<string> {
+  return new SignJWT(payload)
+    .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
+    .setAudience(subject)
+    .setExpirationTime(Math.floor(now.getTime() / 1000) + seconds)
+    .sign(await signingKey(signing));
+}
+
+/** What it opens, or 404: whoever guesses learns nothing. */
+export async function claimOf(
+  signing: Signing,
+  token: string,
+  { subject, now }: { subject: string; now: Date },
+): Promise<z.output<typeof Payload>> {
+  const key = await signingKey(signing);
+  try {
+    const checks = { algorithms: [ALGORITHM], audience: subject, currentDate: now, requiredClaims: ['exp', 'aud'] };
+    return Payload.parse((await jwtVerify(token, key, checks)).payload);
+  } catch {
+    throw new FarthingError(
+      'not_found',
+      'the address is wrong, or was good for a while alone: the document is not found',
+    );
+  }
+}

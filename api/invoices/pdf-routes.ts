@@ -1,0 +1,81 @@
+/** The PDF of an invoice: to whoever may read it, and by an address that is good for a quarter of an hour. */
+import { z } from 'zod';
+import { type InvoicePdf, invoicePdf } from '../../actions/invoices/invoice-pdf.ts';
+import { onBehalfOf } from '../../storage/caller.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { claimOf, makeLink } from '../http/link.ts';
+import { type Context, idParams, type Route, route } from '../http/route.ts';
+import { PdfAddressAnswer, PdfQuery } from './schema.ts';
+
+const tag = 'Invoices';
+const SUBJECT = 'invoice_pdf';
+const LINK_SECONDS = 900;
+
+export const invoicePdfRoutes: Route[] = [
+  route({
+    method: 'get',
+    path: '/invoices/:id/pdf',
+    operation_id: 'getInvoicePdf',
+    summary: 'Get the PDF of an invoice, or an address of it',
+    description:
+      'The PDF itself; with `url=true` an address in `presigned_url` that anybody may open for a quarter of an hour. That of a final invoice is kept while the invoice stays as it is, and with `force_generate=true` made anew, with the settings of now. A draft, and what is void, is marked as such. Language, company, logo and colour are in the setting `invoice_pdf_config`.',
+    tag,
+    access: 'invoice:read',
+    params: idParams,
+    query: PdfQuery,
+    success: 200,
+    answer: PdfAddressAnswer,
+    file_type: 'application/pdf',
+    handle: async ({ params, query }, context) => {
+      const { url, force_generate } = query;
+      if (!url) return sendPdf(await pdfFor(context, { id: params.id, force: force_generate }), context);
+      // What does not exist has no address, and what is to be made anew is made before it is fetched.
+      if (force_generate) await pdfFor(context, { id: params.id, force: true });
+      else await InvoiceModel.fetch(context.scope, params.id, { database: context.services.postgres });
+      const { tenant_id, environment_id } = context.scope;
+      const claim = { subject: SUBJECT, tenant_id, environment_id, id: params.id };
+      const token = await makeLink(context.services, claim, { seconds: LINK_SECONDS, now: context.received_at });
+      const { protocol, baseUrl } = context.request;
+      const presigned_url = `${protocol}://${context.request.get('host')}${baseUrl}/documents/${token}`;
+      return { presigned_url };
+    },
+  }),
+  route({
+    method: 'get',
+    path: '/documents/:token',
+    operation_id: 'getDocument',
+    summary: 'Open a document by its address',
+    description:
+      'The address comes from `GET /invoices/{id}/pdf?url=true`. It needs no key, and is good for a quarter of an hour.',
+    tag,
+    access: 'public',
+    params: z.object({ token: z.string().max(2000).meta({ description: 'As it stands in the address.' }) }),
+    success: 200,
+    file_type: 'application/pdf',
+    handle: async ({ params }, context) => {
+      const { id, ...scope } = await claimOf(context.services, params.token, {
+        subject: SUBJECT,
+        now: context.received_at,
+      });
+      const { request_id } = context;
+      return onBehalfOf({ scope, user_id: '', secret_id: null, request_id }, async () =>
+        sendPdf(await pdfFor({ ...context, scope }, { id }), context),
+      );
+    },
+  }),
+];
+
+function pdfFor(
+  { services, scope, received_at }: Context,
+  asked: { id: string; force?: boolean },
+): Promise<InvoicePdf> {
+  return invoicePdf(services, scope, { ...asked, fonts: services.config.PDF_FONTS_DIR ?? null, now: received_at });
+}
+
+function sendPdf({ name, bytes }: InvoicePdf, { response }: Context): void {
+  response
+    .status(200)
+    .type('application/pdf')
+    .set('Content-Disposition', `inline; filename*=UTF-8''${encodeURIComponent(name)}`);
+  response.send(bytes);
+}

@@ -1,0 +1,65 @@
+/** What a credit note makes of its invoice, when it becomes final and when it is voided (docs/rules/credit-notes.md). */
+import { Decimal, ZERO } from '../decimal.ts';
+import { invalid, notAllowed } from '../error.ts';
+import type { Invoice, PaymentStatus } from '../invoice/record.ts';
+import type { CreditNote } from './record.ts';
+
+type Given = Pick<CreditNote, 'credit_note_type' | 'total_amount'>;
+type Changes = Partial<Invoice>;
+
+export function creditedInvoice(invoice: Invoice, note: Given, now: Date): Changes {
+  return note.credit_note_type === 'REFUND' ? refunded(invoice, note.total_amount) : adjusted(invoice, note, now);
+}
+
+/** `amount` was given back of what had been paid and of the prepaid credits that were applied. */
+export function refunded(invoice: Invoice, amount: string): Changes {
+  const refunded_amount = new Decimal(invoice.refunded_amount).plus(amount);
+  const given = new Decimal(invoice.amount_paid).plus(invoice.total_prepaid_credits_applied);
+  return {
+    refunded_amount: refunded_amount.toFixed(),
+    payment_status: refunded_amount.gte(given) ? 'REFUNDED' : 'PARTIALLY_REFUNDED',
+  };
+}
+
+function adjusted(invoice: Invoice, { total_amount }: Given, now: Date): Changes {
+  const amounts = withAdjustment(invoice, new Decimal(invoice.adjustment_amount).plus(total_amount));
+  if (!new Decimal(amounts.amount_remaining).isZero()) return amounts;
+  return { ...amounts, payment_status: 'SUCCEEDED', paid_at: invoice.paid_at ?? now.toISOString() };
+}
+
+/** What is in a wallet may have been spent. */
+export function checkNoteVoidable({
+  credit_note_status,
+  credit_note_type,
+}: Pick<CreditNote, 'credit_note_status' | 'credit_note_type'>): void {
+  if (credit_note_status === 'VOIDED') throw invalid('credit_note_status', 'the credit note is void already');
+  if (credit_note_status === 'FINALIZED' && credit_note_type === 'REFUND')
+    throw invalid('credit_note_type', 'a refund that is final cannot be voided: the money is in the wallet');
+}
+
+/** What an adjustment had taken off is due again. */
+export function uncreditedInvoice(invoice: Invoice, { total_amount }: Given): Changes {
+  if (invoice.invoice_status !== 'FINALIZED')
+    throw notAllowed(`the invoice is ${invoice.invoice_status}: its credit notes stay as they are`);
+  if (!TO_BE_PAID.includes(invoice.payment_status))
+    throw notAllowed(`the payment of the invoice is ${invoice.payment_status}: an adjustment of it cannot be voided`);
+  const amounts = withAdjustment(invoice, new Decimal(invoice.adjustment_amount).minus(total_amount));
+  const over = new Decimal(invoice.amount_paid).minus(amounts.amount_due);
+  if (over.gt(0)) return { ...amounts, payment_status: 'OVERPAID', overpaid_amount: over.toFixed() };
+  const paid = { ...amounts, overpaid_amount: null };
+  if (over.isZero()) return { ...paid, payment_status: 'SUCCEEDED' };
+  if (invoice.payment_status !== 'SUCCEEDED' && invoice.payment_status !== 'OVERPAID') return paid;
+  return { ...paid, payment_status: 'PENDING', paid_at: null };
+}
+
+/** What was refunded cannot be asked for again. */
+const TO_BE_PAID: readonly PaymentStatus[] = ['PENDING', 'PROCESSING', 'FAILED', 'SUCCEEDED', 'OVERPAID'];
+
+function withAdjustment(invoice: Invoice, adjustment: Decimal) {
+  const due = new Decimal(invoice.total).minus(adjustment);
+  return {
+    adjustment_amount: adjustment.toFixed(),
+    amount_due: due.toFixed(),
+    amount_remaining: Decimal.max(ZERO, due.minus(invoice.amount_paid)).toFixed(),
+  };
+}

@@ -1,0 +1,139 @@
+/**
+ * What a credit note gives back, and in which way (docs/rules/credit-notes.md, "Adjustment or refund", "No more than was
+ * charged", "Tax"). Whoever asks holds the invoice, so that what is left of its lines stays so until the note is written.
+ */
+import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { invalid } from '../error.ts';
+import type { Invoice, PaymentStatus } from '../invoice/record.ts';
+import { minorUnits, roundMoney } from '../money.ts';
+import type { CreditNoteType } from './record.ts';
+
+const TYPE_BY_PAYMENT: Partial<Record<PaymentStatus, CreditNoteType>> = {
+  PENDING: 'ADJUSTMENT',
+  PROCESSING: 'ADJUSTMENT',
+  FAILED: 'ADJUSTMENT',
+  SUCCEEDED: 'REFUND',
+  OVERPAID: 'REFUND',
+  PARTIALLY_REFUNDED: 'REFUND',
+};
+
+export type CreditedInvoice = Pick<
+  Invoice,
+  | 'invoice_status'
+  | 'payment_status'
+  | 'currency'
+  | 'total'
+  | 'amount_paid'
+  | 'adjustment_amount'
+  | 'refunded_amount'
+  | 'total_prepaid_credits_applied'
+>;
+
+/** A line of the invoice: what it charged, and what was given back of it so far. */
+export type CreditableLine = {
+  readonly id: string;
+  readonly amount: Decimal;
+  readonly discount: Decimal;
+  readonly tax: Decimal;
+  readonly credited: Decimal;
+  readonly tax_credited: Decimal;
+};
+
+export type AskedLine = { readonly invoice_line_item_id: string; readonly amount: string };
+export type CreditPlan = {
+  readonly credit_note_type: CreditNoteType;
+  /** In the order of what was asked. */
+  readonly lines: readonly { readonly amount: Decimal; readonly tax: Decimal }[];
+  readonly subtotal: Decimal;
+  readonly total_tax: Decimal;
+  readonly total: Decimal;
+};
+
+export function planCreditNote(
+  invoice: CreditedInvoice,
+  lines: readonly CreditableLine[],
+  asked: readonly AskedLine[],
+): CreditPlan {
+  const credit_note_type = typeOf(invoice);
+  if (asked.length === 0) throw invalid('line_items', 'must name at least one line of the invoice');
+  const planned = creditLines(lines, asked, invoice.currency);
+  const subtotal = sumOf(planned.map(({ amount }) => amount));
+  const total_tax = sumOf(planned.map(({ tax }) => tax));
+  const total = subtotal.plus(total_tax);
+  const most = mostOf(invoice, credit_note_type);
+  if (total.gt(most))
+    throw invalid(
+      'line_items',
+      `come to ${total.toFixed()} with tax, but no more than ${most.toFixed()} of this invoice can be credited`,
+      { max_allowed: most.toFixed() },
+    );
+  return { credit_note_type, lines: planned, subtotal, total_tax, total };
+}
+
+function typeOf({ invoice_status, payment_status }: CreditedInvoice): CreditNoteType {
+  if (invoice_status !== 'FINALIZED')
+    throw invalid('invoice_id', `names an invoice that is ${invoice_status}: only a final one can be credited`);
+  const type = TYPE_BY_PAYMENT[payment_status];
+  if (type === undefined)
+    throw invalid('invoice_id', `names an invoice whose payment is ${payment_status}: it cannot be credited`, {
+      allowed: Object.keys(TYPE_BY_PAYMENT),
+    });
+  return type;
+}
+
+/** Of what is not paid, what remains of the total; of what is paid, what was given for it and did not come back yet. */
+function mostOf(invoice: CreditedInvoice, type: CreditNoteType): Decimal {
+  const { total, adjustment_amount, amount_paid, refunded_amount, total_prepaid_credits_applied } = invoice;
+  const most =
+    type === 'REFUND'
+      ? new Decimal(amount_paid).plus(total_prepaid_credits_applied).minus(refunded_amount)
+      : new Decimal(total).minus(adjustment_amount).minus(amount_paid);
+  return Decimal.max(ZERO, most);
+}
+
+/** One after the other: a line that is named twice has less left the second time. */
+function creditLines(lines: readonly CreditableLine[], asked: readonly AskedLine[], currency: string) {
+  const left = new Map(lines.map((line) => [line.id, leftOf(line)]));
+  return asked.map((one, index) => {
+    const at = `line_items[${index}]`;
+    const rest = left.get(one.invoice_line_item_id);
+    if (rest === undefined) throw invalid(`${at}.invoice_line_item_id`, 'is no line of this invoice');
+    const amount = checkedAmount(one.amount, { field: `${at}.amount`, currency, most: rest.amount });
+    const tax = taxOf(amount, rest, currency);
+    left.set(one.invoice_line_item_id, { ...rest, amount: rest.amount.minus(amount), tax: rest.tax.minus(tax) });
+    return { amount, tax };
+  });
+}
+
+/** `charged` and `charged_tax` are those of the whole line. */
+type Left = {
+  readonly amount: Decimal;
+  readonly tax: Decimal;
+  readonly charged: Decimal;
+  readonly charged_tax: Decimal;
+};
+
+function leftOf({ amount, discount, tax, credited, tax_credited }: CreditableLine): Left {
+  const charged = amount.minus(discount);
+  return {
+    charged,
+    charged_tax: tax,
+    amount: Decimal.max(ZERO, charged.minus(credited)),
+    tax: Decimal.max(ZERO, tax.minus(tax_credited)),
+  };
+}
+
+function checkedAmount(text: string, { field, currency, most }: { field: string; currency: string; most: Decimal }) {
+  const amount = new Decimal(text);
+  if (amount.lte(0)) throw invalid(field, 'must be more than 0');
+  if (amount.decimalPlaces() > minorUnits(currency)) throw invalid(field, `has more decimals than ${currency}`);
+  if (amount.gt(most))
+    throw invalid(field, `is more than is left of the line, ${most.toFixed()}`, { max_allowed: most.toFixed() });
+  return amount;
+}
+
+/** The share of the line's tax, never more than is left of it; what credits all that is left takes all its tax. */
+function taxOf(amount: Decimal, left: Left, currency: string): Decimal {
+  if (amount.eq(left.amount)) return left.tax;
+  return Decimal.min(left.tax, roundMoney(left.charged_tax.times(amount).dividedBy(left.charged), currency));
+}

@@ -1,0 +1,201 @@
+/**
+ * An invoice as people read it: every word and number of its document, in their order, and nothing about how they look
+ * (integrations/pdf lays them out). It says what is stored and computes no amount of its own
+ * (docs/rules/documents.md, "What it says").
+ */
+import type { Customer } from '../customer/record.ts';
+import { Decimal } from '../decimal.ts';
+import type { ComputedFrom, Invoice, InvoiceLineItem } from '../invoice/record.ts';
+import type { SettingOf } from '../setting/record.ts';
+import { instantOf } from '../time/instant.ts';
+import { type Language, showAmount, showDay, showMoney, showNumber, showPeriod, wordsOf } from './language.ts';
+import type { Words } from './words.ts';
+
+export type DocumentRow = {
+  readonly text: string;
+  /** Beneath it, smaller: the time that is charged, how the amount came about, what was taken off. */
+  readonly details: readonly string[];
+  readonly quantity: string;
+  readonly unit_price: string;
+  readonly amount: string;
+};
+export type DocumentSum = { readonly label: string; readonly value: string; readonly strong: boolean };
+export type DocumentParty = { readonly label: string; readonly name: string; readonly lines: readonly string[] };
+
+export type InvoiceDocument = {
+  readonly title: string;
+  /** Across the page of what is no invoice yet, or none any more. */
+  readonly mark: string | null;
+  readonly facts: readonly { readonly label: string; readonly value: string }[];
+  readonly from: DocumentParty;
+  readonly to: DocumentParty;
+  /** Heads of the columns: description, quantity, unit price, amount. */
+  readonly columns: readonly [string, string, string, string];
+  readonly rows: readonly DocumentRow[];
+  readonly sums: readonly DocumentSum[];
+  readonly notes: readonly string[];
+  /** At the foot of each page, before its number. */
+  readonly foot: string;
+  readonly page: { readonly word: string; readonly of: string };
+  /** Said where a character is in none of the fonts. */
+  readonly not_shown: string;
+  readonly language: Language;
+  readonly look: { readonly color: string; readonly page_size: 'A4' | 'LETTER'; readonly logo: string | null };
+  /** Milliseconds since 1970, for the properties of the file: what is made again has the same. */
+  readonly dated_ms: number;
+};
+
+/** A tax of the invoice as its document names it: "VAT 19%". */
+export type DocumentTax = { readonly label: string; readonly amount: string };
+
+export type DocumentQuestion = {
+  readonly invoice: Invoice;
+  readonly lines: readonly InvoiceLineItem[];
+  readonly taxes: readonly DocumentTax[];
+  readonly customer: Pick<Customer, 'name' | 'external_id' | 'email' | `address_${AddressPart}`> & {
+    readonly tax_ids?: readonly string[];
+  };
+  readonly seller: { readonly name: string; readonly lines: readonly string[] };
+  readonly settings: SettingOf<'invoice_pdf_config'>;
+  readonly timezone: string;
+};
+type AddressPart = 'line1' | 'line2' | 'city' | 'state' | 'postal_code' | 'country';
+type Asked = DocumentQuestion & { readonly words: Words; readonly language: Language };
+
+export function invoiceDocument(question: DocumentQuestion): InvoiceDocument {
+  const { invoice, settings } = question;
+  const { language } = settings;
+  const words = wordsOf(language);
+  const asked = { ...question, words, language };
+  return {
+    title: invoice.invoice_type === 'CREDIT' ? words.credit_invoice : words.invoice,
+    mark: markOf(invoice, words),
+    facts: factsOf(asked),
+    from: { label: words.from, ...question.seller },
+    to: receiverOf(asked),
+    columns: [
+      words.description,
+      words.quantity,
+      words.unit_price,
+      `${words.amount} (${invoice.currency.toUpperCase()})`,
+    ],
+    rows: question.lines.map((line) => rowOf(line, asked)),
+    sums: sumsOf(asked),
+    notes: [invoice.description, settings.payment_instructions, settings.notes].flatMap((note) => note || []),
+    foot: [question.seller.name, invoice.invoice_number].filter(Boolean).join(' · '),
+    page: { word: words.page, of: words.of },
+    not_shown: words.not_shown,
+    language,
+    look: { color: settings.color, page_size: settings.page_size, logo: settings.logo },
+    dated_ms: instantOf(issuedAt(invoice)),
+  };
+}
+
+function markOf({ invoice_status }: Invoice, words: Words): string | null {
+  if (invoice_status === 'VOIDED') return words.voided;
+  return invoice_status === 'DRAFT' || invoice_status === 'SKIPPED' ? words.draft : null;
+}
+
+/** The date that was stated takes the place of that on which it became final (docs/rules/documents.md, "The date of issue"). */
+function issuedAt({ issue_date, finalized_at, created_at }: Invoice): string {
+  return issue_date ?? finalized_at ?? created_at;
+}
+
+function factsOf({ invoice, words, language, timezone }: Asked): InvoiceDocument['facts'] {
+  const day = (instant: string) => showDay(instantOf(instant), timezone, language);
+  const { period_start, period_end, due_date, invoice_number } = invoice;
+  const facts = [{ label: words.date, value: day(issuedAt(invoice)) }];
+  if (invoice_number) facts.unshift({ label: words.number, value: invoice_number });
+  if (due_date) facts.push({ label: words.due, value: day(due_date) });
+  if (period_start && period_end) {
+    const period = { start: instantOf(period_start), end: instantOf(period_end) };
+    facts.push({ label: words.period, value: showPeriod(period, timezone, language) });
+  }
+  return facts;
+}
+
+function receiverOf({ customer, words }: Asked): DocumentParty {
+  const { address_line1, address_line2, address_postal_code, address_city, address_state, address_country } = customer;
+  const city = [address_postal_code, address_city].filter(Boolean).join(' ');
+  const place = [city, address_state, address_country].filter(Boolean).join(', ');
+  const tax_ids = (customer.tax_ids ?? []).map((id) => `${words.tax_id}: ${id}`);
+  const lines = [address_line1, address_line2, place, customer.email, ...tax_ids].filter(Boolean);
+  return { label: words.bill_to, name: customer.name || customer.external_id, lines };
+}
+
+function rowOf(line: InvoiceLineItem, { words, language, timezone }: Asked): DocumentRow {
+  const { computed_from: from, period_start, period_end, plan_display_name: plan } = line;
+  const text = line.display_name || line.meter_display_name || plan || line.price_id || '';
+  const parts = partsOf(from);
+  const taken = new Decimal(line.line_item_discount).plus(line.invoice_level_discount);
+  const period =
+    period_start && period_end
+      ? [showPeriod({ start: instantOf(period_start), end: instantOf(period_end) }, timezone, language)]
+      : [];
+  return {
+    text: from?.reason ? `${words.correction}: ${text}` : text,
+    details: [
+      ...(plan && plan !== text ? [plan] : []),
+      ...period,
+      ...(parts.length > 1 ? parts.map((part) => showPart(part, line, { words, language })) : []),
+      ...(taken.isZero() ? [] : [`${words.discount}: ${showAmount(taken.negated(), line.currency, language)}`]),
+    ],
+    quantity: showNumber(line.quantity, language),
+    unit_price: unitPrice(from, parts, { currency: line.currency, language }),
+    amount: showAmount(line.amount, line.currency, language),
+  };
+}
+
+/** How an amount came about, a tier or a package at a time (docs/rules/invoices.md, "What a line was computed from"). */
+type Part = { readonly units: string; readonly unit_amount: string; readonly flat_amount: string };
+
+function partsOf(from: ComputedFrom | null | undefined): Part[] {
+  return (from?.breakdown ?? []) as unknown as Part[];
+}
+
+function showPart(
+  { units, unit_amount, flat_amount }: Part,
+  { currency }: InvoiceLineItem,
+  { words, language }: { words: Words; language: Language },
+): string {
+  const amount = (text: string) => showAmount(text, currency, language);
+  const flat = new Decimal(flat_amount).isZero() ? '' : ` + ${amount(flat_amount)}`;
+  return `${showNumber(units, language)} ${words.units} × ${amount(unit_amount)}${flat}`;
+}
+
+/** Only where there is one: of tiers each part says its own. */
+function unitPrice(
+  from: ComputedFrom | null | undefined,
+  parts: readonly Part[],
+  { currency, language }: { currency: string; language: Language },
+): string {
+  const [part] = parts;
+  if (part)
+    return parts.length === 1 && Number(part.flat_amount) === 0 ? showAmount(part.unit_amount, currency, language) : '';
+  const { billing_model, amount } = from?.price ?? {};
+  return billing_model === 'FLAT_FEE' && typeof amount === 'string' ? showAmount(amount, currency, language) : '';
+}
+
+function sumsOf({ invoice, taxes, words, language }: Asked): DocumentSum[] {
+  const { currency } = invoice;
+  const money = (amount: Decimal | string) => showMoney(amount, currency, language);
+  const sum = (label: string, amount: Decimal | string, strong = false) => ({ label, value: money(amount), strong });
+  const less = (label: string, amount: string) => {
+    const taken = new Decimal(amount);
+    return taken.isZero() ? [] : [sum(label, taken.negated())];
+  };
+  const named = taxes.map(({ label, amount }) => sum(label, amount));
+  const taxed =
+    named.length > 0 || new Decimal(invoice.total_tax).isZero() ? named : [sum(words.tax, invoice.total_tax)];
+  return [
+    sum(words.subtotal, invoice.subtotal),
+    ...less(words.discount, invoice.total_discount),
+    ...less(words.credits, invoice.total_prepaid_credits_applied),
+    ...taxed,
+    sum(words.total, invoice.total, true),
+    ...less(words.adjusted, invoice.adjustment_amount),
+    ...less(words.paid, invoice.amount_paid),
+    ...(new Decimal(invoice.refunded_amount).isZero() ? [] : [sum(words.refunded, invoice.refunded_amount)]),
+    sum(words.to_pay, invoice.amount_remaining, true),
+  ];
+}

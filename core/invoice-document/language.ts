@@ -1,0 +1,107 @@
+/**
+ * What an invoice says to people, in the languages that it speaks, with their ways to write numbers, amounts and days. They stand
+ * here and are not taken from Intl, whose words change with the version of Node: a document that is made again must be the same
+ * (docs/rules/documents.md, "The same bytes").
+ */
+import { type Decimal, Decimal as Decimals } from '../decimal.ts';
+import { minorUnits, narrowSymbolOf } from '../money.ts';
+import type { Milliseconds } from '../time/instant.ts';
+import { wallTime } from '../time/zone.ts';
+import { de } from './words/de.ts';
+import { el } from './words/el.ts';
+import { en } from './words/en.ts';
+import { es } from './words/es.ts';
+import { fr } from './words/fr.ts';
+import { it } from './words/it.ts';
+import { nl } from './words/nl.ts';
+import { pl } from './words/pl.ts';
+import { pt } from './words/pt.ts';
+import { sv } from './words/sv.ts';
+import { uk } from './words/uk.ts';
+import type { Words } from './words.ts';
+
+export const LANGUAGES = ['en', 'de', 'el', 'es', 'fr', 'it', 'nl', 'pl', 'pt', 'sv', 'uk'] as const;
+export type Language = (typeof LANGUAGES)[number];
+
+const WORDS: Readonly<Record<Language, Words>> = { en, de, el, es, fr, it, nl, pl, pt, sv, uk };
+
+type Writing = {
+  /** Between the whole and its parts, and between thousands. */
+  readonly point: string;
+  readonly thousands: string;
+  /** Where the sign of a currency stands: `$1` or `1 $`. */
+  readonly sign: 'before' | 'after';
+  /** Of day, month and year as digits. */
+  readonly day: (day: string, month: string, year: string) => string;
+};
+
+const NO_BREAK = '\u00a0';
+const dotted = (day: string, month: string, year: string) => `${day}.${month}.${year}`;
+const slashed = (day: string, month: string, year: string) => `${day}/${month}/${year}`;
+const MONTHS = 'Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'.split(' ');
+const english = (day: string, month: string, year: string) => `${Number(day)} ${MONTHS[Number(month) - 1]} ${year}`;
+
+const comma = { point: ',', thousands: '.', sign: 'after' } as const;
+const commaAndSpace = { point: ',', thousands: NO_BREAK, sign: 'after' } as const;
+
+const WRITING: Readonly<Record<Language, Writing>> = {
+  en: { point: '.', thousands: ',', sign: 'before', day: english },
+  de: { ...comma, day: dotted },
+  el: { ...comma, day: slashed },
+  es: { ...comma, day: slashed },
+  fr: { ...commaAndSpace, day: slashed },
+  it: { ...comma, day: slashed },
+  nl: { ...comma, sign: 'before', day: (day, month, year) => `${day}-${month}-${year}` },
+  pl: { ...commaAndSpace, day: dotted },
+  pt: { ...comma, day: slashed },
+  sv: { ...commaAndSpace, day: (day, month, year) => `${year}-${month}-${day}` },
+  uk: { ...commaAndSpace, day: dotted },
+};
+
+export function wordsOf(language: Language): Words {
+  return WORDS[language];
+}
+
+/** Every digit that it has, and no fewer than `least` behind the point. */
+export function showNumber(value: Decimal | string, language: Language, least = 0): string {
+  const number = new Decimals(value);
+  const { point, thousands } = WRITING[language];
+  const [whole = '0', parts] = number.abs().toFixed(Math.max(least, number.decimalPlaces())).split('.');
+  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, thousands);
+  const minus = number.isNegative() && !number.isZero() ? '−' : '';
+  return `${minus}${grouped}${parts === undefined ? '' : point + parts}`;
+}
+
+/** As a column of amounts has it, whose head says the currency. */
+export function showAmount(amount: Decimal | string, currency: string, language: Language): string {
+  return showNumber(amount, language, minorUnits(currency));
+}
+
+/** With the sign of the currency, which several may share: its code stands beside it. */
+export function showMoney(amount: Decimal | string, currency: string, language: Language): string {
+  const number = showAmount(amount, currency, language);
+  const code = currency.toUpperCase();
+  const sign = narrowSymbolOf(currency);
+  if (sign === code) return `${number}${NO_BREAK}${code}`;
+  if (WRITING[language].sign === 'after') return `${number}${NO_BREAK}${sign}${NO_BREAK}${code}`;
+  const gap = /\p{L}$/u.test(sign) ? NO_BREAK : '';
+  const [minus, digits] = number.startsWith('−') ? ['−', number.slice(1)] : ['', number];
+  return `${minus}${sign}${gap}${digits}${NO_BREAK}${code}`;
+}
+
+/** The day of the calendar on which an instant lies. */
+export function showDay(instant: Milliseconds, timezone: string, language: Language): string {
+  const [year = '', month = '', day = ''] = new Date(wallTime(timezone, instant)).toISOString().slice(0, 10).split('-');
+  return WRITING[language].day(day, month, year);
+}
+
+/** The days of a half-open time: the last one is that of its last moment. */
+export function showPeriod(
+  { start, end }: { start: Milliseconds; end: Milliseconds },
+  timezone: string,
+  language: Language,
+): string {
+  const first = showDay(start, timezone, language);
+  const last = showDay(Math.max(start, end - 1), timezone, language);
+  return first === last ? first : `${first} – ${last}`;
+}

@@ -1,0 +1,50 @@
+/** The letter that brings an invoice: which events send one, to whom, and what it says (docs/rules/documents.md, "By e-mail"). */
+import { Decimal } from '../decimal.ts';
+import type { Invoice } from '../invoice/record.ts';
+import type { SystemEventName } from '../system-event/catalogue.ts';
+import { instantOf } from '../time/instant.ts';
+import { type Language, showDay, showMoney, wordsOf } from './language.ts';
+
+export const LETTER_KINDS = ['new', 'reminder'] as const;
+export type LetterKind = (typeof LETTER_KINDS)[number];
+
+const LETTERS: Partial<Record<SystemEventName, LetterKind>> = {
+  'invoice.finalized': 'new',
+};
+
+/** Null where an event sends none. */
+export function letterOf(event_name: SystemEventName): LetterKind | null {
+  return LETTERS[event_name] ?? null;
+}
+
+/** What has become of an invoice since it was asked for: nobody is reminded of what is paid, nor sent what is void. */
+export function isDue(invoice: Pick<Invoice, 'invoice_status' | 'amount_remaining'>, kind: LetterKind): boolean {
+  if (invoice.invoice_status !== 'FINALIZED') return false;
+  return kind === 'new' || new Decimal(invoice.amount_remaining).gt(0);
+}
+
+export type Letter = { readonly subject: string; readonly text: string };
+
+export function letter(
+  invoice: Pick<Invoice, 'invoice_number' | 'id' | 'currency' | 'amount_remaining' | 'due_date'>,
+  {
+    kind,
+    language,
+    timezone,
+    seller,
+    notes,
+  }: { kind: LetterKind; language: Language; timezone: string; seller: string; notes: readonly string[] },
+): Letter {
+  const words = wordsOf(language);
+  const number = invoice.invoice_number ?? invoice.id;
+  const opening = kind === 'new' ? words.letter_new : words.letter_reminder;
+  const lines = [opening.replace('{}', number), payment(), ...notes, seller];
+  return { subject: `${words.invoice} ${number} – ${seller}`, text: `${lines.filter(Boolean).join('\n\n')}\n` };
+
+  function payment(): string {
+    if (!new Decimal(invoice.amount_remaining).gt(0)) return words.letter_nothing;
+    const amount = showMoney(invoice.amount_remaining, invoice.currency, language);
+    const due = invoice.due_date ? showDay(instantOf(invoice.due_date), timezone, language) : '';
+    return words.letter_pay_until.replace('{amount}', amount).replace('{due}', due);
+  }
+}

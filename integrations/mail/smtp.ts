@@ -1,0 +1,54 @@
+/** Sends letters by SMTP (nodemailer). What a server refuses for good is told apart from what may go another time. */
+import { createTransport } from 'nodemailer';
+
+export type Mail = {
+  readonly to: string;
+  readonly reply_to: string | null;
+  readonly bcc: readonly string[];
+  readonly subject: string;
+  readonly text: string;
+  readonly attachment: { readonly name: string; readonly type: string; readonly bytes: Buffer };
+  /** The same for each try: a server that has it already may leave out the second. */
+  readonly message_id: string;
+};
+/** `refused`: it goes to nobody, however often it is tried. */
+export type Sent = { readonly outcome: 'sent' } | { readonly outcome: 'refused'; readonly detail: string };
+
+export type Mailer = { send(mail: Mail): Promise<Sent> };
+
+const CONNECTION_TIMEOUT_MS = 10_000;
+const SOCKET_TIMEOUT_MS = 30_000;
+
+/** `url`: smtp://user:password@host:587, or smtps:// for TLS from the start. */
+export function smtpMailer({ url, from }: { url: string; from: string }): Mailer {
+  const transport = createTransport(url, { from });
+  Object.assign(transport.options, {
+    connectionTimeout: CONNECTION_TIMEOUT_MS,
+    greetingTimeout: CONNECTION_TIMEOUT_MS,
+    socketTimeout: SOCKET_TIMEOUT_MS,
+    // Nothing is fetched, and no file is read: an attachment is bytes.
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  });
+  return {
+    async send({ to, reply_to, bcc, subject, text, attachment, message_id }) {
+      try {
+        await transport.sendMail({
+          to,
+          bcc: [...bcc],
+          ...(reply_to === null ? {} : { replyTo: reply_to }),
+          subject,
+          text,
+          messageId: message_id,
+          attachments: [{ filename: attachment.name, contentType: attachment.type, content: attachment.bytes }],
+        });
+        return { outcome: 'sent' };
+      } catch (error) {
+        const { responseCode = 0, message } = error as { responseCode?: number; message: string };
+        // 5xx says that it will not be taken later either (RFC 5321, 4.2.1); of a wrong password it is our fault, and mended.
+        if (responseCode >= 500 && responseCode !== 535) return { outcome: 'refused', detail: message };
+        throw error;
+      }
+    },
+  };
+}

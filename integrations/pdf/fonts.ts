@@ -1,0 +1,128 @@
+/**
+ * The fonts of documents: those that come with the service, which have Latin, Greek, Cyrillic and every sign of a currency, and
+ * those that an operator puts beside them (PDF_FONTS_DIR). A text is cut into runs, each in the first font that has its
+ * characters; what is in none of them is shown by a mark, never by an empty box (docs/rules/documents.md, "Fonts").
+ */
+
+import { readdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import bidiFactory from 'bidi-js';
+import { openSync } from 'fontkit';
+
+export type FontFiles = { readonly name: string; readonly normal: string; readonly bold: string };
+/** A stretch of text in one font, from left to right as it stands on the page. */
+export type Run = { readonly text: string; readonly font: string; readonly right_to_left: boolean };
+
+const BUNDLED = ['', 'arabic', 'armenian', 'bengali', 'khmer', 'thai'];
+const resolve = createRequire(import.meta.url).resolve;
+
+/** In the order in which they are asked for a character. */
+export function fontFiles(folder: string | null): FontFiles[] {
+  const bundled = BUNDLED.map((script) => {
+    const family = script === '' ? 'noto-sans' : `noto-sans-${script}`;
+    const file = script === '' ? 'NotoSans' : `NotoSans${script[0]!.toUpperCase()}${script.slice(1)}`;
+    const at = (weight: string) => resolve(`@expo-google-fonts/${family}/${weight}/${file}_${weight}.ttf`);
+    return { name: file, normal: at('400Regular'), bold: at('700Bold') };
+  });
+  return [...bundled, ...(folder === null ? [] : fontsIn(folder))];
+}
+
+/** One that says Bold in its name is the bold of the one that says Regular, or nothing, in the same place. */
+function fontsIn(folder: string): FontFiles[] {
+  const files = readdirSync(folder)
+    .filter((file) => /\.(ttf|otf)$/i.test(file))
+    .sort();
+  const bold = new Set(files.filter((file) => /bold/i.test(file)));
+  const familyOf = (file: string) => file.replace(/[-_ ]?(\d{3})?(regular|bold)?\.(ttf|otf)$/i, '').toLowerCase();
+  return files
+    .filter((file) => !bold.has(file))
+    .map((file) => {
+      const heavy = [...bold].find((other) => familyOf(other) === familyOf(file)) ?? file;
+      return { name: file, normal: join(folder, file), bold: join(folder, heavy) };
+    });
+}
+
+/** In the place of what no font has. */
+const MARK = '\ufffd';
+/** Signs of no script of their own: they stay in the font of the text in which they stand, if it has them. */
+const NEUTRAL = /[\p{Zs}\p{P}\p{M}\u200c\u200d]/u;
+const NOT_PRINTED = /[\p{Cc}\u200b\u2060\ufeff]/gu;
+// Its types say that it is a module within itself, which it is not.
+const { getEmbeddingLevels, getReorderSegments } = (bidiFactory as unknown as typeof bidiFactory.default)();
+
+export class Fonts {
+  readonly #fonts: { readonly name: string; readonly has: (character: string) => boolean }[];
+  /** Whether something had to be shown by a mark. */
+  lacking = false;
+
+  constructor(files: readonly FontFiles[]) {
+    this.#fonts = files.map(({ name, normal }) => {
+      const font = openSync(normal);
+      if (!('hasGlyphForCodePoint' in font))
+        throw new Error(`${normal} is a collection: give each of its fonts as a file`);
+      return { name, has: (character) => font.hasGlyphForCodePoint(character.codePointAt(0)!) };
+    });
+  }
+
+  runs(text: string): Run[] {
+    const shown = text.replaceAll('\t', ' ').replace(NOT_PRINTED, (sign) => (sign === '\n' ? '\n' : ''));
+    return shown.split('\n').flatMap((line, index) => {
+      const runs = visualParts(line).flatMap(({ part, right_to_left }) => this.#inFonts(part, right_to_left));
+      return index === 0 ? runs : [{ text: '\n', font: this.#fonts[0]!.name, right_to_left: false }, ...runs];
+    });
+  }
+
+  #inFonts(text: string, right_to_left: boolean): Run[] {
+    const runs: { text: string; font: string; right_to_left: boolean }[] = [];
+    for (const character of text) {
+      const last = runs.at(-1);
+      const font = this.#fontOf(character, last?.font);
+      const shown = font === undefined ? this.#mark() : character;
+      const name = font ?? this.#fonts[0]!.name;
+      if (last?.font === name) last.text += shown;
+      else runs.push({ text: shown, font: name, right_to_left });
+    }
+    return right_to_left ? runs.reverse() : runs;
+  }
+
+  #fontOf(character: string, current: string | undefined): string | undefined {
+    const own = this.#fonts.find(({ name }) => name === current);
+    if (own && NEUTRAL.test(character) && own.has(character)) return own.name;
+    return this.#fonts.find(({ has }) => has(character))?.name;
+  }
+
+  #mark(): string {
+    this.lacking = true;
+    return MARK;
+  }
+}
+
+/** A line as it stands from left to right: what is written from the right is one part, in the order in which it is read. */
+function visualParts(line: string): { part: string; right_to_left: boolean }[] {
+  const levels = getEmbeddingLevels(line, 'auto');
+  if (levels.levels.every((level) => level === 0)) return [{ part: line, right_to_left: false }];
+  const places = Array.from({ length: line.length }, (_none, index) => index);
+  for (const [start = 0, end = 0] of getReorderSegments(line, levels)) {
+    places.splice(start, end - start + 1, ...places.slice(start, end + 1).reverse());
+  }
+  return partsAt(places, line, levels.levels);
+}
+
+function partsAt(
+  places: readonly number[],
+  line: string,
+  levels: Uint8Array,
+): { part: string; right_to_left: boolean }[] {
+  const parts: { units: number[]; right_to_left: boolean }[] = [];
+  for (const place of places) {
+    const right_to_left = levels[place]! % 2 === 1;
+    const last = parts.at(-1);
+    if (last?.right_to_left === right_to_left) last.units.push(place);
+    else parts.push({ units: [place], right_to_left });
+  }
+  return parts.map(({ units, right_to_left }) => {
+    const inOrder = right_to_left ? units.toReversed() : units;
+    return { part: inOrder.map((unit) => line[unit]).join(''), right_to_left };
+  });
+}

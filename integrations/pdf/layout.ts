@@ -1,0 +1,168 @@
+/** How a document looks: for pdfmake, which breaks lines and pages. What it says comes from core/invoice-document. */
+import type {
+  Column,
+  Content,
+  ContentText,
+  StyleDictionary,
+  TableCell,
+  TDocumentDefinitions,
+} from 'pdfmake/interfaces.js';
+import type { DocumentParty, DocumentRow, InvoiceDocument } from '../../core/invoice-document/document.ts';
+import type { Fonts } from './fonts.ts';
+
+const GREY = '#5f6b7a';
+const MARGIN = 48;
+const LOGO: readonly [number, number] = [170, 60];
+
+/** The body is laid out first: what no font has is known then, and said at its end. */
+export function layoutOf(document: InvoiceDocument, fonts: Fonts): TDocumentDefinitions {
+  const text = textIn(fonts);
+  const { look, page, foot, mark } = document;
+  const content: Content[] = [
+    headOf(document, text),
+    {
+      columns: [partyOf(document.from, text), partyOf(document.to, text)],
+      columnGap: 24,
+      margin: [0, 24, 0, 24],
+    },
+    rowsOf(document, text),
+    sumsOf(document, text),
+    ...document.notes.map((note) => ({ ...text(note), margin: [0, 14, 0, 0] }) as Content),
+  ];
+  const foots = text(foot).text;
+  return {
+    pageSize: look.page_size,
+    pageMargins: [MARGIN, MARGIN, MARGIN, MARGIN + 12],
+    content: fonts.lacking
+      ? [...content, { ...text(document.not_shown, 'detail'), margin: [0, 18, 0, 0] } as Content]
+      : content,
+    footer: (current, count) => ({
+      columns: [
+        { text: foots, style: 'detail' },
+        { ...text(`${page.word} ${current} ${page.of} ${count}`, 'detail'), alignment: 'right', width: 90 },
+      ],
+      margin: [MARGIN, 18, MARGIN, 0],
+    }),
+    ...(mark === null ? {} : { watermark: { text: mark, font: 'NotoSans', color: GREY, opacity: 0.12, bold: true } }),
+    info: {
+      title: `${document.title} ${foot}`,
+      creator: 'Farthing',
+      producer: 'Farthing',
+      creationDate: new Date(document.dated_ms),
+      modDate: new Date(document.dated_ms),
+    },
+    language: document.language,
+    images: look.logo === null ? {} : { logo: look.logo },
+    defaultStyle: { font: 'NotoSans', fontSize: 9.5, lineHeight: 1.15 },
+    styles: stylesOf(look.color),
+  };
+}
+
+function stylesOf(color: string): StyleDictionary {
+  return {
+    title: { fontSize: 22, bold: true, color },
+    label: { fontSize: 8, color: GREY },
+    name: { fontSize: 11, bold: true },
+    detail: { fontSize: 8, color: GREY },
+    head: { fontSize: 8.5, bold: true, color },
+    strong: { bold: true, fontSize: 10.5 },
+  };
+}
+
+type Text = (text: string, style?: string) => ContentText & { text: ContentText[] };
+
+function textIn(fonts: Fonts): Text {
+  return (text, style) => ({
+    text: fonts.runs(text).map(({ text: part, font, right_to_left }) => ({
+      text: part,
+      font,
+      // Words of a line that is read from the right stand in the order of the whole of it.
+      ...(right_to_left ? { noWrap: true } : {}),
+    })),
+    ...(style === undefined ? {} : { style }),
+  });
+}
+
+function headOf({ title, facts, look }: InvoiceDocument, text: Text): Content {
+  const body: TableCell[][] = facts.map(({ label, value }) => [
+    { ...text(label, 'label'), margin: [0, 1, 0, 0] },
+    { ...text(value), alignment: 'right' },
+  ]);
+  const right: Column = {
+    width: 250,
+    table: { widths: ['*', 'auto'], body },
+    layout: { ...NO_LINES, paddingLeft: () => 0, paddingRight: () => 0, paddingTop: () => 1, paddingBottom: () => 1 },
+  };
+  const left: Column = {
+    width: '*',
+    stack: [
+      ...(look.logo === null ? [] : [{ image: 'logo', fit: LOGO, margin: [0, 0, 0, 10] } as Content]),
+      text(title, 'title'),
+    ],
+  };
+  return { columns: [left, right], columnGap: 24 };
+}
+
+function partyOf({ label, name, lines }: DocumentParty, text: Text): Column {
+  return {
+    width: '*',
+    stack: [{ ...text(label, 'label'), margin: [0, 0, 0, 2] }, text(name, 'name'), ...lines.map((line) => text(line))],
+  };
+}
+
+const NO_LINES = { hLineWidth: () => 0, vLineWidth: () => 0 };
+
+function rowsOf({ columns, rows, look }: InvoiceDocument, text: Text): Content {
+  const head = columns.map(
+    (column, index): TableCell => ({
+      ...text(column, 'head'),
+      ...(index === 0 ? {} : { alignment: 'right' }),
+    }),
+  );
+  return {
+    table: {
+      headerRows: 1,
+      dontBreakRows: true,
+      widths: ['*', 70, 80, 90],
+      body: [head, ...rows.map((row) => cellsOf(row, text))],
+    },
+    layout: {
+      ...NO_LINES,
+      hLineWidth: (line, { table }) => (line === 1 || line === table.body.length ? 0.8 : line === 0 ? 0 : 0.4),
+      hLineColor: (line, { table }) => (line === 1 || line === table.body.length ? look.color : '#d8dde3'),
+      paddingLeft: (column) => (column === 0 ? 0 : 6),
+      paddingRight: (column, { table }) => (column === table.body[0]!.length - 1 ? 0 : 6),
+      paddingTop: () => 5,
+      paddingBottom: () => 5,
+    },
+  };
+}
+
+function cellsOf({ text: what, details, quantity, unit_price, amount }: DocumentRow, text: Text): TableCell[] {
+  const right = (value: string): TableCell => ({ ...text(value), alignment: 'right' });
+  return [
+    { stack: [text(what), ...details.map((detail) => text(detail, 'detail'))] },
+    right(quantity),
+    right(unit_price),
+    right(amount),
+  ];
+}
+
+function sumsOf({ sums }: InvoiceDocument, text: Text): Content {
+  const body = sums.map(({ label, value, strong }): TableCell[] => [
+    text(label, strong ? 'strong' : undefined),
+    { ...text(value, strong ? 'strong' : undefined), alignment: 'right', noWrap: true },
+  ]);
+  return {
+    columns: [
+      { width: '*', text: '' },
+      {
+        width: 270,
+        table: { widths: ['*', 'auto'], dontBreakRows: true, keepWithHeaderRows: 1, body },
+        layout: { ...NO_LINES, paddingLeft: () => 0, paddingRight: () => 0 },
+      },
+    ],
+    margin: [0, 12, 0, 0],
+    unbreakable: true,
+  };
+}

@@ -1,0 +1,29 @@
+/** The thread of render.ts: documents take tenths of a second of computing each, in which a server would answer nobody. */
+import { parentPort, workerData } from 'node:worker_threads';
+import pdfmake from 'pdfmake';
+import type { InvoiceDocument } from '../../core/invoice-document/document.ts';
+import { Fonts, fontFiles } from './fonts.ts';
+import { layoutOf } from './layout.ts';
+
+const files = fontFiles((workerData as { folder: string | null }).folder);
+const paths = new Set(files.flatMap(({ normal, bold }) => [normal, bold]));
+pdfmake.setFonts(Object.fromEntries(files.map(({ name, normal, bold }) => [name, { normal, bold }])));
+// Nothing is fetched, and no file is read but the fonts: a document is made of what it is given.
+pdfmake.setUrlAccessPolicy(() => false);
+pdfmake.setLocalAccessPolicy((path: string) => paths.has(path));
+const fonts = new Fonts(files);
+
+type Asked = { readonly id: number; readonly document: InvoiceDocument };
+
+parentPort!.on('message', ({ id, document }: Asked) => {
+  render(document).then(
+    (bytes) => parentPort!.postMessage({ id, bytes }),
+    (error: unknown) => parentPort!.postMessage({ id, error: String(error instanceof Error ? error.message : error) }),
+  );
+});
+
+async function render(document: InvoiceDocument): Promise<Uint8Array> {
+  fonts.lacking = false;
+  const buffer = await pdfmake.createPdf(layoutOf(document, fonts)).getBuffer();
+  return new Uint8Array(buffer);
+}

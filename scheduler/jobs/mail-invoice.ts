@@ -1,0 +1,38 @@
+/** Sends an invoice by e-mail. Without a server for it nothing is put into the queue, and what is there is let go. */
+import { z } from 'zod';
+import { MAIL_TASK, type MailOutcome, mailInvoice } from '../../actions/invoices/mail-invoice.ts';
+import type { Mailer } from '../../actions/invoices/mailer.ts';
+import { LETTER_KINDS } from '../../core/invoice-document/letter.ts';
+import type { Stores } from '../../storage/stores.ts';
+import type { Work } from '../job.ts';
+
+const Payload = z.object({
+  tenant_id: z.string(),
+  environment_id: z.string(),
+  invoice_id: z.string(),
+  event_id: z.string(),
+  kind: z.enum(LETTER_KINDS),
+});
+
+export type Mailed = MailOutcome & { readonly invoice_id: string };
+
+export type MailOptions = {
+  readonly clock: () => Date;
+  readonly mailer: Mailer | null;
+  readonly fonts: string | null;
+  readonly onMailed?: (mailed: Mailed) => void;
+};
+
+export function mailInvoiceWork(stores: Stores, { clock, mailer, fonts, onMailed }: MailOptions): Work {
+  return {
+    name: MAIL_TASK,
+    async run(payload) {
+      if (mailer === null) return 'failed';
+      const { tenant_id, environment_id, ...asked } = Payload.parse(payload);
+      const mailing = { ...asked, fonts, now: clock(), mailer };
+      const mailed = await mailInvoice(stores, { tenant_id, environment_id }, mailing);
+      onMailed?.({ ...mailed, invoice_id: asked.invoice_id });
+      return mailed.outcome === 'refused' ? 'failed' : 'completed';
+    },
+  };
+}

@@ -1,0 +1,12 @@
+/** Takes away PDFs of invoices that were made long ago: who asks for one again has it made again. */
+import { purgeDocuments } from '../../storage/models/invoice-document.ts';
+import type { Stores } from '../../storage/stores.ts';
+import type { Job } from '../job.ts';
+
+export function purgeDocumentsJob({ postgres }: Stores, every_seconds: number): Job {
+  return {
+    name: 'purge-documents',
+    every_seconds,
+    run: async (now) => ({ done: { purged: await purgeDocuments(postgres, now) }, waiting: [], failed: [] }),
+  };
+}

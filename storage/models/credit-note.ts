@@ -1,0 +1,11 @@
+/** Table `credit_notes`. */
+import { CreditNote } from '../../core/credit-note/record.ts';
+import { ScopedModel } from './model.ts';
+
+export interface CreditNoteModel extends CreditNote {}
+
+export class CreditNoteModel extends ScopedModel {
+  static override tableName = 'credit_notes';
+  static override recordName = 'credit note';
+  static override record = CreditNote;
+}

@@ -1,0 +1,43 @@
+/** Table `invoice_documents`: the PDF of an invoice as it was last made. What is not there is made again. */
+import type { Scope } from '../../core/scope.ts';
+import type { Database } from '../stores.ts';
+
+export type OfInvoice = { readonly invoice_id: string; readonly invoice_version: number };
+
+/** Undefined where there is none of this version of the invoice. */
+export async function keptDocument(
+  { tenant_id, environment_id }: Scope,
+  { invoice_id, invoice_version }: OfInvoice,
+  database: Database,
+): Promise<Buffer | undefined> {
+  const [row] = await database('invoice_documents')
+    .where({ tenant_id, environment_id, invoice_id, invoice_version })
+    .select('bytes');
+  return row?.bytes;
+}
+
+/** In the place of that of an earlier version, and never of a later one. */
+export async function keepDocument(
+  { tenant_id, environment_id }: Scope,
+  { invoice_id, invoice_version, bytes, now }: OfInvoice & { bytes: Buffer; now: Date },
+  database: Database,
+): Promise<void> {
+  await database.raw(
+    `insert into invoice_documents as kept (tenant_id, environment_id, invoice_id, invoice_version, bytes, created_at)
+     values (?, ?, ?, ?, ?, ?)
+     on conflict (tenant_id, environment_id, invoice_id) do update set
+       invoice_version = excluded.invoice_version, bytes = excluded.bytes, created_at = excluded.created_at
+     where kept.tenant_id = excluded.tenant_id and kept.environment_id = excluded.environment_id
+       and kept.invoice_version <= excluded.invoice_version`,
+    [tenant_id, environment_id, invoice_id, invoice_version, bytes, now],
+  );
+}
+
+const KEPT_DAYS = 90;
+
+/** For the scheduler. Resolves with how many went. */
+export async function purgeDocuments(database: Database, now: Date): Promise<number> {
+  const before = new Date(now.getTime() - KEPT_DAYS * 86_400_000);
+  const answer = await database.raw('delete from invoice_documents where created_at < ?', [before]);
+  return answer.rowCount ?? 0;
+}

@@ -1,0 +1,98 @@
+import { createHash } from 'node:crypto';
+import { createRequire } from 'node:module';
+import { dirname } from 'node:path';
+import { inflateSync } from 'node:zlib';
+import { expect } from 'chai';
+import currencyCodes from 'currency-codes';
+import { invoiceDocument } from '../../../core/invoice-document/document.ts';
+import { LANGUAGES, showMoney, wordsOf } from '../../../core/invoice-document/language.ts';
+import { Fonts, fontFiles } from '../../../integrations/pdf/fonts.ts';
+import { pdfOf } from '../../../integrations/pdf/render.ts';
+import { expectGolden } from '../../support/golden.ts';
+import { printedInvoice } from '../../support/printed-invoice.ts';
+
+const resolve = createRequire(import.meta.url).resolve;
+const MORE = dirname(resolve('@expo-google-fonts/noto-sans-hebrew/400Regular/NotoSansHebrew_400Regular.ttf'));
+
+describe('fonts of documents', () => {
+  const fonts = new Fonts(fontFiles(null));
+  const shown = (text: string, of = fonts) => {
+    of.lacking = false;
+    const runs = of.runs(text);
+    return { runs: runs.map((run) => `${run.font}: ${run.text}`), lacking: of.lacking };
+  };
+
+  it('have every sign of a currency of ISO 4217, and every word of every language', () => {
+    const texts = currencyCodes.codes().map((code) => showMoney('1', /^X[A-F,P-Z]/.test(code) ? 'xof' : code, 'en'));
+    for (const language of LANGUAGES)
+      texts.push(...Object.values(wordsOf(language)).map((text) => text.replace('�', '')));
+    expect(texts.filter((text) => shown(text).lacking)).to.deep.equal([]);
+  });
+
+  it('cut a text into runs, spaces and points staying in the run before', () => {
+    expect(shown('Ωmega, Жук').runs).to.deep.equal(['NotoSans: Ωmega, Жук']);
+    expect(shown('Plan ไทย แลนด์!').runs).to.deep.equal(['NotoSans: Plan ', 'NotoSansThai: ไทย แลนด์!']);
+  });
+
+  it('mark what no font has, and take more fonts from a folder', () => {
+    expect(shown('כלב')).to.deep.equal({ runs: ['NotoSans: ���'], lacking: true });
+    const more = new Fonts(fontFiles(MORE));
+    expect(shown('כלב', more)).to.deep.equal({ runs: ['NotoSansHebrew_400Regular.ttf: כלב'], lacking: false });
+  });
+
+  it('lay what is read from the right in its order, with the numbers in it from the left', () => {
+    const runs = fonts.runs('Plan شركة 12 نور end').filter(({ text }) => text.trim() !== '');
+    expect(runs.map(({ text }) => text.trim())).to.deep.equal(['Plan', 'نور', '12', 'شركة', 'end']);
+    expect(runs.map(({ right_to_left }) => right_to_left)).to.deep.equal([false, true, false, true, false]);
+  });
+
+  it('print no character that only controls', () => {
+    expect(shown('a\u0000b\u200bc\td').runs).to.deep.equal(['NotoSans: abc d']);
+  });
+});
+
+describe('the PDF of an invoice', () => {
+  /** What is drawn, without how it was packed, which differs between versions of zlib. */
+  const drawn = (pdf: Buffer) => {
+    const hash = createHash('sha256');
+    for (let at = pdf.indexOf('stream\n'); at >= 0; at = pdf.indexOf('stream\n', at)) {
+      const end = pdf.indexOf('endstream', at);
+      const packed = pdf.subarray(at + 7, end);
+      hash.update(packed[0] === 0x78 ? inflateSync(packed) : packed);
+      at = end + 9;
+    }
+    return hash.digest('hex');
+  };
+
+  it('is the same, byte for byte, whenever it is made', async () => {
+    const document = invoiceDocument(printedInvoice());
+    const one = await pdfOf(document, null);
+    const other = await pdfOf(invoiceDocument(printedInvoice({ language: 'el' })), null);
+    const again = await pdfOf(document, null);
+    expect(one.subarray(0, 5).toString()).to.equal('%PDF-');
+    expect(one.equals(again)).to.equal(true);
+    expect(one.equals(other)).to.equal(false);
+    expectGolden('invoice-document/drawn.json', { en: drawn(one) });
+  });
+
+  it('has as many pages as it needs, and a picture', async () => {
+    const lines = Array.from({ length: 200 }, (_none, index) => ({ display_name: `Line ${index}`, amount: '1' }));
+    const logo =
+      'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+    const pdf = await pdfOf(invoiceDocument(printedInvoice({ logo, page_size: 'LETTER' }, { lines })), null);
+    const text = pdf.toString('latin1');
+    expect(text.match(/\/Type \/Page\b(?!s)/g)).to.have.length.greaterThan(8);
+    expect(text).to.contain('/MediaBox [0 0 612 792]').and.contain('/Subtype /Image');
+  });
+
+  it('says why it cannot be made, and the next one is made', async () => {
+    const document = invoiceDocument(printedInvoice());
+    const broken = { ...document, look: { ...document.look, logo: 'data:image/png;base64,AAAA' } };
+    const failure = await pdfOf(broken, null).then(
+      () => null,
+      (error: Error) => error.message,
+    );
+    expect(failure).to.match(/^the PDF was not made: /);
+    expect((await pdfOf(document, null)).length).to.be.greaterThan(1000);
+  });
+});

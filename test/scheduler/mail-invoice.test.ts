@@ -1,0 +1,117 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { expect } from 'chai';
+import { SMTPServer } from 'smtp-server';
+import { MAIL_TASK } from '../../actions/invoices/mail-invoice.ts';
+import { mailerOf } from '../../actions/invoices/mailer.ts';
+import { dispatchEvents } from '../../actions/webhooks/dispatch-events.ts';
+import { mailInvoiceWork } from '../../scheduler/jobs/mail-invoice.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
+
+const NOW = new Date('2026-03-15T12:00:00Z');
+
+// Answers of every shape.
+type Answer = any;
+
+describe('invoices by e-mail', () => {
+  let api: TestApi;
+  let server: SMTPServer;
+  let url: string;
+  const letters: { to: string[]; text: string }[] = [];
+  let refusal: (Error & { responseCode: number }) | null = null;
+
+  before(async () => {
+    api = await startTestApi({ now: NOW });
+    server = new SMTPServer({
+      disabledCommands: ['AUTH', 'STARTTLS'],
+      onRcptTo: (_address, _session, done) => done(refusal),
+      onData: (stream, session, done) => {
+        text(stream).then((letter) => {
+          letters.push({ to: session.envelope.rcptTo.map(({ address }) => address), text: letter });
+          done();
+        }, done);
+      },
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server.server, 'listening');
+    url = `smtp://127.0.0.1:${(server.server.address() as AddressInfo).port}`;
+  });
+  beforeEach(() => letters.splice(0));
+  after(async () => {
+    await new Promise<void>((done) => server.close(done));
+    await api.stop();
+  });
+
+  const invoiceOf = async (customer: Record<string, unknown>) => {
+    const { body: made } = await api.request('POST', '/customers', { body: { name: 'Acme', ...customer } });
+    const body = { customer_id: made.id, currency: 'usd', amount_due: '30', total: '30', subtotal: '30' };
+    const { body: invoice } = await api.request('POST', '/invoices', {
+      body: { ...body, invoice_status: 'FINALIZED' },
+    });
+    return invoice;
+  };
+  /** What is in the queue, done as the worker does it. */
+  const deliver = async (): Promise<Answer[]> => {
+    const { postgres } = api.services;
+    await dispatchEvents(api.services, { has_targets: true, now: NOW, mails: true });
+    const { rows } = await postgres.raw(
+      `delete from graphile_worker._private_jobs as job using graphile_worker._private_tasks as task
+        where task.id = job.task_id and task.identifier = ? returning job.payload`,
+      [MAIL_TASK],
+    );
+    const mailer = mailerOf({ SMTP_URL: url, MAIL_FROM: 'Acme <billing@example.com>' });
+    const work = mailInvoiceWork(api.services, { clock: () => NOW, mailer, fonts: null });
+    const attempt = { attempt: 1, is_last: false, signal: new AbortController().signal };
+    const outcomes: Answer[] = [];
+    for (const { payload } of rows) outcomes.push(await work.run(payload, attempt).catch((error: Error) => error));
+    return outcomes;
+  };
+
+  it('a final invoice goes to its customer with its PDF, once', async () => {
+    const invoice = await invoiceOf({ external_id: 'acme', email: 'anna@example.com' });
+    expect(await deliver()).to.deep.equal(['completed']);
+    expect(await deliver()).to.deep.equal([]);
+    const [letter] = letters;
+    expect(letter?.to).to.deep.equal(['anna@example.com']);
+    expect(letter?.text).to.contain(`Subject: =?UTF-8?Q?Invoice_${invoice.invoice_number}`);
+    expect(letter?.text).to.contain('From: Acme <billing@example.com>').and.contain('Content-Type: application/pdf');
+    expect(letter?.text).to.match(/Message-ID: <\w+@farthing>/);
+  });
+
+  it('nobody is written to without an address, where it is switched off, or when it is void by then', async () => {
+    await invoiceOf({ external_id: 'no-address' });
+    expect(await deliver()).to.deep.equal(['completed']);
+    const invoice = await invoiceOf({ external_id: 'voided', email: 'v@example.com' });
+    await api.request('POST', `/invoices/${invoice.id}/void`);
+    expect(await deliver()).to.deep.equal(['completed']);
+    await api.request('PUT', '/settings/invoice_mail_config', { body: { value: { invoices: false } } });
+    await invoiceOf({ external_id: 'off', email: 'off@example.com' });
+    expect(await deliver()).to.deep.equal(['completed']);
+    expect(letters).to.deep.equal([]);
+    await api.request('DELETE', '/settings/invoice_mail_config');
+  });
+
+  it('copies and an address for answers are those of the setting, and a name cannot add a head', async () => {
+    const value = { bcc: ['books@example.com'], reply_to: 'help@example.com' };
+    await api.request('PUT', '/settings/invoice_mail_config', { body: { value } });
+    const name = 'Evil\r\nBcc: thief@example.com';
+    await api.request('PUT', '/settings/invoice_pdf_config', { body: { value: { company: { name } } } });
+    await invoiceOf({ external_id: 'copied', email: 'c@example.com' });
+    await deliver();
+    expect(letters[0]?.to).to.have.members(['c@example.com', 'books@example.com']);
+    expect(letters[0]?.text).to.contain('Reply-To: help@example.com');
+    expect(letters[0]?.text.split('\r\n\r\n')[0]).not.to.match(/^Bcc:/m);
+  });
+
+  it('what the server refuses is not tried again, and what it cannot take now is', async () => {
+    refusal = Object.assign(new Error('no such mailbox'), { responseCode: 550 });
+    await invoiceOf({ external_id: 'unknown', email: 'unknown@example.com' });
+    expect(await deliver()).to.deep.equal(['failed']);
+    refusal = Object.assign(new Error('come back later'), { responseCode: 451 });
+    await invoiceOf({ external_id: 'later', email: 'later@example.com' });
+    const [outcome] = await deliver();
+    expect(outcome).to.be.instanceOf(Error);
+    refusal = null;
+  });
+});

@@ -1,0 +1,108 @@
+/** A final invoice with everything that a document can say, for tests of documents. */
+import type { DocumentQuestion } from '../../core/invoice-document/document.ts';
+import { wholeSetting } from '../../core/setting/record.ts';
+
+const stamps = {
+  tenant_id: 'tenant_1',
+  environment_id: 'env_1',
+  status: 'published',
+  created_at: '2026-11-01T00:00:00Z',
+  updated_at: '2026-11-01T00:00:00Z',
+  created_by: '',
+  updated_by: '',
+};
+const october = { period_start: '2026-09-30T22:00:00Z', period_end: '2026-10-31T23:00:00Z' };
+
+const line = (fields: Record<string, unknown>) => ({
+  id: 'inv_line_1',
+  invoice_id: 'inv_1',
+  customer_id: 'cust_1',
+  quantity: '1',
+  amount: '0',
+  currency: 'eur',
+  ...october,
+  prepaid_credits_applied: '0',
+  line_item_discount: '0',
+  invoice_level_discount: '0',
+  ...stamps,
+  ...fields,
+});
+
+const invoice = {
+  id: 'inv_1',
+  customer_id: 'cust_1',
+  invoice_type: 'SUBSCRIPTION',
+  invoice_status: 'FINALIZED',
+  payment_status: 'PENDING',
+  billing_reason: 'SUBSCRIPTION_CYCLE',
+  currency: 'eur',
+  subtotal: '1284.57',
+  total_discount: '12.35',
+  total_prepaid_credits_applied: '20',
+  total_tax: '237.92',
+  total: '1490.14',
+  adjustment_amount: '40.14',
+  amount_due: '1450',
+  amount_paid: '100',
+  amount_remaining: '1350',
+  refunded_amount: '0',
+  invoice_number: 'INV-202611-00042',
+  description: 'Thank you.',
+  ...october,
+  due_date: '2026-11-30T23:00:00Z',
+  finalized_at: '2026-11-01T02:00:00Z',
+  is_manually_edited: false,
+  version: 3,
+  ...stamps,
+};
+
+const tiers = [
+  { tier: 0, units: '1000000', unit_amount: '0.001', flat_amount: '0', amount: '1000' },
+  { tier: 1, units: '234567', unit_amount: '0.00096', flat_amount: '9.39', amount: '234.57432' },
+];
+
+const lines = [
+  line({
+    display_name: 'API calls',
+    plan_display_name: 'Pro',
+    quantity: '1234567',
+    amount: '1234.57',
+    computed_from: { breakdown: tiers },
+    invoice_level_discount: '12.35',
+  }),
+  line({
+    display_name: 'Seats',
+    quantity: '5',
+    amount: '50',
+    computed_from: { price: { billing_model: 'FLAT_FEE', amount: '10' } },
+  }),
+  line({ display_name: 'API calls', quantity: '12', amount: '0', computed_from: { reason: 'late_events' } }),
+];
+
+const customer = {
+  name: 'Müller & Søn',
+  external_id: 'mueller',
+  email: 'buchhaltung@example.com',
+  address_line1: 'Domstraße 1',
+  address_line2: '',
+  address_city: 'Köln',
+  address_state: '',
+  address_postal_code: '50667',
+  address_country: 'DE',
+  tax_ids: ['DE123456789'],
+};
+
+export function printedInvoice(
+  settings: Record<string, unknown> = {},
+  fields: { invoice?: Record<string, unknown>; lines?: readonly Record<string, unknown>[] } = {},
+): DocumentQuestion {
+  return {
+    invoice: { ...invoice, ...fields.invoice },
+    lines: fields.lines?.map(line) ?? lines,
+    taxes: [{ label: 'VAT 19%', amount: '237.92' }],
+    customer,
+    seller: { name: 'Farthing Industries Ltd', lines: ['1 Penny Lane', 'London'] },
+    settings: wholeSetting('invoice_pdf_config', { payment_instructions: 'IBAN DE00 1234 5678', ...settings }),
+    timezone: 'Europe/Berlin',
+  } as unknown as DocumentQuestion;
+}
