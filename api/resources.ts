@@ -14,6 +14,7 @@ import { eventRoutes } from './events/routes.ts';
 import { featureRoutes } from './features/routes.ts';
 import { groupRoutes } from './groups/routes.ts';
 import type { Route } from './http/route.ts';
+import { invoiceAgainRoutes } from './invoices/again.ts';
 import { invoicePdfRoutes } from './invoices/pdf-routes.ts';
 import { invoiceRoutes } from './invoices/routes.ts';
 import { meterUsageRoutes } from './meter-usage/routes.ts';
@@ -62,6 +63,7 @@ export const routes: Route[] = [
   ...subscriptionRoutes,
   ...invoiceRoutes,
   ...paymentRoutes,
+  ...invoiceAgainRoutes,
   ...invoicePdfRoutes,
   ...creditNoteRoutes,
   ...eventRoutes,

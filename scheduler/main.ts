@@ -23,6 +23,7 @@ import { billThresholdWork } from './jobs/bill-threshold.ts';
 import { cloneEnvironmentWork } from './jobs/clone-environment.ts';
 import { computeInvoiceWork } from './jobs/compute-invoice.ts';
 import { dueJobs } from './jobs/do-what-is-due.ts';
+import { finalizeInvoiceWork } from './jobs/finalize-invoice.ts';
 import { type Mailed, mailInvoiceWork } from './jobs/mail-invoice.ts';
 import { makeDailyRollupsJob } from './jobs/make-daily-rollups.ts';
 import { purgeAnswersJob } from './jobs/purge-answers.ts';
@@ -123,6 +124,7 @@ function eventJobs(services: SchedulerServices): Job[] {
 export function workOf(services: SchedulerServices, clock: () => Date): Work[] {
   return [
     computeInvoiceWork(services, { clock }),
+    finalizeInvoiceWork(services, { clock }),
     syncPlanPricesWork(services, { clock }),
     cloneEnvironmentWork(services, { clock }),
     advanceTestClockWork(services, { clock, settings: services.config }),

@@ -9,13 +9,11 @@
 import { dueDate } from '../../core/billing/due.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { notAllowed } from '../../core/error.ts';
-import { DEFAULT_NUMBER_CONFIG, formatInvoiceNumber, numberToken } from '../../core/invoice/number.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatMs, instantOf } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { takeInvoiceNumbers } from '../../storage/models/invoice-number.ts';
 import { settingOf } from '../../storage/models/setting.ts';
 import { sideBySide } from '../../storage/models/side-by-side.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
@@ -24,6 +22,7 @@ import { withLines } from '../billing/invoice-records.ts';
 import { planCollection } from '../payments/plan-collection.ts';
 import { emit } from '../system-events/emit.ts';
 import { creditRest } from './credit-rest.ts';
+import { nextNumbers } from './next-numbers.ts';
 
 export async function finalizeInvoice(
   stores: Stores,
@@ -58,12 +57,8 @@ export async function finalizeAllWithin(
   // One after the other: two may be of one wallet.
   for (const { invoice } of ready) await creditRest(transaction, invoice, now);
   // The numbers come last: their counter stays locked from here to the commit.
-  const token = numberToken(DEFAULT_NUMBER_CONFIG, now.getTime());
-  const numbers = await takeInvoiceNumbers(scope, { token, count: ready.length }, transaction);
-  const numbered = ready.map((one, index) => ({
-    ...one,
-    invoice_number: formatInvoiceNumber(DEFAULT_NUMBER_CONFIG, token, numbers[index]!),
-  }));
+  const numbers = await nextNumbers(transaction, scope, { count: ready.length, now });
+  const numbered = ready.map((one, index) => ({ ...one, invoice_number: numbers[index]! }));
   return sideBySide(transaction, numbered, (one) => writeFinal(transaction, one, now));
 }
 

@@ -18,7 +18,7 @@ import { creditWallet } from '../wallets/credit-wallet.ts';
 import { computeWithin } from './compute-invoice.ts';
 import { restOf } from './credit-rest.ts';
 import { creditsOfLines } from './credits-of-lines.ts';
-import { holdInvoice } from './hold-invoice.ts';
+import { type HeldInvoice, holdInvoice } from './hold-invoice.ts';
 
 export type Voiding = { id: string; metadata: Record<string, string> | null; author: Author };
 
@@ -28,26 +28,36 @@ export async function voidInvoice(
   { id, metadata, author }: Voiding,
 ): Promise<InvoiceModel> {
   return billingTransaction(stores, async (transaction) => {
-    // The subscription, too: a change reads what was billed under its lock.
-    const { invoice, subscription } = await holdInvoice(transaction, scope, id);
-    checkVoidable(invoice);
-    await checkNothingCredited(invoice, transaction);
-    const lessened = subscription ? await lessenedBy(invoice, subscription, transaction) : [];
-    checkLessenedOpen(lessened);
-    const changes = {
-      invoice_status: 'VOIDED' as const,
-      voided_at: author.now.toISOString(),
-      ...voidedPayment(invoice),
-      ...(metadata ? { metadata: { ...invoice.metadata, ...metadata } } : {}),
-    };
-    await giveBack(transaction, invoice, author);
-    const voided = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
-    await emit(transaction, 'invoice.update.voided', { record: voided, by: author });
-    await voidOpenPayments(transaction, { invoice: voided, by: author });
-    for (const invoice_id of new Set(lessened.map(({ line }) => line.invoice_id)))
-      await computeWithin(stores, transaction, { scope, invoice_id, now: author.now });
-    return voided;
+    const held = await holdInvoice(transaction, scope, id);
+    return voidHeld(stores, transaction, { ...held, metadata, author });
   });
+}
+
+type Held = HeldInvoice & Omit<Voiding, 'id'>;
+
+/** The subscription is held, too: a change reads what was billed under its lock. */
+export async function voidHeld(
+  stores: Stores,
+  transaction: Transaction,
+  { invoice, subscription, metadata, author }: Held,
+): Promise<InvoiceModel> {
+  checkVoidable(invoice);
+  await checkNothingCredited(invoice, transaction);
+  const lessened = subscription ? await lessenedBy(invoice, subscription, transaction) : [];
+  checkLessenedOpen(lessened);
+  const changes = {
+    invoice_status: 'VOIDED' as const,
+    voided_at: author.now.toISOString(),
+    ...voidedPayment(invoice),
+    ...(metadata ? { metadata: { ...invoice.metadata, ...metadata } } : {}),
+  };
+  await giveBack(transaction, invoice, author);
+  const voided = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
+  await emit(transaction, 'invoice.update.voided', { record: voided, by: author });
+  await voidOpenPayments(transaction, { invoice: voided, by: author });
+  for (const invoice_id of new Set(lessened.map(({ line }) => line.invoice_id)))
+    await computeWithin(stores, transaction, { scope: scopeOf(invoice), invoice_id, now: author.now });
+  return voided;
 }
 
 /** What was charged of a period less what this invoice had charged of it before the period was over. */

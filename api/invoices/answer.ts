@@ -1,11 +1,35 @@
 /** An invoice as it is answered; its customer and subscription only where they are asked for. */
 import { z } from 'zod';
 import { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
+import { decimalText } from '../../core/record.ts';
 
-/** Usage breakdowns are not kept yet: their keys are there for the published client. */
+const share = {
+  cost: decimalText.meta({ description: 'What of the amount of the line is for it; the costs add up to that.' }),
+  usage: decimalText.meta({ description: 'What was used.' }),
+  percentage: decimalText.meta({ description: 'Its share of the usage, in percent with two decimals.' }),
+  event_count: z.int().meta({ description: 'How many events were counted.' }),
+};
+const SourceUsageItem = z
+  .object({ source: z.string().meta({ description: 'Where the events came from; empty without.' }), ...share })
+  .meta({ id: 'SourceUsageItem' });
+const UsageBreakdownItem = z
+  .object({
+    grouped_by: z
+      .record(z.string(), z.string())
+      .meta({ description: 'What its events have in common: source, feature_id or properties by their names.' }),
+    ...share,
+  })
+  .meta({ id: 'UsageBreakdownItem' });
+
+/** Broken down only where it is asked for. */
 export const InvoiceLineAnswer = InvoiceLineItem.extend({
-  usage_analytics: z.null().meta({ description: 'Not there yet: null.' }),
-  usage_breakdown: z.null().meta({ description: 'Not there yet: null.' }),
+  usage_analytics: z.array(SourceUsageItem).nullable().meta({
+    description: 'By source, where `expand_by_source` asks for it; null else, and of what no meter measured.',
+  }),
+  usage_breakdown: z
+    .array(UsageBreakdownItem)
+    .nullable()
+    .meta({ description: 'By the groups of `group_by`; null without, and of what no meter measured.' }),
 }).meta({ id: 'InvoiceLineItemResponse' });
 
 /** As shown inside of another record. */

@@ -14,6 +14,7 @@ import { summarizeInvoices } from '../../storage/models/invoice-summary.ts';
 import { checkExpand } from '../http/list.ts';
 import { answered, authorOf, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
+import { brokenDown } from './broken-down.ts';
 import { EVERY_PART, showInvoice, showInvoices } from './expand.ts';
 import { findInvoices } from './find.ts';
 import {
@@ -91,7 +92,7 @@ export const invoiceRoutes: Route[] = [
     operation_id: 'getInvoice',
     summary: 'Get an invoice with its line items',
     description:
-      'Each line says in `computed_from` what its amount was computed from. Customer and subscription are answered with it.',
+      'Each line says in `computed_from` what its amount was computed from. Customer and subscription are answered with it. `group_by` breaks the lines of usage down: the events of their time as they are counted now, and of the amount of the line the share of each group.',
     tag,
     access: 'invoice:read',
     params: idParams,
@@ -99,12 +100,11 @@ export const invoiceRoutes: Route[] = [
     success: 200,
     answer: InvoiceAnswer,
     handle: async ({ params, query }, context) => {
-      refuseUsed(query, ['group_by', 'expand_by_source', 'force_runtime_recalculation']);
       checkExpand(query.expand ?? [], invoiceGrammar);
       const invoice = await InvoiceModel.fetch(context.scope, params.id, { database: context.services.postgres });
       const expand = [...EVERY_PART, ...(query.expand ?? [])];
       const [shown] = await showInvoices([invoice], { expand, line_items: true }, context);
-      return shown;
+      return brokenDown(shown!, query, context);
     },
   }),
   invoices.change({

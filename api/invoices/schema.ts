@@ -12,6 +12,7 @@ import {
 import { anyCase, decimalText, metadata, orDefault, orNull, timestampText } from '../../core/record.ts';
 import { CustomerAnswer } from '../customers/schema.ts';
 import { anyOf, expand, flag, type ListGrammar, listAnswer, listOf, listShape, textList } from '../http/list.ts';
+import { MessageAnswer } from '../http/route.ts';
 import { SubscriptionAnswer } from '../subscriptions/answer.ts';
 import { WorkflowResult } from '../workflows/schema.ts';
 import { InvoiceWithoutParts } from './answer.ts';
@@ -94,13 +95,31 @@ export const VoidInvoice = z
   .nullish()
   .meta({ id: 'InvoiceVoidRequest', example: { metadata: { reason: 'sent to the wrong address' } } });
 
-const NOT_THERE = { description: 'Not there yet: refused when it is set.' };
+export const FinalizeQuery = z.object({
+  finalize: yes.default(false).meta({ description: 'Final at once; a draft otherwise.' }),
+});
+export const TellAgainQuery = z.object({
+  event_name: z.string().min(1).meta({
+    description:
+      'What is told: invoice.update.finalized, invoice.update.payment, invoice.update.voided or invoice.communication.triggered.',
+    example: 'invoice.update.finalized',
+  }),
+});
+export const ToldAgain = MessageAnswer.extend({
+  event_name: z.string().meta({ description: 'The name under which it is told.' }),
+}).meta({ id: 'InvoiceWebhookTriggerResponse' });
+export const invoiceIdParams = z.object({ invoice_id: z.string().min(1).meta({ description: 'The id of a draft.' }) });
 
 export const InvoiceQuery = z.object({
   expand,
-  group_by: textList.optional().meta(NOT_THERE),
-  expand_by_source: yes.default(false).meta(NOT_THERE),
-  force_runtime_recalculation: yes.default(false).meta(NOT_THERE),
+  group_by: textList.optional().meta({
+    description: 'Breaks the lines of usage down by source, feature_id or properties.<name>, one or several.',
+    example: ['source', 'properties.region'],
+  }),
+  expand_by_source: yes.default(false).meta({ description: 'Breaks them down by source in `usage_analytics`, too.' }),
+  force_runtime_recalculation: yes.default(false).meta({
+    description: 'Counts the groups anew; they are counted anew with every request anyway.',
+  }),
 });
 
 export const InvoiceFilter = listShape({

@@ -10,6 +10,7 @@ export type LetterKind = (typeof LETTER_KINDS)[number];
 
 const LETTERS: Partial<Record<SystemEventName, LetterKind>> = {
   'invoice.finalized': 'new',
+  'invoice.communication.triggered': 'new',
 };
 
 /** Null where an event sends none. */

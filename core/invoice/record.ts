@@ -211,7 +211,7 @@ export const Invoice = z.object({
   recalculated_invoice_id: z
     .string()
     .nullish()
-    .meta({ description: 'Billing the period of a voided one again is not there yet: null.' }),
+    .meta({ description: 'The invoice that bills the period of this one, which is void, again; null without.' }),
   is_manually_edited: z.boolean().meta({ description: 'Amounts never change by hand: false.' }),
   metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
   version: z.int().meta({ description: 'Every change adds 1.' }),

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import { alertSettings, checkAlertSettings, FEATURE_TYPES } from '../feature/record.ts';
-import { NUMBER_FORMATS } from '../invoice/number.ts';
+import { DEFAULT_NUMBER_CONFIG, NUMBER_FORMATS } from '../invoice/number.ts';
 import { LANGUAGES } from '../invoice-document/language.ts';
 import { isPicture, LOGO_TEXT_MAX } from '../invoice-document/picture.ts';
 import { PAYMENT_GATEWAYS } from '../payment/record.ts';
@@ -89,12 +89,7 @@ export const SETTINGS = {
     reach: 'environment',
     shape: invoiceConfig,
     default: {
-      prefix: 'INV',
-      format: 'YYYYMM',
-      start_sequence: 1,
-      timezone: 'UTC',
-      separator: '-',
-      suffix_length: 5,
+      ...DEFAULT_NUMBER_CONFIG,
       due_date_days: 1,
       auto_complete_purchased_credit_transaction: false,
       finalization_delay_seconds: 7200,

@@ -48,6 +48,9 @@ export const SYSTEM_EVENTS = {
   'payment.pending': payment('A provider is asked for the money, or the customer has to act.'),
   'payment.success': payment('The money of a payment was received.'),
   'payment.failed': payment('A try failed; `payment_status` FAILED says that it is not tried again.'),
+  'invoice.communication.triggered': invoice(
+    'Somebody asks for an invoice to be sent; its lines and its customer are in the body.',
+  ),
   'credit_note.created': creditNote('A credit note is created.'),
   'credit_note.updated': creditNote('A credit note becomes final, or is voided.'),
   'webhook_endpoint.disabled': endpoint('An endpoint has failed for days and is switched off.'),

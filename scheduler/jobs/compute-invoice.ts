@@ -12,17 +12,25 @@ const TIMEOUT_MS = 600_000;
 
 const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), workflow_id: z.string() });
 
-export function computeInvoiceWork(
+export type InvoiceWorkOptions = { clock: () => Date; timeout_ms?: number };
+
+export function computeInvoiceWork(stores: Stores, options: InvoiceWorkOptions): Work {
+  return invoiceWork(stores, { name: COMPUTE_TASK, perform: tryComputation }, options);
+}
+
+/** What a request asks to be done to one invoice. */
+export function invoiceWork(
   stores: Stores,
-  { clock, timeout_ms = TIMEOUT_MS }: { clock: () => Date; timeout_ms?: number },
+  { name, perform }: { name: string; perform: typeof tryComputation },
+  { clock, timeout_ms = TIMEOUT_MS }: InvoiceWorkOptions,
 ): Work {
   return {
-    name: COMPUTE_TASK,
+    name,
     async run(payload, { attempt, is_last, signal: ending }) {
       const place = Payload.parse(payload);
       const at = await clockFor(stores.postgres, place, clock);
       const signal = AbortSignal.any([ending, AbortSignal.timeout(timeout_ms)]);
-      return tryComputation(stores, place, { attempt, is_last, clock: at, signal, timeout_ms });
+      return perform(stores, place, { attempt, is_last, clock: at, signal, timeout_ms });
     },
   };
 }

@@ -6,18 +6,21 @@
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 
-/** The next so many numbers of this token, from 1. `transaction` must be the one that finalizes all of these invoices. */
+/**
+ * The next so many numbers of this token. They begin with `start`, or go on behind the last one, so that none is given twice when the
+ * start is changed. `transaction` must be the one that finalizes all of these invoices.
+ */
 export async function takeInvoiceNumbers(
   scope: Scope,
-  { token, count }: { token: string; count: number },
+  { token, count, start }: { token: string; count: number; start: bigint },
   transaction: Database,
 ): Promise<bigint[]> {
   const answer = await transaction.raw(
     `insert into invoice_numbers (tenant_id, environment_id, token, last_number) values (?, ?, ?, ?)
      on conflict (tenant_id, environment_id, token) do update
-        set last_number = invoice_numbers.last_number + excluded.last_number
+        set last_number = greatest(invoice_numbers.last_number + ?, excluded.last_number)
      returning last_number`,
-    [scope.tenant_id, scope.environment_id, token, count],
+    [scope.tenant_id, scope.environment_id, token, String(start - 1n + BigInt(count)), count],
   );
   const last = BigInt(answer.rows[0].last_number);
   return Array.from({ length: count }, (_, index) => last - BigInt(count - 1 - index));

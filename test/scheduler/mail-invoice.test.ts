@@ -79,6 +79,15 @@ describe('invoices by e-mail', () => {
     expect(letter?.text).to.match(/Message-ID: <\w+@farthing>/);
   });
 
+  it('goes once more when somebody asks for it', async () => {
+    const invoice = await invoiceOf({ external_id: 'again', email: 'again@example.com' });
+    await deliver();
+    const asked = await api.request('POST', `/invoices/${invoice.id}/comms/trigger`);
+    expect(asked.status, asked.text).to.equal(200);
+    await deliver();
+    expect(letters.map(({ to }) => to)).to.deep.equal([['again@example.com'], ['again@example.com']]);
+  });
+
   it('nobody is written to without an address, where it is switched off, or when it is void by then', async () => {
     await invoiceOf({ external_id: 'no-address' });
     expect(await deliver()).to.deep.equal(['completed']);

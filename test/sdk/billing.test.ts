@@ -212,6 +212,16 @@ describe('the published client: billing', () => {
     expect((await sdk.creditNotes.voidCreditNote(draft.id!)).creditNoteStatus).to.equal('VOIDED');
   });
 
+  it('invoices: recalculate, comms, breakdown', async () => {
+    const { latestInvoice } = await subscribe();
+    await sdk.invoices.voidInvoice(latestInvoice!.id!);
+    const again = await sdk.invoices.recalculateInvoice(latestInvoice!.id!, true);
+    expect(again).to.include({ invoiceStatus: 'FINALIZED', total: '40' });
+    expect((await sdk.invoices.triggerInvoiceCommsWebhook(again.id!)).message).to.be.a('string');
+    const whole = await sdk.invoices.getInvoice(again.id!, true, ['source', 'feature_id']);
+    expect(whole.lineItems?.[0]?.usageBreakdown).to.equal(undefined);
+  });
+
   it('invoices: preview', async () => {
     const { id } = await subscribe();
     const preview = await sdk.invoices.getInvoicePreview({ subscriptionId: id! });

@@ -4,9 +4,7 @@
  * to use instead.
  */
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import type { Knex } from 'knex';
 import { migrateClickHouse, migratePostgres } from '../../sql/migrate.ts';
 import { type ClickHouseClient, connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
@@ -14,6 +12,7 @@ import { processStart } from '../../storage/embedded/data-dir.ts';
 import { type Embedded, startEmbedded } from '../../storage/embedded/stack.ts';
 import { connectPostgres } from '../../storage/postgres/postgres.ts';
 import { atEnd } from './at-end.ts';
+import { storeDirectory } from './store-directory.ts';
 
 export interface FreshDatabase {
   postgres: Knex;
@@ -55,7 +54,7 @@ export async function stopTestStores(): Promise<void> {
 }
 
 async function start() {
-  const dir = mkdtempSync(join(tmpdir(), 'farthing-test-'));
+  const dir = storeDirectory();
   const lines: string[] = [];
   const embedded = await startEmbedded({
     dir,

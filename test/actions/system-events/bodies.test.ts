@@ -76,6 +76,7 @@ describe('the bodies of system events', () => {
       line_items: [{ display_name: 'Help', amount: '5', quantity: '1' }],
     });
     await ok('POST', `/invoices/${written.id}/finalize`);
+    await ok('POST', `/invoices/${written.id}/comms/trigger`);
     const credited = [{ invoice_line_item_id: written.line_items[0].id, amount: '2' }];
     await ok('POST', '/creditnotes', { invoice_id: written.id, reason: 'ORDER_CHANGE', line_items: credited });
     await ok('POST', `/invoices/${written.id}/void`);

@@ -42,7 +42,7 @@ describe('the examples of the documentation', () => {
     await whatElseIsSold();
     await whatIsTold();
     await whoElse();
-    await whatIsGivenBack();
+    await whatIsDoneAgain();
     await whatIsPaid();
     await whatTimeItIs();
   });
@@ -292,7 +292,7 @@ describe('the examples of the documentation', () => {
     await ask('getAuditLog', { id: id('audit') });
   }
 
-  async function whatIsGivenBack() {
+  async function whatIsDoneAgain() {
     world.at('2026-03-02T00:00:00Z');
     const training = { display_name: 'Training', amount: '30', quantity: '1' };
     const amounts = { currency: 'usd', amount_due: '30', total: '30', subtotal: '30', line_items: [training] };
@@ -303,6 +303,14 @@ describe('the examples of the documentation', () => {
     await ask('listCreditNotes', { query: `invoice_id=${invoice.id}` });
     await ask('voidCreditNote', { id: id('cn') });
     await ask('getCreditNote', { id: id('cn') });
+    const openings = { subscription_id: id('subs', 2), billing_reason: 'SUBSCRIPTION_CREATE' };
+    const [opening] = (await send('POST', '/invoices/search', openings)).items;
+    await ask('recalculateInvoice', { id: opening.id });
+    const again = answers.get('recalculateInvoice').id;
+    await ask('recalculateInvoiceV2', { id: again });
+    await ask('triggerInvoiceCommsWebhook', { id: again });
+    await ask('triggerInvoiceWebhook', { id: again, query: 'event_name=invoice.communication.triggered' });
+    await ask('finalizeInvoiceLater', { invoice_id: again });
   }
 
   /** In an environment of its own. */

@@ -1,0 +1,132 @@
+/**
+ * The usage lines of an invoice by source, feature or property, measured as it is now in the window that the line names
+ * (docs/rules/invoices.md, "Who used it"). The amounts are those of the lines.
+ */
+import { divides, type GroupBy, groupOf, groupValues } from '../../core/analytics/group-by.ts';
+import { Decimal } from '../../core/decimal.ts';
+import { type BrokenDown, breakDown, type GroupUsage } from '../../core/invoice/breakdown.ts';
+import type { Scope } from '../../core/scope.ts';
+import { instantOf, usOf } from '../../core/time/instant.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
+import { MeterModel } from '../../storage/models/meter.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { mapConcurrently } from '../../storage/together.ts';
+import type { QuestionBounds } from '../../storage/usage/question.ts';
+import { askUsage } from '../../storage/usage/usage.ts';
+import { customersAsked, membersOf } from '../billing/members.ts';
+
+type Group = Readonly<Record<string, string>>;
+type Asked = {
+  /** Null: not by groups. */
+  readonly group_by: GroupBy | null;
+  readonly by_feature: boolean;
+  readonly by_source: boolean;
+  readonly now: Date;
+  readonly bounds: QuestionBounds;
+};
+export type LineBreakdown = {
+  readonly usage_breakdown: BrokenDown<Group>[] | null;
+  readonly usage_analytics: BrokenDown<string>[] | null;
+};
+
+const QUESTIONS_AT_ONCE = 8;
+const BY_SOURCE: GroupBy = { source: true, properties: [] };
+
+/** By the id of the line; a line that measured nothing by itself is not there. */
+export async function breakDownLines(
+  stores: Stores,
+  scope: Scope,
+  { lines, ...asked }: Asked & { lines: readonly InvoiceLineItemModel[] },
+): Promise<Map<string, LineBreakdown>> {
+  const measured = lines.filter(isMeasured);
+  const { postgres } = stores;
+  const subscriptionIds = measured.map(({ subscription_id }) => subscription_id);
+  const subscriptions = await SubscriptionModel.byId(scope, subscriptionIds, postgres);
+  const meterIds = measured.map(({ meter_id }) => meter_id);
+  const [meters, features, members] = await Promise.all([
+    MeterModel.byId(scope, meterIds, postgres),
+    asked.by_feature ? featuresOf(stores, scope, meterIds) : new Map<string, string>(),
+    membersOf(postgres, scope, [...subscriptions.values()]),
+  ]);
+  const parts = await mapConcurrently(QUESTIONS_AT_ONCE, measured, async (line) => {
+    const [subscription, meter] = [subscriptions.get(line.subscription_id!), meters.get(line.meter_id!)];
+    if (!subscription || !meter) return null;
+    const start = instantOf(line.computed_from!.window_start!);
+    const window = { start, end: instantOf(line.computed_from!.window_end!) };
+    const service_start = line.period_start ? instantOf(line.period_start) : start;
+    const ask = async (group_by: GroupBy) => {
+      const { usage } = await askUsage(stores, scope, {
+        meter,
+        ...customersAsked(members.get(subscription.id)!, window, service_start),
+        start_us: usOf(window.start),
+        end_us: usOf(window.end),
+        timezone: subscription.timezone,
+        billing_anchor_ms: instantOf(subscription.billing_anchor),
+        key_of: divides(group_by) ? (event) => JSON.stringify(groupValues(group_by, event)) : undefined,
+        now_ms: asked.now.getTime(),
+        bounds: asked.bounds,
+      });
+      return usage.map(({ key, total }) => ({
+        group: groupOf(group_by, divides(group_by) ? JSON.parse(key) : []),
+        usage: total.value,
+        event_count: total.event_count,
+      }));
+    };
+    return { id: line.id, ...(await partsOf(line, { ask, asked, feature_id: features.get(meter.id) ?? '' })) };
+  });
+  return new Map(parts.flatMap((one) => (one ? [[one.id, one]] : [])));
+}
+
+/** What corrects another line, or sets it off, is a difference of amounts: nobody used it. */
+function isMeasured({
+  price_type,
+  meter_id,
+  subscription_id,
+  parent_line_item_id,
+  computed_from,
+}: InvoiceLineItemModel) {
+  const isOwn = price_type === 'USAGE' && meter_id && subscription_id && !parent_line_item_id;
+  return Boolean(isOwn && computed_from?.window_start && computed_from.window_end);
+}
+
+type Ask = (group_by: GroupBy) => Promise<GroupUsage<ReturnType<typeof groupOf>>[]>;
+type Parts = { readonly ask: Ask; readonly asked: Asked; readonly feature_id: string };
+
+async function partsOf(line: InvoiceLineItemModel, { ask, asked, feature_id }: Parts): Promise<LineBreakdown> {
+  const amount = new Decimal(line.amount);
+  const { group_by, by_feature, by_source } = asked;
+  const groups = group_by && (await ask(group_by));
+  const sources = by_source ? await ask(BY_SOURCE) : null;
+  const named = groups?.map(({ group: { source, properties }, ...usage }) => ({
+    ...usage,
+    group: {
+      ...(source === null ? {} : { source }),
+      ...(by_feature ? { feature_id } : {}),
+      ...properties,
+    },
+  }));
+  return {
+    usage_breakdown: named ? breakDown(amount, named, line.currency) : null,
+    usage_analytics:
+      sources &&
+      breakDown(
+        amount,
+        sources.map((one) => ({ ...one, group: one.group.source ?? '' })),
+        line.currency,
+      ),
+  };
+}
+
+/** By meter: the oldest that is published. */
+async function featuresOf({ postgres }: Stores, scope: Scope, meterIds: readonly (string | null | undefined)[]) {
+  const features = await FeatureModel.in(scope, postgres)
+    .whereIn('meter_id', [...new Set(meterIds.flatMap((id) => id ?? []))])
+    .where('status', 'published')
+    .orderBy([
+      { column: 'created_at', order: 'desc' },
+      { column: 'id', order: 'desc' },
+    ]);
+  return new Map(features.map(({ meter_id, id }) => [meter_id!, id]));
+}

@@ -1,0 +1,97 @@
+/**
+ * Bills the period of a subscription's invoice again (docs/rules/invoices.md, "Billing again"): in the place of one that is void,
+ * by a new draft; or a draft in its place, from the usage as it is now.
+ */
+import { alreadyExists, invalid, notAllowed } from '../../core/error.ts';
+import type { InvoiceWithLines } from '../../core/invoice/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { instantOf } from '../../core/time/instant.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { billingTransaction } from '../billing/transaction.ts';
+import { computeWithin, REFERENCE_BY_REASON } from './compute-invoice.ts';
+import { draftInvoice } from './draft-invoice.ts';
+import { finalizeWithin } from './finalize-invoice.ts';
+import { holdInvoice } from './hold-invoice.ts';
+import { voidHeld } from './void-invoice.ts';
+
+export type Recalculation = { readonly id: string; readonly finalize: boolean; readonly author: Author };
+
+/** One that is not void yet is voided first. */
+export async function recalculateInvoice(
+  stores: Stores,
+  scope: Scope,
+  { id, finalize, author }: Recalculation,
+): Promise<InvoiceWithLines> {
+  return billingTransaction(stores, async (transaction) => {
+    const held = await holdInvoice(transaction, scope, id);
+    const { subscription, billed } = rebillable(held.invoice, held.subscription);
+    const voided =
+      held.invoice.invoice_status === 'VOIDED'
+        ? held.invoice
+        : await voidHeld(stores, transaction, { ...held, metadata: null, author });
+    await checkNotBilled(voided, transaction);
+    const draft = await draftInvoice(stores, transaction, { subscription, ...billed, now: author.now });
+    if (draft === null || draft === 'waiting')
+      throw notAllowed('there is nothing to bill in the period of this invoice');
+    const by = { by: author, database: transaction };
+    await InvoiceModel.change(voided, { recalculated_invoice_id: draft.id }, by);
+    return finalized(transaction, scope, { draft, finalize, now: author.now });
+  });
+}
+
+/** What is charged for it by other rules, or by hand, cannot be derived from the period. */
+function rebillable(invoice: InvoiceModel, subscription: SubscriptionModel | null) {
+  const { invoice_type, billing_reason, period_start, period_end, recalculated_invoice_id } = invoice;
+  if (recalculated_invoice_id)
+    throw notAllowed(`the period of this invoice is billed again by ${recalculated_invoice_id}: recalculate that one`, {
+      recalculated_invoice_id,
+    });
+  if (invoice_type !== 'SUBSCRIPTION' || !subscription || !period_start || !period_end)
+    throw invalid('id', 'names no invoice of a period of a subscription');
+  const reference = REFERENCE_BY_REASON[billing_reason];
+  if (reference === undefined)
+    throw invalid('id', `names an invoice of ${billing_reason}, which follows from no period`);
+  const period = { start: instantOf(period_start), end: instantOf(period_end) };
+  return { subscription, billed: { period, reference, reason: billing_reason } };
+}
+
+/** Somebody may have written an invoice of this period by hand meanwhile. */
+async function checkNotBilled(voided: InvoiceModel, transaction: Transaction): Promise<void> {
+  const { subscription_id, period_start, period_end, billing_reason } = voided;
+  const [other] = await InvoiceModel.in(voided, transaction)
+    .where({ subscription_id, period_start, period_end, billing_reason, status: 'published' } as never)
+    .whereNot('invoice_status', 'VOIDED')
+    .limit(1);
+  if (other) throw alreadyExists('the period of this invoice is billed by another one', { invoice_id: other.id });
+}
+
+/** A draft, computed from the usage as it is now and kept. */
+export async function recalculateDraft(
+  stores: Stores,
+  scope: Scope,
+  { id, finalize, author }: Recalculation,
+): Promise<InvoiceWithLines> {
+  return billingTransaction(stores, async (transaction) => {
+    const { invoice } = await holdInvoice(transaction, scope, id);
+    const { invoice_type, invoice_status, period_start, period_end } = invoice;
+    if (invoice_type !== 'SUBSCRIPTION' || !period_start || !period_end)
+      throw invalid('id', 'names no invoice of a period of a subscription');
+    if (invoice_status !== 'DRAFT')
+      throw notAllowed(`an invoice that is ${invoice_status} cannot be recalculated in its place`, { id });
+    const { invoice: draft } = await computeWithin(stores, transaction, { scope, invoice_id: id, now: author.now });
+    return finalized(transaction, scope, { draft, finalize, now: author.now });
+  });
+}
+
+/** What comes to nothing is skipped, and never final. */
+async function finalized(
+  transaction: Transaction,
+  scope: Scope,
+  { draft, finalize, now }: { draft: InvoiceWithLines; finalize: boolean; now: Date },
+): Promise<InvoiceWithLines> {
+  if (!finalize || draft.invoice_status !== 'DRAFT') return draft;
+  return finalizeWithin(transaction, scope, { invoice_id: draft.id, now });
+}

@@ -1,0 +1,40 @@
+/** Tells once more what has become of an invoice, or that it is to be sent, for whoever missed it (docs/rules/webhooks.md). */
+import { invalid, notAllowed } from '../../core/error.ts';
+import type { Invoice } from '../../core/invoice/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { eventNamed, type SystemEventName } from '../../core/system-event/catalogue.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { withLines } from '../billing/invoice-records.ts';
+import { emit } from '../system-events/emit.ts';
+
+/** What can be told again, and of which invoices it is true. */
+const TOLD_AGAIN: Partial<Record<SystemEventName, (invoice: Invoice) => boolean>> = {
+  'invoice.finalized': ({ finalized_at }) => Boolean(finalized_at),
+  'invoice.update.payment': ({ finalized_at }) => Boolean(finalized_at),
+  'invoice.update.voided': ({ invoice_status }) => invoice_status === 'VOIDED',
+  'invoice.communication.triggered': () => true,
+};
+
+type Telling = { readonly id: string; readonly event_name: string; readonly author: Author };
+
+/** Answers the name under which it is told. */
+export async function tellAgain(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, event_name, author }: Telling,
+): Promise<SystemEventName> {
+  const name = eventNamed(event_name) as SystemEventName;
+  const isTrue = TOLD_AGAIN[name];
+  if (!isTrue) throw invalid('event_name', 'cannot be told again', { allowed: Object.keys(TOLD_AGAIN) });
+  return postgres.transaction(async (transaction) => {
+    const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
+    if (!isTrue(invoice)) throw notAllowed(`${name} is not true of this invoice, which is ${invoice.invoice_status}`);
+    const customer = await CustomerModel.fetch(scope, invoice.customer_id, { database: transaction });
+    const record = { ...(await withLines(invoice, transaction)), customer };
+    await emit(transaction, name, { record, by: author });
+    return name;
+  });
+}

@@ -1,0 +1,38 @@
+/**
+ * What of a line's amount is for whom: its usage by groups, each with its share of the amount (docs/rules/invoices.md, "Who used
+ * it"). The shares add up to the amount to the last minor unit, also where those who used it cannot be added up, as a maximum.
+ */
+import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { roundMoney } from '../money.ts';
+
+export type GroupUsage<Group> = { readonly group: Group; readonly usage: Decimal; readonly event_count: number };
+export type BrokenDown<Group> = GroupUsage<Group> & { readonly cost: Decimal; readonly percentage: Decimal };
+
+const PERCENT_DIGITS = 2;
+
+const nameOf = ({ group }: { readonly group: unknown }) => JSON.stringify(group);
+
+/** The largest first. What is below zero has no share; where nothing is above it the number of events decides. */
+export function breakDown<Group>(
+  amount: Decimal,
+  groups: readonly GroupUsage<Group>[],
+  currency: string,
+): BrokenDown<Group>[] {
+  const byUsage = groups.map(({ usage }) => Decimal.max(ZERO, usage));
+  const isUsed = byUsage.some((usage) => usage.gt(0));
+  const weights = isUsed ? byUsage : groups.map(({ event_count }) => new Decimal(event_count));
+  const whole = sumOf(weights);
+  const ordered = groups
+    .map((one, index) => ({ one, weight: weights[index]! }))
+    .toSorted((a, b) => b.weight.comparedTo(a.weight) || (nameOf(a.one) < nameOf(b.one) ? -1 : 1));
+  let [weighed, given] = [ZERO, ZERO];
+  return ordered.map(({ one, weight }) => {
+    weighed = weighed.plus(weight);
+    // Rounded is what all so far come to, so that the last one ends at the amount.
+    const so_far = whole.isZero() ? ZERO : roundMoney(amount.times(weighed).dividedBy(whole), currency);
+    const cost = so_far.minus(given);
+    given = so_far;
+    const share = whole.isZero() ? ZERO : weight.times(100).dividedBy(whole);
+    return { ...one, cost, percentage: share.toDecimalPlaces(PERCENT_DIGITS) };
+  });
+}

@@ -1,0 +1,33 @@
+/**
+ * Where the stores of a run of tests keep their data: in memory where there is plenty of it, because they write each commit through
+ * to the disk as in production, and thousands of tests wait for that. What ends processes or breaks disks has directories of its own.
+ */
+import { accessSync, constants, mkdtempSync, readdirSync, rmSync, statfsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { processStart } from '../../storage/embedded/data-dir.ts';
+
+const MEMORY = '/dev/shm';
+/** Several runs may go side by side, each with two stores. */
+const ROOM_BYTES = 8 * 1024 ** 3;
+const PREFIX = 'farthing-test-';
+
+/** A new one; those of runs that were killed are taken away. */
+export function storeDirectory(): string {
+  const place = process.env.TMPDIR === undefined && hasRoom() ? MEMORY : tmpdir();
+  for (const name of readdirSync(place)) {
+    const pid = Number(new RegExp(`^${PREFIX}(\\d+)-`).exec(name)?.[1] ?? Number.NaN);
+    if (pid > 0 && processStart(pid) === '') rmSync(join(place, name), { recursive: true, force: true });
+  }
+  return mkdtempSync(join(place, `${PREFIX}${process.pid}-`));
+}
+
+function hasRoom(): boolean {
+  try {
+    accessSync(MEMORY, constants.W_OK);
+    const { bavail, bsize } = statfsSync(MEMORY);
+    return bavail * bsize >= ROOM_BYTES;
+  } catch {
+    return false;
+  }
+}
