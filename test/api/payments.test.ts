@@ -1,11 +1,10 @@
 /** Payments over HTTP, at the sandbox: made, charged, refused, given back, told by the provider. */
-import { createHmac } from 'node:crypto';
 import { expect } from 'chai';
-import { Webhook } from 'standardwebhooks';
 import { beginAttempt } from '../../actions/payments/begin-attempt.ts';
 import { pursueDuePayments } from '../../actions/payments/due-payments.ts';
 import { sandboxOf } from '../../actions/payments/providers.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
+import { sandboxNotice } from '../support/sandbox.ts';
 
 // Answers of every shape.
 type Answer = any;
@@ -238,21 +237,14 @@ describe('payments', () => {
 
   describe('PAYMENT_LINK at the sandbox', () => {
     const link = { payment_method_type: 'PAYMENT_LINK', success_url: 'https://example.com/thanks' };
-    const told = (type: string, gateway_payment_id: string, secret: string | null, path?: string) => {
-      const body = JSON.stringify({ type, data: { gatewayPaymentId: gateway_payment_id } });
+    const told = (type: string, gatewayPaymentId: string, secret: string | null, path?: string) => {
       const { tenant_id, environment_id } = api.scope;
-      const now = new Date();
-      const own = createHmac('sha256', secret ?? 'another')
-        .update(`${tenant_id}/${environment_id}`)
-        .digest('base64');
-      const headers = {
-        'content-type': 'application/json',
-        'webhook-id': 'msg_1',
-        'webhook-timestamp': String(Math.floor(now.getTime() / 1000)),
-        'webhook-signature': new Webhook(own).sign('msg_1', now, body),
-      };
       const to = path ?? `${api.url}/webhooks/sandbox/${tenant_id}/${environment_id}`;
-      return api.request('POST', to, { key: null, headers, body: Buffer.from(body) });
+      return api.request(
+        'POST',
+        to,
+        sandboxNotice({ type, data: { gatewayPaymentId } }, secret ?? 'another', api.scope),
+      );
     };
 
     it('is paid on its page, and the provider says so, twice and with or without /v1', async () => {
