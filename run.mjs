@@ -29,6 +29,8 @@ const SCRIPTS = {
   audit: { file: 'commands/audit.ts', stores: true, settings: true },
   partitions: { file: 'commands/partitions.ts', stores: true, settings: true },
   tenants: { file: 'commands/tenants.ts', stores: true, settings: true },
+  // Runs as it is, wherever it was copied to.
+  'verify-invoice': { file: 'commands/verify-invoice.mjs', alone: true },
   check: { run: check, dev: true },
   fix: { run: fix, dev: true },
   test: { run: (args) => mocha(args.length ? args : [...SIDE_BY_SIDE, ...TESTS]), stores: true, dev: true },
@@ -93,8 +95,9 @@ async function main(name, args) {
   process.chdir(ROOT);
   if (script.settings && existsSync('.env')) process.loadEnvFile('.env');
   if (script.stores && !addressesAreSet()) checkPlatform();
-  await installWhenNeeded(script.dev === true);
+  if (!script.alone) await installWhenNeeded(script.dev === true);
   if (script.run) await script.run(args);
+  else if (script.alone) await runAlone(script.file, args);
   else await runFile(script.file, args);
 }
 
@@ -109,6 +112,13 @@ async function runFile(file, args) {
   register();
   process.argv = [process.argv[0], join(ROOT, file), ...args];
   await import(pathToFileURL(file).href);
+}
+
+// It takes files that the caller names from where the caller is, and no dependencies.
+async function runAlone(file, args) {
+  if (process.env.INIT_CWD) process.chdir(process.env.INIT_CWD);
+  process.argv = [process.argv[0], join(ROOT, file), ...args];
+  await import(pathToFileURL(process.argv[1]).href);
 }
 
 // Its signals are the child's: a terminal tells the child as well, a supervisor does not, and a second telling changes nothing.

@@ -16,6 +16,7 @@ import { groupRoutes } from './groups/routes.ts';
 import type { Route } from './http/route.ts';
 import { invoiceAgainRoutes } from './invoices/again.ts';
 import { invoicePdfRoutes } from './invoices/pdf-routes.ts';
+import { proofRoutes } from './invoices/proof-routes.ts';
 import { invoiceRoutes } from './invoices/routes.ts';
 import { meterUsageRoutes } from './meter-usage/routes.ts';
 import { meterRoutes } from './meters/routes.ts';
@@ -66,6 +67,7 @@ export const routes: Route[] = [
   ...invoiceAgainRoutes,
   ...invoicePdfRoutes,
   ...creditNoteRoutes,
+  ...proofRoutes,
   ...eventRoutes,
   ...meterUsageRoutes,
   ...workflowRoutes,

@@ -4,21 +4,18 @@
  * environment through the interface, invoice by invoice: advanced to the end of each month, where each draft is computed and made
  * final by a call. Both must say the same. `--customers=100 --months=120` are the ten years of a hundred.
  */
-import { pause, post, type Service, startService } from './processes.ts';
+import { type BillingCaller, type Found, makeWorld, type Size } from './billing-world.ts';
+import { pause, post, startService } from './processes.ts';
 import { check, claim, fixed, flag, say } from './report.ts';
 
 const MUST_PER_SECOND = 300;
-const START = Date.UTC(2026, 0, 1);
 
-type Caller = { readonly url: string; readonly api_key: string };
-type Found = { readonly id: string };
 type Clock = Found & {
   readonly test_clock_status: string;
   readonly failure: unknown;
   readonly progress: { readonly instants: number; readonly done: Readonly<Record<string, number>> };
 };
 type Invoice = Found & { readonly total: string; readonly invoice_number: string };
-type Size = { readonly customers: number; readonly months: number };
 
 export async function run(): Promise<void> {
   const size = { customers: flag('customers', 20), months: flag('months', 12) };
@@ -53,47 +50,12 @@ async function timed(work: () => Promise<Clock>): Promise<Timed> {
   return { seconds: (performance.now() - began) / 1000, progress };
 }
 
-/** An environment of its own, where everything is sent that the months will need. */
-async function makeWorld(service: Service, { customers, months }: Size): Promise<Caller & { clock: string }> {
-  const { id: environment_id } = await service.post<Found>('/environments', { name: 'Clock', type: 'development' });
-  const key = { name: 'Clock', type: 'private_key', environment_id };
-  const { api_key } = await service.post<{ api_key: string }>('/secrets/api/keys', key);
-  const caller = { url: service.url, api_key };
-  const made = async (path: string, body: object) => (await post<Found>(caller, path, body)).id;
-  const clock = await made('/test-clocks', { frozen_time: new Date(START).toISOString() });
-  const aggregation = { type: 'SUM', field: 'n' };
-  const meter_id = await made('/meters', { name: 'Calls', event_name: 'calls', aggregation });
-  const plan_id = await made('/plans', { name: 'Pro' });
-  const price = { entity_type: 'PLAN', entity_id: plan_id, currency: 'usd', billing_cadence: 'RECURRING' };
-  const terms = { ...price, billing_model: 'FLAT_FEE', ...MONTHLY, price_unit_type: 'FIAT' };
-  await made('/prices', { ...terms, type: 'FIXED', amount: '20', invoice_cadence: 'ADVANCE' });
-  await made('/prices', { ...terms, type: 'USAGE', amount: '0.01', invoice_cadence: 'ARREAR', meter_id });
-  for (let index = 0; index < customers; index++) {
-    const external_id = `customer ${index}`;
-    await made('/customers', { external_id, name: external_id });
-    await made('/subscriptions', { external_customer_id: external_id, plan_id, currency: 'usd', ...MONTHLY });
-    for (let from = 0; from < months; from += 1000) {
-      const some = Array.from({ length: Math.min(1000, months - from) }, (_, month) => from + month);
-      await post(caller, '/events/bulk', { events: some.map((month) => callsOf(external_id, month)) });
-    }
-  }
-  await service.settled();
-  return { ...caller, clock };
-}
-
-const MONTHLY = { billing_period: 'MONTHLY', billing_period_count: 1 };
-
-function callsOf(external_customer_id: string, month: number): object {
-  const timestamp = new Date(Date.UTC(2026, month, 10)).toISOString();
-  return { event_name: 'calls', external_customer_id, timestamp, properties: { n: 100 + month } };
-}
-
 /** When the drafts of this month have rested. */
 function afterRest(month: number): string {
   return new Date(Date.UTC(2026, month, 1, 3)).toISOString();
 }
 
-async function advance(caller: Caller & { clock: string }, frozen_time: string): Promise<Clock> {
+async function advance(caller: BillingCaller, frozen_time: string): Promise<Clock> {
   await post(caller, `/test-clocks/${caller.clock}/advance`, { frozen_time });
   for (;;) {
     const [clock] = (await post<{ items: Clock[] }>(caller, '/test-clocks/search', {})).items;
@@ -103,7 +65,7 @@ async function advance(caller: Caller & { clock: string }, frozen_time: string):
   }
 }
 
-async function oneByOne(caller: Caller & { clock: string }, { months }: Size): Promise<Clock> {
+async function oneByOne(caller: BillingCaller, { months }: Size): Promise<Clock> {
   for (let month = 1; ; month++) {
     const clock = await advance(caller, new Date(Date.UTC(2026, month, 1)).toISOString());
     const { items } = await post<{ items: Found[] }>(caller, '/invoices/search', DRAFTS);
@@ -117,7 +79,7 @@ async function oneByOne(caller: Caller & { clock: string }, { months }: Size): P
 
 const DRAFTS = { invoice_status: ['DRAFT'], limit: 1000 };
 
-async function invoicesOf(caller: Caller): Promise<Invoice[]> {
+async function invoicesOf(caller: BillingCaller): Promise<Invoice[]> {
   const all: Invoice[] = [];
   for (;;) {
     const wanted = { invoice_status: ['FINALIZED'], limit: 1000, offset: all.length };

@@ -8,9 +8,14 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { auditUsage, type Difference } from '../actions/audit/usage.ts';
+import { billDuePeriods } from '../actions/billing/bill-period.ts';
+import { computeInvoice } from '../actions/invoices/compute-invoice.ts';
+import { finalizeDueInvoices } from '../actions/invoices/finalize-due-invoices.ts';
+import { finalizeInvoice } from '../actions/invoices/finalize-invoice.ts';
 import { buildApp } from '../api/app.ts';
 import type { Services } from '../api/services.ts';
 import { readConfig } from '../config.ts';
+import type { Scope } from '../core/scope.ts';
 import { startPipeline } from '../pipeline/pipeline.ts';
 import { startService } from '../service.ts';
 import { migrate } from '../sql/migrate.ts';
@@ -32,6 +37,7 @@ type Asked =
   | { what: 'usage'; meter_id: string; customer: string; start_us: number; end_us: number; times: number }
   | { what: 'audit'; meter_id: string }
   | { what: 'daily_rollups'; days_before: number }
+  | ({ what: 'billing'; scope: Scope; now: string } & BillingPart)
   | { what: 'stop'; keep: boolean };
 
 /** Everything; without the scheduler, whose audit would rightly object to rows that a benchmark made up; the entrance alone. */
@@ -81,12 +87,46 @@ async function answer(asked: Asked): Promise<unknown> {
     }
     case 'daily_rollups':
       return requestDailyRollups(postgres, asked.days_before);
+    case 'billing':
+      return watched(() => billed(asked));
     case 'stop':
       await running.stop();
       if (!asked.keep) rmSync(dir, { recursive: true, force: true });
       setImmediate(() => process.exit(0));
       return null;
   }
+}
+
+/** As the jobs of the scheduler do it, or one after the other. */
+type BillingPart = { part: 'drafts' | 'final' } | { part: 'one by one'; invoice_ids: readonly string[] };
+
+async function billed({ scope, ...asked }: { scope: Scope; now: string } & BillingPart): Promise<unknown> {
+  const { services } = running;
+  const now = new Date(asked.now);
+  if (asked.part === 'one by one') return oneByOne(scope, asked.invoice_ids, now);
+  if (asked.part === 'drafts') return billDuePeriods(services, now, { only: scope });
+  return finalizeDueInvoices(services, { now, delay_seconds: 0, only: scope });
+}
+
+async function oneByOne(scope: Scope, invoice_ids: readonly string[], now: Date): Promise<null> {
+  for (const id of invoice_ids) {
+    await computeInvoice(running.services, scope, id, now);
+    await finalizeInvoice(running.services, scope, id, now);
+  }
+  return null;
+}
+
+/** With what it took, and by how much memory grew while it ran. */
+async function watched(work: () => Promise<unknown>) {
+  const [before, cpu] = [process.memoryUsage().rss, process.cpuUsage()];
+  let most = before;
+  const looking = setInterval(() => (most = Math.max(most, process.memoryUsage().rss)), 100);
+  const began = performance.now();
+  const report = await work();
+  const seconds = (performance.now() - began) / 1000;
+  clearInterval(looking);
+  const { user, system } = process.cpuUsage(cpu);
+  return { report, seconds, cpu_seconds: (user + system) / 1e6, bytes: most - before };
 }
 
 /** The service keeps the address of its engine to itself; the connection of the client knows it. */

@@ -46,6 +46,14 @@ export const HELP = {
       ['--new-password <email>', 'for a user who has lost it'],
     ],
   },
+  'verify-invoice': {
+    does: 'checks an invoice by its proof and its events, without a service (docs/proof.md)',
+    options: [
+      ['<proof.json>', 'what GET /invoices/{id}/proof answered'],
+      ['[events.ndjson]', 'what GET /invoices/{id}/proof/events answered, or events of your own'],
+      ['--event <file>', 'what GET /invoices/{id}/proof/events/{event_id} answered: the event is in the proof'],
+    ],
+  },
   check: { does: 'format, lint, types and the tests of core, within seconds' },
   fix: { does: 'formats, sorts imports, applies what the linter can' },
   test: { does: 'the tests on the embedded stores', options: [FILES, MOCHA] },

@@ -60,14 +60,22 @@ export async function thresholdSubscriptions(
   return inTurns(database, ofWhom(due, 'subscriptions', asked), { by: ['current_period_start'], ...asked });
 }
 
-/** Whether any of this environment may reach one. */
-export async function hasThresholds(database: Database, { tenant_id, environment_id }: Scope): Promise<boolean> {
-  const [found] = await database('subscriptions')
-    .where({ tenant_id, environment_id, status: 'published', subscription_status: 'active' })
-    .where('auto_invoice_threshold', '>', 0)
-    .limit(1)
-    .select('id');
-  return found !== undefined;
+/** The customers, by their external ids, of those of this environment that may reach one. */
+export async function thresholdCustomers(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+): Promise<readonly string[]> {
+  const own = { 'subscription.tenant_id': tenant_id, 'subscription.environment_id': environment_id };
+  const found: { external_id: string }[] = await database('subscriptions as subscription')
+    .join('customers as customer', {
+      'customer.id': 'subscription.customer_id',
+      'customer.tenant_id': 'subscription.tenant_id',
+      'customer.environment_id': 'subscription.environment_id',
+    })
+    .where({ ...own, 'subscription.status': 'published', 'subscription.subscription_status': 'active' })
+    .where('subscription.auto_invoice_threshold', '>', 0)
+    .distinct('customer.external_id');
+  return found.map(({ external_id }) => external_id);
 }
 
 /** When the first of this environment begins, ends a period, or ends itself. */

@@ -15,3 +15,11 @@ export async function endBrokenAdvance(database: Database, { tenant_id, environm
   const text = `${END_BROKEN_ADVANCES} and clock.tenant_id = ? and clock.environment_id = ?`;
   await database.raw(text, [tenant_id, environment_id]);
 }
+
+/** From where the clock of the environment is, or was last, advanced; null where it never was, or there is none. */
+export async function advancedFrom(database: Database, { tenant_id, environment_id }: Scope): Promise<string | null> {
+  const clocks: { advanced_from: string }[] = await database('test_clocks')
+    .where({ tenant_id, environment_id })
+    .select('advanced_from');
+  return clocks[0]?.advanced_from ?? null;
+}

@@ -233,7 +233,9 @@ describe('the house is tidy', () => {
 
   it('a file stays below 400 lines', () => {
     // A longer file is listed here with its reason. Tests are tables and as long as their rules have cases.
-    const listed: Record<string, string> = {};
+    const listed: Record<string, string> = {
+      'commands/verify-invoice.mjs': 'is copied and read by those who trust nobody: one file that needs no other',
+    };
     const long = production.filter((file) => read(file).split('\n').length > 401);
     expect(
       long,
@@ -260,7 +262,7 @@ describe('the house is tidy', () => {
       expect(command).to.be.oneOf(start(name).map((node) => `${node} run.mjs ${name}`));
     const launcher = read('run.mjs');
     const table = launcher.slice(launcher.indexOf('const SCRIPTS'), launcher.indexOf('\n};'));
-    const names = [...table.matchAll(/^ {2}'?([a-z:]+)'?: \{/gm)].map(([, name]) => name);
+    const names = [...table.matchAll(/^ {2}'?([a-z:-]+)'?: \{/gm)].map(([, name]) => name);
     expect(names).to.have.members(Object.keys(scripts));
     const targets = [...table.matchAll(/file: '([^']+)'/g)].map(([, file]) => file);
     expect(files, 'the first command in a fresh clone must find its file').to.include.members(targets);

@@ -4,19 +4,22 @@
  * make one invoice; the second finds nothing left that reaches the threshold. The invoice is final at once: what comes later is on
  * the next one.
  */
+import type { InvoicePlan } from '../../core/billing/plan-invoice.ts';
 import { reaches } from '../../core/billing/threshold.ts';
 import type { Scope } from '../../core/scope.ts';
+import type { Period } from '../../core/time/period.ts';
 import { type Due, type OfWhom, thresholdSubscriptions } from '../../storage/due-billing.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { sideBySide } from '../../storage/models/side-by-side.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
-import type { Stores, Transaction } from '../../storage/stores.ts';
+import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { addInvoice } from '../invoices/draft-invoice.ts';
 import { finalizeWithin } from '../invoices/finalize-invoice.ts';
-import { currentPeriod } from './billable-items.ts';
+import { type BillableItem, currentPeriod, scopeOf } from './billable-items.ts';
 import { thresholdFromStores } from './gather-billing.ts';
 import { invoiceRecord, lineRecords } from './invoice-records.ts';
-import { inRounds } from './rounds.ts';
+import { type Ended, inRounds } from './rounds.ts';
 import { billingTransaction } from './transaction.ts';
 
 export type ThresholdReport = { invoiced: number; failed: { id: string; error: unknown }[] };
@@ -32,6 +35,7 @@ export async function billThresholds(stores: Stores, now: Date, { only }: OfWhom
       // Each is looked at once in a run.
       return false;
     },
+    actTogether: (due) => lookAtAll(stores, due, now),
     // By a clock the same must come of the same: numbers are given in the order of what is due.
     workers: only ? 1 : WORKERS,
   });
@@ -50,6 +54,28 @@ async function lookAt(
   }
 }
 
+/** Most have not reached it: who has is invoiced alone. Nothing is locked or written here. */
+function lookAtAll(stores: Stores, due: readonly Due[], now: Date): Promise<Ended> {
+  const ids = due.map(({ id }) => id);
+  return billingTransaction(stores, async (transaction) => {
+    const running = await runningOnes(scopeOf(due[0]!), ids, transaction);
+    const plans = await sideBySide(transaction, running, (subscription) =>
+      reachedPlan(stores, transaction, { subscription, now }),
+    );
+    const reached = new Set(running.filter((_, index) => plans[index] !== null).map(({ id }) => id));
+    return { left: ids.filter((id) => !reached.has(id)), alone: due.filter(({ id }) => reached.has(id)) };
+  });
+}
+
+function runningOnes(scope: Scope, ids: readonly string[], database: Database) {
+  return SubscriptionModel.in(scope, database)
+    .whereIn('id', [...ids])
+    .where({ status: 'published', subscription_status: 'active' })
+    .where('auto_invoice_threshold', '>', 0)
+    .whereNull('opens_at')
+    .orderBy('id');
+}
+
 /** Whether an invoice was made. */
 export function billThreshold(
   stores: Stores,
@@ -57,33 +83,38 @@ export function billThreshold(
   { subscription_id, now }: { subscription_id: string; now: Date },
 ): Promise<boolean> {
   return billingTransaction(stores, async (transaction) => {
-    const [subscription] = await SubscriptionModel.in(scope, transaction)
-      .where({ id: subscription_id, status: 'published', subscription_status: 'active' })
-      .where('auto_invoice_threshold', '>', 0)
-      .forUpdate()
-      .skipLocked();
-    if (!subscription || subscription.opens_at) return false;
-    return invoiceRunning(stores, transaction, { subscription, now });
+    const [subscription] = await runningOnes(scope, [subscription_id], transaction).forUpdate().skipLocked();
+    return subscription ? invoiceRunning(stores, transaction, { subscription, now }) : false;
   });
 }
 
-async function invoiceRunning(
+type Looking = { readonly subscription: SubscriptionModel; readonly now: Date };
+
+/** What is to be invoiced; null where it has not reached the threshold. */
+async function reachedPlan(
   stores: Stores,
   transaction: Transaction,
-  { subscription, now }: { subscription: SubscriptionModel; now: Date },
-): Promise<boolean> {
+  { subscription, now }: Looking,
+): Promise<{ plan: InvoicePlan<BillableItem>; period: Period } | null> {
   const current = currentPeriod(subscription);
   const period = { start: current.start, end: now.getTime() };
   // A period that is over has its own invoice.
-  if (period.end <= current.start || period.end >= current.end) return false;
+  if (period.end <= current.start || period.end >= current.end) return null;
   const { plan } = await thresholdFromStores(stores, transaction, { subscription, period, now });
-  if (!reaches(subscription.auto_invoice_threshold ?? null, plan.subtotal)) return false;
+  return reaches(subscription.auto_invoice_threshold ?? null, plan.subtotal) ? { plan, period } : null;
+}
+
+async function invoiceRunning(stores: Stores, transaction: Transaction, looking: Looking): Promise<boolean> {
+  const { subscription, now } = looking;
+  const reached = await reachedPlan(stores, transaction, looking);
+  if (reached === null) return false;
+  const { plan, period } = reached;
   const id = newId('invoice', now.getTime());
   const record = invoiceRecord({ subscription, period, reason: 'THRESHOLD_BILLING', plan }, id, now);
   if (await isThere(subscription, record.idempotency_key ?? '', transaction)) return false;
   const lines = lineRecords(plan, record, now);
   const invoice = await addInvoice(transaction, subscription, { record, lines, now });
-  await finalizeWithin(transaction, scope(subscription), { invoice_id: invoice.id, now });
+  await finalizeWithin(transaction, scopeOf(subscription), { invoice_id: invoice.id, now });
   return true;
 }
 
@@ -92,5 +123,3 @@ async function isThere(subscription: SubscriptionModel, key: string, transaction
   const [same] = await InvoiceModel.in(subscription, transaction).where('idempotency_key', key).select('id').limit(1);
   return same !== undefined;
 }
-
-const scope = ({ tenant_id, environment_id }: Scope): Scope => ({ tenant_id, environment_id });

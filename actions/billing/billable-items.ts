@@ -8,8 +8,9 @@ import { lineCommitment } from '../../core/commitment/stated.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { FarthingError } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
+import type { CountedOf } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { formatUs, instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PriceModel } from '../../storage/models/price.ts';
@@ -18,7 +19,7 @@ import type { EarlierPeriods, SubscriptionModel } from '../../storage/models/sub
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { Places } from '../../storage/places.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
-import { readUsage } from '../../storage/usage/usage.ts';
+import { readUsage, type UsageQuestion } from '../../storage/usage/usage.ts';
 import { allowancesOfOne, type LimitedWindows, limitedWindows, measureAllowances } from './gather-allowances.ts';
 import { customersAsked, membersOf } from './members.ts';
 
@@ -184,7 +185,10 @@ export async function usageReader(
       billing_anchor_ms: instantOf(subscription.billing_anchor),
       ...(now === undefined ? {} : { now_ms: now.getTime() }),
     };
-    const ask = () => readUsage(stores, scope, question);
+    const ask = async () => ({
+      ...(await readUsage(stores, scope, question)),
+      counted: countedOf(question, subscription),
+    });
     return isSideBySide(database) ? placesOf(database).within(ask) : ask();
   };
   const billed = billedSubscription(subscription);
@@ -195,6 +199,21 @@ export async function usageReader(
     const again = (other: Period) => read(item, other, item.reset_usage === 'NEVER' ? service : other);
     return { ...measured, allowances: await measureAllowances(limited, { window, measured, read: again }) };
   };
+}
+
+/** For whoever looks at the line again: the customers and the clock may be others then. */
+export function countedOf(
+  { external_customer_ids, clipped }: Pick<UsageQuestion, 'external_customer_ids' | 'clipped'>,
+  { timezone, billing_anchor }: Pick<SubscriptionModel, 'timezone' | 'billing_anchor'>,
+): CountedOf {
+  const customers = external_customer_ids.map((external_customer_id) => {
+    const times = clipped?.get(external_customer_id) ?? null;
+    return {
+      external_customer_id,
+      times: times && times.map(([start, end]) => ({ start: formatUs(start), end: formatUs(end) })),
+    };
+  });
+  return { customers, timezone, billing_anchor };
 }
 
 export function scopeOf(record: Scope): Scope {

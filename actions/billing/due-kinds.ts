@@ -5,15 +5,9 @@
  * elsewhere.
  */
 import type { Scope } from '../../core/scope.ts';
-import {
-  hasThresholds,
-  nextSubscriptionDue,
-  nextUnpaidEnd,
-  type OfWhom,
-  oldestDraftComputed,
-} from '../../storage/due-billing.ts';
+import { nextSubscriptionDue, nextUnpaidEnd, type OfWhom, oldestDraftComputed } from '../../storage/due-billing.ts';
 import { nextOutOfPatience, nextOverdue, nextPaymentDue } from '../../storage/due-payments.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/stores.ts';
 import { finalizeDueInvoices } from '../invoices/finalize-due-invoices.ts';
 import { pursueDuePayments } from '../payments/due-payments.ts';
 import { endOverdue } from '../payments/end-overdue.ts';
@@ -21,6 +15,7 @@ import { tellOverdue } from '../payments/tell-overdue.ts';
 import { endUnpaid } from '../subscriptions/end-unpaid.ts';
 import { billDuePeriods } from './bill-period.ts';
 import { billThresholds } from './bill-thresholds.ts';
+import { nextThresholdLook } from './next-threshold-look.ts';
 
 export type DueKind = {
   /** Of the job. */
@@ -29,7 +24,7 @@ export type DueKind = {
    * When the next of this environment is due, which may be over; null where none will be by itself. What has no instant of its own is
    * looked for again and again: after `from`, where its clock stands.
    */
-  next(database: Database, scope: Scope, from: Date): Promise<Date | null>;
+  next(stores: Stores, scope: Scope, from: Date): Promise<Date | null>;
   /** Does all that is due by `now`: of the environment that is named, or of all that have no clock. May run twice at once. */
   run(stores: Stores, due: { readonly now: Date } & OfWhom): Promise<DueReport>;
 };
@@ -48,7 +43,7 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
   return [
     {
       name: 'bill-due-periods',
-      next: nextSubscriptionDue,
+      next: ({ postgres }, scope) => nextSubscriptionDue(postgres, scope),
       async run(stores, { now, only }) {
         const { billed, waiting, failed } = await billDuePeriods(stores, now, { only });
         return { done: { billed }, waiting, failed };
@@ -57,7 +52,7 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
     {
       // Subscriptions that were never paid for (docs/rules/subscriptions.md, "States").
       name: 'end-unpaid-subscriptions',
-      next: nextUnpaidEnd,
+      next: ({ postgres }, scope) => nextUnpaidEnd(postgres, scope),
       async run(stores, due) {
         const { ended, failed } = await endUnpaid(stores, due);
         return { done: { ended }, waiting: [], failed };
@@ -66,7 +61,7 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
     {
       // Drafts that have rested since they were computed (docs/rules/invoices.md, "From draft to final").
       name: 'finalize-due-invoices',
-      next: (database, scope) => after(delay_seconds, oldestDraftComputed(database, scope)),
+      next: ({ postgres }, scope) => after(delay_seconds, oldestDraftComputed(postgres, scope)),
       async run(stores, { now, only }) {
         const { finalized, skipped, waiting, failed } = await finalizeDueInvoices(stores, { now, delay_seconds, only });
         return { done: { finalized, skipped }, waiting, failed };
@@ -75,7 +70,7 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
     {
       // Payments to be tried, or to be asked after (docs/rules/payments.md, "Tried again").
       name: 'pursue-payments',
-      next: nextPaymentDue,
+      next: ({ postgres }, scope) => nextPaymentDue(postgres, scope),
       async run(stores, due) {
         const { pursued, failed } = await pursueDuePayments(stores, due);
         return { done: { pursued }, waiting: [], failed };
@@ -84,7 +79,7 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
     {
       // Invoices whose due date has passed (docs/rules/payments.md, "Overdue").
       name: 'tell-overdue-invoices',
-      next: nextOverdue,
+      next: ({ postgres }, scope) => nextOverdue(postgres, scope),
       async run(stores, due) {
         const { told, failed } = await tellOverdue(stores, due);
         return { done: { told }, waiting: [], failed };
@@ -93,16 +88,16 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
     {
       // Subscriptions whose invoices were not paid for too long (docs/rules/payments.md, "After the grace period").
       name: 'end-overdue-subscriptions',
-      next: nextOutOfPatience,
+      next: ({ postgres }, scope) => nextOutOfPatience(postgres, scope),
       async run(stores, due) {
         const { ended, failed } = await endOverdue(stores, due);
         return { done: { ended }, waiting: [], failed };
       },
     },
     {
-      // Usage that has reached a threshold (docs/rules/invoices.md, "Before the period is over"). By a clock it is looked for once a day.
+      // Usage that has reached a threshold (docs/rules/invoices.md, "Before the period is over").
       name: 'bill-thresholds',
-      next: async (database, scope, from) => ((await hasThresholds(database, scope)) ? midnightAfter(from) : null),
+      next: nextThresholdLook,
       async run(stores, { now, only }) {
         const { invoiced, failed } = await billThresholds(stores, now, { only });
         return { done: { invoiced }, waiting: [], failed };
@@ -114,10 +109,4 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
 async function after(seconds: number, instant: Promise<Date | null>): Promise<Date | null> {
   const found = await instant;
   return found && new Date(found.getTime() + seconds * 1000);
-}
-
-const DAY_MS = 86_400_000;
-
-function midnightAfter(instant: Date): Date {
-  return new Date((Math.floor(instant.getTime() / DAY_MS) + 1) * DAY_MS);
 }

@@ -31,14 +31,14 @@ import {
   partialCharges,
 } from './gather-closed-charges.ts';
 import { recordedTrueUps, recordedUsage, subscriptionCommitment } from './gather-commitments.ts';
-import { invoicedTogether } from './invoiced-together.ts';
+import { type InvoiceBefore, invoicedTogether } from './invoiced-together.ts';
 
 export type BillingTarget = {
   readonly subscription: SubscriptionModel;
   readonly period: Period;
   readonly reference: ReferencePoint;
   /** The invoice that is computed anew: its own lines do not count as invoiced elsewhere. */
-  readonly invoice_id?: string;
+  readonly before?: InvoiceBefore;
   readonly now: Date;
 };
 
@@ -161,9 +161,9 @@ async function planOne(stores: Stores, database: Database, target: OneOfThem): P
   // What was granted at the end of a period that is over.
   const at = new Date(Math.min(target.now.getTime(), period.end - 1));
   const items = await gatherItems(database, subscription, { at });
-  const all = await gatherInvoicedLines(database, subscription, target.invoice_id);
+  const all = await gatherInvoicedLines(database, subscription, target.before?.invoice.id);
   const asked = { subscription: billedUntil(target), items, period, reference };
-  const since = target.invoice_id ? saidSince(all, chargesDue(asked)) : [];
+  const since = target.before ? saidSince(all, chargesDue(asked)) : [];
   const lines = since.length === 0 ? all : all.filter((one) => !since.includes(one));
   const question = { ...asked, invoiced: invoicedElsewhere(lines) };
   const { measure, usage, usage_as_of_ms } = await measured(stores, database, target, openCharges(question));
@@ -180,12 +180,12 @@ async function planOne(stores: Stores, database: Database, target: OneOfThem): P
 
 async function gatherCommitments(
   database: Database,
-  { subscription, invoice_id }: BillingTarget,
+  { subscription, before }: BillingTarget,
   lines: readonly InvoicedLine[],
   since: readonly InvoicedLine[] = [],
 ) {
   const commitment = subscriptionCommitment(subscription);
-  const true_ups = commitment?.true_up ? await recordedTrueUps(database, subscription, invoice_id) : [];
+  const true_ups = commitment?.true_up ? await recordedTrueUps(database, subscription, before?.invoice.id) : [];
   return {
     commitment,
     true_ups,

@@ -155,10 +155,13 @@ function baseRecord(now: Date) {
 
 /** A stored invoice with its lines, as they were planned. */
 export async function withLines(invoice: InvoiceModel, database: Database): Promise<InvoiceWithLines> {
+  return Object.assign(invoice, { line_items: await linesOf(invoice, database) });
+}
+
+export function linesOf(invoice: InvoiceModel, database: Database): Promise<InvoiceLineItemModel[]> {
   const asked = { column: 'invoice_id', value: invoice.id, where: { status: 'published' } };
   const order = ['position', 'created_at', 'id'];
-  const line_items = await InvoiceLineItemModel.listOf(invoice, { ...asked, order }, database);
-  return Object.assign(invoice, { line_items });
+  return InvoiceLineItemModel.listOf(invoice, { ...asked, order }, database);
 }
 
 /** 1, 2, 3 … of the subscription's invoices; counted under the lock on the subscription. */

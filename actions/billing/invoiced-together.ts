@@ -6,7 +6,6 @@ import type { ReferencePoint } from '../../core/billing/charges.ts';
 import { endedAt } from '../../core/subscription/followed.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
-import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { childrenOf, SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
 
@@ -15,22 +14,25 @@ type BillingTarget = {
   readonly period: Period;
   readonly reference: ReferencePoint;
   /** The invoice that is computed anew. */
-  readonly invoice_id?: string;
+  readonly before?: InvoiceBefore;
+};
+
+export type InvoiceBefore = {
+  readonly invoice: { readonly id: string };
+  readonly line_items: readonly { readonly subscription_id?: string | null | undefined }[];
 };
 
 export async function invoicedTogether(
   database: Database,
   target: BillingTarget,
 ): Promise<[SubscriptionModel, ...SubscriptionModel[]]> {
-  const { subscription, invoice_id } = target;
-  const group = invoice_id ? await saidBefore(database, target) : await groupOf(database, target);
+  const { subscription, before } = target;
+  const group = before ? await saidBefore(database, subscription, before) : await groupOf(database, target);
   return [subscription, ...group];
 }
 
-async function saidBefore(database: Database, { subscription, invoice_id }: BillingTarget) {
-  const asked = { column: 'invoice_id', value: invoice_id!, where: { status: 'published' } };
-  const lines = await InvoiceLineItemModel.listOf(subscription, asked, database);
-  const ids = lines.map(({ subscription_id }) => subscription_id).filter((id) => id !== subscription.id);
+async function saidBefore(database: Database, subscription: SubscriptionModel, { line_items }: InvoiceBefore) {
+  const ids = line_items.map(({ subscription_id }) => subscription_id).filter((id) => id !== subscription.id);
   const others = await SubscriptionModel.byId(subscription, ids, database);
   return [...others.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }

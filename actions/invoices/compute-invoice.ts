@@ -4,19 +4,23 @@
  */
 import type { ReferencePoint } from '../../core/billing/charges.ts';
 import { notAllowed } from '../../core/error.ts';
-import type { BillingReason, InvoiceWithLines } from '../../core/invoice/record.ts';
+import type { BillingReason, InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
+import { saysTheSame } from '../../core/invoice/same-lines.ts';
 import type { Scope } from '../../core/scope.ts';
 import { instantOf } from '../../core/time/instant.ts';
+import type { Period } from '../../core/time/period.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel, takeLinesAway } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
 import { type Planned, planFromStores } from '../billing/gather-billing.ts';
-import { computedFields, lineRecords, withLines } from '../billing/invoice-records.ts';
+import { computedFields, lineRecords, linesOf, withLines } from '../billing/invoice-records.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { emit, wasTold } from '../system-events/emit.ts';
 import { isComplete } from './draft-invoice.ts';
+import type { Ready } from './finalize-invoice.ts';
+import { type HeldInvoice, holdInvoice, holdInvoiceOf } from './hold-invoice.ts';
 
 export type Computation = {
   invoice: InvoiceWithLines;
@@ -34,26 +38,50 @@ export async function computeInvoice(
   return billingTransaction(stores, (transaction) => computeWithin(stores, transaction, { scope, invoice_id, now }));
 }
 
-/** With `untilComplete` nothing is written while events from before the period's end are on their way. */
-type How = { readonly now: Date; readonly untilComplete?: boolean };
+type Asked = { readonly scope: Scope; readonly invoice_id: string; readonly now: Date };
 
 /** For a caller that has a transaction open. */
-export async function computeWithin(
+export async function computeWithin(stores: Stores, transaction: Transaction, asked: Asked): Promise<Computation> {
+  const { scope, invoice_id, now } = asked;
+  const held = await withWhatItSays(transaction, await holdInvoice(transaction, scope, invoice_id));
+  if (!isComputed(held)) return keepLines(held, transaction, now);
+  const planned = await planAnew(stores, transaction, held, now);
+  const { invoice, line_items } = await write(transaction, { held, planned, now });
+  return {
+    invoice: Object.assign(invoice, { line_items }),
+    skipped: invoice.invoice_status === 'SKIPPED',
+    complete: isComplete(planned, periodOf(invoice)),
+  };
+}
+
+/**
+ * Computes a draft for the last time, for who makes it final in this transaction. Where it says what it said before, its lines stay and
+ * nothing is told but that it is final. Nothing is written while events from before the period's end are on their way.
+ */
+export async function computeLast(
   stores: Stores,
   transaction: Transaction,
-  { scope, invoice_id, ...how }: { scope: Scope; invoice_id: string } & How,
-): Promise<Computation> {
-  const { subscription_id } = await InvoiceModel.fetch(scope, invoice_id, { database: transaction });
-  // The subscription first, then the invoice: every writer of a subscription's invoices takes them in this order.
-  const subscription = subscription_id
-    ? await SubscriptionModel.fetch(scope, subscription_id, { database: transaction, lock: true })
-    : null;
-  const invoice = await InvoiceModel.fetch(scope, invoice_id, { database: transaction, lock: true });
-  checkComputable(invoice);
-  const reference = REFERENCE_BY_REASON[invoice.billing_reason];
-  if (subscription === null || reference === undefined || (await hasGivenLines(invoice, transaction)))
-    return keepLines(invoice, transaction, how.now);
-  return replaceLines(stores, transaction, { invoice, subscription, reference, ...how });
+  { scope, invoice_id, subscription_id, now }: Asked & { readonly subscription_id: string | null },
+): Promise<Ready | 'skipped' | 'waiting'> {
+  const holding = holdInvoiceOf(transaction, scope, { id: invoice_id, subscription_id });
+  const held = await withWhatItSays(transaction, await holding);
+  const { invoice, line_items, subscription } = held;
+  const asItWas = { invoice, line_items, subscription, changes: { last_computed_at: now.toISOString() } };
+  if (!isComputed(held)) return asItWas;
+  const planned = await planAnew(stores, transaction, held, now);
+  if (!isComplete(planned, periodOf(invoice))) return 'waiting';
+  const { plan } = planned;
+  const computed = { fields: computedFields(plan, now), lines: lineRecords(plan, invoice, now) };
+  if (saysTheSame(held, computed)) return asItWas;
+  const written = await write(transaction, { held, planned, now });
+  return written.invoice.invoice_status === 'SKIPPED' ? 'skipped' : { ...written, subscription };
+}
+
+type Held = HeldInvoice & { readonly line_items: readonly InvoiceLineItem[] };
+
+async function withWhatItSays(transaction: Transaction, held: HeldInvoice): Promise<Held> {
+  checkComputable(held.invoice);
+  return { ...held, line_items: await linesOf(held.invoice, transaction) };
 }
 
 /** Only what is not final yet: a draft, or what came to nothing (docs/rules/invoices.md, "From draft to final"). */
@@ -70,44 +98,50 @@ export const REFERENCE_BY_REASON: Partial<Record<BillingReason, ReferencePoint>>
   PRORATION: 'cancel',
 };
 
-type Subject = How & { invoice: InvoiceModel; subscription: SubscriptionModel; reference: ReferencePoint };
+type Computed = Held & { readonly subscription: SubscriptionModel };
 
-async function replaceLines(stores: Stores, transaction: Transaction, subject: Subject): Promise<Computation> {
-  const { invoice, subscription, reference, now } = subject;
-  const period = { start: instantOf(invoice.period_start ?? ''), end: instantOf(invoice.period_end ?? '') };
-  const planned = await planFromStores(stores, transaction, {
-    subscription,
-    period,
-    reference,
-    invoice_id: invoice.id,
-    now,
-  });
-  const complete = isComplete(planned, period);
-  if (subject.untilComplete && !complete)
-    return { invoice: Object.assign(invoice, { line_items: [] }), skipped: false, complete };
-  const attributes = { invoice_id: invoice.id, lines: planned.plan.lines.length };
-  const computed = await inSpan('invoice.write', { attributes }, () =>
-    writePlan(transaction, { invoice, planned, now }),
+/** Whether its lines follow from its subscription. Those that a client wrote name no line item of it, and are not ours to replace. */
+function isComputed(held: Held): held is Computed {
+  const { invoice, line_items, subscription } = held;
+  const isGiven = (line: InvoiceLineItem) => !line.subscription_line_item_id && !line.computed_from;
+  return (
+    subscription !== null && REFERENCE_BY_REASON[invoice.billing_reason] !== undefined && !line_items.some(isGiven)
   );
-  return {
-    invoice: computed,
-    skipped: computed.invoice_status === 'SKIPPED',
-    complete,
-  };
+}
+
+function periodOf({ period_start, period_end }: InvoiceModel): Period {
+  return { start: instantOf(period_start ?? ''), end: instantOf(period_end ?? '') };
+}
+
+function planAnew(stores: Stores, transaction: Transaction, held: Computed, now: Date): Promise<Planned> {
+  const { invoice, subscription } = held;
+  const reference = REFERENCE_BY_REASON[invoice.billing_reason]!;
+  return planFromStores(stores, transaction, { subscription, period: periodOf(invoice), reference, before: held, now });
+}
+
+type Written = { readonly invoice: InvoiceModel; readonly line_items: InvoiceLineItemModel[] };
+
+function write(
+  transaction: Transaction,
+  { held: { invoice }, planned, now }: { held: Held; planned: Planned; now: Date },
+): Promise<Written> {
+  const attributes = { invoice_id: invoice.id, lines: planned.plan.lines.length };
+  return inSpan('invoice.write', { attributes }, () => writePlan(transaction, { invoice, planned, now }));
 }
 
 async function writePlan(
   transaction: Transaction,
   { invoice, planned, now }: { invoice: InvoiceModel; planned: Planned; now: Date },
-): Promise<InvoiceWithLines> {
+): Promise<Written> {
   await takeLinesAway(invoice, invoice.id, transaction);
   const changes = computedFields(planned.plan, now);
   const computed = await InvoiceModel.change(invoice, changes, { by: { now }, database: transaction });
   const lines = lineRecords(planned.plan, computed, now);
   const line_items = await InvoiceLineItemModel.addAll(invoice, lines, { database: transaction });
-  const written = Object.assign(computed, { line_items });
-  await emit(transaction, await nameOf({ before: invoice, computed }, transaction), { record: written, by: { now } });
-  return written;
+  const name = await nameOf({ before: invoice, computed }, transaction);
+  const record = { ...computed, line_items };
+  await emit(transaction, name, { record, by: { now } });
+  return { invoice: computed, line_items };
 }
 
 /** What had come to nothing, and was no draft so far, becomes one: that is told once. */
@@ -119,17 +153,8 @@ async function nameOf(
   return (await wasTold(transaction, 'invoice.drafted', before)) ? 'invoice.update' : 'invoice.drafted';
 }
 
-/** Lines that a client wrote name no line item of the subscription, and are not ours to replace. */
-async function hasGivenLines(invoice: InvoiceModel, transaction: Transaction): Promise<boolean> {
-  const lines = await InvoiceLineItemModel.listOf(invoice, { column: 'invoice_id', value: invoice.id }, transaction);
-  return lines.some((line) => !line.subscription_line_item_id && !line.computed_from);
-}
-
-async function keepLines(invoice: InvoiceModel, transaction: Transaction, now: Date): Promise<Computation> {
-  const computed = await InvoiceModel.change(
-    invoice,
-    { last_computed_at: now.toISOString() },
-    { by: { now }, database: transaction },
-  );
+async function keepLines({ invoice }: Held, transaction: Transaction, now: Date): Promise<Computation> {
+  const looked = { last_computed_at: now.toISOString() };
+  const computed = await InvoiceModel.change(invoice, looked, { by: { now }, database: transaction });
   return { invoice: await withLines(computed, transaction), skipped: false, complete: true };
 }

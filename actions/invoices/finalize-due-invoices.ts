@@ -3,6 +3,7 @@
  * first, so that what came in the meantime is on it and not on an adjustment line of the next invoice; it waits on while
  * its usage is not complete. Safe to run twice at once: the loser finds the invoice final.
  */
+import { byId } from '../../core/by-id.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Due, dueDrafts, type OfWhom } from '../../storage/due-billing.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -12,8 +13,8 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
 import { type Ended, inRounds } from '../billing/rounds.ts';
 import { billingTransaction } from '../billing/transaction.ts';
-import { computeWithin } from './compute-invoice.ts';
-import { finalizeAllWithin } from './finalize-invoice.ts';
+import { computeLast } from './compute-invoice.ts';
+import { finalizeReady } from './finalize-invoice.ts';
 
 export type FinalizationReport = {
   finalized: number;
@@ -90,17 +91,40 @@ function finalizeAll(
 ): Promise<Outcome[]> {
   return billingTransaction(stores, async (transaction) => {
     const ended: Outcome[] = [];
-    for (const some of await apart(transaction, scope, ids)) {
-      const outcomes = await sideBySide(transaction, some, async (invoice_id): Promise<Outcome> => {
-        const asked = { scope, invoice_id, now, untilComplete: true };
-        const { skipped, complete } = await computeWithin(stores, transaction, asked);
-        return complete ? (skipped ? 'skipped' : 'finalized') : 'waiting';
-      });
-      const invoice_ids = some.filter((_, index) => outcomes[index] === 'finalized');
-      await finalizeAllWithin(transaction, scope, { invoice_ids, now });
-      ended.push(...outcomes);
+    for (const some of apart(await withFamilies(transaction, scope, ids))) {
+      const computed = await sideBySide(transaction, some, (draft) =>
+        computeLast(stores, transaction, { scope, now, ...draft }),
+      );
+      const ready = computed.filter((one) => typeof one !== 'string');
+      await finalizeReady(transaction, scope, { ready, now });
+      ended.push(...computed.map((one) => (typeof one === 'string' ? one : 'finalized')));
     }
     return ended;
+  });
+}
+
+type Draft = { readonly invoice_id: string; readonly subscription_id: string | null };
+
+async function withFamilies(
+  transaction: Transaction,
+  scope: Scope,
+  ids: readonly string[],
+): Promise<(Draft & { readonly family: string })[]> {
+  const invoices = byId(
+    await InvoiceModel.in(scope, transaction)
+      .whereIn('id', [...ids])
+      .select('id', 'subscription_id'),
+  );
+  const subscriptionIds = Array.from(invoices.values(), ({ subscription_id }) => subscription_id ?? '');
+  const subscriptions = byId(
+    await SubscriptionModel.in(scope, transaction)
+      .whereIn('id', subscriptionIds)
+      .select('id', 'parent_subscription_id'),
+  );
+  return ids.map((invoice_id) => {
+    const subscription_id = invoices.get(invoice_id)?.subscription_id ?? null;
+    const parent = subscriptions.get(subscription_id ?? '')?.parent_subscription_id;
+    return { invoice_id, subscription_id, family: parent ?? subscription_id ?? invoice_id };
   });
 }
 
@@ -108,28 +132,16 @@ function finalizeAll(
  * In this order, cut before a draft of a subscription, or a family, that was there already: what came late for the first is on it, and
  * the next one has to see that it is.
  */
-async function apart(transaction: Transaction, scope: Scope, ids: readonly string[]): Promise<string[][]> {
-  if (ids.length === 1) return [[...ids]];
-  const invoices = await InvoiceModel.byId(scope, ids, transaction);
-  const subscriptions = await SubscriptionModel.byId(
-    scope,
-    Array.from(invoices.values(), ({ subscription_id }) => subscription_id ?? null),
-    transaction,
-  );
-  const familyOf = (id: string) => {
-    const subscription_id = invoices.get(id)?.subscription_id ?? id;
-    return subscriptions.get(subscription_id)?.parent_subscription_id ?? subscription_id;
-  };
-  const parts: string[][] = [];
+function apart<One extends { readonly family: string }>(drafts: readonly One[]): One[][] {
+  const parts: One[][] = [];
   let met = new Set<string>();
-  for (const id of ids) {
-    const family = familyOf(id);
-    if (parts.length === 0 || met.has(family)) {
+  for (const draft of drafts) {
+    if (parts.length === 0 || met.has(draft.family)) {
       parts.push([]);
       met = new Set();
     }
-    parts.at(-1)!.push(id);
-    met.add(family);
+    parts.at(-1)!.push(draft);
+    met.add(draft.family);
   }
   return parts;
 }

@@ -9,7 +9,7 @@
 import { dueDate } from '../../core/billing/due.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { notAllowed } from '../../core/error.ts';
-import type { InvoiceWithLines } from '../../core/invoice/record.ts';
+import type { Invoice, InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatMs, instantOf } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -18,7 +18,7 @@ import { settingOf } from '../../storage/models/setting.ts';
 import { sideBySide } from '../../storage/models/side-by-side.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
-import { withLines } from '../billing/invoice-records.ts';
+import { linesOf } from '../billing/invoice-records.ts';
 import { planCollection } from '../payments/plan-collection.ts';
 import { emit } from '../system-events/emit.ts';
 import { creditRest } from './credit-rest.ts';
@@ -49,54 +49,61 @@ export async function finalizeAllWithin(
   scope: Scope,
   { invoice_ids, now }: { invoice_ids: readonly string[]; now: Date },
 ): Promise<InvoiceWithLines[]> {
-  if (invoice_ids.length === 0) return [];
-  const { due_date_days } = await settingOf(scope, 'invoice_config', transaction);
-  const ready = await sideBySide(transaction, invoice_ids, (id) =>
-    readyOne(transaction, scope, { id, now, due_date_days }),
-  );
+  const ready = await sideBySide(transaction, invoice_ids, (id) => readyOne(transaction, scope, id));
+  return finalizeReady(transaction, scope, { ready, now });
+}
+
+/** A draft whose row this transaction holds, with its lines. */
+export type Ready = {
+  readonly invoice: InvoiceModel;
+  readonly line_items: readonly InvoiceLineItem[];
+  readonly subscription: SubscriptionModel | null;
+  /** What of it is written when it becomes final, and not before. */
+  readonly changes?: Partial<InvoiceModel>;
+};
+
+export async function finalizeReady(
+  transaction: Transaction,
+  scope: Scope,
+  { ready, now }: { ready: readonly Ready[]; now: Date },
+): Promise<InvoiceWithLines[]> {
+  if (ready.length === 0) return [];
+  for (const { invoice, changes } of ready) checkFinalizable({ ...invoice, ...changes });
   // One after the other: two may be of one wallet.
   for (const { invoice } of ready) await creditRest(transaction, invoice, now);
   // The numbers come last: their counter stays locked from here to the commit.
   const numbers = await nextNumbers(transaction, scope, { count: ready.length, now });
-  const numbered = ready.map((one, index) => ({ ...one, invoice_number: numbers[index]! }));
+  const { due_date_days } = await settingOf(scope, 'invoice_config', transaction);
+  const numbered = ready.map((one, index) => ({ ...one, due_date_days, invoice_number: numbers[index]! }));
   return sideBySide(transaction, numbered, (one) => writeFinal(transaction, one, now));
 }
 
-type Ready = {
-  readonly invoice: InvoiceModel;
-  readonly subscription: SubscriptionModel | null;
-  readonly due_date: string;
-};
-
-async function readyOne(
-  transaction: Transaction,
-  scope: Scope,
-  { id, now, due_date_days }: { id: string; now: Date; due_date_days: number },
-): Promise<Ready> {
+async function readyOne(transaction: Transaction, scope: Scope, id: string): Promise<Ready> {
   const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
-  checkFinalizable(invoice);
-  const subscription = await subscriptionOf(invoice, transaction);
-  const terms = subscription?.payment_terms ?? null;
-  const due = invoice.due_date ?? formatMs(dueDate(billedUntil(invoice, now), terms, due_date_days));
-  return { invoice, subscription, due_date: due };
+  const [line_items, subscription] = [await linesOf(invoice, transaction), await subscriptionOf(invoice, transaction)];
+  return { invoice, line_items, subscription };
 }
+
+type Numbered = Ready & { readonly due_date_days: number; readonly invoice_number: string };
 
 async function writeFinal(
   transaction: Transaction,
-  { invoice, subscription, due_date, invoice_number }: Ready & { invoice_number: string },
+  { invoice, line_items, subscription, changes, due_date_days, invoice_number }: Numbered,
   now: Date,
 ): Promise<InvoiceWithLines> {
-  const isPaid = new Decimal(invoice.amount_due).isZero();
-  const changes: Partial<InvoiceModel> = {
+  const isPaid = new Decimal(changes?.amount_due ?? invoice.amount_due).isZero();
+  const terms = subscription?.payment_terms;
+  const written: Partial<InvoiceModel> = {
+    ...changes,
     invoice_status: 'FINALIZED',
     invoice_number,
     finalized_at: now.toISOString(),
-    due_date,
+    due_date: invoice.due_date ?? formatMs(dueDate(billedUntil(invoice, now), terms, due_date_days)),
     ...(isPaid ? { payment_status: 'SUCCEEDED', paid_at: now.toISOString() } : {}),
   };
-  const final = await InvoiceModel.change(invoice, changes, { by: { now }, database: transaction });
-  const finalized = await withLines(final, transaction);
+  const final = await InvoiceModel.change(invoice, written, { by: { now }, database: transaction });
   const customer = await CustomerModel.fetch(final, final.customer_id, { database: transaction });
+  const finalized = { ...final, line_items: [...line_items] };
   const record = { ...finalized, customer };
   await emit(transaction, 'invoice.finalized', { record, by: { now } });
   // Charged after the commit: no provider is asked inside of a transaction.
@@ -104,7 +111,7 @@ async function writeFinal(
   return finalized;
 }
 
-function checkFinalizable(invoice: InvoiceModel): void {
+function checkFinalizable(invoice: Invoice): void {
   if (invoice.invoice_status !== 'DRAFT')
     throw notAllowed(`an invoice that is ${invoice.invoice_status} cannot be finalized`, { id: invoice.id });
   if (invoice.invoice_type !== 'SUBSCRIPTION') return;

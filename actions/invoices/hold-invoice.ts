@@ -6,9 +6,17 @@ import type { Transaction } from '../../storage/stores.ts';
 
 export type HeldInvoice = { readonly invoice: InvoiceModel; readonly subscription: SubscriptionModel | null };
 
-/** The subscription first, then the invoice: every writer of a subscription's invoices takes them in this order. */
 export async function holdInvoice(transaction: Transaction, scope: Scope, id: string): Promise<HeldInvoice> {
-  const { subscription_id } = await InvoiceModel.fetch(scope, id, { database: transaction });
+  const { subscription_id = null } = await InvoiceModel.fetch(scope, id, { database: transaction });
+  return holdInvoiceOf(transaction, scope, { id, subscription_id });
+}
+
+/** The subscription first, then the invoice: every writer of a subscription's invoices takes them in this order. */
+export async function holdInvoiceOf(
+  transaction: Transaction,
+  scope: Scope,
+  { id, subscription_id }: { id: string; subscription_id: string | null },
+): Promise<HeldInvoice> {
   const holding = { database: transaction, lock: true };
   const subscription = subscription_id ? await SubscriptionModel.fetch(scope, subscription_id, holding) : null;
   return { subscription, invoice: await InvoiceModel.fetch(scope, id, holding) };

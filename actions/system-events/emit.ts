@@ -13,12 +13,8 @@ import type { Transaction } from '../../storage/stores.ts';
 /** `by` changed the record: a caller, or the clock alone. */
 export type Change = { readonly record: Scope & { readonly id: string }; readonly by: Author | Pick<Author, 'now'> };
 
-/** The record as it is after the change. */
-export async function emit(
-  transaction: Transaction,
-  name: SystemEventName,
-  { record, by }: Change,
-): Promise<SystemEventModel> {
+/** The record as it is after the change; answers the id of the event. */
+export async function emit(transaction: Transaction, name: SystemEventName, { record, by }: Change): Promise<string> {
   const id = newId('system_event', by.now.getTime());
   const user_id = 'user_id' in by ? by.user_id : '';
   const event = {
@@ -31,7 +27,8 @@ export async function emit(
     ...createdBy({ user_id, now: by.now }),
   };
   const { tenant_id, environment_id } = record;
-  return SystemEventModel.add({ tenant_id, environment_id }, event, { database: transaction });
+  await SystemEventModel.append({ tenant_id, environment_id }, event, { database: transaction });
+  return id;
 }
 
 /** Whether this was told of the record before. */

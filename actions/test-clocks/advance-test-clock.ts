@@ -71,11 +71,10 @@ class Advance {
 
   /** When something is due next, and what it is; in infinity where nothing is. */
   async #next({ frozen_time }: TestClockModel): Promise<{ at: Milliseconds; kinds: DueKind[] }> {
-    const { postgres } = this.#stores;
     const from = new Date(instantOf(frozen_time));
     const instants = await Promise.all(
       this.#kinds.map(async (kind) => {
-        const due = await kind.next(postgres, this.#place, from);
+        const due = await kind.next(this.#stores, this.#place, from);
         return due === null ? Number.POSITIVE_INFINITY : due.getTime();
       }),
     );

@@ -17,7 +17,8 @@ export async function testEndpoint(
   return postgres.transaction(async (transaction) => {
     const endpoint = await held(scope, id, transaction);
     if (endpoint.endpoint_status !== 'enabled') throw notAllowed('the endpoint is disabled: nothing is sent to it');
-    const event = await emit(transaction, 'webhook_endpoint.test', { record: endpoint, by: author });
+    const event_id = await emit(transaction, 'webhook_endpoint.test', { record: endpoint, by: author });
+    const event = await SystemEventModel.fetch(scope, event_id, { database: transaction });
     // No other endpoint is told.
     const dispatched_at = author.now.toISOString();
     await SystemEventModel.change(event, { dispatched_at }, { by: author, database: transaction });

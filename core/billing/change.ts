@@ -181,7 +181,8 @@ function resumedLine<Item extends PricedItem>(
   const part_ms = whole.share.part_ms - served.share.part_ms;
   const rest = fixedCharge(item, { ...whole.share, part_ms }, currency);
   const service = { start: served.service.end, end: whole.service.end };
-  return { ...rest, item, service, display_name: item.display_name, parent_line_item_id: null, amount };
+  const computed_from = { ...rest.computed_from, reason: 'resumed: it was charged up to an end that was taken back' };
+  return { ...rest, computed_from, item, service, display_name: item.display_name, parent_line_item_id: null, amount };
 }
 
 function chargeLines<Item extends PricedItem>(item: Item, question: ChangeQuestion<Item>): PlannedLine<Item>[] {

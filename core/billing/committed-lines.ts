@@ -69,7 +69,7 @@ export function sharedLines<Line extends LineAmount & { display_name: string }>(
     quantity: line.quantity.minus(quantity),
     amount: within,
     commitment_info: info({ utilized: within, overage: ZERO }),
-    computed_from: { ...line.computed_from, base_amount },
+    computed_from: { ...line.computed_from, base_amount, drawn_from: 'subscription' as const },
   };
   if (above.isZero()) return [first];
   const reason = `overage: above the commitment of the subscription, × ${terms.commitment.overage_factor.toFixed()}`;
@@ -81,7 +81,7 @@ export function sharedLines<Line extends LineAmount & { display_name: string }>(
     amount: overage,
     free_quantity: null,
     commitment_info: info({ utilized: ZERO, overage }),
-    computed_from: { ...line.computed_from, base_amount: '0', reason },
+    computed_from: { ...line.computed_from, base_amount: '0', reason, drawn_from: 'subscription' as const },
   };
   return [first, second];
 }

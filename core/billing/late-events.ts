@@ -122,6 +122,7 @@ function correctionLine<Item extends PricedItem>(
       // The old count stays on record until all is given back: the next invoice then looks at this charge again.
       event_count: isSettled ? charge.measured.event_count : charge.billed_event_count,
       reason: isSurplus ? SURPLUS : reasonOf(late),
+      billed_before: { amount: charge.billed_amount.toFixed(), quantity: charge.billed_quantity.toFixed() },
     },
   };
 }

@@ -19,7 +19,7 @@ import { type Decimal, sumOf, ZERO } from '../decimal.ts';
 import { type Allowance, afterAllowances, type MeasuredAllowance } from '../entitlement/allowance.ts';
 import { FarthingError } from '../error.ts';
 import { groupBy } from '../group-by.ts';
-import type { ComputedFrom } from '../invoice/record.ts';
+import type { ComputedFrom, CountedOf } from '../invoice/record.ts';
 import { MAX_FRACTION_DIGITS, roundMoney } from '../money.ts';
 import { CHARGED_FIELDS } from '../price/record.ts';
 import { billedQuantity, chargeParts, type PriceTerms } from '../pricing/charge.ts';
@@ -27,7 +27,7 @@ import type { ChargePart } from '../pricing/terms.ts';
 import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import type { BilledItem } from './charges.ts';
-import { prorate, type Share, shareText } from './proration.ts';
+import { isWhole, prorate, type Share, shareText } from './proration.ts';
 
 /** A line item with what prices it. */
 export type PricedItem = BilledItem & {
@@ -57,6 +57,8 @@ export type MeasuredUsage = {
   readonly high_water: Readonly<Record<string, string>>;
   /** Which definition of the meter counted. */
   readonly meter_version: number;
+  /** Whose events these are. */
+  readonly counted?: CountedOf;
 };
 
 export type LineAmount = {
@@ -97,6 +99,7 @@ export function fixedCharge(item: PricedItem, share: Share, currency: string): L
       quantity: item.quantity.toFixed(),
       breakdown: parts.map(partText),
       proration: shareText(share),
+      ...(isWhole(share) ? {} : { share: { part_ms: share.part_ms, whole_ms: share.whole_ms } }),
     },
   };
 }
@@ -132,6 +135,7 @@ export function usageCharge(
       event_count: measured.event_count,
       high_water: { ...measured.high_water },
       as_of: measured.as_of,
+      ...(measured.counted ? { counted: measured.counted } : {}),
       breakdown,
       ...(commitment_info === null ? {} : { base_amount: base.toFixed() }),
       ...(allowed.free === null ? {} : { allowances: allowancesText(measured) }),

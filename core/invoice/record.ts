@@ -46,6 +46,29 @@ export type InvoiceStatus = (typeof INVOICE_STATUSES)[number];
 export type PaymentStatus = (typeof PAYMENT_STATUSES)[number];
 export type BillingReason = (typeof BILLING_REASONS)[number];
 
+/** Whose events a usage line counted, with the times in which they are where these are not its whole window, and by which clock. */
+export const CountedOf = z.object({
+  customers: z
+    .array(
+      z.object({
+        external_customer_id: z.string().meta({ description: 'As events name the customer.' }),
+        times: z
+          .array(
+            z.object({
+              start: z.string().meta({ description: 'Events at this instant or later.' }),
+              end: z.string().meta({ description: 'Events before this instant.' }),
+            }),
+          )
+          .nullable()
+          .meta({ description: 'Half-open; null is the whole window of the line.' }),
+      }),
+    )
+    .meta({ description: 'By their external ids.' }),
+  timezone: z.string().meta({ description: 'Whose clock cuts the windows of the meter.' }),
+  billing_anchor: z.string().meta({ description: 'On whose day months begin.' }),
+});
+export type CountedOf = z.infer<typeof CountedOf>;
+
 /**
  * What a line's amount was derived from (docs/rules/invoices.md, "What a line was computed from"). Decimals are text. A
  * fixed line has only quantity and price; a usage line has all of it.
@@ -92,6 +115,27 @@ export const ComputedFrom = z.object({
   carried_amount: z.string().nullish().meta({
     description: 'What was invoiced too much, and comes off the next invoice because this one has no room for it.',
   }),
+  counted: CountedOf.nullish().meta({
+    description: 'Whose events were counted, and by which clock; not there where an earlier version computed the line.',
+  }),
+  share: z
+    .object({
+      part_ms: z.int().meta({ description: 'Milliseconds that are charged.' }),
+      whole_ms: z.int().meta({ description: 'Milliseconds of the whole period.' }),
+    })
+    .nullish()
+    .meta({ description: 'The share of the period to the millisecond, where `proration` says one.' }),
+  billed_before: z
+    .object({
+      amount: z.string().meta({ description: 'In units of the currency.' }),
+      quantity: z.string().meta({ description: 'In units of the meter.' }),
+    })
+    .nullish()
+    .meta({ description: 'Of a correction: what other invoices have said of its charge.' }),
+  drawn_from: z
+    .literal('subscription')
+    .nullish()
+    .meta({ description: 'Where the commitment is one of the subscription as a whole.' }),
 });
 export type ComputedFrom = z.infer<typeof ComputedFrom>;
 

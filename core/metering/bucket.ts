@@ -151,7 +151,7 @@ function isNewer(moment: Moment, than: Moment): boolean {
 }
 
 /** The order of the UTF-8 bytes, which is the store's: JS compares UTF-16 units and puts surrogates below U+E000. */
-function compareIds(a: string, b: string): number {
+export function compareIds(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let at = 0; at < length; at++) {
     const left = a.charCodeAt(at);

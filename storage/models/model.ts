@@ -10,6 +10,7 @@ import type { Database } from '../stores.ts';
 import { jsonFieldsOf } from './json-fields.ts';
 import {
   type AddOptions,
+  appendOne,
   type ChangeOptions,
   type Class,
   changeOne,
@@ -88,6 +89,17 @@ export abstract class ScopedModel extends Model {
   ): Promise<M> {
     const { tenant_id, environment_id } = scope;
     return insertOne(this, { ...record, tenant_id, environment_id }, options);
+  }
+
+  /** Inserts a record of this scope that nobody needs back, of a table that is not audited. */
+  static append<M extends ScopedModel>(
+    this: Class<M> & { isAudited: false },
+    scope: Scope,
+    record: Record<string, unknown>,
+    options: Pick<AddOptions, 'database'>,
+  ): Promise<void> {
+    const { tenant_id, environment_id } = scope;
+    return appendOne(this, { ...record, tenant_id, environment_id }, options);
   }
 
   /** Inserts records of this scope, in their order; all or none when the caller has a transaction open. */

@@ -6,7 +6,9 @@
 import type { Database, Transaction } from '../stores.ts';
 import { TogetherByKey } from '../together.ts';
 
-const shared = new WeakSet<Database>();
+/** How many have begun in it, one within the other; and what was written of which nobody waits for the end. */
+type Shared = { depth: number; unawaited: Promise<unknown>[] };
+const shared = new WeakMap<Database, Shared>();
 
 /**
  * What `work` makes of each, all of them at one time in this transaction, in the order of the items. All have come to their end when the
@@ -17,16 +19,32 @@ export async function sideBySide<Item, Made>(
   items: readonly Item[],
   work: (item: Item) => Promise<Made>,
 ): Promise<Made[]> {
-  if (items.length > 1) shared.add(transaction);
+  if (items.length < 2) return Promise.all(items.map(work));
+  const own = shared.get(transaction) ?? { depth: 0, unawaited: [] };
+  shared.set(transaction, own);
+  own.depth++;
   const ended = await Promise.allSettled(items.map(work));
-  return ended.map((end) => {
-    if (end.status === 'rejected') throw end.reason;
-    return end.value;
-  });
+  const written = await Promise.allSettled(own.unawaited.splice(0));
+  if (--own.depth === 0) shared.delete(transaction);
+  for (const end of [...ended, ...written]) if (end.status === 'rejected') throw end.reason;
+  return ended.map((end) => (end as PromiseFulfilledResult<Made>).value);
 }
 
 export function isSideBySide(database: Database): boolean {
   return shared.has(database);
+}
+
+/**
+ * What is written and answers nothing: side by side its writer goes on meanwhile, and it has come to its end when all of them have.
+ * Elsewhere it is waited for.
+ */
+export async function write(database: Database, writing: () => Promise<unknown>): Promise<void> {
+  const began = writing();
+  const unawaited = shared.get(database)?.unawaited;
+  if (!unawaited) return void (await began);
+  // Its failure is thrown where all have ended.
+  began.catch(() => undefined);
+  unawaited.push(began);
 }
 
 type Asked = {

@@ -10,7 +10,7 @@ import { type Author, updatedBy } from '../../core/stamp.ts';
 import { failureOf } from '../failure.ts';
 import type { Database } from '../stores.ts';
 import { anyDiffers } from './differs.ts';
-import { isSideBySide, together } from './side-by-side.ts';
+import { isSideBySide, together, write } from './side-by-side.ts';
 import { inTransaction, type Told, tell } from './tell-changes.ts';
 
 /** A model's class, as its static methods see it. */
@@ -98,6 +98,28 @@ export async function insertOne<M extends Model>(
   return added!;
 }
 
+/** The same of what is told to nobody else, without the way back: of long values it costs as much as the way there. */
+export async function appendOne<M extends Model>(
+  model: Class<M>,
+  record: Record<string, unknown>,
+  { database }: Pick<AddOptions, 'database'>,
+): Promise<void> {
+  if (!isSideBySide(database)) return void (await queryOf(model, database).insert(record as never));
+  const columns = Object.keys(record);
+  const asked = { key: keyOf('append', model, columns), asked: record };
+  const append = async (rows: Rows) => {
+    await database.raw(insertOf(model, columns), [JSON.stringify(rows)]);
+    return rows;
+  };
+  await write(database, () => together(database, asked, append));
+}
+
+/** Of rows that come as one value. */
+function insertOf({ tableName }: { tableName: string }, columns: readonly string[]): string {
+  const listed = columns.map((column) => `"${column}"`).join(', ');
+  return `insert into ${tableName} (${listed}) select ${listed} from json_populate_recordset(null::${tableName}, ?::json)`;
+}
+
 /** A statement has at most 65,535 parameters, and no record has a hundred columns. */
 const ROWS_AT_ONCE = 500;
 type Rows = readonly Record<string, unknown>[];
@@ -145,10 +167,8 @@ function insertTogether<M extends Model>(
   const { tenant_id, environment_id, updated_by } = rows[0]!;
   const key = keyOf('insert', model, tenant_id, environment_id, updated_by, columns);
   return together(database, { key, asked: rows }, async (asked) => {
-    const listed = columns.map((column) => `"${column}"`).join(', ');
     const added = await told(model, database, async (transaction) => {
-      const text = `insert into ${model.tableName} (${listed}) select ${listed}
-                      from json_populate_recordset(null::${model.tableName}, ?::json) returning *`;
+      const text = `${insertOf(model, columns)} returning *`;
       return (await written(model, transaction, { text, rows: asked.flat(), values: [], conflict })).map((after) => ({
         before: null,
         after,

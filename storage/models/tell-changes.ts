@@ -8,6 +8,7 @@ import { currentCaller, forEverybody } from '../caller.ts';
 import { newId } from '../new-id.ts';
 import type { Database } from '../stores.ts';
 import { holdClock } from './hold-clock.ts';
+import { write } from './side-by-side.ts';
 
 /** What of a record is told: as it was, and as it is; null before it was made, and after it was taken away. */
 export type Told<M> = { readonly before: M | null; readonly after: M | null; readonly at?: string };
@@ -47,7 +48,7 @@ export async function tell<M extends Model>(changes: readonly Told<M>[], of: Of,
       ],
     );
   // A key that is made for another environment of the tenant is told there.
-  await forEverybody(statement);
+  await write(transaction, () => forEverybody(statement));
 }
 
 /** What a user has asked for and a job does is the user's: the record says so. */

@@ -281,3 +281,21 @@ export async function countingOf(database: Database, scope: Scope, meterId: stri
   const state = newest.stops ? 'stopped' : newest.state === 'live' ? 'live' : 'backfilling';
   return { state, backfill: { days_done, days: state === 'live' ? days_done : days, live_at } };
 }
+
+/** What a meter counted by at a version, and where each partition stopped counting by it for good, if the meter was stopped. */
+export async function definitionAt(
+  database: Database,
+  scope: Scope,
+  { meter_id, version }: { meter_id: string; version: number },
+): Promise<{ definition: MeterDefinition; stop: ReadonlyMap<number, bigint> } | null> {
+  const { rows } = await database.raw(
+    `select version, definition from meter_versions
+      where tenant_id = ? and environment_id = ? and meter_id = ? and (version = ? or version > ? and definition is null)
+      order by version limit 2`,
+    [scope.tenant_id, scope.environment_id, meter_id, version, version],
+  );
+  const [own, stopped] = rows as { version: number; definition: MeterDefinition | null }[];
+  if (own?.version !== version || own.definition === null) return null;
+  const stop = stopped ? await barriersOf(database, { meter_id, version: stopped.version }) : new Map<number, bigint>();
+  return { definition: own.definition, stop };
+}

@@ -3,8 +3,10 @@
  * a statement (test/golden/years); what it comes to is computed by hand beside its story (years/).
  */
 import { expect } from 'chai';
+import { mapConcurrently } from '../../storage/together.ts';
 import { accountOf } from '../support/account.ts';
 import { expectGolden } from '../support/golden.ts';
+import { check, provenBy } from '../support/verifier.ts';
 import { startWorld, type World } from '../support/world.ts';
 import { catalogue } from './years/catalogue.ts';
 import { stories } from './years/stories.ts';
@@ -41,8 +43,30 @@ describe('a year of ten kinds of customers', () => {
       expect([invoiced, given_back]).to.deep.equal([story.invoiced, story.given_back ?? '0']);
     });
 
+  it('whoever gets one of their invoices can check it', async function () {
+    this.timeout(120_000);
+    const found: unknown[] = [];
+    // Each takes some questions to the stores; all of them would take longer than the year.
+    const some = (await finalInvoices(world)).filter((_id, index) => index % 6 === 0);
+    await mapConcurrently(4, some, async (id) => {
+      const { differences } = await check(await provenBy(world.api, id));
+      if (differences.length > 0) found.push({ id, differences });
+    });
+    expect(found).to.deep.equal([]);
+  });
+
   it('every story is one of them', () => expect(all.map(({ name }) => name)).to.deep.equal(NAMES));
 });
+
+async function finalInvoices(world: World): Promise<string[]> {
+  const ids: string[] = [];
+  for (let offset = 0; ; offset += 1000) {
+    const invoice_status = ['FINALIZED', 'SKIPPED', 'VOIDED'];
+    const { items } = await world.post('/invoices/search', { invoice_status, limit: 1000, offset });
+    ids.push(...items.map(({ id }: { id: string }) => id));
+    if (items.length < 1000) return ids;
+  }
+}
 
 /** The deeds of all by date; of one date in the order of the stories. */
 function inOrder(all: readonly Story[]): Deed[] {

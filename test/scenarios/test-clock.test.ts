@@ -4,6 +4,7 @@
  */
 import { once } from 'node:events';
 import { expect } from 'chai';
+import { nextThresholdLook } from '../../actions/billing/next-threshold-look.ts';
 import { dispatchEvents } from '../../actions/webhooks/dispatch-events.ts';
 import { startScheduler } from '../../scheduler/main.ts';
 import { purgeToldBefore } from '../../storage/system-events/unstreamed.ts';
@@ -219,5 +220,13 @@ describe('a year by the clock of an environment', () => {
     expect(await world.statements('eve')).to.deep.equal([
       'THRESHOLD_BILLING FINALIZED 2032-05-02..2032-05-06 = 70\n  calls 2032-05-02..2032-05-06: 70 = 70',
     ]);
+    const { services, scope } = world.api;
+    const nextAfter = async (from: string) =>
+      (await nextThresholdLook(services, scope, new Date(from)))?.toISOString().slice(0, 10);
+    // The first midnight; those after days with usage; and none where nothing is to come.
+    expect(await nextAfter('2032-05-02T12:00:00Z')).to.equal('2032-05-03');
+    expect(await nextAfter('2032-05-03T00:00:00Z')).to.equal('2032-05-05');
+    expect(await nextAfter('2032-05-05T18:00:00Z')).to.equal('2032-05-06');
+    expect(await nextAfter('2032-05-06T00:00:00Z')).to.equal(undefined);
   });
 });

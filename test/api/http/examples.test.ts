@@ -47,6 +47,7 @@ describe('the examples of the documentation', () => {
     await whatIsDoneAgain();
     await whatIsPaid();
     await whatTimeItIs();
+    await whatIsProven();
   });
   after(() => world.stop());
 
@@ -242,6 +243,12 @@ describe('the examples of the documentation', () => {
     await ask('listPayments', { query: 'limit=1' });
     await ask('queryPayment');
     await ask('removePaymentMethod', { id: id('cust'), method_id: id('paym') });
+  }
+
+  async function whatIsProven() {
+    key = undefined;
+    await ask('getInvoiceProof', { id: id('inv', 2) });
+    await ask('getInvoiceEventProof', { id: id('inv', 2), event_id: 'call-1' });
   }
 
   async function whatChanges() {

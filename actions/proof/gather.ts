@@ -1,0 +1,92 @@
+/**
+ * Gathers what the proof of an invoice is made of: the invoice, its lines, and of each usage line whose events were counted, by
+ * which definition, and until where. A line that an earlier version computed does not say whose: it is then asked for as
+ * billing would today, and count and quantity tell whether that is right (seal-lines.ts).
+ */
+import { notAllowed } from '../../core/error.ts';
+import type { CountedOf, Invoice } from '../../core/invoice/record.ts';
+import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
+import type { CountedLine } from '../../core/proof/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { instantOf } from '../../core/time/instant.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { definitionAt } from '../../storage/progress/meter-versions.ts';
+import type { Database } from '../../storage/stores.ts';
+import { countedOf } from '../billing/billable-items.ts';
+import { withLines } from '../billing/invoice-records.ts';
+import { customersAsked, membersOf } from '../billing/members.ts';
+
+/** What a usage line counted; lines with the same `key` counted the same events. */
+export type Counting = {
+  readonly key: string;
+  /** Which events are read for it; several meters may count of the same. */
+  readonly source: string;
+  readonly counted: CountedLine;
+  readonly definition: MeterDefinition;
+};
+
+export type Provable = {
+  readonly invoice: Invoice;
+  readonly lines: readonly {
+    readonly line: InvoiceLineItemModel;
+    readonly counting: Counting | null;
+  }[];
+};
+
+/** Of an invoice whose lines do not change by themselves any more. */
+export async function gatherProvable(database: Database, scope: Scope, invoice_id: string): Promise<Provable> {
+  const invoice = await InvoiceModel.fetch(scope, invoice_id, { database });
+  if (invoice.invoice_status === 'DRAFT')
+    throw notAllowed('a draft has no proof: it is computed once more before it is final', { invoice_id });
+  const { line_items, ...record } = await withLines(invoice, database);
+  const lines = [];
+  for (const line of line_items as InvoiceLineItemModel[])
+    lines.push({ line, counting: await countingOf(database, scope, line) });
+  return { invoice: record, lines };
+}
+
+async function countingOf(database: Database, scope: Scope, line: InvoiceLineItemModel): Promise<Counting | null> {
+  const { meter_id, meter_version, window_start, window_end, high_water } = line.computed_from ?? {};
+  if (!meter_id || !meter_version || !window_start || !window_end || !high_water) return null;
+  const version = Number(meter_version);
+  const found = await definitionAt(database, scope, { meter_id, version });
+  if (found === null) return null;
+  const { definition, stop } = found;
+  const { event_name, aggregation, filters, reset_usage } = definition;
+  const counted: CountedLine = {
+    meter: {
+      id: meter_id,
+      version,
+      event_name,
+      aggregation: aggregation as CountedLine['meter']['aggregation'],
+      filters: filters.map(({ key, values }) => ({ key, values: [...values] })),
+      reset_usage,
+    },
+    ...(line.computed_from?.counted ?? (await asBilledToday(database, scope, line))),
+    window_start,
+    window_end,
+    marks: marksOf(high_water, stop),
+  };
+  const { customers, marks } = counted;
+  const source = JSON.stringify([event_name.trim(), customers, window_start, window_end, marks]);
+  return { key: JSON.stringify(counted), source, counted, definition };
+}
+
+/** Behind the offset at which a partition met the end of the meter nothing is counted. */
+function marksOf(high_water: Readonly<Record<string, string>>, stop: ReadonlyMap<number, bigint>) {
+  const marks = Object.entries(high_water).map(([partition, offset]) => {
+    const end = stop.get(Number(partition));
+    return [partition, end !== undefined && end < BigInt(offset) ? String(end) : offset] as const;
+  });
+  return Object.fromEntries(marks);
+}
+
+async function asBilledToday(database: Database, scope: Scope, line: InvoiceLineItemModel): Promise<CountedOf> {
+  const subscription = await SubscriptionModel.fetch(scope, line.subscription_id ?? '', { database });
+  const members = (await membersOf(database, scope, [subscription])).get(subscription.id)!;
+  const { window_start, window_end } = line.computed_from ?? {};
+  const window = { start: instantOf(window_start ?? ''), end: instantOf(window_end ?? '') };
+  return countedOf(customersAsked(members, window, instantOf(line.period_start ?? '')), subscription);
+}

@@ -1,0 +1,101 @@
+/** The proof of an invoice, and that one event is counted by it (docs/proof.md). */
+import { notFound } from '../../core/error.ts';
+import { minorUnits } from '../../core/money.ts';
+import { leafOf, leafText } from '../../core/proof/leaf.ts';
+import { MerkleTree } from '../../core/proof/merkle.ts';
+import { type EventProof, type InvoiceProof, type LineProof, PROOF_FORMAT } from '../../core/proof/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
+import { PriceModel } from '../../storage/models/price.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { countedEvents } from './counted-events.ts';
+import { type Counting, gatherProvable, type Provable } from './gather.ts';
+import { type Sealed, sealLines, sha256 } from './seal-lines.ts';
+
+export type ProofAsked = {
+  readonly invoice_id: string;
+  readonly now: Date;
+  readonly signal?: AbortSignal | undefined;
+};
+
+/** Seals what is not sealed yet. */
+export async function invoiceProof(stores: Stores, scope: Scope, asked: ProofAsked): Promise<InvoiceProof> {
+  const provable = await gatherProvable(stores.postgres, scope, asked.invoice_id);
+  const sealed = await sealLines(stores, scope, provable, asked);
+  const priceIds = provable.lines.flatMap(({ line }) => line.price_id ?? []);
+  const prices = await PriceModel.byId(scope, priceIds, stores.postgres);
+  const lines = provable.lines.map((one) => lineProof(one, { sealed, price: prices.get(one.line.price_id ?? '') }));
+  const { invoice } = provable;
+  return { format: PROOF_FORMAT, minor_units: minorUnits(invoice.currency), invoice, lines };
+}
+
+type Facts = { readonly sealed: ReadonlyMap<string, Sealed>; readonly price: PriceModel | undefined };
+
+function lineProof({ line, counting }: Provable['lines'][number], { sealed, price }: Facts): LineProof {
+  const { price_unit, conversion_rate } = price ?? {};
+  const { seal = null, not_sealed = whyNotCounted(line) } = sealed.get(line.id) ?? {};
+  return {
+    line,
+    price_unit: price_unit && conversion_rate ? { code: price_unit, conversion_rate } : null,
+    counted: counting?.counted ?? null,
+    seal,
+    not_sealed,
+  };
+}
+
+function whyNotCounted({ computed_from }: InvoiceLineItemModel): string | null {
+  return computed_from?.meter_id ? 'the definition of the meter by which it was counted is not kept' : null;
+}
+
+/** The paths of one event in the trees of the lines that count it; each takes as long as the line's events take to be read. */
+export async function eventProof(
+  stores: Stores,
+  scope: Scope,
+  { event_id, ...asked }: ProofAsked & { readonly event_id: string },
+): Promise<EventProof> {
+  const provable = await gatherProvable(stores.postgres, scope, asked.invoice_id);
+  const sealed = await sealLines(stores, scope, provable, asked);
+  const paths = new Map<string, PathFound | null>();
+  const lines: EventProof['lines'] = [];
+  for (const { line, counting } of provable.lines) {
+    if (counting === null || !sealed.get(line.id)?.seal) continue;
+    if (!paths.has(counting.key))
+      paths.set(counting.key, await pathOf(stores, scope, { counting, event_id, signal: asked.signal }));
+    const found = paths.get(counting.key);
+    if (found) lines.push({ line_id: line.id, ...found });
+  }
+  if (lines.length === 0) throw notFound(`in invoice ${asked.invoice_id} event`, event_id);
+  return { format: PROOF_FORMAT, invoice_id: asked.invoice_id, event_id, lines };
+}
+
+type PathFound = Omit<EventProof['lines'][number], 'line_id'>;
+type PathAsked = {
+  readonly counting: Counting;
+  readonly event_id: string;
+  readonly signal: AbortSignal | undefined;
+};
+
+async function pathOf(
+  stores: Stores,
+  scope: Scope,
+  { counting, event_id, signal }: PathAsked,
+): Promise<PathFound | null> {
+  const tree = new MerkleTree(sha256);
+  let found: Pick<PathFound, 'index' | 'leaf' | 'leaf_hash'> | null = null;
+  for await (const { taken } of countedEvents(stores, scope, [counting], signal)) {
+    const leaf = leafOf(taken[0]!);
+    const watched = leaf.event_id === event_id;
+    const index = tree.size;
+    const hash = tree.add(Buffer.from(leafText(leaf)), { watched });
+    const { timestamp_us, ...rest } = leaf;
+    if (watched) found = { index, leaf: { ...rest, timestamp_us: String(timestamp_us) }, leaf_hash: hexOf(hash) };
+  }
+  if (found === null) return null;
+  const { root, path } = tree.finish();
+  const steps = path.map(({ side, hash }) => ({ side, hash: hexOf(hash) }));
+  return { event_count: tree.size, ...found, path: steps, root: hexOf(root) };
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex');
+}

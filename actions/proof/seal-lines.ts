@@ -1,0 +1,139 @@
+/**
+ * Seals the usage lines of an invoice: reads the events of each once, as they stood at its marks, holds what they come to against what
+ * the line says, and keeps the root of the tree over them (docs/decisions/0018-proof-of-an-invoice.md).
+ */
+import { hash } from 'node:crypto';
+import { planSegments } from '../../core/analytics/segments.ts';
+import { groupBy } from '../../core/group-by.ts';
+import { UsageBucket } from '../../core/metering/bucket.ts';
+import type { Contribution } from '../../core/metering/contribution.ts';
+import { EventCells } from '../../core/metering/event-cells.ts';
+import { usageByKey } from '../../core/metering/usage.ts';
+import { leafOf, leafText } from '../../core/proof/leaf.ts';
+import { type Hash, MerkleTree } from '../../core/proof/merkle.ts';
+import type { Seal } from '../../core/proof/seal.ts';
+import type { Scope } from '../../core/scope.ts';
+import { instantOf } from '../../core/time/instant.ts';
+import type { MarkedEvent } from '../../storage/events/marked-events.ts';
+import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
+import { keepSeals, sealsOf } from '../../storage/models/invoice-line-proof.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { mapConcurrently } from '../../storage/together.ts';
+import { finished } from '../../storage/turns.ts';
+import { countedEvents, meterOf, windowOf } from './counted-events.ts';
+import type { Counting, Provable } from './gather.ts';
+
+export const sha256: Hash = (...parts) => hash('sha256', Buffer.concat(parts), 'buffer');
+
+export type Sealed = { readonly seal: Seal | null; readonly not_sealed: string | null };
+
+type Asked = { readonly now: Date; readonly signal?: AbortSignal | undefined };
+
+/** By the id of the line. What was sealed before is not read again. */
+export async function sealLines(
+  stores: Stores,
+  scope: Scope,
+  { invoice, lines }: Provable,
+  { now, signal }: Asked,
+): Promise<ReadonlyMap<string, Sealed>> {
+  const usage = lines.flatMap(({ line, counting }) => (counting ? [{ line, counting }] : []));
+  const known = await sealsOf(
+    scope,
+    usage.map(({ line }) => line.id),
+    stores.postgres,
+  );
+  const read = await readTogether(stores, scope, {
+    signal,
+    countings: usage.flatMap(({ line, counting }) => (known.has(line.id) ? [] : counting)),
+  });
+  const fresh = new Map<string, Seal>();
+  const faults = new Map<string, string>();
+  for (const { line, counting } of usage) {
+    if (known.has(line.id)) continue;
+    const events = read.get(counting.key)!;
+    const fault = faultOf(line, events);
+    const { event_count, root } = events;
+    if (fault === null) fresh.set(line.id, { event_count, root, sealed_at: now.toISOString() });
+    else faults.set(line.id, fault);
+  }
+  // A skipped one may be computed again, and has other lines then.
+  const isKept = invoice.invoice_status !== 'SKIPPED';
+  if (isKept) await keepSeals(scope, fresh, stores.postgres);
+  const kept = isKept && fresh.size > 0 ? await sealsOf(scope, [...fresh.keys()], stores.postgres) : fresh;
+  return new Map(
+    usage.map(({ line }) => {
+      const seal = known.get(line.id) ?? kept.get(line.id) ?? null;
+      return [line.id, { seal, not_sealed: faults.get(line.id) ?? null }];
+    }),
+  );
+}
+
+/** So many streams of events at once: most invoices have few events, and wait for the store. */
+const STREAMS = 4;
+
+/** By the key of what was counted; meters that count of the same events are read together. */
+async function readTogether(
+  stores: Stores,
+  scope: Scope,
+  { countings, signal }: { countings: readonly Counting[]; signal: AbortSignal | undefined },
+): Promise<ReadonlyMap<string, EventsRead>> {
+  const byKey = new Map(countings.map((counting) => [counting.key, counting]));
+  const bySource = groupBy(byKey.values(), ({ source }) => source);
+  const read = new Map<string, EventsRead>();
+  await mapConcurrently(STREAMS, [...bySource.values()], async (together) => {
+    const digests = await Promise.all(together.map((counting) => startDigest(counting, { scope, signal })));
+    for await (const { event, taken } of countedEvents(stores, scope, together, signal))
+      for (let index = 0; index < taken.length; index++) {
+        const of = taken[index];
+        if (of) digests[index]!.add(event, of);
+      }
+    for (const [index, { key }] of together.entries()) read.set(key, await digests[index]!.finish());
+  });
+  return read;
+}
+
+type EventsRead = { readonly event_count: number; readonly quantity: string; readonly root: string };
+
+type Digest = { add(event: MarkedEvent, taken: Contribution): void; finish(): Promise<EventsRead> };
+
+async function startDigest(
+  counting: Counting,
+  { scope, signal }: { scope: Scope; signal: AbortSignal | undefined },
+): Promise<Digest> {
+  const meter = meterOf(counting);
+  const range = windowOf(counting);
+  const { timezone, billing_anchor } = counting.counted;
+  const grid = { timezone, billing_anchor: instantOf(billing_anchor) };
+  const bounds = { asker: scope.tenant_id, ...(signal ? { signal } : {}) };
+  const plan = await finished(planSegments(meter, { ...range, grid }), bounds);
+  // Windows of a meter's own are many numbers; all else is one.
+  const cells = new EventCells({ meter, plan, grid, key_of: () => '' });
+  const bucket = new UsageBucket();
+  const tree = new MerkleTree(sha256);
+  const quantity = async () => {
+    if (meter.bucket_size === undefined)
+      return meter.aggregation.finish(bucket, { ...range, multiplier: meter.multiplier });
+    const wants = { total: true, windows: false, running: false };
+    const question = { meter, ...range, plan, cells: cells.all(), keys: [''], wants };
+    return (await finished(usageByKey(question), bounds)).totals.get('')!.value;
+  };
+  return {
+    add(event, taken) {
+      if (meter.bucket_size === undefined) meter.aggregation.add(bucket, taken);
+      else cells.add(event);
+      tree.add(Buffer.from(leafText(leafOf(taken))));
+    },
+    async finish() {
+      const root = Buffer.from(tree.finish().root).toString('hex');
+      return { event_count: tree.size, quantity: (await quantity()).toFixed(), root };
+    },
+  };
+}
+
+/** A correction whose money had no room keeps the old count, so that the next invoice looks at it again. */
+function faultOf(line: InvoiceLineItemModel, { event_count, quantity }: EventsRead): string | null {
+  const stated = line.computed_from;
+  const isCounted = stated?.event_count === event_count || line.parent_line_item_id !== null;
+  if (isCounted && stated?.quantity === quantity) return null;
+  return `the line says ${stated?.event_count} events and ${stated?.quantity}, its events up to the marks are ${event_count} and come to ${quantity}`;
+}

@@ -1,0 +1,50 @@
+/**
+ * Whether an invoice that is computed anew says what it said (docs/rules/invoices.md, "From draft to final"). When that was
+ * computed, and how far the log had been counted then, is no part of what it says.
+ */
+import { parseInstant } from '../time/instant.ts';
+import type { Invoice, InvoiceLineItem } from './record.ts';
+
+/** Of the records, and of what a line was computed from. */
+const NOT_SAID = new Set([
+  'id',
+  'created_at',
+  'updated_at',
+  'created_by',
+  'updated_by',
+  'last_computed_at',
+  'as_of',
+  'high_water',
+]);
+
+type Stored = { readonly invoice: Invoice; readonly line_items: readonly InvoiceLineItem[] };
+type Computed = { readonly fields: Partial<Invoice>; readonly lines: readonly InvoiceLineItem[] };
+
+/** What is computed has a value, or null, for every field that a computation writes. */
+export function saysTheSame({ invoice, line_items }: Stored, { fields, lines }: Computed): boolean {
+  const isSameLine = (line: InvoiceLineItem, index: number) => hasSame(line_items[index]!, line);
+  return line_items.length === lines.length && hasSame(invoice, fields) && lines.every(isSameLine);
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** By the fields of the second. */
+function hasSame(stored: Fields, computed: Fields): boolean {
+  return Object.keys(computed).every((field) => NOT_SAID.has(field) || isSame(stored[field], computed[field]));
+}
+
+function isSame(a: unknown, b: unknown): boolean {
+  const [one, other] = [a ?? null, b ?? null];
+  if (one === other) return true;
+  if (typeof one === 'string' && typeof other === 'string') return isSameInstant(one, other);
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false;
+  if (Array.isArray(one) !== Array.isArray(other)) return false;
+  return hasSame(one as Fields, other as Fields) && hasSame(other as Fields, one as Fields);
+}
+
+/** The database leaves out a fraction that is zero. */
+function isSameInstant(one: string, other: string): boolean {
+  if (!one.endsWith('Z') || !other.endsWith('Z')) return false;
+  const instant = parseInstant(one);
+  return instant !== undefined && instant === parseInstant(other);
+}

@@ -1,0 +1,29 @@
+/**
+ * What a usage line took of an event, as the bytes that are hashed (docs/proof.md, "A leaf"): netstrings, so that no two leaves have
+ * one text, and anybody can write them in any language.
+ */
+import type { Contribution } from '../metering/contribution.ts';
+import { exactText } from '../metering/exact.ts';
+
+export type Leaf = {
+  readonly event_id: string;
+  readonly timestamp_us: number;
+  readonly external_customer_id: string;
+  /** Canonical: a decimal, or the text that is told apart; '' where the event itself is counted. */
+  readonly value: string;
+  readonly group: string;
+};
+
+export function leafOf({ event, value, identity, group_key }: Contribution): Leaf {
+  const { event_id, timestamp_us, external_customer_id } = event;
+  const text = value === undefined ? (identity ?? '') : exactText(value);
+  return { event_id, timestamp_us, external_customer_id, value: text, group: group_key };
+}
+
+export function leafText({ event_id, timestamp_us, external_customer_id, value, group }: Leaf): string {
+  return [event_id, String(timestamp_us), external_customer_id, value, group].map(netstring).join('');
+}
+
+function netstring(text: string): string {
+  return `${Buffer.byteLength(text)}:${text},`;
+}

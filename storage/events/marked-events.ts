@@ -1,0 +1,111 @@
+/**
+ * The events of a question as they stood when the log had been counted up to some marks: those before the marks, with the corrections
+ * before them and without later ones. One after the other, by time and then by id, however many there are: the raw rows come in
+ * order, and those that took the place of others are few and in memory.
+ */
+import { compareIds } from '../../core/metering/bucket.ts';
+import { properties as propertiesIn } from '../../core/metering/event-text.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Microseconds } from '../../core/time/instant.ts';
+import { type ClickHouseClient, clickhouseFailure, streamedRows } from '../clickhouse/clickhouse.ts';
+import type { RawEvent } from './raw-events.ts';
+
+export type MarkedEventsWanted = Scope & {
+  readonly event_name: string;
+  readonly external_customer_ids: readonly string[];
+  readonly start_us: Microseconds;
+  readonly end_us: Microseconds;
+  /** By partition the first offset that is not counted any more; nothing of a partition that is not listed. */
+  readonly marks: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal | undefined;
+};
+
+/** With the text of its properties as it was sent. */
+export type MarkedEvent = RawEvent & { readonly properties_text: string };
+
+export async function* markedEvents(
+  clickhouse: ClickHouseClient,
+  wanted: MarkedEventsWanted,
+): AsyncGenerator<MarkedEvent> {
+  const replaced: MarkedEvent[] = [];
+  for await (const event of asked(clickhouse, wanted, REPLACED)) replaced.push(event);
+  let next = 0;
+  for await (const event of asked(clickhouse, wanted, AS_SENT)) {
+    while (next < replaced.length && isBefore(replaced[next]!, event)) yield replaced[next++]!;
+    yield event;
+  }
+  yield* replaced.slice(next);
+}
+
+function isBefore(a: MarkedEvent, b: MarkedEvent): boolean {
+  if (a.timestamp_us !== b.timestamp_us) return a.timestamp_us < b.timestamp_us;
+  return compareIds(a.event_id, b.event_id) < 0;
+}
+
+const SCOPE = 'tenant_id = {tenant_id:String} and environment_id = {environment_id:String}';
+const BEFORE = `offset < transform(partition, {partitions:Array(UInt16)}, {before:Array(UInt64)}, toUInt64(0))`;
+const CORRECTED = `from event_corrections where ${SCOPE} and ${BEFORE}`;
+
+type Source = { readonly from: string; readonly only: string };
+
+const AS_SENT: Source = {
+  from: 'events',
+  only: `${BEFORE} and event_id not in (select event_id ${CORRECTED})`,
+};
+/** A correction that was written by two tries stands there twice. */
+const REPLACED: Source = {
+  from: `(select * ${CORRECTED} limit 1 by event_id, sequence)`,
+  only: `action = 'replace' and (event_id, sequence) in (select event_id, max(sequence) ${CORRECTED} group by event_id)`,
+};
+
+type Row = [customer: string, event_id: string, timestamp_us: Microseconds, source: string, properties: string];
+
+async function* asked(
+  clickhouse: ClickHouseClient,
+  { event_name, external_customer_ids, start_us, end_us, marks, signal, ...scope }: MarkedEventsWanted,
+  { from, only }: Source,
+): AsyncGenerator<MarkedEvent> {
+  const [first, ...others] = external_customer_ids;
+  // One that is equal leaves the order of the table to be the order of the answer.
+  const ofWhom =
+    others.length === 0
+      ? 'external_customer_id = {customer:String}'
+      : 'external_customer_id in {customers:Array(String)}';
+  const query = `
+    select external_customer_id, event_id, toUnixTimestamp64Micro(timestamp), source, properties from ${from}
+     where ${SCOPE} and ${ofWhom} and event_name = {event_name:String}
+       and timestamp >= fromUnixTimestamp64Micro({start_us:Int64}, 'UTC') and timestamp < fromUnixTimestamp64Micro({end_us:Int64}, 'UTC')
+       and ${only}
+     order by timestamp, event_id`;
+  const query_params = {
+    tenant_id: scope.tenant_id,
+    environment_id: scope.environment_id,
+    event_name,
+    ...(others.length === 0 ? { customer: first ?? '' } : { customers: external_customer_ids }),
+    start_us,
+    end_us,
+    partitions: Object.keys(marks).map(Number),
+    before: Object.values(marks).map(BigInt),
+  };
+  try {
+    const question = { query, query_params, ...(signal ? { abort_signal: signal } : {}) };
+    for await (const rows of streamedRows<Row>(clickhouse, question)) {
+      for (const [external_customer_id, event_id, timestamp_us, source, text] of rows) {
+        const properties = propertiesIn(text);
+        const { length } = text;
+        yield {
+          event_id,
+          event_name,
+          external_customer_id,
+          timestamp_us,
+          source,
+          properties,
+          length,
+          properties_text: text,
+        };
+      }
+    }
+  } catch (error) {
+    throw clickhouseFailure('the events of a proof', error);
+  }
+}

@@ -1,0 +1,25 @@
+/** When customers use something next: what looks at usage again and again need not look where nothing came in between. */
+import type { Scope } from '../../core/scope.ts';
+import { type ClickHouseClient, clickhouseFailure } from '../clickhouse/clickhouse.ts';
+
+/** The first instant from this one on at which any of these has an event; null where none has. */
+export async function nextEventOf(
+  clickhouse: ClickHouseClient,
+  { tenant_id, environment_id }: Scope,
+  { external_customer_ids, from }: { external_customer_ids: readonly string[]; from: Date },
+): Promise<Date | null> {
+  try {
+    const answer = await clickhouse.query({
+      query: `select toString(toUnixTimestamp64Milli(min(timestamp))) as first_ms, toString(count()) as event_count from events
+               where tenant_id = {tenant_id:String} and environment_id = {environment_id:String}
+                 and external_customer_id in {external_customer_ids:Array(String)}
+                 and timestamp >= fromUnixTimestamp64Milli({from_ms:Int64}, 'UTC')`,
+      query_params: { tenant_id, environment_id, external_customer_ids, from_ms: from.getTime() },
+      format: 'JSONEachRow',
+    });
+    const [found] = await answer.json<{ first_ms: string; event_count: string }>();
+    return !found || found.event_count === '0' ? null : new Date(Number(found.first_ms));
+  } catch (error) {
+    throw clickhouseFailure('the next event of customers', error);
+  }
+}

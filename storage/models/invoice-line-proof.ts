@@ -1,0 +1,38 @@
+/** Table `invoice_line_proofs`: written once, and never changed (docs/decisions/0018-proof-of-an-invoice.md). */
+import type { Seal } from '../../core/proof/seal.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Database } from '../stores.ts';
+
+type Row = { invoice_line_item_id: string; event_count: string; root: string; sealed_at: string };
+
+/** By the id of the line; those that are sealed. */
+export async function sealsOf(
+  scope: Scope,
+  line_ids: readonly string[],
+  database: Database,
+): Promise<Map<string, Seal>> {
+  const { tenant_id, environment_id } = scope;
+  const rows: Row[] = await database('invoice_line_proofs')
+    .where({ tenant_id, environment_id })
+    .whereRaw('invoice_line_item_id = any(?)', [[...line_ids]])
+    .select('invoice_line_item_id', 'event_count', 'root', 'sealed_at');
+  return new Map(
+    rows.map(({ invoice_line_item_id, event_count, root, sealed_at }) => [
+      invoice_line_item_id,
+      { event_count: Number(event_count), root, sealed_at },
+    ]),
+  );
+}
+
+/** Of two who seal a line at one time the first one stays; what is kept is what both then read. */
+export async function keepSeals(scope: Scope, seals: ReadonlyMap<string, Seal>, database: Database): Promise<void> {
+  const ids = [...seals.keys()];
+  const of = (field: keyof Seal) => Array.from(seals.values(), (seal) => seal[field]);
+  await database.raw(
+    `insert into invoice_line_proofs (tenant_id, environment_id, invoice_line_item_id, event_count, root, sealed_at)
+     select ?, ?, line, events, root, sealed_at
+       from unnest(?::text[], ?::bigint[], ?::text[], ?::timestamptz[]) as sealed (line, events, root, sealed_at)
+     on conflict do nothing`,
+    [scope.tenant_id, scope.environment_id, ids, of('event_count'), of('root'), of('sealed_at')],
+  );
+}

@@ -1,0 +1,343 @@
+/** Invoices that are checked by whoever gets them: the proof, the events and the program that customers are given (docs/proof.md). */
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { expectGolden, withoutIds } from '../support/golden.ts';
+import { samples } from '../support/samples.ts';
+import { until } from '../support/until.ts';
+import { check, type Proven, provenBy, verifier } from '../support/verifier.ts';
+import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+describe('scenario: the proof of an invoice', () => {
+  let world: World;
+  let count = 0;
+  const newName = () => `customer ${++count}`;
+
+  before(async () => {
+    world = await startWorld();
+    await world.meter('calls');
+    await world.meter('seats', { type: 'SUM', field: 'n' }, { reset_usage: 'NEVER' });
+    await world.meter(
+      'count',
+      { type: 'COUNT' },
+      { event_name: 'job', filters: [{ key: 'size', values: ['1000', 'big'] }] },
+    );
+    await world.meter('mean', { type: 'AVG', field: 'n' }, { event_name: 'job' });
+    await world.meter('names', { type: 'COUNT_UNIQUE', field: 'who' }, { event_name: 'job' });
+    await world.meter('newest', { type: 'LATEST', field: 'n' }, { event_name: 'job' });
+    await world.meter('times', { type: 'SUM_WITH_MULTIPLIER', field: 'n', multiplier: '0.25' }, { event_name: 'job' });
+    await world.meter('held', { type: 'WEIGHTED_SUM', field: 'n' }, { event_name: 'job' });
+    await world.meter('most', { type: 'MAX', field: 'n' }, { event_name: 'job' });
+    await world.meter('peak', { type: 'MAX', field: 'n', bucket_size: 'DAY', group_by: 'who' }, { event_name: 'job' });
+    await world.meter('both', { type: 'SUM', expression: 'n * 2 + weight' }, { event_name: 'job' });
+    await world.plan('Pro', [
+      fixed('31', { invoice_cadence: 'ADVANCE', display_name: 'base' }),
+      tiers(
+        'calls',
+        [
+          [1000, '0.02'],
+          [5000, '0.005', '1'],
+          [null, '0.01'],
+        ],
+        { display_name: 'calls' },
+      ),
+      usage('seats', '2', { display_name: 'seats' }),
+    ]);
+    const named = (name: string) => ({ display_name: name });
+    await world.plan('All', [
+      usage('count', '0.333', named('count')),
+      usage('mean', '1.7', named('mean')),
+      usage('names', '5', { ...named('names'), billing_model: 'PACKAGE', transform_quantity: { divide_by: 2 } }),
+      tiers(
+        'newest',
+        [
+          [5, '1'],
+          [null, '0.5', '3'],
+        ],
+        { ...named('newest'), tier_mode: 'VOLUME' },
+      ),
+      usage('times', '1', named('times')),
+      usage('held', '1', named('held')),
+      usage('most', '0.1', named('most')),
+      tiers(
+        'peak',
+        [
+          [2, '1'],
+          [null, '2'],
+        ],
+        named('peak'),
+      ),
+      usage('both', '0.01', named('both')),
+    ]);
+    await world.plan('Calls', [usage('calls', '1', { display_name: 'calls' })]);
+  });
+  after(() => world.stop());
+
+  async function proofs(name: string): Promise<Proven[]> {
+    const all = await world.invoices(name);
+    return Promise.all(all.filter((one) => one.invoice_status !== 'DRAFT').map(({ id }) => provenBy(world.api, id)));
+  }
+
+  async function agrees(name: string): Promise<Proven[]> {
+    const all = await proofs(name);
+    for (const proven of all) expect((await check(proven)).differences).to.deep.equal([]);
+    return all;
+  }
+
+  const at = (day: number, hour = 0) => new Date(Date.UTC(2026, 0, day, hour)).toISOString();
+  const job = (name: string, day: number, properties: Record<string, unknown>, hour = 12) => ({
+    event_id: `${name}/${day}/${hour}`,
+    event_name: 'job',
+    external_customer_id: name,
+    timestamp: at(day, hour),
+    properties,
+  });
+
+  /** With every aggregation and every price model. */
+  async function january(name: string): Promise<void> {
+    await world.on('2026-01-01', () => world.subscribe(name, 'All', { timezone: 'America/New_York' }));
+    await world.send([
+      job(name, 2, { n: 3, who: 'ä', size: 'big', weight: 0.5 }),
+      job(name, 2, { n: '1.25', who: 1.0, size: 1e3, weight: 2 }, 13),
+      job(name, 3, { n: 7, who: '1', size: '1e3' }, 3),
+      job(name, 9, { n: -2, who: 'b', size: 'big' }),
+      job(name, 20, { n: 4, who: true, note: 'two\nlines' }),
+      job(name, 21, { n: 'many', who: ['no'] }),
+    ]);
+    await world.on('2026-02-01T05:00:00Z');
+    await world.finalize();
+  }
+
+  it('of every aggregation and every price model agrees, and is as it is written down', async () => {
+    await january('Ärzte');
+    const [proven] = await agrees('Ärzte');
+    const { stated } = await check(proven!);
+    expect(stated.map(({ what }) => what)).to.deep.equal([
+      'what the expression of the meter makes of each event, which the tree holds',
+    ]);
+    const document = withoutIds(proven!.proof) as Answer;
+    // Where the log stood depends on what the other scenarios sent.
+    for (const { line, counted } of document.lines) line.computed_from.high_water = counted.marks = 'the log’s offsets';
+    document.invoice.invoice_number = 'INV';
+    expectGolden('invoice-proof.json', document);
+    expectGolden('invoice-proof-events.ndjson', `${(withoutIds(proven!.events) as string[]).join('\n')}\n`);
+  });
+
+  it('stays as it is when events come late or are taken back, which are proven by the next one', async () => {
+    const name = newName();
+    await world.on('2026-01-10', () => world.subscribe(name, 'Pro', { billing_cycle: 'calendar' }));
+    await world.send([
+      world.event(name, 'calls', { n: 700, at: at(12), event_id: `${name} one` }),
+      world.event(name, 'calls', { n: 800, at: at(13), event_id: `${name} two` }),
+      world.event(name, 'seats', { n: 3, at: at(14), event_id: `${name} seats` }),
+    ]);
+    await world.on('2026-02-01');
+    await world.finalize();
+    const [opening, first] = await agrees(name);
+    expect(opening!.proof.lines[0].line.computed_from.share).to.deep.equal({
+      part_ms: 22 * 86_400_000,
+      whole_ms: 31 * 86_400_000,
+    });
+    await world.send([world.event(name, 'calls', { n: 50, at: at(11), event_id: `${name} late` })]);
+    await world.replace(`${name} two`, world.event(name, 'calls', { n: 900, at: at(13) }));
+    const { status } = await world.api.request('POST', `/events/${encodeURIComponent(`${name} seats`)}/void`, {
+      body: { reason: 'test' },
+    });
+    expect(status).to.equal(202);
+    await until('the event is void', async () => {
+      const { items } = await world.get(`/events/${encodeURIComponent(`${name} seats`)}/corrections`);
+      return items.every(({ state }: Answer) => state === 'applied');
+    });
+    await world.on('2026-03-01');
+    await world.finalize();
+    const [, again, second] = await agrees(name);
+    expect(again!.events).to.deep.equal(first!.events);
+    expect(again!.proof.lines).to.deep.equal(first!.proof.lines);
+    const late = second!.proof.lines.filter(({ line }: Answer) => line.parent_line_item_id);
+    expect(late.map(({ line, seal }: Answer) => [line.display_name, line.amount, seal.event_count])).to.deep.equal([
+      ['calls (late events)', '0.75', 3],
+      ['seats (late events)', '-6', 0],
+    ]);
+  });
+
+  it('under commitments of a line and of the subscription says what it cannot know, and agrees in the rest', async () => {
+    const [own, whole] = [newName(), newName()];
+    await world.on('2026-01-01');
+    const { items } = await world.get(`/prices?limit=1000`);
+    const price = items.find(({ display_name, amount }: Answer) => display_name === 'calls' && amount === '1');
+    const terms = { commitment_amount: '100', overage_factor: '1.5', enable_true_up: true };
+    await world.subscribe(own, 'Calls', { line_item_commitments: { [price.id]: terms } });
+    await world.subscribe(whole, 'Calls', terms);
+    for (const name of [own, whole]) await world.use(name, 'calls', '140.5');
+    await world.on(
+      '2026-02-01',
+      () => world.use(own, 'calls', 70),
+      () => world.use(whole, 'calls', 70),
+    );
+    await world.on('2026-03-01');
+    await world.finalize();
+    const totals = async (name: string) => (await agrees(name)).map(({ proof }) => proof.invoice.total);
+    expect(await totals(own)).to.deep.equal(['160.75', '100']);
+    expect(await totals(whole)).to.deep.equal(['160.75', '100']);
+  });
+
+  it('shows that an event is in it, and is refused for one that is not', async () => {
+    const name = newName();
+    await world.on('2026-01-01', () => world.subscribe(name, 'Calls'));
+    const events = Array.from({ length: 11 }, (_, n) =>
+      world.event(name, 'calls', { n, at: at(2 + n), event_id: `${name}/${n}` }),
+    );
+    await world.send(events);
+    await world.on('2026-02-01');
+    await world.finalize();
+    const [{ id }] = await world.invoices(name);
+    const { proof } = await provenBy(world.api, id);
+    for (const { event_id } of events) {
+      const shown = await world.get(`/invoices/${id}/proof/events/${encodeURIComponent(event_id as string)}`);
+      expect(verifier.verifyEvent(proof, shown).differences).to.deep.equal([]);
+      shown.lines[0].leaf.value += '1';
+      expect(verifier.verifyEvent(proof, shown).differences.map(({ field }) => field)).to.include('root');
+    }
+    const other = await world.api.request('GET', `/invoices/${id}/proof/events/none`);
+    expect([other.status, other.body.code]).to.deep.equal([404, 'not_found']);
+  });
+
+  it('is checked by events of one’s own, in any order and sent twice', async () => {
+    const name = newName();
+    await january(name);
+    const [{ proof, events }] = (await proofs(name)) as [Proven];
+    const own = events.map((text) => JSON.stringify({ ...JSON.parse(text), lines: undefined })).reverse();
+    // Written by JSON.parse and JSON.stringify a number may look otherwise, and is the same.
+    expect((await check({ proof, events: [...own, ...own] })).differences).to.deep.equal([]);
+    const { differences } = await check({ proof, events: own.filter((text) => !text.includes(`${name}/9/`)) });
+    expect(differences.map(({ field }) => field)).to.include.members([
+      'seal.event_count',
+      'seal.root',
+      'computed_from.quantity',
+    ]);
+  });
+
+  it('of a draft is refused', async () => {
+    const name = newName();
+    await world.on('2026-01-01', () => world.subscribe(name, 'Calls'));
+    await world.use(name, 'calls', 1);
+    await world.on('2026-02-01');
+    const [{ id }] = await world.invoices(name);
+    for (const path of ['proof', 'proof/events', 'proof/events/x']) {
+      const { status, body } = await world.api.request('GET', `/invoices/${id}/${path}`);
+      expect([status, body.code]).to.deep.equal([400, 'invalid_operation']);
+    }
+    await world.finalize();
+  });
+
+  describe('that was changed in one place', () => {
+    let proven: Proven;
+    before(async () => {
+      const name = newName();
+      await january(name);
+      [proven] = (await proofs(name)) as [Proven];
+    });
+
+    const changedDigit = (text: string, place: number) => {
+      const digits = [...text.matchAll(/[0-9a-f]/g)].map(({ index }) => index);
+      const index = digits[place % digits.length]!;
+      const other = text[index] === '7' ? '3' : '7';
+      return `${text.slice(0, index)}${other}${text.slice(index + 1)}`;
+    };
+
+    /** Every number of the document that says what was charged, and every root. */
+    function placesOf(value: Answer, path: readonly string[] = []): string[][] {
+      if (value === null || typeof value !== 'object') return isOfMoney(value, path) ? [[...path]] : [];
+      return Object.entries(value).flatMap(([key, inner]) => placesOf(inner, [...path, key]));
+    }
+
+    function isOfMoney(value: Answer, path: readonly string[]): boolean {
+      if (value === null) return false;
+      const name = path.at(-1)!;
+      const isIn = (key: string) => path.includes(key);
+      // What a model does not charge by, and what is said for people.
+      if (isIn('price') && name === 'amount') return ['FLAT_FEE', 'PACKAGE'].includes(priceAt(path).billing_model);
+      if (isIn('tiers')) return name === 'unit_amount' && value !== '0';
+      if (isIn('breakdown')) return ['units', 'unit_amount', 'flat_amount', 'amount'].includes(name);
+      if (path[0] === 'invoice')
+        return [
+          'subtotal',
+          'total',
+          'total_tax',
+          'total_discount',
+          'amount_due',
+          'amount_paid',
+          'amount_remaining',
+        ].includes(name);
+      return ['amount', 'quantity', 'event_count', 'root', 'multiplier', 'minor_units'].includes(name);
+    }
+
+    function priceAt(path: readonly string[]): Answer {
+      return path.slice(0, path.indexOf('price') + 1).reduce((inner, key) => inner[key], proven.proof);
+    }
+
+    it('in any amount, quantity, count or root is found out', async () => {
+      const places = placesOf(proven.proof);
+      expect(places.length).to.be.greaterThan(60);
+      const place = fc.constantFrom(...places);
+      await fc.assert(
+        fc.asyncProperty(place, fc.nat(100), async (path, digit) => {
+          const proof = structuredClone(proven.proof);
+          const holder = path.slice(0, -1).reduce((inner: Answer, key) => inner[key], proof);
+          const key = path.at(-1)!;
+          const said = holder[key];
+          holder[key] = typeof said === 'number' ? said + 1 : changedDigit(said, digit);
+          // A tier that no unit reached decides about nothing.
+          if (key === 'unit_amount' && path.includes('tiers') && !isFilled(path)) return;
+          const { differences } = await check({ ...proven, proof });
+          expect(differences, `${path.join('.')}: ${said} was changed to ${holder[key]}`).to.not.deep.equal([]);
+        }),
+        { numRuns: samples(250) },
+      );
+    });
+
+    function isFilled(path: readonly string[]): boolean {
+      const from = proven.proof.lines[Number(path[1])].line.computed_from;
+      return from.breakdown.some(({ tier }: Answer) => tier === Number(path[path.indexOf('tiers') + 1]));
+    }
+
+    const changes: Record<string, (event: Answer, digit: number) => Answer> = {
+      'another id': (event) => ({ ...event, event_id: `${event.event_id}x` }),
+      'another time': (event) => ({ ...event, timestamp: event.timestamp.replace('Z', '.000001Z') }),
+      'another customer': (event) => ({ ...event, external_customer_id: 'somebody' }),
+      'another value': ({ properties, ...event }, digit) => ({
+        ...event,
+        properties: { ...properties, n: changedDigit(String(properties.n), digit), who: 'other' },
+      }),
+      'one more unit': ({ properties, ...event }) => ({
+        ...event,
+        properties: { ...properties, n: Number(properties.n) + 1 },
+      }),
+    };
+
+    it('in any event, its time, its customer or its value is found out', async () => {
+      const index = fc.nat(proven.events.length - 1);
+      await fc.assert(
+        fc.asyncProperty(index, fc.constantFrom(...Object.keys(changes)), fc.nat(20), async (which, change, digit) => {
+          const events = proven.events.map((text, at) =>
+            at === which ? JSON.stringify(changes[change]!(JSON.parse(text), digit)) : text,
+          );
+          const { differences } = await check({ ...proven, events });
+          expect(differences, `${change} of ${proven.events[which]}`).to.not.deep.equal([]);
+        }),
+        { numRuns: samples(250) },
+      );
+    });
+
+    it('by an event that is missing, or there twice, is found out', async () => {
+      for (const [index, text] of proven.events.entries()) {
+        const missing = proven.events.toSpliced(index, 1);
+        expect((await check({ ...proven, events: missing })).differences).to.not.deep.equal([]);
+        const twice = proven.events.toSpliced(index, 0, text);
+        expect((await check({ ...proven, events: twice })).differences).to.not.deep.equal([]);
+      }
+    });
+  });
+});

@@ -1,0 +1,41 @@
+/** The program that customers check invoices with, which is no TypeScript and imports nothing of ours. */
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { expect } from 'chai';
+import type { TestApi } from './api.ts';
+
+export type Difference = { line: string; field: string; stated: string; computed: string; digit: string };
+export type Verdict = { differences: Difference[]; stated: { line: string; what: string }[] };
+
+// Documents of every shape, also tampered ones.
+type Document = any;
+type Verifier = {
+  verify(proof: Document, events?: (() => Iterable<string>) | null): Promise<Verdict>;
+  verifyEvent(proof: Document, event: Document): Verdict;
+  windowAt(at: number, size: string, grid: { timezone: string; anchor: number }): { start: number; end: number };
+  quantity(property: unknown): bigint | undefined;
+  canonical(text: string): string;
+  instant(text: string): number;
+  readJson(text: string): unknown;
+  firstDifference(stated: string, computed: string): string;
+};
+
+export const VERIFIER = join(import.meta.dirname, '..', '..', 'commands', 'verify-invoice.mjs');
+export const verifier = (await import(pathToFileURL(VERIFIER).href)) as Verifier;
+
+export type Proven = { proof: Document; events: string[] };
+
+/** The proof of an invoice and its events, as they are answered. */
+export async function provenBy(api: TestApi, invoice_id: string): Promise<Proven> {
+  const proof = await api.request('GET', `/invoices/${invoice_id}/proof`);
+  expect(proof.status, proof.text).to.equal(200);
+  const headers = { 'x-api-key': api.key };
+  const events = await fetch(`${api.url}/v1/invoices/${invoice_id}/proof/events`, { headers });
+  const text = await events.text();
+  expect(events.status, text).to.equal(200);
+  return { proof: proof.body, events: text.split('\n').filter((line) => line !== '') };
+}
+
+export function check({ proof, events }: Proven): Promise<Verdict> {
+  return verifier.verify(proof, () => events);
+}
