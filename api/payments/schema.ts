@@ -21,7 +21,7 @@ export const CreatePayment = createPaymentShape.meta({
   id: 'CreatePaymentRequest',
   example: {
     destination_type: 'INVOICE',
-    destination_id: 'inv_01JZ8K3M5N7P9Q1R3S5T7V9WBX',
+    destination_id: 'inv_01JZ8K3M5N7P9Q1R3S5T7V9WCX',
     payment_method_type: 'CARD',
     payment_method_id: 'pm_sandbox_card',
     payment_gateway: 'sandbox',

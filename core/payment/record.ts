@@ -79,7 +79,7 @@ export type Payment = z.infer<typeof Payment>;
 export const PaymentAttempt = z.object({
   id: z.string(),
   payment_id: z.string().meta({ description: 'The payment that was tried.' }),
-  attempt_number: z.int().meta({ description: 'Which try it was: 1, 2, 3 …' }),
+  attempt_number: z.int().meta({ description: 'Which try it was, counted from 1.' }),
   payment_status: z.enum(PAYMENT_STATUSES).meta({ description: 'How it ended; PROCESSING while it has not.' }),
   payment_method_id: z.string().meta({ description: 'What was charged.' }),
   amount: decimalText.meta({ description: 'How much was asked for.' }),
