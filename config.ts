@@ -56,6 +56,10 @@ const Settings = z.object({
   BOOTSTRAP_API_KEY: optionalText,
   /** Signs the tokens of people who sign in, at least 32 characters; a random key kept in Postgres when absent. */
   JWT_SECRET: optionalText.pipe(z.string().min(32, { error: 'must have at least 32 characters' }).optional()),
+  /** From it come the secrets with which the sandbox signs what it tells, at least 16 characters; without, nothing is believed. */
+  PAYMENT_SANDBOX_SECRET: optionalText.pipe(
+    z.string().min(16, { error: 'must have at least 16 characters' }).optional(),
+  ),
   /** Whether anybody who reaches the interface may make a tenant: open or closed. */
   SIGN_UP: z.enum(['open', 'closed']).default('open'),
   /** postgres://… ; the embedded Postgres when absent. */

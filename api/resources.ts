@@ -20,6 +20,7 @@ import { proofRoutes } from './invoices/proof-routes.ts';
 import { invoiceRoutes } from './invoices/routes.ts';
 import { meterUsageRoutes } from './meter-usage/routes.ts';
 import { meterRoutes } from './meters/routes.ts';
+import { paymentRoutes } from './payments/routes.ts';
 import { planRoutes } from './plans/routes.ts';
 import { priceUnitRoutes } from './price-units/routes.ts';
 import { priceRoutes } from './prices/routes.ts';
@@ -62,6 +63,7 @@ export const routes: Route[] = [
   ...subscriptionAddonRoutes,
   ...subscriptionRoutes,
   ...invoiceRoutes,
+  ...paymentRoutes,
   ...invoiceAgainRoutes,
   ...invoicePdfRoutes,
   ...creditNoteRoutes,

@@ -17,7 +17,7 @@ export type OfWhom = { readonly only?: Scope | undefined };
 const ROUND = 100;
 
 /** Of what is due, what this run has not left: it goes on with the next. */
-type Asked = OfWhom & { readonly left: readonly string[] };
+export type Asked = OfWhom & { readonly left: readonly string[] };
 
 const BILLED = ['active', 'trialing'];
 /** They have no invoices of their own: their period moves on with that of their parent. */
@@ -176,7 +176,7 @@ export function ofWhom(query: Knex.QueryBuilder, table: string, { only }: OfWhom
 }
 
 /** Tenants take turns, so that however much is due of one the others have their invoices. */
-async function inTurns(
+export async function inTurns(
   database: Database,
   due: Knex.QueryBuilder,
   { by, left }: Asked & { by: readonly string[] },

@@ -6,8 +6,12 @@
  */
 import type { Scope } from '../../core/scope.ts';
 import { nextDraftRested, nextSubscriptionDue, nextUnpaidEnd, type OfWhom } from '../../storage/due-billing.ts';
+import { nextOutOfPatience, nextOverdue, nextPaymentDue } from '../../storage/due-payments.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { finalizeDueInvoices } from '../invoices/finalize-due-invoices.ts';
+import { pursueDuePayments } from '../payments/due-payments.ts';
+import { endOverdue } from '../payments/end-overdue.ts';
+import { tellOverdue } from '../payments/tell-overdue.ts';
 import { endUnpaid } from '../subscriptions/end-unpaid.ts';
 import { billDuePeriods } from './bill-period.ts';
 import { billThresholds } from './bill-thresholds.ts';
@@ -68,6 +72,33 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
         const due = { now, delay_seconds, only, onProgress };
         const { finalized, skipped, waiting, failed } = await finalizeDueInvoices(stores, due);
         return { done: { finalized, skipped }, waiting, failed };
+      },
+    },
+    {
+      // Payments to be tried, or to be asked after (docs/rules/payments.md, "Tried again").
+      name: 'pursue-payments',
+      next: ({ postgres }, scope) => nextPaymentDue(postgres, scope),
+      async run(stores, due) {
+        const { pursued, failed } = await pursueDuePayments(stores, due);
+        return { done: { pursued }, waiting: [], failed };
+      },
+    },
+    {
+      // Invoices whose due date has passed (docs/rules/payments.md, "Overdue").
+      name: 'tell-overdue-invoices',
+      next: ({ postgres }, scope) => nextOverdue(postgres, scope),
+      async run(stores, due) {
+        const { told, failed } = await tellOverdue(stores, due);
+        return { done: { told }, waiting: [], failed };
+      },
+    },
+    {
+      // Subscriptions whose invoices were not paid for too long (docs/rules/payments.md, "After the grace period").
+      name: 'end-overdue-subscriptions',
+      next: ({ postgres }, scope) => nextOutOfPatience(postgres, scope),
+      async run(stores, due) {
+        const { ended, failed } = await endOverdue(stores, due);
+        return { done: { ended }, waiting: [], failed };
       },
     },
     {

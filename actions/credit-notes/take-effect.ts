@@ -8,8 +8,8 @@ import type { Author } from '../../core/stamp.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { activateWhenPaid } from '../invoices/activate-paid.ts';
 import type { HeldInvoice } from '../invoices/hold-invoice.ts';
+import { settlePaid } from '../invoices/settle-paid.ts';
 import { emit } from '../system-events/emit.ts';
 import { creditWallet } from '../wallets/credit-wallet.ts';
 
@@ -35,7 +35,7 @@ export async function takeEffect(
     changes: creditedInvoice(held.invoice, note, author.now),
     author,
   });
-  await activateWhenPaid(stores, transaction, { ...held, invoice, author });
+  await settlePaid(stores, transaction, { ...held, invoice, by: author });
   return final;
 }
 

@@ -68,8 +68,7 @@ export async function computeLast(
   const holding = holdInvoiceOf(transaction, scope, { id: invoice_id, subscription_id });
   const held = await withWhatItSays(transaction, await holding);
   const { invoice, line_items, subscription } = held;
-  const payment_terms = subscription?.payment_terms ?? null;
-  const asItWas = { invoice, line_items, payment_terms, changes: { last_computed_at: now.toISOString() } };
+  const asItWas = { invoice, line_items, subscription, changes: { last_computed_at: now.toISOString() } };
   if (!isComputed(held)) return asItWas;
   const planned = await planAnew(stores, transaction, held, now);
   if (!isComplete(planned, periodOf(invoice))) return 'waiting';
@@ -77,7 +76,7 @@ export async function computeLast(
   const computed = { fields: computedFields(plan, now), lines: lineRecords(plan, invoice, now) };
   if (saysTheSame(held, computed)) return asItWas;
   const written = await write(transaction, { held, planned, isLast: true, now });
-  return written.invoice.invoice_status === 'SKIPPED' ? 'skipped' : { ...written, payment_terms };
+  return written.invoice.invoice_status === 'SKIPPED' ? 'skipped' : { ...written, subscription };
 }
 
 type Held = HeldInvoice & { readonly line_items: readonly InvoiceLineItem[] };

@@ -14,10 +14,12 @@ import type { Scope } from '../../core/scope.ts';
 import { formatMs, instantOf } from '../../core/time/instant.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { settingOf } from '../../storage/models/setting.ts';
 import { sideBySide } from '../../storage/models/side-by-side.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { linesOf } from '../billing/invoice-records.ts';
+import { planCollection } from '../payments/plan-collection.ts';
 import { emit } from '../system-events/emit.ts';
 import { taxFinal } from '../taxes/tax-final.ts';
 import { creditRest } from './credit-rest.ts';
@@ -56,7 +58,7 @@ export async function finalizeAllWithin(
 export type Ready = {
   readonly invoice: InvoiceModel;
   readonly line_items: readonly InvoiceLineItem[];
-  readonly payment_terms: string | null;
+  readonly subscription: SubscriptionModel | null;
   /** What of it is written when it becomes final, and not before. */
   readonly changes?: Partial<InvoiceModel>;
 };
@@ -73,14 +75,15 @@ export async function finalizeReady(
   for (const { invoice, changes } of taxed) await creditRest(transaction, { ...invoice, ...changes }, now);
   // The numbers come last: their counter stays locked from here to the commit.
   const numbers = await nextNumbers(transaction, scope, { count: ready.length, now });
-  const numbered = taxed.map((one, index) => ({ ...one, invoice_number: numbers[index]! }));
+  const { due_date_days } = await settingOf(scope, 'invoice_config', transaction);
+  const numbered = taxed.map((one, index) => ({ ...one, due_date_days, invoice_number: numbers[index]! }));
   return sideBySide(transaction, numbered, (one) => writeFinal(transaction, one, now));
 }
 
 async function readyOne(transaction: Transaction, scope: Scope, id: string): Promise<Ready> {
   const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
-  const [line_items, payment_terms] = [await linesOf(invoice, transaction), await terms(invoice, transaction)];
-  return { invoice, line_items, payment_terms };
+  const [line_items, subscription] = [await linesOf(invoice, transaction), await subscriptionOf(invoice, transaction)];
+  return { invoice, line_items, subscription };
 }
 
 /** What becomes final says its taxes. */
@@ -89,18 +92,21 @@ async function taxOne(transaction: Transaction, { changes, ...draft }: Ready, no
   return { ...draft, line_items: taxed.line_items, changes: { ...changes, ...taxed.changes } };
 }
 
+type Numbered = Ready & { readonly due_date_days: number; readonly invoice_number: string };
+
 async function writeFinal(
   transaction: Transaction,
-  { invoice, line_items, payment_terms, changes, invoice_number }: Ready & { invoice_number: string },
+  { invoice, line_items, subscription, changes, due_date_days, invoice_number }: Numbered,
   now: Date,
 ): Promise<InvoiceWithLines> {
   const isPaid = new Decimal(changes?.amount_due ?? invoice.amount_due).isZero();
+  const terms = subscription?.payment_terms;
   const written: Partial<InvoiceModel> = {
     ...changes,
     invoice_status: 'FINALIZED',
     invoice_number,
     finalized_at: now.toISOString(),
-    due_date: invoice.due_date ?? formatMs(dueDate(billedUntil(invoice, now), payment_terms)),
+    due_date: invoice.due_date ?? formatMs(dueDate(billedUntil(invoice, now), terms, due_date_days)),
     ...(isPaid ? { payment_status: 'SUCCEEDED', paid_at: now.toISOString() } : {}),
   };
   const final = await InvoiceModel.change(invoice, written, { by: { now }, database: transaction });
@@ -108,6 +114,8 @@ async function writeFinal(
   const finalized = { ...final, line_items: [...line_items] };
   const record = { ...finalized, customer };
   await emit(transaction, 'invoice.finalized', { record, by: { now } });
+  // Charged after the commit: no provider is asked inside of a transaction.
+  await planCollection(transaction, { invoice: final, subscription, now });
   return finalized;
 }
 
@@ -126,13 +134,16 @@ function checkFinalizable(invoice: Invoice): void {
     });
 }
 
-/** An invoice without a period counts from the day it becomes final (docs/rules/invoices.md, "Due date"). */
+/**
+ * An invoice without a period counts from the day it becomes final, and so does that of a change, which is asked for when it is made
+ * and not when the period ends that it is about (docs/rules/invoices.md, "Due date").
+ */
 function billedUntil(invoice: InvoiceModel, now: Date): number {
+  if (invoice.billing_reason === 'SUBSCRIPTION_UPDATE') return now.getTime();
   return invoice.period_end ? instantOf(invoice.period_end) : now.getTime();
 }
 
-async function terms(invoice: InvoiceModel, database: Database): Promise<string | null> {
+async function subscriptionOf(invoice: InvoiceModel, database: Database): Promise<SubscriptionModel | null> {
   if (!invoice.subscription_id) return null;
-  const subscription = await SubscriptionModel.fetch(invoice, invoice.subscription_id, { database });
-  return subscription.payment_terms ?? null;
+  return SubscriptionModel.fetch(invoice, invoice.subscription_id, { database });
 }

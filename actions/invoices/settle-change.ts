@@ -5,14 +5,12 @@
  * to the prepaid wallet of who is invoiced.
  */
 
-import { dueDate } from '../../core/billing/due.ts';
 import type { PlannedLine } from '../../core/billing/line-amount.ts';
 import { settled } from '../../core/billing/plan-invoice.ts';
 import { netOf, type Terms } from '../../core/billing/settle-lines.ts';
 import type { Decimal } from '../../core/decimal.ts';
 import type { Invoice, InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Author } from '../../core/stamp.ts';
-import { formatMs } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
 import type { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
@@ -110,8 +108,6 @@ function plannedInvoice({ subscription, payer_id, lines, key, terms, author }: S
     customer_id: payer_id,
     invoice_status: plan.total.gt(0) ? 'DRAFT' : 'SKIPPED',
     idempotency_key: [subscription.id, 'SUBSCRIPTION_UPDATE', key].join('/'),
-    // It is asked for when it is made, not when the period ends that it is about.
-    due_date: formatMs(dueDate(now.getTime(), subscription.payment_terms)),
   };
   return { record, ...invoiceParts(plan, record, now), net: netOf(plan) };
 }

@@ -1,20 +1,21 @@
 /**
  * What may change on an invoice by hand: dates shown, the document's address, metadata
- * (docs/rules/invoices.md, "Changes by hand"), and its payment status. Amounts never change here. A paid invoice activates
- * a subscription that waits for it (docs/rules/subscriptions.md, "States").
+ * (docs/rules/invoices.md, "Changes by hand"), and its payment status, where no payment says it. Amounts never change here.
  */
 
 import { invalid, notAllowed } from '../../core/error.ts';
 import { paymentChange } from '../../core/invoice/payment-status.ts';
 import type { UpdateInvoice, UpdatePayment } from '../../core/invoice/record.ts';
+import { RECEIVED } from '../../core/payment/moves.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import { refuseUsed } from '../../core/subscription/not-yet.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import type { Stores } from '../../storage/stores.ts';
+import { PaymentModel } from '../../storage/models/payment.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { changeInvoicePayment } from '../payments/change-invoice-payment.ts';
 import { emit } from '../system-events/emit.ts';
-import { activateWhenPaid } from './activate-paid.ts';
 import { holdInvoice } from './hold-invoice.ts';
 
 export type InvoiceUpdate = { id: string; request: UpdateInvoice; author: Author };
@@ -49,11 +50,21 @@ export async function updateInvoicePayment(
   { id, request, author }: PaymentUpdate,
 ): Promise<InvoiceModel> {
   return stores.postgres.transaction(async (transaction) => {
-    const { subscription, invoice } = await holdInvoice(transaction, scope, id);
-    const changes = paymentChange(invoice, request, author.now);
-    const changed = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
-    if (changed !== invoice) await emit(transaction, 'invoice.update.payment', { record: changed, by: author });
-    await activateWhenPaid(stores, transaction, { invoice: changed, subscription, author });
-    return changed;
+    const held = await holdInvoice(transaction, scope, id);
+    await checkNoPayments(held.invoice, transaction);
+    const changes = paymentChange(held.invoice, request, author.now);
+    return changeInvoicePayment(stores, transaction, { ...held, changes, by: author });
   });
+}
+
+/** What payments say was paid is not said otherwise by hand. */
+async function checkNoPayments(invoice: InvoiceModel, transaction: Transaction): Promise<void> {
+  const [payment] = await PaymentModel.in(invoice, transaction)
+    .where({ destination_id: invoice.id, status: 'published' })
+    .whereIn('payment_status', [...RECEIVED])
+    .limit(1);
+  if (payment)
+    throw notAllowed('payments of this invoice have succeeded: what was paid is what they say', {
+      payment_id: payment.id,
+    });
 }

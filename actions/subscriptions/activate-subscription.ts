@@ -14,6 +14,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { openAndSettle } from '../invoices/open-and-settle.ts';
+import { collectOpening } from '../payments/collect-opening.ts';
 import { emit } from '../system-events/emit.ts';
 import { familyFollows } from './follow-parent.ts';
 import { moveAddons } from './move-addons.ts';
@@ -27,7 +28,7 @@ export async function activateSubscription(
   scope: Scope,
   { id, start_date, author }: Activation,
 ): Promise<SubscriptionModel> {
-  return stores.postgres.transaction(async (transaction) => {
+  const opened = await stores.postgres.transaction(async (transaction) => {
     const draft = await SubscriptionModel.fetch(scope, id, { database: transaction, lock: true });
     const holding = { database: transaction, lock: true };
     const customers = [await CustomerModel.fetch(scope, draft.customer_id, holding)];
@@ -39,13 +40,15 @@ export async function activateSubscription(
     await moveAddons({ draft, started, author }, transaction);
     await moveLineItems({ draft, started, author }, transaction);
     await moveGrants({ draft, started, author }, transaction);
-    const { subscription } = await openAndSettle(stores, transaction, { subscription: started, by: author });
+    const opened = await openAndSettle(stores, transaction, { subscription: started, by: author });
+    const { subscription } = opened;
     // One that waits for its opening invoice to be paid is activated by the payment.
     const name = subscription.subscription_status === 'incomplete' ? 'subscription.updated' : 'subscription.activated';
     await emit(transaction, name, { record: subscription, by: author });
     await familyFollows(stores, transaction, { parent: subscription, by: author });
-    return subscription;
+    return opened;
   });
+  return (await collectOpening(stores, scope, { opened, author })).subscription;
 }
 
 function activation(draft: SubscriptionModel, start_date: string, now: Milliseconds): Partial<SubscriptionModel> {

@@ -56,6 +56,7 @@ import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { symbolOf } from '../catalogue/create-price.ts';
 import { redeemStated } from '../coupons/redeem-stated.ts';
 import { openAndSettle } from '../invoices/open-and-settle.ts';
+import { collectCreation } from '../payments/collect-opening.ts';
 import { emit } from '../system-events/emit.ts';
 import { taxSubscription } from '../taxes/attach-rates.ts';
 import { addPhases } from './add-phases.ts';
@@ -86,7 +87,7 @@ export async function createSubscription(
 ): Promise<NewSubscription> {
   checkTrialTerms(request);
   const hierarchy = hierarchyOf(request);
-  return stores.postgres.transaction(async (transaction) => {
+  const made = await stores.postgres.transaction(async (transaction) => {
     await holdNoClock(scope, transaction);
     await holdFamily(scope, { hierarchy, request }, transaction);
     if (hierarchy.kind === 'inherited') {
@@ -100,6 +101,7 @@ export async function createSubscription(
     const terms = decide(request, parties, now);
     return apply(stores, transaction, { scope, request, author, family, ...parties, ...terms });
   });
+  return { ...made, ...(await collectCreation(stores, scope, { opened: made, author })) };
 }
 
 type Parties = {

@@ -62,6 +62,7 @@ const TAGS: Record<string, string> = {
   'Price units':
     'Currencies of your own, in which prices may be stated: [pricing](/docs/rules/pricing.md#prices-in-units-of-your-own).',
   Groups: 'Prices or features that belong together: [records](/docs/rules/records.md#groups).',
+  Payments: 'How an invoice is paid, collected, tried again and given back: [payments](/docs/rules/payments.md).',
   Wallets: 'What a customer has been given back: [wallets](/docs/rules/wallets.md).',
   Coupons: 'What is taken off, for how long, and when it may be redeemed: [coupons](/docs/rules/coupons.md).',
   Taxes: 'Rates, and what is taxed with them: [taxes](/docs/rules/taxes.md).',

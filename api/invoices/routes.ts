@@ -6,6 +6,7 @@ import { finalizeInvoice } from '../../actions/invoices/finalize-invoice.ts';
 import { previewInvoice } from '../../actions/invoices/preview-invoice.ts';
 import { updateInvoice, updateInvoicePayment } from '../../actions/invoices/update-invoice.ts';
 import { voidInvoice } from '../../actions/invoices/void-invoice.ts';
+import { attemptInvoice, collectNow } from '../../actions/payments/attempt-invoice.ts';
 import { refuseUsed } from '../../core/subscription/not-yet.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -152,6 +153,7 @@ export const invoiceRoutes: Route[] = [
     answer: MessageAnswer,
     handle: async ({ params }, context) => {
       const { invoice_number } = await finalizeInvoice(context.services, context.scope, params.id, context.now);
+      await collectNow(context.services, context.scope, { invoice_id: params.id, by: authorOf(context) });
       return { message: `invoice ${params.id} is final, its number is ${invoice_number}` };
     },
   }),
@@ -190,6 +192,24 @@ export const invoiceRoutes: Route[] = [
     handle: async ({ params, body }, context) => {
       const update = { id: params.id, request: body, author: authorOf(context) };
       return showInvoice(await updateInvoicePayment(context.services, context.scope, update), context);
+    },
+  }),
+  route({
+    method: 'post',
+    path: '/invoices/:id/payment/attempt',
+    operation_id: 'attemptInvoicePayment',
+    summary: 'Try to collect an invoice now',
+    description:
+      'What remains of a final invoice is charged to the way to pay of its subscription, else to the default one of its customer; an automatic collection that waits for its next attempt is tried at once. The answer says what came of it. Refused where there is nothing to charge.',
+    tag,
+    access: 'invoice:write',
+    params: idParams,
+    success: 200,
+    answer: MessageAnswer,
+    handle: async ({ params }, context) => {
+      const asked = { id: params.id, by: authorOf(context) };
+      const { id, payment_status, error_message } = await attemptInvoice(context.services, context.scope, asked);
+      return { message: `payment ${id} is ${payment_status}${error_message ? `: ${error_message}` : ''}` };
     },
   }),
   route({

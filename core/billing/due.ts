@@ -35,11 +35,10 @@ export function duePeriods(subscription: BilledSubscription, current: Period, no
   return due;
 }
 
-export const DUE_DATE_DAYS = 1;
 const DAY_MS = 86_400_000;
 
 /** `terms` such as `30 NET` win over the number of days. */
-export function dueDate(periodEndMs: number, terms: string | null | undefined, dueDateDays = DUE_DATE_DAYS): number {
+export function dueDate(periodEndMs: number, terms: string | null | undefined, dueDateDays: number): number {
   if (terms === null || terms === undefined || terms === '') return daysAfter(periodEndMs, dueDateDays);
   const days = /^(\d+) NET$/i.exec(terms.trim())?.[1];
   if (days === undefined) throw invalid('payment_terms', `${JSON.stringify(terms)} is not a number of days and NET`);

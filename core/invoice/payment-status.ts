@@ -1,6 +1,7 @@
 /**
- * Payment status of an invoice set by hand: which status may follow which, and how what was paid and what remains go with
- * it (docs/rules/invoices.md, "Payment").
+ * Payment status of an invoice: which may follow which where it is set by hand, how what was paid and what remains go with it
+ * (docs/rules/invoices.md, "Payment"), and what a payment, its failure and its refund make of it (docs/rules/payments.md,
+ * "What becomes of the invoice").
  */
 
 import { Decimal, ZERO } from '../decimal.ts';
@@ -108,4 +109,47 @@ function checkAgreement(status: PaymentStatus, paid: Decimal, due: Decimal): voi
 function paidAt(invoice: Payable, status: PaymentStatus, now: Date): string | null {
   if (status !== 'SUCCEEDED' && status !== 'OVERPAID') return null;
   return invoice.paid_at ?? now.toISOString();
+}
+
+type Paying = Pick<
+  Invoice,
+  'payment_status' | 'amount_due' | 'amount_paid' | 'currency' | 'paid_at' | 'refunded_amount'
+>;
+
+/** Money has come in on top of what was paid before: part of it, all of it, or more. */
+export function withReceipt(invoice: Paying, amount: string, at: Date): Payment {
+  return paidInTotal(invoice, new Decimal(invoice.amount_paid).plus(amount), at);
+}
+
+/** As if it had never come: it was recorded by mistake. */
+export function withoutReceipt(invoice: Paying, amount: string, at: Date): Payment {
+  return paidInTotal(invoice, new Decimal(invoice.amount_paid).minus(amount), at);
+}
+
+function paidInTotal(invoice: Paying, paid: Decimal, at: Date): Payment {
+  const due = new Decimal(invoice.amount_due);
+  // Another charge of it may be on its way: until that has ended nobody else begins one.
+  const isProcessing = invoice.payment_status === 'PROCESSING';
+  const open = isProcessing ? 'PROCESSING' : 'PENDING';
+  const payment_status = paid.lt(due) ? open : paid.eq(due) ? 'SUCCEEDED' : 'OVERPAID';
+  return {
+    ...paymentOf(invoice, { payment_status, paid }),
+    paid_at: payment_status === open ? null : (invoice.paid_at ?? at.toISOString()),
+  };
+}
+
+/** What was tried has ended without money: unless it was paid meanwhile, that is said. */
+export function afterDecline({ payment_status }: Pick<Invoice, 'payment_status'>): Pick<Invoice, 'payment_status'> {
+  return { payment_status: payment_status === 'PROCESSING' ? 'FAILED' : payment_status };
+}
+
+/** What was paid stays said; what was given back is said beside it. A refund that was not made is taken back by its negative. */
+export function withRefund(invoice: Paying, amount: string): Pick<Invoice, 'payment_status' | 'refunded_amount'> {
+  const paid = new Decimal(invoice.amount_paid);
+  const refunded = new Decimal(invoice.refunded_amount).plus(amount);
+  const refunded_amount = refunded.toFixed();
+  if (refunded.gte(paid)) return { payment_status: 'REFUNDED', refunded_amount };
+  if (refunded.gt(0)) return { payment_status: 'PARTIALLY_REFUNDED', refunded_amount };
+  const due = new Decimal(invoice.amount_due);
+  return { payment_status: paid.lt(due) ? 'PENDING' : paid.eq(due) ? 'SUCCEEDED' : 'OVERPAID', refunded_amount };
 }

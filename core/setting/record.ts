@@ -9,6 +9,7 @@ import { alertSettings, checkAlertSettings, FEATURE_TYPES } from '../feature/rec
 import { DEFAULT_NUMBER_CONFIG, NUMBER_FORMATS } from '../invoice/number.ts';
 import { LANGUAGES } from '../invoice-document/language.ts';
 import { isPicture, LOGO_TEXT_MAX } from '../invoice-document/picture.ts';
+import { PAYMENT_GATEWAYS } from '../payment/record.ts';
 import { anyCase, decimalText, keyText, wholeNumberOr } from '../record.ts';
 import { isTimezone } from '../time/zone.ts';
 import { whyInvalid } from '../why-invalid.ts';
@@ -196,6 +197,15 @@ export const SETTINGS = {
     shape: bonusConfig,
     default: { enabled: false, slabs: [] },
     check: checkSlabs,
+  },
+  payment_config: {
+    reach: 'environment',
+    shape: z.strictObject({
+      default_gateway: nullable(anyCase(PAYMENT_GATEWAYS)),
+      retry_after_days: z.array(between(1, 365)).max(20),
+      after_last_try: anyCase(['keep_active', 'mark_incomplete', 'cancel']),
+    }),
+    default: { default_gateway: null, retry_after_days: [3, 5, 7], after_last_try: 'keep_active' },
   },
   payment_mandate_limits: {
     reach: 'environment',

@@ -10,6 +10,7 @@ import { toldEntitlementShape } from '../entitlement/record.ts';
 import { featureShape } from '../feature/record.ts';
 import { Invoice, InvoiceLineItem } from '../invoice/record.ts';
 import { completeKeys } from '../json/complete-keys.ts';
+import { Payment } from '../payment/record.ts';
 import { timestampText } from '../record.ts';
 import { SubscriptionPhase } from '../subscription/phases.ts';
 import { Subscription } from '../subscription/record.ts';
@@ -25,6 +26,7 @@ const SHAPES: Partial<Record<SystemEntityType, z.ZodType>> = {
   subscription: Subscription,
   phase: SubscriptionPhase,
   invoice: Invoice.extend({ line_items: InvoiceLineItem.array().nullish(), customer: customerShape.nullish() }),
+  payment: Payment,
   credit_note: CreditNote,
   webhook_endpoint: webhookEndpointShape,
 };

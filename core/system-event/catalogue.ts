@@ -15,6 +15,7 @@ const entitlement = about('entitlement');
 const subscription = about('subscription');
 const phase = about('phase');
 const invoice = about('invoice');
+const payment = about('payment');
 const creditNote = about('credit_note');
 const endpoint = about('webhook_endpoint');
 
@@ -41,6 +42,12 @@ export const SYSTEM_EVENTS = {
   'invoice.finalized': invoice('An invoice becomes final; its lines and its customer are in the body.'),
   'invoice.update.payment': invoice('The payment status of an invoice is changed.'),
   'invoice.update.voided': invoice('An invoice is voided.'),
+  'invoice.payment.overdue': invoice('The due date of an invoice has passed, and something remains to be paid; once.'),
+  'payment.created': payment('A payment is made, by a request or because an invoice became final.'),
+  'payment.updated': payment('A payment is changed by hand, voided, or given back.'),
+  'payment.pending': payment('A provider is asked for the money, or the customer has to act.'),
+  'payment.success': payment('The money of a payment was received.'),
+  'payment.failed': payment('A try failed; `payment_status` FAILED says that it is not tried again.'),
   'invoice.communication.triggered': invoice(
     'Somebody asks for an invoice to be sent; its lines and its customer are in the body.',
   ),

@@ -236,9 +236,9 @@ describe('the worked examples of docs/rules', () => {
 
     it('Due date', () => {
       says('invoices', 'For a period that ends on 1 February: 3 March, or 2 February.');
-      expect(dueDate(at('2026-02-01'), '30 NET')).to.equal(at('2026-03-03'));
-      expect(dueDate(at('2026-02-01'), null)).to.equal(at('2026-02-02'));
-      expect(dueDate(at('9999-12-31'), '30 NET')).to.equal(Date.parse('9999-12-31T23:59:59.999Z'));
+      expect(dueDate(at('2026-02-01'), '30 NET', 1)).to.equal(at('2026-03-03'));
+      expect(dueDate(at('2026-02-01'), null, 1)).to.equal(at('2026-02-02'));
+      expect(dueDate(at('9999-12-31'), '30 NET', 1)).to.equal(Date.parse('9999-12-31T23:59:59.999Z'));
     });
 
     it('Late events', () => {

@@ -9,6 +9,7 @@ import { DEFAULT_NUMBER_CONFIG, formatInvoiceNumber, NUMBER_FORMATS, numberToken
 import { mayBecome } from '../../core/invoice/payment-status.ts';
 import { BILLING_REASONS, INVOICE_STATUSES, type Invoice, PAYMENT_STATUSES } from '../../core/invoice/record.ts';
 import { checkVoidable, refundOf, voidedPayment } from '../../core/invoice/void.ts';
+import { wholeSetting } from '../../core/setting/record.ts';
 import { instantOf } from '../../core/time/instant.ts';
 
 const amount = z.coerce.string();
@@ -191,7 +192,11 @@ export function dueDateOf(given: unknown) {
   const { period_end, payment_terms, due_date_days } = z
     .object({ period_end: z.string(), payment_terms: z.string().nullish(), due_date_days: z.coerce.number().nullish() })
     .parse(given);
-  const due = dueDate(instantOf(period_end), payment_terms, due_date_days ?? undefined);
+  const due = dueDate(
+    instantOf(period_end),
+    payment_terms,
+    due_date_days ?? wholeSetting('invoice_config', {}).due_date_days,
+  );
   return { due_date: new Date(due).toISOString() };
 }
 

@@ -50,6 +50,7 @@ import {
   voidCreditNote,
   voidInvoice,
 } from './note-operations.ts';
+import { movePayment, payInvoice } from './payment-operations.ts';
 import {
   calculateBuckets,
   calculateGroupedBuckets,
@@ -137,6 +138,8 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'subscription.change_plan': changePlan,
   'subscription.cancel': cancelSubscription,
   'plan_change.classify': classifyPlanChange,
+  'payment.transition': movePayment,
+  'invoice.payment': payInvoice,
   'error.map': ({ code }) => ({ http_status: HTTP_STATUS_BY_ERROR_CODE[code as ErrorCode] }),
 };
 
@@ -176,8 +179,6 @@ export const NOT_YET: readonly string[] = [
   'credit_grant.expiry: credit_grant.apply',
   'credit_grant.state: credit_grant.action',
   'credit_grant.defer: credit_grant.defer_backoff',
-  'payment.status: payment.transition',
   'invoice.skipped: invoice.compute',
-  'invoice.overpaid: invoice.payment',
   'cost_analytics: cost.analytics',
 ];

@@ -228,4 +228,49 @@ describe('the published client: billing', () => {
     expect(preview).to.include({ subtotal: '40', subscriptionId: id });
     expect(preview.lineItems).not.to.have.length(0);
   });
+
+  it('payments: create, get, list, update, process, delete, and an attempt of an invoice', async () => {
+    const invoice = await sdk.invoices.createInvoice({
+      customerId,
+      currency: 'usd',
+      amountDue: '30',
+      subtotal: '30',
+      total: '30',
+      invoiceStatus: 'FINALIZED',
+    });
+    const said = { destinationType: 'INVOICE' as const, destinationId: invoice.id!, currency: 'USD' };
+    const made = await sdk.payments.createPayment({ ...said, paymentMethodType: 'OFFLINE', amount: '10' });
+    expect(made).to.include({ paymentStatus: 'SUCCEEDED', invoiceNumber: invoice.invoiceNumber, currency: 'usd' });
+    const waiting = { ...said, paymentMethodType: 'OFFLINE' as const, amount: '20', processPayment: false };
+    const { id } = await sdk.payments.createPayment({ ...waiting, metadata: { order: '7' } });
+    expect(await sdk.payments.updatePayment(id!, { metadata: { order: '8' } })).to.deep.include({
+      metadata: { order: '8' },
+    });
+    expect((await sdk.payments.processPayment(id!)).paymentStatus).to.equal('SUCCEEDED');
+    expect((await sdk.payments.getPayment(id!)).attempts).to.deep.equal([]);
+    const listed = await sdk.payments.listPayments({ paymentIds: [id!, made.id!], destinationType: 'INVOICE' });
+    expect(listed.pagination?.total).to.equal(2);
+    expect((await sdk.invoices.getInvoice(invoice.id!)).paymentStatus).to.equal('SUCCEEDED');
+
+    const settings = { headers: { 'x-api-key': api.key, 'content-type': 'application/json' }, method: 'PUT' };
+    const body = JSON.stringify({ value: { default_gateway: 'sandbox' } });
+    await fetch(`${api.url}/v1/settings/payment_config`, { ...settings, body });
+    const other = await sdk.invoices.createInvoice({
+      customerId,
+      currency: 'usd',
+      amountDue: '7',
+      subtotal: '7',
+      total: '7',
+      invoiceStatus: 'FINALIZED',
+    });
+    const link = { ...said, destinationId: other.id!, paymentMethodType: 'PAYMENT_LINK' as const, amount: '3' };
+    expect((await sdk.payments.createPayment(link)).paymentUrl).to.be.a('string');
+    const charge = { ...said, destinationId: other.id!, paymentMethodType: 'CARD' as const, amount: '3' };
+    const card = { paymentMethodId: 'pm_sandbox_card', saveCardAndMakeDefault: true };
+    const declined = await sdk.payments.createPayment({ ...charge, paymentMethodId: 'pm_sandbox_declined' });
+    expect(declined.attempts?.[0]?.errorMessage).to.match(/^card_declined/);
+    expect((await sdk.payments.deletePayment(declined.id!)).message).to.be.a('string');
+    expect((await sdk.payments.createPayment({ ...charge, ...card })).paymentStatus).to.equal('SUCCEEDED');
+    expect((await sdk.invoices.attemptInvoicePayment(other.id!)).message).to.match(/SUCCEEDED$/);
+  });
 });

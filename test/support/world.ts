@@ -58,11 +58,14 @@ export function tiers(meter: string, slabs: [number | null, string, string?][], 
  * With `test_clock` its environment has a clock of its own, which starts at `now`, and the machine's stands still: `on` advances it, so
  * that drafts become final on the way, too.
  */
-export async function startWorld(options: { now?: string; test_clock?: boolean } = {}): Promise<World> {
+export async function startWorld(
+  options: { now?: string; test_clock?: boolean; config?: Record<string, string> } = {},
+): Promise<World> {
   const extra = [...ingestRoutes, ...subscriptionRoutes, ...invoiceRoutes];
   const listed = new Set(routes.map(place));
   const api = await startTestApi({
     now: options.now ?? '2026-01-01T00:00:00Z',
+    config: options.config ?? {},
     routes: [...routes, ...extra.filter((route) => !listed.has(place(route)))],
   });
   const world = new World(api);

@@ -3,6 +3,7 @@
  * change of a golden file is a change of the contract with whoever receives webhooks.
  */
 import { expect } from 'chai';
+import { tellOverdue } from '../../../actions/payments/tell-overdue.ts';
 import { SYSTEM_EVENT_NAMES } from '../../../core/system-event/catalogue.ts';
 import { expectGolden, withoutIds } from '../../support/golden.ts';
 import { fixed, startWorld, type World } from '../../support/world.ts';
@@ -56,6 +57,15 @@ describe('the bodies of system events', () => {
     await ok('PUT', `/invoices/${cycle.id}`, { metadata: { po: '12' } });
     await ok('POST', `/invoices/${cycle.id}/finalize`);
     await ok('PUT', `/invoices/${cycle.id}/payment`, { payment_status: 'SUCCEEDED', amount: cycle.amount_due });
+    const owed = { currency: 'usd', amount_due: '9', total: '9', subtotal: '9', due_date: '2026-01-31T00:00:00Z' };
+    const billed = await ok('POST', '/invoices', { customer_id, ...owed, invoice_status: 'FINALIZED' });
+    const paying = { destination_type: 'INVOICE', destination_id: billed.id, amount: '9', currency: 'usd' };
+    for (const payment_method_id of ['pm_sandbox_declined', 'pm_sandbox_card']) {
+      const charge = { payment_method_type: 'CARD', payment_gateway: 'sandbox', payment_method_id };
+      const payment = await ok('POST', '/payments', { ...paying, ...charge, idempotency_key: payment_method_id });
+      if (payment.payment_status === 'FAILED') await tellOverdue(world.api.services, { now: world.now });
+      await ok('PUT', `/payments/${payment.id}`, { metadata: { order: '7' } });
+    }
     const written = await ok('POST', '/invoices', {
       customer_id,
       currency: 'usd',

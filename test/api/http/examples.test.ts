@@ -14,11 +14,13 @@ import { CouponAssociationModel } from '../../../storage/models/coupon-associati
 import { newId } from '../../../storage/new-id.ts';
 import { ExampleIds, exampleId as id } from '../../support/example-ids.ts';
 import { expectGoldenJson } from '../../support/golden.ts';
+import { sandboxNotice } from '../../support/sandbox.ts';
 import { startWorld, type World } from '../../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
 
+const SECRET = 'of the installation';
 const EXAMPLES = new URL('../../../api/examples/', import.meta.url).pathname;
 
 describe('the examples of the documentation', () => {
@@ -29,7 +31,7 @@ describe('the examples of the documentation', () => {
   let key: string | undefined;
 
   before(async () => {
-    world = await startWorld({ now: '2025-12-31T09:00:00Z' });
+    world = await startWorld({ now: '2025-12-31T09:00:00Z', config: { PAYMENT_SANDBOX_SECRET: SECRET } });
     ids.asShown(world.api.scope);
     await whoSells();
     await whatIsSold();
@@ -43,6 +45,7 @@ describe('the examples of the documentation', () => {
     await whatIsTold();
     await whoElse();
     await whatIsDoneAgain();
+    await whatIsPaid();
     await whatTimeItIs();
     await whatIsProven();
   });
@@ -198,8 +201,48 @@ describe('the examples of the documentation', () => {
     await ask('createInvoice');
     await send('POST', `/invoices/${id('inv', 3)}/finalize`);
     await ask('getCustomerInvoiceSummary', { id: id('cust') });
-    await ask('listInvoices', { query: 'limit=1' });
     await ask('voidInvoice', { id: id('inv', 3) });
+  }
+
+  /** By the sandbox, which signs what it says. */
+  async function tellOf(gateway_payment_id: string) {
+    const { scope } = world.api;
+    const notice = { type: 'payment.succeeded', data: { gateway_payment_id: ids.asMade(gateway_payment_id) } };
+    const path = `/webhooks/sandbox/${scope.tenant_id}/${scope.environment_id}`;
+    const answer = await world.api.request('POST', path, sandboxNotice(notice, SECRET, scope));
+    expect(answer.status, answer.text).to.equal(200);
+    answers.set('receiveSandboxWebhook', ids.asShown(answer.body));
+  }
+
+  async function whatIsPaid() {
+    const owed = { customer_id: id('cust'), currency: 'usd', total: '30', subtotal: '30', amount_due: '30' };
+    const other = await send('POST', '/invoices', { ...owed, invoice_status: 'FINALIZED' });
+    await send('POST', '/invoices', { ...owed, invoice_status: 'FINALIZED' });
+    await ask('listInvoices', { query: 'limit=1' });
+    await ask('savePaymentMethod', { id: id('cust') });
+    await ask('listPaymentMethods', { id: id('cust') });
+    await ask('createPayment');
+    await ask('updatePayment', { id: id('pay') });
+    await ask('getPayment', { id: id('pay') });
+    await ask('deletePayment', { id: id('pay') });
+    const charge = exampleOf(routes.find(({ operation_id }) => operation_id === 'createPayment')!) as object;
+    await send('POST', '/payments', { ...charge, idempotency_key: 'again' });
+    await ask('processPayment', { id: id('pay', 2) });
+    await ask('refundPayment', { id: id('pay', 2) });
+    const link = { payment_method_type: 'PAYMENT_LINK', payment_method_id: null, process_payment: true, amount: '10' };
+    await send('POST', '/payments', { ...charge, ...link, destination_id: other.id });
+    await ask('actInSandbox', { id: id('pay', 3) });
+    const page = await send('POST', '/payments', {
+      ...charge,
+      ...link,
+      destination_id: other.id,
+      idempotency_key: 'page',
+    });
+    await tellOf(page.gateway_payment_id);
+    await ask('attemptInvoicePayment', { id: other.id });
+    await ask('listPayments', { query: 'limit=1' });
+    await ask('queryPayment');
+    await ask('removePaymentMethod', { id: id('cust'), method_id: id('paym') });
   }
 
   async function whatIsProven() {

@@ -105,6 +105,7 @@ const GRAMMAR = new Set([
 /** The record whose list it is. */
 function ofNoun(path: string): string {
   if (path.startsWith('/addons')) return 'addon_005007a';
+  if (path.startsWith('/payments/customers')) return 'cust_000007a';
   return path.startsWith('/wallets') ? 'wallet_000007a' : 'plan_005007a';
 }
 

@@ -25,8 +25,8 @@ const EVENT_READING = [
   'getMeterUsageDetailedAnalytics',
 ];
 const PROFILE = ['getUserInfo', 'updateUser'];
-/** What nobody can have a key for yet, or needs one for. */
-const PUBLIC = ['signUp', 'login', 'getDocument'];
+/** What nobody can have a key for yet, or needs one for, and what comes with a signature. */
+const PUBLIC = ['signUp', 'login', 'getDocument', 'receiveSandboxWebhook'];
 
 /** Searches and questions, which come with POST and change nothing. */
 const asks = ({ method, path }: Route) =>

@@ -41,10 +41,10 @@ describe('due date', () => {
   ];
   for (const [terms, expected] of cases) {
     it(`${terms ?? 'no terms'}: ${expected}`, () => {
-      expect(new Date(dueDate(periodEnd, terms)).toISOString()).to.equal(expected);
+      expect(new Date(dueDate(periodEnd, terms, 1)).toISOString()).to.equal(expected);
     });
   }
   it('refuses terms that it cannot read', () => {
-    expect(() => dueDate(periodEnd, 'soon')).to.throw('payment_terms');
+    expect(() => dueDate(periodEnd, 'soon', 1)).to.throw('payment_terms');
   });
 });

@@ -1,0 +1,56 @@
+/**
+ * Tries to collect an invoice now: its automatic collection goes on at once, or one is made (docs/rules/payments.md, "Tried by hand").
+ * A request that has made an invoice final asks for the same, so that it can answer what came of it.
+ */
+import { notAllowed } from '../../core/error.ts';
+import { checkPayable } from '../../core/payment/request.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { InvoiceModel } from '../../storage/models/invoice.ts';
+import { PaymentModel } from '../../storage/models/payment.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { holdInvoice } from '../invoices/hold-invoice.ts';
+import type { By } from './change-invoice-payment.ts';
+import { addCollection } from './plan-collection.ts';
+import { processPayment, pursuePayment } from './pursue-payment.ts';
+import { wayToCollect } from './way-to-pay.ts';
+
+export async function attemptInvoice(
+  stores: Stores,
+  scope: Scope,
+  { id, by }: { id: string; by: By },
+): Promise<PaymentModel> {
+  const payment = await stores.postgres.transaction(async (transaction) => {
+    const { invoice, subscription } = await holdInvoice(transaction, scope, id);
+    checkPayable(invoice);
+    const pending = await pendingCollection(transaction, invoice);
+    const asked = { customer_id: invoice.customer_id, subscription: subscription ?? {} };
+    const way = await wayToCollect(transaction, invoice, asked);
+    if (way === null)
+      throw notAllowed('there is nothing to charge: neither the subscription nor the customer has a way to pay');
+    return pending ?? addCollection(transaction, { invoice, way, now: by.now });
+  });
+  return processPayment(stores, scope, { id: payment.id, by });
+}
+
+/** What was planned with the invoice is tried at once; null where nothing was. */
+export async function collectNow(
+  stores: Stores,
+  scope: Scope,
+  { invoice_id, by }: { invoice_id: string; by: By },
+): Promise<PaymentModel | null> {
+  const pending = await pendingCollection(stores.postgres, { ...scope, id: invoice_id });
+  return pending ? pursuePayment(stores, scope, { id: pending.id, by }) : null;
+}
+
+async function pendingCollection(
+  database: Database,
+  invoice: Pick<InvoiceModel, 'id' | 'tenant_id' | 'environment_id'>,
+): Promise<PaymentModel | undefined> {
+  const [pending] = await PaymentModel.in(invoice, database).where({
+    destination_id: invoice.id,
+    is_automatic: true,
+    payment_status: 'PENDING',
+    status: 'published',
+  });
+  return pending;
+}

@@ -1,0 +1,128 @@
+/**
+ * Takes the next try of a payment: from here until it is concluded nobody else charges the invoice, or voids it. What was received
+ * elsewhere is booked at once; what a provider has to be asked for is asked outside of this transaction.
+ */
+import { Decimal } from '../../core/decimal.ts';
+import { FarthingError, notAllowed } from '../../core/error.ts';
+import { OPEN } from '../../core/payment/moves.ts';
+import { checkAmount, checkPayable } from '../../core/payment/request.ts';
+import { askedAgainAt, laterAsked } from '../../core/payment/schedule.ts';
+import type { Scope } from '../../core/scope.ts';
+import { createdBy } from '../../core/stamp.ts';
+import { PaymentModel } from '../../storage/models/payment.ts';
+import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
+import { bookReceipt, failFor } from './book-outcome.ts';
+import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
+import { type HeldPayment, holdPayment } from './hold.ts';
+import { wayToCollect } from './way-to-pay.ts';
+
+/** Whether a provider is to be asked now. */
+export type Begun = { readonly payment: PaymentModel; readonly asks: boolean };
+
+/** `isAsked`: somebody asks for it, and is refused what cannot be; the clock leaves it. */
+export async function beginAttempt(
+  stores: Stores,
+  scope: Scope,
+  { id, by, isAsked }: { id: string; by: By; isAsked: boolean },
+): Promise<Begun> {
+  return stores.postgres.transaction(async (transaction) => {
+    const held = await holdPayment(transaction, scope, id);
+    const { payment } = held;
+    if (!OPEN.includes(payment.payment_status)) {
+      if (!isAsked) return { payment, asks: false };
+      throw notAllowed(`a payment that is ${payment.payment_status} cannot be processed`, {
+        payment_status: payment.payment_status,
+      });
+    }
+    const obstacle = obstacleOf(held);
+    if (obstacle && isAsked) throw obstacle;
+    if (obstacle) return { payment: await leave(stores, transaction, { ...held, obstacle, by }), asks: false };
+    if (payment.payment_method_type === 'OFFLINE')
+      return {
+        payment: await bookReceipt(stores, transaction, { ...held, gateway_payment_id: null, by }),
+        asks: false,
+      };
+    if (payment.payment_method_type === 'PAYMENT_LINK')
+      return { payment: await openPage(transaction, held, by), asks: true };
+    return { payment: await claim(stores, transaction, held, by), asks: true };
+  });
+}
+
+function obstacleOf({ invoice, payment }: HeldPayment): FarthingError | null {
+  try {
+    checkPayable(invoice);
+    // What is collected automatically is what remains, however much that is by now.
+    if (!payment.is_automatic) checkAmount({ ...payment, method: payment.payment_method_type }, invoice);
+    return null;
+  } catch (error) {
+    if (error instanceof FarthingError) return error;
+    throw error;
+  }
+}
+
+/** Another is about to pay the invoice: it waits; else it can never be made. */
+async function leave(
+  stores: Stores,
+  transaction: Transaction,
+  { obstacle, by, ...held }: HeldPayment & { obstacle: FarthingError; by: By },
+): Promise<PaymentModel> {
+  const waits = held.invoice.payment_status === 'PROCESSING' && held.invoice.invoice_status === 'FINALIZED';
+  if (!waits) return failFor(stores, transaction, { ...held, error: obstacle.message, by });
+  const next_attempt_at = laterAsked(by.now).toISOString();
+  return PaymentModel.change(held.payment, { next_attempt_at }, { by, database: transaction });
+}
+
+/** The key is written down before the provider hears of it. */
+async function openPage(transaction: Transaction, { payment }: HeldPayment, by: By): Promise<PaymentModel> {
+  const changes = {
+    gateway_tracking_id: `${payment.id}/link`,
+    next_attempt_at: askedAgainAt(by.now).toISOString(),
+  };
+  return PaymentModel.change(payment, changes, { by, database: transaction });
+}
+
+async function claim(stores: Stores, transaction: Transaction, held: HeldPayment, by: By): Promise<PaymentModel> {
+  const { payment, invoice, subscription } = held;
+  const collected = payment.is_automatic ? await asItIsNow(transaction, held) : {};
+  const attempt_number = payment.attempt_count + 1;
+  const gateway_tracking_id = `${payment.id}/${attempt_number}`;
+  const changes = {
+    ...collected,
+    payment_status: 'PROCESSING' as const,
+    attempt_count: attempt_number,
+    gateway_tracking_id,
+    gateway_payment_id: null,
+    error_message: null,
+    next_attempt_at: askedAgainAt(by.now).toISOString(),
+  };
+  const conflict = 'this invoice is being paid: wait until that payment has ended';
+  const claimed = await PaymentModel.change(payment, changes, { by, database: transaction, conflict });
+  await PaymentAttemptModel.add(
+    claimed,
+    {
+      ...createdBy({ user_id: 'user_id' in by ? by.user_id : '', now: by.now }),
+      id: newId('payment_attempt', by.now.getTime()),
+      payment_id: claimed.id,
+      attempt_number,
+      payment_status: 'PROCESSING',
+      payment_method_id: claimed.payment_method_id,
+      amount: claimed.amount,
+    },
+    { database: transaction },
+  );
+  await emit(transaction, 'payment.pending', { record: claimed, by });
+  const paying = { payment_status: 'PROCESSING' as const };
+  await changeInvoicePayment(stores, transaction, { invoice, subscription, changes: paying, by });
+  return claimed;
+}
+
+/** The customer may have another card since, and may have paid a part. */
+async function asItIsNow(transaction: Transaction, { payment, invoice, subscription }: HeldPayment) {
+  const asked = { customer_id: invoice.customer_id, subscription: subscription ?? {} };
+  const way = await wayToCollect(transaction, invoice, asked);
+  const amount = new Decimal(invoice.amount_remaining).toFixed();
+  return { ...(way ?? { payment_gateway: payment.payment_gateway }), amount };
+}

@@ -1,0 +1,125 @@
+/** What came of a payment is booked on it and on its invoice (docs/rules/payments.md, "What becomes of the invoice"). */
+import { afterDecline, withReceipt } from '../../core/invoice/payment-status.ts';
+import { nextTry } from '../../core/payment/schedule.ts';
+import { PaymentModel } from '../../storage/models/payment.ts';
+import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
+import { settingOf } from '../../storage/models/setting.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
+import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
+import type { HeldPayment } from './hold.ts';
+import { keepMethod } from './payment-methods.ts';
+
+/** The money is there. */
+export async function bookReceipt(
+  stores: Stores,
+  transaction: Transaction,
+  { payment, invoice, subscription, gateway_payment_id, by, at }: Receipt,
+): Promise<PaymentModel> {
+  const changes = {
+    payment_status: 'SUCCEEDED' as const,
+    succeeded_at: at ?? by.now.toISOString(),
+    error_message: null,
+    payment_url: null,
+    next_attempt_at: null,
+    ...(gateway_payment_id === null ? {} : { gateway_payment_id }),
+  };
+  const record = await PaymentModel.change(payment, changes, { by, database: transaction });
+  await endAttempt(transaction, { payment: record, error: null, by });
+  await emit(transaction, 'payment.success', { record, by });
+  if (record.save_card_and_make_default && record.payment_gateway && record.payment_method_id)
+    await keepMethod(transaction, record, {
+      customer_id: record.customer_id,
+      payment_gateway: record.payment_gateway,
+      gateway_payment_method_id: record.payment_method_id,
+      payment_method_type: record.payment_method_type,
+      is_default: true,
+      author: { user_id: '', ...by },
+    });
+  // A charge that has ended is on its way no more.
+  const begun = payment.payment_status === 'PROCESSING' ? { ...invoice, payment_status: 'PENDING' as const } : invoice;
+  const paid = withReceipt(begun, record.amount, by.now);
+  await changeInvoicePayment(stores, transaction, { invoice, subscription, changes: paid, by });
+  return record;
+}
+
+type Receipt = HeldPayment & { gateway_payment_id: string | null; by: By; at?: string | undefined };
+
+/** A try has ended without money. What collects an invoice is tried again, as long as the setting says so. */
+export async function bookDecline(
+  stores: Stores,
+  transaction: Transaction,
+  {
+    error,
+    gateway_payment_id,
+    by,
+    ...held
+  }: HeldPayment & { error: string; gateway_payment_id: string | null; by: By },
+): Promise<PaymentModel> {
+  const { payment } = held;
+  const config = await settingOf(payment, 'payment_config', transaction);
+  const again = payment.is_automatic ? nextTry(payment.attempt_count, config, by.now) : null;
+  if (again === null) return failFor(stores, transaction, { ...held, error, gateway_payment_id, by });
+  const changes = {
+    payment_status: 'PENDING' as const,
+    error_message: error,
+    payment_url: null,
+    gateway_payment_id,
+    next_attempt_at: again.toISOString(),
+  };
+  return writeDecline(stores, transaction, { ...held, changes, by });
+}
+
+/** It has failed for good; what follows from that for its subscription is done next, where the setting says something. */
+export async function failFor(
+  stores: Stores,
+  transaction: Transaction,
+  { error, gateway_payment_id, at, by, ...held }: Failure,
+): Promise<PaymentModel> {
+  const { payment, subscription } = held;
+  const { after_last_try } = await settingOf(payment, 'payment_config', transaction);
+  const isFollowed = payment.is_automatic && subscription !== null && after_last_try !== 'keep_active';
+  const changes = {
+    payment_status: 'FAILED' as const,
+    failed_at: at ?? by.now.toISOString(),
+    error_message: error,
+    payment_url: null,
+    next_attempt_at: isFollowed ? by.now.toISOString() : null,
+    ...(gateway_payment_id ? { gateway_payment_id } : {}),
+  };
+  return writeDecline(stores, transaction, { ...held, changes, by });
+}
+
+type Failure = HeldPayment & {
+  error: string;
+  gateway_payment_id?: string | null;
+  at?: string | undefined;
+  by: By;
+};
+
+async function writeDecline(
+  stores: Stores,
+  transaction: Transaction,
+  { payment, invoice, subscription, changes, by }: HeldPayment & { changes: Partial<PaymentModel>; by: By },
+): Promise<PaymentModel> {
+  const record = await PaymentModel.change(payment, changes, { by, database: transaction });
+  await endAttempt(transaction, { payment: record, error: record.error_message ?? null, by });
+  await emit(transaction, 'payment.failed', { record, by });
+  if (payment.payment_status === 'PROCESSING')
+    await changeInvoicePayment(stores, transaction, { invoice, subscription, changes: afterDecline(invoice), by });
+  return record;
+}
+
+async function endAttempt(
+  transaction: Transaction,
+  { payment, error, by }: { payment: PaymentModel; error: string | null; by: By },
+): Promise<void> {
+  const [attempt] = await PaymentAttemptModel.in(payment, transaction).where({
+    payment_id: payment.id,
+    attempt_number: payment.attempt_count,
+    payment_status: 'PROCESSING',
+  });
+  if (!attempt) return;
+  const payment_status = error === null ? ('SUCCEEDED' as const) : ('FAILED' as const);
+  await PaymentAttemptModel.change(attempt, { payment_status, error_message: error }, { by, database: transaction });
+}

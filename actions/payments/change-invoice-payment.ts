@@ -1,0 +1,19 @@
+/** What was paid of an invoice is written: what a payment says of it, or somebody by hand. */
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import type { HeldInvoice } from '../invoices/hold-invoice.ts';
+import { settlePaid } from '../invoices/settle-paid.ts';
+import { type Change, emit } from '../system-events/emit.ts';
+
+export type By = Change['by'];
+
+export async function changeInvoicePayment(
+  stores: Stores,
+  transaction: Transaction,
+  { invoice, subscription, changes, by }: HeldInvoice & { changes: Partial<InvoiceModel>; by: By },
+): Promise<InvoiceModel> {
+  const changed = await InvoiceModel.change(invoice, changes, { by, database: transaction });
+  if (changed !== invoice) await emit(transaction, 'invoice.update.payment', { record: changed, by });
+  await settlePaid(stores, transaction, { invoice: changed, subscription, by });
+  return changed;
+}

@@ -1,0 +1,71 @@
+/**
+ * The invoice that opened a subscription is charged at once, after the commit that made it, so that whoever asked is told what came
+ * of it (docs/rules/payments.md, "Openings").
+ */
+import { notAllowed } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import type { PaymentModel } from '../../storage/models/payment.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { withLines } from '../billing/invoice-records.ts';
+import type { Opened } from '../invoices/open-and-settle.ts';
+import { voidInvoice } from '../invoices/void-invoice.ts';
+import { cancelSubscription } from '../subscriptions/cancel-subscription.ts';
+import { collectNow } from './attempt-invoice.ts';
+
+type Opening = { readonly opened: Opened; readonly author: Author };
+
+/** As it is after that; itself where nothing is charged. */
+export async function collectOpening(stores: Stores, scope: Scope, { opened, author }: Opening): Promise<Opened> {
+  const payment = await charge(stores, scope, { opened, author });
+  return payment ? reread(stores, scope, opened) : opened;
+}
+
+/** The same of a request that creates it: where it said so, it is refused with what it has made undone. */
+export async function collectCreation(stores: Stores, scope: Scope, { opened, author }: Opening): Promise<Opened> {
+  const payment = await charge(stores, scope, { opened, author });
+  if (!payment) return opened;
+  const after = await reread(stores, scope, opened);
+  const { payment_behavior, subscription_status, id } = after.subscription;
+  const isRefused = payment_behavior === 'error_if_incomplete' && subscription_status === 'incomplete';
+  if (!isRefused || payment.payment_status === 'PROCESSING') return after;
+  await undo(stores, scope, { id, invoice_id: after.latest_invoice!.id, author });
+  throw notAllowed(`the opening invoice could not be paid, and payment_behavior is error_if_incomplete`, {
+    field: 'payment_behavior',
+    reason: payment.error_message,
+    payment_id: payment.id,
+  });
+}
+
+async function charge(stores: Stores, scope: Scope, { opened, author }: Opening): Promise<PaymentModel | null> {
+  const invoice_id = opened.latest_invoice?.id;
+  return invoice_id ? collectNow(stores, scope, { invoice_id, by: author }) : null;
+}
+
+async function reread({ postgres }: Stores, scope: Scope, { subscription, latest_invoice }: Opened): Promise<Opened> {
+  const invoice = await InvoiceModel.fetch(scope, latest_invoice!.id, { database: postgres });
+  return {
+    subscription: await SubscriptionModel.fetch(scope, subscription.id, { database: postgres }),
+    latest_invoice: await withLines(invoice, postgres),
+  };
+}
+
+/** It stays told that there was one: cancelled, with an invoice that is void. */
+async function undo(
+  stores: Stores,
+  scope: Scope,
+  { id, invoice_id, author }: { id: string; invoice_id: string; author: Author },
+): Promise<void> {
+  await cancelSubscription(stores, scope, {
+    id,
+    cancellation_type: 'immediate',
+    cancel_at: null,
+    invoice_policy: 'skip',
+    proration_behavior: 'none',
+    reason: 'its opening invoice could not be paid',
+    author,
+  });
+  await voidInvoice(stores, scope, { id: invoice_id, metadata: null, author });
+}

@@ -1,0 +1,132 @@
+/**
+ * Makes a payment of an invoice and, unless it is to wait, processes it: what was received elsewhere is booked, what is charged is
+ * charged (docs/rules/payments.md, "Making a payment"). One key is one payment, which the database decides.
+ */
+import { createHash } from 'node:crypto';
+import { alreadyExists, FarthingError } from '../../core/error.ts';
+import { firstStatus } from '../../core/payment/moves.ts';
+import type { CreatePayment, PaymentMethodType } from '../../core/payment/record.ts';
+import { checkAmount, checkPayable, differsFrom, methodOf } from '../../core/payment/request.ts';
+import { askedAgainAt } from '../../core/payment/schedule.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { PaymentModel } from '../../storage/models/payment.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { type HeldInvoice, holdInvoice } from '../invoices/hold-invoice.ts';
+import { emit } from '../system-events/emit.ts';
+import { processPayment } from './pursue-payment.ts';
+import { usableGateway, wayToPay } from './way-to-pay.ts';
+
+type Wanted = { readonly request: CreatePayment; readonly author: Author };
+
+export async function createPayment(stores: Stores, scope: Scope, { request, author }: Wanted): Promise<PaymentModel> {
+  const method = methodOf(request);
+  const { key, known } = await keyOf(stores, scope, { request, author });
+  if (known) return same(known, request);
+  const made = await add(stores, scope, { request, author, method, key }).catch(async (error: unknown) => {
+    // Another with this key was quicker, and may have paid the invoice.
+    const first = error instanceof FarthingError && error.http_status_code < 500 && (await ofKey(stores, scope, key));
+    if (first) return { first };
+    throw error;
+  });
+  if ('first' in made) return same(made.first, request);
+  return request.process_payment ? processPayment(stores, scope, { id: made.id, by: author }) : made;
+}
+
+async function add(
+  stores: Stores,
+  scope: Scope,
+  { request, author, method, key }: Wanted & { method: PaymentMethodType; key: string },
+): Promise<PaymentModel> {
+  return stores.postgres.transaction(async (transaction) => {
+    const held = await holdInvoice(transaction, scope, request.destination_id);
+    checkPayable(held.invoice);
+    checkAmount({ ...request, method }, held.invoice);
+    const way = await wayOf(transaction, held, { request, method });
+    const payment_status = firstStatus(method, request.process_payment);
+    // Whoever dies before it is processed leaves it to the clock; what is not to be processed waits for whoever asks.
+    const isLeft = request.process_payment && method !== 'OFFLINE' && payment_status === 'PENDING';
+    const record = {
+      ...way,
+      ...createdBy(author),
+      id: newId('payment', author.now.getTime()),
+      idempotency_key: key,
+      customer_id: held.invoice.customer_id,
+      destination_type: request.destination_type,
+      destination_id: held.invoice.id,
+      invoice_number: held.invoice.invoice_number ?? null,
+      payment_method_type: method,
+      amount: request.amount,
+      currency: held.invoice.currency,
+      payment_status,
+      track_attempts: method !== 'OFFLINE',
+      success_url: request.success_url,
+      cancel_url: request.cancel_url,
+      metadata: request.metadata,
+      save_card_and_make_default: request.save_card_and_make_default,
+      next_attempt_at: isLeft ? askedAgainAt(author.now).toISOString() : null,
+    };
+    const conflict = `a payment with this idempotency_key exists already`;
+    const payment = await PaymentModel.add(scope, record, { database: transaction, conflict });
+    await emit(transaction, 'payment.created', { record: payment, by: author });
+    return payment;
+  });
+}
+
+async function wayOf(
+  transaction: Transaction,
+  { invoice, subscription }: HeldInvoice,
+  { request, method }: { request: CreatePayment; method: PaymentMethodType },
+) {
+  if (method === 'OFFLINE') return { payment_gateway: null, payment_method_id: '' };
+  if (method === 'PAYMENT_LINK') {
+    const payment_gateway = await usableGateway(transaction, invoice, request.payment_gateway);
+    return { payment_gateway, payment_method_id: '' };
+  }
+  const stated = request.payment_method_id ?? (subscription?.gateway_payment_method_id || null);
+  return wayToPay(transaction, invoice, {
+    customer_id: invoice.customer_id,
+    stated,
+    gateway: request.payment_gateway,
+  });
+}
+
+/** What has failed is tried anew by whoever asks again without a key of their own. */
+async function keyOf(stores: Stores, scope: Scope, { request, author }: Wanted) {
+  let key = request.idempotency_key ?? derivedKey(request, author.now);
+  let known = await ofKey(stores, scope, key);
+  while (known && !request.idempotency_key && OVER.includes(known.payment_status)) {
+    key = `${key.slice(0, 40)}-${known.id}`;
+    known = await ofKey(stores, scope, key);
+  }
+  return { key, known };
+}
+
+const OVER: readonly PaymentModel['payment_status'][] = ['FAILED', 'VOIDED', 'REFUNDED'];
+
+async function ofKey({ postgres }: Stores, scope: Scope, idempotency_key: string): Promise<PaymentModel | undefined> {
+  const [payment] = await PaymentModel.in(scope, postgres).where({ idempotency_key, status: 'published' });
+  return payment;
+}
+
+function same(payment: PaymentModel, request: CreatePayment): PaymentModel {
+  const field = differsFrom(payment, request);
+  if (field === null) return payment;
+  throw alreadyExists(`the idempotency_key is that of a payment with another ${field}`, { field, id: payment.id });
+}
+
+/** Equal payments of one minute are one, so that who presses twice pays once. */
+function derivedKey(request: CreatePayment, now: Date): string {
+  const { destination_id, payment_method_type, payment_method_id, payment_gateway, amount, currency } = request;
+  const said = [
+    destination_id,
+    payment_method_type,
+    payment_method_id,
+    payment_gateway,
+    amount,
+    currency.toLowerCase(),
+  ];
+  const text = JSON.stringify([...said, now.toISOString().slice(0, 16)]);
+  return `payment-${createHash('sha256').update(text).digest('hex').slice(0, 32)}`;
+}

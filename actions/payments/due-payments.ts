@@ -1,0 +1,38 @@
+/** What the clock does with payments: each that is to be tried, or asked after, side by side and outside of transactions. */
+import type { Scope } from '../../core/scope.ts';
+import type { Due, OfWhom } from '../../storage/due-billing.ts';
+import { duePayments } from '../../storage/due-payments.ts';
+import { PaymentModel } from '../../storage/models/payment.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { inRounds } from '../billing/rounds.ts';
+import { pursuePayment } from './pursue-payment.ts';
+
+export type Pursued = { pursued: number; failed: { id: string; error: unknown }[] };
+
+const AT_ONCE = 4;
+
+export async function pursueDuePayments(stores: Stores, { now, only }: { now: Date } & OfWhom): Promise<Pursued> {
+  const report: Pursued = { pursued: 0, failed: [] };
+  const act = async ({ id, ...scope }: Due) => {
+    try {
+      await pursuePayment(stores, scope, { id, by: { now } });
+      // What is still due then is left for the next run, or the provider would be asked without end.
+      const isDone = !(await isStillDue(stores, scope, { id, now }));
+      if (isDone) report.pursued += 1;
+      return isDone;
+    } catch (error) {
+      report.failed.push({ id, error });
+      return false;
+    }
+  };
+  await inRounds({ next: (left) => duePayments(stores.postgres, { now, left, only }), act, workers: AT_ONCE });
+  return report;
+}
+
+async function isStillDue({ postgres }: Stores, scope: Scope, { id, now }: { id: string; now: Date }) {
+  const [due] = await PaymentModel.in(scope, postgres)
+    .where({ id, status: 'published' })
+    .where('next_attempt_at', '<=', now.toISOString())
+    .select('id');
+  return due !== undefined;
+}

@@ -1,0 +1,29 @@
+/**
+ * Ends subscriptions whose invoices have waited for their money longer than the setting of the environment allows
+ * (docs/rules/payments.md, "After the grace period").
+ */
+import type { Due, OfWhom } from '../../storage/due-billing.ts';
+import { outOfPatience } from '../../storage/due-payments.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { inRounds } from '../billing/rounds.ts';
+import { endUnpaid } from './follow-last-try.ts';
+
+type Report = { ended: number; failed: { id: string; error: unknown }[] };
+
+export async function endOverdue(stores: Stores, { now, only }: { now: Date } & OfWhom): Promise<Report> {
+  const report: Report = { ended: 0, failed: [] };
+  const act = async ({ id, ...scope }: Due) => {
+    try {
+      const { subscription_id } = await InvoiceModel.fetch(scope, id, { database: stores.postgres });
+      if (subscription_id) await endUnpaid(stores, scope, { id: subscription_id, by: { now } });
+      report.ended += 1;
+      return true;
+    } catch (error) {
+      report.failed.push({ id, error });
+      return false;
+    }
+  };
+  await inRounds({ next: (left) => outOfPatience(stores.postgres, { now, left, only }), act, workers: 1 });
+  return report;
+}

@@ -1,0 +1,72 @@
+/**
+ * When an invoice could not be collected and is not tried again, the setting says what becomes of its subscription
+ * (docs/rules/payments.md, "After the last try"). The payment says that this is still to be done, until it is.
+ */
+import { SYSTEM_USER } from '../../core/audit/record.ts';
+import { Decimal } from '../../core/decimal.ts';
+import { OPEN_SUBSCRIPTIONS, type PaymentConfig } from '../../core/payment/schedule.ts';
+import type { Scope } from '../../core/scope.ts';
+import { stateAfter } from '../../core/subscription/moves.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { PaymentModel } from '../../storage/models/payment.ts';
+import { settingOf } from '../../storage/models/setting.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { cancelSubscription } from '../subscriptions/cancel-subscription.ts';
+import { familyFollows } from '../subscriptions/follow-parent.ts';
+import { emit } from '../system-events/emit.ts';
+import type { By } from './change-invoice-payment.ts';
+import { holdPayment } from './hold.ts';
+
+export async function followLastTry(stores: Stores, { id, ...scope }: PaymentModel, by: By): Promise<PaymentModel> {
+  const { after_last_try } = await settingOf(scope, 'payment_config', stores.postgres);
+  const { subscription_id } = await unpaidInvoice(stores, scope, id);
+  if (after_last_try === 'cancel' && subscription_id) await endUnpaid(stores, scope, { id: subscription_id, by });
+  return stores.postgres.transaction(async (transaction) => {
+    const { payment, invoice, subscription } = await holdPayment(transaction, scope, id);
+    const isUnpaid = invoice.invoice_status === 'FINALIZED' && new Decimal(invoice.amount_remaining).gt(0);
+    if (subscription && isUnpaid) await marked(stores, transaction, { subscription, after_last_try, by });
+    return PaymentModel.change(payment, { next_attempt_at: null }, { by, database: transaction });
+  });
+}
+
+/** Without an id of a subscription where nothing has to be done. */
+async function unpaidInvoice(
+  { postgres }: Stores,
+  scope: Scope,
+  id: string,
+): Promise<Pick<InvoiceModel, 'subscription_id'>> {
+  const { destination_id } = await PaymentModel.fetch(scope, id, { database: postgres });
+  const invoice = await InvoiceModel.fetch(scope, destination_id, { database: postgres });
+  const isUnpaid = invoice.invoice_status === 'FINALIZED' && invoice.payment_status === 'FAILED';
+  return isUnpaid ? invoice : { subscription_id: null };
+}
+
+/** Ended at once, with what it owes until now on its last invoice. One that has ended meanwhile is left. */
+export async function endUnpaid(stores: Stores, scope: Scope, { id, by }: { id: string; by: By }): Promise<void> {
+  const { subscription_status } = await SubscriptionModel.fetch(scope, id, { database: stores.postgres });
+  if (!OPEN_SUBSCRIPTIONS.includes(subscription_status)) return;
+  await cancelSubscription(stores, scope, {
+    id,
+    cancellation_type: 'immediate',
+    cancel_at: null,
+    invoice_policy: 'generate_invoice',
+    proration_behavior: 'none',
+    reason: 'its invoices were not paid',
+    author: { user_id: SYSTEM_USER, now: by.now },
+  });
+}
+
+type Marking = { subscription: SubscriptionModel; after_last_try: PaymentConfig['after_last_try']; by: By };
+
+async function marked(
+  stores: Stores,
+  transaction: Transaction,
+  { subscription, after_last_try, by }: Marking,
+): Promise<void> {
+  const subscription_status = stateAfter('await_payment', subscription.subscription_status);
+  if (after_last_try !== 'mark_incomplete' || subscription_status === undefined) return;
+  const record = await SubscriptionModel.change(subscription, { subscription_status }, { by, database: transaction });
+  await emit(transaction, 'subscription.updated', { record, by });
+  await familyFollows(stores, transaction, { parent: record, by });
+}

@@ -1,0 +1,69 @@
+/** The ways to pay that are kept of a customer: one of them, at most, is the default (docs/rules/payments.md, "What is charged"). */
+import { notFound } from '../../core/error.ts';
+import type { PaymentGateway, PaymentMethodType, SavePaymentMethod } from '../../core/payment/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { PaymentMethodModel } from '../../storage/models/payment-method.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { usableGateway } from './way-to-pay.ts';
+
+export async function savePaymentMethod(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { customer_id, request, author }: { customer_id: string; request: SavePaymentMethod; author: Author },
+): Promise<PaymentMethodModel> {
+  return postgres.transaction(async (transaction) => {
+    await CustomerModel.fetchPublished(scope, customer_id, { database: transaction });
+    const payment_gateway = await usableGateway(transaction, scope, request.payment_gateway);
+    return keepMethod(transaction, scope, { ...request, payment_gateway, customer_id, author });
+  });
+}
+
+export type Kept = {
+  readonly customer_id: string;
+  readonly payment_gateway: PaymentGateway;
+  readonly gateway_payment_method_id: string;
+  readonly payment_method_type: PaymentMethodType;
+  readonly is_default: boolean;
+  readonly author: Author;
+};
+
+/** One that is kept already is changed. The lock on the customer puts whoever does so at one time in a row. */
+export async function keepMethod(
+  transaction: Transaction,
+  { tenant_id, environment_id }: Scope,
+  { author, ...kept }: Kept,
+): Promise<PaymentMethodModel> {
+  const scope = { tenant_id, environment_id };
+  const by = { by: author, database: transaction };
+  const customer = await CustomerModel.fetch(scope, kept.customer_id, { database: transaction, lock: true });
+  const all = await PaymentMethodModel.in(scope, transaction).where({
+    customer_id: customer.id,
+    status: 'published',
+  });
+  const isSame = (one: PaymentMethodModel) =>
+    one.payment_gateway === kept.payment_gateway && one.gateway_payment_method_id === kept.gateway_payment_method_id;
+  if (kept.is_default)
+    for (const other of all.filter((one) => one.is_default && !isSame(one)))
+      await PaymentMethodModel.change(other, { is_default: false }, by);
+  const known = all.find(isSame);
+  const active = { is_default: kept.is_default, payment_method_status: 'ACTIVE' as const };
+  if (known) return PaymentMethodModel.change(known, active, by);
+  const record = { ...kept, ...active, ...createdBy(author), id: newId('payment_method', author.now.getTime()) };
+  return PaymentMethodModel.add(scope, record, { database: transaction });
+}
+
+export async function removePaymentMethod(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { customer_id, id, author }: { customer_id: string; id: string; author: Author },
+): Promise<void> {
+  await postgres.transaction(async (transaction) => {
+    const kept = await PaymentMethodModel.fetchPublished(scope, id, { database: transaction, lock: true });
+    if (kept.customer_id !== customer_id) throw notFound('payment method', id);
+    const changes = { status: 'archived' as const, is_default: false };
+    await PaymentMethodModel.change(kept, changes, { by: author, database: transaction });
+  });
+}

@@ -1,0 +1,59 @@
+/**
+ * An invoice that becomes final is collected where its subscription says so and there is something to charge: a payment is made in
+ * the same transaction, and tried after its commit (docs/rules/payments.md, "Collected by itself").
+ */
+
+import { SYSTEM_USER } from '../../core/audit/record.ts';
+import { Decimal } from '../../core/decimal.ts';
+import { createdBy } from '../../core/stamp.ts';
+import type { InvoiceModel } from '../../storage/models/invoice.ts';
+import { PaymentModel } from '../../storage/models/payment.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Database, Transaction } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
+import { type WayToPay, wayToCollect } from './way-to-pay.ts';
+
+export async function planCollection(
+  transaction: Transaction,
+  { invoice, subscription, now }: { invoice: InvoiceModel; subscription: SubscriptionModel | null; now: Date },
+): Promise<PaymentModel | null> {
+  if (subscription?.collection_method !== 'charge_automatically') return null;
+  if (new Decimal(invoice.amount_remaining).lte(0)) return null;
+  const way = await wayToCollect(transaction, invoice, { customer_id: invoice.customer_id, subscription });
+  return way && addCollection(transaction, { invoice, way, now });
+}
+
+/** Whether the subscription would be charged for what it is invoiced. */
+export async function isCollected(database: Database, subscription: SubscriptionModel): Promise<boolean> {
+  if (subscription.collection_method !== 'charge_automatically') return false;
+  const customer_id = subscription.invoicing_customer_id ?? subscription.customer_id;
+  return (await wayToCollect(database, subscription, { customer_id, subscription })) !== null;
+}
+
+export async function addCollection(
+  transaction: Transaction,
+  { invoice, way, now }: { invoice: InvoiceModel; way: WayToPay; now: Date },
+): Promise<PaymentModel> {
+  const id = newId('payment', now.getTime());
+  const record = {
+    ...way,
+    ...createdBy({ user_id: SYSTEM_USER, now }),
+    id,
+    idempotency_key: `collection of ${invoice.id}: ${id}`,
+    customer_id: invoice.customer_id,
+    destination_type: 'INVOICE',
+    destination_id: invoice.id,
+    invoice_number: invoice.invoice_number ?? null,
+    payment_method_type: 'CARD',
+    amount: invoice.amount_remaining,
+    currency: invoice.currency,
+    payment_status: 'PENDING',
+    is_automatic: true,
+    next_attempt_at: now.toISOString(),
+  };
+  const conflict = 'this invoice is being collected already';
+  const payment = await PaymentModel.add(invoice, record, { database: transaction, conflict });
+  await emit(transaction, 'payment.created', { record: payment, by: { now } });
+  return payment;
+}

@@ -1,0 +1,16 @@
+/** The table of payment providers: one file to add in integrations/payments, one line to list it. */
+import { invalid } from '../../core/error.ts';
+import type { PaymentGateway } from '../../core/payment/record.ts';
+import type { PaymentProvider } from '../../integrations/payments/provider.ts';
+import { Sandbox } from '../../integrations/payments/sandbox.ts';
+import { SandboxTable } from '../../storage/payments/sandbox-book.ts';
+import type { Stores } from '../../storage/stores.ts';
+
+export function providerOf({ postgres }: Pick<Stores, 'postgres'>, gateway: PaymentGateway): PaymentProvider {
+  if (gateway === 'sandbox') return sandboxOf({ postgres });
+  throw invalid('payment_gateway', `${gateway} is not there yet`);
+}
+
+export function sandboxOf({ postgres }: Pick<Stores, 'postgres'>): Sandbox {
+  return new Sandbox(new SandboxTable(postgres));
+}

@@ -1,0 +1,179 @@
+/**
+ * Does what is next of a payment: takes a try, asks the provider outside of any transaction, and books what came of it. Whoever dies
+ * in between leaves a payment that is asked after: under the same key, so that nothing is charged twice
+ * (docs/rules/payments.md, "Never twice").
+ */
+import { Decimal } from '../../core/decimal.ts';
+import type { FarthingError } from '../../core/error.ts';
+import { askedAgainAt, laterAsked } from '../../core/payment/schedule.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Outcome, PaymentProvider } from '../../integrations/payments/provider.ts';
+import { isAway } from '../../storage/failure.ts';
+import { PaymentModel } from '../../storage/models/payment.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
+import { beginAttempt } from './begin-attempt.ts';
+import { bookDecline, bookReceipt } from './book-outcome.ts';
+import type { By } from './change-invoice-payment.ts';
+import { followLastTry } from './follow-last-try.ts';
+import { type HeldPayment, holdPayment } from './hold.ts';
+import { providerOf } from './providers.ts';
+import { addRefund, bookRefund, pursueRefunds } from './refund-payment.ts';
+
+/** Somebody asks for it: what cannot be processed is refused. */
+export async function processPayment(
+  stores: Stores,
+  scope: Scope,
+  { id, by }: { id: string; by: By },
+): Promise<PaymentModel> {
+  const { payment, asks } = await beginAttempt(stores, scope, { id, by, isAsked: true });
+  return asks ? askAndBook(stores, payment, { by, isFirst: true }) : payment;
+}
+
+/** The clock has come to it: whatever is left to do of it. */
+export async function pursuePayment(
+  stores: Stores,
+  scope: Scope,
+  { id, by }: { id: string; by: By },
+): Promise<PaymentModel> {
+  const payment = await PaymentModel.fetch(scope, id, { database: stores.postgres });
+  switch (payment.payment_status) {
+    case 'PENDING': {
+      const begun = await beginAttempt(stores, scope, { id, by, isAsked: false });
+      return begun.asks ? askAndBook(stores, begun.payment, { by, isFirst: true }) : begun.payment;
+    }
+    case 'INITIATED':
+    case 'PROCESSING':
+      return askAndBook(stores, payment, { by, isFirst: false });
+    case 'FAILED':
+      return followLastTry(stores, payment, by);
+    default:
+      if (payment.payment_status === 'VOIDED') await closePage(stores, payment);
+      return pursueRefunds(stores, payment, by);
+  }
+}
+
+/** What the provider says by now, of one that it has told us something about, or that somebody looks after. */
+export async function askAgain(stores: Stores, payment: PaymentModel, by: By): Promise<PaymentModel> {
+  return askAndBook(stores, payment, { by, isFirst: false });
+}
+
+async function askAndBook(
+  stores: Stores,
+  payment: PaymentModel,
+  { by, isFirst }: { by: By; isFirst: boolean },
+): Promise<PaymentModel> {
+  const outcome = await asked(stores, payment, { now: by.now, isFirst });
+  return book(stores, payment, { outcome, by });
+}
+
+type Answer = Outcome | { readonly outcome: 'unknown'; readonly error: string };
+
+/** What cannot be reached may have charged, or not. */
+async function asked(
+  stores: Stores,
+  payment: PaymentModel,
+  { now, isFirst }: { now: Date; isFirst: boolean },
+): Promise<Answer> {
+  const { payment_gateway, gateway_tracking_id: key } = payment;
+  if (!payment_gateway || !key) return { outcome: 'unknown', error: 'it has not been asked for yet' };
+  try {
+    const provider = providerOf(stores, payment_gateway);
+    const before = isFirst ? null : await provider.look(payment, key, now);
+    return before ?? (await askFor(provider, payment, { key, now }));
+  } catch (error) {
+    if (!isAway(error)) throw error;
+    return { outcome: 'unknown', error: (error as FarthingError).message };
+  }
+}
+
+function askFor(
+  provider: PaymentProvider,
+  payment: PaymentModel,
+  { key, now }: { key: string; now: Date },
+): Promise<Outcome> {
+  const { amount, currency, payment_method_id, success_url = null, cancel_url = null } = payment;
+  if (payment.payment_method_type === 'PAYMENT_LINK')
+    return provider.openLink(payment, { key, amount, currency, success_url, cancel_url, now });
+  return provider.charge(payment, { key, amount, currency, payment_method_id, now });
+}
+
+/** On what is there by then: another may have booked it already, and a page may be paid that was to be closed. */
+async function book(
+  stores: Stores,
+  { id, gateway_tracking_id, ...asked }: PaymentModel,
+  { outcome, by }: { outcome: Answer; by: By },
+): Promise<PaymentModel> {
+  const booked = await stores.postgres.transaction(async (transaction) => {
+    const held = await holdPayment(transaction, asked, id);
+    const { payment } = held;
+    if (payment.gateway_tracking_id !== gateway_tracking_id) return payment;
+    const isOpen = payment.payment_status === 'PROCESSING' || payment.payment_status === 'INITIATED';
+    if (isOpen) return bookOpen(stores, transaction, { ...held, outcome, by });
+    const isLate = outcome.outcome === 'succeeded' && LOST.includes(payment.payment_status);
+    return isLate ? giveBack(transaction, held, by) : payment;
+  });
+  return booked.next_attempt_at !== null && LOST.includes(booked.payment_status) && outcome.outcome === 'succeeded'
+    ? pursueRefunds(stores, booked, by)
+    : booked;
+}
+
+/** What is over, and brings no money to its invoice any more. */
+const LOST: readonly PaymentModel['payment_status'][] = ['VOIDED', 'FAILED'];
+
+async function bookOpen(
+  stores: Stores,
+  transaction: Transaction,
+  { outcome, by, ...held }: HeldPayment & { outcome: Answer; by: By },
+): Promise<PaymentModel> {
+  switch (outcome.outcome) {
+    case 'succeeded':
+      return bookReceipt(stores, transaction, { ...held, gateway_payment_id: outcome.gateway_payment_id, by });
+    case 'failed':
+      return bookDecline(stores, transaction, { ...held, ...outcome, by });
+    case 'unknown':
+      return wait(transaction, held.payment, { error_message: outcome.error, next_attempt_at: soon(held, by) }, by);
+    case 'processing': {
+      const { gateway_payment_id, url: payment_url, ask_at } = outcome;
+      const next_attempt_at = (ask_at ?? laterAsked(by.now)).toISOString();
+      const changes = { gateway_payment_id, payment_url, next_attempt_at, error_message: null };
+      return wait(transaction, held.payment, changes, by);
+    }
+  }
+}
+
+function soon({ payment }: HeldPayment, by: By): string | null {
+  if (!payment.gateway_tracking_id) return null;
+  return (payment.error_message ? laterAsked(by.now) : askedAgainAt(by.now)).toISOString();
+}
+
+async function wait(
+  transaction: Transaction,
+  payment: PaymentModel,
+  changes: Partial<PaymentModel>,
+  by: By,
+): Promise<PaymentModel> {
+  const record = await PaymentModel.change(payment, changes, { by, database: transaction });
+  const isNews = record.payment_url && record.payment_url !== payment.payment_url;
+  if (isNews) await emit(transaction, 'payment.pending', { record, by });
+  return record;
+}
+
+/** It was paid although it was over: the money goes back where it came from. */
+async function giveBack(transaction: Transaction, held: HeldPayment, by: By): Promise<PaymentModel> {
+  const { payment } = held;
+  if (new Decimal(payment.refunded_amount).gt(0)) return payment;
+  const { amount } = payment;
+  await addRefund(transaction, payment, {
+    amount,
+    reason: 'it was paid when it was over',
+    idempotency_key: 'late',
+    by,
+  });
+  return bookRefund(transaction, { ...held, amount, by });
+}
+
+async function closePage(stores: Stores, { payment_gateway, gateway_payment_id, ...payment }: PaymentModel) {
+  if (payment_gateway && gateway_payment_id && payment.payment_method_type === 'PAYMENT_LINK')
+    await providerOf(stores, payment_gateway).cancel(payment, gateway_payment_id);
+}

@@ -1,0 +1,164 @@
+/**
+ * Gives back what was paid, by the provider that took it or by hand. What is to be given back is written down first, under the lock
+ * on the payment, so that it never comes to more than was paid; then the provider is asked, and what it says is booked
+ * (docs/rules/payments.md, "Refunds").
+ */
+import { createHash } from 'node:crypto';
+import { Decimal } from '../../core/decimal.ts';
+import { invalid, notAllowed } from '../../core/error.ts';
+import { withRefund } from '../../core/invoice/payment-status.ts';
+import { minorUnits } from '../../core/money.ts';
+import { RECEIVED } from '../../core/payment/moves.ts';
+import type { RefundPayment } from '../../core/payment/record.ts';
+import { askedAgainAt, laterAsked } from '../../core/payment/schedule.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import type { Refunded } from '../../integrations/payments/provider.ts';
+import { isAway } from '../../storage/failure.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { PaymentModel } from '../../storage/models/payment.ts';
+import { PaymentRefundModel } from '../../storage/models/payment-refund.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
+import type { By } from './change-invoice-payment.ts';
+import { type HeldPayment, holdPayment } from './hold.ts';
+import { providerOf } from './providers.ts';
+
+export async function refundPayment(
+  stores: Stores,
+  scope: Scope,
+  { id, request, author }: { id: string; request: RefundPayment; author: Author },
+): Promise<PaymentModel> {
+  const { payment, refund } = await stores.postgres.transaction(async (transaction) => {
+    const held = await holdPayment(transaction, scope, id);
+    const idempotency_key = request.idempotency_key ?? derivedKey(request, author.now);
+    const refunds = await refundsOf(held.payment, transaction);
+    const known = refunds.find((one) => one.idempotency_key === idempotency_key);
+    if (known) return { payment: held.payment, refund: known };
+    const amount = checkedAmount(held, request);
+    const said = { amount, reason: request.reason, idempotency_key, by: author };
+    const refund = await addRefund(transaction, held.payment, said);
+    return { payment: await bookRefund(transaction, { ...held, amount, by: author }), refund };
+  });
+  const after = await pursueRefunds(stores, payment, author);
+  const ended = await PaymentRefundModel.fetch(scope, refund.id, { database: stores.postgres });
+  if (ended.refund_status === 'failed')
+    throw notAllowed(`nothing was given back: ${ended.error_message}`, { refund_id: ended.id });
+  return after;
+}
+
+/** `transaction` holds the payment. */
+export function addRefund(
+  transaction: Transaction,
+  payment: PaymentModel,
+  { by, ...asked }: { amount: string; reason: string | null; idempotency_key: string; by: By },
+): Promise<PaymentRefundModel> {
+  const record = {
+    ...asked,
+    ...createdBy({ user_id: 'user_id' in by ? by.user_id : '', now: by.now }),
+    id: newId('payment_refund', by.now.getTime()),
+    payment_id: payment.id,
+    refund_status: 'pending',
+  };
+  return PaymentRefundModel.add(payment, record, { database: transaction });
+}
+
+/** What a credit note or a void has given back is not given back again. */
+function checkedAmount({ payment, invoice }: HeldPayment, request: RefundPayment): string {
+  const { payment_status } = payment;
+  if (payment_status !== 'SUCCEEDED' && payment_status !== 'PARTIALLY_REFUNDED')
+    throw notAllowed(`a payment that is ${payment_status} cannot be given back`, { payment_status });
+  const left = Decimal.min(
+    new Decimal(payment.amount).minus(payment.refunded_amount),
+    new Decimal(invoice.amount_paid).minus(invoice.refunded_amount),
+  );
+  if (left.lte(0))
+    throw notAllowed('what was paid was given back already, by a credit note or because the invoice is void');
+  const amount = request.amount === null ? left : new Decimal(request.amount);
+  if (amount.lte(0)) throw invalid('amount', 'must be more than 0');
+  if (amount.decimalPlaces() > minorUnits(payment.currency))
+    throw invalid('amount', `has more decimals than ${payment.currency}`);
+  if (amount.gt(left)) throw invalid('amount', `is more than is left to give back, ${left.toFixed()}`);
+  return amount.toFixed();
+}
+
+/** What is still to be given back of it: its provider is asked, under the key of the refund. */
+export async function pursueRefunds(stores: Stores, payment: PaymentModel, by: By): Promise<PaymentModel> {
+  const open = (await refundsOf(payment, stores.postgres)).filter(({ refund_status }) => refund_status === 'pending');
+  let after = payment;
+  for (const refund of open) after = await pursue(stores, { payment: after, refund, by });
+  const [left] = (await refundsOf(payment, stores.postgres)).filter(({ refund_status }) => refund_status === 'pending');
+  if (left || after.next_attempt_at === null) return after;
+  return PaymentModel.change(after, { next_attempt_at: null }, { by, database: stores.postgres });
+}
+
+type Pursued = { payment: PaymentModel; refund: PaymentRefundModel; by: By };
+
+async function pursue(stores: Stores, { payment, refund, by }: Pursued): Promise<PaymentModel> {
+  const said = await given(stores, { payment, refund, by });
+  if (said === null) {
+    const next_attempt_at = laterAsked(by.now).toISOString();
+    return PaymentModel.change(payment, { next_attempt_at }, { by, database: stores.postgres });
+  }
+  return stores.postgres.transaction(async (transaction) => {
+    const held = await holdPayment(transaction, payment, payment.id);
+    const current = await PaymentRefundModel.fetch(payment, refund.id, { database: transaction, lock: true });
+    if (current.refund_status !== 'pending') return held.payment;
+    const isMade = said.outcome === 'succeeded';
+    const changes = isMade
+      ? { refund_status: 'succeeded' as const, gateway_refund_id: said.gateway_refund_id || null }
+      : { refund_status: 'failed' as const, error_message: said.error };
+    await PaymentRefundModel.change(current, changes, { by, database: transaction });
+    if (isMade) return held.payment;
+    return bookRefund(transaction, { ...held, amount: new Decimal(current.amount).negated().toFixed(), by });
+  });
+}
+
+/** Null where the provider could not be reached: it is asked again. */
+async function given(stores: Stores, { payment, refund, by }: Pursued): Promise<Refunded | null> {
+  const { payment_gateway, gateway_payment_id } = payment;
+  if (!payment_gateway || !gateway_payment_id) return { outcome: 'succeeded', gateway_refund_id: '' };
+  try {
+    const { id: key, amount } = refund;
+    return await providerOf(stores, payment_gateway).refund(payment, { key, gateway_payment_id, amount, now: by.now });
+  } catch (error) {
+    if (isAway(error)) return null;
+    throw error;
+  }
+}
+
+/**
+ * Booked before the provider is asked, so that nobody else gives the same money back meanwhile; a refund that was not made is taken
+ * back by its negative. What never reached the invoice does not lower what was paid of it.
+ */
+export async function bookRefund(
+  transaction: Transaction,
+  { payment, invoice, amount, by }: HeldPayment & { amount: string; by: By },
+): Promise<PaymentModel> {
+  const refunded = new Decimal(payment.refunded_amount).plus(amount);
+  const isOfInvoice = RECEIVED.includes(payment.payment_status);
+  const rest = refunded.lte(0) ? 'SUCCEEDED' : refunded.gte(payment.amount) ? 'REFUNDED' : 'PARTIALLY_REFUNDED';
+  const changes = {
+    refunded_amount: refunded.toFixed(),
+    refunded_at: refunded.gt(0) ? by.now.toISOString() : null,
+    next_attempt_at: payment.payment_gateway ? askedAgainAt(by.now).toISOString() : null,
+    ...(isOfInvoice ? { payment_status: rest as PaymentModel['payment_status'] } : {}),
+  };
+  const record = await PaymentModel.change(payment, changes, { by, database: transaction });
+  await emit(transaction, 'payment.updated', { record, by });
+  if (!isOfInvoice) return record;
+  const changed = await InvoiceModel.change(invoice, withRefund(invoice, amount), { by, database: transaction });
+  await emit(transaction, 'invoice.update.payment', { record: changed, by });
+  return record;
+}
+
+function refundsOf(payment: PaymentModel, database: Stores['postgres']): Promise<PaymentRefundModel[]> {
+  return PaymentRefundModel.listOf(payment, { column: 'payment_id', value: payment.id }, database);
+}
+
+/** Equal requests of one minute are one. */
+function derivedKey({ amount, reason }: RefundPayment, now: Date): string {
+  const said = JSON.stringify([amount, reason, now.toISOString().slice(0, 16)]);
+  return createHash('sha256').update(said).digest('hex').slice(0, 32);
+}

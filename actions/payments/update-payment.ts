@@ -1,0 +1,144 @@
+/**
+ * What may be said of a payment by hand: before it is settled, what it is; and that it succeeded, failed or was a mistake, where no
+ * provider decides that (docs/rules/payments.md, "Said by hand").
+ */
+import { Decimal } from '../../core/decimal.ts';
+import { invalid, notAllowed } from '../../core/error.ts';
+import { withoutReceipt } from '../../core/invoice/payment-status.ts';
+import { checkMove, OPEN } from '../../core/payment/moves.ts';
+import type { UpdatePayment } from '../../core/payment/record.ts';
+import { checkAmount, checkPayable } from '../../core/payment/request.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { PaymentModel } from '../../storage/models/payment.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
+import { bookReceipt, failFor } from './book-outcome.ts';
+import { changeInvoicePayment } from './change-invoice-payment.ts';
+import { type HeldPayment, holdPayment } from './hold.ts';
+import { usableGateway } from './way-to-pay.ts';
+
+type Update = { readonly id: string; readonly request: UpdatePayment; readonly author: Author };
+
+export async function updatePayment(
+  stores: Stores,
+  scope: Scope,
+  { id, request, author }: Update,
+): Promise<PaymentModel> {
+  return stores.postgres.transaction(async (transaction) => {
+    const held = await holdPayment(transaction, scope, id);
+    const changed = await writeFields(transaction, held, { request, author });
+    const status = request.payment_status;
+    if (!status || status === held.payment.payment_status) return changed;
+    return writeStatus(stores, transaction, { ...held, payment: changed, request, author });
+  });
+}
+
+const BEFORE_SETTLEMENT = ['amount', 'payment_gateway', 'payment_method_id', 'gateway_payment_id'] as const;
+
+async function writeFields(
+  transaction: Transaction,
+  { payment, invoice }: HeldPayment,
+  { request, author }: { request: UpdatePayment; author: Author },
+): Promise<PaymentModel> {
+  const given = Object.fromEntries(
+    BEFORE_SETTLEMENT.flatMap((field) => (request[field] ? [[field, request[field]]] : [])),
+  ) as Partial<PaymentModel>;
+  const [first] = Object.keys(given);
+  if (first && !OPEN.includes(payment.payment_status))
+    throw notAllowed(`${first} of a payment that is ${payment.payment_status} cannot be changed`, { field: first });
+  if (given.amount) checkAmount({ ...payment, amount: given.amount, method: payment.payment_method_type }, invoice);
+  if (given.payment_gateway) await usableGateway(transaction, payment, given.payment_gateway);
+  if (first && payment.payment_method_type === 'OFFLINE' && first !== 'amount' && first !== 'gateway_payment_id')
+    throw invalid(first, 'does not go with OFFLINE');
+  const said = { ...(request.metadata ? { metadata: request.metadata } : {}), ...given };
+  const isError = typeof request.error_message === 'string' && request.payment_status !== 'FAILED';
+  const changes = isError ? { ...said, error_message: request.error_message } : said;
+  const record = await PaymentModel.change(payment, changes, { by: author, database: transaction });
+  if (record !== payment) await emit(transaction, 'payment.updated', { record, by: author });
+  return record;
+}
+
+type Stated = HeldPayment & { request: UpdatePayment; author: Author };
+
+async function writeStatus(stores: Stores, transaction: Transaction, stated: Stated): Promise<PaymentModel> {
+  const { payment, invoice, request, author: by } = stated;
+  const status = request.payment_status!;
+  if (payment.payment_status === 'PROCESSING')
+    throw notAllowed('its provider decides what becomes of a payment that is PROCESSING', { field: 'payment_status' });
+  if (status === 'REFUNDED' || status === 'PARTIALLY_REFUNDED' || request.refunded_at)
+    throw invalid('payment_status', `${status} follows from a refund: POST /payments/${payment.id}/refund`);
+  if (status !== 'SUCCEEDED' && status !== 'FAILED' && status !== 'VOIDED')
+    throw invalid('payment_status', `${status} is not said by hand`, { allowed: ['SUCCEEDED', 'FAILED', 'VOIDED'] });
+  checkMove(payment.payment_status, status);
+  checkInstants(request, by);
+  if (status === 'VOIDED') return voidPayment(stores, transaction, stated);
+  if (status === 'FAILED') {
+    const error = request.error_message ?? 'said by hand';
+    return failFor(stores, transaction, { ...stated, error, at: request.failed_at ?? undefined, by });
+  }
+  checkPayable(invoice);
+  checkAmount({ ...payment, method: payment.payment_method_type }, invoice);
+  const at = request.succeeded_at ?? undefined;
+  return bookReceipt(stores, transaction, {
+    ...stated,
+    gateway_payment_id: payment.gateway_payment_id ?? null,
+    at,
+    by,
+  });
+}
+
+/** An instant goes with its status, and nothing has happened that is yet to come. */
+function checkInstants(request: UpdatePayment, { now }: Author): void {
+  const goWith = { succeeded_at: 'SUCCEEDED', failed_at: 'FAILED', voided_at: 'VOIDED' } as const;
+  for (const [field, status] of Object.entries(goWith)) {
+    const at = request[field as keyof typeof goWith];
+    if (!at) continue;
+    if (request.payment_status !== status) throw invalid(field, `goes with ${status} alone`);
+    if (Date.parse(at) > now.getTime()) throw invalid(field, 'must not lie ahead');
+  }
+}
+
+/** What was recorded by mistake has never paid anything; what a provider has taken is given back by a refund. */
+async function voidPayment(stores: Stores, transaction: Transaction, stated: Stated): Promise<PaymentModel> {
+  const { payment, invoice, subscription, request, author: by } = stated;
+  const wasReceived = payment.payment_status === 'SUCCEEDED';
+  if (wasReceived && payment.payment_gateway)
+    throw notAllowed(`its money was taken by ${payment.payment_gateway}: give it back by a refund`);
+  if (wasReceived && (invoice.invoice_status !== 'FINALIZED' || new Decimal(invoice.refunded_amount).gt(0)))
+    throw notAllowed('something of what was paid of its invoice was given back: the payment stays', {
+      invoice_id: invoice.id,
+    });
+  const isOpenPage = payment.payment_method_type === 'PAYMENT_LINK' && Boolean(payment.gateway_payment_id);
+  const changes = {
+    payment_status: 'VOIDED' as const,
+    voided_at: request.voided_at ?? by.now.toISOString(),
+    payment_url: null,
+    next_attempt_at: isOpenPage ? by.now.toISOString() : null,
+  };
+  const record = await PaymentModel.change(payment, changes, { by, database: transaction });
+  await emit(transaction, 'payment.updated', { record, by });
+  if (!wasReceived) return record;
+  const paid = withoutReceipt(invoice, payment.amount, by.now);
+  await changeInvoicePayment(stores, transaction, { invoice, subscription, changes: paid, by });
+  return record;
+}
+
+/** What brought money in, or is about to, stays. */
+export async function archivePayment(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, author }: { id: string; author: Author },
+): Promise<void> {
+  await postgres.transaction(async (transaction) => {
+    const { payment } = await holdPayment(transaction, scope, id);
+    if (!ARCHIVED.includes(payment.payment_status))
+      throw notAllowed(`a payment that is ${payment.payment_status} cannot be archived`, { allowed: ARCHIVED });
+    if (payment.payment_method_type === 'PAYMENT_LINK' && payment.payment_status === 'INITIATED' && payment.payment_url)
+      throw notAllowed('its page is open, and may be paid: void it first', { payment_url: payment.payment_url });
+    const changes = { status: 'archived' as const, next_attempt_at: null };
+    await PaymentModel.change(payment, changes, { by: author, database: transaction });
+  });
+}
+
+const ARCHIVED: readonly PaymentModel['payment_status'][] = ['INITIATED', 'PENDING', 'FAILED', 'VOIDED'];

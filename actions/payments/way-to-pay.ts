@@ -1,0 +1,70 @@
+/** What a payment is charged to, and by whom (docs/rules/payments.md, "What is charged"). */
+import { invalid } from '../../core/error.ts';
+import type { PaymentGateway } from '../../core/payment/record.ts';
+import { gatewayOf } from '../../core/payment/request.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Subscription } from '../../core/subscription/record.ts';
+import { EnvironmentModel } from '../../storage/models/environment.ts';
+import { PaymentMethodModel } from '../../storage/models/payment-method.ts';
+import { settingOf } from '../../storage/models/setting.ts';
+import type { Database } from '../../storage/stores.ts';
+
+export type WayToPay = { readonly payment_gateway: PaymentGateway; readonly payment_method_id: string };
+
+type Asked = {
+  readonly customer_id: string;
+  /** As it was stated: one that is kept of the customer, or what the provider calls it. */
+  readonly stated: string | null;
+  readonly gateway: PaymentGateway | null;
+};
+
+/** The one that is stated, or the default one of the customer; refused by the field where there is none. */
+export async function wayToPay(database: Database, scope: Scope, asked: Asked): Promise<WayToPay> {
+  const kept = await keptOf(database, scope, asked);
+  const payment_method_id = kept?.gateway_payment_method_id ?? asked.stated;
+  if (!payment_method_id) throw invalid('payment_method_id', 'is required: the customer has no default way to pay');
+  const gateway = asked.gateway ?? kept?.payment_gateway ?? null;
+  return { payment_method_id, payment_gateway: await usableGateway(database, scope, gateway) };
+}
+
+/** That which is stated, or the default of the setting. */
+export async function usableGateway(
+  database: Database,
+  scope: Scope,
+  stated: PaymentGateway | null,
+): Promise<PaymentGateway> {
+  const gateway = stated ?? (await settingOf(scope, 'payment_config', database)).default_gateway;
+  const environment = await EnvironmentModel.fetch(scope.tenant_id, scope.environment_id, { database });
+  return gatewayOf(gateway, environment.type);
+}
+
+async function keptOf(
+  database: Database,
+  scope: Scope,
+  { customer_id, stated }: Asked,
+): Promise<PaymentMethodModel | undefined> {
+  const kept = await PaymentMethodModel.listOf(
+    scope,
+    { column: 'customer_id', value: customer_id, where: { status: 'published', payment_method_status: 'ACTIVE' } },
+    database,
+  );
+  if (stated === null) return kept.find(({ is_default }) => is_default);
+  return kept.find(({ id, gateway_payment_method_id }) => id === stated || gateway_payment_method_id === stated);
+}
+
+/** By which an invoice of the subscription is collected: its own, else that of who is invoiced; null where there is none. */
+export async function wayToCollect(
+  database: Database,
+  scope: Scope,
+  { customer_id, subscription }: { customer_id: string; subscription: CollectedSubscription },
+): Promise<WayToPay | null> {
+  const stated = subscription.gateway_payment_method_id || null;
+  const kept = await keptOf(database, scope, { customer_id, stated, gateway: null });
+  const payment_method_id = kept?.gateway_payment_method_id ?? stated;
+  if (!payment_method_id) return null;
+  const { default_gateway } = await settingOf(scope, 'payment_config', database);
+  const payment_gateway = kept?.payment_gateway ?? default_gateway;
+  return payment_gateway === null ? null : { payment_gateway, payment_method_id };
+}
+
+export type CollectedSubscription = Pick<Subscription, 'gateway_payment_method_id'>;

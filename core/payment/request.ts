@@ -1,0 +1,89 @@
+/** What a payment of an invoice may be, decided before anything is written (docs/rules/payments.md, "Making a payment"). */
+import { Decimal } from '../decimal.ts';
+import { invalid, notAllowed } from '../error.ts';
+import type { Invoice } from '../invoice/record.ts';
+import { minorUnits } from '../money.ts';
+import type { CreatePayment, Payment, PaymentGateway, PaymentMethodType } from './record.ts';
+
+type Payable = Pick<
+  Invoice,
+  'id' | 'invoice_status' | 'payment_status' | 'amount_remaining' | 'currency' | 'invoice_number'
+>;
+
+/** Final, with something left to pay, and nobody about to pay it. */
+export function checkPayable(invoice: Payable): void {
+  const { id, invoice_status, payment_status, amount_remaining } = invoice;
+  const about = { invoice_id: id, invoice_status, payment_status };
+  if (invoice_status !== 'FINALIZED')
+    throw notAllowed(`an invoice that is ${invoice_status} cannot be paid`, { field: 'destination_id', ...about });
+  if (new Decimal(amount_remaining).lte(0))
+    throw notAllowed('nothing of this invoice remains to be paid', { field: 'destination_id', ...about });
+  if (payment_status === 'PROCESSING')
+    throw notAllowed('this invoice is being paid: wait until that payment has ended', {
+      field: 'destination_id',
+      ...about,
+    });
+}
+
+/** Who charges never takes more than what remains; what was received elsewhere may be more. */
+export function checkAmount(
+  { amount, currency, method }: { amount: string; currency: string; method: PaymentMethodType },
+  invoice: Payable,
+): void {
+  if (currency.toLowerCase() !== invoice.currency)
+    throw invalid('currency', `is ${currency.toLowerCase()}, the invoice is in ${invoice.currency}`);
+  const value = new Decimal(amount);
+  if (value.lte(0)) throw invalid('amount', 'must be more than 0');
+  if (value.decimalPlaces() > minorUnits(invoice.currency))
+    throw invalid('amount', `has more decimals than ${invoice.currency}`);
+  if (method !== 'OFFLINE' && value.gt(invoice.amount_remaining))
+    throw invalid('amount', `is more than what remains to be paid, ${invoice.amount_remaining}`);
+}
+
+/** What belongs to a charge does not belong to money that was received elsewhere. */
+export function methodOf(request: CreatePayment): PaymentMethodType {
+  const { payment_method_type: method } = request;
+  if (method === 'CREDITS' || method === 'UPI')
+    throw invalid('payment_method_type', `${method} is not supported yet`, {
+      allowed: ['OFFLINE', 'CARD', 'ACH', 'PAYMENT_LINK'],
+    });
+  if (request.gateway_options !== null) throw invalid('gateway_options', 'is not supported yet');
+  if (method !== 'OFFLINE') {
+    if (method === 'PAYMENT_LINK' && request.payment_method_id)
+      throw invalid('payment_method_id', 'is chosen by the customer who opens the link');
+    return method;
+  }
+  for (const field of ['payment_method_id', 'payment_gateway', 'success_url', 'cancel_url'] as const)
+    if (request[field]) throw invalid(field, 'does not go with OFFLINE');
+  if (request.save_card_and_make_default) throw invalid('save_card_and_make_default', 'does not go with OFFLINE');
+  return method;
+}
+
+/** Which of the providers are there. */
+const THERE: readonly PaymentGateway[] = ['sandbox'];
+
+/** The provider, if it is there and may be used: the sandbox moves no money, and pays nothing where money is meant. */
+export function gatewayOf(
+  gateway: PaymentGateway | null | undefined,
+  environment_type: 'development' | 'production',
+): PaymentGateway {
+  if (!gateway)
+    throw invalid('payment_gateway', 'is required: neither the way to pay nor the setting payment_config names one', {
+      allowed: THERE,
+    });
+  if (!THERE.includes(gateway)) throw invalid('payment_gateway', `${gateway} is not there yet`, { allowed: THERE });
+  if (gateway === 'sandbox' && environment_type === 'production')
+    throw invalid('payment_gateway', 'sandbox moves no money: it is for environments of the type development alone');
+  return gateway;
+}
+
+/** A key that comes again means what it meant: with other content it is a mistake. */
+export function differsFrom(payment: Payment, request: CreatePayment): string | null {
+  const said = {
+    destination_id: request.destination_id,
+    payment_method_type: request.payment_method_type,
+    currency: request.currency.toLowerCase(),
+  };
+  for (const [field, value] of Object.entries(said)) if (payment[field as keyof typeof said] !== value) return field;
+  return new Decimal(payment.amount).eq(request.amount) ? null : 'amount';
+}

@@ -1,0 +1,178 @@
+/**
+ * A provider that moves no money: what becomes of a charge is in the name of what is charged, as with the test cards of others
+ * (docs/rules/payments.md, "The sandbox"). It keeps a book, so that it knows a key that comes again and what was paid late.
+ */
+import { createHmac } from 'node:crypto';
+import { Webhook, WebhookVerificationError } from 'standardwebhooks';
+import { z } from 'zod';
+import { FarthingError, invalid, notFound, unavailable } from '../../core/error.ts';
+import type { Notice, Outcome, PaymentProvider, Place, ProviderEvent } from './provider.ts';
+
+export type SandboxCharge = {
+  readonly id: string;
+  readonly charge_status: 'open' | 'succeeded' | 'failed' | 'cancelled';
+  readonly error: string | null;
+  readonly payment_url: string | null;
+  /** When it ends by itself, and how. */
+  readonly ends_at: Date | null;
+  readonly ends_as: 'succeeded' | 'failed' | null;
+};
+
+type NewCharge = Omit<SandboxCharge, 'id'> & {
+  readonly key: string;
+  readonly kind: 'charge' | 'link';
+  readonly amount: string;
+  readonly currency: string;
+  readonly payment_method_id: string;
+  readonly now: Date;
+};
+
+export interface SandboxBook {
+  /** The charge of this key, entered now unless it was before. */
+  enter(place: Place, charge: NewCharge): Promise<{ charge: SandboxCharge; is_new: boolean }>;
+  find(place: Place, by: { key: string } | { id: string }): Promise<SandboxCharge | null>;
+  /** Nothing happens to one that has ended. */
+  end(place: Place, id: string, as: Pick<SandboxCharge, 'charge_status' | 'error'>): Promise<void>;
+  /** Once for each key; false where less is left. */
+  refund(place: Place, refund: { id: string; key: string; amount: string }): Promise<boolean>;
+}
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const LATE_MS = 3 * DAY_MS;
+
+type Behaviour = { readonly error: string } | { readonly late: 'succeeded' | 'failed' } | 'pays' | 'acts' | 'no answer';
+
+const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
+  pm_sandbox_card: 'pays',
+  pm_sandbox_bank: 'pays',
+  pm_sandbox_declined: { error: 'card_declined: the bank has declined the charge' },
+  pm_sandbox_insufficient_funds: { error: 'insufficient_funds: there is not enough money on the account' },
+  pm_sandbox_expired: { error: 'expired_card: the card has expired' },
+  pm_sandbox_requires_action: 'acts',
+  pm_sandbox_pays_late: { late: 'succeeded' },
+  pm_sandbox_fails_late: { late: 'failed' },
+  pm_sandbox_no_answer: 'no answer',
+};
+
+const NOT_ACTED = 'authentication_required: the customer has not confirmed the charge';
+const NOT_PAID = 'expired: nobody has paid while the page was open';
+const CANCELLED = 'cancelled: it was taken back before it was paid';
+
+const Told = z.object({
+  type: z.enum(['payment.succeeded', 'payment.failed']),
+  data: z.union([
+    z.object({ gateway_payment_id: z.string() }),
+    z.object({ gatewayPaymentId: z.string() }).transform((data) => ({ gateway_payment_id: data.gatewayPaymentId })),
+  ]),
+});
+
+export class Sandbox implements PaymentProvider {
+  readonly #book: SandboxBook;
+
+  constructor(book: SandboxBook) {
+    this.#book = book;
+  }
+
+  async charge(place: Place, asked: Parameters<PaymentProvider['charge']>[1]): Promise<Outcome> {
+    const { payment_method_id, now } = asked;
+    const behaviour = BEHAVIOURS[payment_method_id] ?? { error: 'no_such_payment_method: nothing can be charged' };
+    const { charge, is_new } = await this.#book.enter(place, { ...asked, kind: 'charge', ...begun(behaviour, now) });
+    if (is_new && behaviour === 'no answer') throw unavailable('the payment provider');
+    return outcomeOf(charge, now);
+  }
+
+  async openLink(
+    place: Place,
+    { success_url: _s, cancel_url: _c, ...asked }: Parameters<PaymentProvider['openLink']>[1],
+  ) {
+    const open = { charge_status: 'open', error: NOT_PAID, payment_url: pageOf(asked.key) } as const;
+    const until = { ends_at: new Date(asked.now.getTime() + DAY_MS), ends_as: 'failed' } as const;
+    const entry = { ...asked, kind: 'link', payment_method_id: '', ...open, ...until } as const;
+    const { charge } = await this.#book.enter(place, entry);
+    return outcomeOf(charge, asked.now);
+  }
+
+  async look(place: Place, key: string, now: Date): Promise<Outcome | null> {
+    const charge = await this.#book.find(place, { key });
+    if (charge === null) return null;
+    const isOver = charge.charge_status === 'open' && charge.ends_at !== null && charge.ends_at <= now;
+    if (!isOver) return outcomeOf(charge, now);
+    const error = charge.ends_as === 'failed' ? charge.error : null;
+    await this.#book.end(place, charge.id, { charge_status: charge.ends_as!, error });
+    return outcomeOf((await this.#book.find(place, { key }))!, now);
+  }
+
+  async cancel(place: Place, id: string): Promise<void> {
+    await this.#book.end(place, id, { charge_status: 'cancelled', error: CANCELLED });
+  }
+
+  async refund(place: Place, { key, gateway_payment_id: id, amount }: Parameters<PaymentProvider['refund']>[1]) {
+    const isDone = await this.#book.refund(place, { id, key, amount });
+    if (!isDone) return { outcome: 'failed', error: 'there is not so much left to give back' } as const;
+    return { outcome: 'succeeded', gateway_refund_id: `refund_of_${key}` } as const;
+  }
+
+  /** Here what is told is also what happens: there is nobody else who could act. */
+  async receive(place: Place, notice: Notice): Promise<ProviderEvent> {
+    const told = Told.safeParse(checked(place, notice));
+    if (!told.success)
+      throw invalid('type', 'is no event of the sandbox: payment.succeeded or payment.failed, with data');
+    const { type, data } = told.data;
+    await this.act(place, data.gateway_payment_id, type === 'payment.succeeded' ? 'succeeded' : 'failed');
+    return data;
+  }
+
+  /** What the customer, or the bank, does with a charge that is open. */
+  async act(place: Place, id: string, outcome: 'succeeded' | 'failed'): Promise<void> {
+    if ((await this.#book.find(place, { id })) === null) throw notFound('charge of the sandbox', id);
+    const error = outcome === 'failed' ? 'card_declined: the bank has declined the charge' : null;
+    await this.#book.end(place, id, { charge_status: outcome, error });
+  }
+}
+
+/** The secret of one environment: who knows it signs for this one alone. Standard Webhooks wants it in base64. */
+function secretOf(secret: string, { tenant_id, environment_id }: Place): string {
+  return createHmac('sha256', secret).update(`${tenant_id}/${environment_id}`).digest('base64');
+}
+
+function checked(place: Place, { headers, body, secret }: Notice): unknown {
+  if (secret === null) throw refused('this installation has no PAYMENT_SANDBOX_SECRET, so nothing is believed');
+  try {
+    return new Webhook(secretOf(secret, place)).verify(body, headers as Record<string, string>);
+  } catch (error) {
+    if (error instanceof WebhookVerificationError) throw refused(error.message);
+    throw invalid('body', 'must be JSON');
+  }
+}
+
+function refused(why: string): FarthingError {
+  return new FarthingError('permission_denied', `the signature is not valid: ${why}`, { http_status_code: 401 });
+}
+
+function begun(behaviour: Behaviour, now: Date) {
+  const ended = { payment_url: null, ends_at: null, ends_as: null };
+  const after = (ms: number) => new Date(now.getTime() + ms);
+  if (behaviour === 'acts') {
+    const payment_url = 'https://sandbox.example/confirm';
+    return { charge_status: 'open', error: NOT_ACTED, payment_url, ends_at: after(DAY_MS), ends_as: 'failed' } as const;
+  }
+  if (behaviour === 'pays' || behaviour === 'no answer')
+    return { charge_status: 'succeeded', error: null, ...ended } as const;
+  if ('error' in behaviour) return { charge_status: 'failed', error: behaviour.error, ...ended } as const;
+  const error = behaviour.late === 'failed' ? 'returned: the bank has returned the debit' : null;
+  return { charge_status: 'open', error, payment_url: null, ends_at: after(LATE_MS), ends_as: behaviour.late } as const;
+}
+
+function pageOf(key: string): string {
+  return `https://sandbox.example/pay/${encodeURIComponent(key)}`;
+}
+
+function outcomeOf(charge: SandboxCharge, now: Date): Outcome {
+  const gateway_payment_id = charge.id;
+  if (charge.charge_status === 'succeeded') return { outcome: 'succeeded', gateway_payment_id };
+  if (charge.charge_status !== 'open')
+    return { outcome: 'failed', gateway_payment_id, error: charge.error ?? 'declined' };
+  const ask_at = charge.ends_at && charge.ends_at > now ? charge.ends_at : null;
+  return { outcome: 'processing', gateway_payment_id, url: charge.payment_url, ask_at };
+}

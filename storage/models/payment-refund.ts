@@ -1,0 +1,11 @@
+/** Table `payment_refunds`. */
+import { PaymentRefund } from '../../core/payment/record.ts';
+import { ScopedModel } from './model.ts';
+
+export interface PaymentRefundModel extends PaymentRefund {}
+
+export class PaymentRefundModel extends ScopedModel {
+  static override tableName = 'payment_refunds';
+  static override recordName = 'payment refund';
+  static override record = PaymentRefund;
+}

@@ -1,0 +1,11 @@
+/** Table `payments`. */
+import { Payment } from '../../core/payment/record.ts';
+import { ScopedModel } from './model.ts';
+
+export interface PaymentModel extends Payment {}
+
+export class PaymentModel extends ScopedModel {
+  static override tableName = 'payments';
+  static override recordName = 'payment';
+  static override record = Payment;
+}

@@ -1,0 +1,86 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { Decimal } from '../../../core/decimal.ts';
+import { afterDecline, withoutReceipt, withReceipt, withRefund } from '../../../core/invoice/payment-status.ts';
+import { PAYMENT_STATUSES } from '../../../core/invoice/record.ts';
+import { mayMove } from '../../../core/payment/moves.ts';
+import { nextTry } from '../../../core/payment/schedule.ts';
+
+const NOW = new Date('2026-01-01T00:00:00Z');
+
+describe('states of a payment', () => {
+  const allowed: Record<string, string[]> = {
+    INITIATED: ['PENDING', 'PROCESSING', 'SUCCEEDED', 'FAILED', 'VOIDED'],
+    PENDING: ['PROCESSING', 'SUCCEEDED', 'FAILED', 'VOIDED'],
+    PROCESSING: ['PENDING', 'SUCCEEDED', 'FAILED'],
+    SUCCEEDED: ['PARTIALLY_REFUNDED', 'REFUNDED', 'VOIDED'],
+    PARTIALLY_REFUNDED: ['PARTIALLY_REFUNDED', 'REFUNDED'],
+  };
+  for (const from of PAYMENT_STATUSES)
+    it(`from ${from}`, () => {
+      expect(PAYMENT_STATUSES.filter((to) => mayMove(from, to))).to.have.members(allowed[from] ?? []);
+    });
+});
+
+describe('when a payment is tried again', () => {
+  const config = { default_gateway: null, retry_after_days: [3, 5, 7], after_last_try: 'keep_active' as const };
+  const cases: [number, string | null][] = [
+    [1, '2026-01-04'],
+    [2, '2026-01-06'],
+    [3, '2026-01-08'],
+    [4, null],
+  ];
+  for (const [attempt, day] of cases)
+    it(`after try ${attempt}: ${day ?? 'never'}`, () =>
+      expect(nextTry(attempt, config, NOW)?.toISOString().slice(0, 10) ?? null).to.equal(day));
+});
+
+describe('what payments make of an invoice', () => {
+  const of = (due: string) => ({
+    payment_status: 'PENDING' as const,
+    amount_due: due,
+    amount_paid: '0',
+    currency: 'usd',
+    paid_at: null,
+    refunded_amount: '0',
+  });
+
+  type Paid = Omit<ReturnType<typeof of>, 'payment_status' | 'paid_at'> & ReturnType<typeof withReceipt>;
+
+  it('in whatever order they come, what is due is paid, remains, or is overpaid', () => {
+    const cents = fc.integer({ min: 1, max: 100_000 }).map((n) => new Decimal(n).div(100).toFixed());
+    const every = fc.property(cents, fc.array(cents, { minLength: 1, maxLength: 6 }), (due, amounts) => {
+      const pay = (order: readonly string[]) =>
+        order.reduce<Paid>((invoice, amount) => ({ ...invoice, ...withReceipt(invoice, amount, NOW) }), {
+          ...of(due),
+          amount_remaining: due,
+          overpaid_amount: null,
+        });
+      const paid = pay(amounts);
+      expect(pay(amounts.toReversed())).to.deep.equal(paid);
+      const over = new Decimal(paid.overpaid_amount ?? 0);
+      expect(new Decimal(paid.amount_paid).plus(paid.amount_remaining).minus(over).toFixed()).to.equal(due);
+      expect(paid.payment_status === 'OVERPAID').to.equal(over.gt(0));
+      // What was recorded by mistake leaves no trace.
+      const { amount_paid, amount_remaining } = withoutReceipt(paid, amounts[0]!, NOW);
+      const rest = pay(amounts.slice(1));
+      expect([amount_paid, amount_remaining]).to.deep.equal([rest.amount_paid, rest.amount_remaining]);
+    });
+    fc.assert(every);
+  });
+
+  it('a charge on its way stays said while parts come in', () => {
+    expect(withReceipt({ ...of('10'), payment_status: 'PROCESSING' }, '4', NOW).payment_status).to.equal('PROCESSING');
+  });
+
+  it('a decline is said only where nobody else has paid meanwhile', () => {
+    expect(afterDecline({ payment_status: 'PROCESSING' })).to.deep.equal({ payment_status: 'FAILED' });
+    expect(afterDecline({ payment_status: 'SUCCEEDED' })).to.deep.equal({ payment_status: 'SUCCEEDED' });
+  });
+
+  it('refunds are said beside what was paid', () => {
+    const paid = { ...of('10'), payment_status: 'SUCCEEDED' as const, amount_paid: '10', refunded_amount: '4' };
+    expect(withRefund(paid, '5')).to.deep.equal({ payment_status: 'PARTIALLY_REFUNDED', refunded_amount: '9' });
+    expect(withRefund(paid, '6')).to.deep.equal({ payment_status: 'REFUNDED', refunded_amount: '10' });
+  });
+});
