@@ -8,7 +8,7 @@ import { lineCommitment } from '../../core/commitment/stated.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { FarthingError } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
-import type { CountedOf } from '../../core/invoice/record.ts';
+import type { CountedOf } from '../../core/invoice/computed-from.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatUs, instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';

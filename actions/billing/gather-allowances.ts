@@ -9,7 +9,7 @@ import type { Allowance, MeasuredAllowance } from '../../core/entitlement/allowa
 import { combine } from '../../core/entitlement/combine.ts';
 import { limitIn, limitWindowsWithin, resetPeriodOf } from '../../core/entitlement/reset.ts';
 import { groupBy } from '../../core/group-by.ts';
-import type { ComputedFrom } from '../../core/invoice/record.ts';
+import type { ComputedFrom } from '../../core/invoice/computed-from.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';

@@ -4,7 +4,8 @@
  * billing would today, and count and quantity tell whether that is right (seal-lines.ts).
  */
 import { notAllowed } from '../../core/error.ts';
-import type { CountedOf, Invoice } from '../../core/invoice/record.ts';
+import type { CountedOf } from '../../core/invoice/computed-from.ts';
+import type { Invoice } from '../../core/invoice/record.ts';
 import type { MeterDefinition } from '../../core/metering/meter-definition.ts';
 import type { CountedLine } from '../../core/proof/record.ts';
 import type { Scope } from '../../core/scope.ts';

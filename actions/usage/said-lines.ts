@@ -4,7 +4,8 @@
  */
 import { chargeKey } from '../../core/billing/plan-invoice.ts';
 import { groupBy } from '../../core/group-by.ts';
-import type { ComputedFrom, InvoiceStatus } from '../../core/invoice/record.ts';
+import type { ComputedFrom } from '../../core/invoice/computed-from.ts';
+import type { InvoiceStatus } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatMs, instantOf, type Milliseconds, msNotBefore } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';

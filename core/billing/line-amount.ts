@@ -19,7 +19,7 @@ import { type Decimal, sumOf, ZERO } from '../decimal.ts';
 import { type Allowance, afterAllowances, type MeasuredAllowance } from '../entitlement/allowance.ts';
 import { FarthingError } from '../error.ts';
 import { groupBy } from '../group-by.ts';
-import type { ComputedFrom, CountedOf } from '../invoice/record.ts';
+import type { ComputedFrom, CountedOf } from '../invoice/computed-from.ts';
 import { MAX_FRACTION_DIGITS, roundMoney } from '../money.ts';
 import { CHARGED_FIELDS } from '../price/record.ts';
 import { billedQuantity, chargeParts, type PriceTerms } from '../pricing/charge.ts';

@@ -5,7 +5,8 @@
  */
 import type { Customer } from '../customer/record.ts';
 import { Decimal } from '../decimal.ts';
-import type { ComputedFrom, Invoice, InvoiceLineItem } from '../invoice/record.ts';
+import type { ComputedFrom } from '../invoice/computed-from.ts';
+import type { Invoice, InvoiceLineItem } from '../invoice/record.ts';
 import type { SettingOf } from '../setting/record.ts';
 import { instantOf } from '../time/instant.ts';
 import { type Language, showAmount, showDay, showMoney, showNumber, showPeriod, wordsOf } from './language.ts';

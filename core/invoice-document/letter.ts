@@ -11,6 +11,7 @@ export type LetterKind = (typeof LETTER_KINDS)[number];
 const LETTERS: Partial<Record<SystemEventName, LetterKind>> = {
   'invoice.finalized': 'new',
   'invoice.communication.triggered': 'new',
+  'invoice.payment.overdue': 'reminder',
 };
 
 /** Null where an event sends none. */

@@ -18,6 +18,7 @@ import {
 } from '../record.ts';
 import { LineTax } from '../tax/line-tax.ts';
 import { taxOverrides } from '../tax/stated.ts';
+import { ComputedFrom } from './computed-from.ts';
 
 export const INVOICE_TYPES = ['SUBSCRIPTION', 'ONE_OFF', 'CREDIT'] as const;
 export const INVOICE_STATUSES = ['DRAFT', 'FINALIZED', 'VOIDED', 'SKIPPED'] as const;
@@ -47,99 +48,6 @@ export const BILLING_REASONS = [
 export type InvoiceStatus = (typeof INVOICE_STATUSES)[number];
 export type PaymentStatus = (typeof PAYMENT_STATUSES)[number];
 export type BillingReason = (typeof BILLING_REASONS)[number];
-
-/** Whose events a usage line counted, with the times in which they are where these are not its whole window, and by which clock. */
-export const CountedOf = z.object({
-  customers: z
-    .array(
-      z.object({
-        external_customer_id: z.string().meta({ description: 'As events name the customer.' }),
-        times: z
-          .array(
-            z.object({
-              start: z.string().meta({ description: 'Events at this instant or later.' }),
-              end: z.string().meta({ description: 'Events before this instant.' }),
-            }),
-          )
-          .nullable()
-          .meta({ description: 'Half-open; null is the whole window of the line.' }),
-      }),
-    )
-    .meta({ description: 'By their external ids.' }),
-  timezone: z.string().meta({ description: 'Whose clock cuts the windows of the meter.' }),
-  billing_anchor: z.string().meta({ description: 'On whose day months begin.' }),
-});
-export type CountedOf = z.infer<typeof CountedOf>;
-
-/**
- * What a line's amount was derived from (docs/rules/invoices.md, "What a line was computed from"). Decimals are text. A
- * fixed line has only quantity and price; a usage line has all of it.
- */
-export const ComputedFrom = z.object({
-  price: z
-    .record(z.string(), z.unknown())
-    .nullish()
-    .meta({ description: 'The price as it was: a later edit of the price does not change what this line says.' }),
-  meter_id: z.string().nullish(),
-  meter_version: z
-    .string()
-    .nullish()
-    .meta({ description: 'Which version of the meter measured: 1, and one more with each change of what it counts.' }),
-  window_start: timestampText.nullish().meta({ description: 'The start of the time in which events were counted.' }),
-  window_end: timestampText.nullish().meta({ description: 'The end of that time, which is not in it.' }),
-  quantity: z.string().nullish().meta({ description: 'As measured, also where it is below zero and billed as 0.' }),
-  event_count: z.int().nullish().meta({ description: 'How many events were counted.' }),
-  high_water: z.record(z.string(), z.string()).nullish().meta({
-    description: 'How far the log had been counted: of each partition the first offset that is not in the quantity.',
-  }),
-  as_of: z.string().nullish().meta({ description: 'Every event that was accepted before this instant is counted.' }),
-  buckets: z.array(z.record(z.string(), z.unknown())).nullish().meta({ description: 'Not kept yet: null.' }),
-  breakdown: z
-    .array(z.record(z.string(), z.unknown()))
-    .nullish()
-    .meta({ description: 'How the amount came about, one entry for each tier or package step.' }),
-  proration: z
-    .string()
-    .nullish()
-    .meta({ description: 'The share of the period that was charged, when less than all of it.' }),
-  reason: z
-    .string()
-    .nullish()
-    .meta({ description: 'Why the line exists when it is not the charge of the period itself, such as a late event.' }),
-  base_amount: z
-    .string()
-    .nullish()
-    .meta({ description: 'What the usage costs before a commitment; not there without one.' }),
-  allowances: z.array(z.record(z.string(), z.unknown())).nullish().meta({
-    description:
-      'The limits up to which usage is free, with what was used of them before this charge and with it; not there without one.',
-  }),
-  carried_amount: z.string().nullish().meta({
-    description: 'What was invoiced too much, and comes off the next invoice because this one has no room for it.',
-  }),
-  counted: CountedOf.nullish().meta({
-    description: 'Whose events were counted, and by which clock; not there where an earlier version computed the line.',
-  }),
-  share: z
-    .object({
-      part_ms: z.int().meta({ description: 'Milliseconds that are charged.' }),
-      whole_ms: z.int().meta({ description: 'Milliseconds of the whole period.' }),
-    })
-    .nullish()
-    .meta({ description: 'The share of the period to the millisecond, where `proration` says one.' }),
-  billed_before: z
-    .object({
-      amount: z.string().meta({ description: 'In units of the currency.' }),
-      quantity: z.string().meta({ description: 'In units of the meter.' }),
-    })
-    .nullish()
-    .meta({ description: 'Of a correction: what other invoices have said of its charge.' }),
-  drawn_from: z
-    .literal('subscription')
-    .nullish()
-    .meta({ description: 'Where the commitment is one of the subscription as a whole.' }),
-});
-export type ComputedFrom = z.infer<typeof ComputedFrom>;
 
 export const InvoiceLineItem = z.object({
   id: z.string(),

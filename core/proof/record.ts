@@ -3,7 +3,8 @@
  * definition of the meter, up to where, and the root of the Merkle tree over them. Who has it and the events can compute the rest.
  */
 import { z } from 'zod';
-import { CountedOf, Invoice, InvoiceLineItem } from '../invoice/record.ts';
+import { CountedOf } from '../invoice/computed-from.ts';
+import { Invoice, InvoiceLineItem } from '../invoice/record.ts';
 import { aggregationShape, filterShape, RESET_USAGES } from '../meter/record.ts';
 import { timestampText } from '../record.ts';
 import { Seal } from './seal.ts';

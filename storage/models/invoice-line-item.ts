@@ -1,7 +1,8 @@
 /** Table `invoice_line_items`. */
 import { byId } from '../../core/by-id.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { type ComputedFrom, type Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
+import { type ComputedFrom } from '../../core/invoice/computed-from.ts';
+import { type Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
