@@ -130,8 +130,12 @@ export function partialCharges(lines: readonly InvoicedLine[]): PartialCharge[] 
   return lines.filter(({ is_partial }) => is_partial).map(partialCharge);
 }
 
-/** What other invoices say of a charge already. */
-export function partialCharge({ line, service }: InvoicedLine): PartialCharge {
+/** What invoices of later periods have said of a charge. */
+export function laterCharge(one: InvoicedLine): PartialCharge {
+  return { ...partialCharge(one), is_later: true };
+}
+
+function partialCharge({ line, service }: InvoicedLine): PartialCharge {
   return {
     item_id: line.subscription_line_item_id ?? '',
     service,
