@@ -217,7 +217,7 @@ async function addLines(database: Database, addition: Addition): Promise<void> {
   const { subscription, sync, author, lines, meters } = addition;
   const plan = await PlanModel.fetch(subscription, subscription.plan_id, { database });
   const first = 1 + Math.max(-1, ...lines.map(({ position }) => position ?? -1));
-  const records = sync.added.map(({ price, start_date, end_date, quantity, follows }, index) => ({
+  const records = sync.added.map(({ price, start_date, end_date, quantity, follows, period_anchor }, index) => ({
     ...lineItemOf({
       commitment: commitmentAfter(follows, price),
       price: { ...price, end_date },
@@ -231,6 +231,7 @@ async function addLines(database: Database, addition: Addition): Promise<void> {
     start_date,
     ends_with_price: end_date !== null,
     commitment_line_id: termsOf(follows, sync),
+    period_anchor,
     id: newId('subscription_line_item', author.now.getTime()),
     position: first + index,
     subscription_id: subscription.id,

@@ -19,6 +19,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { linesOf } from '../billing/invoice-records.ts';
 import { emit } from '../system-events/emit.ts';
+import { taxFinal } from '../taxes/tax-final.ts';
 import { creditRest } from './credit-rest.ts';
 import { nextNumbers } from './next-numbers.ts';
 
@@ -67,11 +68,12 @@ export async function finalizeReady(
 ): Promise<InvoiceWithLines[]> {
   if (ready.length === 0) return [];
   for (const { invoice, changes } of ready) checkFinalizable({ ...invoice, ...changes });
+  const taxed = await sideBySide(transaction, ready, (one) => taxOne(transaction, one, now));
   // One after the other: two may be of one wallet.
-  for (const { invoice } of ready) await creditRest(transaction, invoice, now);
+  for (const { invoice, changes } of taxed) await creditRest(transaction, { ...invoice, ...changes }, now);
   // The numbers come last: their counter stays locked from here to the commit.
   const numbers = await nextNumbers(transaction, scope, { count: ready.length, now });
-  const numbered = ready.map((one, index) => ({ ...one, invoice_number: numbers[index]! }));
+  const numbered = taxed.map((one, index) => ({ ...one, invoice_number: numbers[index]! }));
   return sideBySide(transaction, numbered, (one) => writeFinal(transaction, one, now));
 }
 
@@ -79,6 +81,12 @@ async function readyOne(transaction: Transaction, scope: Scope, id: string): Pro
   const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
   const [line_items, payment_terms] = [await linesOf(invoice, transaction), await terms(invoice, transaction)];
   return { invoice, line_items, payment_terms };
+}
+
+/** What becomes final says its taxes. */
+async function taxOne(transaction: Transaction, { changes, ...draft }: Ready, now: Date): Promise<Ready> {
+  const taxed = await taxFinal(transaction, draft, { user_id: '', now });
+  return { ...draft, line_items: taxed.line_items, changes: { ...changes, ...taxed.changes } };
 }
 
 async function writeFinal(

@@ -6,7 +6,7 @@ import { THRESHOLD_TASK } from '../../storage/progress/threshold-arrivals.ts';
 import { csvRecords } from '../support/csv-records.ts';
 import { expectExport } from '../support/exported.ts';
 import { until } from '../support/until.ts';
-import { startWorld, tiers, usage, type World } from '../support/world.ts';
+import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
@@ -157,5 +157,36 @@ describe('scenario: thresholds', () => {
     expect((await put({ auto_invoice_threshold: '0' })).body.auto_invoice_threshold).to.equal(null);
     const refused = await put({ auto_invoice_threshold: '-1' });
     expect([refused.status, refused.body.details.field]).to.deep.equal([400, 'auto_invoice_threshold']);
+  });
+
+  it('is of a standalone subscription with usage prices only, by whatever door', async () => {
+    await world.plan('Fee', [fixed('31', { invoice_cadence: 'ADVANCE' })]);
+    const price = { ...fixed('62'), billing_period: 'MONTHLY', price_unit_type: 'FIAT' };
+    const addon = await world.post('/addons', { name: 'Fee', lookup_key: 'fee', type: 'onetime' });
+    await world.post('/prices', { ...price, currency: 'usd', entity_type: 'ADDON', entity_id: addon.id });
+    await world.customer('mixed');
+    const fresh = await world.subscribe('alone', 'Two', { auto_invoice_threshold: '10' });
+    const child = await world.subscribe('a child', 'Two');
+    const started = {
+      external_customer_id: 'mixed',
+      plan_id: world.id('plan Two'),
+      currency: 'usd',
+      billing_period: 'MONTHLY',
+      auto_invoice_threshold: '10',
+    };
+    const target = { target_plan_id: world.id('plan Fee'), proration_behavior: 'none' };
+    const grouped = { action: 'add', child_subscription_ids: [child.id] };
+    const doors: [string, object][] = [
+      ['/subscriptions', { ...started, line_items: [{ price }] }],
+      ['/subscriptions', { ...started, addons: [{ addon_id: addon.id }] }],
+      [`/subscriptions/${fresh.id}/lineitems`, { price }],
+      ['/subscriptions/addon', { subscription_id: fresh.id, addon_id: addon.id }],
+      [`/subscriptions/${fresh.id}/change/v2/execute`, target],
+      [`/subscriptions/${fresh.id}/modify/execute`, { type: 'grouped_invoicing', grouped_invoicing_params: grouped }],
+    ];
+    for (const [path, body] of doors) {
+      const { status, text, body: answer } = await world.api.request('POST', path, { body });
+      expect([status, answer.details?.field], `${path} ${text}`).to.deep.equal([400, 'auto_invoice_threshold']);
+    }
   });
 });
