@@ -20,6 +20,8 @@ export const CreateCreditNote = createCreditNoteShape.meta({
     invoice_id: 'inv_01JZ8K3M5N7P9Q1R3S5T7V9W8X',
     reason: 'SERVICE_ISSUE',
     memo: 'The trainer was late',
+    credit_note_number: 'CN-2026-7',
+    idempotency_key: 'ticket-4711',
     process_credit_note: false,
     line_items: [{ invoice_line_item_id: 'inv_line_01JZ8K3M5N7P9Q1R3S5T7V9WFX', amount: '10' }],
   },

@@ -78,7 +78,9 @@ describe('the bodies of system events', () => {
     await ok('POST', `/invoices/${written.id}/finalize`);
     await ok('POST', `/invoices/${written.id}/comms/trigger`);
     const credited = [{ invoice_line_item_id: written.line_items[0].id, amount: '2' }];
-    await ok('POST', '/creditnotes', { invoice_id: written.id, reason: 'ORDER_CHANGE', line_items: credited });
+    const keys = { credit_note_number: 'CN-7', idempotency_key: 'order-7' };
+    const note = { invoice_id: written.id, reason: 'ORDER_CHANGE', line_items: credited, ...keys };
+    await ok('POST', '/creditnotes', note);
     await ok('POST', `/invoices/${written.id}/void`);
     await ok('POST', `/subscriptions/${subscription.id}/cancel`, { cancellation_type: 'immediate' });
     const { endpoint } = await ok('POST', '/webhooks/endpoints', { url: 'https://hooks.example.com/' });
