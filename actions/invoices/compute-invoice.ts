@@ -16,7 +16,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
 import { type Planned, planFromStores } from '../billing/gather-billing.ts';
-import { computedFields, invoiceParts, lineRecords, linesOf, withLines } from '../billing/invoice-records.ts';
+import { computedFields, invoiceParts, linesOf, withLines } from '../billing/invoice-records.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { emit, wasTold } from '../system-events/emit.ts';
 import { isComplete, isCounted } from './draft-invoice.ts';
@@ -73,8 +73,10 @@ export async function computeLast(
   const planned = await planAnew(stores, transaction, held, now);
   if (!isComplete(planned, periodOf(invoice))) return 'waiting';
   const { plan } = planned;
-  const computed = { fields: computedFields(plan, now), lines: lineRecords(plan, invoice, now) };
-  if (saysTheSame(held, computed)) return asItWas;
+  const { lines, coupon_applications } = invoiceParts(plan, invoice, now);
+  // Which coupons gave the same is known by their applications alone, so these are written anew with it.
+  const isPlain = coupon_applications.length === 0;
+  if (isPlain && saysTheSame(held, { fields: computedFields(plan, now), lines })) return asItWas;
   const written = await write(transaction, { held, planned, isLast: true, now });
   return written.invoice.invoice_status === 'SKIPPED' ? 'skipped' : { ...written, subscription };
 }
