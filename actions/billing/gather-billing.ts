@@ -3,7 +3,13 @@
  * invoices, and the usage; then asks core what the invoice should say. Preview, draft and recomputation all come through
  * here, so that they cannot disagree (docs/rules/invoices.md, "Preview and invoice agree").
  */
-import { type BilledSubscription, type Charge, chargesDue, type ReferencePoint } from '../../core/billing/charges.ts';
+import {
+  type BilledSubscription,
+  type Charge,
+  type ChargeQuestion,
+  chargesDue,
+  type ReferencePoint,
+} from '../../core/billing/charges.ts';
 import type { MeasuredUsage } from '../../core/billing/line-amount.ts';
 import {
   chargeKey,
@@ -29,7 +35,7 @@ import {
   gatherInvoicedLines,
   type InvoicedLine,
   isCredit,
-  partialCharge,
+  laterCharge,
   partialCharges,
 } from './gather-closed-charges.ts';
 import { recordedTrueUps, recordedUsage, subscriptionCommitment } from './gather-commitments.ts';
@@ -65,16 +71,15 @@ function isCorrection({ line }: InvoicedLine): boolean {
 }
 
 /**
- * Of an invoice that was skipped, and is computed again: what later invoices, which are final, have said of its own charges. It
- * says them less that, so that what it had set off stays set off.
+ * Of an invoice that was skipped and is computed again, or voided and billed again: what later invoices, which are final, have said of
+ * its charges. It says them less that, so that what was set off stays set off, and what came late is charged once.
  */
-function saidSince(lines: readonly InvoicedLine[], charges: readonly Charge<BillableItem>[]): InvoicedLine[] {
-  const due = new Set(charges.map(({ item, service }) => chargeKey(item.id, service)));
+function saidSince(lines: readonly InvoicedLine[], question: ChargeQuestion<BillableItem>): InvoicedLine[] {
+  const said = lines.filter((one) => isCorrection(one) && !isCredit(one) && one.invoice_status !== 'DRAFT');
+  if (said.length === 0) return [];
+  const due = new Set(chargesDue(question).map(({ item, service }) => chargeKey(item.id, service)));
   const own = new Set(lines.filter((one) => !isCorrection(one)).map(({ key }) => key));
-  return lines.filter(
-    (one) =>
-      isCorrection(one) && !isCredit(one) && one.invoice_status !== 'DRAFT' && due.has(one.key) && !own.has(one.key),
-  );
+  return said.filter(({ key }) => due.has(key) && !own.has(key));
 }
 
 /** A credit of a change is no charge of the time that it is for. */
@@ -100,7 +105,7 @@ export async function thresholdFromStores(
     invoiced: invoicedElsewhere(lines),
   };
   const { usage, usage_as_of_ms } = await measured(stores, database, target, thresholdCharges(question));
-  const committed = await gatherCommitments(database, { ...target, reference: 'preview' }, lines);
+  const committed = await gatherCommitments(database, { ...target, reference: 'preview' }, { items, lines });
   const coupons = await couponsInForce(database, { subscriptions: [subscription], inside: 'usage' });
   const { currency } = subscription;
   const plan = planThreshold({ ...question, ...committed, currency, usage, closed: [], coupons });
@@ -170,7 +175,7 @@ async function planOne(stores: Stores, database: Database, target: OneOfThem): P
   const items = await gatherItems(database, subscription, { at });
   const all = await gatherInvoicedLines(database, subscription, target.before?.invoice.id);
   const asked = { subscription: billedUntil(target), items, period, reference };
-  const since = target.before ? saidSince(all, chargesDue(asked)) : [];
+  const since = saidSince(all, asked);
   const lines = since.length === 0 ? all : all.filter((one) => !since.includes(one));
   const question = { ...asked, invoiced: invoicedElsewhere(lines) };
   const { measure, usage, usage_as_of_ms } = await measured(stores, database, target, openCharges(question));
@@ -178,7 +183,7 @@ async function planOne(stores: Stores, database: Database, target: OneOfThem): P
     reference === 'period_start'
       ? []
       : await gatherClosedCharges(database, { lines, items, before: period.end }, measure);
-  const committed = await gatherCommitments(database, target, lines, since);
+  const committed = await gatherCommitments(database, target, { items, lines, since });
   const plan = inSyncSpan('invoice.price', () =>
     planInvoice({ ...question, ...committed, currency: subscription.currency, usage, closed }),
   );
@@ -188,15 +193,19 @@ async function planOne(stores: Stores, database: Database, target: OneOfThem): P
 async function gatherCommitments(
   database: Database,
   { subscription, before }: BillingTarget,
-  lines: readonly InvoicedLine[],
-  since: readonly InvoicedLine[] = [],
+  {
+    items,
+    lines,
+    since = [],
+  }: { items: readonly BillableItem[]; lines: readonly InvoicedLine[]; since?: readonly InvoicedLine[] },
 ) {
   const commitment = subscriptionCommitment(subscription);
+  const isCommitted = commitment !== null || items.some((item) => item.commitment);
   const true_ups = commitment?.true_up ? await recordedTrueUps(database, subscription, before?.invoice.id) : [];
   return {
     commitment,
     true_ups,
-    recorded: recordedUsage(lines),
-    partial: [...partialCharges(lines), ...since.map(partialCharge)],
+    recorded: isCommitted ? recordedUsage(lines) : [],
+    partial: [...partialCharges(lines), ...since.map(laterCharge)],
   };
 }

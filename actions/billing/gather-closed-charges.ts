@@ -8,6 +8,7 @@ import { type ClosedCharge, expectedEventCount } from '../../core/billing/late-e
 import { type PartialCharge, partsOf } from '../../core/billing/partial-charges.ts';
 import { chargeKey } from '../../core/billing/plan-invoice.ts';
 import { Decimal, sumOf } from '../../core/decimal.ts';
+import { groupBy } from '../../core/group-by.ts';
 import type { InvoiceStatus } from '../../core/invoice/record.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
@@ -91,11 +92,8 @@ function hasEarlierUse({ limited, usage_window }: RecordedCharge): boolean {
 
 /** One per service period: what was billed for it in all, and what the newest line says was counted. */
 function recordedCharges(item: BillableItem, lines: readonly InvoicedLine[]): RecordedCharge[] {
-  const groups = new Map<string, InvoicedLine[]>();
-  for (const invoiced of lines) {
-    if (invoiced.line.subscription_line_item_id !== item.id || invoiced.is_partial) continue;
-    groups.set(invoiced.key, [...(groups.get(invoiced.key) ?? []), invoiced]);
-  }
+  const own = lines.filter(({ line, is_partial }) => line.subscription_line_item_id === item.id && !is_partial);
+  const groups = groupBy(own, ({ key }) => key);
   const partial = partialCharges(lines);
   return [...groups.values()].flatMap((group) => recordedCharge(item, group, partial) ?? []);
 }
@@ -132,8 +130,12 @@ export function partialCharges(lines: readonly InvoicedLine[]): PartialCharge[] 
   return lines.filter(({ is_partial }) => is_partial).map(partialCharge);
 }
 
-/** What other invoices say of a charge already. */
-export function partialCharge({ line, service }: InvoicedLine): PartialCharge {
+/** What invoices of later periods have said of a charge. */
+export function laterCharge(one: InvoicedLine): PartialCharge {
+  return { ...partialCharge(one), is_later: true };
+}
+
+function partialCharge({ line, service }: InvoicedLine): PartialCharge {
   return {
     item_id: line.subscription_line_item_id ?? '',
     service,

@@ -19,6 +19,8 @@ export type PartialCharge = {
   readonly quantity: Decimal;
   /** With the discounts and the tax that went with it. */
   readonly billed?: BilledLine;
+  /** It stands on the invoice of a later period, and corrects the charge. */
+  readonly is_later?: boolean;
 };
 
 export function partsOf(partial: readonly PartialCharge[], item_id: string, service: Period): PartialCharge[] {
@@ -54,7 +56,10 @@ function differences<Item extends PricedItem>(
     units = units.minus(quantity);
     const rest = { amount: line.amount.minus(amount), quantity: line.quantity.minus(quantity) };
     if (index > 0 && rest.amount.isZero() && rest.quantity.isZero()) return [];
-    const note = `less ${amount.toFixed()} that was invoiced before the period was over`;
+    const where = parts.some(({ is_later }) => is_later)
+      ? 'that other invoices say of it'
+      : 'that was invoiced before the period was over';
+    const note = `less ${amount.toFixed()} ${where}`;
     const { reason } = line.computed_from;
     const computed_from = {
       ...line.computed_from,

@@ -1,7 +1,7 @@
 /** Table `invoice_line_items`. */
 import { byId } from '../../core/by-id.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { type Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
+import { type ComputedFrom, type Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
@@ -37,13 +37,17 @@ const CHARGED = [
   'taxes',
   'period_start',
   'period_end',
-  'computed_from',
   'created_at',
 ] as const;
 
+/** What a line was computed from is mostly what it was priced by, which says nothing of what was charged. */
+const NOT_CHARGED = ['price', 'breakdown', 'high_water', 'buckets'];
+
 /** With what its invoice is. */
 export type LineOnInvoice = {
-  readonly line: Pick<InvoiceLineItemModel, (typeof CHARGED)[number]>;
+  readonly line: Pick<InvoiceLineItemModel, (typeof CHARGED)[number]> & {
+    readonly computed_from?: Omit<ComputedFrom, 'price' | 'breakdown' | 'high_water' | 'buckets'> | null | undefined;
+  };
   readonly invoice: Pick<Invoice, 'invoice_status' | 'billing_reason' | 'customer_id'>;
 };
 
@@ -64,7 +68,8 @@ export function linesOnInvoices(scope: Scope, subscription_id: string, database:
       .where({ tenant_id, environment_id, status: 'published' })
       .whereRaw('subscription_line_item_id = any(?)', [items.map(({ id }) => id)])
       .orderBy(['created_at', 'invoice_id', 'position', 'id'])
-      .select([...CHARGED]);
+      .select([...CHARGED])
+      .select(database.raw('computed_from - ?::text[] as computed_from', [NOT_CHARGED]));
     const found: On[] = await database('invoices')
       .where({ tenant_id, environment_id, status: 'published' })
       .whereRaw('id = any(?)', [[...new Set(lines.map(({ invoice_id }) => invoice_id))]])

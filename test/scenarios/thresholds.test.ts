@@ -3,6 +3,8 @@ import { expect } from 'chai';
 import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
 import { workOf } from '../../scheduler/main.ts';
 import { THRESHOLD_TASK } from '../../storage/progress/threshold-arrivals.ts';
+import { csvRecords } from '../support/csv-records.ts';
+import { expectExport } from '../support/exported.ts';
 import { until } from '../support/until.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';
 
@@ -44,6 +46,8 @@ describe('scenario: thresholds', () => {
     return both.reduce((sum, { invoiced }) => sum + invoiced, 0);
   }
 
+  const JANUARY = 'start_time=2026-01-01&end_time=2026-02-01';
+
   it('is not reached by nothing, nor by less', async () => {
     expect(await look('2026-01-02')).to.equal(0);
     await world.use('tiers', 'calls', 49);
@@ -76,8 +80,19 @@ describe('scenario: thresholds', () => {
     );
   });
 
-  it('the end of the period charges what is left, once', async () => {
+  it('the export with amounts says each invoice, and what the preview adds', async () => {
     await world.use('tiers', 'calls', 10);
+    await world.settle();
+    await expectExport(world, 'tiers', JANUARY);
+    await expectExport(world, 'committed', JANUARY);
+    const days = await world.api.request('GET', `/events/usage/export?amounts=true&${JANUARY}&split=day`);
+    const rows = csvRecords(days.text).filter((row) => row.external_customer_id === 'tiers');
+    expect(
+      rows.map((row) => `${row.start_time!.slice(8, 10)}: ${row.usage} = ${row.amount} ${row.invoice_status}`),
+    ).to.deep.equal(['02: 49 = 49 FINALIZED', '03: 51 = 51 FINALIZED', '06: 100 = 50 FINALIZED', '10: 10 = 5 ']);
+  });
+
+  it('the end of the period charges what is left, once', async () => {
     const expected = (await world.preview('tiers')).total;
     await world.on('2026-02-01');
     const [tiersDraft, committedDraft] = await Promise.all(
@@ -89,6 +104,8 @@ describe('scenario: thresholds', () => {
     expect(expected).to.equal('5');
     expect(committedDraft).to.contain('SKIPPED').and.to.contain('= 0');
     await world.finalize();
+    await expectExport(world, 'tiers', JANUARY);
+    await expectExport(world, 'committed', JANUARY);
     const all = (await world.invoices('tiers')).map(({ total }: Answer) => Number(total));
     expect(all.reduce((sum, total) => sum + total)).to.equal(155); // 100 + 110 × 0.5
   });
