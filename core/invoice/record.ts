@@ -17,8 +17,8 @@ import {
   timestampText,
 } from '../record.ts';
 import { LineTax } from '../tax/line-tax.ts';
-import { taxOverrides } from '../tax/stated.ts';
 import { ComputedFrom } from './computed-from.ts';
+import { statedDiscountFields } from './stated-discounts.ts';
 
 export const INVOICE_TYPES = ['SUBSCRIPTION', 'ONE_OFF', 'CREDIT'] as const;
 export const INVOICE_STATUSES = ['DRAFT', 'FINALIZED', 'VOIDED', 'SKIPPED'] as const;
@@ -232,22 +232,6 @@ export const paymentStatus = z.preprocess(
   anyCase(PAYMENT_STATUSES),
 );
 
-const association = orNull(keyText).meta({
-  description: 'By which association a subscription of the customer has it; redeemed for this invoice when absent.',
-});
-const invoiceCouponShape = z.object({
-  coupon_id: keyText.min(1).meta({ description: 'The coupon.' }),
-  coupon_association_id: association,
-});
-const lineCouponShape = z.object({
-  line_item_id: keyText.min(1).meta({
-    description: 'The line: its `price_id`, its `subscription_line_item_id`, or its place among the lines, from 0.',
-  }),
-  subscription_line_item_id: orNull(keyText).meta({ description: 'The same, where a line charges one.' }),
-  coupon_id: keyText.min(1).meta({ description: 'The coupon.' }),
-  coupon_association_id: association,
-});
-
 /** What a client states about an invoice that it writes itself (docs/rules/invoices.md, "Invoices written by hand"). */
 export const createInvoiceShape = z.object({
   customer_id: z.string().min(1).meta({ description: 'The customer to whom it goes.' }),
@@ -290,22 +274,7 @@ export const createInvoiceShape = z.object({
   }),
   metadata,
   invoice_pdf_url: orNull(z.url()).meta({ description: 'The address of its document.' }),
-  coupons: orNull(z.array(keyText.min(1)).max(100)).meta({
-    description: 'Coupons, by their ids or codes, that take something off the invoice; in this order.',
-  }),
-  invoice_coupons: orNull(z.array(invoiceCouponShape).max(100)).meta({
-    description: 'The same by ids, also as an association of a subscription of the customer has one.',
-  }),
-  line_item_coupons: orNull(z.array(lineCouponShape).max(100)).meta({
-    description: 'Coupons that take something off a line.',
-  }),
-  tax_rates: orNull(z.array(keyText.min(1)).max(100)).meta({
-    description: 'Tax rates, by their ids or codes, in the place of those of the customer.',
-  }),
-  tax_rate_overrides: taxOverrides.meta({ description: 'The same with priorities.' }),
-  prepared_tax_rates: orNull(z.array(z.looseObject({ id: keyText.min(1) })).max(100)).meta({
-    description: 'The same as rates are answered; what counts is the `id`.',
-  }),
+  ...statedDiscountFields,
   force_sync_invoice: orNull(z.boolean()).meta(NOT_YET),
 });
 export type CreateInvoice = z.output<typeof createInvoiceShape>;
