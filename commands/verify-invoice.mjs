@@ -143,9 +143,12 @@ function readEvent(text) {
   if (/[0-9.]{16,}|[0-9][eE]/.test(text)) return readJson(text);
   try {
     const event = JSON.parse(text);
-    const mapped = (object) => (isObject(object) ? new Map(Object.entries(object)) : object);
+    // What is inside of a property is never looked at, and is not to be taken for a number of ours.
+    const inner = ([key, value]) => [key, isObject(value) ? new Map() : value];
+    const mapped = (object) => (isObject(object) ? new Map(Object.entries(object).map(inner)) : object);
     if (!isObject(event)) return event;
-    return mapped({ ...event, properties: mapped(event.properties), values: mapped(event.values) });
+    const parts = { properties: mapped(event.properties), values: mapped(event.values) };
+    return new Map(Object.entries({ ...event, ...parts }));
   } catch {
     return readJson(text);
   }

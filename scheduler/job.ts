@@ -5,7 +5,8 @@
 export type Job = {
   readonly name: string;
   readonly every_seconds: number;
-  run(now: Date): Promise<JobReport>;
+  /** `onDone` gets what was done so far, as counts, while a long run goes on. */
+  run(now: Date, onDone?: (done: JobReport['done']) => void): Promise<JobReport>;
 };
 
 export type JobReport = {

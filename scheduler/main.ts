@@ -220,13 +220,15 @@ function runJob(job: Job, now: Date, logger: Logger): Promise<JobReport> {
 
 async function runAndReport(job: Job, now: Date, logger: Logger): Promise<JobReport> {
   try {
-    const report = await job.run(now);
+    const tellDone = jobMetrics.growing(job.name);
+    const report = await job.run(now, tellDone);
     for (const { id, error } of report.failed)
       logger.error({ job: job.name, id, err: error }, 'a job failed for a record');
     if (report.waiting.length > 0) logger.info({ job: job.name, waiting: report.waiting }, 'left for the next run');
     logger.debug({ job: job.name, ...report.done }, 'job done');
     const { done, waiting, failed } = report;
-    jobMetrics.records(job.name, { ...done, waiting: waiting.length, failed: failed.length });
+    tellDone(done);
+    jobMetrics.records(job.name, { waiting: waiting.length, failed: failed.length });
     return report;
   } catch (error) {
     logger.error({ job: job.name, err: error }, 'a job failed');

@@ -62,6 +62,16 @@ export const jobMetrics = {
   records(task: string, done: Readonly<Record<string, number>>): void {
     for (const [what, count] of Object.entries(done)) records.inc({ task, done: what }, count);
   },
+  /** Of one run: what was done so far, each time that is told, counted once. */
+  growing(task: string): (done: Readonly<Record<string, number>>) => void {
+    const told = new Map<string, number>();
+    return (done) => {
+      for (const [what, count] of Object.entries(done)) {
+        records.inc({ task, done: what }, count - (told.get(what) ?? 0));
+        told.set(what, count);
+      }
+    };
+  },
   freed(count: number): void {
     freed.inc(count);
   },

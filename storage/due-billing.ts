@@ -116,16 +116,51 @@ export function nextUnpaidEnd(database: Database, scope: Scope): Promise<Date | 
  */
 export async function dueDrafts(
   database: Database,
-  { computedBefore, ...asked }: Asked & { computedBefore: Date },
+  { now, delay_seconds, ...asked }: Asked & { now: Date; delay_seconds: number },
 ): Promise<Due[]> {
-  const due = database('invoices').where(DRAFT).where('last_computed_at', '<=', computedBefore);
+  const before = (seconds: number) => new Date(now.getTime() - seconds * 1000);
+  const own = await ownDelays(database, asked);
+  const due = database('invoices').where(DRAFT);
+  if (own.length === 0) void due.where('last_computed_at', '<=', before(delay_seconds));
+  else
+    void due.where((rested) => {
+      const theirs = own.map(({ tenant_id, environment_id }) => [tenant_id, environment_id]);
+      void rested.where((others) => {
+        void others.where('last_computed_at', '<=', before(delay_seconds));
+        void others.whereNotIn(['tenant_id', 'environment_id'], theirs);
+      });
+      for (const { seconds, tenant_id, environment_id } of own)
+        void rested.orWhere((one) => {
+          void one.where({ tenant_id, environment_id }).where('last_computed_at', '<=', before(seconds));
+        });
+    });
   const by = ['last_computed_at', 'customer_id', 'subscription_id', 'billing_sequence'];
   return inTurns(database, ofWhom(due, 'invoices', asked), { by, ...asked });
 }
 
-/** When the draft of this environment was computed that has rested longest. */
-export function oldestDraftComputed(database: Database, scope: Scope): Promise<Date | null> {
-  return earliest(scope, { of: () => database('invoices').where(DRAFT), columns: ['last_computed_at'] });
+/** When the draft of this environment has rested that has done so longest. */
+export async function nextDraftRested(
+  database: Database,
+  scope: Scope,
+  { delay_seconds }: { delay_seconds: number },
+): Promise<Date | null> {
+  const computed = await earliest(scope, {
+    of: () => database('invoices').where(DRAFT),
+    columns: ['last_computed_at'],
+  });
+  if (computed === null) return null;
+  const [own] = await ownDelays(database, { only: scope });
+  return new Date(computed.getTime() + (own?.seconds ?? delay_seconds) * 1000);
+}
+
+/** Of the environments whose setting says how long their drafts rest. */
+async function ownDelays(database: Database, { only }: OfWhom): Promise<(Scope & { seconds: number })[]> {
+  const set = database('settings')
+    .where({ key: 'invoice_config', status: 'published' })
+    .whereRaw(`value->>'finalization_delay_seconds' is not null`);
+  if (only) void set.where({ tenant_id: only.tenant_id, environment_id: only.environment_id });
+  const seconds = database.raw(`(value->>'finalization_delay_seconds')::int as seconds`);
+  return set.select('tenant_id', 'environment_id', seconds);
 }
 
 /** Narrows a question about a table to the environments that are meant. */

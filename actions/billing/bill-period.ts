@@ -19,7 +19,7 @@ import { leaveFamilyIfDue } from '../subscriptions/leave-family.ts';
 import { openDue } from '../subscriptions/open-due.ts';
 import { scopeOf } from './billable-items.ts';
 import { closePeriod } from './close-period.ts';
-import { type Ended, inRounds } from './rounds.ts';
+import { type Ended, inRounds, type Watched } from './rounds.ts';
 import { billingTransaction } from './transaction.ts';
 
 /** `billed`: moved on by a period. `waiting`: usage is not complete yet. `idle`: nothing is due, or another worker has it. */
@@ -40,7 +40,11 @@ const WORKERS = 4;
  * whoever has one. One subscription that cannot be billed does not keep the others from it. Environments with a clock of their own
  * are left out, unless one of them is named (docs/rules/clock.md).
  */
-export async function billDuePeriods(stores: Stores, now: Date, { only }: OfWhom = {}): Promise<BillingReport> {
+export async function billDuePeriods(
+  stores: Stores,
+  now: Date,
+  { only, onProgress }: OfWhom & Watched<BillingReport> = {},
+): Promise<BillingReport> {
   const report: BillingReport = { billed: 0, waiting: [], failed: [] };
   await inRounds({
     next: (left) => dueSubscriptions(stores.postgres, { now, left, only }),
@@ -48,6 +52,7 @@ export async function billDuePeriods(stores: Stores, now: Date, { only }: OfWhom
     actTogether: (due) => billTogether(stores, due, { now, report }),
     // By a clock the same must come of the same: numbers are given in the order of what is due.
     workers: only ? 1 : WORKERS,
+    onProgress: () => onProgress?.(report),
   });
   return report;
 }

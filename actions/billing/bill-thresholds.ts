@@ -18,15 +18,19 @@ import { addInvoice } from '../invoices/draft-invoice.ts';
 import { finalizeWithin } from '../invoices/finalize-invoice.ts';
 import { type BillableItem, currentPeriod, scopeOf } from './billable-items.ts';
 import { thresholdFromStores } from './gather-billing.ts';
-import { invoiceRecord, lineRecords } from './invoice-records.ts';
-import { type Ended, inRounds } from './rounds.ts';
+import { invoiceParts, invoiceRecord } from './invoice-records.ts';
+import { type Ended, inRounds, type Watched } from './rounds.ts';
 import { billingTransaction } from './transaction.ts';
 
 export type ThresholdReport = { invoiced: number; failed: { id: string; error: unknown }[] };
 
 const WORKERS = 2;
 
-export async function billThresholds(stores: Stores, now: Date, { only }: OfWhom = {}): Promise<ThresholdReport> {
+export async function billThresholds(
+  stores: Stores,
+  now: Date,
+  { only, onProgress }: OfWhom & Watched<ThresholdReport> = {},
+): Promise<ThresholdReport> {
   const report: ThresholdReport = { invoiced: 0, failed: [] };
   await inRounds({
     next: (left) => thresholdSubscriptions(stores.postgres, { now, left, only }),
@@ -38,6 +42,7 @@ export async function billThresholds(stores: Stores, now: Date, { only }: OfWhom
     actTogether: (due) => lookAtAll(stores, due, now),
     // By a clock the same must come of the same: numbers are given in the order of what is due.
     workers: only ? 1 : WORKERS,
+    onProgress: () => onProgress?.(report),
   });
   return report;
 }
@@ -112,8 +117,8 @@ async function invoiceRunning(stores: Stores, transaction: Transaction, looking:
   const id = newId('invoice', now.getTime());
   const record = invoiceRecord({ subscription, period, reason: 'THRESHOLD_BILLING', plan }, id, now);
   if (await isThere(subscription, record.idempotency_key ?? '', transaction)) return false;
-  const lines = lineRecords(plan, record, now);
-  const invoice = await addInvoice(transaction, subscription, { record, lines, now });
+  const parts = invoiceParts(plan, record, now);
+  const invoice = await addInvoice(transaction, subscription, { record, ...parts, now });
   await finalizeWithin(transaction, scopeOf(subscription), { invoice_id: invoice.id, now });
   return true;
 }

@@ -5,7 +5,7 @@
  * elsewhere.
  */
 import type { Scope } from '../../core/scope.ts';
-import { nextSubscriptionDue, nextUnpaidEnd, type OfWhom, oldestDraftComputed } from '../../storage/due-billing.ts';
+import { nextDraftRested, nextSubscriptionDue, nextUnpaidEnd, type OfWhom } from '../../storage/due-billing.ts';
 import { nextOutOfPatience, nextOverdue, nextPaymentDue } from '../../storage/due-payments.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { finalizeDueInvoices } from '../invoices/finalize-due-invoices.ts';
@@ -26,8 +26,11 @@ export type DueKind = {
    */
   next(stores: Stores, scope: Scope, from: Date): Promise<Date | null>;
   /** Does all that is due by `now`: of the environment that is named, or of all that have no clock. May run twice at once. */
-  run(stores: Stores, due: { readonly now: Date } & OfWhom): Promise<DueReport>;
+  run(stores: Stores, due: { readonly now: Date; readonly onDone?: OnDone } & OfWhom): Promise<DueReport>;
 };
+
+/** What was done so far of a run that goes on, as counts. */
+export type OnDone = (done: DueReport['done']) => void | Promise<void>;
 
 export type DueReport = {
   /** What was done, as counts. */
@@ -44,8 +47,9 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
     {
       name: 'bill-due-periods',
       next: ({ postgres }, scope) => nextSubscriptionDue(postgres, scope),
-      async run(stores, { now, only }) {
-        const { billed, waiting, failed } = await billDuePeriods(stores, now, { only });
+      async run(stores, { now, only, onDone }) {
+        const onProgress = ({ billed }: { billed: number }) => onDone?.({ billed });
+        const { billed, waiting, failed } = await billDuePeriods(stores, now, { only, onProgress });
         return { done: { billed }, waiting, failed };
       },
     },
@@ -61,9 +65,12 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
     {
       // Drafts that have rested since they were computed (docs/rules/invoices.md, "From draft to final").
       name: 'finalize-due-invoices',
-      next: ({ postgres }, scope) => after(delay_seconds, oldestDraftComputed(postgres, scope)),
-      async run(stores, { now, only }) {
-        const { finalized, skipped, waiting, failed } = await finalizeDueInvoices(stores, { now, delay_seconds, only });
+      next: ({ postgres }, scope) => nextDraftRested(postgres, scope, { delay_seconds }),
+      async run(stores, { now, only, onDone }) {
+        const onProgress = ({ finalized, skipped }: { finalized: number; skipped: number }) =>
+          onDone?.({ finalized, skipped });
+        const due = { now, delay_seconds, only, onProgress };
+        const { finalized, skipped, waiting, failed } = await finalizeDueInvoices(stores, due);
         return { done: { finalized, skipped }, waiting, failed };
       },
     },
@@ -98,15 +105,11 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
       // Usage that has reached a threshold (docs/rules/invoices.md, "Before the period is over").
       name: 'bill-thresholds',
       next: nextThresholdLook,
-      async run(stores, { now, only }) {
-        const { invoiced, failed } = await billThresholds(stores, now, { only });
+      async run(stores, { now, only, onDone }) {
+        const onProgress = ({ invoiced }: { invoiced: number }) => onDone?.({ invoiced });
+        const { invoiced, failed } = await billThresholds(stores, now, { only, onProgress });
         return { done: { invoiced }, waiting: [], failed };
       },
     },
   ];
-}
-
-async function after(seconds: number, instant: Promise<Date | null>): Promise<Date | null> {
-  const found = await instant;
-  return found && new Date(found.getTime() + seconds * 1000);
 }

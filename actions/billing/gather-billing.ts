@@ -3,7 +3,13 @@
  * invoices, and the usage; then asks core what the invoice should say. Preview, draft and recomputation all come through
  * here, so that they cannot disagree (docs/rules/invoices.md, "Preview and invoice agree").
  */
-import { type BilledSubscription, type Charge, chargesDue, type ReferencePoint } from '../../core/billing/charges.ts';
+import {
+  type BilledSubscription,
+  type Charge,
+  type ChargeQuestion,
+  chargesDue,
+  type ReferencePoint,
+} from '../../core/billing/charges.ts';
 import type { MeasuredUsage } from '../../core/billing/line-amount.ts';
 import {
   chargeKey,
@@ -12,22 +18,31 @@ import {
   openCharges,
   planInvoice,
   planThreshold,
+  settled,
   thresholdCharges,
 } from '../../core/billing/plan-invoice.ts';
-import { totalsOf } from '../../core/billing/totals.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
 import { inSpan, inSyncSpan } from '../../tracing/spans.ts';
-import { type BillableItem, billedSubscription, CHARGES_AT_ONCE, gatherItems, usageReader } from './billable-items.ts';
+import { couponsInForce } from '../coupons/coupons-in-force.ts';
+import { ratesInForce, type Taxed } from '../taxes/rates-in-force.ts';
+import {
+  type BillableItem,
+  billedSubscription,
+  CHARGES_AT_ONCE,
+  gatherItems,
+  type Measure,
+  usageReader,
+} from './billable-items.ts';
 import {
   gatherClosedCharges,
   gatherInvoicedLines,
   type InvoicedLine,
   isCredit,
-  partialCharge,
+  laterCharge,
   partialCharges,
 } from './gather-closed-charges.ts';
 import { recordedTrueUps, recordedUsage, subscriptionCommitment } from './gather-commitments.ts';
@@ -40,6 +55,8 @@ export type BillingTarget = {
   /** The invoice that is computed anew: its own lines do not count as invoiced elsewhere. */
   readonly before?: InvoiceBefore;
   readonly now: Date;
+  /** Of a preview, which says what becomes of the draft when it is final: whom it is for, and when. */
+  readonly taxed?: Pick<Taxed, 'customer_id' | 'subscription_id' | 'invoice_type' | 'at'>;
 };
 
 export type Planned = {
@@ -61,16 +78,15 @@ function isCorrection({ line }: InvoicedLine): boolean {
 }
 
 /**
- * Of an invoice that was skipped, and is computed again: what later invoices, which are final, have said of its own charges. It
- * says them less that, so that what it had set off stays set off.
+ * Of an invoice that was skipped and is computed again, or voided and billed again: what later invoices, which are final, have said of
+ * its charges. It says them less that, so that what was set off stays set off, and what came late is charged once.
  */
-function saidSince(lines: readonly InvoicedLine[], charges: readonly Charge<BillableItem>[]): InvoicedLine[] {
-  const due = new Set(charges.map(({ item, service }) => chargeKey(item.id, service)));
+function saidSince(lines: readonly InvoicedLine[], question: ChargeQuestion<BillableItem>): InvoicedLine[] {
+  const said = lines.filter((one) => isCorrection(one) && !isCredit(one) && one.invoice_status !== 'DRAFT');
+  if (said.length === 0) return [];
+  const due = new Set(chargesDue(question).map(({ item, service }) => chargeKey(item.id, service)));
   const own = new Set(lines.filter((one) => !isCorrection(one)).map(({ key }) => key));
-  return lines.filter(
-    (one) =>
-      isCorrection(one) && !isCredit(one) && one.invoice_status !== 'DRAFT' && due.has(one.key) && !own.has(one.key),
-  );
+  return said.filter(({ key }) => due.has(key) && !own.has(key));
 }
 
 /** A credit of a change is no charge of the time that it is for. */
@@ -95,10 +111,12 @@ export async function thresholdFromStores(
     reference: 'preview' as const,
     invoiced: invoicedElsewhere(lines),
   };
-  const { usage, usage_as_of_ms } = await measured(stores, database, target, thresholdCharges(question));
-  const committed = await gatherCommitments(database, { ...target, reference: 'preview' }, lines);
-  const plan = planThreshold({ ...question, ...committed, currency: subscription.currency, usage, closed: [] });
-  return { plan, usage_as_of_ms };
+  const { usage, asOf } = await measured(stores, database, target, thresholdCharges(question));
+  const committed = await gatherCommitments(database, { ...target, reference: 'preview' }, { items, lines });
+  const coupons = await couponsInForce(database, { subscriptions: [subscription], inside: 'usage' });
+  const { currency } = subscription;
+  const plan = planThreshold({ ...question, ...committed, currency, usage, closed: [], coupons });
+  return { plan, usage_as_of_ms: asOf() };
 }
 
 async function measured(
@@ -107,16 +125,21 @@ async function measured(
   { subscription, now }: Omit<BillingTarget, 'reference'>,
   charges: readonly Charge<BillableItem>[],
 ) {
-  const measure = await usageReader(stores, database, subscription, { now });
+  const read = await usageReader(stores, database, subscription, { now });
   const usage = new Map<string, MeasuredUsage>();
-  let usage_as_of_ms: Milliseconds | null = null;
+  let usage_as_of_ms = Number.POSITIVE_INFINITY;
+  const measure: Measure = async (...asked) => {
+    const answer = await read(...asked);
+    usage_as_of_ms = Math.min(usage_as_of_ms, instantOf(answer.as_of));
+    return answer;
+  };
   await mapConcurrently(CHARGES_AT_ONCE, charges, async ({ item, service, usage_window }) => {
     if (usage_window === null) return;
-    const answer = await measure(item, usage_window, undefined, service);
-    usage.set(chargeKey(item.id, service), answer);
-    usage_as_of_ms = Math.min(usage_as_of_ms ?? Number.POSITIVE_INFINITY, instantOf(answer.as_of));
+    usage.set(chargeKey(item.id, service), await measure(item, usage_window, undefined, service));
   });
-  return { measure, usage, usage_as_of_ms: usage_as_of_ms as Milliseconds | null };
+  /** Of all that was read until it is asked. */
+  const asOf = (): Milliseconds | null => (Number.isFinite(usage_as_of_ms) ? usage_as_of_ms : null);
+  return { measure, usage, asOf };
 }
 
 /** `database` is the transaction that will write the plan, or the pool for a preview. */
@@ -134,17 +157,18 @@ async function gatherAndPlan(stores: Stores, database: Database, target: Billing
   const until_ms = ends_ms === period.end ? ends_ms : null;
   const plans = [own];
   for (const other of others) plans.push(await planOne(stores, database, { ...target, subscription: other, until_ms }));
-  return others.length === 0 ? own : together(plans, subscription.currency);
+  const coupons = await couponsInForce(database, {
+    subscriptions: [subscription, ...others],
+    invoice_id: target.before?.invoice.id,
+  });
+  const rates = target.taxed ? await ratesInForce(database, { ...subscription, ...target.taxed }) : [];
+  return together(plans, { currency: subscription.currency, coupons, rates });
 }
 
-function together(plans: readonly Planned[], currency: string): Planned {
+function together(plans: readonly Planned[], terms: Parameters<typeof settled>[1]): Planned {
   const lines = plans.flatMap(({ plan }) => plan.lines);
-  const amounts = lines.map(({ amount }) => amount);
   const as_of = plans.flatMap(({ usage_as_of_ms }) => usage_as_of_ms ?? []);
-  return {
-    plan: { lines, ...totalsOf(amounts, currency) },
-    usage_as_of_ms: as_of.length === 0 ? null : Math.min(...as_of),
-  };
+  return { plan: settled(lines, terms), usage_as_of_ms: as_of.length === 0 ? null : Math.min(...as_of) };
 }
 
 /** `until_ms`: nothing of it that comes later. */
@@ -163,33 +187,37 @@ async function planOne(stores: Stores, database: Database, target: OneOfThem): P
   const items = await gatherItems(database, subscription, { at });
   const all = await gatherInvoicedLines(database, subscription, target.before?.invoice.id);
   const asked = { subscription: billedUntil(target), items, period, reference };
-  const since = target.before ? saidSince(all, chargesDue(asked)) : [];
+  const since = saidSince(all, asked);
   const lines = since.length === 0 ? all : all.filter((one) => !since.includes(one));
   const question = { ...asked, invoiced: invoicedElsewhere(lines) };
-  const { measure, usage, usage_as_of_ms } = await measured(stores, database, target, openCharges(question));
+  const { measure, usage, asOf } = await measured(stores, database, target, openCharges(question));
   const closed =
     reference === 'period_start'
       ? []
       : await gatherClosedCharges(database, { lines, items, before: period.end }, measure);
-  const committed = await gatherCommitments(database, target, lines, since);
+  const committed = await gatherCommitments(database, target, { items, lines, since });
   const plan = inSyncSpan('invoice.price', () =>
     planInvoice({ ...question, ...committed, currency: subscription.currency, usage, closed }),
   );
-  return { plan, usage_as_of_ms };
+  return { plan, usage_as_of_ms: asOf() };
 }
 
 async function gatherCommitments(
   database: Database,
   { subscription, before }: BillingTarget,
-  lines: readonly InvoicedLine[],
-  since: readonly InvoicedLine[] = [],
+  {
+    items,
+    lines,
+    since = [],
+  }: { items: readonly BillableItem[]; lines: readonly InvoicedLine[]; since?: readonly InvoicedLine[] },
 ) {
   const commitment = subscriptionCommitment(subscription);
+  const isCommitted = commitment !== null || items.some((item) => item.commitment);
   const true_ups = commitment?.true_up ? await recordedTrueUps(database, subscription, before?.invoice.id) : [];
   return {
     commitment,
     true_ups,
-    recorded: recordedUsage(lines),
-    partial: [...partialCharges(lines), ...since.map(partialCharge)],
+    recorded: isCommitted ? recordedUsage(lines) : [],
+    partial: [...partialCharges(lines), ...since.map(laterCharge)],
   };
 }

@@ -3,10 +3,12 @@
  * since: the source of adjustment lines. A meter whose definition has changed since is not asked again: what it counts of
  * the past is never billed to a closed period (docs/rules/invoices.md, "Late events").
  */
+import { billedInAll } from '../../core/billing/given-back.ts';
 import { type ClosedCharge, expectedEventCount } from '../../core/billing/late-events.ts';
 import { type PartialCharge, partsOf } from '../../core/billing/partial-charges.ts';
 import { chargeKey } from '../../core/billing/plan-invoice.ts';
 import { Decimal, sumOf } from '../../core/decimal.ts';
+import { groupBy } from '../../core/group-by.ts';
 import type { InvoiceStatus } from '../../core/invoice/record.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
@@ -90,11 +92,8 @@ function hasEarlierUse({ limited, usage_window }: RecordedCharge): boolean {
 
 /** One per service period: what was billed for it in all, and what the newest line says was counted. */
 function recordedCharges(item: BillableItem, lines: readonly InvoicedLine[]): RecordedCharge[] {
-  const groups = new Map<string, InvoicedLine[]>();
-  for (const invoiced of lines) {
-    if (invoiced.line.subscription_line_item_id !== item.id || invoiced.is_partial) continue;
-    groups.set(invoiced.key, [...(groups.get(invoiced.key) ?? []), invoiced]);
-  }
+  const own = lines.filter(({ line, is_partial }) => line.subscription_line_item_id === item.id && !is_partial);
+  const groups = groupBy(own, ({ key }) => key);
   const partial = partialCharges(lines);
   return [...groups.values()].flatMap((group) => recordedCharge(item, group, partial) ?? []);
 }
@@ -122,6 +121,7 @@ function recordedCharge(
     billed_event_count: newest.event_count ?? 0,
     invoice_line_item_id: first.line.id,
     carried: new Decimal(newest.carried_amount ?? 0),
+    billed: billedInAll([...before.flatMap(({ billed }) => billed ?? []), ...group.map(({ line }) => line)]),
   };
 }
 
@@ -130,13 +130,18 @@ export function partialCharges(lines: readonly InvoicedLine[]): PartialCharge[] 
   return lines.filter(({ is_partial }) => is_partial).map(partialCharge);
 }
 
-/** What other invoices say of a charge already. */
-export function partialCharge({ line, service }: InvoicedLine): PartialCharge {
+/** What invoices of later periods have said of a charge. */
+export function laterCharge(one: InvoicedLine): PartialCharge {
+  return { ...partialCharge(one), is_later: true };
+}
+
+function partialCharge({ line, service }: InvoicedLine): PartialCharge {
   return {
     item_id: line.subscription_line_item_id ?? '',
     service,
     amount: new Decimal(line.amount),
     quantity: new Decimal(line.quantity),
+    billed: line,
   };
 }
 

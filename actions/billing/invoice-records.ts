@@ -4,12 +4,13 @@
  */
 import type { PlannedLine } from '../../core/billing/line-amount.ts';
 import type { InvoicePlan } from '../../core/billing/plan-invoice.ts';
+import { type LineMoney, netOf } from '../../core/billing/settle-lines.ts';
 import { totalsText } from '../../core/billing/totals.ts';
-import { ZERO } from '../../core/decimal.ts';
 import { draftKey } from '../../core/invoice/draft-key.ts';
 import type { BillingReason, Invoice, InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
 import { MAX_FRACTION_DIGITS, roundMoney } from '../../core/money.ts';
 import { priceUnitFromFiat } from '../../core/pricing/price-unit.ts';
+import { lineTaxes, taxOf } from '../../core/tax/line-tax.ts';
 import { formatMs } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { type InvoiceModel, lastBillingSequence } from '../../storage/models/invoice.ts';
@@ -17,6 +18,8 @@ import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts'
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database } from '../../storage/stores.ts';
+import { applicationRecords } from '../coupons/application-records.ts';
+import { taxRecords } from '../taxes/tax-records.ts';
 import { type BillableItem, scopeOf } from './billable-items.ts';
 
 export type InvoiceDescription = {
@@ -58,9 +61,10 @@ export function invoiceRecord(description: InvoiceDescription, id: string, now: 
 }
 
 /** What a computation writes, the first time and every time after. */
-export function computedFields({ lines: _lines, ...totals }: InvoicePlan<BillableItem>, now: Date) {
+export function computedFields(plan: InvoicePlan<BillableItem>, now: Date) {
+  const { lines: _lines, money: _money, coupons_applied: _coupons, taxes_applied: _taxes, ...totals } = plan;
   return {
-    invoice_status: totals.subtotal.isZero() ? ('SKIPPED' as const) : ('DRAFT' as const),
+    invoice_status: totals.subtotal.isZero() && netOf(plan).isZero() ? ('SKIPPED' as const) : ('DRAFT' as const),
     ...totalsText(totals),
     last_computed_at: now.toISOString(),
   };
@@ -74,11 +78,37 @@ export function lineRecords(
 ): (InvoiceLineItem & { position: number })[] {
   return plan.lines.map((line, position) => {
     const id = invoice.id === '' ? '' : newId('invoice_line_item', now.getTime());
-    return { id, position, ...lineRecord(line, invoice, now) };
+    return { id, position, ...lineRecord(line, invoice, now), ...moneyText(plan.money[position]!) };
   });
 }
 
-function lineRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date): Omit<InvoiceLineItem, 'id'> {
+/** Everything that is told with a planned invoice: its lines, what coupons took off, what rates came to. */
+export function invoiceParts(plan: InvoicePlan<BillableItem>, invoice: Invoice, now: Date) {
+  const author = { user_id: '', now };
+  const lines = lineRecords(plan, invoice, now);
+  const line_ids = lines.map(({ id }) => id);
+  return {
+    lines,
+    coupon_applications: applicationRecords(plan.coupons_applied, { invoice, line_ids, author }),
+    taxes: taxRecords(plan.taxes_applied, { invoice, line_items: lines, author }),
+  };
+}
+
+/** What became of the amount of a line. */
+export function moneyText({ taxes, ...money }: LineMoney) {
+  return {
+    prepaid_credits_applied: money.prepaid_credits_applied.toFixed(),
+    line_item_discount: money.line_item_discount.toFixed(),
+    invoice_level_discount: money.invoice_level_discount.toFixed(),
+    tax_amount: taxOf(taxes, 'exclusive').toFixed(),
+    included_tax_amount: taxOf(taxes, 'inclusive').toFixed(),
+    taxes: lineTaxes(taxes),
+  };
+}
+
+type LineBeforeMoney = Omit<InvoiceLineItem, 'id' | keyof ReturnType<typeof moneyText>>;
+
+function lineRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date): LineBeforeMoney {
   const { record, price_record, meter } = line.item;
   if (line.is_true_up) return trueUpRecord(line, invoice, now);
   return {
@@ -105,9 +135,6 @@ function lineRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date
     currency: invoice.currency,
     period_start: formatMs(line.service.start),
     period_end: formatMs(line.service.end),
-    prepaid_credits_applied: ZERO.toFixed(),
-    line_item_discount: ZERO.toFixed(),
-    invoice_level_discount: ZERO.toFixed(),
     adjusted_entitlement_quantity: line.free_quantity?.toFixed() ?? null,
     commitment_info: line.commitment_info ?? null,
     metadata: null,
@@ -117,7 +144,7 @@ function lineRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date
 }
 
 /** What was lacking to the commitment of the subscription is of no line item of it. */
-function trueUpRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date): Omit<InvoiceLineItem, 'id'> {
+function trueUpRecord(line: PlannedLine<BillableItem>, invoice: Invoice, now: Date): LineBeforeMoney {
   const own = lineRecord({ ...line, is_true_up: false }, invoice, now);
   return {
     ...own,

@@ -8,6 +8,7 @@ import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { childrenOf, SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
+import { billedSubscription } from './billable-items.ts';
 
 type BillingTarget = {
   readonly subscription: SubscriptionModel;
@@ -44,8 +45,11 @@ async function saidBefore(database: Database, subscription: SubscriptionModel, {
 async function groupOf(database: Database, { subscription, period, reference }: BillingTarget) {
   if (subscription.subscription_type !== 'PARENT') return [];
   const children = await childrenOf(subscription, { parents: [subscription], type: 'grouped_invoicing' }, database);
+  // What ended behind the end of the parent is not cut there: it is invoiced by itself.
+  const last = billedSubscription(subscription).end_ms === period.end || reference === 'cancel' ? period.end : null;
   return children.filter((child) => {
-    if (child.subscription_status === 'cancelled') return endedAt(child) > period.start;
+    if (child.subscription_status === 'cancelled')
+      return endedAt(child) > period.start && (last === null || endedAt(child) <= last);
     const endsWithIt = instantOf(child.current_period_end) === period.end;
     return reference === 'period_start' || (reference !== 'cancel' && endsWithIt);
   });

@@ -14,7 +14,12 @@ export type Round = {
   readonly actTogether?: (due: readonly Due[]) => Promise<Ended>;
   /** So many at once. */
   readonly workers: number;
+  /** How far it is, before more of it is done: a long run is seen to go on. */
+  readonly onProgress?: (() => void | Promise<void>) | undefined;
 };
+
+/** Gets the report of a run while it runs. */
+export type Watched<Report> = { readonly onProgress?: ((report: Report) => void | Promise<void>) | undefined };
 
 export type Ended = { readonly left: readonly string[]; readonly alone: readonly Due[] };
 
@@ -23,12 +28,17 @@ const GROUP_MAX = 100;
 
 export async function inRounds(round: Round): Promise<void> {
   const left: string[] = [];
+  let hasBegun = false;
   for (;;) {
     const due = await round.next(left);
     if (due.length === 0) return;
     const rest = groupsOf(due, round.actTogether ? GROUP_MAX : 1).values();
     const worker = async () => {
-      for (const group of rest) left.push(...(await leftOf(group, round)));
+      for (const group of rest) {
+        if (hasBegun) await round.onProgress?.();
+        hasBegun = true;
+        left.push(...(await leftOf(group, round)));
+      }
     };
     await Promise.all(Array.from({ length: round.workers }, worker));
   }

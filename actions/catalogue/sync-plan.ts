@@ -16,6 +16,9 @@ import {
   rootOf,
   type SyncedLine,
 } from '../../core/subscription/plan-sync.ts';
+import { instantOf } from '../../core/time/instant.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { MeterModel } from '../../storage/models/meter.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
 import { PriceModel } from '../../storage/models/price.ts';
@@ -25,7 +28,6 @@ import type { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
-import { gatherInvoicedLines } from '../billing/gather-closed-charges.ts';
 import { emit } from '../system-events/emit.ts';
 import { type Attempt, addRun, completeRun, holdRun, keepResult, type RunPlace, tryRun } from '../workflows/run.ts';
 
@@ -154,7 +156,7 @@ async function gather(database: Database, subscription: SubscriptionModel) {
     .orderBy('sequence');
   const own = await PriceModel.in(subscription, database).where({ entity_type: 'SUBSCRIPTION', entity_id: id });
   const lines = await SubscriptionLineItemModel.in(subscription, database).where('subscription_id', id);
-  const invoiced = await gatherInvoicedLines(database, subscription);
+  const invoiced = await invoicedSince(database, subscription, lines);
   const meters = await MeterModel.byId(
     subscription,
     plan_prices.map(({ meter_id }) => meter_id),
@@ -164,10 +166,31 @@ async function gather(database: Database, subscription: SubscriptionModel) {
     plan_prices: plan_prices as Price[],
     lines,
     overridden: new Set(own.map(rootOf)),
-    invoiced: new Set(invoiced.map(({ line }) => line.subscription_line_item_id ?? '')),
+    invoiced,
     meters,
     reset_usage: new Map(Array.from(meters.values(), (meter) => [meter.id, meter.reset_usage])),
   };
+}
+
+/** Of the lines that begin inside the running period: of what began before, it does not matter on how many invoices it stands. */
+async function invoicedSince(
+  database: Database,
+  subscription: SubscriptionModel,
+  lines: readonly SubscriptionLineItemModel[],
+): Promise<Set<string>> {
+  const { start } = currentPeriod(subscription);
+  const begun = lines.filter(({ start_date }) => instantOf(start_date) > start).map(({ id }) => id);
+  if (begun.length === 0) return new Set();
+  const charged = await InvoiceLineItemModel.in(subscription, database)
+    .where('status', 'published')
+    .whereIn('subscription_line_item_id', begun);
+  const invoiceIds = charged.map(({ invoice_id }) => invoice_id);
+  const invoices = await InvoiceModel.byId(subscription, invoiceIds, database);
+  const stands = ({ invoice_id }: InvoiceLineItemModel) => {
+    const invoice = invoices.get(invoice_id);
+    return invoice?.status === 'published' && invoice.invoice_status !== 'VOIDED';
+  };
+  return new Set(charged.filter(stands).map(({ subscription_line_item_id: id }) => id ?? ''));
 }
 
 async function endLines(database: Database, { ended }: PlanSync, author: Author): Promise<void> {
@@ -194,7 +217,7 @@ async function addLines(database: Database, addition: Addition): Promise<void> {
   const { subscription, sync, author, lines, meters } = addition;
   const plan = await PlanModel.fetch(subscription, subscription.plan_id, { database });
   const first = 1 + Math.max(-1, ...lines.map(({ position }) => position ?? -1));
-  const records = sync.added.map(({ price, start_date, end_date, quantity, follows }, index) => ({
+  const records = sync.added.map(({ price, start_date, end_date, quantity, follows, period_anchor }, index) => ({
     ...lineItemOf({
       commitment: commitmentAfter(follows, price),
       price: { ...price, end_date },
@@ -208,6 +231,7 @@ async function addLines(database: Database, addition: Addition): Promise<void> {
     start_date,
     ends_with_price: end_date !== null,
     commitment_line_id: termsOf(follows, sync),
+    period_anchor,
     id: newId('subscription_line_item', author.now.getTime()),
     position: first + index,
     subscription_id: subscription.id,

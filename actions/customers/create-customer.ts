@@ -2,18 +2,25 @@
 import { newCustomer } from '../../core/customer/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
+import type { TaxOverride } from '../../core/tax/stated.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
+import { taxCustomer } from '../taxes/attach-rates.ts';
 import { type NamedParent, parentOf } from './parent-customer.ts';
 
-export type NewCustomer = { fields: Parameters<typeof newCustomer>[0]; parent?: NamedParent; author: Author };
+export type NewCustomer = {
+  fields: Parameters<typeof newCustomer>[0];
+  parent?: NamedParent;
+  tax_rate_overrides?: readonly TaxOverride[] | null;
+  author: Author;
+};
 
 export async function createCustomer(
   stores: Pick<Stores, 'postgres'>,
   scope: Scope,
-  { fields, parent, author }: NewCustomer,
+  { fields, parent, tax_rate_overrides, author }: NewCustomer,
 ): Promise<CustomerModel> {
   const record = { id: newId('customer', author.now.getTime()), ...newCustomer(fields), ...createdBy(author) };
   const conflict = `a customer with external_id ${fields.external_id} exists already`;
@@ -21,6 +28,7 @@ export async function createCustomer(
     const child = { id: record.id, is_new: true };
     const parent_customer_id = (await parentOf(child, parent ?? {}, { scope, database })) ?? null;
     const customer = await CustomerModel.add(scope, { ...record, parent_customer_id }, { database, conflict });
+    await taxCustomer(customer.id, tax_rate_overrides ?? [], { scope, transaction: database, author });
     await emit(database, 'customer.created', { record: customer, by: author });
     return customer;
   });

@@ -9,16 +9,17 @@ import { saysTheSame } from '../../core/invoice/same-lines.ts';
 import type { Scope } from '../../core/scope.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
+import { CouponApplicationModel, takeApplicationsAway } from '../../storage/models/coupon-application.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel, takeLinesAway } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
 import { type Planned, planFromStores } from '../billing/gather-billing.ts';
-import { computedFields, lineRecords, linesOf, withLines } from '../billing/invoice-records.ts';
+import { computedFields, invoiceParts, lineRecords, linesOf, withLines } from '../billing/invoice-records.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { emit, wasTold } from '../system-events/emit.ts';
-import { isComplete } from './draft-invoice.ts';
+import { isComplete, isCounted } from './draft-invoice.ts';
 import type { Ready } from './finalize-invoice.ts';
 import { type HeldInvoice, holdInvoice, holdInvoiceOf } from './hold-invoice.ts';
 
@@ -46,7 +47,8 @@ export async function computeWithin(stores: Stores, transaction: Transaction, as
   const held = await withWhatItSays(transaction, await holdInvoice(transaction, scope, invoice_id));
   if (!isComputed(held)) return keepLines(held, transaction, now);
   const planned = await planAnew(stores, transaction, held, now);
-  const { invoice, line_items } = await write(transaction, { held, planned, now });
+  const isLast = isCounted(planned, now);
+  const { invoice, line_items } = await write(transaction, { held, planned, isLast, now });
   return {
     invoice: Object.assign(invoice, { line_items }),
     skipped: invoice.invoice_status === 'SKIPPED',
@@ -73,7 +75,7 @@ export async function computeLast(
   const { plan } = planned;
   const computed = { fields: computedFields(plan, now), lines: lineRecords(plan, invoice, now) };
   if (saysTheSame(held, computed)) return asItWas;
-  const written = await write(transaction, { held, planned, now });
+  const written = await write(transaction, { held, planned, isLast: true, now });
   return written.invoice.invoice_status === 'SKIPPED' ? 'skipped' : { ...written, subscription };
 }
 
@@ -121,23 +123,26 @@ function planAnew(stores: Stores, transaction: Transaction, held: Computed, now:
 
 type Written = { readonly invoice: InvoiceModel; readonly line_items: InvoiceLineItemModel[] };
 
-function write(
-  transaction: Transaction,
-  { held: { invoice }, planned, now }: { held: Held; planned: Planned; now: Date },
-): Promise<Written> {
-  const attributes = { invoice_id: invoice.id, lines: planned.plan.lines.length };
-  return inSpan('invoice.write', { attributes }, () => writePlan(transaction, { invoice, planned, now }));
+/** `isLast`: nothing that was accepted before is still to come, so that nothing is nothing. */
+type Writing = { readonly planned: Planned; readonly isLast: boolean; readonly now: Date };
+
+function write(transaction: Transaction, { held: { invoice }, ...how }: { held: Held } & Writing): Promise<Written> {
+  const attributes = { invoice_id: invoice.id, lines: how.planned.plan.lines.length };
+  return inSpan('invoice.write', { attributes }, () => writePlan(transaction, { invoice, ...how }));
 }
 
 async function writePlan(
   transaction: Transaction,
-  { invoice, planned, now }: { invoice: InvoiceModel; planned: Planned; now: Date },
+  { invoice, planned, isLast, now }: { invoice: InvoiceModel } & Writing,
 ): Promise<Written> {
   await takeLinesAway(invoice, invoice.id, transaction);
-  const changes = computedFields(planned.plan, now);
+  await takeApplicationsAway(invoice, invoice.id, transaction);
+  const fields = computedFields(planned.plan, now);
+  const changes = isLast ? fields : { ...fields, invoice_status: 'DRAFT' as const };
   const computed = await InvoiceModel.change(invoice, changes, { by: { now }, database: transaction });
-  const lines = lineRecords(planned.plan, computed, now);
+  const { lines, coupon_applications } = invoiceParts(planned.plan, computed, now);
   const line_items = await InvoiceLineItemModel.addAll(invoice, lines, { database: transaction });
+  await CouponApplicationModel.addAll(invoice, coupon_applications, { database: transaction });
   const name = await nameOf({ before: invoice, computed }, transaction);
   const record = { ...computed, line_items };
   await emit(transaction, name, { record, by: { now } });

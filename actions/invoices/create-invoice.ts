@@ -4,19 +4,29 @@
  * (docs/rules/invoices.md, "Invoices written by hand").
  */
 
+import { type SettledLines, settleLines } from '../../core/billing/settle-lines.ts';
+import { Decimal } from '../../core/decimal.ts';
 import { invalid } from '../../core/error.ts';
-import { type WrittenInvoice, writtenInvoice } from '../../core/invoice/one-off.ts';
+import { type WrittenInvoice, writtenAmounts, writtenInvoice } from '../../core/invoice/one-off.ts';
 import type { CreateInvoice, InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
+import { CouponModel } from '../../storage/models/coupon.ts';
+import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { holdNoClock } from '../../storage/models/hold-no-clock.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import type { Database, Stores, Transaction } from '../../storage/stores.ts';
+import { moneyText } from '../billing/invoice-records.ts';
+import { applicationRecords } from '../coupons/application-records.ts';
+import { countRedemptions } from '../coupons/redeem.ts';
+import { couponsOnInvoice } from '../coupons/stated-on-invoice.ts';
 import { emit } from '../system-events/emit.ts';
+import { taxInvoice } from '../taxes/attach-rates.ts';
+import { ratesInForce } from '../taxes/rates-in-force.ts';
 import { checkInvoiceReferences } from './check-invoice-references.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 
@@ -31,11 +41,39 @@ export async function createInvoice(
     await holdNoClock(scope, transaction);
     await checkParties(scope, request, transaction);
     await checkInvoiceReferences(scope, request, transaction);
-    const invoice = await addInvoice({ scope, request, written, author }, transaction);
+    const id = newId('invoice', author.now.getTime());
+    const settled = await settle({ scope, request, written, author, id }, transaction);
+    const invoice = await addInvoice({ scope, request, written, author, id, settled }, transaction);
     await emit(transaction, 'invoice.drafted', { record: invoice, by: author });
     if (request.invoice_status !== 'FINALIZED') return invoice;
     return finalizeWithin(transaction, scope, { invoice_id: invoice.id, now: author.now });
   });
+}
+
+type Stated = { scope: Scope; request: CreateInvoice; written: WrittenInvoice; author: Author; id: string };
+
+/** What coupons take off; and, of one that is final at once, what taxes add: what was paid already may be all of it. */
+async function settle({ scope, request, written, author, id }: Stated, transaction: Transaction) {
+  const { currency, lines } = written;
+  const { customer_id, subscription_id, invoice_type } = request;
+  const writing = { scope, transaction, author };
+  await taxInvoice(id, request, currency, writing);
+  const coupons = await couponsOnInvoice(request, { lines, currency, customer_id }, writing);
+  const taxed = { ...scope, id, customer_id, subscription_id, currency, invoice_type, at: author.now.getTime() };
+  const rates = request.invoice_status === 'FINALIZED' ? await ratesInForce(transaction, taxed) : [];
+  const charged = lines.map(({ amount, price_type }, index) => ({
+    amount: new Decimal(amount),
+    price_type,
+    key: String(index),
+    charged_ms: null,
+  }));
+  const settled = settleLines(charged, { currency, coupons, rates });
+  for (const { by } of settled.coupons_applied) {
+    if (by.coupon_association_id !== null) continue;
+    const coupon = await CouponModel.fetch(scope, by.coupon.id, { database: transaction, lock: true });
+    await countRedemptions(coupon, 1, writing);
+  }
+  return settled;
 }
 
 async function checkParties(scope: Scope, request: CreateInvoice, database: Database): Promise<void> {
@@ -47,17 +85,19 @@ async function checkParties(scope: Scope, request: CreateInvoice, database: Data
   }
 }
 
-type Writing = { scope: Scope; request: CreateInvoice; written: WrittenInvoice; author: Author };
+type Writing = Stated & { settled: SettledLines };
 
 async function addInvoice(writing: Writing, database: Database): Promise<InvoiceWithLines> {
-  const { scope, request, written, author } = writing;
-  const { lines: _lines, ...amounts } = written;
+  const { scope, request, written, author, id, settled } = writing;
+  const { currency } = written;
+  const amounts = writtenAmounts(request, currency, settled);
   const { customer_id, subscription_id, invoice_type, description, billing_period, period_start, period_end } = request;
   const { due_date, issue_date, invoice_pdf_url, idempotency_key, metadata } = request;
   const record = {
     ...createdBy(author),
     ...amounts,
-    id: newId('invoice', author.now.getTime()),
+    id,
+    currency,
     customer_id,
     subscription_id,
     invoice_type,
@@ -72,7 +112,7 @@ async function addInvoice(writing: Writing, database: Database): Promise<Invoice
     issue_date,
     invoice_pdf_url,
     metadata,
-    paid_at: ['SUCCEEDED', 'OVERPAID'].includes(written.payment_status) ? author.now.toISOString() : null,
+    paid_at: ['SUCCEEDED', 'OVERPAID'].includes(amounts.payment_status) ? author.now.toISOString() : null,
     // What a client wrote is complete: it rests from now on until it is finalized.
     last_computed_at: author.now.toISOString(),
   };
@@ -80,11 +120,15 @@ async function addInvoice(writing: Writing, database: Database): Promise<Invoice
     ? `an invoice with idempotency_key ${idempotency_key} exists already`
     : 'an invoice for this subscription, period and billing reason exists already';
   const invoice = await InvoiceModel.add(scope, record, { database, conflict });
-  return Object.assign(invoice, { line_items: await addLines(writing, invoice, database) });
+  const line_items = await addLines(writing, invoice, database);
+  const line_ids = line_items.map((line) => line.id);
+  const applications = applicationRecords(settled.coupons_applied, { invoice, line_ids, author });
+  await CouponApplicationModel.addAll(scope, applications, { database });
+  return Object.assign(invoice, { line_items });
 }
 
 async function addLines(
-  { scope, written, author }: Writing,
+  { scope, written, author, settled }: Writing,
   invoice: InvoiceModel,
   database: Database,
 ): Promise<InvoiceLineItemModel[]> {
@@ -99,9 +143,7 @@ async function addLines(
     currency: written.currency,
     entity_id: line.entity_id ?? plan_id,
     entity_type: line.entity_type ?? (plan_id ? 'plan' : null),
-    prepaid_credits_applied: '0',
-    line_item_discount: '0',
-    invoice_level_discount: '0',
+    ...moneyText(settled.money[position]!),
   }));
   return InvoiceLineItemModel.addAll(scope, records, { database });
 }

@@ -2,9 +2,9 @@
  * What the last invoice of a subscription comes to below nothing goes to the prepaid wallet of who is invoiced, when the invoice
  * becomes final: no other comes behind it that could be lowered (docs/rules/invoices.md, "Before the period is over").
  */
+import { netOf } from '../../core/billing/settle-lines.ts';
 import { Decimal } from '../../core/decimal.ts';
-import type { BillingReason } from '../../core/invoice/record.ts';
-import { InvoiceModel } from '../../storage/models/invoice.ts';
+import type { BillingReason, Invoice } from '../../core/invoice/record.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { scopeOf } from '../billing/billable-items.ts';
 import { creditWallet } from '../wallets/credit-wallet.ts';
@@ -12,14 +12,25 @@ import { creditWallet } from '../wallets/credit-wallet.ts';
 /** A change settles its own credits when it is made (settle-change.ts). */
 const OF_A_PERIOD: readonly BillingReason[] = ['SUBSCRIPTION_CYCLE', 'PRORATION'];
 
+type AmountOfNet = 'subtotal' | 'total_discount' | 'total_prepaid_credits_applied' | 'total_tax';
+
 /** 0 where nothing is given back. */
-export function restOf({ billing_reason, subtotal }: Pick<InvoiceModel, 'billing_reason' | 'subtotal'>): Decimal {
-  const rest = new Decimal(subtotal).negated();
+export function restOf({ billing_reason, ...invoice }: Pick<Invoice, 'billing_reason' | AmountOfNet>): Decimal {
+  const rest = netOf(amountsOf(invoice)).negated();
   return OF_A_PERIOD.includes(billing_reason) && rest.gt(0) ? rest : new Decimal(0);
 }
 
+function amountsOf(invoice: Pick<Invoice, AmountOfNet>) {
+  return {
+    subtotal: new Decimal(invoice.subtotal),
+    total_discount: new Decimal(invoice.total_discount),
+    total_prepaid_credits_applied: new Decimal(invoice.total_prepaid_credits_applied),
+    total_tax: new Decimal(invoice.total_tax),
+  };
+}
+
 /** In the transaction that makes it final: once for an invoice. */
-export async function creditRest(transaction: Transaction, invoice: InvoiceModel, now: Date): Promise<void> {
+export async function creditRest(transaction: Transaction, invoice: Invoice, now: Date): Promise<void> {
   const amount = restOf(invoice);
   if (amount.isZero()) return;
   const { id, customer_id, currency, subscription_id } = invoice;

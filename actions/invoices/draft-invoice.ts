@@ -5,19 +5,20 @@
  */
 import type { ReferencePoint } from '../../core/billing/charges.ts';
 import { duePeriods } from '../../core/billing/due.ts';
-import { totalsOf } from '../../core/billing/totals.ts';
+import { settled } from '../../core/billing/plan-invoice.ts';
 import type { BillingReason, InvoiceWithLines } from '../../core/invoice/record.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
+import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
-import { billedSubscription, currentPeriod, scopeOf } from '../billing/billable-items.ts';
+import { type BillableItem, billedSubscription, currentPeriod, scopeOf } from '../billing/billable-items.ts';
 import { type Planned, planFromStores } from '../billing/gather-billing.ts';
-import { invoiceRecord, lineRecords, nextBillingSequence, withLines } from '../billing/invoice-records.ts';
+import { invoiceParts, invoiceRecord, nextBillingSequence, withLines } from '../billing/invoice-records.ts';
 import { emit } from '../system-events/emit.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 
@@ -47,8 +48,10 @@ export async function draftInvoice(
   const { plan } = planned;
   if (plan.lines.length === 0) return null;
 
-  const record = invoiceRecord({ subscription, period, reason, plan }, newId('invoice', now.getTime()), now);
-  const write = () => addInvoice(transaction, subscription, { record, lines: lineRecords(plan, record, now), now });
+  const made = invoiceRecord({ subscription, period, reason, plan }, newId('invoice', now.getTime()), now);
+  const record =
+    request.untilComplete || isCounted(planned, now) ? made : { ...made, invoice_status: 'DRAFT' as const };
+  const write = () => addInvoice(transaction, subscription, { record, ...invoiceParts(plan, record, now), now });
   return inSpan('invoice.write', { attributes: { invoice_id: record.id, lines: plan.lines.length } }, write);
 }
 
@@ -59,8 +62,9 @@ export async function addInvoice(
   {
     record,
     lines,
+    coupon_applications,
     now,
-  }: { record: ReturnType<typeof invoiceRecord>; lines: ReturnType<typeof lineRecords>; now: Date },
+  }: { record: ReturnType<typeof invoiceRecord>; now: Date } & Omit<ReturnType<typeof invoiceParts>, 'taxes'>,
 ): Promise<InvoiceWithLines> {
   const invoice = await InvoiceModel.add(
     scopeOf(subscription),
@@ -68,6 +72,7 @@ export async function addInvoice(
     { database: transaction, conflict: 'this period of the subscription has an invoice already' },
   );
   const line_items = await InvoiceLineItemModel.addAll(subscription, lines, { database: transaction });
+  await CouponApplicationModel.addAll(subscription, coupon_applications, { database: transaction });
   const drafted = Object.assign(invoice, { line_items });
   // What comes to nothing is no draft.
   if (invoice.invoice_status === 'DRAFT') await emit(transaction, 'invoice.drafted', { record: drafted, by: { now } });
@@ -77,6 +82,14 @@ export async function addInvoice(
 /** Whether everything that was sent before the period's end is in the usage. */
 export function isComplete(planned: Planned, period: Period): boolean {
   return planned.usage_as_of_ms === null || planned.usage_as_of_ms >= period.end;
+}
+
+/**
+ * Whether everything that was sent before now is in the usage. What comes to nothing without it may come to something: it rests as a
+ * draft, and is computed once more (docs/rules/invoices.md, "Nothing to pay").
+ */
+export function isCounted(planned: Planned, now: Date): boolean {
+  return planned.usage_as_of_ms === null || planned.usage_as_of_ms >= now.getTime();
 }
 
 /**
@@ -152,7 +165,7 @@ export async function draftPeriodsBefore(
 
 async function openTrial(transaction: Transaction, subscription: SubscriptionModel, now: Date): Promise<void> {
   const period = currentPeriod(subscription);
-  const plan = { lines: [], ...totalsOf([], subscription.currency) };
+  const plan = settled<BillableItem>([], { currency: subscription.currency });
   const reason = 'SUBSCRIPTION_TRIAL_START';
   const id = newId('invoice', now.getTime());
   const record = invoiceRecord({ subscription, period, reason, plan }, id, now);

@@ -11,7 +11,7 @@ import { sideBySide } from '../../storage/models/side-by-side.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
-import { type Ended, inRounds } from '../billing/rounds.ts';
+import { type Ended, inRounds, type Watched } from '../billing/rounds.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { computeLast } from './compute-invoice.ts';
 import { finalizeReady } from './finalize-invoice.ts';
@@ -27,15 +27,15 @@ export type FinalizationReport = {
 /** One after the other: numbers are given in the order of what has rested longest. */
 export async function finalizeDueInvoices(
   stores: Stores,
-  { now, delay_seconds, only }: { now: Date; delay_seconds: number } & OfWhom,
+  { now, delay_seconds, only, onProgress }: { now: Date; delay_seconds: number } & OfWhom & Watched<FinalizationReport>,
 ): Promise<FinalizationReport> {
   const report: FinalizationReport = { finalized: 0, skipped: 0, waiting: [], failed: [] };
-  const computedBefore = new Date(now.getTime() - delay_seconds * 1000);
   await inRounds({
-    next: (left) => dueDrafts(stores.postgres, { computedBefore, left, only }),
+    next: (left) => dueDrafts(stores.postgres, { now, delay_seconds, left, only }),
     act: (due) => finalizeOne(stores, due, { now, report }),
     actTogether: (due) => finalizeTogether(stores, due, { now, report }),
     workers: 1,
+    onProgress: () => onProgress?.(report),
   });
   return report;
 }

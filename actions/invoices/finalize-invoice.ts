@@ -21,6 +21,7 @@ import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { linesOf } from '../billing/invoice-records.ts';
 import { planCollection } from '../payments/plan-collection.ts';
 import { emit } from '../system-events/emit.ts';
+import { taxFinal } from '../taxes/tax-final.ts';
 import { creditRest } from './credit-rest.ts';
 import { nextNumbers } from './next-numbers.ts';
 
@@ -69,12 +70,13 @@ export async function finalizeReady(
 ): Promise<InvoiceWithLines[]> {
   if (ready.length === 0) return [];
   for (const { invoice, changes } of ready) checkFinalizable({ ...invoice, ...changes });
+  const taxed = await sideBySide(transaction, ready, (one) => taxOne(transaction, one, now));
   // One after the other: two may be of one wallet.
-  for (const { invoice } of ready) await creditRest(transaction, invoice, now);
+  for (const { invoice, changes } of taxed) await creditRest(transaction, { ...invoice, ...changes }, now);
   // The numbers come last: their counter stays locked from here to the commit.
   const numbers = await nextNumbers(transaction, scope, { count: ready.length, now });
   const { due_date_days } = await settingOf(scope, 'invoice_config', transaction);
-  const numbered = ready.map((one, index) => ({ ...one, due_date_days, invoice_number: numbers[index]! }));
+  const numbered = taxed.map((one, index) => ({ ...one, due_date_days, invoice_number: numbers[index]! }));
   return sideBySide(transaction, numbered, (one) => writeFinal(transaction, one, now));
 }
 
@@ -82,6 +84,12 @@ async function readyOne(transaction: Transaction, scope: Scope, id: string): Pro
   const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
   const [line_items, subscription] = [await linesOf(invoice, transaction), await subscriptionOf(invoice, transaction)];
   return { invoice, line_items, subscription };
+}
+
+/** What becomes final says its taxes. */
+async function taxOne(transaction: Transaction, { changes, ...draft }: Ready, now: Date): Promise<Ready> {
+  const taxed = await taxFinal(transaction, draft, { user_id: '', now });
+  return { ...draft, line_items: taxed.line_items, changes: { ...changes, ...taxed.changes } };
 }
 
 type Numbered = Ready & { readonly due_date_days: number; readonly invoice_number: string };

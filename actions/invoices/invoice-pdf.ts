@@ -11,6 +11,7 @@ import { keepDocument, keptDocument } from '../../storage/models/invoice-documen
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { settingOf } from '../../storage/models/setting.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
+import { printedTaxes } from '../taxes/printed-taxes.ts';
 import { sellerOf, timezoneOf } from './printed-by.ts';
 
 export type PdfQuestion = {
@@ -44,12 +45,13 @@ async function gather(database: Database, invoice: InvoiceModel) {
   const lines = InvoiceLineItemModel.in(scope, database)
     .where({ invoice_id: invoice.id, status: 'published' })
     .orderBy('position');
+  const customer = await CustomerModel.fetch(scope, invoice.customer_id, { database });
   const settings = await settingOf(scope, 'invoice_pdf_config', database);
   return {
     invoice,
     lines: await lines,
-    taxes: [],
-    customer: await CustomerModel.fetch(scope, invoice.customer_id, { database }),
+    taxes: await printedTaxes(invoice, database),
+    customer: { ...customer, tax_ids: (customer.tax_ids ?? []).map(({ value }) => value) },
     seller: await sellerOf(settings, { tenant_id, database }),
     settings,
     timezone: await timezoneOf(invoice, scope, database),

@@ -8,16 +8,17 @@ import { Decimal } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
 import type { InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
-import { givenInstant, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { formatMs, givenInstant, instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod, scopeOf } from '../billing/billable-items.ts';
 import { planFromStores } from '../billing/gather-billing.ts';
-import { invoiceRecord, lineRecords } from '../billing/invoice-records.ts';
+import { addresseeOf, invoiceParts, invoiceRecord } from '../billing/invoice-records.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { TRIAL_END } from '../subscriptions/end-trial.ts';
 import { changePlanIfDue } from '../subscriptions/plan-change/scheduled.ts';
+import { taxedAt } from '../taxes/rates-in-force.ts';
 import type { DraftRequest } from './draft-invoice.ts';
 
 export type PreviewRequest = {
@@ -43,21 +44,29 @@ export async function previewInvoice(
 
   const record = invoiceRecord({ subscription, period, reason, plan }, '', now);
   const invoice = { ...record, invoice_status: 'DRAFT' as const, idempotency_key: null };
-  const line_items = lineRecords(plan, invoice, now).filter(
+  const { lines, ...parts } = invoiceParts(plan, invoice, now);
+  const line_items = lines.filter(
     (line) => !request.hide_zero_charges_line_items || !new Decimal(line.amount).isZero(),
   );
-  return { ...invoice, line_items };
+  return { ...invoice, ...parts, line_items };
 }
 
 type Subject = { readonly subscription: SubscriptionModel; readonly now: Date };
 
 /** A plan change that is to be done at the end of the period is done first, as it will be, in a transaction that is undone. */
-async function plannedNext(stores: Stores, { period, reference }: NextInvoice, { subscription, now }: Subject) {
+async function plannedNext(stores: Stores, { period, reference, reason }: NextInvoice, { subscription, now }: Subject) {
   const database = stores.postgres;
   const pending = await SubscriptionScheduleModel.pendingOf(subscription, subscription.id, database);
   const isChanging = pending?.schedule_type === 'plan_change' && instantOf(pending.scheduled_at) === period.end;
+  const dates = { billing_reason: reason, period_start: formatMs(period.start), period_end: formatMs(period.end) };
+  const taxedAs = (as: SubscriptionModel) => ({
+    customer_id: addresseeOf(as),
+    subscription_id: as.id,
+    invoice_type: 'SUBSCRIPTION' as const,
+    at: taxedAt(dates, now),
+  });
   const planOf = async (on: Database, as: SubscriptionModel) =>
-    (await planFromStores(stores, on, { subscription: as, period, reference, now })).plan;
+    (await planFromStores(stores, on, { subscription: as, period, reference, now, taxed: taxedAs(as) })).plan;
   if (!isChanging) return planOf(database, subscription);
   const changed = async (transaction: Transaction) => {
     const { id } = subscription;

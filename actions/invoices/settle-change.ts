@@ -6,16 +6,20 @@
  */
 
 import type { PlannedLine } from '../../core/billing/line-amount.ts';
-import { totalsOf } from '../../core/billing/totals.ts';
+import { settled } from '../../core/billing/plan-invoice.ts';
+import { netOf, type Terms } from '../../core/billing/settle-lines.ts';
 import type { Decimal } from '../../core/decimal.ts';
 import type { Invoice, InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Author } from '../../core/stamp.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
 import type { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
-import { type BillableItem, scopeOf } from '../billing/billable-items.ts';
-import { addresseeOf, invoiceRecord, lineRecords } from '../billing/invoice-records.ts';
+import { type BillableItem, currentPeriod, scopeOf } from '../billing/billable-items.ts';
+import { addresseeOf, invoiceParts, invoiceRecord } from '../billing/invoice-records.ts';
+import { couponsInForce } from '../coupons/coupons-in-force.ts';
+import { ratesInForce } from '../taxes/rates-in-force.ts';
 import { creditWallet } from '../wallets/credit-wallet.ts';
 import { addInvoice } from './draft-invoice.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
@@ -28,8 +32,30 @@ export type Settlement = {
   readonly lines: readonly PlannedLine<BillableItem>[];
   /** A change that comes again is settled once: what it did to the lines makes the key. */
   readonly key: string;
+  /** What becomes of what is charged: what is given back goes with what it was billed with. */
+  readonly terms: SettlementTerms;
   readonly author: Author;
 };
+
+export type SettlementTerms = Pick<Terms, 'coupons' | 'rates'>;
+
+/** The coupons that work in the running period, and the rates of now. */
+export async function termsOfCharges(
+  database: Database,
+  { subscription, payer_id, author }: Pick<Settlement, 'subscription' | 'payer_id' | 'author'>,
+): Promise<SettlementTerms> {
+  const inside = currentPeriod(subscription);
+  const coupons = await couponsInForce(database, { subscriptions: [subscription], inside });
+  const rates = await ratesInForce(database, {
+    ...scopeOf(subscription),
+    customer_id: payer_id,
+    subscription_id: subscription.id,
+    currency: subscription.currency,
+    invoice_type: 'SUBSCRIPTION',
+    at: author.now.getTime(),
+  });
+  return { coupons, rates };
+}
 
 export type Settled = { invoice: InvoiceWithLines; wallet_transaction: WalletTransactionModel | null };
 
@@ -58,25 +84,21 @@ export function previewOfSettlement(
 /** `transaction` holds the subscription's row. */
 export async function settleChange(transaction: Transaction, settlement: Settlement): Promise<Settled> {
   const { subscription, author } = settlement;
-  const { record, lines, net } = plannedInvoice(settlement, newId('invoice', author.now.getTime()));
-  const invoice = await addInvoice(transaction, subscription, { record, lines, now: author.now });
+  const id = newId('invoice', author.now.getTime());
+  const { net, ...planned } = plannedInvoice(settlement, id);
+  const invoice = await addInvoice(transaction, subscription, { ...planned, now: author.now });
   if (net.gt(0)) {
     const given = { invoice_id: invoice.id, now: author.now };
     return { invoice: await finalizeWithin(transaction, scopeOf(subscription), given), wallet_transaction: null };
   }
+  await TaxAppliedModel.addAll(scopeOf(subscription), planned.taxes, { database: transaction });
   const wallet_transaction = net.isNegative() ? await giveBack(transaction, invoice, { net, author }) : null;
   return { invoice, wallet_transaction };
 }
 
-function plannedInvoice({ subscription, payer_id, lines, key, author }: Settlement, id: string) {
+function plannedInvoice({ subscription, payer_id, lines, key, terms, author }: Settlement, id: string) {
   const { now } = author;
-  const plan = {
-    lines,
-    ...totalsOf(
-      lines.map(({ amount }) => amount),
-      subscription.currency,
-    ),
-  };
+  const plan = settled(lines, { ...terms, currency: subscription.currency });
   const period = {
     start: Math.min(...lines.map(({ service }) => service.start)),
     end: Math.max(...lines.map(({ service }) => service.end)),
@@ -87,7 +109,7 @@ function plannedInvoice({ subscription, payer_id, lines, key, author }: Settleme
     invoice_status: plan.total.gt(0) ? 'DRAFT' : 'SKIPPED',
     idempotency_key: [subscription.id, 'SUBSCRIPTION_UPDATE', key].join('/'),
   };
-  return { record, lines: lineRecords(plan, record, now), net: plan.subtotal };
+  return { record, ...invoiceParts(plan, record, now), net: netOf(plan) };
 }
 
 async function giveBack(

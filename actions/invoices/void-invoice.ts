@@ -12,6 +12,7 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import { scopeOf } from '../billing/billable-items.ts';
 import { gatherInvoicedLines, type InvoicedLine, partialCharges } from '../billing/gather-closed-charges.ts';
 import { billingTransaction } from '../billing/transaction.ts';
+import { giveRedemptionsBack } from '../coupons/redeem.ts';
 import { voidOpenPayments } from '../payments/void-open-payments.ts';
 import { emit } from '../system-events/emit.ts';
 import { creditWallet } from '../wallets/credit-wallet.ts';
@@ -53,6 +54,7 @@ export async function voidHeld(
   };
   await giveBack(transaction, invoice, author);
   const voided = await InvoiceModel.change(invoice, changes, { by: author, database: transaction });
+  await giveRedemptionsBack(voided, { transaction, author });
   await emit(transaction, 'invoice.update.voided', { record: voided, by: author });
   await voidOpenPayments(transaction, { invoice: voided, by: author });
   for (const invoice_id of new Set(lessened.map(({ line }) => line.invoice_id)))

@@ -46,9 +46,9 @@ export async function gatherAttachment(
   const addon = await AddonModel.fetchPublished(scope, addon_id, { database, lock: 'shared' });
   const now = author.now.getTime();
   const held = await AddonAssociationModel.notEnded(scope, author.now, database).where('entity_id', subscription.id);
-  checkHeldOnce(addon, held);
-  await checkEntitlements(subscription, addon_id, { scope, database });
   const life = heldFrom(request, times, billedSubscription(subscription));
+  checkHeldOnce(addon, held, life);
+  await checkEntitlements(subscription, addon_id, { scope, database });
   const association = {
     id: newId('addon_association', now),
     entity_type: 'subscription' as const,

@@ -1,5 +1,6 @@
 /** What was billed for a line in one of its periods, and given back since: by invoices that are no drafts. */
 import type { BilledBefore } from '../../core/billing/change.ts';
+import { billedInAll } from '../../core/billing/given-back.ts';
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { BillableItem } from '../billing/billable-items.ts';
@@ -20,5 +21,6 @@ export function billedIn(period: Period, { id }: BillableItem, invoiced: readonl
     credited: amounts(lines.filter(isCredit)).negated(),
     until_ms: charges.length === 0 ? null : Math.max(...charges.map(({ service }) => service.end)),
     invoice_line_item_id: charges[0]?.line.id ?? null,
+    billed: billedInAll(lines.map(({ line }) => line)),
   };
 }

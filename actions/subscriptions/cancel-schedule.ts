@@ -24,7 +24,7 @@ import {
 } from '../billing/billable-items.ts';
 import { gatherInvoicedLines } from '../billing/gather-closed-charges.ts';
 import { billingTransaction } from '../billing/transaction.ts';
-import { payerOf, settleChange } from '../invoices/settle-change.ts';
+import { payerOf, settleChange, termsOfCharges } from '../invoices/settle-change.ts';
 import { emit } from '../system-events/emit.ts';
 import { billedIn } from './billed-before.ts';
 import { computeOpenDrafts, settlementsOf, withoutCancellation } from './change-lines.ts';
@@ -113,8 +113,10 @@ async function chargeOn(
   const charges = linesOfResumption({ ...question, items: items.filter(isThere).map(billed) });
   const credits = creditsOfResumption({ ...question, items: items.map(billed) });
   const payer_id = await payerOf(subscription, transaction);
-  const terms = { subscription, payer_id, key: `resumed/${subscription.version}`, author };
-  const { settlement, refunds } = settlementsOf(terms, { credits, charges, invoiced });
+  const paid = { subscription, payer_id, author };
+  const terms = charges.length === 0 ? {} : await termsOfCharges(transaction, paid);
+  const settling = { ...paid, key: `resumed/${subscription.version}`, terms };
+  const { settlement, refunds } = settlementsOf(settling, { credits, charges, invoiced });
   for (const one of [settlement ?? [], ...refunds].flat()) await settleChange(transaction, one);
 }
 

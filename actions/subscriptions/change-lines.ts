@@ -15,6 +15,7 @@ import { type Author, createdBy } from '../../core/stamp.ts';
 import type { LineItemTerms } from '../../core/subscription/lines.ts';
 import type { PRORATION_BEHAVIORS } from '../../core/subscription/record.ts';
 import { givesBack } from '../../core/subscription/schedule.ts';
+import { checkThreshold } from '../../core/subscription/terms.ts';
 import { formatMs, instantOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -34,8 +35,9 @@ import {
   scopeOf,
 } from '../billing/billable-items.ts';
 import { gatherInvoicedLines, type InvoicedLine, invoicedUntil } from '../billing/gather-closed-charges.ts';
+import { notesAsCredits } from '../credit-notes/notes-as-credits.ts';
 import { computeWithin } from '../invoices/compute-invoice.ts';
-import { payerOf, type Settled, type Settlement, settleChange } from '../invoices/settle-change.ts';
+import { payerOf, type Settled, type Settlement, settleChange, termsOfCharges } from '../invoices/settle-change.ts';
 import { billedIn } from './billed-before.ts';
 import { chargedFrom, gatherPayers, type KeptCharge, keptCharge, type LineEnd, notePayers } from './kept-charges.ts';
 
@@ -88,6 +90,12 @@ export type LineChangePlan = {
 /** `database` is the transaction that holds the subscription's row, or the pool for a preview. */
 export async function planLineChange(database: Database, change: LineChange): Promise<LineChangePlan> {
   const { subscription, after, ends, author } = change;
+  const added = change.begins.filter(({ follows, continues }) => !follows && !continues);
+  checkThreshold(
+    subscription.auto_invoice_threshold ?? null,
+    added.map(({ price }) => price),
+    subscription.subscription_type,
+  );
   const period = runningOf(subscription);
   const next = after ? runningOf(after) : period;
   const invoiced = await gatherInvoicedLines(database, subscription);
@@ -98,19 +106,25 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const isOpen = (item: BillableItem) => isAhead || (drafts.length > 0 && !hasOwnPeriods(item, period.subscription));
   const isProrated = change.proration_behavior === 'create_prorations';
   const isLeft = (item: BillableItem) => isAhead || (after === undefined && isOpen(item));
-  const kept = isProrated || isAhead ? [] : ends.flatMap((end) => keptCharge(end, invoiced, period) ?? []);
+  // A new period that begins with the one that is not invoiced yet comes in its place: nothing of that is served.
+  const isReplaced = (end: LineEnd) => after !== undefined && end.at <= period.current.start && isOpen(end.item);
+  const ofOld = isProrated || isAhead ? [] : ends.filter((end) => !isReplaced(end));
+  const kept = ofOld.flatMap((end) => keptCharge(end, invoiced, period) ?? []);
   const begins = begun(change, { kept, running: next, isProrated: isProrated || isAhead });
   const released = isProrated && !isAhead ? await gatherPayers(database, subscription, ends) : [];
   const settled = isProrated ? [...ends, ...released].filter(({ item }) => !isOpen(item)) : [];
   const { currency } = subscription;
-  const endings = settled.map((end) => ending(end, invoiced));
+  const before = [...invoiced, ...(await notesAsCredits(database, subscription, invoiced))];
+  const endings = settled.map((end) => ending(end, before));
   const beginnings = change.isAtPeriodEnd ? [] : begins.filter((item) => !isLeft(item));
   const charged = ends.length === 0 ? period : runningOf(await asCharged(database, subscription));
   const credits = linesOfChange<BillableItem>({ ...charged, currency, endings, beginnings: [] });
   const charges = linesOfChange<BillableItem>({ ...next, currency, endings: [], beginnings });
   const payer_id = await payerOf(subscription, database);
-  const terms = { subscription, payer_id, key: keyOf(ends, begins), author };
-  const { settlement, refunds } = settlementsOf(terms, { credits, charges, invoiced });
+  const paid = { subscription, payer_id, author };
+  const terms = charges.length === 0 ? {} : await termsOfCharges(database, paid);
+  const settling = { ...paid, key: keyOf(ends, begins), terms };
+  const { settlement, refunds } = settlementsOf(settling, { credits, charges, invoiced });
   const anchor = after ? subscription.billing_anchor : null;
   return {
     subscription,
@@ -134,15 +148,15 @@ type Settling = {
 };
 
 /** Of who pays now, and what goes back to others who were billed. */
-export function settlementsOf(terms: Omit<Settlement, 'lines'>, { credits, charges, invoiced }: Settling) {
+export function settlementsOf(settling: Omit<Settlement, 'lines'>, { credits, charges, invoiced }: Settling) {
   const billedTo = new Map(invoiced.map(({ line, billed_to }) => [line.id, billed_to]));
-  const byPayer = groupBy(credits, (line) => billedTo.get(line.parent_line_item_id ?? '') ?? terms.payer_id);
-  const lines = [...(byPayer.get(terms.payer_id) ?? []), ...charges];
-  byPayer.delete(terms.payer_id);
+  const byPayer = groupBy(credits, (line) => billedTo.get(line.parent_line_item_id ?? '') ?? settling.payer_id);
+  const lines = [...(byPayer.get(settling.payer_id) ?? []), ...charges];
+  byPayer.delete(settling.payer_id);
   const refunds = Array.from(byPayer, ([payer_id, given]): Settlement => {
-    return { ...terms, payer_id, lines: given, key: `${terms.key}/${payer_id}` };
+    return { ...settling, payer_id, terms: {}, lines: given, key: `${settling.key}/${payer_id}` };
   });
-  return { settlement: lines.length === 0 ? null : { ...terms, lines }, refunds };
+  return { settlement: lines.length === 0 ? null : { ...settling, lines }, refunds };
 }
 
 /** A cancellation that will give back the time behind it does not shorten what was charged: a line that ends before it gives it back now. */
@@ -247,7 +261,9 @@ type Beginning = { readonly kept: readonly KeptCharge[]; readonly running: Runni
 /** The lines as they will be, with what prices them. */
 function begun(change: LineChange, { kept, running, isProrated }: Beginning): BillableItem[] {
   const starts = change.begins.map((start) => {
-    const { price, meter, follows, continues } = start;
+    const { price, meter, continues } = start;
+    // One that goes on in new periods was paid for in the old ones.
+    const follows = start.follows ?? continues;
     const record = beginningOf(start, change);
     const priced = { price, meter, subscription: change.subscription };
     const item = billableItem(record, priced);

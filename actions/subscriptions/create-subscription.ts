@@ -54,9 +54,11 @@ import { SubscriptionLineItemModel } from '../../storage/models/subscription-lin
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { symbolOf } from '../catalogue/create-price.ts';
+import { redeemStated } from '../coupons/redeem-stated.ts';
 import { openAndSettle } from '../invoices/open-and-settle.ts';
 import { collectCreation } from '../payments/collect-opening.ts';
 import { emit } from '../system-events/emit.ts';
+import { taxSubscription } from '../taxes/attach-rates.ts';
 import { addPhases } from './add-phases.ts';
 import { gatherAttachment, storeAttachment } from './attach-addon.ts';
 import { customerOf } from './customer-of.ts';
@@ -136,7 +138,7 @@ async function gather(scope: Scope, request: CreateSubscription, database: Datab
   };
 }
 
-function decide(request: CreateSubscription, { customer, former, prices, extras, reset_usage }: Parties, now: number) {
+function decide(request: CreateSubscription, { customer, former, prices, reset_usage }: Parties, now: number) {
   const currency = checkCurrency(request.currency);
   const settings = paymentSettings(request);
   const billing = {
@@ -159,7 +161,7 @@ function decide(request: CreateSubscription, { customer, former, prices, extras,
   const begun = withTrial(calendar, trial, dates);
   const billed = { ...billing, start_ms: start, end_ms: end, billing_anchor_ms: instantOf(begun.billing_anchor) };
   const copied = chargedOnce(sold, { billed, reset_usage, now });
-  checkThreshold(request.auto_invoice_threshold, [...copied, ...extras.values()]);
+  checkThreshold(request.auto_invoice_threshold, copied);
   refuseNotYet(request);
   const commitments = commitmentsByPrice(request, copied);
   const overrides = withTimeBuckets(overridesByPrice(request.override_line_items ?? [], copied), commitments);
@@ -176,7 +178,7 @@ async function apply(stores: Stores, transaction: Transaction, decision: Decisio
   const isDraft = request.subscription_status === 'draft';
   const opened = await addSubscription(decision, isDraft ? 'draft' : startOf(decision.terms), transaction);
   const line_items = await addLineItems(decision, opened, transaction);
-  await addOwn(decision, opened, transaction);
+  await addOwn(decision, { subscription: opened, line_items }, transaction);
   await addFamily(decision.scope, { ...decision, parent: opened }, transaction);
   await addChildren(decision, opened, transaction);
   if (isDraft) {
@@ -189,15 +191,17 @@ async function apply(stores: Stores, transaction: Transaction, decision: Decisio
   return { ...settled, line_items };
 }
 
-/** What it is granted, and given, beside what its plan and its add-ons do. */
+/** What it is granted, given, let off and taxed with, beside what its plan and its add-ons do. */
 async function addOwn(
   { scope, author, request }: Decision,
-  subscription: SubscriptionModel,
+  { subscription, line_items }: { subscription: SubscriptionModel; line_items: SubscriptionLineItemModel[] },
   database: Transaction,
 ): Promise<void> {
   const writing = { scope, database, author };
   await overrideEntitlements(subscription, request.override_entitlements ?? [], writing);
   await addGrants(subscription, request.credit_grants ?? [], writing);
+  await redeemStated({ subscription, line_items, request }, { scope, author, transaction: database });
+  await taxSubscription(subscription, request.tax_rate_overrides ?? [], { scope, author, transaction: database });
 }
 
 /** They stand on the opening invoice of their parent, which opens them, too. */
@@ -212,8 +216,8 @@ async function addChildren(decision: Decision, parent: SubscriptionModel, transa
     const made = { scope, request, author, family: inGroupOf(parent), ...parties, ...terms };
     const record = await addSubscription(made, startOf(made.terms), transaction);
     checkSamePeriod(record, parent);
-    await addLineItems(made, record, transaction);
-    await addOwn(made, record, transaction);
+    const line_items = await addLineItems(made, record, transaction);
+    await addOwn(made, { subscription: record, line_items }, transaction);
     await emit(transaction, 'subscription.created', { record, by: author });
   }
 }
@@ -277,6 +281,10 @@ async function addLineItems(
     lines.push({ ...lineOf(decision, subscription, choice), subscription_phase_id: inPhase(phase) });
   }
   lines.push(...(await addAddons(decision, subscription, database)));
+  checkThreshold(
+    request.auto_invoice_threshold,
+    lines.map(({ price_type: type }) => ({ type })),
+  );
   const records = lines.map((line, position) => ({
     ...line,
     ...createdBy(author),

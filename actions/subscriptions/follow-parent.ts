@@ -8,7 +8,7 @@ import { formatMs, instantOf } from '../../core/time/instant.ts';
 import { childrenOf, SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
-import { draftAndFinalize } from '../invoices/draft-invoice.ts';
+import { draftAndFinalize, draftFinalInvoice } from '../invoices/draft-invoice.ts';
 import type { By } from '../invoices/open-and-settle.ts';
 import { emit } from '../system-events/emit.ts';
 import { endWithCredits } from './end-with-credits.ts';
@@ -41,12 +41,30 @@ async function groupFollows(stores: Stores, transaction: Transaction, { parent, 
   const children = await childrenOf(parent, { parents: [parent], type: 'grouped_invoicing' }, transaction)
     .whereNot('subscription_status', 'cancelled')
     .forUpdate();
+  if (parent.subscription_status === 'cancelled') await invoiceEnded(stores, transaction, { parent, by });
   for (const child of children) {
     const moved = await movedOn(transaction, { child, parent, by });
     if (moved.subscription_status === 'cancelled' || parent.subscription_status !== 'cancelled') continue;
     const [alone] = await removeFromGroup([moved], by, transaction);
-    // The parent's last invoice says nothing of the time behind its end.
-    if (moved !== child) await openAlone(stores, transaction, { child: alone!, by });
+    // The parent's last invoice says nothing of the time behind its end, also where that is the instant at which a period has begun.
+    if (moved !== child || instantOf(moved.current_period_start) === endedAt(parent))
+      await openAlone(stores, transaction, { child: alone!, by });
+  }
+}
+
+/** Those that were cancelled before, and wait for an invoice of the parent that does not come, or ends before they did. */
+async function invoiceEnded(stores: Stores, transaction: Transaction, { parent, by }: Following): Promise<void> {
+  const children = await childrenOf(parent, { parents: [parent], type: 'grouped_invoicing' }, transaction)
+    .where('subscription_status', 'cancelled')
+    .forUpdate();
+  const invoiced = instantOf(parent.current_period_start);
+  for (const child of children) {
+    if (endedAt(child) <= invoiced) continue;
+    // As it was when it ended, in a period that would have gone on.
+    const unended = Object.assign(child.$clone(), { cancel_at: null, cancel_at_period_end: false, end_date: null });
+    const last = { subscription: unended, effective_date: formatMs(endedAt(child)), now: by.now };
+    // What stands on the parent's last invoice is not charged again.
+    if (await draftFinalInvoice(stores, transaction, last)) await removeFromGroup([child], by, transaction);
   }
 }
 

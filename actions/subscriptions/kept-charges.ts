@@ -31,9 +31,11 @@ export function keptCharge(
     ({ line, invoice_status }) => line.subscription_line_item_id === id && invoice_status !== 'DRAFT',
   );
   // A line that is taken out, because it would have lived no time, stands on no draft.
-  if (at <= instantOf(start_date) && !isBilled) return null;
+  const isCharged = at > instantOf(start_date) || isBilled;
   // As it was charged: a cancellation that was scheduled since can be undone.
-  const until = chargedUntil(item, at, { ...running, subscription: { ...running.subscription, end_ms: null } });
+  const uncut = { ...running, subscription: { ...running.subscription, end_ms: null } };
+  const until = isCharged ? chargedUntil(item, at, uncut) : null;
+  // What is paid by lines before it stays so, however short it lived itself.
   if (until !== null) return { item_id: id, until, payers: [id] };
   const paid = charged_from ? instantOf(charged_from) : at;
   return paid > at ? { item_id: id, until: paid, payers: paid_by_lines ?? [] } : null;

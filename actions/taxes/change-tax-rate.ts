@@ -3,6 +3,7 @@ import { notAllowed } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author } from '../../core/stamp.ts';
 import type { TaxRate } from '../../core/tax/record.ts';
+import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
 import { TaxAssociationModel } from '../../storage/models/tax-association.ts';
 import { TaxRateModel } from '../../storage/models/tax-rate.ts';
 import type { Stores } from '../../storage/stores.ts';
@@ -20,6 +21,10 @@ export async function changeTaxRate(
       .where({ tax_rate_id: id, status: 'published' })
       .limit(1);
     if (used) throw notAllowed(`tax rate ${id} has associations: remove them first`);
+    const [taxed] = await TaxAppliedModel.in(scope, database).select('id').where({ tax_rate_id: id }).limit(1);
+    // What it came to on an invoice is told with its name and value; that it is there no more may be said.
+    if (taxed && Object.keys(changes).some((field) => field !== 'status'))
+      throw notAllowed(`tax rate ${id} stands on invoices: make another one`);
     const conflict = `a tax rate with code ${changes.code} exists already`;
     return TaxRateModel.change(rate, changes, { by: author, database, conflict });
   });

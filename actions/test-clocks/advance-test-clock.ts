@@ -88,7 +88,12 @@ class Advance {
     const { tenant_id, environment_id } = this.#place;
     let { progress } = clock;
     for (const kind of kinds) {
-      const report = await kind.run(this.#stores, { now: new Date(at), only: { tenant_id, environment_id } });
+      const before = progress;
+      const report = await kind.run(this.#stores, {
+        now: new Date(at),
+        only: { tenant_id, environment_id },
+        onDone: (done) => this.#keep(clock.id, withDone(before, done)),
+      });
       throwFirst(report, at);
       progress = withDone(progress, report.done);
     }

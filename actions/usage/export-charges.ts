@@ -15,14 +15,11 @@ import {
   stretchesOf,
 } from '../../core/billing/stretches.ts';
 import { Decimal } from '../../core/decimal.ts';
-import type { InvoiceStatus } from '../../core/invoice/record.ts';
 import { type PriceTerms, priceText } from '../../core/pricing/charge.ts';
 import type { Scope } from '../../core/scope.ts';
-import { formatMs, instantOf, type Microseconds, msNotBefore, msOf, usOf } from '../../core/time/instant.ts';
+import { type Microseconds, msNotBefore, msOf, usOf } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
-import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import type { MeterModel } from '../../storage/models/meter.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
@@ -30,6 +27,7 @@ import { billedSubscription } from '../billing/billable-items.ts';
 import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
 import type { ExportAsked } from './export-asked.ts';
 import { type Cut, measureCuts } from './measure-cuts.ts';
+import { type SaidLine, type SaidLines, saidByPreview, saidOnInvoices } from './said-lines.ts';
 
 /** Who charges for the usage of a record, and how much. */
 export type ExportedCharge = {
@@ -40,7 +38,7 @@ export type ExportedCharge = {
   readonly amount: Decimal;
   readonly currency: string;
   /** Null where it stands on no invoice yet; a draft has no number yet. */
-  readonly invoice: { readonly id: string; readonly number: string | null; readonly status: InvoiceStatus } | null;
+  readonly invoice: SaidLine['invoice'];
 };
 
 export type ChargedUsage = Stretch & {
@@ -74,8 +72,11 @@ export async function chargesOfBatch(
     now: asked.now,
   });
   const items = all.filter(({ meter }) => meter_ids?.includes(meter.id) ?? true);
-  const invoiced = await invoicedLines(stores.postgres, scope, { items, asked });
-  const both = items.flatMap((item) => chargesOf(item, invoiced, asked));
+  const services = items.flatMap((item) => startedServices(item, asked));
+  const since = Math.min(msOf(start_us), ...services.map(({ period }) => period.start));
+  const said = await saidOnInvoices(stores.postgres, scope, { items, since, end_us });
+  const previewed = await saidByPreview(stores, { services, said, now: asked.now });
+  const both = services.flatMap((one) => chargeOf(one, { said, previewed, asked }));
   const ids = new Set(customers.map(({ id }) => id));
   const charges = both.filter(({ item }) => ids.has(item.subscription.customer_id));
 
@@ -106,57 +107,8 @@ async function chargedForThem(
   return [...found.values()];
 }
 
-type InvoicedLine = {
-  readonly line: InvoiceLineItemModel;
-  readonly invoice: NonNullable<ExportedCharge['invoice']>;
-  /** How many events it adds to those of the lines before it. */
-  readonly event_count: number;
-};
-
-/** By `chargeKey`, oldest first: a charge's own line, and those that correct it. */
-async function invoicedLines(
-  database: Database,
-  scope: Scope,
-  { items, asked }: { items: readonly AnalyticsItem[]; asked: ExportAsked },
-): Promise<Map<string, InvoicedLine[]>> {
-  const lines = await InvoiceLineItemModel.in(scope, database)
-    .whereIn('subscription_line_item_id', [...new Set(items.map(({ id }) => id))])
-    .where({ status: 'published', price_type: 'USAGE' })
-    .where('period_start', '<', formatMs(msNotBefore(asked.end_us)))
-    .where('period_end', '>', formatMs(msOf(asked.start_us)))
-    .orderBy(['created_at', 'invoice_id', 'position', 'id']);
-  const invoices = await InvoiceModel.in(scope, database)
-    .whereIn('id', [...new Set(lines.map(({ invoice_id }) => invoice_id))])
-    .where('status', 'published')
-    .whereNot('invoice_status', 'VOIDED');
-  const byId = new Map(invoices.map((invoice) => [invoice.id, invoice]));
-  const byCharge = new Map<string, InvoicedLine[]>();
-  // A charge that was computed again is younger than what corrected it.
-  const [own, corrections] = [lines.filter(isOwn), lines.filter((line) => !isOwn(line))];
-  for (const line of [...own, ...corrections]) {
-    const invoice = byId.get(line.invoice_id);
-    if (!invoice) continue;
-    const service = { start: instantOf(line.period_start!), end: instantOf(line.period_end!) };
-    const key = chargeKey(line.subscription_line_item_id!, service);
-    const before = byCharge.get(key) ?? [];
-    byCharge.set(key, [...before, invoicedLine(line, invoice, before.at(-1)?.line)]);
-  }
-  return byCharge;
-}
-
-function isOwn({ parent_line_item_id }: InvoiceLineItemModel): boolean {
-  return !parent_line_item_id;
-}
-
-function invoicedLine(line: InvoiceLineItemModel, invoice: InvoiceModel, before: InvoiceLineItemModel | undefined) {
-  const counted = (of: InvoiceLineItemModel | undefined) => of?.computed_from?.event_count ?? 0;
-  const { id, invoice_number, invoice_status: status } = invoice;
-  return {
-    line,
-    invoice: { id, number: invoice_number ?? null, status },
-    event_count: counted(line) - counted(before),
-  };
-}
+/** What a line says, and how many events it adds to those of the lines before it. */
+type Said = { readonly line: SaidLine; readonly added: Charged };
 
 /** A service period of a line item that shares time with the range. */
 type Charge = {
@@ -165,25 +117,64 @@ type Charge = {
   readonly subscription: BilledSubscription;
   /** What of it lies in the range, cut as the file is. */
   readonly stretches: readonly Stretch[];
-  /** Its own line first, where it stands on an invoice, then what corrects it. */
-  readonly lines: readonly InvoicedLine[];
+  /** What was invoiced of it before it was over, oldest first. */
+  readonly partial: readonly Said[];
+  /** Its own line first, where it stands on an invoice or the preview says it, then what corrects it. */
+  readonly lines: readonly Said[];
 };
 
-/**
- * Those of periods that have begun: what never resets would be charged for in all that are to come. What a cancelled subscription
- * has not invoiced, it never will: such usage is exported without an amount.
- */
-function chargesOf(item: AnalyticsItem, invoiced: ReadonlyMap<string, InvoicedLine[]>, asked: ExportAsked): Charge[] {
-  const subscription = billedSubscription(item.subscription);
+type Service = { readonly item: AnalyticsItem; readonly period: Period };
+
+/** Those of periods that have begun: what never resets would be charged for in all that are to come. */
+function startedServices(item: AnalyticsItem, asked: ExportAsked): Service[] {
   const range = { start: msOf(asked.start_us), end: msNotBefore(asked.end_us) };
-  const isOver = item.subscription.subscription_status === 'cancelled';
-  const parts = stretchesOf(asked, asked.split, asked.timezone ?? 'UTC');
-  return servicesWithin(range, item, subscription).flatMap((period) => {
-    if (period.start > asked.now.getTime()) return [];
-    const lines = invoiced.get(chargeKey(item.id, period)) ?? [];
-    if (isOver && lines.length === 0) return [];
-    const service = stretchOf(period);
-    return [{ item, service, subscription, stretches: cutTo(parts, service), lines }];
+  return servicesWithin(range, item, billedSubscription(item.subscription))
+    .filter(({ start }) => start <= asked.now.getTime())
+    .map((period) => ({ item, period }));
+}
+
+type Known = {
+  readonly said: SaidLines;
+  readonly previewed: ReadonlyMap<string, readonly SaidLine[]>;
+  readonly asked: ExportAsked;
+};
+
+/** What a cancelled subscription has not invoiced, it never will: such usage is exported without an amount. */
+function chargeOf({ item, period }: Service, { said, previewed, asked }: Known): Charge[] {
+  const key = chargeKey(item.id, period);
+  const own = said.byCharge.get(key) ?? previewed.get(key) ?? [];
+  const before = (said.partial.get(item.id) ?? []).filter(
+    ({ service }) => service.start >= period.start && service.start < period.end,
+  );
+  const isOver = item.subscription.subscription_status === 'cancelled' && own.length === 0;
+  if (isOver && before.length === 0) return [];
+  const end = isOver ? before.at(-1)!.service.end : period.end;
+  const service = stretchOf({ start: period.start, end });
+  const all = withCounts([...before, ...own]);
+  return [
+    {
+      item,
+      service,
+      subscription: billedSubscription(item.subscription),
+      stretches: cutTo(stretchesOf(asked, asked.split, asked.timezone ?? 'UTC'), service),
+      partial: all.slice(0, before.length),
+      lines: all.slice(before.length),
+    },
+  ];
+}
+
+/** Each line says how many events were counted when it was made. */
+function withCounts(lines: readonly SaidLine[]): Said[] {
+  let counted = 0;
+  return lines.map((line) => {
+    const event_count = line.computed_from?.event_count ?? 0;
+    const added = {
+      quantity: new Decimal(line.quantity),
+      amount: new Decimal(line.amount),
+      event_count: event_count - counted,
+    };
+    counted = event_count;
+    return { line, added };
   });
 }
 
@@ -191,17 +182,25 @@ function stretchOf({ start, end }: Period): Stretch {
   return { start_us: usOf(start), end_us: usOf(end) };
 }
 
-/** At these instants the charge is measured: nothing is, where the invoice says all that is asked. */
+/** At these instants the charge is measured: nothing is, where what is said is all that is asked. */
 function cutsOf(charge: Charge): Cut[] {
-  if (isWhole(charge) && charge.lines.length > 0) return [];
-  const { service, stretches, lines } = charge;
-  const first = stretches[0]!.start_us;
+  if (isSaidWhole(charge)) return [];
+  const { service, stretches, partial, lines } = charge;
+  const first = stretches[0]?.start_us ?? service.end_us;
   const bounds = [
     ...(first > service.start_us ? [first] : []),
     ...stretches.map(({ end_us }) => end_us),
-    ...(lines.length > 0 ? [service.end_us] : []),
+    ...partial.map(({ line }) => usOf(line.service.end)),
+    ...(lines.length > 0 || partial.length > 0 ? [service.end_us] : []),
   ];
   return [...new Set(bounds)].map((at_us) => cutAt(charge, at_us));
+}
+
+/** Whether the file asks for all of it, and all of it is said. */
+function isSaidWhole(charge: Charge): boolean {
+  const { partial, lines, service } = charge;
+  const isSaid = lines.length > 0 || usOf(partial.at(-1)?.line.service.end ?? 0) === service.end_us;
+  return isWhole(charge) && isSaid;
 }
 
 function cutAt({ item, service, subscription }: Charge, at_us: Microseconds): Cut {
@@ -217,44 +216,76 @@ function isWhole({ service, stretches }: Charge): boolean {
 type Answers = { readonly asked: ExportAsked; readonly measured: (cut: Cut) => Charged };
 
 function recordsOf(charge: Charge, { asked, measured }: Answers): ChargedUsage[] {
-  const { service, stretches, lines } = charge;
+  const { service, stretches, partial, lines } = charge;
   const at = (at_us: Microseconds) => (at_us === service.start_us ? NOTHING_CHARGED : measured(cutAt(charge, at_us)));
   const [own, ...corrections] = lines;
-  const wholes = (some: readonly InvoicedLine[]) => {
-    const endsHere = service.end_us > asked.start_us && service.end_us <= asked.end_us;
-    return endsHere ? some.flatMap((one) => recordOf(charge, { ...service, added: saidBy(one), invoiced: one })) : [];
-  };
-  if (own && (isWhole(charge) || !isSame(saidBy(own), at(service.end_us)))) return wholes(lines);
-  const parts = stretches.flatMap((stretch) => {
-    const added = addedSince(at(stretch.start_us), at(stretch.end_us));
-    return recordOf(charge, { ...stretch, added, invoiced: own ?? null });
-  });
+  const wholes = (some: readonly Said[], start_us = service.start_us) =>
+    some.flatMap(({ line, added }) => {
+      const end_us = usOf(line.service.end);
+      return endsIn(asked, end_us) ? recordOf(charge, { start_us, end_us, added, line }) : [];
+    });
+  if (isSaidWhole(charge)) return wholes([...partial, ...lines]);
+  if (!isSame(charge, at)) return [...wholes([...partial, ...lines]), ...restOf(charge, { asked, at })];
+  const parts = stretches
+    .flatMap((stretch) => cutAtInvoices(stretch, partial))
+    .flatMap((stretch) => {
+      const added = addedSince(at(stretch.start_us), at(stretch.end_us));
+      const invoiced = partial.find(({ line }) => usOf(line.service.end) >= stretch.end_us) ?? own;
+      return recordOf(charge, { ...stretch, added, line: invoiced?.line ?? null });
+    });
   return [...parts, ...wholes(corrections)];
 }
 
-function saidBy({ line, event_count }: InvoicedLine): Charged {
-  return { quantity: new Decimal(line.quantity), amount: new Decimal(line.amount), event_count };
+function endsIn({ start_us, end_us }: Stretch, at_us: Microseconds): boolean {
+  return at_us > start_us && at_us <= end_us;
 }
 
-/** Only then are the parts of what is measured now parts of what the invoice says. */
-function isSame(invoiced: Charged, measured: Charged): boolean {
-  return invoiced.amount.eq(measured.amount) && invoiced.quantity.eq(measured.quantity);
+/** What was invoiced before the period was over ends where it was. */
+function cutAtInvoices({ start_us, end_us }: Stretch, partial: readonly Said[]): Stretch[] {
+  const ends = [...new Set(partial.map(({ line }) => usOf(line.service.end)))];
+  const bounds = [start_us, ...ends.filter((at_us) => at_us > start_us && at_us < end_us), end_us];
+  return bounds.slice(1).map((end_us, index) => ({ start_us: bounds[index]!, end_us }));
 }
 
-type Added = Stretch & { added: Charged; invoiced: InvoicedLine | null };
+/** Only then are the parts of what is measured now parts of what the invoices say. */
+function isSame({ service, partial, lines }: Charge, at: (at_us: Microseconds) => Charged): boolean {
+  let said = NOTHING_CHARGED;
+  const [own] = lines;
+  const ended = [
+    ...partial.map((one) => [one, usOf(one.line.service.end)] as const),
+    ...(own ? [[own, service.end_us] as const] : []),
+  ];
+  return ended.every(([{ added }, end_us], index) => {
+    said = { ...said, quantity: said.quantity.plus(added.quantity), amount: said.amount.plus(added.amount) };
+    if (ended[index + 1]?.[1] === end_us) return true;
+    const measured = at(end_us);
+    return said.amount.eq(measured.amount) && said.quantity.eq(measured.quantity);
+  });
+}
 
-function recordOf({ item }: Charge, { start_us, end_us, added, invoiced }: Added): ChargedUsage[] {
+/** Of what was invoiced in parts, and of which neither an invoice nor the preview says the rest. */
+function restOf(charge: Charge, { asked, at }: { asked: ExportAsked; at: (at_us: Microseconds) => Charged }) {
+  const { service, partial, lines } = charge;
+  const until = usOf(partial.at(-1)?.line.service.end ?? 0);
+  if (lines.length > 0 || until === service.end_us || !endsIn(asked, service.end_us)) return [];
+  const added = partial.reduce((left, { added }) => addedSince(added, left), at(service.end_us));
+  return recordOf(charge, { ...service, added, line: null });
+}
+
+type Added = Stretch & { added: Charged; line: SaidLine | null };
+
+function recordOf({ item }: Charge, { start_us, end_us, added, line }: Added): ChargedUsage[] {
   if (isNothing(added)) return [];
   const { external_customer_id, meter, subscription, record } = item;
   const { quantity: usage, amount, event_count } = added;
   const charge = {
     subscription_id: subscription.id,
-    plan: invoiced?.line.plan_display_name ?? record.plan_display_name ?? '',
-    line: invoiced?.line.display_name ?? item.display_name,
-    price: priceText((invoiced?.line.computed_from?.price as PriceTerms | null | undefined) ?? item.price),
+    plan: line?.plan_display_name ?? record.plan_display_name ?? '',
+    line: line?.display_name ?? item.display_name,
+    price: priceText((line?.computed_from?.price as PriceTerms | null | undefined) ?? item.price),
     amount,
     currency: subscription.currency,
-    invoice: invoiced?.invoice ?? null,
+    invoice: line?.invoice ?? null,
   };
   return [{ external_customer_id, meter, usage, event_count, start_us, end_us, charge }];
 }

@@ -157,7 +157,8 @@ function chargeOf({ item, since_us, at_us, service }: Cut, { report, total }: An
   return chargedBy(usageCharge({ ...item, commitment }, window, { measured, currency, part: part ?? undefined }));
 }
 
-function allowancesOf({ allowances = [], subscription }: AnalyticsItem): Allowance[] {
+/** Those that are of the item's billing period; none where others hold beside them. */
+export function allowancesOf({ allowances = [], subscription }: AnalyticsItem): Allowance[] {
   const { billing_period, billing_period_count } = subscription;
   const isOfPeriod = ({ limit, usage_reset_period }: Allowance) =>
     limit === null ||

@@ -27,7 +27,7 @@ import type { UsageAsked } from '../../storage/usage/usage-asked.ts';
 import { customersAsked } from '../billing/members.ts';
 import { type AskedIds, askedRecords } from './analytics-asked.ts';
 import { costsOf } from './analytics-costs.ts';
-import { type AnalyticsItem, gatherAnalyticsItems } from './analytics-items.ts';
+import { type AnalyticsItem, billedElsewhere, gatherAnalyticsItems } from './analytics-items.ts';
 
 export type AnalyticsAsked = AskedIds & {
   readonly sources: readonly string[] | null;
@@ -149,9 +149,13 @@ async function unbilled(
   if (customers === null) return [];
   const { start_us, end_us } = asked;
   const billed = new Set(items.map((item) => `${item.external_customer_id}/${item.meter.id}`));
+  const elsewhere = await billedElsewhere(stores.postgres, scope, customers);
+  const isShown = (customer: CustomerModel, meter_id: string) =>
+    asked.meter_ids !== null || features.has(meter_id) || elsewhere.get(customer.id)?.has(meter_id);
   const withoutItem = (meter_id: string) =>
-    customers.filter(({ external_id }) => !billed.has(`${external_id}/${meter_id}`));
-  const ids = (asked.meter_ids ?? [...features.keys()]).filter((id) => withoutItem(id).length > 0);
+    customers.filter((customer) => !billed.has(`${customer.external_id}/${meter_id}`) && isShown(customer, meter_id));
+  const known = new Set([...features.keys(), ...[...elsewhere.values()].flatMap((meters) => [...meters])]);
+  const ids = (asked.meter_ids ?? [...known]).filter((id) => withoutItem(id).length > 0);
   if (ids.length === 0) return [];
   const shown = await MeterModel.in(scope, stores.postgres).where('status', 'published').whereIn('id', ids);
   const left = shown.filter(isAsked).flatMap((meter) =>

@@ -45,6 +45,7 @@ export const customerRoutes: Route[] = [
     handle: ({ body }, context) =>
       createCustomer(context.services, context.scope, {
         fields: fieldsOf(body),
+        tax_rate_overrides: body.tax_rate_overrides ?? null,
         parent: namedParent(body),
         author: authorOf(context),
       }),

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { NamedParent } from '../../actions/customers/parent-customer.ts';
 import { customerFields, customerShape } from '../../core/customer/record.ts';
 import { optionalKey, withoutEffect } from '../../core/record.ts';
+import { taxOverrides } from '../../core/tax/stated.ts';
 import { anyOf, expand, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 
 /** Parts of a request whose resource does not exist here: refused when they say something, never quietly dropped. */
@@ -13,8 +14,10 @@ const notYet = (what: string) =>
     .nullish()
     .meta({ description: 'Not there yet: refused when it says something.' });
 
+const taxParts = {
+  tax_rate_overrides: taxOverrides.optional().meta({ description: 'Tax rates that it begins with.' }),
+};
 const absentParts = {
-  tax_rate_overrides: notYet('tax rate overrides'),
   integration_entity_mapping: notYet('integration mappings'),
 };
 
@@ -39,6 +42,7 @@ export const CreateCustomer = customerFields
       .union([z.literal(''), timezone])
       .nullish()
       .meta(timezone.meta()!),
+    ...taxParts,
     ...absentParts,
     ...parentParts,
     ...workflowParts,
@@ -65,7 +69,7 @@ export const UpdateCustomer = customerFields
   .meta({ id: 'UpdateCustomerRequest', example: { name: 'Acme Corporation', metadata: { tier: 'platinum' } } });
 export type UpdateCustomer = z.output<typeof UpdateCustomer>;
 
-const notKept = Object.keys({ ...absentParts, ...parentParts, ...workflowParts });
+const notKept = Object.keys({ ...taxParts, ...absentParts, ...parentParts, ...workflowParts });
 
 /** What a request says of the parent. */
 export function namedParent({ parent_customer_id, parent_customer_external_id }: NamedParent): NamedParent {
@@ -76,7 +80,7 @@ export function namedParent({ parent_customer_id, parent_customer_external_id }:
 export function fieldsOf<Body extends object>(body: Body): Omit<Body, NotKept> {
   return Object.fromEntries(Object.entries(body).filter(([key]) => !notKept.includes(key))) as Omit<Body, NotKept>;
 }
-type NotKept = keyof typeof absentParts | keyof typeof parentParts | keyof typeof workflowParts;
+type NotKept = keyof typeof taxParts | keyof typeof absentParts | keyof typeof parentParts | keyof typeof workflowParts;
 
 /** PUT /customers names the customer in the query, by either id or both. */
 export const CustomerChoice = z.object({

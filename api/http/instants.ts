@@ -2,6 +2,7 @@
  * The instant of a request: that of the clock of its environment where it has one, else that of the machine
  * (docs/rules/clock.md, "What goes by it"). While the clock advances nothing else is written in its environment.
  */
+import { waitBeforeRequest } from '../../actions/test-clocks/wait-for-log.ts';
 import { isAdvancing } from '../../core/test-clock/record.ts';
 import { clockOf, type EnvironmentClock } from '../../storage/environment-clock.ts';
 import type { Access, Context } from './route.ts';
@@ -35,4 +36,15 @@ export async function clockOfRequest({
   if (clock?.test_clock_status !== 'advancing' || action === 'read') return clock;
   response.set('Retry-After', '1');
   throw isAdvancing(clock);
+}
+
+/** What may end a period, or compute what one costs. */
+const INVOICING: ReadonlySet<string> = new Set(['subscription:write', 'invoice:write']);
+
+/**
+ * A clock that stands does not say what came before a request, and what after it: what was accepted before is counted first, so that the
+ * same requests make the same invoices (docs/rules/clock.md, "Complete").
+ */
+export async function whatCameBefore({ access }: { readonly access: Access }, context: Context): Promise<void> {
+  if (context.clock && INVOICING.has(access)) await waitBeforeRequest(context.services, context.scope);
 }

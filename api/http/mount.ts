@@ -14,7 +14,7 @@ import { BODY_LIMIT, checkJsonBytes, jsonOf, RAW_BODY_LIMIT, readBytes } from '.
 import { asFarthingError, fieldPath, refuseMethod, setErrorHeaders, shaped } from './errors.ts';
 import { onceOnly, type Reply } from './idempotency.ts';
 import { checkKeys, didYouMean } from './ignored-keys.ts';
-import { clockOfRequest } from './instants.ts';
+import { clockOfRequest, whatCameBefore } from './instants.ts';
 import { LIST_MAX } from './list.ts';
 import { Answered, type Context, type Principal, type Route } from './route.ts';
 
@@ -109,6 +109,7 @@ async function produce(route: MountedRoute, context: Context): Promise<Reply | n
   const { response } = context;
   try {
     const input = decode(route, context);
+    await whatCameBefore(route, context);
     const result = await route.handle(input as never, context);
     if (response.headersSent) return null;
     const { http_status, value } =

@@ -1,7 +1,10 @@
 /** An invoice as it is answered; its customer and subscription only where they are asked for. */
 import { z } from 'zod';
+import { CouponApplication } from '../../core/coupon/application.ts';
 import { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
 import { decimalText } from '../../core/record.ts';
+import { TaxApplied } from '../../core/tax/applied.ts';
+import { TaxRateAnswer } from '../taxes/schema.ts';
 
 const share = {
   cost: decimalText.meta({ description: 'What of the amount of the line is for it; the costs add up to that.' }),
@@ -32,6 +35,11 @@ export const InvoiceLineAnswer = InvoiceLineItem.extend({
     .meta({ description: 'By the groups of `group_by`; null without, and of what no meter measured.' }),
 }).meta({ id: 'InvoiceLineItemResponse' });
 
+const CouponApplicationAnswer = CouponApplication.meta({ id: 'CouponApplicationResponse' });
+const TaxAppliedAnswer = TaxApplied.extend({
+  tax_rate: TaxRateAnswer.nullable().meta({ description: 'The rate.' }),
+}).meta({ id: 'TaxAppliedResponse' });
+
 /** As shown inside of another record. */
 export const InvoiceWithoutParts = Invoice.extend({
   line_items: z
@@ -40,6 +48,12 @@ export const InvoiceWithoutParts = Invoice.extend({
     .meta({ description: 'Where they are answered with the invoice; null in a list without them.' }),
   subscription: z.null().meta({ description: 'Not shown inside of another record: null.' }),
   customer: z.null().meta({ description: 'Not shown inside of another record: null.' }),
-  taxes: z.null().meta({ description: 'Taxes are not there yet: null.' }),
-  coupon_applications: z.null().meta({ description: 'Coupons are not there yet: null.' }),
+  taxes: z
+    .array(TaxAppliedAnswer)
+    .nullable()
+    .meta({ description: 'What rates came to; of one invoice, or where `expand` names tax_applied.' }),
+  coupon_applications: z
+    .array(CouponApplicationAnswer)
+    .nullable()
+    .meta({ description: 'What coupons took off; of one invoice, or where `expand` names coupon_applications.' }),
 });

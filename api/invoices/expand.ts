@@ -1,20 +1,28 @@
 /** Invoices with the parts that are asked for: one query per part, however many invoices. */
 import { byId } from '../../core/by-id.ts';
+import type { CouponApplication } from '../../core/coupon/application.ts';
+import { groupBy } from '../../core/group-by.ts';
 import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
+import type { TaxApplied } from '../../core/tax/applied.ts';
+import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
+import { TaxRateModel } from '../../storage/models/tax-rate.ts';
 import type { Context } from '../http/route.ts';
 import { showSubscriptions } from '../subscriptions/expand.ts';
 
 /** What one invoice shows. */
-export const EVERY_PART = ['customer', 'subscription'];
+export const EVERY_PART = ['customer', 'subscription', 'coupon_applications', 'tax_applied'];
 
 type Shown = { expand: readonly string[]; line_items: boolean };
 
-/** A preview brings its lines along; those of stored invoices are read. */
+/** A preview brings its parts along; those of stored invoices are read. */
+type Brought = { line_items?: InvoiceLineItem[]; coupon_applications?: CouponApplication[]; taxes?: TaxApplied[] };
+
 export async function showInvoices(
-  invoices: readonly (Invoice & { line_items?: InvoiceLineItem[] })[],
+  invoices: readonly (Invoice & Brought)[],
   { expand, line_items }: Shown,
   context: Context,
 ) {
@@ -27,17 +35,19 @@ export async function showInvoices(
     : [];
   const customers = asks('customer') ? await customersOf(invoices, context) : new Map();
   const subscriptions = asks('subscription') ? await subscriptionsOf(invoices, expand, context) : new Map();
+  const applications = asks('coupon_applications') ? await applicationsOf(invoices, context) : null;
+  const taxes = asks('tax_applied') ? await taxesOf(invoices, context) : null;
   return invoices.map((invoice) => ({
     ...invoice,
     line_items: line_items ? (invoice.line_items ?? lines.filter((line) => line.invoice_id === invoice.id)) : null,
     customer: customers.get(invoice.customer_id) ?? null,
     subscription: subscriptions.get(invoice.subscription_id ?? '') ?? null,
-    coupon_applications: asks('coupon_applications') ? [] : null,
-    taxes: asks('tax_applied') ? [] : null,
+    coupon_applications: applications && (applications.get(invoice.id) ?? []),
+    taxes: taxes && (taxes.get(invoice.id) ?? []),
   }));
 }
 
-export async function showInvoice(invoice: Invoice & { line_items?: InvoiceLineItem[] }, context: Context) {
+export async function showInvoice(invoice: Invoice & Brought, context: Context) {
   const [shown] = await showInvoices([invoice], { expand: EVERY_PART, line_items: true }, context);
   return shown!;
 }
@@ -45,6 +55,30 @@ export async function showInvoice(invoice: Invoice & { line_items?: InvoiceLineI
 /** As they are shown inside of other records. */
 export async function showInvoicesById(invoices: ReadonlyMap<string, Invoice>, context: Context) {
   return byId(await showInvoices([...invoices.values()], { expand: [], line_items: true }, context));
+}
+
+type Of = readonly (Invoice & Brought)[];
+
+/** By invoice, in the order in which they were applied. */
+async function applicationsOf(invoices: Of, { scope, services }: Context) {
+  const brought = invoices.flatMap((invoice) => invoice.coupon_applications ?? []);
+  const stored = invoices.filter((invoice) => !invoice.coupon_applications).map(({ id }) => id);
+  const read = CouponApplicationModel.in(scope, services.postgres).where('status', 'published');
+  const found = stored.length === 0 ? [] : await read.whereIn('invoice_id', stored).orderBy('position');
+  return groupBy<CouponApplication, string>([...brought, ...found], ({ invoice_id }) => invoice_id);
+}
+
+/** By invoice, each with its rate. */
+async function taxesOf(invoices: Of, { scope, services }: Context) {
+  const brought = invoices.flatMap((invoice) => invoice.taxes ?? []);
+  const stored = invoices.filter((invoice) => !invoice.taxes).map(({ id }) => id);
+  const read = TaxAppliedModel.in(scope, services.postgres).where({ status: 'published', entity_type: 'invoice' });
+  const found = stored.length === 0 ? [] : await read.whereIn('entity_id', stored).orderBy('position');
+  const taxes: TaxApplied[] = [...brought, ...found];
+  const ids = taxes.map(({ tax_rate_id }) => tax_rate_id);
+  const rates = await TaxRateModel.byId(scope, ids, services.postgres);
+  const shown = taxes.map((tax) => ({ ...tax, tax_rate: rates.get(tax.tax_rate_id) ?? null }));
+  return groupBy(shown, ({ entity_id }) => entity_id);
 }
 
 async function linesOf(invoices: readonly Invoice[], { scope, services }: Context) {

@@ -42,8 +42,6 @@ export const InvoiceAnswer = InvoiceWithoutParts.extend({
     description: 'With one invoice; in a list where `expand` names it.',
   }),
   customer: CustomerAnswer.nullable().meta({ description: 'With one invoice; in a list where `expand` names it.' }),
-  coupon_applications: z.array(z.never()).nullable().meta({ description: 'Coupons are not there yet.' }),
-  taxes: z.array(z.never()).nullable().meta({ description: 'Taxes are not there yet.' }),
 }).meta({ id: 'InvoiceResponse' });
 
 export const PreviewInvoice = z

@@ -96,7 +96,7 @@ const ProrationDetails = z
 const InvoicePreview = z
   .object({
     subtotal: decimalText.meta({ description: 'The sum of the lines.' }),
-    tax_amount: decimalText.meta({ description: 'Taxes are not there yet: 0.' }),
+    tax_amount: decimalText.meta({ description: 'What taxes add.' }),
     total: decimalText.meta({ description: 'What is to be paid; not below 0.' }),
     currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
     line_items: z

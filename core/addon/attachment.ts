@@ -39,10 +39,19 @@ export const detachAddonShape = z.object({
 });
 export type DetachAddon = z.output<typeof detachAddonShape>;
 
+type Held = Pick<AddonAssociation, 'start_date' | 'end_date'>;
+
 /** An add-on of type onetime is held once at a time; `held` are the associations of the subscription that have not ended. */
-export function checkHeldOnce(addon: Addon, held: readonly AddonAssociation[]): void {
-  if (addon.type === 'onetime' && held.some(({ addon_id }) => addon_id === addon.id))
+export function checkHeldOnce(addon: Addon, held: readonly AddonAssociation[], life: Held): void {
+  if (addon.type === 'onetime' && held.some((other) => other.addon_id === addon.id && overlap(other, life)))
     throw alreadyExists(`add-on ${addon.id} is attached already, and is of type onetime`, { field: 'addon_id' });
+}
+
+/** One begins where the other ends: that is no instant of both. */
+function overlap(a: Held, b: Held): boolean {
+  const endsAfter = ({ end_date }: Held, { start_date }: Held) =>
+    !end_date || instantOf(end_date) > instantOf(start_date);
+  return endsAfter(a, b) && endsAfter(b, a);
 }
 
 /** When it is held: one for a period ends with that period, or before. */

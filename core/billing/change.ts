@@ -11,8 +11,17 @@
 import { Decimal, ZERO } from '../decimal.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import { type Period, periodContaining } from '../time/period.ts';
-import { type BilledSubscription, chargeIn, hasOwnPeriods, periodRule, periodsCharged } from './charges.ts';
+import {
+  type BilledSubscription,
+  type Charge,
+  chargeIn,
+  hasOwnPeriods,
+  periodRule,
+  periodsCharged,
+} from './charges.ts';
+import { type BilledInAll, givenBackWith } from './given-back.ts';
 import { fixedCharge, type PlannedLine, type PricedItem } from './line-amount.ts';
+import type { Share } from './proration.ts';
 
 /** What was billed for an item in one of its periods, by final invoices. */
 export type BilledBefore = {
@@ -23,6 +32,8 @@ export type BilledBefore = {
   readonly until_ms: Milliseconds | null;
   /** The invoice line that charged it; null where none did. */
   readonly invoice_line_item_id: string | null;
+  /** With the discounts and the tax that went with what is left of it. */
+  readonly billed?: BilledInAll;
 };
 
 export type Ending<Item extends PricedItem = PricedItem> = {
@@ -66,7 +77,7 @@ export function creditsOfResumption<Item extends PricedItem>(question: ResumedQu
     if (item.end_ms === null || item.end_ms > ended_ms) return [];
     const settled = (period: Period) => {
       const served = chargeIn(item, period, subscription);
-      const kept = served === null ? ZERO : fixedCharge(item, served.share, currency).amount;
+      const kept = served === null ? ZERO : costOf(served, period, { subscription, currency });
       const billed = billedIn(period);
       return { ...billed, credited: billed.credited.plus(kept) };
     };
@@ -140,9 +151,9 @@ function creditLine<Item extends PricedItem>(
   const whole = chargeIn(item, period, endingAt(billed.until_ms, question.subscription));
   if (!whole || at >= whole.service.end) return null;
   const served = chargeIn({ ...item, end_ms: at }, period, question.subscription);
-  const full = fixedCharge(item, whole.share, question.currency);
-  const kept = served === null ? ZERO : fixedCharge(item, served.share, question.currency).amount;
-  const amount = cappedCredit(full.amount.minus(kept), billed);
+  const full = costOf(whole, period, question);
+  const kept = served === null ? ZERO : costOf(served, period, question);
+  const amount = cappedCredit(full.minus(kept), billed);
   if (amount.isZero()) return null;
   const part_ms = whole.share.part_ms - (served?.share.part_ms ?? 0);
   const unused = fixedCharge(item, { ...whole.share, part_ms }, question.currency);
@@ -153,6 +164,7 @@ function creditLine<Item extends PricedItem>(
     parent_line_item_id: billed.invoice_line_item_id,
     quantity: unused.quantity,
     amount: amount.negated(),
+    ...(billed.billed ? { given_back: givenBackWith(amount, billed.billed, question.currency) } : {}),
     computed_from: {
       ...unused.computed_from,
       reason: 'unused_time: it was charged in advance, and ended by a change',
@@ -175,7 +187,7 @@ function resumedLine<Item extends PricedItem>(
   const whole = chargeIn(item, period, subscription);
   const served = chargeIn(item, period, { ...subscription, end_ms: ended_ms });
   if (!whole || !served || served.service.end >= whole.service.end) return null;
-  const full = fixedCharge(item, whole.share, currency).amount;
+  const full = costOf(whole, period, { subscription, currency });
   const amount = full.minus(billed.amount.minus(billed.credited));
   if (amount.lte(0)) return null;
   const part_ms = whole.share.part_ms - served.share.part_ms;
@@ -193,7 +205,23 @@ function chargeLines<Item extends PricedItem>(item: Item, question: ChangeQuesti
     const charge = chargeIn(item, period, subscription);
     if (!charge) return [];
     const { share, service } = charge;
-    const priced = fixedCharge(item, share, currency);
+    const priced = { ...fixedCharge(item, share, currency), amount: costOf(charge, period, question) };
     return [{ ...priced, item, service, display_name: item.display_name, parent_line_item_id: null }];
   });
+}
+
+/** What begins inside a period costs what the period costs until its end, less what it costs until then. */
+function costOf<Item extends PricedItem>(
+  { item, service, share }: Charge<Item>,
+  period: Period,
+  { subscription, currency }: Pick<ChangeQuestion, 'subscription' | 'currency'>,
+): Decimal {
+  const amountOf = (part: Share) => fixedCharge(item, part, currency).amount;
+  if (item.billing_period === 'ONETIME' || service.start <= period.start) return amountOf(share);
+  const until = (end_ms: Milliseconds) => {
+    const begun = { ...item, start_ms: period.start, end_ms };
+    const charged = chargeIn(begun, period, subscription);
+    return charged === null ? ZERO : amountOf(charged.share);
+  };
+  return until(service.end).minus(until(service.start));
 }

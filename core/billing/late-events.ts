@@ -9,6 +9,7 @@ import { Decimal, ZERO } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
 import type { Period } from '../time/period.ts';
 import { baseAmountOf } from './committed-lines.ts';
+import { type BilledInAll, givenBackWith } from './given-back.ts';
 import { type LineAmount, type MeasuredUsage, type PlannedLine, type PricedItem, usageCharge } from './line-amount.ts';
 
 /** A usage charge that stands on final invoices, and what its meter measures for the same window today. */
@@ -26,6 +27,8 @@ export type ClosedCharge<Item extends PricedItem = PricedItem> = {
   readonly measured: MeasuredUsage;
   /** What was invoiced too much before its period was over, and did not fit on the invoices since. */
   readonly carried?: Decimal;
+  /** With the discounts and the tax that went with what was billed. */
+  readonly billed?: BilledInAll;
 };
 
 /** How commitments bear on a charge that is looked at again. */
@@ -68,7 +71,9 @@ export function correctionsOf<Item extends PricedItem>(
       ...(base === null ? {} : { base_amount: base.toFixed() }),
       ...(carried === null ? {} : { carried_amount: carried.toFixed() }),
     };
-    return [correctionLine(charge, { quantity, amount: granted, computed_from }, isWhole || carried !== null)];
+    const line = correctionLine(charge, { quantity, amount: granted, computed_from }, isWhole || carried !== null);
+    if (!granted.isNegative() || !charge.billed) return [line];
+    return [{ ...line, given_back: givenBackWith(granted.negated(), charge.billed, currency) }];
   });
 }
 

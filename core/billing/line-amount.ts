@@ -27,6 +27,7 @@ import type { ChargePart } from '../pricing/terms.ts';
 import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import type { BilledItem } from './charges.ts';
+import type { BesideAmount, BilledInAll } from './given-back.ts';
 import { isWhole, prorate, type Share, shareText } from './proration.ts';
 
 /** A line item with what prices it. */
@@ -83,7 +84,9 @@ export type PlannedLine<Item extends PricedItem = PricedItem> = LineAmount & {
   /** What was lacking to the commitment of the subscription: of no item, whatever stands there. */
   readonly is_true_up?: boolean;
   /** What was invoiced of its charge before the period was over, and is more than the charge. */
-  readonly surplus?: { readonly amount: Decimal; readonly quantity: Decimal };
+  readonly surplus?: { readonly amount: Decimal; readonly quantity: Decimal; readonly billed: BilledInAll };
+  /** Of what gives back what was billed: the discounts and the tax that go with it. */
+  readonly given_back?: BesideAmount;
 };
 
 /** Advance or arrear: the computed charge for the quantity × the share of the period that is paid for. */

@@ -8,6 +8,7 @@ import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { groupBy } from '../group-by.ts';
 import type { Period } from '../time/period.ts';
 import { baseAmountOf } from './committed-lines.ts';
+import { type BilledLine, billedInAll, givenBackWith } from './given-back.ts';
 import type { PlannedLine, PricedItem } from './line-amount.ts';
 
 /** A line of such an invoice. */
@@ -16,6 +17,10 @@ export type PartialCharge = {
   readonly service: Period;
   readonly amount: Decimal;
   readonly quantity: Decimal;
+  /** It stands on the invoice of a later period, and corrects the charge. */
+  readonly is_later?: boolean;
+  /** With the discounts and the tax that went with it. */
+  readonly billed?: BilledLine;
 };
 
 export function partsOf(partial: readonly PartialCharge[], item_id: string, service: Period): PartialCharge[] {
@@ -51,7 +56,10 @@ function differences<Item extends PricedItem>(
     units = units.minus(quantity);
     const rest = { amount: line.amount.minus(amount), quantity: line.quantity.minus(quantity) };
     if (index > 0 && rest.amount.isZero() && rest.quantity.isZero()) return [];
-    const note = `less ${amount.toFixed()} that was invoiced before the period was over`;
+    const where = parts.some(({ is_later }) => is_later)
+      ? 'that other invoices say of it'
+      : 'that was invoiced before the period was over';
+    const note = `less ${amount.toFixed()} ${where}`;
     const { reason } = line.computed_from;
     const computed_from = {
       ...line.computed_from,
@@ -60,7 +68,8 @@ function differences<Item extends PricedItem>(
     };
     return [{ ...line, ...rest, computed_from, exact: amount.isZero() ? line.exact : undefined }];
   });
-  const surplus = { amount: invoiced, quantity: units };
+  const billed = billedInAll(parts.flatMap((part) => part.billed ?? []));
+  const surplus = { amount: invoiced, quantity: units, billed };
   return invoiced.isZero() ? left : left.map((line, index) => (index === 0 ? { ...line, surplus } : line));
 }
 
@@ -70,16 +79,17 @@ function differences<Item extends PricedItem>(
  */
 export function linesOfSurplus<Item extends PricedItem>(
   before: readonly PlannedLine<Item>[],
-  { is_last, carries }: { is_last: boolean; carries: boolean },
+  { is_last, carries, currency }: { is_last: boolean; carries: boolean; currency: string },
 ): PlannedLine<Item>[] {
   let room = Decimal.max(ZERO, sumOf(before.map(({ amount }) => amount)));
   return before.flatMap((line) => {
     if (!line.surplus) return [];
-    const { amount, quantity } = line.surplus;
+    const { amount, quantity, billed } = line.surplus;
     const granted = is_last ? amount : Decimal.min(amount, room);
     room = room.minus(granted);
     if (granted.isZero() && !carries) return [];
-    return [surplusLine(line, { amount, granted, quantity: granted.eq(amount) ? quantity : ZERO })];
+    const given_back = givenBackWith(granted, billed, currency);
+    return [{ ...surplusLine(line, { amount, granted, quantity: granted.eq(amount) ? quantity : ZERO }), given_back }];
   });
 }
 

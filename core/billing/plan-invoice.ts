@@ -8,6 +8,7 @@ import { commitmentPart, drawnInTurn, type PartQuestion, type RecordedUsage } fr
 import type { PoolFacts, SubscriptionCommitment } from '../commitment/subscription.ts';
 import { sumOf } from '../decimal.ts';
 import { FarthingError } from '../error.ts';
+import type { Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import { type BilledItem, type Charge, type ChargeQuestion, chargesDue, nextPeriod } from './charges.ts';
 import { committedBefore } from './committed-before.ts';
@@ -16,9 +17,10 @@ import { gaveWayAt } from './earlier-periods.ts';
 import { type ClosedCharge, correctionsOf } from './late-events.ts';
 import { fixedCharge, type MeasuredUsage, type PlannedLine, type PricedItem, usageCharge } from './line-amount.ts';
 import { lessInvoiced, linesOfSurplus, type PartialCharge } from './partial-charges.ts';
-import { type Adjustments, type Totals, totalsOf } from './totals.ts';
+import { type SettledLines, settleLines, type Terms } from './settle-lines.ts';
 
-export type InvoicePlan<Item extends PricedItem = PricedItem> = Totals & {
+/** `money` and the lines are in one order. */
+export type InvoicePlan<Item extends PricedItem = PricedItem> = SettledLines & {
   readonly lines: readonly PlannedLine<Item>[];
 };
 
@@ -38,8 +40,7 @@ export type InvoiceQuestion<Item extends PricedItem> = ChargeQuestion<Item> & {
   readonly commitment?: SubscriptionCommitment | null;
   /** Services whose lacking amount stands on another invoice. */
   readonly true_ups?: readonly Period[];
-  /** What stands between the lines and the total; nothing in this version (docs/rules/invoices.md, "Totals"). */
-  readonly adjustments?: Adjustments;
+  readonly coupons?: Terms['coupons'];
 };
 
 /** What stands on an invoice, in this order: each step says its lines and sees those of the steps before. */
@@ -48,8 +49,28 @@ const LINE_STEPS = [linesOfCharges, linesOfLateEvents, linesOfTrueUp, linesSetOf
 export function planInvoice<Item extends PricedItem>(question: InvoiceQuestion<Item>): InvoicePlan<Item> {
   let lines: readonly PlannedLine<Item>[] = [];
   for (const linesOf of LINE_STEPS) lines = [...lines, ...linesOf(question, lines)];
-  const amounts = lines.map((line) => line.amount);
-  return { lines, ...totalsOf(amounts, question.currency, question.adjustments) };
+  return settled(lines, question);
+}
+
+/** What stands between the lines and the total (docs/rules/invoices.md, "Totals"). */
+export function settled<Item extends PricedItem>(
+  lines: readonly PlannedLine<Item>[],
+  { currency, ...terms }: Pick<Terms, 'currency' | 'coupons' | 'rates'>,
+): InvoicePlan<Item> {
+  const charged = lines.map((line) => ({
+    amount: line.amount,
+    given_back: line.given_back,
+    price_type: line.is_true_up ? 'FIXED' : line.item.price_type,
+    key: line.is_true_up ? null : line.item.id,
+    charged_ms: chargedAt(line),
+  }));
+  return { lines, ...settleLines(charged, { currency, coupons: terms.coupons ?? [], rates: terms.rates ?? [] }) };
+}
+
+/** What is charged in advance is charged when its time begins, all else when that is over. */
+function chargedAt({ item, service, is_true_up }: PlannedLine): Milliseconds {
+  if (item.invoice_cadence === 'ADVANCE' && !is_true_up) return service.start;
+  return Math.max(service.start, service.end - 1);
 }
 
 function linesOfCharges<Item extends PricedItem>(question: InvoiceQuestion<Item>): PlannedLine<Item>[] {
@@ -73,9 +94,9 @@ export function planThreshold<Item extends PricedItem>(question: InvoiceQuestion
   const committed = facts === null ? running : underCommitment(running, facts, question.currency);
   const less = lessInvoiced(committed, question.partial ?? []);
   const charged = less.filter(({ amount }) => !amount.isZero());
-  const lines = [...charged, ...linesOfSurplus(less, { is_last: false, carries: false })];
-  const amounts = lines.map((line) => line.amount);
-  return { lines, ...totalsOf(amounts, question.currency, question.adjustments) };
+  const { currency } = question;
+  const surplus = linesOfSurplus(less, { is_last: false, carries: false, currency });
+  return settled([...charged, ...surplus], question);
 }
 
 /** Usage of the running period alone, whole as its invoice will charge it, and counted until now. */
@@ -120,7 +141,7 @@ function linesSetOff<Item extends PricedItem>(
   question: InvoiceQuestion<Item>,
   before: readonly PlannedLine<Item>[],
 ): PlannedLine<Item>[] {
-  return linesOfSurplus(before, { is_last: isLast(question), carries: true });
+  return linesOfSurplus(before, { is_last: isLast(question), carries: true, currency: question.currency });
 }
 
 /** No invoice comes behind it. */

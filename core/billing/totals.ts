@@ -64,8 +64,8 @@ export function totalsOf(line_amounts: readonly Decimal[], currency: string, adj
 
 /** As a record holds them. */
 export function totalsText(totals: Totals): Record<keyof Totals, string> {
-  const texts = Object.entries(totals).map(([field, amount]) => [field, amount.toFixed()]);
-  return Object.fromEntries(texts) as Record<keyof Totals, string>;
+  const fields = Object.keys(NOTHING).filter((field) => field !== 'remaining') as (keyof Totals)[];
+  return Object.fromEntries(fields.map((field) => [field, totals[field].toFixed()])) as Record<keyof Totals, string>;
 }
 
 const NOTHING: Running = {

@@ -19,7 +19,7 @@ import {
 } from '../record.ts';
 import { instantOf, type Milliseconds } from '../time/instant.ts';
 
-const COUPON_TYPES = ['fixed', 'percentage'] as const;
+export const COUPON_TYPES = ['fixed', 'percentage'] as const;
 const COUPON_CADENCES = ['once', 'repeated', 'forever'] as const;
 const MAX_REDEMPTIONS = 1_000_000;
 const MAX_PERCENTAGE = 100;

@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { invalid } from '../error.ts';
-import { baseFields, givenKey, metadata, optionalKey } from '../record.ts';
+import { anyCase, baseFields, givenKey, keyText, metadata, optionalKey } from '../record.ts';
 import { isTimezone } from '../time/zone.ts';
 
 /** ISO 3166-1 alpha-2, as assigned. */
@@ -27,6 +27,12 @@ const clearable = (text: z.ZodString) =>
     .nullable()
     .transform((given) => given ?? '')
     .pipe(z.string());
+
+export const TAX_EXEMPTIONS = ['none', 'exempt', 'reverse'] as const;
+const taxId = z.object({
+  type: keyText.min(1).meta({ description: 'Which number it is, such as eu_vat.' }),
+  value: keyText.min(1).meta({ description: 'The number.' }),
+});
 
 export const customerShape = z.object({
   id: z.string(),
@@ -55,6 +61,13 @@ export const customerShape = z.object({
     .string()
     .refine(isTimezone, { error: 'must be an IANA timezone such as Europe/Berlin' })
     .meta({ description: 'An IANA name; the clock of new subscriptions that state none. UTC when absent.' }),
+  tax_exempt: anyCase(TAX_EXEMPTIONS).meta({
+    description:
+      'none; exempt from tax; or reverse, where the customer owes it to the state. Nothing but `none` is taxed. none when absent.',
+  }),
+  tax_ids: z.array(taxId).max(20).nullable().meta({
+    description: 'Numbers under which the state knows the customer, such as a VAT number; an invoice shows them.',
+  }),
   metadata: metadata.unwrap(),
   ...baseFields,
   parent_customer_id: optionalKey.meta({
@@ -77,10 +90,11 @@ export const customerFields = customerShape.omit({
 });
 export type CustomerFields = z.output<typeof customerFields>;
 
-type GivenCustomer = Partial<Omit<CustomerFields, 'external_id' | 'name' | 'timezone'>> & {
+type GivenCustomer = Partial<Omit<CustomerFields, 'external_id' | 'name' | 'timezone' | 'tax_exempt'>> & {
   external_id: string;
   name?: string | null | undefined;
   timezone?: string | null | undefined;
+  tax_exempt?: CustomerFields['tax_exempt'] | null | undefined;
 };
 
 /** A new customer: a name that is not given is the external id, a timezone that is not given is UTC. */
@@ -97,6 +111,8 @@ export function newCustomer(given: GivenCustomer): CustomerFields {
     ...given,
     name: given.name?.trim() ? given.name : given.external_id,
     timezone: given.timezone || 'UTC',
+    tax_exempt: given.tax_exempt ?? 'none',
+    tax_ids: given.tax_ids ?? null,
     metadata: given.metadata ?? null,
   };
 }

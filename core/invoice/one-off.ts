@@ -4,6 +4,7 @@
  * decimals than the currency has are refused, never rounded.
  */
 
+import { type Totals, totalsText } from '../billing/totals.ts';
 import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { invalid, notAllowed } from '../error.ts';
 import { checkCurrency, minorUnits } from '../money.ts';
@@ -12,14 +13,8 @@ import { instantOf } from '../time/instant.ts';
 import { paymentOf } from './payment-status.ts';
 import type { CreateInvoice, CreateInvoiceLine, PaymentStatus } from './record.ts';
 
-/** Coupons, credits, taxes and commitments are applied by rules that come later; their results cannot be dictated. */
+/** Credits and commitments are applied by rules that come later; what rules make cannot be dictated. */
 const INVOICE_NOT_YET = [
-  'coupons',
-  'invoice_coupons',
-  'line_item_coupons',
-  'tax_rates',
-  'tax_rate_overrides',
-  'prepared_tax_rates',
   'total_prepaid_applied',
   'force_sync_invoice',
 ] as const satisfies readonly (keyof CreateInvoice)[];
@@ -43,8 +38,31 @@ export function writtenInvoice(request: CreateInvoice) {
   checkPeriod(request, '');
   const lines = request.line_items?.length ? request.line_items : wholeAmount(request);
   for (const [index, line] of lines.entries()) checkLine(line, { request, currency, at: `line_items[${index}]` });
-  const amounts = amountsOf(request, sumOf(lines.map((line) => new Decimal(line.amount))));
-  return { currency, lines, ...amounts, ...openingPayment(request, amounts.amount_due, currency) };
+  const subtotal = sumOf(lines.map((line) => new Decimal(line.amount)));
+  checkSum(request, subtotal);
+  if (request.invoice_type === 'CREDIT') refuseUsed(request, NOT_OF_A_CREDIT);
+  return { currency, lines };
+}
+
+/** What is credited is credited as it stands. */
+const NOT_OF_A_CREDIT = [
+  'coupons',
+  'invoice_coupons',
+  'line_item_coupons',
+  'tax_rates',
+  'tax_rate_overrides',
+  'prepared_tax_rates',
+] as const satisfies readonly (keyof CreateInvoice)[];
+
+/** What it comes to, and what was paid of it already. */
+export function writtenAmounts(request: CreateInvoice, currency: string, totals: Totals) {
+  const isCredit = request.invoice_type === 'CREDIT';
+  const { subtotal, total_discount, total_tax, total, amount_due } = totalsText(totals);
+  // The total of all others is never below 0.
+  const amounts = isCredit
+    ? { subtotal, total_discount, total_tax, total: subtotal, amount_due: subtotal }
+    : { subtotal, total_discount, total_tax, total, amount_due };
+  return { ...amounts, ...openingPayment(request, amounts.amount_due, currency) };
 }
 
 function checkType(request: CreateInvoice): void {
@@ -84,15 +102,13 @@ function checkAmount(amount: string, rule: { field: string; currency: string; ma
   }
 }
 
-/** Nothing lies between the lines and the amount due yet: all four say the same. */
-function amountsOf(request: CreateInvoice, sum: Decimal) {
+/** All three are what the lines sum to: what comes between them and the amount due is computed here. */
+function checkSum(request: CreateInvoice, sum: Decimal): void {
   for (const field of ['subtotal', 'total', 'amount_due'] as const) {
     if (!new Decimal(request[field]).eq(sum)) {
       throw invalid(field, `is ${request[field]}, but the line items sum to ${sum.toFixed()}`);
     }
   }
-  const text = sum.toFixed();
-  return { subtotal: text, total: text, amount_due: text };
 }
 
 function wholeAmount(request: CreateInvoice): CreateInvoiceLine[] {

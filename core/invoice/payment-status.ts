@@ -69,6 +69,19 @@ export function paymentOf(
   };
 }
 
+/** Of an invoice on which something was paid before it was taxed: what tax adds is still to be paid. */
+export function paymentAfter(
+  { payment_status, amount_paid }: Pick<Invoice, 'payment_status' | 'amount_paid'>,
+  amount_due: string,
+): Partial<Payment> {
+  if (payment_status !== 'SUCCEEDED' && payment_status !== 'OVERPAID') return {};
+  const over = new Decimal(amount_paid).minus(amount_due);
+  if (over.isNegative()) return { payment_status: 'PENDING', overpaid_amount: null, paid_at: null };
+  return over.isZero()
+    ? { payment_status: 'SUCCEEDED', overpaid_amount: null }
+    : { payment_status: 'OVERPAID', overpaid_amount: over.toFixed() };
+}
+
 function paidInAll(
   invoice: Payable,
   { payment_status, amount }: { payment_status: PaymentStatus; amount?: string | null },

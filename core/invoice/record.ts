@@ -16,6 +16,8 @@ import {
   orNull,
   timestampText,
 } from '../record.ts';
+import { LineTax } from '../tax/line-tax.ts';
+import { taxOverrides } from '../tax/stated.ts';
 
 export const INVOICE_TYPES = ['SUBSCRIPTION', 'ONE_OFF', 'CREDIT'] as const;
 export const INVOICE_STATUSES = ['DRAFT', 'FINALIZED', 'VOIDED', 'SKIPPED'] as const;
@@ -174,8 +176,11 @@ export const InvoiceLineItem = z.object({
     .meta({ description: 'The start of the time that is charged; null without one.' }),
   period_end: timestampText.nullish().meta({ description: 'The end of that time, which is not in it.' }),
   prepaid_credits_applied: decimalText.meta({ description: 'Credits are not there yet: 0.' }),
-  line_item_discount: decimalText.meta({ description: 'Discounts are not there yet: 0.' }),
-  invoice_level_discount: decimalText.meta({ description: 'Discounts are not there yet: 0.' }),
+  line_item_discount: decimalText.meta({ description: 'What coupons of the line take off it.' }),
+  invoice_level_discount: decimalText.meta({ description: 'Its share of what coupons take off the invoice.' }),
+  tax_amount: decimalText.meta({ description: 'Its share of the tax that is added to the invoice.' }),
+  included_tax_amount: decimalText.meta({ description: 'Its share of the tax that is in the amounts already.' }),
+  taxes: z.array(LineTax).nullish().meta({ description: 'The same, rate by rate; null without tax.' }),
   adjusted_entitlement_quantity: decimalText
     .nullish()
     .meta({ description: 'Units that were used and that entitlements make free; null where nothing is granted.' }),
@@ -208,9 +213,11 @@ export const Invoice = z.object({
   billing_reason: z.enum(BILLING_REASONS).meta({ description: 'Why the invoice was made.' }),
   currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
   subtotal: decimalText.meta({ description: 'The sum of its lines, in units of the currency, as decimal text.' }),
-  total_discount: decimalText.meta({ description: 'Discounts are not there yet: 0.' }),
+  total_discount: decimalText.meta({ description: 'What coupons take off.' }),
   total_prepaid_credits_applied: decimalText.meta({ description: 'Credits are not there yet: 0.' }),
-  total_tax: decimalText.meta({ description: 'Taxes are not there yet: 0.' }),
+  total_tax: decimalText.meta({
+    description: 'What taxes add; of a draft what it gives back alone, because it is taxed when it becomes final.',
+  }),
   total: decimalText.meta({
     description:
       'max(0, subtotal − discounts − credits + tax); of a CREDIT invoice the sum of its lines, which is negative.',
@@ -317,6 +324,22 @@ export const paymentStatus = z.preprocess(
   anyCase(PAYMENT_STATUSES),
 );
 
+const association = orNull(keyText).meta({
+  description: 'By which association a subscription of the customer has it; redeemed for this invoice when absent.',
+});
+const invoiceCouponShape = z.object({
+  coupon_id: keyText.min(1).meta({ description: 'The coupon.' }),
+  coupon_association_id: association,
+});
+const lineCouponShape = z.object({
+  line_item_id: keyText.min(1).meta({
+    description: 'The line: its `price_id`, its `subscription_line_item_id`, or its place among the lines, from 0.',
+  }),
+  subscription_line_item_id: orNull(keyText).meta({ description: 'The same, where a line charges one.' }),
+  coupon_id: keyText.min(1).meta({ description: 'The coupon.' }),
+  coupon_association_id: association,
+});
+
 /** What a client states about an invoice that it writes itself (docs/rules/invoices.md, "Invoices written by hand"). */
 export const createInvoiceShape = z.object({
   customer_id: z.string().min(1).meta({ description: 'The customer to whom it goes.' }),
@@ -359,12 +382,22 @@ export const createInvoiceShape = z.object({
   }),
   metadata,
   invoice_pdf_url: orNull(z.url()).meta({ description: 'The address of its document.' }),
-  coupons: anything,
-  invoice_coupons: anything,
-  line_item_coupons: anything,
-  tax_rates: anything,
-  tax_rate_overrides: anything,
-  prepared_tax_rates: anything,
+  coupons: orNull(z.array(keyText.min(1)).max(100)).meta({
+    description: 'Coupons, by their ids or codes, that take something off the invoice; in this order.',
+  }),
+  invoice_coupons: orNull(z.array(invoiceCouponShape).max(100)).meta({
+    description: 'The same by ids, also as an association of a subscription of the customer has one.',
+  }),
+  line_item_coupons: orNull(z.array(lineCouponShape).max(100)).meta({
+    description: 'Coupons that take something off a line.',
+  }),
+  tax_rates: orNull(z.array(keyText.min(1)).max(100)).meta({
+    description: 'Tax rates, by their ids or codes, in the place of those of the customer.',
+  }),
+  tax_rate_overrides: taxOverrides.meta({ description: 'The same with priorities.' }),
+  prepared_tax_rates: orNull(z.array(z.looseObject({ id: keyText.min(1) })).max(100)).meta({
+    description: 'The same as rates are answered; what counts is the `id`.',
+  }),
   force_sync_invoice: orNull(z.boolean()).meta(NOT_YET),
 });
 export type CreateInvoice = z.output<typeof createInvoiceShape>;

@@ -95,6 +95,11 @@ export const SETTINGS = {
       finalization_delay_seconds: 7200,
     },
   },
+  tax_config: {
+    reach: 'environment',
+    shape: z.strictObject({ taxes_before_credits: z.boolean() }),
+    default: { taxes_before_credits: false },
+  },
   subscription_config: {
     reach: 'environment',
     shape: z.strictObject({ grace_period_days: between(1, 3650), auto_cancellation_enabled: z.boolean() }),

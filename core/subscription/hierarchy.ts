@@ -109,8 +109,12 @@ const LIVING: readonly string[] = ['active', 'trialing'];
 /** Who may be the parent of inherited subscriptions: nobody's child, and no one who is invoiced between periods. */
 export function checkMayHaveHeirs(parent: Parent): void {
   checkParentType(parent);
-  if (parent.auto_invoice_threshold && Number(parent.auto_invoice_threshold) > 0)
+  if (hasThreshold(parent))
     throw invalid('auto_invoice_threshold', `subscription ${parent.id} has one, and cannot have inherited children`);
+}
+
+function hasThreshold({ auto_invoice_threshold: threshold }: Pick<Member, 'auto_invoice_threshold'>): boolean {
+  return Number(threshold ?? 0) > 0;
 }
 
 /** Whether a subscription may be invoiced with a parent: both live, and their periods are the same. */
@@ -118,13 +122,14 @@ export function checkGroupable(child: Member, parent: Parent, field: string): vo
   checkParentType(parent);
   if (!LIVING.includes(parent.subscription_status))
     throw invalid('parent_subscription_id', `subscription ${parent.id} is ${parent.subscription_status}`);
+  if (hasThreshold(parent))
+    throw invalid('auto_invoice_threshold', `subscription ${parent.id} has one, and cannot have a group`);
   const refused = (why: string) => invalid(field, `subscription ${child.id} ${why}`);
   if (child.id === parent.id) throw refused('is the parent itself');
   if (child.subscription_type !== 'STANDALONE' || child.parent_subscription_id)
     throw refused(`is ${child.subscription_type} and not STANDALONE`);
   if (!LIVING.includes(child.subscription_status)) throw refused(`is ${child.subscription_status}`);
-  if (child.auto_invoice_threshold && Number(child.auto_invoice_threshold) > 0)
-    throw refused('has an auto_invoice_threshold');
+  if (hasThreshold(child)) throw refused('has an auto_invoice_threshold');
   for (const term of ['currency', 'billing_period', 'billing_period_count', 'timezone'] as const)
     if (child[term] !== parent[term])
       throw refused(`has the ${term} ${child[term]}, and the parent has ${parent[term]}`);

@@ -8,19 +8,12 @@ import { invalid, notAllowed } from '../error.ts';
 import { parseDecimal } from '../money.ts';
 import type { CreateSubscription } from './record.ts';
 
-const OF_A_SUBSCRIPTION: readonly (keyof CreateSubscription)[] = [
-  'tax_rate_overrides',
-  'subscription_coupons',
-  'coupons',
-  'line_item_coupons',
-  'checkout',
-];
+const OF_A_SUBSCRIPTION: readonly (keyof CreateSubscription)[] = ['checkout'];
 
 export function refuseNotYet(request: CreateSubscription): void {
   refuseUsed(request, OF_A_SUBSCRIPTION);
   refuseInTerms(request);
   for (const [index, phase] of (request.phases ?? []).entries()) {
-    refuseUsed(phase, ['subscription_coupons', 'coupons', 'line_item_coupons'], `phases[${index}].`);
     refuseInTerms(phase, `phases[${index}].`);
   }
 }

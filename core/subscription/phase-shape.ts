@@ -1,8 +1,7 @@
 /** What a request states of a phase (core/subscription/phases.ts), of overrides and of lines as they are stated elsewhere. */
 import { z } from 'zod';
+import { statedCouponFields } from '../coupon/stated.ts';
 import { metadata, orNull, timestampText } from '../record.ts';
-
-const notYet = orNull(z.unknown()).meta({ description: 'Not there yet: refused when it says something.' });
 
 export function phaseShapeOf<Override extends z.ZodType, Line extends z.ZodType>(override: Override, line: Line) {
   return z.object({
@@ -20,8 +19,6 @@ export function phaseShapeOf<Override extends z.ZodType, Line extends z.ZodType>
       description: 'Prices beside those of the plan, in this phase; with dates inside of it, or all of it when absent.',
     }),
     metadata,
-    subscription_coupons: notYet,
-    coupons: notYet,
-    line_item_coupons: notYet,
+    ...statedCouponFields,
   });
 }

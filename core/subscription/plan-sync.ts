@@ -3,7 +3,13 @@
  * plan gets later"). Lines of prices that have ended end, prices that are new get lines, and a price that the subscription
  * has overridden is left alone. What was billed stays as it is: nothing begins or ends in a time that is paid or invoiced.
  */
-import { type BilledItem, type BilledSubscription, periodRule, runningPeriod } from '../billing/charges.ts';
+import {
+  type BilledItem,
+  type BilledSubscription,
+  hasOwnPeriods,
+  periodRule,
+  runningPeriod,
+} from '../billing/charges.ts';
 import type { KeptCommitment } from '../commitment/stated.ts';
 import { Decimal } from '../decimal.ts';
 import type { Price } from '../price/record.ts';
@@ -34,6 +40,9 @@ export type SyncedLine = SubscriptionLineItem & {
   readonly ends_with_price?: boolean | null;
   /** The line with which the terms of its commitment began, where it goes on; null is itself. */
   readonly commitment_line_id?: string | null;
+  /** Where the periods of its own are anchored, where they go on from a line before it; null is at its start. */
+  readonly period_anchor?: string | null;
+  readonly charged_from?: string | null;
 };
 
 export type PlanSync = {
@@ -51,6 +60,8 @@ export type PlanSync = {
     readonly end_date: string | null;
     readonly quantity: string | null;
     readonly follows: SyncedLine | null;
+    /** Where the periods of its own go on of the line that it follows; null where they begin with it. */
+    readonly period_anchor: string | null;
   }[];
 };
 
@@ -75,7 +86,8 @@ function endedLines(question: SyncQuestion): PlanSync['ended'] {
     if (line.end_date && instantOf(line.end_date) <= instantOf(price.end_date)) return [];
     const start = instantOf(line.start_date);
     const is_invoiced = question.invoiced.has(line.id);
-    const end = endOf({ ...itemOf(price, start), is_invoiced }, price, question);
+    const anchor_ms = line.period_anchor ? instantOf(line.period_anchor) : null;
+    const end = endOf({ ...itemOf(price, start), anchor_ms, is_invoiced }, price, question);
     if (end === null || (line.end_date && instantOf(line.end_date) <= end)) return [];
     return [{ line, end_date: formatMs(Math.max(end, start)), is_void: end <= start }];
   });
@@ -174,6 +186,8 @@ type Lineage = {
   readonly is_settled: boolean;
   /** It ended by itself, with a phase, say, or is charged once only: it gets no successor. */
   readonly is_last: boolean;
+  /** Where the periods of its own are anchored, which go on in a successor; null where it has none. */
+  readonly anchor: Milliseconds | null;
 };
 const NONE_BEFORE: Lineage = {
   line: null,
@@ -182,6 +196,7 @@ const NONE_BEFORE: Lineage = {
   not_before: null,
   is_settled: false,
   is_last: false,
+  anchor: null,
 };
 
 type Successor = { line: PlanSync['added'][number]; lineage: Lineage };
@@ -191,7 +206,8 @@ function successor(price: Price, before: Lineage, question: SyncQuestion): Succe
   const isAnew = before.end === null || before.is_settled;
   const own = isAnew ? startOf(price, question) : priceStart(price, question);
   const start = Math.max(own, before.end ?? own, before.not_before ?? own);
-  const end = price.end_date ? addedEnd(price, start, question) : null;
+  const anchor_ms = isOfLength(price, before.line) ? before.anchor : null;
+  const end = price.end_date ? addedEnd(price, { ...itemOf(price, start), anchor_ms }, question) : null;
   const last = firstOf(end, question.billed.end_ms);
   if (last !== null && last <= start) return null;
   const quantity = before.quantity === null ? null : quantityAfter(before.quantity, price);
@@ -202,16 +218,18 @@ function successor(price: Price, before: Lineage, question: SyncQuestion): Succe
       end_date: end === null ? null : formatMs(end),
       quantity,
       follows: before.line,
+      period_anchor: anchor_ms === null ? null : formatMs(anchor_ms),
     },
     lineage: { ...before, quantity, end, is_settled: false, is_last: price.billing_period === 'ONETIME' },
   };
 }
 
 /** Nothing of a line that is added now is paid yet. */
-function addedEnd(price: Price, start: Milliseconds, question: SyncQuestion): Milliseconds {
+function addedEnd(price: Price, item: BilledItem, question: SyncQuestion): Milliseconds {
   const end = instantOf(price.end_date!);
-  if (end <= start || (price.invoice_cadence === 'ADVANCE' && !standsAcrossPeriods(price, question))) return end;
-  return endOf(itemOf(price, start), price, question) ?? end;
+  if (end <= item.start_ms || (price.invoice_cadence === 'ADVANCE' && !standsAcrossPeriods(price, question)))
+    return end;
+  return endOf(item, price, question) ?? end;
 }
 
 function lineagesOf(question: SyncQuestion, ended: PlanSync['ended']): Map<string, Lineage[]> {
@@ -224,7 +242,7 @@ function lineagesOf(question: SyncQuestion, ended: PlanSync['ended']): Map<strin
     const here = lines.filter(({ price_id, status }) => price_id === price.id && status === 'published');
     const found = here.map((line) => {
       const now = endsNow.get(line.id);
-      return now ? endedNow(now, price, before) : goneOn(line, price, question);
+      return now ? endedNow(now, { price, before }, question) : goneOn(line, price, question);
     });
     if (found.length > 0) lineages.set(rootOf(price), found);
   }
@@ -234,8 +252,8 @@ function lineagesOf(question: SyncQuestion, ended: PlanSync['ended']): Map<strin
 /** What comes instead of a line that is taken out begins where this one followed another, or anew. */
 function endedNow(
   { line, end_date, is_void }: PlanSync['ended'][number],
-  price: Price,
-  before: readonly Lineage[],
+  { price, before }: { price: Price; before: readonly Lineage[] },
+  question: SyncQuestion,
 ): Lineage {
   const end = instantOf(end_date);
   const isFree = is_void && !before.some((each) => each.end === end);
@@ -248,17 +266,39 @@ function endedNow(
     not_before: isFree && isOfItself ? start : null,
     is_settled: false,
     is_last: false,
+    anchor: is_void ? anchorStated(line) : anchorOf(line, price, question),
   };
 }
 
-function goneOn(line: SyncedLine, price: Price, { current }: SyncQuestion): Lineage {
+/** A price that the plan sells for periods of the same length goes on in those that there are. */
+function isOfLength(price: Price, line: SyncedLine | null): boolean {
+  return line?.billing_period === price.billing_period && line.billing_period_count === price.billing_period_count;
+}
+
+function anchorStated({ period_anchor }: SyncedLine): Milliseconds | null {
+  return period_anchor ? instantOf(period_anchor) : null;
+}
+
+/** A draft is not charged yet: its lines begin where it will. */
+function anchorOf(line: SyncedLine, price: Price, { billed, subscription }: SyncQuestion): Milliseconds | null {
+  if (line.period_anchor || subscription.subscription_status === 'draft') return anchorStated(line);
+  const start = Math.max(
+    instantOf(line.charged_from ?? line.start_date),
+    billed.trial_end_ms ?? Number.NEGATIVE_INFINITY,
+  );
+  return hasOwnPeriods(itemOf(price, start), billed) ? start : null;
+}
+
+function goneOn(line: SyncedLine, price: Price, question: SyncQuestion): Lineage {
+  const { current } = question;
   const { quantity, end_date, billing_period } = line;
   const end = end_date ? instantOf(end_date) : null;
   const priceEnd = price.end_date ? instantOf(price.end_date) : Number.POSITIVE_INFINITY;
   const hasLeft = end !== null && (end < priceEnd || (end > priceEnd && !line.ends_with_price));
   const is_settled = end !== null && end < current.start;
   const is_last = hasLeft || billing_period === 'ONETIME';
-  return { line, quantity, end, not_before: null, is_settled, is_last };
+  const anchor = is_settled ? null : anchorOf(line, price, question);
+  return { line, quantity, end, not_before: null, is_settled, is_last, anchor };
 }
 
 /** What the line that comes in the place of another is committed to: the same, at the times of day of its own price. */

@@ -12,9 +12,9 @@ import {
   subscriptionCommitmentFields,
 } from '../commitment/fields.ts';
 import { lineItemCommitmentShape } from '../commitment/stated.ts';
+import { statedCouponFields } from '../coupon/stated.ts';
 import { ownCreditGrantFields } from '../credit-grant/record.ts';
 import { overrideEntitlementShape } from '../entitlement/override.ts';
-
 import {
   anyCase,
   baseFields,
@@ -30,6 +30,7 @@ import {
   timestampText,
   wholeNumber,
 } from '../record.ts';
+import { taxOverrides } from '../tax/stated.ts';
 import { isTimezone } from '../time/zone.ts';
 import { childOf, inheritanceOf, parentFields } from './inheritance.ts';
 import { extraLineItemShape, overrideLineItemShape } from './line-shapes.ts';
@@ -293,10 +294,10 @@ const termsShape = z.object({
   credit_grants: orNull(z.array(ownCreditGrantFields).max(100)).meta({
     description: 'What gives it credits beside what its plan and its add-ons do; the credits do not reach wallets yet.',
   }),
-  tax_rate_overrides: anything,
-  subscription_coupons: anything,
-  coupons: anything,
-  line_item_coupons: anything,
+  tax_rate_overrides: taxOverrides.meta({
+    description: 'What it is taxed with in the place of what its customer is.',
+  }),
+  ...statedCouponFields,
   line_item_commitments: orNull(z.record(z.string(), lineItemCommitmentShape)).meta({
     description: 'Commitments of lines that the plan brings, by the id of the price.',
   }),

@@ -102,6 +102,8 @@ export function trialEndAsked(
   const { subscription_status: status, start_date, trial_start, trial_end } = subscription;
   if (status !== 'trialing' || !trial_start || !trial_end)
     throw invalid('subscription_status', `a subscription that is ${status} has no trial to end`);
+  if (subscription.cancel_at_period_end)
+    throw invalid('cancel_at_period_end', 'a cancellation at the end of the trial is scheduled: undo it first');
   if (instantOf(trial_end) <= now) throw invalid('trial_end', 'the trial is over', { trial_end });
   if (action === 'immediate' && new_trial_end) throw invalid(field, 'belongs to scheduled_date');
   if (action === 'scheduled_date' && !new_trial_end) throw invalid(field, 'is required for scheduled_date');

@@ -1,4 +1,4 @@
-/** A tax rate, and what it is of (docs/rules/taxes.md). What it does to an invoice is not decided here. */
+/** A tax rate, and what it is of (docs/rules/taxes.md). What it comes to is in taxes.ts. */
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
@@ -20,8 +20,9 @@ import { instantOf } from '../time/instant.ts';
 
 const TAX_RATE_TYPES = ['percentage', 'fixed'] as const;
 const TAX_RATE_STATUSES = ['ACTIVE', 'INACTIVE'] as const;
+export const TAX_BEHAVIORS = ['exclusive', 'inclusive'] as const;
 const TAX_RATE_SCOPES = ['INTERNAL', 'EXTERNAL', 'ONETIME'] as const;
-const TAX_ENTITY_TYPES = ['customer', 'subscription', 'invoice', 'tenant'] as const;
+export const TAX_ENTITY_TYPES = ['customer', 'subscription', 'invoice', 'tenant'] as const;
 
 export const taxRateScope = anyCase(TAX_RATE_SCOPES);
 export const taxEntityType = anyCase(TAX_ENTITY_TYPES);
@@ -40,7 +41,10 @@ export const taxRateFields = z.object({
     description: 'Of a fixed rate: an amount in the currency of the invoice, not below 0.',
   }),
   scope: orDefault(taxRateScope, 'INTERNAL').meta({
-    description: 'INTERNAL is computed here, EXTERNAL by somebody else, ONETIME is for single invoices.',
+    description: 'INTERNAL, EXTERNAL or ONETIME: kept for you, and every rate that is attached is computed here.',
+  }),
+  tax_behavior: orDefault(anyCase(TAX_BEHAVIORS), 'exclusive').meta({
+    description: 'exclusive is added to the amounts, inclusive is in them already; exclusive when absent.',
   }),
   metadata,
 });

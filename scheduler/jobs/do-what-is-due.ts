@@ -10,6 +10,6 @@ export function dueJobs(stores: Stores, config: DueTiming): Job[] {
   return dueKinds(config).map((kind) => ({
     name: kind.name,
     every_seconds: config.BILLING_INTERVAL_SECONDS,
-    run: (now) => kind.run(stores, { now }),
+    run: (now, onDone) => kind.run(stores, { now, ...(onDone ? { onDone } : {}) }),
   }));
 }

@@ -1,7 +1,7 @@
 /** Table `invoice_line_items`. */
 import { byId } from '../../core/by-id.ts';
 import { groupBy } from '../../core/group-by.ts';
-import { type Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
+import { type ComputedFrom, type Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
@@ -32,15 +32,22 @@ const CHARGED = [
   'price_type',
   'quantity',
   'amount',
+  'line_item_discount',
+  'invoice_level_discount',
+  'taxes',
   'period_start',
   'period_end',
-  'computed_from',
   'created_at',
 ] as const;
 
+/** What a line was computed from is mostly what it was priced by, which says nothing of what was charged. */
+const NOT_CHARGED = ['price', 'breakdown', 'high_water', 'buckets'];
+
 /** With what its invoice is. */
 export type LineOnInvoice = {
-  readonly line: Pick<InvoiceLineItemModel, (typeof CHARGED)[number]>;
+  readonly line: Pick<InvoiceLineItemModel, (typeof CHARGED)[number]> & {
+    readonly computed_from?: Omit<ComputedFrom, 'price' | 'breakdown' | 'high_water' | 'buckets'> | null | undefined;
+  };
   readonly invoice: Pick<Invoice, 'invoice_status' | 'billing_reason' | 'customer_id'>;
 };
 
@@ -61,7 +68,8 @@ export function linesOnInvoices(scope: Scope, subscription_id: string, database:
       .where({ tenant_id, environment_id, status: 'published' })
       .whereRaw('subscription_line_item_id = any(?)', [items.map(({ id }) => id)])
       .orderBy(['created_at', 'invoice_id', 'position', 'id'])
-      .select([...CHARGED]);
+      .select([...CHARGED])
+      .select(database.raw('computed_from - ?::text[] as computed_from', [NOT_CHARGED]));
     const found: On[] = await database('invoices')
       .where({ tenant_id, environment_id, status: 'published' })
       .whereRaw('id = any(?)', [[...new Set(lines.map(({ invoice_id }) => invoice_id))]])
@@ -90,5 +98,30 @@ export async function takeLinesAway(scope: Scope, invoice_id: string, transactio
       .whereIn('invoice_id', [...invoice_ids])
       .delete();
     return invoice_ids;
+  });
+}
+
+/** Of an invoice that becomes final: what its lines were taxed. */
+export async function noteTaxes(scope: Scope, lines: readonly InvoiceLineItem[], transaction: Database): Promise<void> {
+  const { tenant_id, environment_id } = scope;
+  const key = `note taxes ${tenant_id} ${environment_id}`;
+  await together(transaction, { key, asked: lines }, async (all) => {
+    const taxed = all.flat().filter(({ taxes }) => taxes !== null);
+    if (taxed.length === 0) return all;
+    await transaction.raw(
+      `update invoice_line_items line
+          set tax_amount = noted.tax_amount, included_tax_amount = noted.included_tax_amount, taxes = noted.taxes
+         from unnest(?::text[], ?::numeric[], ?::numeric[], ?::jsonb[]) as noted (id, tax_amount, included_tax_amount, taxes)
+        where line.tenant_id = ? and line.environment_id = ? and line.id = noted.id`,
+      [
+        taxed.map(({ id }) => id),
+        taxed.map(({ tax_amount }) => tax_amount),
+        taxed.map(({ included_tax_amount }) => included_tax_amount),
+        taxed.map(({ taxes }) => JSON.stringify(taxes)),
+        tenant_id,
+        environment_id,
+      ],
+    );
+    return all;
   });
 }

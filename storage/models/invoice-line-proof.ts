@@ -26,13 +26,19 @@ export async function sealsOf(
 
 /** Of two who seal a line at one time the first one stays; what is kept is what both then read. */
 export async function keepSeals(scope: Scope, seals: ReadonlyMap<string, Seal>, database: Database): Promise<void> {
-  const ids = [...seals.keys()];
-  const of = (field: keyof Seal) => Array.from(seals.values(), (seal) => seal[field]);
+  const kept = [...seals.values()];
   await database.raw(
     `insert into invoice_line_proofs (tenant_id, environment_id, invoice_line_item_id, event_count, root, sealed_at)
      select ?, ?, line, events, root, sealed_at
        from unnest(?::text[], ?::bigint[], ?::text[], ?::timestamptz[]) as sealed (line, events, root, sealed_at)
      on conflict do nothing`,
-    [scope.tenant_id, scope.environment_id, ids, of('event_count'), of('root'), of('sealed_at')],
+    [
+      scope.tenant_id,
+      scope.environment_id,
+      [...seals.keys()],
+      kept.map(({ event_count }) => event_count),
+      kept.map(({ root }) => root),
+      kept.map(({ sealed_at }) => sealed_at),
+    ],
   );
 }

@@ -14,7 +14,7 @@ export type InvoiceSummary = {
   unpaid_fixed_charges: string;
 };
 
-/** An unpaid invoice's charges are split by the type of its lines' prices; what has none counts as fixed. */
+/** An unpaid invoice's charges, as discounts left them and without tax, are split by the type of their prices; what has none counts as fixed. */
 export async function summarizeInvoices(
   scope: Scope,
   { customer_id, now }: { customer_id: string; now: Date },
@@ -29,11 +29,15 @@ export async function summarizeInvoices(
           and invoice_status = 'FINALIZED' and status = 'published'
      ), charges as (
        select f.currency,
-              coalesce(sum(l.amount) filter (where l.price_type = 'USAGE'), 0) as usage,
-              coalesce(sum(l.amount) filter (where l.price_type is distinct from 'USAGE'), 0) as fixed
+              coalesce(sum(l.net) filter (where l.price_type = 'USAGE'), 0) as usage,
+              coalesce(sum(l.net) filter (where l.price_type is distinct from 'USAGE'), 0) as fixed
          from final f
-         join invoice_line_items l on l.invoice_id = f.id and l.tenant_id = :tenant_id
-          and l.environment_id = :environment_id and l.status = 'published'
+         join (
+           select invoice_id, price_type,
+                  amount - line_item_discount - invoice_level_discount - prepaid_credits_applied as net
+             from invoice_line_items
+            where tenant_id = :tenant_id and environment_id = :environment_id and status = 'published'
+         ) l on l.invoice_id = f.id
         where f.unpaid
         group by f.currency
      )

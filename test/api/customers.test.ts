@@ -49,6 +49,8 @@ describe('/customers', () => {
       expect(rest).to.deep.equal({
         ...api.scope,
         external_id,
+        tax_exempt: 'none',
+        tax_ids: null,
         name: external_id,
         email: '',
         contact: '',
@@ -119,7 +121,12 @@ describe('/customers', () => {
       ['a contact of 21 characters', { external_id: 'x', contact: '1'.repeat(21) }, 'contact'],
       ['metadata that is a list', { external_id: 'x', metadata: ['a'] }, 'metadata'],
       ['metadata with a number', { external_id: 'x', metadata: { a: 1 } }, 'metadata.a'],
-      ['tax overrides, which are not kept here', { external_id: 'x', tax_rate_overrides: [{}] }, 'tax_rate_overrides'],
+      [
+        'a tax rate without a code',
+        { external_id: 'x', tax_rate_overrides: [{}] },
+        'tax_rate_overrides[0].tax_rate_code',
+      ],
+      ['an exemption that there is not', { external_id: 'x', tax_exempt: 'often' }, 'tax_exempt'],
       ['an array as body', '[]', 'body'],
     ];
     for (const [why, body, field] of wrong)

@@ -166,8 +166,9 @@ describe('/invoices', () => {
       ['a status of a running payment', { payment_status: 'REFUNDED' }, /payment_status/],
       ['voided from the start', { invoice_status: 'VOIDED' }, /invoice_status/],
       ['a number of its own', { invoice_number: 'X-1' }, /invoice_number/, 'invalid_operation'],
-      ['coupons', { coupons: ['coupon_1'] }, /coupons/, 'invalid_operation'],
-      ['tax rates', { tax_rates: ['tax_1'] }, /tax_rates/, 'invalid_operation'],
+      ['a coupon of a credit', { invoice_type: 'CREDIT', coupons: ['coupon_1'] }, /coupons/, 'invalid_operation'],
+      ['a tax of a credit', { invoice_type: 'CREDIT', tax_rates: ['tax_1'] }, /tax_rates/, 'invalid_operation'],
+      ['a coupon of no line', { line_item_coupons: [{ line_item_id: '7', coupon_id: 'c' }] }, /line_item_coupons\[0\]/],
       ['prepaid credits', { total_prepaid_applied: '5' }, /total_prepaid_applied/, 'invalid_operation'],
     ];
     for (const [name, fields, message, code = 'validation_error'] of refused) {

@@ -358,6 +358,13 @@ describe('add-ons of subscriptions', () => {
       await ask('DELETE', `/addons/${addons.Free.id}`, {}, 400);
     });
 
+    it('but not one of type onetime that begins where the one before it ends', async () => {
+      await addon('Once', []);
+      await attach('refused', 'Once', { end_date: '2026-01-10T00:00:00Z' });
+      await attach('refused', 'Once', { start_date: '2026-01-09T00:00:00Z' }, 409);
+      await attach('refused', 'Once', { start_date: '2026-01-10T00:00:00Z' });
+    });
+
     it('to detach outside of the running period', async () => {
       const { id } = await attach('refused', 'Calls');
       const effective_date = '2026-03-01T00:00:00Z';

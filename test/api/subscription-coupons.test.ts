@@ -1,4 +1,4 @@
-/** Coupons and tax rates of subscriptions: they come and go by modifications. What they do to an invoice comes later. */
+/** Coupons and tax rates of subscriptions: they come and go by modifications. What they do to an invoice is in test/scenarios/coupons.test.ts. */
 import { expect } from 'chai';
 import { fixed, startWorld, type World } from '../support/world.ts';
 

@@ -44,6 +44,7 @@ describe('/taxes', () => {
         ...api.scope,
         percentage_value: '8.875',
         fixed_value: null,
+        tax_behavior: 'exclusive',
         tax_rate_type: 'percentage',
         tax_rate_status: 'ACTIVE',
         scope: 'INTERNAL',

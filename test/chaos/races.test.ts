@@ -207,6 +207,47 @@ describe('scenario: many at once', () => {
     }
   }).timeout(300_000);
 
+  it('a scheduler is killed while it invoices a threshold and ends what was to be cancelled: nothing is left, and each is done once', async () => {
+    world.at('2026-01-15');
+    await watched('reaching');
+    await world.subscribe('ending', 'Basic');
+    const scheduled = { cancellation_type: 'scheduled_date', cancel_at: '2026-01-31T00:00:00Z' };
+    await world.cancel('ending', { ...scheduled, proration_behavior: 'create_prorations' });
+    const customers = ['reaching', 'ending'];
+    const before = await Promise.all(customers.map(ended));
+    world.at('2026-01-31T12:00:00Z');
+    await world.use('reaching', 'calls', 20, { at: '2026-01-20T00:00:00Z' });
+    await world.settle();
+    const { postgres } = stores();
+    // Whatever is done is told of in its transaction: each waits there, with all that it has written.
+    const holding = await postgres.transaction();
+    await holding.raw('lock table system_events in exclusive mode');
+    const child = await startSchedulerProcess(stores(), world.now);
+    const waiting = () =>
+      postgres('pg_stat_activity').where({ wait_event_type: 'Lock' }).whereRaw('datname = current_database()');
+    await until('both are in the middle', async () => (await waiting()).length >= 2, 60_000);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    await holding.rollback();
+    await until('what it had begun is undone', async () => (await waiting()).length === 0);
+    expect(await Promise.all(customers.map(ended))).to.deep.equal(before);
+    for (const _again of [1, 2]) {
+      const [looked, billed] = await Promise.all([
+        billThresholds(stores(), world.now),
+        billDuePeriods(stores(), world.now),
+      ]);
+      expect([looked.failed, billed.failed]).to.deep.equal([[], []]);
+    }
+    expect((await world.statements('reaching')).at(-1)).to.equal(
+      'THRESHOLD_BILLING FINALIZED 2026-01-15..2026-01-31T12:00 = 15\n  calls 2026-01-15..2026-01-31T12:00: 20 = 15',
+    );
+    const [status, , ...rest] = (await ended('ending')).split('\n');
+    expect(status).to.contain('cancelled');
+    expect(rest.at(-1)).to.equal('given back: 15');
+    expect(rest.filter((text) => text.includes('SUBSCRIPTION_CYCLE'))).to.have.length(1);
+    world.at(NOW);
+  }).timeout(300_000);
+
   it('each job run again, by two at once, changes nothing', async () => {
     const counted = async () => {
       const { rows } = await stores().postgres.raw(

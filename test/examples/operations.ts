@@ -24,6 +24,13 @@ import {
 } from './commitment-operations.ts';
 import type { Result } from './compare.ts';
 import { attachCoupon } from './coupon-operations.ts';
+import {
+  calculateTax,
+  computeInvoice,
+  couponApplies,
+  discountSingle,
+  distributeDiscount,
+} from './discount-operations.ts';
 import { aggregateEntitlements, nextReset } from './entitlement-operations.ts';
 import { ingestAndQuery, ingestRawBulk } from './ingestion-operations.ts';
 import {
@@ -89,6 +96,11 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'money.round': roundAmount,
   'invoice.subtotal': subtotal,
   'coupon.attach': attachCoupon,
+  'coupon.discount': discountSingle,
+  'coupon.applies': couponApplies,
+  'invoice.distribute_discount': distributeDiscount,
+  'invoice.compute': computeInvoice,
+  'tax.calculate': calculateTax,
   'credit_note.create': createCreditNote,
   'credit_note.void': voidCreditNote,
   'invoice.void': voidInvoice,
@@ -143,11 +155,6 @@ const NOT_OURS: readonly string[] = [
 export const NOT_YET: readonly string[] = [
   ...NOT_OURS,
   'credit_grant.proration: credit_grant.first_period',
-  'coupon.single: coupon.discount',
-  'invoice.discount_credit: invoice.compute',
-  'coupon.duration: coupon.applies',
-  'tax.exclusive: tax.calculate',
-  'tax.invoice: invoice.compute',
   'entitlement.grant_overage: entitlement.grant_overage',
   'entitlement.grant_parallel: entitlement.parallel_grants',
   'entitlement.grant_window: entitlement.grant_window',
@@ -174,5 +181,4 @@ export const NOT_YET: readonly string[] = [
   'credit_grant.defer: credit_grant.defer_backoff',
   'invoice.skipped: invoice.compute',
   'cost_analytics: cost.analytics',
-  'coupon.distribution: invoice.distribute_discount',
 ];

@@ -142,8 +142,24 @@ describe('an invoice once more', () => {
     await world.api.request('DELETE', '/settings/invoice_config');
   });
 
-  it('is made final at once in the background, and told again', async () => {
+  it('rests as long as its environment says', async () => {
     await world.on('2026-03-01');
+    const set = (seconds: number) =>
+      world.api.request('PUT', '/settings/invoice_config', {
+        body: { value: { finalization_delay_seconds: seconds } },
+      });
+    await set(86_400);
+    await world.finalize(0);
+    const draft = await cycle();
+    expect(draft.invoice_status, 'a day').to.equal('DRAFT');
+    await set(0);
+    expect((await world.finalize(7200)).finalized, 'not at all').to.be.greaterThan(0);
+    expect((await world.get(`/invoices/${draft.id}`)).invoice_status).to.equal('FINALIZED');
+    await world.api.request('DELETE', '/settings/invoice_config');
+  });
+
+  it('is made final at once in the background, and told again', async () => {
+    await world.on('2026-04-01');
     const draft = await cycle();
     const asked = await ask('POST', `/invoices/temporal/${draft.id}/finalize`);
     expect(asked.status, asked.text).to.equal(202);

@@ -155,6 +155,74 @@ describe('scenario: changes after changes', () => {
     expect([subscription_status, end_date]).to.deep.equal(['cancelled', '2026-02-01T00:00:00Z']);
     expect(line_items.map((line: Answer) => line.end_date)).to.deep.equal(['2026-02-01T00:00:00Z']);
   });
+
+  describe('several without proration at one instant', () => {
+    const lineOf = async (customer: string): Promise<string> =>
+      (await world.subscription(customer)).line_items.find((line: Answer) => !line.end_date)?.id;
+    const price = (id: string, amount: string, effective_from?: string) =>
+      world.api.request('PUT', `/subscriptions/lineitems/${id}`, {
+        body: { amount, proration_behavior: 'none', ...(effective_from ? { effective_from } : {}) },
+      });
+
+    before(async () => {
+      await world.on('2026-03-01');
+      for (const customer of ['corrected', 'moved']) await world.subscribe(customer, 'Seats');
+    });
+
+    it('what was paid pays for the last of them, too, and what it has not served is given back', async () => {
+      await world.on('2026-03-16');
+      for (const amount of ['62', '40']) {
+        const changed = await price(await lineOf('corrected'), amount, '2026-03-10T00:00:00Z');
+        expect(changed.status, changed.text).to.equal(200);
+      }
+      expect(await total('corrected')).to.equal(31);
+      await world.cancel('corrected', { cancellation_type: 'immediate', proration_behavior: 'create_prorations' });
+      expect(await total('corrected'), 'fifteen days').to.equal(15);
+    });
+
+    it('also where they are of other plans, or come after one that was prorated', async () => {
+      await world.plan('Biz', [fixed('62', { invoice_cadence: 'ADVANCE', display_name: 'biz' })]);
+      const change = (plan: string, proration_behavior: string) =>
+        world.post(path('moved', 'change/v2/execute'), {
+          target_plan_id: world.id(`plan ${plan}`),
+          proration_behavior,
+        });
+      await change('Biz', 'create_prorations');
+      await change('Seats', 'none');
+      await change('Biz', 'none');
+      expect(await total('moved')).to.equal(31 - 16 + 32);
+      await world.on('2026-03-24');
+      await world.cancel('moved', { cancellation_type: 'immediate', proration_behavior: 'create_prorations' });
+      expect(await total('moved'), 'fifteen days at 1, eight at 2').to.equal(31);
+    });
+
+    const yearly = () => ({
+      target_plan_id: world.id('plan Year'),
+      billing_cadence: 'RECURRING',
+      billing_period: 'ANNUAL',
+      billing_cycle: 'anniversary',
+      proration_behavior: 'none',
+    });
+
+    it('nor is what goes on beside another plan charged again in new periods', async () => {
+      const price = { ...fixed('31', { invoice_cadence: 'ADVANCE', display_name: 'extra' }), price_unit_type: 'FIAT' };
+      await world.subscribe('extra', 'Seats', {
+        start_date: '2026-03-01T00:00:00Z',
+        line_items: [{ price: { ...price, billing_period: 'MONTHLY' } }],
+      });
+      await world.post(path('extra', 'change/execute'), yearly());
+      const { line_items } = (await world.invoices('extra')).at(-1);
+      const extra = line_items.filter((line: Answer) => line.display_name === 'extra');
+      expect(extra.map((line: Answer) => line.period_start.slice(0, 10))[0]).to.equal('2026-04-01');
+    });
+
+    it('nor a month charged that a year takes the place of at the instant at which it begins', async () => {
+      await world.subscribe('edge', 'Seats', { start_date: '2026-03-01T00:00:00Z' });
+      await world.on('2026-04-01');
+      await world.post(path('edge', 'change/execute'), yearly());
+      expect(await total('edge')).to.equal(31 + 620);
+    });
+  });
 });
 
 /** 62 × 4/28 and 31 × 7/28. */

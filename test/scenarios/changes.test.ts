@@ -52,6 +52,25 @@ describe('scenario: changes inside a period', () => {
     ]);
   });
 
+  it('what a credit note gave back is not given back by a change again, nor the other way round', async () => {
+    world.at('2026-01-01');
+    await world.subscribe('noted', 'Seats');
+    const [opening] = await world.invoices('noted');
+    const credit = (amount: string) => {
+      const line_items = [{ invoice_line_item_id: opening.line_items[0].id, amount }];
+      return world.api.request('POST', '/creditnotes', {
+        body: { invoice_id: opening.id, reason: 'ORDER_CHANGE', line_items },
+      });
+    };
+    expect((await credit('40')).body.invoice.amount_due).to.equal('10');
+    world.at('2026-01-16');
+    const { changed_resources } = await modify('noted', await quantity('noted', 'seat', '3'));
+    // The unused half of 50 is 25.81, of which 10 are left.
+    expect(changed_resources.invoices[0].invoice.total).to.equal('67.42');
+    const more = await credit('1');
+    expect([more.status, more.body.details.max_allowed]).to.deep.equal([400, '0']);
+  });
+
   it('fewer seats: what comes to less than nothing goes to the prepaid wallet', async () => {
     await world.on('2026-01-01', () => world.subscribe('fewer', 'Seats'));
     await world.on('2026-01-01', async () => modify('fewer', await quantity('fewer', 'seat', '3')));

@@ -1,10 +1,11 @@
 /** Requests that are on their way when the clock of their environment is advanced (docs/rules/clock.md, "Advancing"). */
 import { expect } from 'chai';
+import { waitBeforeRequest } from '../../actions/test-clocks/wait-for-log.ts';
 import { onBehalfOf } from '../../storage/caller.ts';
 import { clockOf } from '../../storage/environment-clock.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { until } from '../support/until.ts';
-import { fixed, startWorld, type World } from '../support/world.ts';
+import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 describe('scenario: writers beside an advance', () => {
   let world: World;
@@ -54,5 +55,34 @@ describe('scenario: writers beside an advance', () => {
     await writing.commit();
     const { workflow_id } = await advancing;
     expect(await world.work(workflow_id, AbortSignal.timeout(60_000))).to.equal('completed');
+  });
+
+  describe('usage that was accepted just before', () => {
+    before(async () => {
+      await world.meter('calls');
+      await world.plan('Calls', [usage('calls', '1', { display_name: 'calls' })]);
+      await world.subscribe('bravo', 'Calls');
+      await world.advance('2031-01-05');
+    });
+
+    it('is on the last invoice of a cancellation that follows at once', async () => {
+      await world.pausePipeline();
+      await world.use('bravo', 'calls', 90, { at: '2031-01-04T12:00:00Z' });
+      const cancelling = world.cancel('bravo');
+      await world.resumePipeline();
+      await cancelling;
+      expect((await world.statements('bravo')).at(-1)).to.equal(
+        'PRORATION DRAFT 2031-01-03..2031-01-05 = 90\n  calls 2031-01-03..2031-01-05: 90 = 90',
+      );
+    });
+
+    it('is not waited for without an end', async () => {
+      await world.pausePipeline();
+      await world.use('bravo', 'calls', 1);
+      const { services, scope } = world.api;
+      const waiting = waitBeforeRequest(services, scope, { timeout_ms: 50 }).catch((error) => error);
+      expect(await waiting).to.include({ code: 'service_unavailable', http_status_code: 503 });
+      await world.resumePipeline();
+    });
   });
 });

@@ -321,6 +321,11 @@ describe('scenario: families of subscriptions', () => {
           const { items } = await world.post(path, { external_customer_id: 'firm', window_size, ...JANUARY });
           expect(items.map((item: Answer) => item.total_cost).sort()).to.deep.equal(Object.values(COUNTED).sort());
         }
+      // Of the guest all that they did, without a cost, and without a feature of the meters.
+      const { items: own } = await world.post('/events/analytics', { external_customer_id: 'guest', ...JANUARY });
+      expect(own.map((item: Answer) => [item.meter_id, item.total_cost])).to.have.deep.members(
+        Object.keys(COUNTED).map((meter) => [world.id(`meter ${meter}`), '0']),
+      );
       const range = `start_time=${JANUARY.start_time}&end_time=${JANUARY.end_time}&amounts=true`;
       const rows = csvRecords((await world.api.request('GET', `/events/usage/export?${range}`)).text);
       const charged = rows.filter((row) => row.external_customer_id === 'firm');

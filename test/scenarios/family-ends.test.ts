@@ -172,4 +172,78 @@ describe('scenario: members of families end and begin', () => {
       expect(joined.status, joined.text).to.equal(201);
     });
   });
+
+  describe('those who are invoiced with a parent that ends', () => {
+    const remove = (parent: string, child: string) =>
+      ask('POST', `${subscriptionOf(parent)}/modify/execute`, {
+        type: 'grouped_invoicing',
+        grouped_invoicing_params: { action: 'remove', child_subscription_ids: [world.id(`subscription ${child}`)] },
+      });
+
+    const family = async (name: string) => {
+      for (const one of [`${name} parent`, `${name} child`]) await world.subscribe(one, 'Team');
+      const grouped = await group(`${name} parent`, `${name} child`);
+      expect(grouped.status, grouped.text).to.equal(200);
+    };
+
+    before(async () => {
+      await world.on('2026-05-01');
+      for (const name of ['edge', 'left', 'back', 'skip', 'cut']) await family(name);
+    });
+
+    it('a child that was cancelled stays until what it owes is invoiced', async () => {
+      await world.use('left child', 'calls', 7);
+      await world.on('2026-05-11');
+      await world.cancel('left child');
+      const refused = await remove('left parent', 'left child');
+      expect([refused.status, refused.body.details.field]).to.deep.equal([
+        400,
+        'grouped_invoicing_params.child_subscription_ids',
+      ]);
+      await world.on('2026-06-01');
+      expect((await world.statements('left parent')).at(-1)).to.contain('  calls 2026-05-01..2026-05-11: 7 = 7');
+    });
+
+    it('begins its period by itself where the parent ends at the instant at which it begins', async () => {
+      await world.cancel('edge parent');
+      const child = await world.subscription('edge child');
+      expect(child).to.include({ subscription_type: 'STANDALONE', subscription_status: 'active' });
+      expect((await world.statements('edge child')).at(-1)).to.equal(
+        'SUBSCRIPTION_CREATE FINALIZED 2026-06-01..2026-07-01 = 31\n  base 2026-06-01..2026-07-01: 1 = 31',
+      );
+      const whole = [...(await world.statements('edge parent')), ...(await world.statements('edge child'))].join('\n');
+      expect(whole.match(/base 2026-06-01/g), 'once').to.have.length(1);
+    });
+
+    it('pays itself what it owes where it was cancelled before a parent that ended earlier', async () => {
+      await world.on('2026-06-08', () => world.use('back child', 'calls', 4));
+      await world.on('2026-06-11');
+      await world.settle();
+      await world.cancel('back child');
+      await world.cancel('back parent', { cancellation_type: 'immediate', cancel_at: '2026-06-05T00:00:00Z' });
+      expect((await world.statements('back child')).at(-1)).to.equal(
+        'PRORATION DRAFT 2026-06-01..2026-06-11 = 4\n  calls 2026-06-01..2026-06-11: 4 = 4',
+      );
+      expect((await world.statements('back parent')).at(-1)).not.to.contain('2026-06-01..2026-06-05: 4');
+    });
+
+    it('and where what the parent owes is forgiven', async () => {
+      await world.use('skip child', 'calls', 3, { at: at('06-10') });
+      await world.settle();
+      await world.cancel('skip child');
+      const forgiven = { cancellation_type: 'immediate', cancel_immediately_invoice_policy: 'skip' };
+      await world.cancel('skip parent', forgiven);
+      expect((await world.statements('skip child')).at(-1)).to.contain('= 3\n  calls 2026-06-01');
+    });
+
+    it('but not twice what stands on the last invoice of the parent', async () => {
+      await world.use('cut child', 'calls', 2);
+      await world.on('2026-06-12');
+      await world.cancel('cut child');
+      await world.on('2026-06-13');
+      await world.cancel('cut parent');
+      expect((await world.statements('cut parent')).at(-1)).to.contain('  calls 2026-06-01..2026-06-12: 2 = 2');
+      expect((await world.statements('cut child')).at(-1)).to.contain('SUBSCRIPTION_CREATE');
+    });
+  });
 });

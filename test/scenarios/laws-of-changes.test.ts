@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
 import { samples } from '../support/samples.ts';
-import { fixed, saidBy, startWorld, type World } from '../support/world.ts';
+import { fixed, saidBy, startWorld, tiers, type World } from '../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
@@ -72,6 +72,68 @@ const timeline: fc.Arbitrary<Timeline> = fc.record({
   cancels: fc.boolean(),
 });
 
+const DAY_MS = 86_400_000;
+const DECEMBER = Date.UTC(2025, 11);
+
+/** Customers who take part in the subscription of a parent, and another that is invoiced with it: there or not, by turns. */
+type Move = { readonly who: 'one' | 'two' | 'grouped'; readonly day: number };
+const aDay = fc.integer({ min: 1, max: 30 });
+const family = fc.record({
+  moves: fc.uniqueArray(fc.record({ who: fc.constantFrom<Move['who']>('one', 'two', 'grouped'), day: aDay }), {
+    selector: ({ who, day }) => `${who} ${day}`,
+    minLength: 2,
+    maxLength: 5,
+  }),
+  used: fc.array(
+    fc.record({
+      who: fc.constantFrom<Move['who'] | 'parent'>('one', 'two', 'grouped', 'parent'),
+      day: aDay,
+      n: fc.integer({ min: 1, max: 9 }),
+    }),
+    { minLength: 6, maxLength: 12 },
+  ),
+});
+type Drawn = typeof family extends fc.Arbitrary<infer One> ? One : never;
+
+/** The model of a family: whose units its parent pays for. */
+class Household {
+  readonly name: string;
+  readonly moves: Drawn['moves'];
+  readonly used: Drawn['used'];
+  readonly #there = new Set<string>();
+  readonly #units = { parent: 0, grouped: 0 };
+
+  constructor(name: string, { moves, used }: Drawn) {
+    this.name = name;
+    this.moves = moves;
+    this.used = used;
+  }
+
+  /** Who comes and goes does so when the day begins; what is used that day is used later. */
+  async live(day: number, move: (who: Move['who'], isThere: boolean) => Promise<void>): Promise<void> {
+    for (const { who } of this.moves.filter((one) => one.day === day)) {
+      await move(who, this.#there.has(who));
+      if (!this.#there.delete(who)) this.#there.add(who);
+    }
+    for (const { who, n } of this.used.filter((one) => one.day === day)) {
+      if (who === 'grouped') this.#units.grouped += n;
+      else if (who === 'parent' || this.#there.has(who)) this.#units.parent += n;
+    }
+  }
+
+  /** A fee of 31, ten units at 1 and the others at 0.3; one that is in the group stands on the invoice of the parent. */
+  owed(): { parent: string; grouped?: string } {
+    const owes = (units: number) =>
+      new Decimal('0.3')
+        .times(Math.max(0, units - 10))
+        .plus(Math.min(units, 10))
+        .plus(31);
+    const [parent, grouped] = [owes(this.#units.parent), owes(this.#units.grouped)];
+    if (this.#there.has('grouped')) return { parent: parent.plus(grouped).toFixed() };
+    return { parent: parent.toFixed(), grouped: grouped.toFixed() };
+  }
+}
+
 /** What a subscription has, and had: the model. */
 class Book {
   readonly open = new Map<string, { units: number; since: number }>();
@@ -112,13 +174,21 @@ describe('laws of changes', () => {
   let addon_id: string;
 
   before(async () => {
-    world = await startWorld({ now: '2026-01-01T00:00:00Z' });
+    world = await startWorld({ now: '2025-12-01T00:00:00Z' });
+    await world.meter('calls');
     const ahead = { invoice_cadence: 'ADVANCE' };
-    const tiers = [
+    const upToThree = [
       { up_to: 3, unit_amount: '7.77' },
       { up_to: null, unit_amount: '5.01' },
     ];
-    const slabs = { type: 'FIXED', billing_model: 'TIERED', tier_mode: 'SLAB', tiers, display_name: 'desk', ...ahead };
+    const slabs = {
+      type: 'FIXED',
+      billing_model: 'TIERED',
+      tier_mode: 'SLAB',
+      tiers: upToThree,
+      display_name: 'desk',
+      ...ahead,
+    };
     await world.plan('Basic', [
       fixed('31.37', { display_name: 'seat', ...ahead }),
       slabs,
@@ -127,6 +197,14 @@ describe('laws of changes', () => {
     await world.plan('Pro', [
       fixed('80', { display_name: 'pro', ...ahead }),
       fixed('19.99', { display_name: 'pro support' }),
+    ]);
+    const cheaper: [number | null, string][] = [
+      [10, '1'],
+      [null, '0.3'],
+    ];
+    await world.plan('Family', [
+      fixed('31', { display_name: 'fee' }),
+      tiers('calls', cheaper, { display_name: 'calls' }),
     ]);
     addon_id = (await world.post('/addons', { name: 'Extra', lookup_key: 'extra', type: 'onetime' })).id;
     const extra = {
@@ -191,8 +269,64 @@ describe('laws of changes', () => {
     }
   }
 
+  it('what families are invoiced is what was used by who belonged to them then, as each preview has said', async () => {
+    const seed = Math.floor(Math.random() * 2 ** 31);
+    const families = fc
+      .sample(family, { numRuns: samples(2), seed })
+      .map((drawn, nth) => new Household(`family ${nth}`, drawn));
+    const terms = { start_date: '2025-12-01T00:00:00Z', end_date: '2026-01-01T00:00:00Z' };
+    for (const { name, used } of families) {
+      for (const role of ['parent', 'grouped']) await world.subscribe(`${name} ${role}`, 'Family', terms);
+      for (const role of ['one', 'two']) await world.customer(`${name} ${role}`);
+      const noon = (day: number) => new Date(DECEMBER + (day + 0.5) * DAY_MS).toISOString();
+      await world.send(used.map(({ who, day, n }) => world.event(`${name} ${who}`, 'calls', { n, at: noon(day) })));
+    }
+    for (let day = 0; day < 31; day += 1) {
+      world.at(new Date(DECEMBER + day * DAY_MS).toISOString());
+      for (const one of families) await one.live(day, (who, isThere) => move(one.name, who, isThere));
+    }
+    world.at('2025-12-31T23:00:00Z');
+    const payers = families.flatMap((one) => Object.keys(one.owed()).map((role) => `${one.name} ${role}`));
+    const previews: Answer[] = [];
+    for (const payer of payers) previews.push(saidBy(await world.preview(payer)));
+    await world.on('2026-01-01');
+    const invoiced = new Map<string, Answer[]>();
+    for (const { name } of families)
+      for (const role of ['parent', 'grouped'])
+        invoiced.set(`${name} ${role}`, await world.invoices(`${name} ${role}`));
+    expect(
+      payers.map((payer) => saidBy(invoiced.get(payer)![0])),
+      `seed ${seed}`,
+    ).to.deep.equal(previews);
+    for (const one of families) {
+      const total = (role: string) => invoiced.get(`${one.name} ${role}`)!.map((invoice) => invoice.total);
+      const { parent, grouped } = one.owed();
+      expect([total('parent'), total('grouped')], `seed ${seed}, ${one.name}: ${JSON.stringify(one)}`).to.deep.equal([
+        [parent],
+        grouped ? [grouped] : [],
+      ]);
+    }
+  }).timeout(120_000);
+
+  /** Who is there leaves, and who is not joins. */
+  function move(name: string, who: Move['who'], isThere: boolean): Promise<void> {
+    const action = isThere ? 'remove' : 'add';
+    const key = isThere ? 'external_customer_ids_to_remove' : 'external_customer_ids_to_inherit_subscription';
+    return doAsPreviewed(
+      `${name} parent`,
+      'modify',
+      who === 'grouped'
+        ? {
+            type: 'grouped_invoicing',
+            grouped_invoicing_params: { action, child_subscription_ids: [world.id(`subscription ${name} grouped`)] },
+          }
+        : { type: 'inheritance', inheritance_params: { action, [key]: [`${name} ${who}`] } },
+    );
+  }
+
   it('what is paid in the end is what was served, in any order of what happens at one instant, as each preview has said', async () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
+    await world.on('2026-01-01');
     const timelines = fc.sample(timeline, { numRuns: samples(5), seed });
     // Everybody twice: what happens at one instant in this order, and in the other.
     const lives = timelines.flatMap(({ moments, cancels }, index) =>
@@ -242,8 +376,9 @@ describe('laws of changes', () => {
 });
 
 /** What is changed, without what only a record that is there has. */
-function effect({ line_items, invoices }: Answer) {
+function effect({ line_items, invoices, subscriptions }: Answer) {
   const lines = (line_items ?? []).map(({ id: _id, ...line }: Answer) => line);
   const said = (invoices ?? []).map(({ action, invoice }: Answer) => ({ action, ...(invoice ? saidBy(invoice) : {}) }));
-  return { lines, said };
+  const others = (subscriptions ?? []).map(({ id: _id, ...one }: Answer) => one);
+  return { lines, said, others };
 }

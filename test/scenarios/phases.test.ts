@@ -180,7 +180,7 @@ describe('scenario: phases', () => {
         }),
         'phases[0].line_items[0].end_date',
       ],
-      ['a coupon', () => ({ phases: [phase({ coupons: ['x'] })] }), 'phases[0].coupons'],
+      ['a coupon', () => ({ phases: [phase({ coupons: ['x'] })] }), 'phases[0].coupons[0]'],
     ];
     for (const [name, fields, field] of refused) {
       it(name, async () => {

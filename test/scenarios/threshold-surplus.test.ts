@@ -5,6 +5,7 @@
 import { expect } from 'chai';
 import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
 import { Decimal, sumOf } from '../../core/decimal.ts';
+import { expectExport } from '../support/exported.ts';
 import { startWorld, tiers, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -71,7 +72,10 @@ describe('scenario: more was invoiced before the period was over than it costs',
     await world.cancel('leaver', { cancellation_type: 'end_of_period' });
     await world.settle();
     const preview = await world.preview('two');
+    const january = 'start_time=2026-01-01&end_time=2026-02-01';
+    for (const name of ['two', 'again']) await expectExport(world, name, january);
     await world.on('2026-02-01');
+    for (const name of ['two', 'again']) await expectExport(world, name, january);
     const said =
       'SUBSCRIPTION_CYCLE SKIPPED 2026-01-01..2026-02-01 = 0\n' +
       '  calls 2026-01-01..2026-02-01: 100 = 0\n' +
@@ -146,5 +150,24 @@ describe('scenario: more was invoiced before the period was over than it costs',
     expect([before.total, draft.total]).to.deep.equal(['100', '4']);
     await world.post(`/invoices/${before.id}/void`, {});
     expect((await world.invoices('voided')).at(-1)).to.include({ total: '104', invoice_status: 'DRAFT' });
+  });
+
+  it('what came late and stands on a later invoice is not charged again where its period is billed again', async () => {
+    await world.subscribe('late', 'Two', { start_date: '2026-05-01T00:00:00Z' });
+    const used = (n: number) => world.send([world.event('late', 'storage', { n, at: '2026-05-10T00:00:00Z' })]);
+    const billed = async (now: string) => {
+      await world.on(now);
+      await world.finalize();
+    };
+    await used(10);
+    await billed('2026-06-01');
+    await used(3);
+    await billed('2026-06-02');
+    await billed('2026-07-01');
+    const [may] = await world.invoices('late');
+    expect(await invoicedInAll('late')).to.equal('13');
+    await world.post(`/invoices/${may.id}/void`, {});
+    const again = await world.post(`/invoices/${may.id}/recalculate`, {});
+    expect(again.total, 'the three are on the invoice of June').to.equal('10');
   });
 });

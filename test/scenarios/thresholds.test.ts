@@ -3,8 +3,10 @@ import { expect } from 'chai';
 import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
 import { workOf } from '../../scheduler/main.ts';
 import { THRESHOLD_TASK } from '../../storage/progress/threshold-arrivals.ts';
+import { csvRecords } from '../support/csv-records.ts';
+import { expectExport } from '../support/exported.ts';
 import { until } from '../support/until.ts';
-import { startWorld, tiers, usage, type World } from '../support/world.ts';
+import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
 type Answer = any;
@@ -44,6 +46,8 @@ describe('scenario: thresholds', () => {
     return both.reduce((sum, { invoiced }) => sum + invoiced, 0);
   }
 
+  const JANUARY = 'start_time=2026-01-01&end_time=2026-02-01';
+
   it('is not reached by nothing, nor by less', async () => {
     expect(await look('2026-01-02')).to.equal(0);
     await world.use('tiers', 'calls', 49);
@@ -76,8 +80,19 @@ describe('scenario: thresholds', () => {
     );
   });
 
-  it('the end of the period charges what is left, once', async () => {
+  it('the export with amounts says each invoice, and what the preview adds', async () => {
     await world.use('tiers', 'calls', 10);
+    await world.settle();
+    await expectExport(world, 'tiers', JANUARY);
+    await expectExport(world, 'committed', JANUARY);
+    const days = await world.api.request('GET', `/events/usage/export?amounts=true&${JANUARY}&split=day`);
+    const rows = csvRecords(days.text).filter((row) => row.external_customer_id === 'tiers');
+    expect(
+      rows.map((row) => `${row.start_time!.slice(8, 10)}: ${row.usage} = ${row.amount} ${row.invoice_status}`),
+    ).to.deep.equal(['02: 49 = 49 FINALIZED', '03: 51 = 51 FINALIZED', '06: 100 = 50 FINALIZED', '10: 10 = 5 ']);
+  });
+
+  it('the end of the period charges what is left, once', async () => {
     const expected = (await world.preview('tiers')).total;
     await world.on('2026-02-01');
     const [tiersDraft, committedDraft] = await Promise.all(
@@ -89,6 +104,8 @@ describe('scenario: thresholds', () => {
     expect(expected).to.equal('5');
     expect(committedDraft).to.contain('SKIPPED').and.to.contain('= 0');
     await world.finalize();
+    await expectExport(world, 'tiers', JANUARY);
+    await expectExport(world, 'committed', JANUARY);
     const all = (await world.invoices('tiers')).map(({ total }: Answer) => Number(total));
     expect(all.reduce((sum, total) => sum + total)).to.equal(155); // 100 + 110 × 0.5
   });
@@ -140,5 +157,36 @@ describe('scenario: thresholds', () => {
     expect((await put({ auto_invoice_threshold: '0' })).body.auto_invoice_threshold).to.equal(null);
     const refused = await put({ auto_invoice_threshold: '-1' });
     expect([refused.status, refused.body.details.field]).to.deep.equal([400, 'auto_invoice_threshold']);
+  });
+
+  it('is of a standalone subscription with usage prices only, by whatever door', async () => {
+    await world.plan('Fee', [fixed('31', { invoice_cadence: 'ADVANCE' })]);
+    const price = { ...fixed('62'), billing_period: 'MONTHLY', price_unit_type: 'FIAT' };
+    const addon = await world.post('/addons', { name: 'Fee', lookup_key: 'fee', type: 'onetime' });
+    await world.post('/prices', { ...price, currency: 'usd', entity_type: 'ADDON', entity_id: addon.id });
+    await world.customer('mixed');
+    const fresh = await world.subscribe('alone', 'Two', { auto_invoice_threshold: '10' });
+    const child = await world.subscribe('a child', 'Two');
+    const started = {
+      external_customer_id: 'mixed',
+      plan_id: world.id('plan Two'),
+      currency: 'usd',
+      billing_period: 'MONTHLY',
+      auto_invoice_threshold: '10',
+    };
+    const target = { target_plan_id: world.id('plan Fee'), proration_behavior: 'none' };
+    const grouped = { action: 'add', child_subscription_ids: [child.id] };
+    const doors: [string, object][] = [
+      ['/subscriptions', { ...started, line_items: [{ price }] }],
+      ['/subscriptions', { ...started, addons: [{ addon_id: addon.id }] }],
+      [`/subscriptions/${fresh.id}/lineitems`, { price }],
+      ['/subscriptions/addon', { subscription_id: fresh.id, addon_id: addon.id }],
+      [`/subscriptions/${fresh.id}/change/v2/execute`, target],
+      [`/subscriptions/${fresh.id}/modify/execute`, { type: 'grouped_invoicing', grouped_invoicing_params: grouped }],
+    ];
+    for (const [path, body] of doors) {
+      const { status, text, body: answer } = await world.api.request('POST', path, { body });
+      expect([status, answer.details?.field], `${path} ${text}`).to.deep.equal([400, 'auto_invoice_threshold']);
+    }
   });
 });

@@ -328,6 +328,18 @@ describe('scenario: trials, drafts and openings', () => {
       );
     });
 
+    it('not while it is to be cancelled at its end, which would be another', async () => {
+      await world.on('2028-04-25', () => world.subscribe('cancelled', 'Tried'));
+      await world.cancel('cancelled', { cancellation_type: 'end_of_period' });
+      for (const params of [
+        { action: 'immediate' },
+        { action: 'scheduled_date', new_trial_end: '2028-04-28T00:00:00Z' },
+      ]) {
+        const answer = await modify('cancelled', 'execute', params);
+        expect([answer.status, answer.body.details?.field]).to.deep.equal([400, 'cancel_at_period_end']);
+      }
+    });
+
     const refused: [string, Answer, string][] = [
       [
         'a past instant',

@@ -173,6 +173,24 @@ describe('scenario: usage billing', () => {
       expect(march).to.contain('SKIPPED');
     });
 
+    it('a last invoice of nothing rests as a draft while what was accepted before is on its way', async () => {
+      await world.on('2026-01-05');
+      for (const name of ['hasty', 'idle'])
+        await world.subscribe(name, 'Calls', { start_date: '2026-01-01T00:00:00Z' });
+      await world.pausePipeline();
+      world.at('2026-01-06');
+      await world.use('hasty', 'calls', 90, { at: '2026-01-03T00:00:00Z' });
+      world.at('2026-01-06T00:00:01Z');
+      for (const name of ['hasty', 'idle']) await world.cancel(name);
+      expect((await world.invoices('hasty')).map(({ invoice_status }) => invoice_status)).to.deep.equal(['DRAFT']);
+      await world.resumePipeline();
+      await world.settle();
+      await world.finalize();
+      const [[billed], [nothing]] = [await world.invoices('hasty'), await world.invoices('idle')];
+      expect([billed.invoice_status, Number(billed.total)]).to.deep.equal(['FINALIZED', 90]);
+      expect(nothing.invoice_status).to.equal('SKIPPED');
+    });
+
     it('events that were replaced are a line too, also where there are as many as before', async () => {
       const name = newName();
       await world.on('2026-01-01', () => world.subscribe(name, 'Calls'));

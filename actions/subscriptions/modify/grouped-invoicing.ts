@@ -67,9 +67,16 @@ async function adding(
 }
 
 function removing({ subscription, author }: Input, { parent, children }: Parts): PlannedModification {
-  for (const child of children)
+  for (const child of children) {
     if (child.subscription_type !== 'grouped_invoicing' || child.parent_subscription_id !== parent.id)
       throw invalid(CHILDREN, `subscription ${child.id} is not invoiced with subscription ${parent.id}`);
+    // Nobody would invoice it any more.
+    if (child.subscription_status === 'cancelled')
+      throw invalid(
+        CHILDREN,
+        `subscription ${child.id} is cancelled: what it owes stands on the parent's next invoice`,
+      );
+  }
   const isParent = parent.id === subscription.id;
   return {
     preview: changedOf(children),

@@ -110,11 +110,11 @@ describe('billing when many run at once', () => {
     const shown = await world.api.request('GET', `/subscriptions/${theirs.id}`, { key });
     expect(shown.body.current_period_start).to.equal('2027-01-01T00:00:00Z');
 
-    const drafts = await dueDrafts(stores().postgres, { computedBefore: world.now, left: [] });
+    const drafts = await dueDrafts(stores().postgres, { now: world.now, delay_seconds: 0, left: [] });
     expect(drafts.length).to.be.above(24);
     expect(new Set(drafts.slice(0, 2).map(({ tenant_id }) => tenant_id)).size, 'who comes first').to.equal(2);
     expect((await world.finalize()).waiting).to.deep.equal([]);
-    expect(await dueDrafts(stores().postgres, { computedBefore: world.now, left: [] })).to.deep.equal([]);
+    expect(await dueDrafts(stores().postgres, { now: world.now, delay_seconds: 0, left: [] })).to.deep.equal([]);
   });
 
   it('a crash between the draft and the move of the period leaves neither', async () => {

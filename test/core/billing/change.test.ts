@@ -167,6 +167,18 @@ describe('changes inside a period', () => {
         }),
       ));
 
+    it('to and back at one instant comes to nothing', () =>
+      fc.assert(
+        fc.property(price, quantity, quantity, instant, (terms, from, to, when) => {
+          const [before, between] = [seat(from, terms), seat(to, terms, { start_ms: when })];
+          const there = net([ends(before, when)], [between]);
+          const back = net([ends(between, when)], [{ ...before, start_ms: when }]);
+          expect(there.plus(back).toFixed()).to.equal('0');
+        }),
+        // 31 × 49 / 56: half a cent.
+        { examples: [[flat('31'), 1, 4, at('2026-01-01') + (31 * 86_400_000) / 8]] },
+      ));
+
     it('changes of several lines at one instant come to the same in any order, and in one request', () =>
       fc.assert(
         fc.property(

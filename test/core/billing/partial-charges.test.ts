@@ -16,7 +16,7 @@ function line({ id, amount, quantity }: Cost): PlannedLine {
 
 function plan(costs: readonly Cost[], invoiced: readonly PartialCharge[], how: { is_last: boolean; carries: boolean }) {
   const less = lessInvoiced(costs.map(line), invoiced);
-  return [...less, ...linesOfSurplus(less, how)];
+  return [...less, ...linesOfSurplus(less, { ...how, currency: 'usd' })];
 }
 
 const partOf = ({ item, amount, quantity }: PlannedLine): PartialCharge => ({

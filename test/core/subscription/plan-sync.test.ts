@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import { type BilledItem, type BilledSubscription, chargesDue } from '../../../core/billing/charges.ts';
 import type { Price } from '../../../core/price/record.ts';
 import { planSync, type SyncedLine } from '../../../core/subscription/plan-sync.ts';
-import type { SubscriptionLineItem } from '../../../core/subscription/record.ts';
 import { nextPeriodEnd, type Period } from '../../../core/time/period.ts';
 import { samples } from '../../support/samples.ts';
 
@@ -51,11 +50,18 @@ class Life {
     this.#invoice('period_start');
   }
 
-  line(start: number, quantity = '1', price = this.prices.at(-1)!, end: string | null = price.end_date ?? null): void {
+  line(
+    start: number,
+    quantity = '1',
+    price = this.prices.at(-1)!,
+    end: string | null = price.end_date ?? null,
+    period_anchor: string | null = null,
+  ): void {
     const { id, billing_period, billing_period_count, invoice_cadence, type } = price;
     const line = { id: `line_${this.lines.length + 1}`, price_id: id, status: 'published', quantity, end_date: end };
     const terms = { billing_period, billing_period_count, invoice_cadence, price_type: type };
-    this.lines.push({ ...line, ...terms, start_date: written(start) } as SubscriptionLineItem);
+    const life = { start_date: written(start), period_anchor };
+    this.lines.push({ ...line, ...terms, ...life } as unknown as SyncedLine);
   }
 
   to(now: number): this {
@@ -95,12 +101,12 @@ class Life {
       };
       return end ? ({ ...line, ...changes } as SyncedLine) : line;
     });
-    for (const { price, start_date, end_date, quantity } of added)
-      this.line(Date.parse(start_date), quantity ?? '1', price, end_date);
+    for (const { price, start_date, end_date, quantity, period_anchor } of added)
+      this.line(Date.parse(start_date), quantity ?? '1', price, end_date, period_anchor);
     return this;
   }
 
-  get living(): SubscriptionLineItem[] {
+  get living(): SyncedLine[] {
     const lines = this.lines.filter(({ status }) => status === 'published');
     return lines.sort((a, b) => Date.parse(a.start_date) - Date.parse(b.start_date));
   }
@@ -126,6 +132,7 @@ class Life {
       (line): BilledItem => ({
         ...(line as unknown as BilledItem),
         start_ms: Date.parse(line.start_date),
+        anchor_ms: line.period_anchor ? Date.parse(line.period_anchor) : null,
         end_ms: line.end_date ? Date.parse(line.end_date) : null,
         reset_usage: null,
       }),
@@ -158,6 +165,16 @@ class Life {
 }
 
 describe('the lines of a changed price', () => {
+  it('periods of their own go on, however often the price changes', () => {
+    const life = new Life(QUARTERLY_ARREAR).to(on('02-11')).change().sync().to(on('02-20')).change().sync();
+    expect(life.shown()).to.deep.equal(['1×1 01-01..02-11', '2×1 02-11..02-20', '3×1 02-20..']);
+    life.to(on('04-01'));
+    const days = ({ start, end }: Period) => `${shownDate(written(start))}..${shownDate(written(end))}`;
+    expect(life.charged.map(days).slice(-1)).to.deep.equal(['02-20..04-01']);
+    life.to(on('05-10')).change().sync();
+    expect(life.shown().slice(-2), 'a month of it is invoiced').to.deep.equal(['3×1 02-20..05-10', '4×1 05-10..']);
+  });
+
   const rows: [string, () => Life, string[]][] = [
     [
       'arrears of a quarter end with the quarter when a month of it is invoiced',

@@ -1,0 +1,121 @@
+/**
+ * The coupons of subscriptions that may take something off an invoice of theirs (docs/rules/coupons.md, "On an invoice"), in the order in
+ * which they were attached. Whoever asks in order to write holds the row of the subscription: two invoices of it are never made
+ * at once, so that `once` is once.
+ */
+
+import { type CouponInForce, worksAgain } from '../../core/coupon/discounts.ts';
+import { groupBy } from '../../core/group-by.ts';
+import type { BillingReason } from '../../core/invoice/record.ts';
+import { instantOf } from '../../core/time/instant.ts';
+import type { Period } from '../../core/time/period.ts';
+import { CouponModel } from '../../storage/models/coupon.ts';
+import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
+import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Database } from '../../storage/stores.ts';
+
+export type OfWhichInvoice = {
+  /** Who is invoiced, and after it those who stand on the same invoice: of these only coupons of their lines. */
+  readonly subscriptions: readonly [SubscriptionModel, ...SubscriptionModel[]];
+  /** The invoice that is computed anew: what its own coupons took off it is not counted. */
+  readonly invoice_id?: string | undefined;
+  /** Of an invoice inside of a period: of usage so far, or of a change of the running period. */
+  readonly inside?: 'usage' | Period;
+};
+
+type Attached = { readonly association: CouponAssociationModel; readonly coupon: CouponModel };
+
+export async function couponsInForce(database: Database, of: OfWhichInvoice): Promise<CouponInForce[]> {
+  const attached = await attachedTo(database, of.subscriptions);
+  const uses = await usesOf(database, attached, of);
+  return attached.flatMap(({ association, coupon }) => {
+    const works = worksOn({ coupon, uses: uses.get(association.id) ?? [] }, of.inside);
+    return works ? [{ ...inForce(association, coupon), is_returning: isReturning(coupon, of.inside) }] : [];
+  });
+}
+
+/** As an association says. */
+export function inForce(association: CouponAssociationModel, coupon: CouponModel): CouponInForce {
+  return {
+    coupon,
+    coupon_association_id: association.id,
+    subscription_id: association.subscription_id,
+    line: association.subscription_line_item_id,
+    start_ms: instantOf(association.start_date),
+    end_ms: association.end_date === null ? null : instantOf(association.end_date),
+  };
+}
+
+async function attachedTo(database: Database, [own, ...others]: OfWhichInvoice['subscriptions']): Promise<Attached[]> {
+  const lists = [];
+  for (const { id, tenant_id, environment_id } of [own, ...others]) {
+    const asked = { column: 'subscription_id', value: id, where: { status: 'published' }, order: ['created_at', 'id'] };
+    lists.push(await CouponAssociationModel.listOf({ tenant_id, environment_id }, asked, database));
+  }
+  const associations = lists.flatMap((list, index) =>
+    list.filter(({ subscription_line_item_id }) => index === 0 || subscription_line_item_id !== null),
+  );
+  if (associations.length === 0) return [];
+  const coupons = await CouponModel.byId(
+    own,
+    associations.map(({ coupon_id }) => coupon_id),
+    database,
+  );
+  return associations.map((association) => ({ association, coupon: coupons.get(association.coupon_id)! }));
+}
+
+/** On which other invoices an association has taken something off, those that are void or skipped aside. */
+export async function usesOf(
+  database: Database,
+  attached: readonly Attached[],
+  { subscriptions: [own], invoice_id }: OfWhichInvoice,
+): Promise<Map<string, InvoiceModel[]>> {
+  const applications: CouponApplicationModel[] = [];
+  for (const { association, coupon } of attached) {
+    if (coupon.cadence === 'forever') continue;
+    const asked = { column: 'coupon_association_id', value: association.id, where: { status: 'published' } };
+    applications.push(...(await CouponApplicationModel.listOf(own, asked, database)));
+  }
+  const others = applications.filter((one) => one.invoice_id !== invoice_id);
+  if (others.length === 0) return new Map();
+  const invoices = await InvoiceModel.byId(
+    own,
+    others.map((one) => one.invoice_id),
+    database,
+  );
+  const byAssociation = groupBy(others, (one) => one.coupon_association_id!);
+  return new Map(
+    Array.from(byAssociation, ([id, applied]) => {
+      const ids = [...new Set(applied.map((one) => one.invoice_id))];
+      return [id, ids.map((one) => invoices.get(one)!).filter(isUse)];
+    }),
+  );
+}
+
+/** What a change charges takes part in what the coupon does for the running period, and is no use of its own. */
+function isUse({ invoice_status, billing_reason }: InvoiceModel): boolean {
+  return invoice_status !== 'VOIDED' && invoice_status !== 'SKIPPED' && billing_reason !== 'SUBSCRIPTION_UPDATE';
+}
+
+type Subject = { readonly coupon: CouponModel; readonly uses: readonly InvoiceModel[] };
+
+function worksOn({ coupon, uses }: Subject, inside: OfWhichInvoice['inside']): boolean {
+  if (inside === undefined) return worksAgain(coupon, uses.length);
+  // Its amount is for the period, and comes off the invoice of that.
+  if (inside === 'usage') return coupon.type === 'percentage' && worksAgain(coupon, uses.length);
+  return coupon.cadence === 'forever' || uses.some((invoice) => charges(invoice, inside));
+}
+
+function isReturning(coupon: CouponModel, inside: OfWhichInvoice['inside']): boolean {
+  return coupon.type === 'fixed' && inside !== undefined;
+}
+
+const OF_A_PERIOD: readonly BillingReason[] = ['SUBSCRIPTION_CREATE', 'SUBSCRIPTION_TRIAL_END'];
+
+/** Whether the advance charges of this period stand on it: it opened the period, or closed the one before. */
+function charges({ billing_reason, period_start, period_end }: InvoiceModel, { start }: Period): boolean {
+  if (OF_A_PERIOD.includes(billing_reason)) return Boolean(period_start) && instantOf(period_start!) === start;
+  return billing_reason === 'SUBSCRIPTION_CYCLE' && Boolean(period_end) && instantOf(period_end!) === start;
+}

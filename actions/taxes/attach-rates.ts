@@ -1,0 +1,125 @@
+/** Attaches the tax rates that a request states, or those that stand for its customer (docs/rules/taxes.md, "Which rates"). */
+import { invalid, within } from '../../core/error.ts';
+import type { CreateInvoice } from '../../core/invoice/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { checkAssociation, type TaxAssociation } from '../../core/tax/record.ts';
+import { checkOverrides, type TaxOverride } from '../../core/tax/stated.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { TaxAssociationModel } from '../../storage/models/tax-association.ts';
+import { TaxRateModel } from '../../storage/models/tax-rate.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Transaction } from '../../storage/stores.ts';
+import { addresseeOf } from '../billing/invoice-records.ts';
+import { standing } from './rates-in-force.ts';
+
+export type Attaching = {
+  readonly scope: Scope;
+  readonly transaction: Transaction;
+  readonly author: Author;
+  readonly entity: Pick<TaxAssociation, 'entity_type' | 'entity_id'>;
+  readonly start_date: string;
+};
+
+export async function attachOverrides(overrides: readonly TaxOverride[], attaching: Attaching): Promise<void> {
+  for (const [index, { tax_rate_code, ...stated }] of overrides.entries()) {
+    try {
+      const rate = await TaxRateModel.holdByCode(attaching.scope, tax_rate_code, attaching.transaction);
+      await attach({ rate, field: 'tax_rate_code', ...stated, end_date: null }, attaching);
+    } catch (error) {
+      throw within(error, `tax_rate_overrides[${index}]`);
+    }
+  }
+}
+
+/** Rates by their ids or codes. */
+export async function attachNamed(names: readonly string[], field: string, attaching: Attaching): Promise<void> {
+  const { scope, transaction } = attaching;
+  for (const [index, name] of names.entries()) {
+    const at = `${field}[${index}]`;
+    const rates = await TaxRateModel.in(scope, transaction)
+      .where({ status: 'published' })
+      .whereRaw('(id = ? or code = ?)', [name, name])
+      .forShare();
+    const rate = rates.find(({ id }) => id === name) ?? rates[0];
+    if (!rate) throw invalid(at, `there is no tax rate ${name}`);
+    const stated = { priority: index, auto_apply: true, currency: null, metadata: null, end_date: null };
+    await attach({ rate, field: at, ...stated }, attaching);
+  }
+}
+
+/** A new subscription takes over what its payer is taxed with; later changes of that do not reach it. */
+export async function takeOverRates(
+  { customer_id, currency }: { customer_id: string; currency: string },
+  attaching: Attaching,
+): Promise<void> {
+  const { scope, transaction, author } = attaching;
+  const of = { ...scope, customer_id, currency, at: author.now.getTime() };
+  const found = await standing(transaction, of);
+  const records = found.map(({ tax_rate_id, priority, auto_apply, currency: only, end_date, metadata }) => ({
+    ...createdBy(author),
+    ...attaching.entity,
+    id: newId('tax_association', author.now.getTime()),
+    tax_rate_id,
+    priority,
+    auto_apply,
+    currency: only,
+    start_date: attaching.start_date,
+    end_date,
+    metadata,
+  }));
+  await TaxAssociationModel.addAll(scope, records, { database: transaction });
+}
+
+type Stated = Pick<TaxAssociation, 'priority' | 'auto_apply' | 'currency' | 'metadata' | 'end_date'>;
+
+async function attach(
+  { rate, field, ...stated }: Stated & { rate: TaxRateModel; field: string },
+  { scope, transaction, author, entity, start_date }: Attaching,
+): Promise<void> {
+  if (rate.tax_rate_status !== 'ACTIVE') throw invalid(field, `tax rate ${rate.code} is not ACTIVE`);
+  const association = checkAssociation({ ...stated, ...entity, start_date, tax_rate_id: rate.id });
+  const record = { ...createdBy(author), ...association, id: newId('tax_association', author.now.getTime()) };
+  const conflict = `tax rate ${rate.code} is stated twice`;
+  await TaxAssociationModel.add(scope, record, { database: transaction, conflict });
+}
+
+/** What a new subscription is taxed with: what is stated, or else what its payer is taxed with. */
+export async function taxSubscription(
+  subscription: SubscriptionModel,
+  overrides: readonly TaxOverride[],
+  writing: Pick<Attaching, 'scope' | 'transaction' | 'author'>,
+): Promise<void> {
+  const { id: entity_id, start_date, currency } = subscription;
+  const attaching = { ...writing, entity: { entity_type: 'subscription', entity_id } as const, start_date };
+  checkOverrides(overrides, currency);
+  if (overrides.length > 0) return attachOverrides(overrides, attaching);
+  return takeOverRates({ customer_id: addresseeOf(subscription), currency }, attaching);
+}
+
+/** What an invoice that is written by hand is taxed with, where it states rates. */
+export async function taxInvoice(
+  entity_id: string,
+  request: Pick<CreateInvoice, 'tax_rates' | 'tax_rate_overrides' | 'prepared_tax_rates'>,
+  currency: string,
+  writing: Pick<Attaching, 'scope' | 'transaction' | 'author'>,
+): Promise<void> {
+  const entity = { entity_type: 'invoice', entity_id } as const;
+  const attaching = { ...writing, entity, start_date: writing.author.now.toISOString() };
+  const overrides = request.tax_rate_overrides ?? [];
+  checkOverrides(overrides, currency);
+  await attachOverrides(overrides, attaching);
+  await attachNamed(request.tax_rates ?? [], 'tax_rates', attaching);
+  const prepared = (request.prepared_tax_rates ?? []).map(({ id }) => id);
+  await attachNamed(prepared, 'prepared_tax_rates', attaching);
+}
+
+/** What a customer is taxed with unless something else is said. */
+export async function taxCustomer(
+  entity_id: string,
+  overrides: readonly TaxOverride[],
+  writing: Pick<Attaching, 'scope' | 'transaction' | 'author'>,
+): Promise<void> {
+  const entity = { entity_type: 'customer', entity_id } as const;
+  await attachOverrides(overrides, { ...writing, entity, start_date: writing.author.now.toISOString() });
+}

@@ -1,0 +1,85 @@
+/**
+ * The tax rates of an invoice (docs/rules/taxes.md, "Which rates"): its own where it has any; else those of the subscription that it is of;
+ * of one without a subscription those of its customer, or else of the tenant, which say `auto_apply`. Smaller priorities first.
+ */
+import type { Invoice } from '../../core/invoice/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { TaxAssociation } from '../../core/tax/record.ts';
+import type { RateInForce } from '../../core/tax/taxes.ts';
+import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { TaxAssociationModel } from '../../storage/models/tax-association.ts';
+import { TaxRateModel } from '../../storage/models/tax-rate.ts';
+import type { Database } from '../../storage/stores.ts';
+
+export type Taxed = Pick<Invoice, 'customer_id' | 'subscription_id' | 'currency' | 'invoice_type'> &
+  Scope & {
+    /** Nothing where it has no associations of its own yet. */
+    readonly id?: string;
+    readonly at: Milliseconds;
+  };
+
+export async function ratesInForce(database: Database, taxed: Taxed): Promise<RateInForce[]> {
+  // What is credited by hand is credited as it stands.
+  if (taxed.invoice_type === 'CREDIT') return [];
+  const associations = await associationsOf(database, taxed);
+  if (associations.length === 0 || (await isExempt(database, taxed))) return [];
+  const rates = await TaxRateModel.byId(
+    taxed,
+    associations.map(({ tax_rate_id }) => tax_rate_id),
+    database,
+  );
+  return associations.map(({ id, tax_rate_id }) => ({ rate: rates.get(tax_rate_id)!, tax_association_id: id }));
+}
+
+/** When an invoice taxes: at the end of the period that it closes, at the start of the one that it opens, else when it is made. */
+export function taxedAt(
+  { billing_reason, period_start, period_end }: Pick<Invoice, 'billing_reason' | 'period_start' | 'period_end'>,
+  now: Date,
+): Milliseconds {
+  if (billing_reason === 'SUBSCRIPTION_CREATE' || billing_reason === 'SUBSCRIPTION_TRIAL_END')
+    return period_start ? instantOf(period_start) : now.getTime();
+  if (billing_reason === 'SUBSCRIPTION_CYCLE' || billing_reason === 'PRORATION')
+    return period_end ? instantOf(period_end) - 1 : now.getTime();
+  return now.getTime();
+}
+
+async function associationsOf(database: Database, taxed: Taxed): Promise<TaxAssociationModel[]> {
+  const own = taxed.id ? await attachedTo(database, taxed, { entity_type: 'invoice', entity_id: taxed.id }) : [];
+  if (own.length > 0) return own;
+  if (taxed.subscription_id)
+    return attachedTo(database, taxed, { entity_type: 'subscription', entity_id: taxed.subscription_id });
+  return standing(database, taxed);
+}
+
+type Standing = Scope & Pick<Taxed, 'customer_id' | 'currency' | 'at'>;
+
+/** What a customer is taxed with unless something else is said: its own, or else the tenant's. */
+export async function standing(database: Database, of: Standing): Promise<TaxAssociationModel[]> {
+  const ofCustomer = await attachedTo(database, of, { entity_type: 'customer', entity_id: of.customer_id });
+  const own = ofCustomer.filter(({ auto_apply }) => auto_apply);
+  if (own.length > 0) return own;
+  const ofTenant = await attachedTo(database, of, { entity_type: 'tenant', entity_id: of.tenant_id });
+  return ofTenant.filter(({ auto_apply }) => auto_apply);
+}
+
+async function attachedTo(
+  database: Database,
+  { tenant_id, environment_id, currency, at }: Scope & Pick<Taxed, 'currency' | 'at'>,
+  { entity_type, entity_id }: Pick<TaxAssociation, 'entity_type' | 'entity_id'>,
+): Promise<TaxAssociationModel[]> {
+  const where = { entity_type, status: 'published' };
+  const asked = { column: 'entity_id', value: entity_id, where, order: ['priority', 'created_at', 'id'] };
+  const found = await TaxAssociationModel.listOf({ tenant_id, environment_id }, asked, database);
+  return found.filter(
+    (one) =>
+      (one.currency === null || one.currency === currency) &&
+      instantOf(one.start_date) <= at &&
+      (one.end_date === null || at < instantOf(one.end_date)),
+  );
+}
+
+async function isExempt(database: Database, { customer_id, ...scope }: Taxed): Promise<boolean> {
+  const customer = await CustomerModel.fetch(scope, customer_id, { database });
+  return customer.tax_exempt !== 'none';
+}

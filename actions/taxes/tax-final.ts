@@ -1,0 +1,86 @@
+/**
+ * Taxes an invoice when it becomes final (docs/rules/taxes.md, "On an invoice"): what its draft says after coupons is taxed, each line
+ * keeps its share, and the totals say so. Asks for rates as the preview did, so that both say the same.
+ */
+import { type ChargedLine, settleLines } from '../../core/billing/settle-lines.ts';
+import { totalsText } from '../../core/billing/totals.ts';
+import { Decimal } from '../../core/decimal.ts';
+import { paymentAfter } from '../../core/invoice/payment-status.ts';
+import type { InvoiceLineItem } from '../../core/invoice/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { wholeSetting } from '../../core/setting/record.ts';
+import type { Author } from '../../core/stamp.ts';
+import type { InvoiceModel } from '../../storage/models/invoice.ts';
+import { noteTaxes } from '../../storage/models/invoice-line-item.ts';
+import { findSetting } from '../../storage/models/setting.ts';
+import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
+import type { Transaction } from '../../storage/stores.ts';
+import { moneyText } from '../billing/invoice-records.ts';
+import { ratesInForce, taxedAt } from './rates-in-force.ts';
+import { taxRecords } from './tax-records.ts';
+
+type Untaxed = { readonly invoice: InvoiceModel; readonly line_items: readonly InvoiceLineItem[] };
+
+export type Taxed = {
+  /** What changes of the invoice. */
+  readonly changes: Partial<InvoiceModel>;
+  readonly line_items: readonly InvoiceLineItem[];
+};
+
+/** In the transaction that makes it final, and that holds its row. */
+export async function taxFinal(
+  transaction: Transaction,
+  { invoice, line_items }: Untaxed,
+  author: Author,
+): Promise<Taxed> {
+  const { now } = author;
+  const rates = await ratesInForce(transaction, Object.assign({}, invoice, { at: taxedAt(invoice, now) }));
+  const isTaxed = rates.length > 0 || line_items.some(({ taxes }) => taxes?.length);
+  if (!isTaxed) return { changes: {}, line_items };
+  const settled = settleLines(line_items.map(chargedLine), {
+    currency: invoice.currency,
+    rates,
+    taxes_before_credits: await taxesComeFirst(invoice, line_items, transaction),
+    amount_paid: new Decimal(invoice.amount_paid),
+    adjustment_amount: new Decimal(invoice.adjustment_amount),
+  });
+  const taxed = line_items.map((line, index) => {
+    const { tax_amount, included_tax_amount, taxes } = moneyText(settled.money[index]!);
+    return Object.assign(line, { tax_amount, included_tax_amount, taxes });
+  });
+  await noteTaxes(invoice, taxed, transaction);
+  const rows = taxRecords(settled.taxes_applied, { invoice, line_items: taxed, author });
+  await TaxAppliedModel.addAll(invoice, rows, { database: transaction });
+  const { total_tax, total, amount_due, amount_remaining } = totalsText(settled);
+  const changes = { total_tax, total, amount_due, amount_remaining };
+  return { changes: { ...changes, ...paymentAfter(invoice, amount_due) }, line_items: taxed };
+}
+
+/** Asked where it matters: where credits pay something. */
+async function taxesComeFirst(
+  scope: Scope,
+  line_items: readonly InvoiceLineItem[],
+  transaction: Transaction,
+): Promise<boolean> {
+  if (line_items.every((line) => new Decimal(line.prepaid_credits_applied).isZero())) return false;
+  const stored = await findSetting(scope, 'tax_config', { database: transaction });
+  return wholeSetting('tax_config', stored?.value).taxes_before_credits;
+}
+
+/** As its draft says it: what it gives back goes with the tax that it has already. */
+function chargedLine(line: InvoiceLineItem): ChargedLine {
+  const amount = new Decimal(line.amount);
+  const discounted = {
+    line_item_discount: new Decimal(line.line_item_discount),
+    invoice_level_discount: new Decimal(line.invoice_level_discount),
+  };
+  const taxes = (line.taxes ?? []).map((share) => ({ ...share, tax_amount: new Decimal(share.tax_amount) }));
+  return {
+    amount,
+    price_type: line.price_type ?? null,
+    key: null,
+    charged_ms: null,
+    credited: new Decimal(line.prepaid_credits_applied),
+    ...(amount.isNegative() ? { given_back: { ...discounted, taxes } } : { discounted }),
+  };
+}

@@ -1,0 +1,45 @@
+/** What rates came to on an invoice, as the records that are stored and answered; those of a preview have no ids. */
+
+import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import type { TaxApplied } from '../../core/tax/applied.ts';
+import { taxableByRate } from '../../core/tax/by-rate.ts';
+import type { AppliedTax } from '../../core/tax/taxes.ts';
+import { newId } from '../../storage/new-id.ts';
+
+type Of = {
+  readonly invoice: Invoice;
+  readonly line_items: readonly InvoiceLineItem[];
+  readonly author: Author;
+};
+
+/** First what was taxed, then what is given back with what it was taxed with. */
+export function taxRecords(
+  applied: readonly AppliedTax[],
+  { invoice, line_items, author }: Of,
+): (TaxApplied & { position: number })[] {
+  const rows = [
+    ...applied.map(({ by, taxable_amount, tax_amount }) => ({
+      tax_rate_id: by.rate.id,
+      tax_behavior: by.rate.tax_behavior,
+      tax_association_id: by.tax_association_id,
+      taxable_amount: taxable_amount.toFixed(),
+      tax_amount: tax_amount.toFixed(),
+    })),
+    ...taxableByRate(line_items),
+  ];
+  return rows.map((row, position) => ({
+    ...createdBy(author),
+    ...row,
+    id: invoice.id === '' ? '' : newId('tax_applied', author.now.getTime()),
+    tenant_id: invoice.tenant_id,
+    environment_id: invoice.environment_id,
+    position,
+    entity_type: 'invoice' as const,
+    entity_id: invoice.id,
+    currency: invoice.currency,
+    applied_at: author.now.toISOString(),
+    idempotency_key: null,
+    metadata: null,
+  }));
+}

@@ -1,0 +1,159 @@
+/**
+ * What is said of charges already, for the usage export: the lines of invoices that are not void, those among them that were made
+ * before the period was over, and, of what stands on none and cannot be priced by itself, the lines of the preview.
+ */
+import { chargeKey } from '../../core/billing/plan-invoice.ts';
+import { groupBy } from '../../core/group-by.ts';
+import type { ComputedFrom, InvoiceStatus } from '../../core/invoice/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { formatMs, instantOf, type Milliseconds, msNotBefore } from '../../core/time/instant.ts';
+import type { Period } from '../../core/time/period.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { mapConcurrently } from '../../storage/together.ts';
+import { billedSubscription, currentPeriod } from '../billing/billable-items.ts';
+import { planFromStores } from '../billing/gather-billing.ts';
+import { subscriptionCommitment } from '../billing/gather-commitments.ts';
+import type { AnalyticsItem } from './analytics-items.ts';
+import { allowancesOf } from './measure-cuts.ts';
+
+export type SaidLine = {
+  readonly quantity: string;
+  readonly amount: string;
+  readonly display_name: string | null;
+  readonly plan_display_name: string | null;
+  readonly computed_from: ComputedFrom | null;
+  readonly service: Period;
+  /** Null where it stands on no invoice yet; a draft has no number yet. */
+  readonly invoice: { readonly id: string; readonly number: string | null; readonly status: InvoiceStatus } | null;
+};
+
+export type SaidLines = {
+  /** By `chargeKey`, oldest first: a charge's own lines, and those that correct it. */
+  readonly byCharge: ReadonlyMap<string, readonly SaidLine[]>;
+  /** By line item: of usage that was invoiced before its period was over, oldest first. */
+  readonly partial: ReadonlyMap<string, readonly SaidLine[]>;
+};
+
+/** `since`: where the first charge begins that the range meets. */
+export async function saidOnInvoices(
+  database: Database,
+  scope: Scope,
+  { items, since, end_us }: { items: readonly AnalyticsItem[]; since: Milliseconds; end_us: number },
+): Promise<SaidLines> {
+  const lines = await InvoiceLineItemModel.in(scope, database)
+    .whereIn('subscription_line_item_id', [...new Set(items.map(({ id }) => id))])
+    .where({ status: 'published', price_type: 'USAGE' })
+    .where('period_start', '<', formatMs(msNotBefore(end_us)))
+    .where('period_end', '>', formatMs(since))
+    .orderBy(['created_at', 'invoice_id', 'position', 'id']);
+  const invoices = await InvoiceModel.in(scope, database)
+    .whereIn('id', [...new Set(lines.map(({ invoice_id }) => invoice_id))])
+    .where('status', 'published')
+    .whereNot('invoice_status', 'VOIDED');
+  const byId = new Map(invoices.map((invoice) => [invoice.id, invoice]));
+  const said = lines.flatMap((record) => {
+    const invoice = byId.get(record.invoice_id);
+    return invoice ? [{ record, invoice, line: onInvoice(record, invoice) }] : [];
+  });
+  const [partial, whole] = [said.filter(isPartial), said.filter((one) => !isPartial(one))];
+  // A charge that was computed again is younger than what corrected it.
+  const [own, corrections] = [whole.filter(isOwn), whole.filter((one) => !isOwn(one))];
+  const keyOf = ({ record, line }: Found) => chargeKey(record.subscription_line_item_id!, line.service);
+  return {
+    byCharge: linesBy([...own, ...corrections], keyOf),
+    partial: linesBy(partial, ({ record }) => record.subscription_line_item_id!),
+  };
+}
+
+type Found = { readonly record: InvoiceLineItemModel; readonly invoice: InvoiceModel; readonly line: SaidLine };
+
+function isPartial({ invoice }: Found): boolean {
+  return invoice.billing_reason === 'THRESHOLD_BILLING';
+}
+
+function isOwn({ record }: Found): boolean {
+  return !record.parent_line_item_id;
+}
+
+function linesBy(found: readonly Found[], keyOf: (one: Found) => string): Map<string, SaidLine[]> {
+  return new Map(Array.from(groupBy(found, keyOf), ([key, of]) => [key, of.map(({ line }) => line)]));
+}
+
+function onInvoice(record: InvoiceLineItemModel, invoice: InvoiceModel): SaidLine {
+  const { quantity, amount, display_name = null, plan_display_name = null, computed_from = null } = record;
+  const { id, invoice_number, invoice_status: status } = invoice;
+  return {
+    quantity,
+    amount,
+    display_name,
+    plan_display_name,
+    computed_from,
+    service: { start: instantOf(record.period_start!), end: instantOf(record.period_end!) },
+    invoice: { id, number: invoice_number ?? null, status },
+  };
+}
+
+type Started = { readonly item: AnalyticsItem; readonly period: Period };
+
+const PREVIEWS_AT_ONCE = 4;
+
+/**
+ * By `chargeKey`, as the preview says them: charges of running periods that others bear on, what was invoiced of them, a commitment
+ * of the subscription or of a longer term, a limit that begins elsewhere.
+ */
+export async function saidByPreview(
+  stores: Stores,
+  { services, said, now }: { services: readonly Started[]; said: SaidLines; now: Date },
+): Promise<Map<string, SaidLine[]>> {
+  const open = services.filter((one) => isOpen(one, said) && !standsAlone(one, said));
+  const lines = new Map<string, SaidLine[]>();
+  const subscriptions = [...groupBy(open, ({ item }) => item.subscription.id).values()];
+  await mapConcurrently(PREVIEWS_AT_ONCE, subscriptions, async ([{ item }]) => {
+    const { subscription } = item;
+    const period = runningUntilEnd(subscription);
+    const target = { subscription, period, reference: 'preview', now } as const;
+    const { plan } = await planFromStores(stores, stores.postgres, target);
+    for (const line of plan.lines) {
+      if (line.item.price_type !== 'USAGE' || line.parent_line_item_id || line.is_true_up) continue;
+      const key = chargeKey(line.item.id, line.service);
+      lines.set(key, [...(lines.get(key) ?? []), inPreview(line)]);
+    }
+  });
+  return lines;
+}
+
+type PreviewLine = Awaited<ReturnType<typeof planFromStores>>['plan']['lines'][number];
+
+function inPreview({ quantity, amount, display_name, item, computed_from, service }: PreviewLine): SaidLine {
+  return {
+    quantity: quantity.toFixed(),
+    amount: amount.toFixed(),
+    display_name,
+    plan_display_name: item.record.plan_display_name ?? null,
+    computed_from,
+    service,
+    invoice: null,
+  };
+}
+
+function runningUntilEnd(subscription: SubscriptionModel): Period {
+  const { start, end } = currentPeriod(subscription);
+  return { start, end: Math.min(end, billedSubscription(subscription).end_ms ?? end) };
+}
+
+/** The next invoice will say it. */
+function isOpen({ item, period }: Started, { byCharge }: SaidLines): boolean {
+  const { subscription } = item;
+  if (subscription.subscription_status !== 'active' || subscription.opens_at) return false;
+  const { start, end } = runningUntilEnd(subscription);
+  return period.end > start && period.end <= end && !byCharge.has(chargeKey(item.id, period));
+}
+
+function standsAlone({ item, period }: Started, { partial }: SaidLines): boolean {
+  const isInvoiced = partial.get(item.id)?.some(({ service }) => service.start >= period.start);
+  const isLimitedAlone = allowancesOf(item).length === (item.allowances ?? []).length;
+  return !isInvoiced && !item.commitment?.duration && isLimitedAlone && !subscriptionCommitment(item.subscription);
+}

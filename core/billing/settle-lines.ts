@@ -1,0 +1,94 @@
+/**
+ * From the lines of an invoice to its totals (docs/rules/invoices.md, "Totals"): line coupons → invoice coupons → prepaid credits →
+ * what is taxed → taxes. The one list of these, for preview, draft and final invoice; who is asked too early for a later one
+ * says so by naming nothing for it.
+ */
+import { type AppliedCoupon, applyCoupons, type CouponInForce, type LineDiscounts } from '../coupon/discounts.ts';
+import { type Decimal, sumOf, ZERO } from '../decimal.ts';
+import { type TaxShare, taxOf } from '../tax/line-tax.ts';
+import { type AppliedTax, type RateInForce, taxesOf } from '../tax/taxes.ts';
+import type { Milliseconds } from '../time/instant.ts';
+import type { BesideAmount } from './given-back.ts';
+import { prepaidCredits } from './prepaid.ts';
+import { type Totals, totalsOf } from './totals.ts';
+
+export type ChargedLine = {
+  readonly amount: Decimal;
+  readonly price_type: string | null;
+  /** What coupons of a line name it by. */
+  readonly key: string | null;
+  readonly charged_ms: Milliseconds | null;
+  /** Of what is given back: what goes with it. Neither coupons nor rates look at it. */
+  readonly given_back?: BesideAmount | undefined;
+  /** Of one that was drafted: what coupons took off it then, and what credits paid of it. */
+  readonly discounted?: LineDiscounts | undefined;
+  readonly credited?: Decimal | undefined;
+};
+
+export type Terms = {
+  readonly currency: string;
+  readonly coupons?: readonly CouponInForce[];
+  /** Balances of prepaid wallets; nothing pays with them in this version. */
+  readonly prepaid?: readonly Decimal[];
+  readonly rates?: readonly RateInForce[];
+  /** What credits pay is taxed, too: they were not when they were bought. */
+  readonly taxes_before_credits?: boolean;
+  readonly amount_paid?: Decimal;
+  readonly adjustment_amount?: Decimal;
+};
+
+/** What became of the amount of one line. */
+export type LineMoney = BesideAmount & { readonly prepaid_credits_applied: Decimal };
+
+export type SettledLines = Totals & {
+  readonly money: readonly LineMoney[];
+  readonly coupons_applied: readonly AppliedCoupon[];
+  readonly taxes_applied: readonly AppliedTax[];
+};
+
+export function settleLines(lines: readonly ChargedLine[], terms: Terms): SettledLines {
+  const { currency, coupons = [], prepaid = [], rates = [] } = terms;
+  const discounts = applyCoupons(lines, coupons, currency);
+  const nets = lines.map(({ amount }, index) => amount.minus(discountOn(discounts.lines[index]!)));
+  const open = lines.map(({ price_type, credited = ZERO }, index) => ({
+    price_type,
+    net: nets[index]!.minus(credited),
+  }));
+  const paid = prepaidCredits(open, prepaid, currency);
+  const credits = lines.map(({ credited = ZERO }, index) => credited.plus(paid[index]!));
+  const taxed = lines.map(({ given_back }, index) => {
+    if (given_back) return ZERO;
+    return terms.taxes_before_credits ? nets[index]! : nets[index]!.minus(credits[index]!);
+  });
+  const taxes = taxesOf(taxed, rates, currency);
+  const money = lines.map(({ given_back }, index) => ({
+    ...discounts.lines[index]!,
+    prepaid_credits_applied: credits[index]!,
+    taxes: given_back?.taxes ?? taxes.lines[index]!,
+  }));
+  const amounts = lines.map(({ amount }) => amount);
+  const totals = totalsOf(amounts, currency, {
+    total_discount: () => sumOf(money.map(discountOn)),
+    total_prepaid_credits_applied: () => sumOf(credits),
+    total_tax: () => addedTax(money),
+    adjustment_amount: () => terms.adjustment_amount ?? ZERO,
+    amount_paid: () => terms.amount_paid ?? ZERO,
+  });
+  return { ...totals, money, coupons_applied: discounts.applied, taxes_applied: taxes.applied };
+}
+
+function discountOn({ line_item_discount, invoice_level_discount }: Omit<BesideAmount, 'taxes'>): Decimal {
+  return line_item_discount.plus(invoice_level_discount);
+}
+
+function addedTax(money: readonly { readonly taxes: readonly TaxShare[] }[]): Decimal {
+  return sumOf(money.map(({ taxes }) => taxOf(taxes, 'exclusive')));
+}
+
+/** What the lines come to, also below 0, where the total says 0. */
+export function netOf(
+  totals: Pick<Totals, 'subtotal' | 'total_discount' | 'total_prepaid_credits_applied' | 'total_tax'>,
+): Decimal {
+  const { subtotal, total_discount, total_prepaid_credits_applied, total_tax } = totals;
+  return subtotal.minus(total_discount).minus(total_prepaid_credits_applied).plus(total_tax);
+}

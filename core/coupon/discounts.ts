@@ -1,0 +1,142 @@
+/**
+ * What coupons take off the lines of an invoice (docs/rules/coupons.md, "On an invoice"): first those of a line, each by what the
+ * line costs and together never more than that; then those of the invoice, in the order in which they were attached, each by what
+ * the ones before it left, spread over the lines.
+ */
+
+import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { roundMoney } from '../money.ts';
+import { spread } from '../spread.ts';
+import type { Milliseconds } from '../time/instant.ts';
+import type { Coupon } from './record.ts';
+
+export type CouponInForce = {
+  readonly coupon: Coupon;
+  readonly coupon_association_id: string | null;
+  readonly subscription_id: string | null;
+  /** The key of the lines that it takes from; null where it takes from the invoice. */
+  readonly line: string | null;
+  /** From when on and until when it works; open where null. */
+  readonly start_ms: Milliseconds | null;
+  readonly end_ms: Milliseconds | null;
+  /** It takes off again what this invoice gives back of it, and no more. */
+  readonly is_returning?: boolean;
+};
+
+export type DiscountableLine = {
+  readonly amount: Decimal;
+  /** What a coupon names it by. */
+  readonly key: string | null;
+  /** When it is charged; null where it is charged at any time. */
+  readonly charged_ms: Milliseconds | null;
+  /** Of what is given back: the discounts that go with it. No coupon works on it. */
+  readonly given_back?: LineDiscounts | undefined;
+  /** What coupons took off it before. */
+  readonly discounted?: LineDiscounts | undefined;
+};
+
+export type LineDiscounts = { readonly line_item_discount: Decimal; readonly invoice_level_discount: Decimal };
+
+export type AppliedCoupon = {
+  readonly by: CouponInForce;
+  /** The index of its line; null where it was taken off the invoice. */
+  readonly line: number | null;
+  readonly original_price: Decimal;
+  readonly discounted_amount: Decimal;
+};
+
+export type Discounts = { readonly lines: readonly LineDiscounts[]; readonly applied: readonly AppliedCoupon[] };
+
+type Terms = Pick<Coupon, 'type' | 'amount_off' | 'percentage_off'>;
+
+/** What it takes off an amount: rounded, and never more than that is. */
+export function discountOf({ type, amount_off, percentage_off }: Terms, amount: Decimal, currency: string): Decimal {
+  if (!amount.gt(0)) return ZERO;
+  const off = type === 'fixed' ? new Decimal(amount_off ?? 0) : amount.times(percentage_off ?? 0).dividedBy(100);
+  return Decimal.min(amount, roundMoney(off, currency));
+}
+
+/** Whether it works once more, after it has worked on so many invoices. */
+export function worksAgain(
+  { cadence, duration_in_periods }: Pick<Coupon, 'cadence' | 'duration_in_periods'>,
+  uses: number,
+) {
+  if (cadence === 'forever') return true;
+  return uses < (cadence === 'once' ? 1 : (duration_in_periods ?? 0));
+}
+
+type Left = { line_item_discount: Decimal; invoice_level_discount: Decimal };
+type Taking = { lines: readonly DiscountableLine[]; taken: Left[]; applied: AppliedCoupon[]; currency: string };
+
+export function applyCoupons(
+  lines: readonly DiscountableLine[],
+  coupons: readonly CouponInForce[],
+  currency: string,
+): Discounts {
+  const taken = lines.map(({ given_back, discounted }) => {
+    const before = given_back ?? discounted;
+    return {
+      line_item_discount: before?.line_item_discount ?? ZERO,
+      invoice_level_discount: before?.invoice_level_discount ?? ZERO,
+    };
+  });
+  const taking: Taking = { lines, taken, applied: [], currency };
+  for (const coupon of coupons) if (coupon.line !== null) takeOffLines(coupon, taking);
+  for (const coupon of coupons) if (coupon.line === null) takeOffInvoice(coupon, taking);
+  return { lines: taken, applied: taking.applied };
+}
+
+/** A fixed amount is one for all lines of what the coupon is for. */
+function takeOffLines(by: CouponInForce, taking: Taking): void {
+  const { coupon } = by;
+  let room = roomFor(by, taking);
+  for (const [index, line] of taking.lines.entries()) {
+    if (line.key !== by.line || !worksOn(by, line)) continue;
+    const off = Decimal.min(
+      discountOf(coupon, line.amount, taking.currency),
+      leftOf(index, taking),
+      room ?? line.amount,
+    );
+    if (!off.gt(0)) continue;
+    room = room?.minus(off) ?? null;
+    const own = taking.taken[index]!;
+    own.line_item_discount = own.line_item_discount.plus(off);
+    taking.applied.push({ by, line: index, original_price: line.amount, discounted_amount: off });
+  }
+}
+
+function takeOffInvoice(by: CouponInForce, taking: Taking): void {
+  const { lines, currency, taken } = taking;
+  const left = lines.map((line, index) => (worksOn(by, line) ? leftOf(index, taking) : ZERO));
+  const original_price = Decimal.max(ZERO, sumOf(left));
+  const room = roomFor(by, taking) ?? original_price;
+  const off = Decimal.min(discountOf(by.coupon, original_price, currency), room);
+  if (!off.gt(0)) return;
+  const weights = left.map((amount) => Decimal.max(ZERO, amount));
+  for (const [index, part] of spread(off, weights, currency).entries()) {
+    const own = taken[index]!;
+    own.invoice_level_discount = own.invoice_level_discount.plus(part);
+  }
+  taking.applied.push({ by, line: null, original_price, discounted_amount: off });
+}
+
+function worksOn({ start_ms, end_ms }: CouponInForce, { charged_ms, given_back }: DiscountableLine): boolean {
+  if (given_back) return false;
+  if (charged_ms === null) return true;
+  return (start_ms === null || start_ms <= charged_ms) && (end_ms === null || charged_ms < end_ms);
+}
+
+/** What coupons left of a line so far; negative of a line that lowers the invoice. */
+function leftOf(index: number, { lines, taken }: Taking): Decimal {
+  const { line_item_discount, invoice_level_discount } = taken[index]!;
+  return lines[index]!.amount.minus(line_item_discount).minus(invoice_level_discount);
+}
+
+/** What a fixed coupon may take at most in all; null where its own amount alone limits it. */
+function roomFor({ coupon, is_returning }: CouponInForce, { taken }: Taking): Decimal | null {
+  if (coupon.type !== 'fixed') return null;
+  const own = new Decimal(coupon.amount_off ?? 0);
+  if (!is_returning) return own;
+  const net = sumOf(taken.map((one) => one.line_item_discount.plus(one.invoice_level_discount)));
+  return Decimal.min(own, Decimal.max(ZERO, net.negated()));
+}

@@ -1,0 +1,25 @@
+/** What lines that give something back give back of each rate's tax (docs/rules/invoices.md, "What is given back"). */
+import { Decimal, ZERO } from '../decimal.ts';
+import type { InvoiceLineItem } from '../invoice/record.ts';
+import type { LineTax } from './line-tax.ts';
+
+type GivenBack = LineTax & { readonly taxable_amount: string; readonly tax_association_id: null };
+
+export function taxableByRate(lines: readonly InvoiceLineItem[]): GivenBack[] {
+  const rates = new Map<string, LineTax & { net: Decimal; tax: Decimal }>();
+  for (const line of lines.filter(({ amount }) => new Decimal(amount).isNegative())) {
+    const net = new Decimal(line.amount).minus(line.line_item_discount).minus(line.invoice_level_discount);
+    for (const share of line.taxes ?? []) {
+      const key = `${share.tax_rate_id} ${share.tax_behavior}`;
+      const before = rates.get(key) ?? { net: ZERO, tax: ZERO };
+      rates.set(key, { ...share, net: before.net.plus(net), tax: before.tax.plus(share.tax_amount) });
+    }
+  }
+  return Array.from(rates.values(), ({ net, tax, tax_rate_id, tax_behavior }) => ({
+    tax_rate_id,
+    tax_behavior,
+    tax_amount: tax.toFixed(),
+    taxable_amount: net.toFixed(),
+    tax_association_id: null,
+  }));
+}

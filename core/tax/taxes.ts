@@ -1,0 +1,80 @@
+/**
+ * What tax rates come to (docs/rules/taxes.md, "On an invoice"): each is rounded, then they are summed; what each comes to is
+ * spread over the lines. A rate that is inclusive says what of the amounts is tax; an exclusive one is added to what is left
+ * without that.
+ */
+
+import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { roundMoney } from '../money.ts';
+import { spread } from '../spread.ts';
+import type { TaxShare } from './line-tax.ts';
+import type { TaxRate } from './record.ts';
+
+export type RateInForce = {
+  readonly rate: Pick<TaxRate, 'id' | 'tax_rate_type' | 'percentage_value' | 'fixed_value' | 'tax_behavior'>;
+  readonly tax_association_id: string | null;
+};
+
+export type AppliedTax = {
+  readonly by: RateInForce;
+  readonly taxable_amount: Decimal;
+  readonly tax_amount: Decimal;
+};
+
+export type Taxes = { readonly applied: readonly AppliedTax[]; readonly lines: readonly (readonly TaxShare[])[] };
+
+/** `amounts`: what is taxed of each line, in the order of the lines; one that is negative lowers what the others are taxed for. */
+export function taxesOf(amounts: readonly Decimal[], rates: readonly RateInForce[], currency: string): Taxes {
+  const base = Decimal.max(ZERO, sumOf(amounts));
+  const isInclusive = ({ rate }: RateInForce) => rate.tax_behavior === 'inclusive';
+  const contained = containedIn(base, rates.filter(isInclusive), currency);
+  const net = base.minus(sumOf(contained.map(({ tax_amount }) => tax_amount)));
+  const added = rates
+    .filter((by) => !isInclusive(by))
+    .map((by) => ({ by, taxable_amount: net, tax_amount: taxOn(net, by, currency) }));
+  const byRate = new Map([...contained, ...added].map((one) => [one.by, one]));
+  const applied = rates.map((by) => byRate.get(by)!);
+  const weights = amounts.map((amount) => Decimal.max(ZERO, amount));
+  const shares = applied.map((tax) => spread(tax.tax_amount, weights, currency));
+  const lines = amounts.map((_, line) =>
+    applied.flatMap(({ by: { rate } }, tax) => {
+      const tax_amount = shares[tax]![line]!;
+      return tax_amount.isZero() ? [] : [{ tax_rate_id: rate.id, tax_behavior: rate.tax_behavior, tax_amount }];
+    }),
+  );
+  return { applied, lines };
+}
+
+/** Nothing is no ground for a fixed tax either. */
+function taxOn(base: Decimal, { rate }: RateInForce, currency: string): Decimal {
+  if (base.isZero()) return ZERO;
+  return roundMoney(exactTax(base, rate), currency);
+}
+
+function exactTax(base: Decimal, { tax_rate_type, fixed_value, percentage_value }: RateInForce['rate']): Decimal {
+  if (tax_rate_type === 'fixed') return new Decimal(fixed_value ?? 0);
+  return base.times(percentage_value ?? 0).dividedBy(100);
+}
+
+/** base = net + fixed taxes + net × all percentages: each rate is of the net. */
+function containedIn(base: Decimal, rates: readonly RateInForce[], currency: string): AppliedTax[] {
+  const ofType = (type: 'fixed' | 'percentage') => rates.filter(({ rate }) => rate.tax_rate_type === type);
+  const fixed = sumOf(ofType('fixed').map(({ rate }) => new Decimal(rate.fixed_value ?? 0)));
+  const percent = sumOf(ofType('percentage').map(({ rate }) => new Decimal(rate.percentage_value ?? 0)));
+  const net = Decimal.max(ZERO, base.minus(fixed)).times(100).dividedBy(percent.plus(100));
+  let left = base;
+  return rates
+    .map((by) => {
+      // Amounts that do not hold so much tax hold what they are.
+      const tax_amount = Decimal.min(
+        left,
+        by.rate.tax_rate_type === 'fixed' ? taxOn(base, by, currency) : taxOn(net, by, currency),
+      );
+      left = left.minus(tax_amount);
+      return { by, taxable_amount: base, tax_amount };
+    })
+    .map((one, _, all) => ({
+      ...one,
+      taxable_amount: base.minus(sumOf(all.map(({ tax_amount }) => tax_amount))),
+    }));
+}

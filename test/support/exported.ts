@@ -1,0 +1,39 @@
+/** That the usage export with amounts says what the invoices and the preview of a customer say (docs/rules/usage.md, "Amounts in the export"). */
+import { expect } from 'chai';
+import { Decimal, sumOf } from '../../core/decimal.ts';
+import { csvRecords } from './csv-records.ts';
+import type { World } from './world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+/** Whole and day by day; `range` holds all that was invoiced. Corrections are there once they are invoiced. */
+export async function expectExport(world: World, customer: string, range: string): Promise<void> {
+  const charged = await chargedOf(world, customer);
+  for (const split of ['', '&split=day']) {
+    const { status, text } = await world.api.request('GET', `/events/usage/export?amounts=true&${range}${split}`);
+    expect(status, text).to.equal(200);
+    const rows = csvRecords(text).filter((row) => row.external_customer_id === customer && row.amount);
+    const said = rows.map((row) => [row.invoice_id!, row.amount!] as const);
+    expect(byInvoice(said), `${customer} ${split}`).to.deep.equal(charged);
+  }
+}
+
+/** Of the usage lines of each invoice, and of the preview, which has no id. */
+async function chargedOf(world: World, customer: string): Promise<Record<string, string>> {
+  const all: Answer[] = [...(await world.invoices(customer)), await world.preview(customer)];
+  const lines = all.flatMap(({ id, line_items }) => line_items.map((line: Answer) => ({ ...line, id })));
+  const isThere = ({ id, price_type, display_name }: Answer) =>
+    price_type === 'USAGE' && !display_name.includes('true-up') && (id !== '' || !display_name.includes('late'));
+  return byInvoice(lines.filter(isThere).map(({ id, amount }: Answer) => [id, amount] as const));
+}
+
+/** Sums that are not 0. */
+function byInvoice(amounts: readonly (readonly [string, string])[]): Record<string, string> {
+  const ids = [...new Set(amounts.map(([id]) => id))].sort();
+  const sums = ids.map((id) => {
+    const sum = sumOf(amounts.filter(([one]) => one === id).map(([, amount]) => new Decimal(amount)));
+    return [id, sum.toFixed()] as const;
+  });
+  return Object.fromEntries(sums.filter(([, sum]) => sum !== '0'));
+}
