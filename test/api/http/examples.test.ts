@@ -218,7 +218,7 @@ describe('the examples of the documentation', () => {
     const owed = { customer_id: id('cust'), currency: 'usd', total: '30', subtotal: '30', amount_due: '30' };
     const other = await send('POST', '/invoices', { ...owed, invoice_status: 'FINALIZED' });
     await send('POST', '/invoices', { ...owed, invoice_status: 'FINALIZED' });
-    await ask('listInvoices', { query: 'limit=1' });
+    await ask('listInvoices', { query: 'limit=2' });
     await ask('savePaymentMethod', { id: id('cust') });
     await ask('listPaymentMethods', { id: id('cust') });
     await ask('createPayment');
