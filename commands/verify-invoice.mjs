@@ -1091,4 +1091,7 @@ async function main(args) {
 
 const isCommand =
   process.argv[1] !== undefined && import.meta.url === pathToFileURL(realpathSync(process.argv[1])).href;
-if (isCommand) process.exitCode = await main(process.argv.slice(2));
+if (isCommand)
+  void main(process.argv.slice(2)).then((code) => {
+    process.exitCode = code;
+  });

@@ -177,7 +177,7 @@ const ERRORS = {
 
 function errorsOf(route: Route): Record<string, { $ref: string }> {
   const answered = Object.keys(ERRORS).filter((status) => {
-    if (status === '401') return route.access !== 'public';
+    if (status === '401') return route.access !== 'public' || route.signed === true;
     // Whoever signs in may be refused, too.
     if (status === '403' || status === '429') return route.access !== 'public' || route.body !== undefined;
     if (status === '404') return mayNameARecord(route);

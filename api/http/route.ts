@@ -61,6 +61,8 @@ export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undef
   body?: B;
   /** The route takes the bytes as they came (inflated): `context.request.body` is a Buffer of up to 32 MiB. */
   raw_body?: boolean;
+  /** Of a public route: each request carries a signature, and is answered 401 without. */
+  signed?: boolean;
   /** The answer shows a secret: kept for a repeated request only sealed with the caller's own key. */
   shows_secret?: boolean;
   /** The one success status of the operation; `answered()` is for the few that have two. */

@@ -26,6 +26,7 @@ export const providerNoticeRoutes: Route[] = [
       'Signed as Standard Webhooks has it, with the secret of the environment; `type` is payment.succeeded or payment.failed, and `data.gateway_payment_id` says of which. Also served without /v1. What fails is answered with an error, so that it is told again.',
     tag: 'Payments',
     access: 'public',
+    signed: true,
     params: Place,
     body: SandboxNotice,
     success: 200,

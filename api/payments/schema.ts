@@ -27,6 +27,7 @@ export const CreatePayment = createPaymentShape.meta({
     payment_gateway: 'sandbox',
     amount: '30',
     currency: 'usd',
+    idempotency_key: 'order-4711',
     process_payment: false,
   },
 });

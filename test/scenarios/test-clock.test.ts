@@ -216,7 +216,8 @@ describe('a year by the clock of an environment', () => {
     await world.subscribe('eve', 'Calls', { auto_invoice_threshold: '50' });
     await world.send([30, 40].map((n, day) => world.event('eve', 'calls', { n, at: `2032-05-0${4 + day}T10:00:00Z` })));
     const { progress } = await world.advance('2032-05-10');
-    expect(progress).to.deep.equal({ instants: 1, done: { invoiced: 1 } });
+    // Two instants are those at which invoices of others were overdue.
+    expect(progress).to.deep.equal({ instants: 3, done: { invoiced: 1, told: 2 } });
     expect(await world.statements('eve')).to.deep.equal([
       'THRESHOLD_BILLING FINALIZED 2032-05-02..2032-05-06 = 70\n  calls 2032-05-02..2032-05-06: 70 = 70',
     ]);
