@@ -1,4 +1,5 @@
 /** Redeems coupons: each is held while that is written, so that the last one is redeemed once (docs/rules/coupons.md). */
+import type { AppliedCoupon } from '../../core/coupon/discounts.ts';
 import { refusalOf } from '../../core/coupon/record.ts';
 import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -35,6 +36,16 @@ export async function countRedemptions(
 ): Promise<CouponModel> {
   const total_redemptions = Math.max(0, coupon.total_redemptions + times);
   return CouponModel.change(coupon, { total_redemptions }, { by: author, database: transaction });
+}
+
+/** What takes something off an invoice by itself, and not as a subscription has it, is redeemed with that. */
+export async function countApplied(applied: readonly AppliedCoupon[], redeeming: Redeeming): Promise<void> {
+  const { scope, transaction } = redeeming;
+  for (const { by } of applied) {
+    if (by.coupon_association_id !== null) continue;
+    const coupon = await CouponModel.fetch(scope, by.coupon.id, { database: transaction, lock: true });
+    await countRedemptions(coupon, 1, redeeming);
+  }
 }
 
 /**

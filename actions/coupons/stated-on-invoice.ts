@@ -1,12 +1,14 @@
 /** The coupons that a client states with an invoice that it writes itself (docs/rules/coupons.md, "On an invoice"). */
 import { type CouponInForce, worksAgain } from '../../core/coupon/discounts.ts';
 import { invalid } from '../../core/error.ts';
-import type { CreateInvoice, CreateInvoiceLine } from '../../core/invoice/record.ts';
+import type { CreateInvoice, InvoiceLineItem as Invoiced } from '../../core/invoice/record.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { inForce, usesOf } from './coupons-in-force.ts';
 import { type Redeeming, redeemable } from './redeem.ts';
+
+type Stating = Pick<CreateInvoice, 'invoice_coupons' | 'line_item_coupons'> & Partial<Pick<CreateInvoice, 'coupons'>>;
 
 type Stated = {
   readonly field: string;
@@ -16,14 +18,14 @@ type Stated = {
 };
 
 type Written = {
-  readonly lines: readonly CreateInvoiceLine[];
+  readonly lines: readonly Pick<Invoiced, 'price_id' | 'subscription_line_item_id'>[];
   readonly currency: string;
   readonly customer_id: string;
 };
 
 /** In the order of the request; lines are keyed by their place. */
 export async function couponsOnInvoice(
-  request: CreateInvoice,
+  request: Stating,
   written: Written,
   redeeming: Redeeming,
 ): Promise<CouponInForce[]> {
@@ -39,7 +41,7 @@ export async function couponsOnInvoice(
   return found;
 }
 
-function statedCoupons(request: CreateInvoice, lines: readonly CreateInvoiceLine[]): Stated[] {
+function statedCoupons(request: Stating, lines: Written['lines']): Stated[] {
   return [
     ...(request.coupons ?? []).map((named, index) => ({
       field: `coupons[${index}]`,
@@ -62,7 +64,7 @@ function statedCoupons(request: CreateInvoice, lines: readonly CreateInvoiceLine
   ];
 }
 
-function placeOf(named: string, lines: readonly CreateInvoiceLine[], field: string): string {
+function placeOf(named: string, lines: Written['lines'], field: string): string {
   const places = lines.flatMap((line, index) =>
     [line.price_id, line.subscription_line_item_id, String(index)].includes(named) ? [String(index)] : [],
   );
