@@ -6,7 +6,7 @@ import { CouponModel } from '../../storage/models/coupon.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { inForce, usesOf } from './coupons-in-force.ts';
-import { type Redeeming, redeemable } from './redeem.ts';
+import { holdCoupons, type Redeeming, redeemable } from './redeem.ts';
 
 type Stating = Pick<CreateInvoice, 'invoice_coupons' | 'line_item_coupons'> & Partial<Pick<CreateInvoice, 'coupons'>>;
 
@@ -30,7 +30,14 @@ export async function couponsOnInvoice(
   redeeming: Redeeming,
 ): Promise<CouponInForce[]> {
   const found: CouponInForce[] = [];
-  for (const stated of statedCoupons(request, written.lines)) {
+  const wanted = statedCoupons(request, written.lines);
+  await holdSubscriptions(wanted, redeeming);
+  const own = wanted.filter(({ coupon_association_id }) => coupon_association_id === null);
+  await holdCoupons(
+    own.map(({ named }) => named),
+    redeeming,
+  );
+  for (const stated of wanted) {
     const coupon = await (stated.coupon_association_id
       ? attached(stated, written, redeeming)
       : redeemed(stated, written, redeeming));
@@ -39,6 +46,15 @@ export async function couponsOnInvoice(
     found.push(coupon);
   }
   return found;
+}
+
+/** Before the coupons, as everybody does who redeems one for a subscription. */
+async function holdSubscriptions(wanted: readonly Stated[], { scope, transaction }: Redeeming): Promise<void> {
+  const ids = wanted.flatMap(({ coupon_association_id }) => coupon_association_id ?? []);
+  const associations = await CouponAssociationModel.byId(scope, ids, transaction);
+  const subscriptions = new Set(Array.from(associations.values(), ({ subscription_id }) => subscription_id));
+  for (const id of [...subscriptions].sort())
+    await SubscriptionModel.fetch(scope, id, { database: transaction, lock: true });
 }
 
 function statedCoupons(request: Stating, lines: Written['lines']): Stated[] {
@@ -88,8 +104,8 @@ async function attached(
   const association = await CouponAssociationModel.fetchPublished(scope, coupon_association_id!, { database });
   const coupon = await CouponModel.fetch(scope, association.coupon_id, { database });
   if (coupon.id !== named && coupon.coupon_code !== named) throw invalid(where, `is of coupon ${coupon.id}`);
-  // Its row is held by whoever makes another invoice on which the coupon may work.
-  const subscription = await SubscriptionModel.fetch(scope, association.subscription_id, { database, lock: true });
+  // Its row is held by whoever makes another invoice on which the coupon may work (holdSubscriptions).
+  const subscription = await SubscriptionModel.fetch(scope, association.subscription_id, { database });
   if (subscription.customer_id !== customer_id && subscription.invoicing_customer_id !== customer_id)
     throw invalid(where, `is of subscription ${subscription.id}, which is another customer's`);
   if (coupon.type === 'fixed' && coupon.currency !== currency)

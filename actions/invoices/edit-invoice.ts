@@ -27,7 +27,7 @@ import { linesOf, moneyText } from '../billing/invoice-records.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { applicationRecords } from '../coupons/application-records.ts';
 import { couponsInForce } from '../coupons/coupons-in-force.ts';
-import { countApplied, giveRedemptionsBack } from '../coupons/redeem.ts';
+import { countApplied, giveRedemptionsBack, holdCoupons } from '../coupons/redeem.ts';
 import { couponsOnInvoice } from '../coupons/stated-on-invoice.ts';
 import { emit } from '../system-events/emit.ts';
 import { retaxInvoice } from '../taxes/attach-rates.ts';
@@ -94,7 +94,8 @@ async function writeLines(editing: Editing): Promise<Written> {
   const records = edited.map((line, position) => recordOf(line, { ...editing, position }));
   checkSum(edit, sumOf(records.map(({ amount }) => new Decimal(amount))));
   const kept = await keptCoupons(editing, edited);
-  // The coupons of before are free again before the new ones are redeemed.
+  // The coupons of before are free again before the new ones are redeemed; all of them are held first, in one order.
+  await holdCoupons(await couponsNamed(editing), editing);
   await giveRedemptionsBack(invoice, { transaction, author });
   await takeApplicationsAway(invoice, invoice.id, transaction);
   const settled = await settle(editing, { records, kept });
@@ -132,6 +133,14 @@ function recordOf(line: EditedLine, { invoice, author, position }: Editing & { p
     entity_id: entity_id ?? plan_id,
     entity_type: entity_type ?? (plan_id ? 'plan' : null),
   };
+}
+
+/** Those that are stated now, and those that took something off before. */
+async function couponsNamed({ invoice, edit, transaction }: Editing): Promise<string[]> {
+  const asked = { column: 'invoice_id', value: invoice.id, where: { status: 'published' } };
+  const applications = await CouponApplicationModel.listOf(invoice, asked, transaction);
+  const stated = [...(edit.invoice_coupons ?? []), ...(edit.line_item_coupons ?? [])];
+  return [...stated, ...applications].map(({ coupon_id }) => coupon_id);
 }
 
 /**

@@ -63,7 +63,7 @@ export const PreviewInvoice = z
 /** Without it an invoice is computed from its subscription; what it states is an edit. */
 export const ComputeInvoice = editInvoiceShape
   .nullish()
-  .meta({ id: 'InvoiceComputeRequest', example: { description: 'As agreed on the phone', subtotal: '30' } });
+  .meta({ id: 'InvoiceComputeRequest', example: { description: 'As agreed on the phone' } });
 const yes = z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0', ''] });
 export const ComputeQuery = z.object({
   sync: yes.default(false).meta({ description: 'Computed at once, and answered with the invoice.' }),

@@ -99,6 +99,10 @@ describe('edited drafts', () => {
       { amount: '10', quantity: '100' },
     ]);
     expect(money(after)).to.deep.equal(['60', '6', '0', '54']);
+    const { items: audit } = await world.get(`/audit-logs?entity_id=${before.id}`);
+    const [told] = audit.filter(({ after: record }: Answer) => record.is_manually_edited);
+    expect([told.action, told.before.subtotal, told.after.subtotal]).to.deep.equal(['updated', '60', '60']);
+    expect(told.user_id).to.equal(after.updated_by).and.not.equal('');
     // Nothing computes it but a recalculation.
     await world.post(`/invoices/${before.id}/compute?sync=true`, {});
     await world.finalize();
