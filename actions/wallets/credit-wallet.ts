@@ -6,7 +6,7 @@ import type { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { creditOf } from '../../core/wallet/credit.ts';
-import type { ReferenceType, TransactionReason } from '../../core/wallet/record.ts';
+import type { ReferenceType, TransactionReason, Wallet } from '../../core/wallet/record.ts';
 import { type Purse, WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import { newId } from '../../storage/new-id.ts';
@@ -20,6 +20,12 @@ export type Credit = Purse & {
   readonly idempotency_key: string;
   readonly description: string;
   readonly metadata: Record<string, string> | null;
+  /** Credits with a lower one are taken first. */
+  readonly priority?: number | null;
+  /** Until when it can be used; for ever unless stated. */
+  readonly expiry_date?: string | null;
+  /** What the wallet is like that is made when there is none. */
+  readonly opening?: Pick<Wallet, 'conversion_rate' | 'topup_conversion_rate' | 'config'>;
   readonly author: Author;
 };
 
@@ -32,7 +38,7 @@ export async function creditWallet(
   // Behind the lock on the wallet: whoever came first has its transaction there by now.
   const [done] = await WalletTransactionModel.in(scope, transaction).where('idempotency_key', credit.idempotency_key);
   if (done) return done;
-  const { amount, customer_id, currency, author, ...said } = credit;
+  const { amount, customer_id, currency, author, opening: _opening, ...said } = credit;
   const booked = creditOf(wallet, amount);
   const added = await WalletTransactionModel.add(
     scope,
@@ -57,7 +63,7 @@ export async function creditWallet(
 
 /** The lock on the customer's purse is that of its row; who makes it holds it. */
 async function prepaidWallet(transaction: Transaction, scope: Scope, credit: Credit): Promise<WalletModel> {
-  const { customer_id, currency, author } = credit;
+  const { customer_id, currency, author, opening } = credit;
   const wallet = await WalletModel.holdPrepaid(scope, { customer_id, currency }, transaction);
   if (wallet) return wallet;
   const record = {
@@ -73,6 +79,7 @@ async function prepaidWallet(transaction: Transaction, scope: Scope, credit: Cre
     credit_balance: '0',
     conversion_rate: '1',
     topup_conversion_rate: '1',
+    ...opening,
     alert_state: 'ok',
     version: 1,
   };
