@@ -13,10 +13,12 @@ import {
 import { Decimal } from '../../core/decimal.ts';
 import { createdBy } from '../../core/stamp.ts';
 import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { moneyOf } from '../../core/wallet/rates.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { CreditGrantApplicationModel } from '../../storage/models/credit-grant-application.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { scopeOf } from '../billing/billable-items.ts';
@@ -210,10 +212,15 @@ async function credit(
   { given: { grant, subscription }, application, expires_at, by }: Crediting,
 ): Promise<void> {
   const conversion_rate = grant.conversion_rate ?? '1';
-  await creditWallet(transaction, scopeOf(subscription), {
-    customer_id: await payerOf(subscription, transaction),
-    currency: subscription.currency,
-    amount: new Decimal(application.credits).times(conversion_rate),
+  const scope = scopeOf(subscription);
+  const purse = { customer_id: await payerOf(subscription, transaction), currency: subscription.currency };
+  const wallet = await WalletModel.holdPrepaid(scope, purse, transaction);
+  const credits = new Decimal(application.credits);
+  // One that counts at another rate gets what is worth as much.
+  const isAlike = !wallet || new Decimal(wallet.conversion_rate).eq(conversion_rate);
+  await creditWallet(transaction, scope, {
+    ...purse,
+    ...(isAlike ? { credits } : { amount: moneyOf(credits, conversion_rate) }),
     transaction_reason: 'SUBSCRIPTION_CREDIT_GRANT',
     reference_type: 'EXTERNAL',
     reference_id: application.id,
@@ -222,12 +229,7 @@ async function credit(
     metadata: { credit_grant_id: grant.id, subscription_id: subscription.id },
     priority: grant.priority,
     expiry_date: expires_at === null ? null : formatMs(expires_at),
-    // What is given with a subscription is for what is used.
-    opening: {
-      conversion_rate,
-      topup_conversion_rate: grant.topup_conversion_rate ?? conversion_rate,
-      config: { allowed_price_types: ['USAGE'] },
-    },
+    wallet: { conversion_rate, topup_conversion_rate: grant.topup_conversion_rate ?? conversion_rate },
     author: 'user_id' in by ? by : { user_id: '', now: by.now },
   });
 }

@@ -7,10 +7,8 @@ import { Decimal, type DecimalInput } from '../decimal.ts';
 import type { Subscription } from '../subscription/record.ts';
 import { instantOf, type Milliseconds } from '../time/instant.ts';
 import { nextPeriodEnd, type Period, type RecurringPeriod, wholePeriod } from '../time/period.ts';
+import { CREDIT_DECIMALS } from '../wallet/rates.ts';
 import type { CreditGrant } from './record.ts';
-
-/** As many as a wallet keeps. */
-const CREDIT_DECIMALS = 12;
 
 export type GrantPeriods = {
   readonly period: RecurringPeriod;
