@@ -39,13 +39,19 @@ export type Settlement = {
 
 export type SettlementTerms = Pick<Terms, 'coupons' | 'rates'>;
 
-/** The coupons that work in the running period, and the rates of now. */
+/** The coupons that work in the running period, and the rates of now. `begins`: lines that are not written yet. */
 export async function termsOfCharges(
   database: Database,
-  { subscription, payer_id, author }: Pick<Settlement, 'subscription' | 'payer_id' | 'author'>,
+  {
+    subscription,
+    payer_id,
+    author,
+    begins = [],
+  }: Pick<Settlement, 'subscription' | 'payer_id' | 'author'> & { begins?: readonly BillableItem[] },
 ): Promise<SettlementTerms> {
   const inside = currentPeriod(subscription);
-  const coupons = await couponsInForce(database, { subscriptions: [subscription], inside });
+  const begun = begins.map(({ record }) => record);
+  const coupons = await couponsInForce(database, { subscriptions: [subscription], inside, begun });
   const rates = await ratesInForce(database, {
     ...scopeOf(subscription),
     customer_id: payer_id,
