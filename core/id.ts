@@ -43,6 +43,7 @@ export const ID_PREFIX = {
   system_event: 'sys_event',
   wallet: 'wallet',
   wallet_transaction: 'wtxn',
+  ledger_transaction: 'ltxn',
   subscription_schedule: 'sched',
   payment: 'pay',
   payment_attempt: 'attempt',

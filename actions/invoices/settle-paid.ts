@@ -1,5 +1,5 @@
 /**
- * What follows when nothing of an invoice remains to be paid: what else would pay it is void, and a subscription that waits for it
+ * What follows when less of an invoice remains to be paid, or nothing: what else would pay it is void, and a subscription that waits for it
  * becomes active (docs/rules/subscriptions.md, "States"; docs/rules/payments.md, "What becomes of the invoice").
  */
 import { Decimal } from '../../core/decimal.ts';
@@ -19,8 +19,8 @@ export async function settlePaid(
   transaction: Transaction,
   { invoice, subscription, by }: HeldInvoice & { by: Change['by'] },
 ): Promise<void> {
-  if (new Decimal(invoice.amount_remaining).gt(0)) return;
   await voidOpenPayments(transaction, { invoice, by });
+  if (new Decimal(invoice.amount_remaining).gt(0)) return;
   if (!subscription || !(await isWaitedFor(transaction, { invoice, subscription }))) return;
   const subscription_status = stateAfter('pay', subscription.subscription_status);
   if (subscription_status === undefined) return;

@@ -43,6 +43,7 @@ describe('what payments make of an invoice', () => {
     currency: 'usd',
     paid_at: null,
     refunded_amount: '0',
+    total_prepaid_credits_applied: '0',
   });
 
   type Paid = Omit<ReturnType<typeof of>, 'payment_status' | 'paid_at'> & ReturnType<typeof withReceipt>;
@@ -74,13 +75,21 @@ describe('what payments make of an invoice', () => {
   });
 
   it('a decline is said only where nobody else has paid meanwhile', () => {
-    expect(afterDecline({ payment_status: 'PROCESSING' })).to.deep.equal({ payment_status: 'FAILED' });
-    expect(afterDecline({ payment_status: 'SUCCEEDED' })).to.deep.equal({ payment_status: 'SUCCEEDED' });
+    const charged = { ...of('10'), payment_status: 'PROCESSING' as const };
+    expect(afterDecline(charged, NOW).payment_status).to.equal('FAILED');
+    expect(afterDecline({ ...charged, amount_paid: '10' }, NOW).payment_status).to.equal('SUCCEEDED');
+    expect(afterDecline({ ...charged, payment_status: 'SUCCEEDED' }, NOW)).to.deep.equal({});
   });
 
   it('refunds are said beside what was paid', () => {
     const paid = { ...of('10'), payment_status: 'SUCCEEDED' as const, amount_paid: '10', refunded_amount: '4' };
     expect(withRefund(paid, '5')).to.deep.equal({ payment_status: 'PARTIALLY_REFUNDED', refunded_amount: '9' });
+    // Something remains to be paid: the other half is not given back.
+    const half = { ...of('20'), payment_status: 'PENDING' as const, amount_paid: '10' };
+    expect(withRefund(half, '10').payment_status).to.equal('PARTIALLY_REFUNDED');
+    expect(withReceipt({ ...half, ...withRefund(half, '10') }, '10', NOW).payment_status).to.equal(
+      'PARTIALLY_REFUNDED',
+    );
     expect(withRefund(paid, '6')).to.deep.equal({ payment_status: 'REFUNDED', refunded_amount: '10' });
   });
 });
