@@ -238,4 +238,23 @@ describe('coupons and taxes on invoices', () => {
     ]);
     expect(await redeemed('TENTH')).to.equal(tenths);
   });
+
+  it('a coupon that could take nothing off is refused: of one that is invoiced with its parent only lines have coupons', async () => {
+    const child = await world.subscribe('grouped', 'Pro');
+    const inheritance = { subscriptions_ids_for_grouped_invoicing: [child.id] };
+    await world.subscribe('head', 'Pro', { start_date: child.start_date, inheritance });
+    const add = (fields: object) =>
+      world.api.request('POST', `/subscriptions/${child.id}/modify/execute`, {
+        body: { type: 'coupon', coupon_params: { action: 'add', coupon_code: 'TENTH', ...fields } },
+      });
+    const redeemedBefore = await redeemed('TENTH');
+    const refused = await add({});
+    expect([refused.status, refused.body.details?.field], refused.text).to.deep.equal([
+      400,
+      'coupon_params.coupon_code',
+    ]);
+    expect(await redeemed('TENTH')).to.equal(redeemedBefore);
+    const accepted = await add({ subscription_line_item_id: child.line_items[0].id });
+    expect(accepted.status, accepted.text).to.equal(200);
+  });
 });
