@@ -39,13 +39,14 @@ export type Settlement = {
 
 export type SettlementTerms = Pick<Terms, 'coupons' | 'rates'>;
 
-/** The coupons that work in the running period, and the rates of now. */
+/** The coupons that work in the running period, or in the one that begins with the change, and the rates of now. */
 export async function termsOfCharges(
   database: Database,
   { subscription, payer_id, author }: Pick<Settlement, 'subscription' | 'payer_id' | 'author'>,
+  { beginsPeriod = false }: { beginsPeriod?: boolean } = {},
 ): Promise<SettlementTerms> {
-  const inside = currentPeriod(subscription);
-  const coupons = await couponsInForce(database, { subscriptions: [subscription], inside });
+  const inside = beginsPeriod ? {} : { inside: currentPeriod(subscription) };
+  const coupons = await couponsInForce(database, { subscriptions: [subscription], ...inside });
   const rates = await ratesInForce(database, {
     ...scopeOf(subscription),
     customer_id: payer_id,
