@@ -7,7 +7,7 @@
 import { type CouponInForce, worksAgain } from '../../core/coupon/discounts.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { BillingReason } from '../../core/invoice/record.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';
 import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
@@ -105,8 +105,9 @@ async function attachedTo(database: Database, [own, ...others]: OfWhichInvoice['
 export async function usesOf(
   database: Database,
   attached: readonly Attached[],
-  { subscriptions: [own], invoice_id }: OfWhichInvoice,
+  { subscriptions, invoice_id }: OfWhichInvoice,
 ): Promise<Map<string, InvoiceModel[]>> {
+  const [own] = subscriptions;
   const applications: CouponApplicationModel[] = [];
   for (const { association, coupon } of attached) {
     if (coupon.cadence === 'forever') continue;
@@ -121,17 +122,44 @@ export async function usesOf(
     database,
   );
   const byAssociation = groupBy(others, (one) => one.coupon_association_id!);
+  const begun = new Map(attached.map((one) => [one.association.id, periodsBegun(one, subscriptions)]));
   return new Map(
     Array.from(byAssociation, ([id, applied]) => {
       const ids = [...new Set(applied.map((one) => one.invoice_id))];
-      return [id, ids.map((one) => invoices.get(one)!).filter(isUse)];
+      return [
+        id,
+        usesAmong(
+          ids.map((one) => invoices.get(one)!),
+          begun.get(id)!,
+        ),
+      ];
     }),
   );
 }
 
-/** What a change charges takes part in what the coupon does for the running period, and is no use of its own. */
-function isUse({ invoice_status, billing_reason }: InvoiceModel): boolean {
-  return invoice_status !== 'VOIDED' && invoice_status !== 'SKIPPED' && billing_reason !== 'SUBSCRIPTION_UPDATE';
+/** Where changes have begun periods of the subscription anew. */
+function periodsBegun(
+  { association }: Attached,
+  subscriptions: OfWhichInvoice['subscriptions'],
+): ReadonlySet<Milliseconds> {
+  const subscription = subscriptions.find(({ id }) => id === association.subscription_id);
+  return new Set(subscription?.earlier_periods?.map(({ until }) => instantOf(until)));
+}
+
+/**
+ * What a change charges takes part in what the coupon does for the running period, and is no use of its own; where it has begun a period,
+ * what was charged for that is one.
+ */
+function usesAmong(invoices: readonly InvoiceModel[], begun: ReadonlySet<Milliseconds>): InvoiceModel[] {
+  const openings = new Set<Milliseconds>();
+  return invoices.filter(({ invoice_status, billing_reason, period_start }) => {
+    if (invoice_status === 'VOIDED' || invoice_status === 'SKIPPED') return false;
+    if (billing_reason !== 'SUBSCRIPTION_UPDATE') return true;
+    const start = instantOf(period_start!);
+    if (!begun.has(start) || openings.has(start)) return false;
+    openings.add(start);
+    return true;
+  });
 }
 
 type Subject = { readonly coupon: CouponModel; readonly uses: readonly InvoiceModel[] };
@@ -147,9 +175,9 @@ function isReturning(coupon: CouponModel, inside: OfWhichInvoice['inside']): boo
   return coupon.type === 'fixed' && inside !== undefined;
 }
 
-const OF_A_PERIOD: readonly BillingReason[] = ['SUBSCRIPTION_CREATE', 'SUBSCRIPTION_TRIAL_END'];
+const OF_A_PERIOD: readonly BillingReason[] = ['SUBSCRIPTION_CREATE', 'SUBSCRIPTION_TRIAL_END', 'SUBSCRIPTION_UPDATE'];
 
-/** Whether the advance charges of this period stand on it: it opened the period, or closed the one before. */
+/** Whether the advance charges of this period stand on a use: it opened the period, or closed the one before. */
 function charges({ billing_reason, period_start, period_end }: InvoiceModel, { start }: Period): boolean {
   if (OF_A_PERIOD.includes(billing_reason)) return Boolean(period_start) && instantOf(period_start!) === start;
   return billing_reason === 'SUBSCRIPTION_CYCLE' && Boolean(period_end) && instantOf(period_end!) === start;

@@ -122,7 +122,8 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const charges = linesOfChange<BillableItem>({ ...next, currency, endings: [], beginnings });
   const payer_id = await payerOf(subscription, database);
   const paid = { subscription, payer_id, author };
-  const terms = charges.length === 0 ? {} : await termsOfCharges(database, { ...paid, begins });
+  const beginsPeriod = after !== undefined;
+  const terms = charges.length === 0 ? {} : await termsOfCharges(database, paid, { beginsPeriod, begins });
   const settling = { ...paid, key: keyOf(ends, begins), terms };
   const { settlement, refunds } = settlementsOf(settling, { credits, charges, invoiced });
   const anchor = after ? subscription.billing_anchor : null;
