@@ -2,6 +2,7 @@
  * Computes an invoice anew from the usage as it is now; may be repeated as long as the invoice is not final. One that comes
  * to nothing is skipped, and may be computed again later (docs/rules/invoices.md, "Nothing to pay").
  */
+import { referenceFor } from '../../core/billing/behind-end.ts';
 import type { ReferencePoint } from '../../core/billing/charges.ts';
 import { notAllowed } from '../../core/error.ts';
 import type { BillingReason, InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
@@ -15,6 +16,7 @@ import { InvoiceLineItemModel, takeLinesAway } from '../../storage/models/invoic
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
+import { billedSubscription } from '../billing/billable-items.ts';
 import { type Planned, planFromStores } from '../billing/gather-billing.ts';
 import { computedFields, invoiceParts, linesOf, withLines } from '../billing/invoice-records.ts';
 import { billingTransaction } from '../billing/transaction.ts';
@@ -96,8 +98,18 @@ export function checkComputable({ id, invoice_status }: InvoiceModel): void {
     throw notAllowed(`an invoice that is ${invoice_status} cannot be computed`, { id });
 }
 
+/** By which rule the lines of an invoice follow from its subscription; undefined where they were given by whoever made it. */
+export function referenceOf(
+  { billing_reason }: Pick<InvoiceModel, 'billing_reason'>,
+  period: Period,
+  subscription: SubscriptionModel,
+): ReferencePoint | undefined {
+  const reference = REFERENCE_BY_REASON[billing_reason];
+  return reference && referenceFor(reference, period, billedSubscription(subscription));
+}
+
 /** Reasons whose lines follow from the subscription; the lines of all others were given by whoever made the invoice. */
-export const REFERENCE_BY_REASON: Partial<Record<BillingReason, ReferencePoint>> = {
+const REFERENCE_BY_REASON: Partial<Record<BillingReason, ReferencePoint>> = {
   SUBSCRIPTION_CREATE: 'period_start',
   SUBSCRIPTION_TRIAL_END: 'period_start',
   SUBSCRIPTION_CYCLE: 'period_end',
@@ -121,8 +133,9 @@ function periodOf({ period_start, period_end }: InvoiceModel): Period {
 
 function planAnew(stores: Stores, transaction: Transaction, held: Computed, now: Date): Promise<Planned> {
   const { invoice, subscription } = held;
-  const reference = REFERENCE_BY_REASON[invoice.billing_reason]!;
-  return planFromStores(stores, transaction, { subscription, period: periodOf(invoice), reference, before: held, now });
+  const period = periodOf(invoice);
+  const reference = referenceOf(invoice, period, subscription)!;
+  return planFromStores(stores, transaction, { subscription, period, reference, before: held, now });
 }
 
 type Written = { readonly invoice: InvoiceModel; readonly line_items: InvoiceLineItemModel[] };
