@@ -6,7 +6,7 @@ import { CouponModel } from '../../storage/models/coupon.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { inForce, usesOf } from './coupons-in-force.ts';
-import { type Redeeming, redeemable } from './redeem.ts';
+import { holdNamed, type Redeeming, redeemable } from './redeem.ts';
 
 type Stated = {
   readonly field: string;
@@ -28,15 +28,35 @@ export async function couponsOnInvoice(
   redeeming: Redeeming,
 ): Promise<CouponInForce[]> {
   const found: CouponInForce[] = [];
-  for (const stated of statedCoupons(request, written.lines)) {
+  const all = statedCoupons(request, written.lines);
+  await holdAll(all, redeeming);
+  for (const stated of all) {
     const coupon = await (stated.coupon_association_id
       ? attached(stated, written, redeeming)
-      : redeemed(stated, written, redeeming));
+      : redeemed(stated, { ...written, found }, redeeming));
     const twice = found.some((one) => one.coupon.id === coupon.coupon.id && one.line === coupon.line);
     if (twice) throw invalid(stated.field, `coupon ${stated.named} is stated twice`);
     found.push(coupon);
   }
   return found;
+}
+
+/** Subscriptions first, as whoever changes the coupons of one holds them. */
+async function holdAll(all: readonly Stated[], redeeming: Redeeming): Promise<void> {
+  const { scope, transaction } = redeeming;
+  const ids = all.flatMap(({ coupon_association_id }) => coupon_association_id ?? []);
+  if (ids.length > 0) {
+    const associations = await CouponAssociationModel.byId(scope, ids, transaction);
+    const subscription_ids = Array.from(associations.values(), ({ subscription_id }) => subscription_id);
+    await SubscriptionModel.in(scope, transaction)
+      .select('id')
+      .whereIn('id', subscription_ids)
+      .orderBy('id')
+      .forUpdate();
+  }
+  const own = all.filter(({ coupon_association_id }) => !coupon_association_id);
+  const named = own.map((one) => one.named);
+  await holdNamed(named, redeeming);
 }
 
 function statedCoupons(request: CreateInvoice, lines: readonly CreateInvoiceLine[]): Stated[] {
@@ -70,8 +90,14 @@ function placeOf(named: string, lines: readonly CreateInvoiceLine[], field: stri
   return places[0]!;
 }
 
-async function redeemed({ field, named, line }: Stated, { currency }: Written, redeeming: Redeeming) {
-  const coupon = await redeemable({ field, named, currency }, redeeming);
+async function redeemed(
+  { field, named, line }: Stated,
+  { currency, found }: Written & { readonly found: readonly CouponInForce[] },
+  redeeming: Redeeming,
+) {
+  const isIt = ({ coupon: { id, coupon_code }, coupon_association_id }: CouponInForce) =>
+    coupon_association_id === null && (id === named || coupon_code?.toLowerCase() === named.toLowerCase());
+  const coupon = await redeemable({ field, named, currency, before: found.filter(isIt).length }, redeeming);
   return { coupon, coupon_association_id: null, subscription_id: null, line, start_ms: null, end_ms: null };
 }
 

@@ -133,9 +133,9 @@ function leftOf(index: number, { lines, taken }: Taking): Decimal {
 }
 
 /** What a fixed coupon may take at most in all; null where its own amount alone limits it. */
-function roomFor({ coupon, is_returning }: CouponInForce, { taken }: Taking): Decimal | null {
+function roomFor({ coupon, is_returning }: CouponInForce, { taken, currency }: Taking): Decimal | null {
   if (coupon.type !== 'fixed') return null;
-  const own = new Decimal(coupon.amount_off ?? 0);
+  const own = roundMoney(coupon.amount_off ?? '0', currency);
   if (!is_returning) return own;
   const net = sumOf(taken.map((one) => one.line_item_discount.plus(one.invoice_level_discount)));
   return Decimal.min(own, Decimal.max(ZERO, net.negated()));
