@@ -8,6 +8,7 @@ import type { Scope } from '../core/scope.ts';
 import { SETTINGS } from '../core/setting/record.ts';
 import { type Asked, type Due, earliest, inTurns, ofWhom } from './due-billing.ts';
 import { settingOf } from './models/setting.ts';
+import { together } from './models/side-by-side.ts';
 import type { Database } from './stores.ts';
 
 /** The next that are to be tried, or asked after. */
@@ -39,16 +40,25 @@ export async function nextOverdue(database: Database, scope: Scope): Promise<Dat
   return due && new Date(due.getTime() + 1);
 }
 
-/** That it was told is no change of the invoice, so it has no new version. False where it was told before. */
-export async function markToldOverdue(
+/**
+ * That it was told is no change of the invoice, so it has no new version. False where it was told before. Of several who ask side by side
+ * in one statement.
+ */
+export function markToldOverdue(
   transaction: Database,
   { tenant_id, environment_id }: Scope,
   { id, now }: { id: string; now: Date },
 ): Promise<boolean> {
-  const marked: number = await untold(transaction)
-    .where({ tenant_id, environment_id, id })
-    .update({ overdue_told_at: now });
-  return marked > 0;
+  const key = `mark told overdue ${tenant_id} ${environment_id} ${now.getTime()}`;
+  return together(transaction, { key, asked: id }, async (ids) => {
+    const marked: { id: string }[] = await untold(transaction)
+      .where({ tenant_id, environment_id })
+      .whereRaw('id = any(?)', [[...ids]])
+      .update({ overdue_told_at: now })
+      .returning('id');
+    const told = new Set(marked.map((one) => one.id));
+    return ids.map((one) => told.has(one));
+  });
 }
 
 const DAY_MS = 86_400_000;
