@@ -23,6 +23,7 @@ import {
 } from '../../core/billing/plan-invoice.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
+import { inStep } from '../../storage/models/side-by-side.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
@@ -41,6 +42,7 @@ import {
   gatherClosedCharges,
   gatherInvoicedLines,
   type InvoicedLine,
+  isCorrected,
   isCredit,
   laterCharge,
   partialCharges,
@@ -111,7 +113,8 @@ export async function thresholdFromStores(
     reference: 'preview' as const,
     invoiced: invoicedElsewhere(lines),
   };
-  const { usage, asOf } = await measured(stores, database, target, thresholdCharges(question));
+  const { measure, asOf } = await measuring(stores, database, target);
+  const usage = await usageOf(thresholdCharges(question), measure);
   const committed = await gatherCommitments(database, { ...target, reference: 'preview' }, { items, lines });
   const coupons = await couponsInForce(database, { subscriptions: [subscription], inside: 'usage' });
   const { currency } = subscription;
@@ -119,27 +122,29 @@ export async function thresholdFromStores(
   return { plan, usage_as_of_ms: asOf() };
 }
 
-async function measured(
-  stores: Stores,
-  database: Database,
-  { subscription, now }: Omit<BillingTarget, 'reference'>,
-  charges: readonly Charge<BillableItem>[],
-) {
+async function measuring(stores: Stores, database: Database, { subscription, now }: Omit<BillingTarget, 'reference'>) {
   const read = await usageReader(stores, database, subscription, { now });
-  const usage = new Map<string, MeasuredUsage>();
   let usage_as_of_ms = Number.POSITIVE_INFINITY;
   const measure: Measure = async (...asked) => {
     const answer = await read(...asked);
     usage_as_of_ms = Math.min(usage_as_of_ms, instantOf(answer.as_of));
     return answer;
   };
+  /** Of all that was read until it is asked. */
+  const asOf = (): Milliseconds | null => (Number.isFinite(usage_as_of_ms) ? usage_as_of_ms : null);
+  return { measure, asOf };
+}
+
+async function usageOf(
+  charges: readonly Charge<BillableItem>[],
+  measure: Measure,
+): Promise<ReadonlyMap<string, MeasuredUsage>> {
+  const usage = new Map<string, MeasuredUsage>();
   await mapConcurrently(CHARGES_AT_ONCE, charges, async ({ item, service, usage_window }) => {
     if (usage_window === null) return;
     usage.set(chargeKey(item.id, service), await measure(item, usage_window, undefined, service));
   });
-  /** Of all that was read until it is asked. */
-  const asOf = (): Milliseconds | null => (Number.isFinite(usage_as_of_ms) ? usage_as_of_ms : null);
-  return { measure, usage, asOf };
+  return usage;
 }
 
 /** `database` is the transaction that will write the plan, or the pool for a preview. */
@@ -190,11 +195,15 @@ async function planOne(stores: Stores, database: Database, target: OneOfThem): P
   const since = saidSince(all, asked);
   const lines = since.length === 0 ? all : all.filter((one) => !since.includes(one));
   const question = { ...asked, invoiced: invoicedElsewhere(lines) };
-  const { measure, usage, asOf } = await measured(stores, database, target, openCharges(question));
-  const closed =
-    reference === 'period_start'
-      ? []
-      : await gatherClosedCharges(database, { lines, items, before: period.end }, measure);
+  const { measure, asOf } = await measuring(stores, database, target);
+  const isClosing = reference !== 'period_start';
+  const corrected = isClosing && (await isCorrected(database, lines));
+  // At one time: the stores answer what is asked together as one question.
+  const [usage, closed] = await Promise.all([
+    usageOf(openCharges(question), measure),
+    isClosing ? gatherClosedCharges({ lines, items, before: period.end, corrected }, measure) : [],
+  ]);
+  await inStep(database);
   const committed = await gatherCommitments(database, target, { items, lines, since });
   const plan = inSyncSpan('invoice.price', () =>
     planInvoice({ ...question, ...committed, currency: subscription.currency, usage, closed }),

@@ -6,8 +6,11 @@
 import type { Database, Transaction } from '../stores.ts';
 import { TogetherByKey } from '../together.ts';
 
-/** How many have begun in it, one within the other; and what was written of which nobody waits for the end. */
-type Shared = { depth: number; unawaited: Promise<unknown>[] };
+/**
+ * How many have begun in it, one within the other; what was written of which nobody waits for the end; how many of the outermost are
+ * still at work, and who of them waits for the others.
+ */
+type Shared = { depth: number; unawaited: Promise<unknown>[]; at_work: number; arrived: (() => void)[] };
 const shared = new WeakMap<Database, Shared>();
 
 /**
@@ -20,14 +23,37 @@ export async function sideBySide<Item, Made>(
   work: (item: Item) => Promise<Made>,
 ): Promise<Made[]> {
   if (items.length < 2) return Promise.all(items.map(work));
-  const own = shared.get(transaction) ?? { depth: 0, unawaited: [] };
+  const own: Shared = shared.get(transaction) ?? { depth: 0, unawaited: [], at_work: 0, arrived: [] };
   shared.set(transaction, own);
-  own.depth++;
-  const ended = await Promise.allSettled(items.map(work));
+  const isOutermost = own.depth++ === 0;
+  if (isOutermost) own.at_work = items.length;
+  const done = () => {
+    if (isOutermost) own.at_work--;
+    goOn(own);
+  };
+  const ended = await Promise.allSettled(items.map((item) => work(item).finally(done)));
   const written = await Promise.allSettled(own.unawaited.splice(0));
   if (--own.depth === 0) shared.delete(transaction);
   for (const end of [...ended, ...written]) if (end.status === 'rejected') throw end.reason;
   return ended.map((end) => (end as PromiseFulfilledResult<Made>).value);
+}
+
+/**
+ * Waits until all others side by side are here, too, or have ended: those who come from a store in several groups ask and write
+ * together again. Elsewhere nobody waits.
+ */
+export async function inStep(database: Database): Promise<void> {
+  const own = shared.get(database);
+  if (!own) return;
+  await new Promise<void>((resolve) => {
+    own.arrived.push(resolve);
+    goOn(own);
+  });
+}
+
+/** Who does several things side by side itself may be here more than once: then they go on sooner, and never later. */
+function goOn({ arrived, at_work }: Shared): void {
+  if (arrived.length >= at_work) for (const next of arrived.splice(0)) next();
 }
 
 export function isSideBySide(database: Database): boolean {

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { createdBy } from '../../../core/stamp.ts';
 import { CustomerModel } from '../../../storage/models/customer.ts';
 import { PlanModel } from '../../../storage/models/plan.ts';
-import { sideBySide, together } from '../../../storage/models/side-by-side.ts';
+import { inStep, sideBySide, together } from '../../../storage/models/side-by-side.ts';
 import type { Transaction } from '../../../storage/stores.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
 
@@ -160,6 +160,26 @@ describe('records side by side in one transaction', () => {
     expect((await CustomerModel.byId(SCOPE, ['fail 1', 'fail 2'], database.postgres)).size).to.equal(0);
   });
 
+  it('in step: who comes later is waited for, who goes another way or fails is not, and then all ask as one', async () => {
+    await add(['step 1', 'step 2', 'step 3']);
+    const statements: string[] = [];
+    const groups = [Promise.resolve(), new Promise((resolve) => setTimeout(resolve, 5))];
+    const asking = database.postgres.transaction(async (transaction) => {
+      transaction.on('query', ({ sql }: { sql: string }) => void statements.push(sql));
+      await sideBySide(transaction, ['step 1', 'step 2', 'step 3', 'elsewhere', 'fails'], async (id) => {
+        if (id === 'elsewhere') return;
+        if (id === 'fails') throw new Error('one of them');
+        await groups[Number(id.at(-1)) % 2];
+        // Whoever does several things itself holds nobody up either.
+        await sideBySide(transaction, [1, 2], () => inStep(transaction));
+        await inStep(transaction);
+        await CustomerModel.byId(SCOPE, [id], transaction);
+      });
+    });
+    expect(await asking.catch(({ message }: Error) => message)).to.equal('one of them');
+    expect(statements.filter((sql) => sql.includes('"customers"'))).to.have.length(1);
+  });
+
   it('in another transaction each goes by itself', async () => {
     let asked_max = 0;
     await database.postgres.transaction(async (transaction) => {
@@ -169,6 +189,7 @@ describe('records side by side in one transaction', () => {
           return all;
         });
       expect(await Promise.all([ask(1), ask(2)])).to.deep.equal([1, 2]);
+      await inStep(transaction);
     });
     expect(asked_max).to.equal(1);
   });
