@@ -63,19 +63,23 @@ export function markToldOverdue(
 
 /** Of a subscription that goes on. */
 function unpaidOfOpen(database: Database): Knex.QueryBuilder {
-  return database('invoices')
-    .where(UNPAID)
-    .where('amount_remaining', '>', 0)
-    .whereExists((subscription) => {
-      void subscription
-        .from('subscriptions')
-        .whereRaw('subscriptions.id = invoices.subscription_id')
-        .whereRaw('subscriptions.tenant_id = invoices.tenant_id')
-        .whereRaw('subscriptions.environment_id = invoices.environment_id')
-        .where('subscriptions.status', 'published')
-        .whereIn('subscriptions.subscription_status', [...OPEN_SUBSCRIPTIONS])
-        .select('subscriptions.id');
-    });
+  return (
+    database('invoices')
+      .where(UNPAID)
+      .where('amount_remaining', '>', 0)
+      // A charge that is on its way may pay it.
+      .whereNot('payment_status', 'PROCESSING')
+      .whereExists((subscription) => {
+        void subscription
+          .from('subscriptions')
+          .whereRaw('subscriptions.id = invoices.subscription_id')
+          .whereRaw('subscriptions.tenant_id = invoices.tenant_id')
+          .whereRaw('subscriptions.environment_id = invoices.environment_id')
+          .where('subscriptions.status', 'published')
+          .whereIn('subscriptions.subscription_status', [...OPEN_SUBSCRIPTIONS])
+          .select('subscriptions.id');
+      })
+  );
 }
 
 /** Until when patience lasts, where a row of `settings` says that it ends. */

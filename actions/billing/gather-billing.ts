@@ -165,6 +165,8 @@ async function gatherAndPlan(stores: Stores, database: Database, target: Billing
   const coupons = await couponsInForce(database, {
     subscriptions: [subscription, ...others],
     invoice_id: target.before?.invoice.id,
+    // What is a fixed amount came off the invoice of the period itself.
+    ...(target.reference === 'late' ? { inside: 'usage' as const } : {}),
   });
   const rates = target.taxed ? await ratesInForce(database, { ...subscription, ...target.taxed }) : [];
   return together(plans, { currency: subscription.currency, coupons, rates });

@@ -24,10 +24,10 @@ export async function attemptInvoice(
     checkPayable(invoice);
     const pending = await pendingCollection(transaction, invoice);
     const asked = { customer_id: invoice.customer_id, subscription: subscription ?? {} };
-    const way = await wayToCollect(transaction, invoice, asked);
-    if (way === null)
-      throw notAllowed('there is nothing to charge: neither the subscription nor the customer has a way to pay');
-    return pending ?? addCollection(transaction, { invoice, way, now: by.now });
+    const collected = await wayToCollect(transaction, invoice, asked);
+    if (collected.way === null)
+      throw notAllowed(`there is nothing to charge: ${collected.obstacle.message}`, collected.obstacle.details);
+    return pending ?? addCollection(transaction, { invoice, way: collected.way, now: by.now });
   });
   return processPayment(stores, scope, { id: payment.id, by });
 }

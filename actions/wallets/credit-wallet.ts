@@ -1,81 +1,39 @@
 /**
- * Puts an amount into the customer's prepaid wallet in its currency, which is made when there is none: one key is one
- * credit, whoever asks twice (docs/rules/wallets.md, "Credits of changes").
+ * Puts an amount, or so many credits, into the customer's prepaid wallet in its currency, which is made when there is none: one key is
+ * one credit, whoever asks twice (docs/rules/wallets.md, "Credits of changes").
  */
 import type { Decimal } from '../../core/decimal.ts';
 import type { Scope } from '../../core/scope.ts';
-import { type Author, createdBy } from '../../core/stamp.ts';
-import { creditOf } from '../../core/wallet/credit.ts';
-import type { ReferenceType, TransactionReason } from '../../core/wallet/record.ts';
+import { creditsOf } from '../../core/wallet/rates.ts';
 import { type Purse, WalletModel } from '../../storage/models/wallet.ts';
-import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
-import { newId } from '../../storage/new-id.ts';
+import type { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import type { Transaction } from '../../storage/stores.ts';
+import { addWallet, type NewWallet } from './add-wallet.ts';
+import { moveCredits, type Saying } from './move-credits.ts';
 
-export type Credit = Purse & {
-  readonly amount: Decimal;
-  readonly transaction_reason: TransactionReason;
-  readonly reference_type: ReferenceType;
-  readonly reference_id: string;
-  readonly idempotency_key: string;
-  readonly description: string;
-  readonly metadata: Record<string, string> | null;
-  readonly author: Author;
-};
+export type Credit = Purse &
+  Saying &
+  (
+    | { readonly amount: Decimal; readonly credits?: undefined }
+    | { readonly credits: Decimal; readonly amount?: undefined }
+  ) & {
+    /** What a wallet is made with, where there is none: USAGE alone and a unit for a credit, unless stated. */
+    readonly wallet?: Partial<NewWallet>;
+  };
 
 export async function creditWallet(
   transaction: Transaction,
   scope: Scope,
-  credit: Credit,
+  { amount, credits, customer_id, currency, wallet: stated, ...saying }: Credit,
 ): Promise<WalletTransactionModel> {
-  const wallet = await prepaidWallet(transaction, scope, credit);
-  // Behind the lock on the wallet: whoever came first has its transaction there by now.
-  const [done] = await WalletTransactionModel.in(scope, transaction).where('idempotency_key', credit.idempotency_key);
-  if (done) return done;
-  const { amount, customer_id, currency, author, ...said } = credit;
-  const booked = creditOf(wallet, amount);
-  const added = await WalletTransactionModel.add(
-    scope,
-    {
-      ...said,
-      ...createdBy(author),
-      ...booked.transaction,
-      id: newId('wallet_transaction', author.now.getTime()),
-      wallet_id: wallet.id,
-      customer_id,
-      currency,
-      type: 'credit',
-      transaction_status: 'completed',
-      conversion_rate: wallet.conversion_rate,
-      topup_conversion_rate: wallet.topup_conversion_rate,
-    },
-    { database: transaction, conflict: 'this credit was given already' },
-  );
-  await WalletModel.change(wallet, booked.wallet, { by: author, database: transaction });
-  return added;
-}
-
-/** The lock on the customer's purse is that of its row; who makes it holds it. */
-async function prepaidWallet(transaction: Transaction, scope: Scope, credit: Credit): Promise<WalletModel> {
-  const { customer_id, currency, author } = credit;
-  const wallet = await WalletModel.holdPrepaid(scope, { customer_id, currency }, transaction);
-  if (wallet) return wallet;
-  const record = {
-    ...createdBy(author),
-    id: newId('wallet', author.now.getTime()),
-    customer_id,
-    currency,
-    name: `Prepaid wallet, ${currency.toUpperCase()}`,
-    description: '',
-    wallet_type: 'PRE_PAID',
-    wallet_status: 'active',
-    balance: '0',
-    credit_balance: '0',
-    conversion_rate: '1',
-    topup_conversion_rate: '1',
-    alert_state: 'ok',
-    version: 1,
+  const purse = { customer_id, currency };
+  const wallet =
+    (await WalletModel.holdPrepaid(scope, purse, transaction)) ??
+    (await addWallet(transaction, scope, { ...stated, ...purse, author: saying.author }));
+  const movement = {
+    kind: 'credit' as const,
+    credits: credits ?? creditsOf(amount, wallet.conversion_rate),
+    amount,
   };
-  const conflict = 'the wallet of this customer was made in between: try again';
-  return WalletModel.add(scope, record, { database: transaction, conflict });
+  return (await moveCredits(transaction, wallet, { ...saying, movement })).transaction;
 }

@@ -14,6 +14,7 @@ import { Payment } from '../payment/record.ts';
 import { timestampText } from '../record.ts';
 import { SubscriptionPhase } from '../subscription/phases.ts';
 import { Subscription } from '../subscription/record.ts';
+import { Wallet, WalletTransaction } from '../wallet/record.ts';
 import { webhookEndpointShape } from '../webhook/record.ts';
 import { SYSTEM_EVENTS, type SystemEntityType, type SystemEventName } from './catalogue.ts';
 
@@ -29,6 +30,12 @@ const SHAPES: Partial<Record<SystemEntityType, z.ZodType>> = {
   payment: Payment,
   credit_note: CreditNote,
   webhook_endpoint: webhookEndpointShape,
+  wallet: Wallet,
+};
+/** Where a record stands under another name it is another thing. */
+const SHAPES_BY_KEY: Readonly<Record<string, z.ZodType>> = {
+  transaction: WalletTransaction,
+  updated_transaction: WalletTransaction,
 };
 
 const Head = z.object({ event_type: z.string(), id: z.string(), created_at: timestampText, api_version: z.string() });
@@ -36,12 +43,14 @@ const Head = z.object({ event_type: z.string(), id: z.string(), created_at: time
 /** The version of the interface of which the body is a part. */
 const API_VERSION = 'v1';
 
+type Said = { readonly entity_type: SystemEntityType; readonly body_key?: string };
+
 export type Told = { readonly id: string; readonly name: SystemEventName; readonly record: object; readonly now: Date };
 
 export function bodyOf({ id, name, record, now }: Told): Record<string, unknown> {
-  const { entity_type } = SYSTEM_EVENTS[name];
-  const shape = SHAPES[entity_type];
+  const { entity_type, body_key = entity_type }: Said = SYSTEM_EVENTS[name];
+  const shape = SHAPES_BY_KEY[body_key] ?? SHAPES[entity_type];
   const shown = shape === undefined ? JSON.parse(JSON.stringify(record)) : completeKeys(shape, record);
   const head = completeKeys(Head, { event_type: name, id, created_at: now.toISOString(), api_version: API_VERSION });
-  return { ...(head as object), [entity_type]: shown };
+  return { ...(head as object), [body_key]: shown };
 }

@@ -4,7 +4,8 @@
  * change; names and validators come from this list.
  */
 
-type Said = { readonly entity_type: string; readonly told_when: string };
+/** `body_key`: under which name the record stands in the body, where that is not its kind. */
+type Said = { readonly entity_type: string; readonly told_when: string; readonly body_key?: string };
 const about =
   (entity_type: string) =>
   (told_when: string): Said => ({ entity_type, told_when });
@@ -17,6 +18,7 @@ const phase = about('phase');
 const invoice = about('invoice');
 const payment = about('payment');
 const creditNote = about('credit_note');
+const wallet = about('wallet');
 const endpoint = about('webhook_endpoint');
 
 export const SYSTEM_EVENTS = {
@@ -53,6 +55,17 @@ export const SYSTEM_EVENTS = {
   ),
   'credit_note.created': creditNote('A credit note is created.'),
   'credit_note.updated': creditNote('A credit note becomes final, or is voided.'),
+  'wallet.created': wallet('A wallet is made, by a request or because something is credited.'),
+  'wallet.updated': wallet('The settings of a wallet are changed.'),
+  'wallet.terminated': wallet('A wallet is closed, or has become a postpaid one.'),
+  'wallet.transaction.created': {
+    ...wallet('Credits are put in or taken out, or are to come once their invoice is paid.'),
+    body_key: 'transaction',
+  },
+  'wallet.transaction.updated': {
+    ...wallet('Credits that were to come have come, or will not.'),
+    body_key: 'updated_transaction',
+  },
   'webhook_endpoint.disabled': endpoint('An endpoint has failed for days and is switched off.'),
   'webhook_endpoint.test': endpoint('Somebody asks for a test; told to the endpoint itself, whatever its filter.'),
 } as const satisfies Record<string, Said>;

@@ -1,6 +1,6 @@
 /**
  * A wallet, and what was put into it and taken out of it: the shapes alone. A wallet counts in credits; its balance in money
- * is its credits times `conversion_rate`. For now wallets are made by the service itself (docs/rules/wallets.md).
+ * is its credits times `conversion_rate` (docs/rules/wallets.md).
  */
 import { z } from 'zod';
 import { baseFields, decimalText, metadata, timestampText } from '../record.ts';
@@ -41,6 +41,9 @@ export const Wallet = z.object({
   wallet_status: z.enum(WALLET_STATUSES).meta({ description: 'A closed one stays so.' }),
   balance: decimalText.meta({ description: 'What is in it, in units of the currency, as decimal text.' }),
   credit_balance: decimalText.meta({ description: 'The same in credits.' }),
+  credits_owed: decimalText.meta({
+    description: 'Credits that were debited beyond what was there; the next that come pay them back.',
+  }),
   conversion_rate: decimalText.meta({ description: 'What a credit is worth in units of the currency.' }),
   topup_conversion_rate: decimalText.meta({ description: 'What a credit costs who buys it.' }),
   price_unit: z.string().nullish().meta({ description: 'The unit of your own that it counts in; null without.' }),

@@ -1,5 +1,9 @@
 /** Table `wallet_transactions`. */
+import { Decimal } from '../../core/decimal.ts';
+import { instantOf } from '../../core/time/instant.ts';
+import type { Lot } from '../../core/wallet/lots.ts';
 import { WalletTransaction } from '../../core/wallet/record.ts';
+import type { Database } from '../stores.ts';
 import { ScopedModel } from './model.ts';
 
 export interface WalletTransactionModel extends WalletTransaction {}
@@ -8,4 +12,26 @@ export class WalletTransactionModel extends ScopedModel {
   static override tableName = 'wallet_transactions';
   static override recordName = 'wallet transaction';
   static override record = WalletTransaction;
+}
+
+type OfWallet = { readonly id: string; readonly tenant_id: string; readonly environment_id: string };
+
+/** The credits of which something is left, in the order in which they were put in. */
+export async function lotsOf(wallet: OfWallet, database: Database): Promise<WalletTransactionModel[]> {
+  return WalletTransactionModel.in(wallet, database)
+    .where({ wallet_id: wallet.id, type: 'credit' })
+    .where('credits_available', '>', 0)
+    .orderBy(['created_at', 'id']);
+}
+
+export function lotOf(transaction: WalletTransactionModel): Lot {
+  const { id, priority = null, expiry_date } = transaction;
+  return {
+    id,
+    credit_amount: new Decimal(transaction.credit_amount),
+    available: new Decimal(transaction.credits_available),
+    priority,
+    expiry_ms: expiry_date ? instantOf(expiry_date) : null,
+    created_ms: instantOf(transaction.created_at),
+  };
 }

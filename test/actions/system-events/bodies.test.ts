@@ -9,7 +9,14 @@ import { expectGolden, withoutIds } from '../../support/golden.ts';
 import { fixed, startWorld, type World } from '../../support/world.ts';
 
 /** Told by other verbs than those of this story, or by none yet. */
-const ELSEWHERE = ['webhook_endpoint.disabled'];
+const ELSEWHERE = [
+  'webhook_endpoint.disabled',
+  'wallet.created',
+  'wallet.updated',
+  'wallet.terminated',
+  'wallet.transaction.created',
+  'wallet.transaction.updated',
+];
 
 describe('the bodies of system events', () => {
   let world: World;

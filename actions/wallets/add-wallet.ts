@@ -1,0 +1,51 @@
+/** Makes a wallet, which is empty: what is put into it is a movement of its own (docs/rules/wallets.md, "The ledger"). */
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import type { Wallet } from '../../core/wallet/record.ts';
+import { type Purse, WalletModel } from '../../storage/models/wallet.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Transaction } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
+
+export type NewWallet = Pick<
+  Wallet,
+  | 'wallet_type'
+  | 'name'
+  | 'description'
+  | 'conversion_rate'
+  | 'topup_conversion_rate'
+  | 'price_unit'
+  | 'config'
+  | 'auto_topup'
+  | 'alert_settings'
+  | 'metadata'
+>;
+
+/** The customer has no active wallet of its type in its currency, or `already_exists`. */
+export async function addWallet(
+  transaction: Transaction,
+  scope: Scope,
+  { author, ...stated }: Purse & Partial<NewWallet> & { author: Author },
+): Promise<WalletModel> {
+  const { wallet_type = 'PRE_PAID', currency } = stated;
+  const record = {
+    ...createdBy(author),
+    id: newId('wallet', author.now.getTime()),
+    name: `${wallet_type === 'PRE_PAID' ? 'Prepaid' : 'Postpaid'} wallet, ${currency.toUpperCase()}`,
+    description: '',
+    wallet_type,
+    wallet_status: 'active',
+    balance: '0',
+    credit_balance: '0',
+    conversion_rate: '1',
+    topup_conversion_rate: stated.conversion_rate ?? '1',
+    config: { allowed_price_types: [wallet_type === 'PRE_PAID' ? 'USAGE' : 'ALL'] },
+    alert_state: 'ok',
+    version: 1,
+    ...stated,
+  };
+  const conflict = `the customer has an active ${wallet_type} wallet in ${currency} already`;
+  const wallet = await WalletModel.add(scope, record, { database: transaction, conflict });
+  await emit(transaction, 'wallet.created', { record: wallet, by: author });
+  return wallet;
+}

@@ -1,0 +1,199 @@
+/**
+ * The one way in which credits move (docs/rules/wallets.md, "The ledger"): the wallet's row is held, what is in it is gathered, core
+ * decides, and the movement is posted; the database writes the balances from the postings. Several movements of one wallet are
+ * decided one after the other, each on what the one before it left, and posted together.
+ */
+import { Decimal } from '../../core/decimal.ts';
+import { alreadyExists, FarthingError } from '../../core/error.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { instantOf } from '../../core/time/instant.ts';
+import { consumedText, type Decided, type Holding, type Movement, move } from '../../core/wallet/movement.ts';
+import type { ReferenceType, TransactionReason, Wallet } from '../../core/wallet/record.ts';
+import { type LedgerEntry, post } from '../../storage/models/ledger.ts';
+import { sideBySide } from '../../storage/models/side-by-side.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
+import { lotOf, lotsOf, WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Transaction } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
+
+/** What is told of a movement beside its amounts. */
+export type Saying = {
+  readonly transaction_reason: TransactionReason;
+  readonly reference_type: ReferenceType;
+  readonly reference_id: string;
+  readonly idempotency_key: string;
+  readonly description: string;
+  readonly metadata: Record<string, string> | null;
+  readonly parent_transaction_id?: string | null | undefined;
+  readonly expiry_date?: string | null | undefined;
+  readonly priority?: number | null | undefined;
+  readonly author: Author;
+};
+
+type WithoutId<M> = M extends unknown
+  ? Omit<M, 'id' | 'transaction_reason' | 'created_ms' | 'expiry_ms' | 'priority'>
+  : never;
+export type Entry = Saying & { readonly movement: WithoutId<Movement> };
+
+/** The wallet as it is after all of them; `isNew` is false of what was done before under the same key. */
+export type Moved = { readonly transaction: WalletTransactionModel; readonly isNew: boolean };
+
+/** One of them; what cannot be is thrown. */
+export async function moveCredits(
+  transaction: Transaction,
+  wallet: WalletModel,
+  entry: Entry,
+): Promise<Moved & { wallet: WalletModel }> {
+  const { moved, wallet: after } = await moveAll(transaction, wallet, [entry]);
+  const [one] = moved;
+  if (one instanceof FarthingError) throw one;
+  return { ...one!, wallet: after };
+}
+
+/** `wallet` is held by this transaction. What one of them is refused for stands in its place, and the others are done. */
+export async function moveAll(
+  transaction: Transaction,
+  wallet: WalletModel,
+  entries: readonly Entry[],
+): Promise<{ moved: (Moved | FarthingError)[]; wallet: WalletModel }> {
+  const known = await doneBefore(transaction, wallet, entries);
+  const decided = decideAll(await holdingOf(transaction, wallet), entries, known);
+  const fresh = decided.filter((one): one is Fresh => 'record' in one);
+  const added = await record(transaction, wallet, fresh);
+  const made = new Map(added.map((one) => [one.idempotency_key, one]));
+  const moved = decided.map((one): Moved | FarthingError => {
+    if (one instanceof FarthingError) return one;
+    if ('record' in one) return { transaction: made.get(one.entry.idempotency_key)!, isNew: true };
+    return { transaction: one.known ?? made.get(one.key)!, isNew: false };
+  });
+  const after = fresh.length === 0 ? wallet : await WalletModel.fetch(wallet, wallet.id, { database: transaction });
+  return { moved, wallet: after };
+}
+
+type Fresh = { readonly entry: Entry; readonly record: Record<string, unknown>; readonly decided: Decided };
+type Repeated = { readonly key: string; readonly known: WalletTransactionModel | undefined };
+
+function decideAll(
+  holding: Holding,
+  entries: readonly Entry[],
+  known: ReadonlyMap<string, WalletTransactionModel>,
+): (Fresh | Repeated | FarthingError)[] {
+  let now = holding;
+  const seen = new Set<string>();
+  return entries.map((entry) => {
+    const key = entry.idempotency_key;
+    const before = known.get(key);
+    if (before || seen.has(key)) return { key, known: before };
+    try {
+      const { movement, author, expiry_date = null, priority = null, ...said } = entry;
+      const id = newId('wallet_transaction', author.now.getTime());
+      const told = { id, transaction_reason: said.transaction_reason };
+      const lot = {
+        priority,
+        expiry_ms: expiry_date === null ? null : instantOf(expiry_date),
+        created_ms: author.now.getTime(),
+      };
+      const decided = move(now, { ...movement, ...told, ...lot } as Movement);
+      now = decided.holding;
+      seen.add(key);
+      const isSpent = movement.kind === 'spend' || movement.kind === 'take';
+      const metadata = isSpent ? { ...said.metadata, ...consumedText(decided.parts) } : said.metadata;
+      const record = { ...said, ...decided.record, ...createdBy(author), id, expiry_date, priority, metadata };
+      return { entry, record, decided };
+    } catch (error) {
+      if (error instanceof FarthingError) return error;
+      throw error;
+    }
+  });
+}
+
+/** Behind the lock on the wallet: whoever came first has its transaction there by now. */
+async function doneBefore(
+  transaction: Transaction,
+  wallet: WalletModel,
+  entries: readonly Entry[],
+): Promise<Map<string, WalletTransactionModel>> {
+  const keys = entries.map(({ idempotency_key }) => idempotency_key);
+  const known = await WalletTransactionModel.in(wallet, transaction).whereIn('idempotency_key', keys);
+  const found = new Map(known.map((one) => [one.idempotency_key, one]));
+  for (const entry of entries) checkSame(entry, wallet, found.get(entry.idempotency_key));
+  return found;
+}
+
+/** A key that means something else by now is a mistake of whoever says it. */
+function checkSame(entry: Entry, wallet: Wallet, before: WalletTransactionModel | undefined): void {
+  if (!before) return;
+  const isSame = before.wallet_id === wallet.id && before.transaction_reason === entry.transaction_reason;
+  if (!isSame)
+    throw alreadyExists('this idempotency_key was used for another transaction', {
+      field: 'idempotency_key',
+      transaction_id: before.id,
+    });
+}
+
+export async function holdingOf(transaction: Transaction, wallet: WalletModel): Promise<Holding> {
+  const lots = await lotsOf(wallet, transaction);
+  return {
+    conversion_rate: wallet.conversion_rate,
+    credit_balance: new Decimal(wallet.credit_balance),
+    owed: new Decimal(wallet.credits_owed),
+    lots: lots.map(lotOf),
+  };
+}
+
+async function record(
+  transaction: Transaction,
+  wallet: WalletModel,
+  fresh: readonly Fresh[],
+): Promise<WalletTransactionModel[]> {
+  if (fresh.length === 0) return [];
+  const records = fresh.map((one) => ({
+    ...ofWallet(wallet),
+    ...one.record,
+    parent_transaction_id: one.entry.parent_transaction_id ?? null,
+    transaction_status: 'completed',
+  }));
+  const conflict = 'this movement of credits was made already';
+  const added = await WalletTransactionModel.addAll(wallet, records, { database: transaction, conflict });
+  await post(
+    transaction,
+    wallet,
+    fresh.map(({ entry, decided }, index) => entryOf(wallet, added[index]!, { entry, decided })),
+  );
+  const credited = await WalletTransactionModel.byId(
+    wallet,
+    added.map(({ id }) => id),
+    transaction,
+  );
+  const told = added.map(({ id }) => credited.get(id)!);
+  await sideBySide(transaction, told, (one) =>
+    emit(transaction, 'wallet.transaction.created', { record: one, by: fresh[0]!.entry.author }),
+  );
+  return told;
+}
+
+export function ofWallet({ id, customer_id, currency, conversion_rate, topup_conversion_rate }: Wallet) {
+  return { wallet_id: id, customer_id, currency, conversion_rate, topup_conversion_rate };
+}
+
+function entryOf(
+  wallet: Wallet,
+  told: WalletTransactionModel,
+  { entry, decided }: Pick<Fresh, 'entry' | 'decided'>,
+): LedgerEntry {
+  const { idempotency_key, transaction_reason, reference_type, reference_id, author } = entry;
+  return {
+    id: newId('ledger_transaction', author.now.getTime()),
+    idempotency_key,
+    reason: transaction_reason,
+    reference_type,
+    reference_id,
+    occurred_at: author.now.toISOString(),
+    lines: decided.postings.map((posting) => ({
+      ...posting,
+      wallet_id: wallet.id,
+      wallet_transaction_id: told.id,
+    })),
+  };
+}

@@ -1,0 +1,34 @@
+/**
+ * The accounts of the ledger (docs/rules/wallets.md, "The ledger"). What a wallet holds are its lots, less its overdraft; where credits come
+ * from and where they go has accounts of its own, so that every movement adds up to 0.
+ */
+import type { TransactionReason } from './record.ts';
+
+export const HOLDINGS = ['lot', 'overdraft'] as const;
+export const COUNTER_ACCOUNTS = [
+  'purchased',
+  'granted',
+  'refunded',
+  'spent',
+  'debited',
+  'expired',
+  'written_off',
+] as const;
+export type CounterAccount = (typeof COUNTER_ACCOUNTS)[number];
+export type Account = (typeof HOLDINGS)[number] | CounterAccount;
+
+/** Where the credits of a movement come from, or go to. */
+export const ACCOUNT_OF: Readonly<Record<TransactionReason, CounterAccount>> = {
+  PURCHASED_CREDIT_INVOICED: 'purchased',
+  PURCHASED_CREDIT_DIRECT: 'purchased',
+  PURCHASED_CREDIT_BONUS: 'granted',
+  FREE_CREDIT_GRANT: 'granted',
+  SUBSCRIPTION_CREDIT_GRANT: 'granted',
+  CREDIT_NOTE: 'refunded',
+  INVOICE_VOID_REFUND: 'refunded',
+  INVOICE_PAYMENT: 'spent',
+  CREDIT_ADJUSTMENT: 'spent',
+  MANUAL_BALANCE_DEBIT: 'debited',
+  CREDIT_EXPIRED: 'expired',
+  WALLET_TERMINATION: 'written_off',
+};

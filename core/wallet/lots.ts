@@ -1,0 +1,59 @@
+/**
+ * In which order the lots of a wallet are used (docs/rules/wallets.md, "Which credits are used first"): a lot is a credit of which
+ * something is left. Lower priority first, those without last; what expires sooner first, what never does last; then the
+ * larger one, then the older one.
+ */
+import { Decimal } from '../decimal.ts';
+import type { Milliseconds } from '../time/instant.ts';
+
+export type Lot = {
+  readonly id: string;
+  readonly credit_amount: Decimal;
+  readonly available: Decimal;
+  readonly priority: number | null;
+  readonly expiry_ms: Milliseconds | null;
+  readonly created_ms: Milliseconds;
+};
+
+/** So many credits of one lot. */
+export type Part = { readonly lot_id: string; readonly credits: Decimal };
+
+/** A lot can be used up to the instant of its expiry, and at it. */
+export function isUsable(lot: Lot, at_ms: Milliseconds): boolean {
+  return lot.available.gt(0) && (lot.expiry_ms === null || lot.expiry_ms >= at_ms);
+}
+
+/** What is taken of which lot, in order, and what they lack. */
+export function takeFrom(
+  lots: readonly Lot[],
+  credits: Decimal,
+  at_ms: Milliseconds,
+): { parts: Part[]; lacking: Decimal } {
+  let lacking = credits;
+  const parts: Part[] = [];
+  for (const lot of lots.filter((one) => isUsable(one, at_ms)).sort(inOrderOfUse)) {
+    if (lacking.isZero()) break;
+    const taken = Decimal.min(lot.available, lacking);
+    parts.push({ lot_id: lot.id, credits: taken });
+    lacking = lacking.minus(taken);
+  }
+  return { parts, lacking };
+}
+
+export function inOrderOfUse(a: Lot, b: Lot): number {
+  return (
+    lowerFirst(a.priority, b.priority) ||
+    lowerFirst(a.expiry_ms, b.expiry_ms) ||
+    b.credit_amount.comparedTo(a.credit_amount) ||
+    a.created_ms - b.created_ms ||
+    (a.id < b.id ? -1 : 1)
+  );
+}
+
+/** Null comes last. */
+function lowerFirst(a: number | null, b: number | null): number {
+  if (a === b) return 0;
+  if (a === null) return 1;
+  if (b === null) return -1;
+  return a - b;
+}

@@ -1,0 +1,19 @@
+/**
+ * Between credits and money (docs/rules/wallets.md, "Credits and money"): a credit is `conversion_rate` units of the currency. Credits
+ * have at most 12 decimals. What an amount of money makes of credits is rounded up, when it is put in and when it is taken
+ * out: so an amount that is put in pays that amount again, and never a minor unit less.
+ */
+import { Decimal, type DecimalInput } from '../decimal.ts';
+import { MAX_FRACTION_DIGITS } from '../money.ts';
+
+export const CREDIT_DECIMALS = 12;
+
+/** Money of credits, as exact as an amount can be said. */
+export function moneyOf(credits: DecimalInput, rate: DecimalInput): Decimal {
+  return new Decimal(credits).times(rate).toDecimalPlaces(MAX_FRACTION_DIGITS, Decimal.ROUND_HALF_UP);
+}
+
+/** The credits that are worth this amount. */
+export function creditsOf(amount: DecimalInput, rate: DecimalInput): Decimal {
+  return new Decimal(amount).dividedBy(rate).toDecimalPlaces(CREDIT_DECIMALS, Decimal.ROUND_UP);
+}

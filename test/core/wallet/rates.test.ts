@@ -1,0 +1,22 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { Decimal } from '../../../core/decimal.ts';
+import { creditsOf, moneyOf } from '../../../core/wallet/rates.ts';
+
+describe('credits and money', () => {
+  it('what is put in pays the same amount, whatever a credit is worth', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 1e9 }), fc.integer({ min: 1, max: 1e7 }), (cents, rate) => {
+        const amount = new Decimal(cents).dividedBy(100);
+        const conversion_rate = new Decimal(rate).dividedBy(1e6).toFixed();
+        const credits = creditsOf(amount, conversion_rate);
+        expect(credits.decimalPlaces()).to.be.at.most(12);
+        expect(moneyOf(credits, conversion_rate).toDecimalPlaces(2, Decimal.ROUND_DOWN).toFixed()).to.equal(
+          amount.toFixed(),
+        );
+        // Taken out again it leaves nothing.
+        expect(creditsOf(amount, conversion_rate).minus(credits).toFixed()).to.equal('0');
+      }),
+    );
+  });
+});
