@@ -14,6 +14,7 @@ import type { MeasuredUsage } from '../../core/billing/line-amount.ts';
 import {
   chargeKey,
   type InvoicePlan,
+  type InvoiceQuestion,
   invoicedKeys,
   openCharges,
   planInvoice,
@@ -23,7 +24,7 @@ import {
 } from '../../core/billing/plan-invoice.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
-import { inStep } from '../../storage/models/side-by-side.ts';
+import { allOf, inStep } from '../../storage/models/side-by-side.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
@@ -156,20 +157,25 @@ export function planFromStores(stores: Stores, database: Database, target: Billi
 async function gatherAndPlan(stores: Stores, database: Database, target: BillingTarget): Promise<Planned> {
   const { subscription, period } = target;
   const [, ...others] = await invoicedTogether(database, target);
-  const own = await planOne(stores, database, target);
+  const couponsOfAll = () =>
+    couponsInForce(database, {
+      subscriptions: [subscription, ...others],
+      invoice_id: target.before?.invoice.id,
+      // What is a fixed amount came off the invoice of the period itself.
+      ...(target.reference === 'late' ? { inside: 'usage' as const } : {}),
+    });
+  const rates = target.taxed ? await ratesInForce(database, { ...subscription, ...target.taxed }) : [];
+  if (others.length === 0) {
+    const [gathered, coupons] = await allOf(database, [() => gatherOne(stores, database, target), couponsOfAll]);
+    return planOne(gathered, { coupons, rates });
+  }
   const ends_ms = billedSubscription(subscription).end_ms;
   // What comes behind the end of the parent is invoiced by itself.
   const until_ms = ends_ms === period.end ? ends_ms : null;
-  const plans = [own];
-  for (const other of others) plans.push(await planOne(stores, database, { ...target, subscription: other, until_ms }));
-  const coupons = await couponsInForce(database, {
-    subscriptions: [subscription, ...others],
-    invoice_id: target.before?.invoice.id,
-    // What is a fixed amount came off the invoice of the period itself.
-    ...(target.reference === 'late' ? { inside: 'usage' as const } : {}),
-  });
-  const rates = target.taxed ? await ratesInForce(database, { ...subscription, ...target.taxed }) : [];
-  return together(plans, { currency: subscription.currency, coupons, rates });
+  const plans = [];
+  for (const one of [target, ...others.map((other) => ({ ...target, subscription: other, until_ms }))])
+    plans.push(planOne(await gatherOne(stores, database, one)));
+  return together(plans, { currency: subscription.currency, coupons: await couponsOfAll(), rates });
 }
 
 function together(plans: readonly Planned[], terms: Parameters<typeof settled>[1]): Planned {
@@ -187,17 +193,33 @@ function billedUntil({ subscription, until_ms }: OneOfThem): BilledSubscription 
   return { ...billed, end_ms: Math.min(billed.end_ms ?? Number.POSITIVE_INFINITY, until_ms) };
 }
 
-async function planOne(stores: Stores, database: Database, target: OneOfThem): Promise<Planned> {
+type Gathered = {
+  readonly question: Omit<InvoiceQuestion<BillableItem>, 'coupons' | 'rates'>;
+  readonly usage_as_of_ms: Milliseconds | null;
+};
+
+/** `terms` of who is invoiced alone: of several they are those of the whole. */
+function planOne(
+  { question, usage_as_of_ms }: Gathered,
+  terms: Pick<InvoiceQuestion<BillableItem>, 'coupons' | 'rates'> = {},
+): Planned {
+  const plan = inSyncSpan('invoice.price', () => planInvoice({ ...question, ...terms }));
+  return { plan, usage_as_of_ms };
+}
+
+async function gatherOne(stores: Stores, database: Database, target: OneOfThem): Promise<Gathered> {
   const { subscription, period, reference } = target;
   // What was granted at the end of a period that is over.
   const at = new Date(Math.min(target.now.getTime(), period.end - 1));
-  const items = await gatherItems(database, subscription, { at });
-  const all = await gatherInvoicedLines(database, subscription, target.before?.invoice.id);
+  const [items, all, { measure, asOf }] = await allOf(database, [
+    () => gatherItems(database, subscription, { at }),
+    () => gatherInvoicedLines(database, subscription, target.before?.invoice.id),
+    () => measuring(stores, database, target),
+  ]);
   const asked = { subscription: billedUntil(target), items, period, reference };
   const since = saidSince(all, asked);
   const lines = since.length === 0 ? all : all.filter((one) => !since.includes(one));
   const question = { ...asked, invoiced: invoicedElsewhere(lines) };
-  const { measure, asOf } = await measuring(stores, database, target);
   const isClosing = reference !== 'period_start';
   const corrected = isClosing && (await isCorrected(database, lines));
   // At one time: the stores answer what is asked together as one question.
@@ -207,10 +229,8 @@ async function planOne(stores: Stores, database: Database, target: OneOfThem): P
   ]);
   await inStep(database);
   const committed = await gatherCommitments(database, target, { items, lines, since });
-  const plan = inSyncSpan('invoice.price', () =>
-    planInvoice({ ...question, ...committed, currency: subscription.currency, usage, closed }),
-  );
-  return { plan, usage_as_of_ms: asOf() };
+  const { currency } = subscription;
+  return { question: { ...question, ...committed, currency, usage, closed }, usage_as_of_ms: asOf() };
 }
 
 async function gatherCommitments(

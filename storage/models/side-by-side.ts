@@ -34,8 +34,15 @@ export async function sideBySide<Item, Made>(
   const ended = await Promise.allSettled(items.map((item) => work(item).finally(done)));
   const written = await Promise.allSettled(own.unawaited.splice(0));
   if (--own.depth === 0) shared.delete(transaction);
-  for (const end of [...ended, ...written]) if (end.status === 'rejected') throw end.reason;
-  return ended.map((end) => (end as PromiseFulfilledResult<Made>).value);
+  const made = valuesOf(ended);
+  valuesOf(written);
+  return made;
+}
+
+/** Of what has come to its end, all of it; the first failure is thrown. */
+function valuesOf<Value>(ended: readonly PromiseSettledResult<Value>[]): Value[] {
+  for (const end of ended) if (end.status === 'rejected') throw end.reason;
+  return ended.map((end) => (end as PromiseFulfilledResult<Value>).value);
 }
 
 /**
@@ -85,11 +92,25 @@ const TOGETHER = new TogetherByKey<Database, Asked, unknown>(
 );
 
 /** Like statements, those with one key, as one: `answerAll` answers in the order of what was asked. Elsewhere than side by side, of one alone. */
-export async function together<One, Answer>(
+export function together<One, Answer>(
   database: Database,
   { key, asked }: { readonly key: string; readonly asked: One },
   answerAll: (asked: readonly One[]) => Promise<readonly Answer[]>,
 ): Promise<Answer> {
-  if (!isSideBySide(database)) return (await answerAll([asked]))[0]!;
-  return (await TOGETHER.ask(database, { asked, answerAll: answerAll as Asked['answerAll'] }, key)) as Answer;
+  if (!isSideBySide(database)) return answerAll([asked]).then(([answer]) => answer!);
+  return TOGETHER.ask(database, { asked, answerAll: answerAll as Asked['answerAll'] }, key) as Promise<Answer>;
+}
+
+/**
+ * Several questions of one: side by side at one time, so that the database answers one while we read the answer to another. Elsewhere
+ * one after the other: a transaction has one connection, and nobody else takes several of the pool.
+ */
+export async function allOf<Answers extends readonly unknown[]>(
+  database: Database,
+  questions: { readonly [Index in keyof Answers]: () => Promise<Answers[Index]> },
+): Promise<Answers> {
+  if (isSideBySide(database)) return valuesOf(await Promise.allSettled(questions.map((ask) => ask()))) as never;
+  const answers: unknown[] = [];
+  for (const ask of questions) answers.push(await ask());
+  return answers as unknown as Answers;
 }
