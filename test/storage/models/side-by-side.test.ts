@@ -4,6 +4,7 @@ import { createdBy } from '../../../core/stamp.ts';
 import { CustomerModel } from '../../../storage/models/customer.ts';
 import { PlanModel } from '../../../storage/models/plan.ts';
 import { inStep, sideBySide, together } from '../../../storage/models/side-by-side.ts';
+import { SystemEventModel } from '../../../storage/models/system-event.ts';
 import type { Transaction } from '../../../storage/stores.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
 
@@ -73,6 +74,34 @@ describe('records side by side in one transaction', () => {
         action: 'created',
         user_id: 'user_1',
         name: `"${entity_id}"\n`,
+      })),
+    );
+  });
+
+  it('appended: one statement, and what is JSON stays as it was, with its keys in their order', async () => {
+    const payloads = [{ z: '"quoted"\n\\', a: ['ü', '漢', '\u{1F600}'], n: 12.5 }, { '': {}, x: null }, {}];
+    const event = (index: number) => ({
+      id: `append ${index}`,
+      event_name: 'customer.created',
+      entity_type: 'customer',
+      entity_id: `it's {${index}}`,
+      payload: payloads[index],
+      ...createdBy(MADE),
+    });
+    const { statements } = await inOne([0, 1, 2], (transaction, index) =>
+      SystemEventModel.append(SCOPE, event(index), { database: transaction }),
+    );
+    expect(statements).to.have.length(1);
+    const { rows } = await database.postgres.raw(
+      `select id, entity_id, payload::text, tenant_id, created_at from system_events where id like 'append _' order by sequence`,
+    );
+    expect(rows).to.deep.equal(
+      payloads.map((payload, index) => ({
+        id: `append ${index}`,
+        entity_id: `it's {${index}}`,
+        payload: JSON.stringify(payload),
+        tenant_id: 'tenant_a',
+        created_at: '2026-03-01T00:00:00Z',
       })),
     );
   });
