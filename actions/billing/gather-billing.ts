@@ -46,7 +46,7 @@ import {
   isCorrected,
   isCredit,
   laterCharge,
-  partialCharges,
+  partialChargesLeft,
 } from './gather-closed-charges.ts';
 import { recordedTrueUps, recordedUsage, subscriptionCommitment } from './gather-commitments.ts';
 import { type InvoiceBefore, invoicedTogether } from './invoiced-together.ts';
@@ -249,6 +249,6 @@ async function gatherCommitments(
     commitment,
     true_ups,
     recorded: isCommitted ? recordedUsage(lines) : [],
-    partial: [...partialCharges(lines), ...since.map(laterCharge)],
+    partial: [...(await partialChargesLeft(database, subscription, lines)), ...since.map(laterCharge)],
   };
 }
