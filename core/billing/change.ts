@@ -6,6 +6,7 @@
  * else is charged for the time that it served when its period ends.
  */
 import { Decimal, ZERO } from '../decimal.ts';
+import { roundMoney } from '../money.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import { type Period, periodContaining } from '../time/period.ts';
 import {
@@ -25,6 +26,8 @@ export type BilledBefore = {
   readonly amount: Decimal;
   /** What of it was given back by earlier changes. */
   readonly credited: Decimal;
+  /** What it came to before somebody edited it by hand; as it was billed where nobody did. */
+  readonly computed?: Decimal;
   /** Until when it was charged, which may be the day of a cancellation; null where it was not. */
   readonly until_ms: Milliseconds | null;
   /** The invoice line that charged it; null where none did. */
@@ -149,7 +152,7 @@ function creditLine<Item extends PricedItem>(
   if (!whole || at >= whole.service.end) return null;
   const served = chargeIn({ ...item, end_ms: at }, period, question.subscription);
   const unused = fixedCharge(item, restOf(whole.share, served?.share), question.currency);
-  const amount = cappedCredit(unused.amount, billed);
+  const amount = cappedCredit(agreed(unused.amount, billed, question.currency), billed);
   if (amount.isZero()) return null;
   return {
     item,
@@ -164,6 +167,12 @@ function creditLine<Item extends PricedItem>(
       reason: 'unused_time: it was charged in advance, and ended by a change',
     },
   };
+}
+
+/** What somebody has agreed on by hand holds for each part of the time (docs/rules/invoices.md, "Edits"). */
+function agreed(cost: Decimal, { amount, computed = amount }: BilledBefore, currency: string): Decimal {
+  if (computed.eq(amount)) return cost;
+  return computed.isZero() ? ZERO : roundMoney(cost.times(amount).dividedBy(computed), currency);
 }
 
 function endingAt(until_ms: Milliseconds | null, subscription: BilledSubscription): BilledSubscription {
@@ -181,7 +190,7 @@ function resumedLine<Item extends PricedItem>(
   const whole = chargeIn(item, period, subscription);
   const served = chargeIn(item, period, { ...subscription, end_ms: ended_ms });
   if (!whole || !served || served.service.end >= whole.service.end) return null;
-  const amount = costOf(whole, currency).minus(billed.amount.minus(billed.credited));
+  const amount = agreed(costOf(whole, currency), billed, currency).minus(billed.amount.minus(billed.credited));
   if (amount.lte(0)) return null;
   const rest = fixedCharge(item, restOf(whole.share, served.share), currency);
   const service = { start: served.service.end, end: whole.service.end };
