@@ -51,7 +51,7 @@ export type Mailing = {
 };
 
 export async function mailInvoice(
-  stores: Pick<Stores, 'postgres'>,
+  stores: Stores,
   scope: Scope,
   { invoice_id, event_id, kind, fonts, now, mailer }: Mailing & { mailer: Mailer },
 ): Promise<MailOutcome> {
