@@ -90,6 +90,16 @@ describe('invoices by e-mail', () => {
     expect(letters.map(({ to }) => to)).to.deep.equal([['again@example.com'], ['again@example.com']]);
   });
 
+  it('does not go again when it is told again that it is final', async () => {
+    const invoice = await invoiceOf({ external_id: 'told', email: 'told@example.com' });
+    await deliver();
+    const event_name = 'invoice.update.finalized';
+    const told = await api.request('POST', `/invoices/${invoice.id}/webhook/trigger?event_name=${event_name}`);
+    expect(told.status, told.text).to.equal(200);
+    expect(await deliver()).to.deep.equal([]);
+    expect(letters.map(({ to }) => to)).to.deep.equal([['told@example.com']]);
+  });
+
   it('nobody is written to without an address, where it is switched off, or when it is void by then', async () => {
     await invoiceOf({ external_id: 'no-address' });
     expect(await deliver()).to.deep.equal(['completed']);
