@@ -7,12 +7,15 @@
 import type { Scope } from '../../core/scope.ts';
 import { nextDraftRested, nextSubscriptionDue, nextUnpaidEnd, type OfWhom } from '../../storage/due-billing.ts';
 import { nextOutOfPatience, nextOverdue, nextPaymentDue } from '../../storage/due-payments.ts';
+import { nextExpiry } from '../../storage/due-wallets.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { finalizeDueInvoices } from '../invoices/finalize-due-invoices.ts';
 import { pursueDuePayments } from '../payments/due-payments.ts';
 import { endOverdue } from '../payments/end-overdue.ts';
 import { tellOverdue } from '../payments/tell-overdue.ts';
 import { endUnpaid } from '../subscriptions/end-unpaid.ts';
+import { topUpThemselves } from '../wallets/auto-top-up.ts';
+import { expireCredits } from '../wallets/expire-credits.ts';
 import { billDuePeriods } from './bill-period.ts';
 import { billThresholds } from './bill-thresholds.ts';
 import { nextThresholdLook } from './next-threshold-look.ts';
@@ -99,6 +102,25 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
       async run(stores, due) {
         const { ended, failed } = await endOverdue(stores, due);
         return { done: { ended }, waiting: [], failed };
+      },
+    },
+    {
+      // Credits that nobody can use any more (docs/rules/wallets.md, "Expiry"); behind the invoices that may use them.
+      name: 'expire-credits',
+      next: ({ postgres }, scope) => nextExpiry(postgres, scope),
+      async run(stores, due) {
+        const { expired, failed } = await expireCredits(stores, due);
+        return { done: { expired }, waiting: [], failed };
+      },
+    },
+    {
+      // Wallets whose credits have fallen to their threshold (docs/rules/wallets.md, "Filled by itself"). On a clock they are
+      // looked at whenever something else is due.
+      name: 'top-up-wallets',
+      next: async () => null,
+      async run(stores, due) {
+        const { filled, failed } = await topUpThemselves(stores, due);
+        return { done: { filled }, waiting: [], failed };
       },
     },
     {

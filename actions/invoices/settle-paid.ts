@@ -1,6 +1,6 @@
 /**
- * What follows when nothing of an invoice remains to be paid: what else would pay it is void, and a subscription that waits for it
- * becomes active (docs/rules/subscriptions.md, "States"; docs/rules/payments.md, "What becomes of the invoice").
+ * What follows when nothing of an invoice remains to be paid: what else would pay it is void, credits that were bought with it come, and a
+ * subscription that waits for it becomes active (docs/rules/subscriptions.md, "States"; docs/rules/payments.md, "What becomes of the invoice").
  */
 import { Decimal } from '../../core/decimal.ts';
 import type { BillingReason } from '../../core/invoice/record.ts';
@@ -11,6 +11,7 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import { voidOpenPayments } from '../payments/void-open-payments.ts';
 import { familyFollows } from '../subscriptions/follow-parent.ts';
 import { type Change, emit } from '../system-events/emit.ts';
+import { completePurchase } from '../wallets/pending-credits.ts';
 import type { HeldInvoice } from './hold-invoice.ts';
 
 /** Whatever has brought down what remains of the invoice: a payment, or a credit note. */
@@ -21,6 +22,7 @@ export async function settlePaid(
 ): Promise<void> {
   if (new Decimal(invoice.amount_remaining).gt(0)) return;
   await voidOpenPayments(transaction, { invoice, by });
+  await completePurchase(transaction, { invoice, by });
   if (!subscription || !(await isWaitedFor(transaction, { invoice, subscription }))) return;
   const subscription_status = stateAfter('pay', subscription.subscription_status);
   if (subscription_status === undefined) return;
