@@ -14,6 +14,7 @@ import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
+import { takeForPayment } from '../wallets/pay-with-credits.ts';
 import { bookReceipt, failFor } from './book-outcome.ts';
 import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
 import { type HeldPayment, holdPayment } from './hold.ts';
@@ -45,10 +46,27 @@ export async function beginAttempt(
         payment: await bookReceipt(stores, transaction, { ...held, gateway_payment_id: null, by }),
         asks: false,
       };
+    if (payment.payment_method_type === 'CREDITS')
+      return { payment: await payWithCredits(stores, transaction, { ...held, by, isAsked }), asks: false };
     if (payment.payment_method_type === 'PAYMENT_LINK')
       return { payment: await openPage(transaction, held, by), asks: true };
     return { payment: await claim(stores, transaction, held, by), asks: true };
   });
+}
+
+/** What the wallet cannot pay any more is refused to whoever asks; the clock lets the payment fail. */
+async function payWithCredits(
+  stores: Stores,
+  transaction: Transaction,
+  { by, isAsked, ...held }: HeldPayment & { by: By; isAsked: boolean },
+): Promise<PaymentModel> {
+  try {
+    await takeForPayment(transaction, { ...held, author: { user_id: '', ...by } });
+  } catch (error) {
+    if (isAsked || !(error instanceof FarthingError)) throw error;
+    return failFor(stores, transaction, { ...held, error: error.message, by });
+  }
+  return bookReceipt(stores, transaction, { ...held, gateway_payment_id: null, by });
 }
 
 function obstacleOf({ invoice, payment }: HeldPayment): FarthingError | null {

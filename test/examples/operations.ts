@@ -82,6 +82,7 @@ import {
   debit,
   debitTwice,
   modify,
+  payWithWallets,
   topUp,
 } from './wallet-operations.ts';
 
@@ -158,6 +159,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'wallet.debit_twice_same_idempotency_key': debitTwice,
   'wallet.realtime_balance': balanceInRealTime,
   'wallet.create': create,
+  'invoice.pay_with_wallets': payWithWallets,
   'wallet.modify': modify,
   'wallet.bonus_credits': bonus,
   'wallet.breakdown': breakdown,
@@ -182,7 +184,6 @@ export const NOT_YET: readonly string[] = [
   'entitlement.grant_window: entitlement.grant_window',
   // A wallet that pays.
   'subscription.cancel: subscription.cancel: subscription-cancel-13',
-  'wallet.payment: invoice.pay_with_wallets',
   'alert.state: alert.state',
   'credit_grant.catch_up: credit_grant.create',
   'credit_grant.expiry: credit_grant.expiry',
