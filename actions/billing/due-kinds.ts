@@ -6,9 +6,12 @@
  */
 import type { Scope } from '../../core/scope.ts';
 import { nextDraftRested, nextSubscriptionDue, nextUnpaidEnd, type OfWhom } from '../../storage/due-billing.ts';
+import { nextGrantDue } from '../../storage/due-grants.ts';
+import { nextLateUsage } from '../../storage/due-late-usage.ts';
 import { nextOutOfPatience, nextOverdue, nextPaymentDue } from '../../storage/due-payments.ts';
 import { nextExpiry } from '../../storage/due-wallets.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { applyAllDueGrants } from '../grants/apply-due-grants.ts';
 import { finalizeDueInvoices } from '../invoices/finalize-due-invoices.ts';
 import { pursueDuePayments } from '../payments/due-payments.ts';
 import { endOverdue } from '../payments/end-overdue.ts';
@@ -16,6 +19,7 @@ import { tellOverdue } from '../payments/tell-overdue.ts';
 import { endUnpaid } from '../subscriptions/end-unpaid.ts';
 import { topUpThemselves } from '../wallets/auto-top-up.ts';
 import { expireCredits } from '../wallets/expire-credits.ts';
+import { billLateUsage } from './bill-late-usage.ts';
 import { billDuePeriods } from './bill-period.ts';
 import { billThresholds } from './bill-thresholds.ts';
 import { nextThresholdLook } from './next-threshold-look.ts';
@@ -66,6 +70,16 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
       },
     },
     {
+      // Credits that plans, add-ons and subscriptions give (docs/rules/credits.md, "Applications"): behind what ends then.
+      name: 'apply-credit-grants',
+      next: ({ postgres }, scope) => nextGrantDue(postgres, scope),
+      async run(stores, { now, only, onDone }) {
+        const onProgress = ({ granted }: { granted: number }) => onDone?.({ granted });
+        const { granted, failed } = await applyAllDueGrants(stores, { now, only, onProgress });
+        return { done: { granted }, waiting: [], failed };
+      },
+    },
+    {
       // Drafts that have rested since they were computed (docs/rules/invoices.md, "From draft to final").
       name: 'finalize-due-invoices',
       next: ({ postgres }, scope) => nextDraftRested(postgres, scope, { delay_seconds }),
@@ -75,6 +89,16 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
         const due = { now, delay_seconds, only, onProgress };
         const { finalized, skipped, waiting, failed } = await finalizeDueInvoices(stores, due);
         return { done: { finalized, skipped }, waiting, failed };
+      },
+    },
+    {
+      // Usage of what has ended (docs/rules/invoices.md, "Late events").
+      name: 'bill-late-usage',
+      next: ({ postgres }, scope) => nextLateUsage(postgres, scope),
+      async run(stores, { now, only, onDone }) {
+        const onProgress = ({ drafted, looked }: { drafted: number; looked: number }) => onDone?.({ drafted, looked });
+        const { drafted, looked, failed } = await billLateUsage(stores, now, { only, onProgress });
+        return { done: { drafted, looked }, waiting: [], failed };
       },
     },
     {

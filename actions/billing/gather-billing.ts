@@ -162,6 +162,8 @@ async function gatherAndPlan(stores: Stores, database: Database, target: Billing
   const coupons = await couponsInForce(database, {
     subscriptions: [subscription, ...others],
     invoice_id: target.before?.invoice.id,
+    // What is a fixed amount came off the invoice of the period itself.
+    ...(target.reference === 'late' ? { inside: 'usage' as const } : {}),
   });
   const { currency } = subscription;
   if (!target.taxed) return together(plans, { currency, coupons });

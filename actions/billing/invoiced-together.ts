@@ -43,7 +43,7 @@ async function saidBefore(database: Database, subscription: SubscriptionModel, {
  * ends the parent's own period early these alone are, for the others go on by themselves.
  */
 async function groupOf(database: Database, { subscription, period, reference }: BillingTarget) {
-  if (subscription.subscription_type !== 'PARENT') return [];
+  if (subscription.subscription_type !== 'PARENT' || reference === 'late') return [];
   const children = await childrenOf(subscription, { parents: [subscription], type: 'grouped_invoicing' }, database);
   // What ended behind the end of the parent is not cut there: it is invoiced by itself.
   const last = billedSubscription(subscription).end_ms === period.end || reference === 'cancel' ? period.end : null;

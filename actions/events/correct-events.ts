@@ -10,7 +10,7 @@ import { groupBy } from '../../core/group-by.ts';
 import { properties as propertiesIn, readEvent } from '../../core/metering/event-text.ts';
 import { matches } from '../../core/metering/match.ts';
 import { type Scope, scopeKey } from '../../core/scope.ts';
-import { parseEventTime, US_PER_DAY } from '../../core/time/instant.ts';
+import { type Microseconds, parseEventTime, US_PER_DAY } from '../../core/time/instant.ts';
 import {
   type AppliedCorrection,
   type EventContent,
@@ -27,6 +27,7 @@ import {
   requestedCorrections,
   settleCorrection,
 } from '../../storage/progress/corrections.ts';
+import { type Arrival, tellLateUsage } from '../../storage/progress/late-usage.ts';
 import { metersOfEvents } from '../../storage/progress/meter-versions.ts';
 import { type HeldPartition } from '../../storage/progress/slice-state.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
@@ -37,6 +38,8 @@ export type CorrectionsMet = {
   readonly held: HeldPartition;
   /** In the order of the log. */
   readonly records: readonly { readonly offset: bigint; readonly correction_id: string }[];
+  /** When the last of them came. */
+  readonly received_at_us: Microseconds;
   /** Finishes the slice, in the transaction that settles the corrections. */
   end(transaction: Database): Promise<void>;
 };
@@ -46,6 +49,7 @@ export async function correctEvents(stores: Stores, met: CorrectionsMet): Promis
   const finish = async (transaction: Database) => {
     for (const { correction, row } of effects)
       await settleCorrection(transaction, correction.id, row ? 'applied' : 'unknown_event');
+    await tellLateUsage(transaction, effects.flatMap(arrivalsOf), met.received_at_us);
     await met.end(transaction);
   };
   const rows = effects.flatMap(({ row }) => row ?? []);
@@ -66,6 +70,17 @@ type Effect = {
   /** Where the event was counted, and where it is from here on. */
   readonly contents: readonly EventContent[];
 };
+
+/** Where it was counted, and where it is now. */
+function arrivalsOf({ correction, contents }: Effect): Arrival[] {
+  const { tenant_id, environment_id } = correction;
+  return contents.map(({ external_customer_id, timestamp_us }) => ({
+    tenant_id,
+    environment_id,
+    external_customer_id,
+    at_us: timestamp_us,
+  }));
+}
 
 async function effectsOf({ postgres, clickhouse }: Stores, { held, records }: CorrectionsMet): Promise<Effect[]> {
   // Of a message that came twice the first counts.

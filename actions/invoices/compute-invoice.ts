@@ -2,6 +2,7 @@
  * Computes an invoice anew from the usage as it is now; may be repeated as long as the invoice is not final. One that comes
  * to nothing is skipped, and may be computed again later (docs/rules/invoices.md, "Nothing to pay").
  */
+import { referenceFor } from '../../core/billing/behind-end.ts';
 import type { ReferencePoint } from '../../core/billing/charges.ts';
 import { notAllowed } from '../../core/error.ts';
 import type { BillingReason, InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
@@ -15,9 +16,11 @@ import { InvoiceLineItemModel, takeLinesAway } from '../../storage/models/invoic
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
+import { billedSubscription } from '../billing/billable-items.ts';
 import { type Planned, planFromStores } from '../billing/gather-billing.ts';
 import { computedFields, invoiceParts, linesOf, withLines } from '../billing/invoice-records.ts';
 import { billingTransaction } from '../billing/transaction.ts';
+import { giveRedemptionsBack } from '../coupons/redeem.ts';
 import { emit, wasTold } from '../system-events/emit.ts';
 import { isComplete, isCounted } from './draft-invoice.ts';
 import type { Ready } from './finalize-invoice.ts';
@@ -39,13 +42,14 @@ export async function computeInvoice(
   return billingTransaction(stores, (transaction) => computeWithin(stores, transaction, { scope, invoice_id, now }));
 }
 
-type Asked = { readonly scope: Scope; readonly invoice_id: string; readonly now: Date };
+/** `anew`: what was edited by hand, too, is what follows from the subscription again. */
+type Asked = { readonly scope: Scope; readonly invoice_id: string; readonly now: Date; readonly anew?: boolean };
 
 /** For a caller that has a transaction open. */
 export async function computeWithin(stores: Stores, transaction: Transaction, asked: Asked): Promise<Computation> {
-  const { scope, invoice_id, now } = asked;
+  const { scope, invoice_id, now, anew = false } = asked;
   const held = await withWhatItSays(transaction, await holdInvoice(transaction, scope, invoice_id));
-  if (!isComputed(held)) return keepLines(held, transaction, now);
+  if (!isComputed(held, anew)) return keepLines(held, transaction, now);
   const planned = await planAnew(stores, transaction, held, now);
   const isLast = isCounted(planned, now);
   const { invoice, line_items } = await write(transaction, { held, planned, isLast, now });
@@ -76,7 +80,7 @@ export async function computeLast(
   const { lines, coupon_applications } = invoiceParts(plan, invoice, now);
   // Which coupons gave the same is known by their applications alone, so these are written anew with it.
   const isPlain = coupon_applications.length === 0;
-  if (isPlain && saysTheSame(held, { fields: computedFields(plan, now), lines })) return asItWas;
+  if (isPlain && saysTheSame(held, { fields: computedFields(plan, invoice, now), lines })) return asItWas;
   const written = await write(transaction, { held, planned, isLast: true, now });
   return written.invoice.invoice_status === 'SKIPPED' ? 'skipped' : { ...written, subscription };
 }
@@ -94,23 +98,38 @@ export function checkComputable({ id, invoice_status }: InvoiceModel): void {
     throw notAllowed(`an invoice that is ${invoice_status} cannot be computed`, { id });
 }
 
+/** By which rule the lines of an invoice follow from its subscription; undefined where they were given by whoever made it. */
+export function referenceOf(
+  { billing_reason }: Pick<InvoiceModel, 'billing_reason'>,
+  period: Period,
+  subscription: SubscriptionModel,
+): ReferencePoint | undefined {
+  const reference = REFERENCE_BY_REASON[billing_reason];
+  return reference && referenceFor(reference, period, billedSubscription(subscription));
+}
+
 /** Reasons whose lines follow from the subscription; the lines of all others were given by whoever made the invoice. */
-export const REFERENCE_BY_REASON: Partial<Record<BillingReason, ReferencePoint>> = {
+const REFERENCE_BY_REASON: Partial<Record<BillingReason, ReferencePoint>> = {
   SUBSCRIPTION_CREATE: 'period_start',
   SUBSCRIPTION_TRIAL_END: 'period_start',
   SUBSCRIPTION_CYCLE: 'period_end',
   PRORATION: 'cancel',
 };
 
+/** Whether its lines follow from its subscription. */
+export function followsSubscription({ billing_reason }: Pick<InvoiceModel, 'billing_reason'>): boolean {
+  return REFERENCE_BY_REASON[billing_reason] !== undefined;
+}
+
 type Computed = Held & { readonly subscription: SubscriptionModel };
 
-/** Whether its lines follow from its subscription. Those that a client wrote name no line item of it, and are not ours to replace. */
-function isComputed(held: Held): held is Computed {
+/** Those that a client wrote name no line item of it, and are not ours to replace. */
+function isComputed(held: Held, anew = false): held is Computed {
   const { invoice, line_items, subscription } = held;
-  const isGiven = (line: InvoiceLineItem) => !line.subscription_line_item_id && !line.computed_from;
-  return (
-    subscription !== null && REFERENCE_BY_REASON[invoice.billing_reason] !== undefined && !line_items.some(isGiven)
-  );
+  if (subscription === null || !followsSubscription(invoice)) return false;
+  // What was computed stands among what was edited.
+  if (invoice.is_manually_edited) return anew && line_items.some(({ computed_from }) => computed_from);
+  return line_items.every((line) => line.subscription_line_item_id || line.computed_from);
 }
 
 function periodOf({ period_start, period_end }: InvoiceModel): Period {
@@ -119,8 +138,9 @@ function periodOf({ period_start, period_end }: InvoiceModel): Period {
 
 function planAnew(stores: Stores, transaction: Transaction, held: Computed, now: Date): Promise<Planned> {
   const { invoice, subscription } = held;
-  const reference = REFERENCE_BY_REASON[invoice.billing_reason]!;
-  return planFromStores(stores, transaction, { subscription, period: periodOf(invoice), reference, before: held, now });
+  const period = periodOf(invoice);
+  const reference = referenceOf(invoice, period, subscription)!;
+  return planFromStores(stores, transaction, { subscription, period, reference, before: held, now });
 }
 
 type Written = { readonly invoice: InvoiceModel; readonly line_items: InvoiceLineItemModel[] };
@@ -137,9 +157,10 @@ async function writePlan(
   transaction: Transaction,
   { invoice, planned, isLast, now }: { invoice: InvoiceModel } & Writing,
 ): Promise<Written> {
+  if (invoice.is_manually_edited) await giveRedemptionsBack(invoice, { transaction, author: { user_id: '', now } });
   await takeLinesAway(invoice, invoice.id, transaction);
   await takeApplicationsAway(invoice, invoice.id, transaction);
-  const fields = computedFields(planned.plan, now);
+  const fields = { ...computedFields(planned.plan, invoice, now), is_manually_edited: false };
   const changes = isLast ? fields : { ...fields, invoice_status: 'DRAFT' as const };
   const computed = await InvoiceModel.change(invoice, changes, { by: { now }, database: transaction });
   const { lines, coupon_applications } = invoiceParts(planned.plan, computed, now);
@@ -163,5 +184,6 @@ async function nameOf(
 async function keepLines({ invoice }: Held, transaction: Transaction, now: Date): Promise<Computation> {
   const looked = { last_computed_at: now.toISOString() };
   const computed = await InvoiceModel.change(invoice, looked, { by: { now }, database: transaction });
-  return { invoice: await withLines(computed, transaction), skipped: false, complete: true };
+  const skipped = computed.invoice_status === 'SKIPPED';
+  return { invoice: await withLines(computed, transaction), skipped, complete: true };
 }

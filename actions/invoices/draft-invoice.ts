@@ -27,6 +27,8 @@ export type DraftRequest = {
   readonly period: Period;
   readonly reference: ReferencePoint;
   readonly reason: BillingReason;
+  /** Who is invoiced, where it is not who pays for the subscription by itself. */
+  readonly payer_id?: string;
 };
 
 /**
@@ -48,7 +50,10 @@ export async function draftInvoice(
   const { plan } = planned;
   if (plan.lines.length === 0) return null;
 
-  const made = invoiceRecord({ subscription, period, reason, plan }, newId('invoice', now.getTime()), now);
+  const computed = invoiceRecord({ subscription, period, reason, plan }, newId('invoice', now.getTime()), now);
+  // Nobody expects an invoice behind the end.
+  if (request.reference === 'late' && computed.invoice_status === 'SKIPPED') return null;
+  const made = { ...computed, customer_id: request.payer_id ?? computed.customer_id };
   const record =
     request.untilComplete || isCounted(planned, now) ? made : { ...made, invoice_status: 'DRAFT' as const };
   const write = () => addInvoice(transaction, subscription, { record, ...invoiceParts(plan, record, now), now });
@@ -171,8 +176,7 @@ async function openTrial(transaction: Transaction, subscription: SubscriptionMod
   const record = invoiceRecord({ subscription, period, reason, plan }, id, now);
   const invoice = await InvoiceModel.add(
     scopeOf(subscription),
-    // Not SKIPPED: the customer is shown that the trial began, and that nothing is owed for it.
-    { ...record, invoice_status: 'DRAFT', billing_sequence: await nextBillingSequence(subscription, transaction) },
+    { ...record, billing_sequence: await nextBillingSequence(subscription, transaction) },
     { database: transaction, conflict: 'this trial has an invoice already' },
   );
   await emit(transaction, 'invoice.drafted', { record: Object.assign(invoice, { line_items: [] }), by: { now } });

@@ -11,7 +11,7 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { billingTransaction } from '../billing/transaction.ts';
-import { computeWithin, REFERENCE_BY_REASON } from './compute-invoice.ts';
+import { computeWithin, referenceOf } from './compute-invoice.ts';
 import { draftInvoice } from './draft-invoice.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 import { holdInvoice } from './hold-invoice.ts';
@@ -51,11 +51,13 @@ function rebillable(invoice: InvoiceModel, subscription: SubscriptionModel | nul
     });
   if (invoice_type !== 'SUBSCRIPTION' || !subscription || !period_start || !period_end)
     throw invalid('id', 'names no invoice of a period of a subscription');
-  const reference = REFERENCE_BY_REASON[billing_reason];
+  const period = { start: instantOf(period_start), end: instantOf(period_end) };
+  const reference = referenceOf(invoice, period, subscription);
   if (reference === undefined)
     throw invalid('id', `names an invoice of ${billing_reason}, which follows from no period`);
-  const period = { start: instantOf(period_start), end: instantOf(period_end) };
-  return { subscription, billed: { period, reference, reason: billing_reason } };
+  // Behind the end it is for who was invoiced before.
+  const payer = reference === 'late' ? { payer_id: invoice.customer_id } : {};
+  return { subscription, billed: { period, reference, reason: billing_reason, ...payer } };
 }
 
 /** Somebody may have written an invoice of this period by hand meanwhile. */
@@ -68,7 +70,7 @@ async function checkNotBilled(voided: InvoiceModel, transaction: Transaction): P
   if (other) throw alreadyExists('the period of this invoice is billed by another one', { invoice_id: other.id });
 }
 
-/** A draft, computed from the usage as it is now and kept. */
+/** A draft, computed from the usage as it is now and kept; also one that was edited. */
 export async function recalculateDraft(
   stores: Stores,
   scope: Scope,
@@ -81,7 +83,8 @@ export async function recalculateDraft(
       throw invalid('id', 'names no invoice of a period of a subscription');
     if (invoice_status !== 'DRAFT')
       throw notAllowed(`an invoice that is ${invoice_status} cannot be recalculated in its place`, { id });
-    const { invoice: draft } = await computeWithin(stores, transaction, { scope, invoice_id: id, now: author.now });
+    const asked = { scope, invoice_id: id, now: author.now, anew: true };
+    const { invoice: draft } = await computeWithin(stores, transaction, asked);
     return finalized(transaction, scope, { draft, finalize, now: author.now });
   });
 }

@@ -30,12 +30,12 @@ export async function attemptInvoice(
     checkPayable(invoice);
     const pending = await pendingCollection(transaction, invoice);
     const asked = { customer_id: invoice.customer_id, subscription: subscription ?? {} };
-    const way = await wayToCollect(transaction, invoice, asked);
-    const credits = way === null && !pending ? await payableWithCredits(transaction, invoice, by.now) : null;
+    const collected = await wayToCollect(transaction, invoice, asked);
+    const credits = collected.way === null && !pending ? await payableWithCredits(transaction, invoice, by.now) : null;
     if (credits) return addCreditPayment(transaction, { invoice, ...credits, by });
-    if (way === null)
-      throw notAllowed('there is nothing to charge: neither the subscription nor the customer has a way to pay');
-    return pending ?? addCollection(transaction, { invoice, way, now: by.now });
+    if (collected.way === null)
+      throw notAllowed(`there is nothing to charge: ${collected.obstacle.message}`, collected.obstacle.details);
+    return pending ?? addCollection(transaction, { invoice, way: collected.way, now: by.now });
   });
   return processPayment(stores, scope, { id: payment.id, by });
 }

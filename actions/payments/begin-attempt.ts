@@ -14,31 +14,39 @@ import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
-import { takeForPayment } from '../wallets/pay-with-credits.ts';
+import { holdWallet } from '../wallets/hold-wallet.ts';
+import { takeForPayment, walletToPay } from '../wallets/pay-with-credits.ts';
 import { bookReceipt, failFor } from './book-outcome.ts';
 import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
 import { type HeldPayment, holdPayment } from './hold.ts';
-import { wayToCollect } from './way-to-pay.ts';
+import { usableGateway, wayToCollect } from './way-to-pay.ts';
 
 /** Whether a provider is to be asked now. */
-export type Begun = { readonly payment: PaymentModel; readonly asks: boolean };
+export type Begun = {
+  readonly payment: PaymentModel;
+  readonly asks: boolean;
+  /** Why it has failed before anybody was asked. */
+  readonly obstacle?: FarthingError;
+};
 
 /** `isAsked`: somebody asks for it, and is refused what cannot be; the clock leaves it. */
 export async function beginAttempt(
   stores: Stores,
   scope: Scope,
-  { id, by, isAsked }: { id: string; by: By; isAsked: boolean },
+  { id, by, isAsked, isNew = false }: { id: string; by: By; isAsked: boolean; isNew?: boolean },
 ): Promise<Begun> {
   return stores.postgres.transaction(async (transaction) => {
     const held = await holdPayment(transaction, scope, id);
     const { payment } = held;
     if (!OPEN.includes(payment.payment_status)) {
-      if (!isAsked) return { payment, asks: false };
+      if (!isAsked || isNew) return { payment, asks: false };
       throw notAllowed(`a payment that is ${payment.payment_status} cannot be processed`, {
         payment_status: payment.payment_status,
       });
     }
-    const obstacle = obstacleOf(held);
+    const obstacle = obstacleOf(held) ?? (await unusable(transaction, held, by.now));
+    if (obstacle && isNew)
+      return { payment: await refuse(stores, transaction, { ...held, obstacle, by }), asks: false, obstacle };
     if (obstacle && isAsked) throw obstacle;
     if (obstacle) return { payment: await leave(stores, transaction, { ...held, obstacle, by }), asks: false };
     if (payment.payment_method_type === 'OFFLINE')
@@ -46,27 +54,17 @@ export async function beginAttempt(
         payment: await bookReceipt(stores, transaction, { ...held, gateway_payment_id: null, by }),
         asks: false,
       };
-    if (payment.payment_method_type === 'CREDITS')
-      return { payment: await payWithCredits(stores, transaction, { ...held, by, isAsked }), asks: false };
+    if (payment.payment_method_type === 'CREDITS') {
+      await takeForPayment(transaction, { ...held, author: { user_id: '', ...by } });
+      return {
+        payment: await bookReceipt(stores, transaction, { ...held, gateway_payment_id: null, by }),
+        asks: false,
+      };
+    }
     if (payment.payment_method_type === 'PAYMENT_LINK')
       return { payment: await openPage(transaction, held, by), asks: true };
     return { payment: await claim(stores, transaction, held, by), asks: true };
   });
-}
-
-/** What the wallet cannot pay any more is refused to whoever asks; the clock lets the payment fail. */
-async function payWithCredits(
-  stores: Stores,
-  transaction: Transaction,
-  { by, isAsked, ...held }: HeldPayment & { by: By; isAsked: boolean },
-): Promise<PaymentModel> {
-  try {
-    await takeForPayment(transaction, { ...held, author: { user_id: '', ...by } });
-  } catch (error) {
-    if (isAsked || !(error instanceof FarthingError)) throw error;
-    return failFor(stores, transaction, { ...held, error: error.message, by });
-  }
-  return bookReceipt(stores, transaction, { ...held, gateway_payment_id: null, by });
 }
 
 function obstacleOf({ invoice, payment }: HeldPayment): FarthingError | null {
@@ -81,6 +79,29 @@ function obstacleOf({ invoice, payment }: HeldPayment): FarthingError | null {
   }
 }
 
+/** No provider is asked that is not there, or that moves no money where money is meant; and no wallet that cannot pay so much. */
+async function unusable(transaction: Transaction, held: HeldPayment, now: Date): Promise<FarthingError | null> {
+  const { payment, invoice, subscription } = held;
+  if (payment.payment_method_type === 'OFFLINE') return null;
+  if (payment.payment_method_type === 'CREDITS') {
+    const { id: wallet_id } = await holdWallet(transaction, payment, payment.payment_method_id);
+    return refusalOf(() => walletToPay(transaction, invoice, { wallet_id, amount: payment.amount, now }));
+  }
+  const collected = { customer_id: invoice.customer_id, subscription: subscription ?? {} };
+  const { way } = payment.is_automatic ? await wayToCollect(transaction, invoice, collected) : { way: null };
+  return way ? null : refusalOf(() => usableGateway(transaction, payment, payment.payment_gateway ?? null));
+}
+
+async function refusalOf(ask: () => Promise<unknown>): Promise<FarthingError | null> {
+  try {
+    await ask();
+    return null;
+  } catch (error) {
+    if (error instanceof FarthingError && error.http_status_code < 500) return error;
+    throw error;
+  }
+}
+
 /** Another is about to pay the invoice: it waits; else it can never be made. */
 async function leave(
   stores: Stores,
@@ -91,6 +112,15 @@ async function leave(
   if (!waits) return failFor(stores, transaction, { ...held, error: obstacle.message, by });
   const next_attempt_at = laterAsked(by.now).toISOString();
   return PaymentModel.change(held.payment, { next_attempt_at }, { by, database: transaction });
+}
+
+/** Its request is answered that it cannot be made: nobody makes it later. */
+function refuse(
+  stores: Stores,
+  transaction: Transaction,
+  { obstacle, by, ...held }: HeldPayment & { obstacle: FarthingError; by: By },
+): Promise<PaymentModel> {
+  return failFor(stores, transaction, { ...held, error: obstacle.message, by });
 }
 
 /** The key is written down before the provider hears of it. */
@@ -140,7 +170,7 @@ async function claim(stores: Stores, transaction: Transaction, held: HeldPayment
 /** The customer may have another card since, and may have paid a part. */
 async function asItIsNow(transaction: Transaction, { payment, invoice, subscription }: HeldPayment) {
   const asked = { customer_id: invoice.customer_id, subscription: subscription ?? {} };
-  const way = await wayToCollect(transaction, invoice, asked);
+  const { way } = await wayToCollect(transaction, invoice, asked);
   const amount = new Decimal(invoice.amount_remaining).toFixed();
   return { ...(way ?? { payment_gateway: payment.payment_gateway }), amount };
 }

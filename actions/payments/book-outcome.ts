@@ -1,5 +1,8 @@
 /** What came of a payment is booked on it and on its invoice (docs/rules/payments.md, "What becomes of the invoice"). */
+
+import { Decimal } from '../../core/decimal.ts';
 import { afterDecline, withReceipt } from '../../core/invoice/payment-status.ts';
+import { neededOf } from '../../core/payment/receipt.ts';
 import { nextTry } from '../../core/payment/schedule.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
@@ -9,6 +12,7 @@ import { emit } from '../system-events/emit.ts';
 import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
 import type { HeldPayment } from './hold.ts';
 import { keepMethod } from './payment-methods.ts';
+import { giveSurplusBack } from './refund-payment.ts';
 
 /** The money is there. */
 export async function bookReceipt(
@@ -36,11 +40,28 @@ export async function bookReceipt(
       is_default: true,
       author: { user_id: '', ...by },
     });
-  // A charge that has ended is on its way no more.
-  const begun = payment.payment_status === 'PROCESSING' ? { ...invoice, payment_status: 'PENDING' as const } : invoice;
-  const paid = withReceipt(begun, record.amount, by.now);
-  await changeInvoicePayment(stores, transaction, { invoice, subscription, changes: paid, by });
-  return record;
+  const needed = neededOf(record, invoice);
+  if (needed.isZero()) await endProcessing(stores, transaction, { payment, invoice, subscription, by });
+  else {
+    // A charge that has ended is on its way no more.
+    const begun =
+      payment.payment_status === 'PROCESSING' ? { ...invoice, payment_status: 'PENDING' as const } : invoice;
+    const paid = withReceipt(begun, needed.toFixed(), by.now);
+    await changeInvoicePayment(stores, transaction, { invoice, subscription, changes: paid, by });
+  }
+  const surplus = new Decimal(record.amount).minus(needed);
+  return surplus.isZero() ? record : giveSurplusBack(transaction, { payment: record, surplus, by });
+}
+
+/** Nobody pays the invoice any more: that is said, unless it is paid by now. */
+async function endProcessing(
+  stores: Stores,
+  transaction: Transaction,
+  { payment, invoice, subscription, by }: HeldPayment & { by: By },
+): Promise<void> {
+  if (payment.payment_status !== 'PROCESSING') return;
+  const changes = afterDecline(invoice, by.now);
+  await changeInvoicePayment(stores, transaction, { invoice, subscription, changes, by });
 }
 
 type Receipt = HeldPayment & { gateway_payment_id: string | null; by: By; at?: string | undefined };
@@ -58,7 +79,7 @@ export async function bookDecline(
 ): Promise<PaymentModel> {
   const { payment } = held;
   const config = await settingOf(payment, 'payment_config', transaction);
-  const again = payment.is_automatic ? nextTry(payment.attempt_count, config, by.now) : null;
+  const again = isTriedAgain(held) ? nextTry(payment.attempt_count, config, by.now) : null;
   if (again === null) return failFor(stores, transaction, { ...held, error, gateway_payment_id, by });
   const changes = {
     payment_status: 'PENDING' as const,
@@ -68,6 +89,15 @@ export async function bookDecline(
     next_attempt_at: again.toISOString(),
   };
   return writeDecline(stores, transaction, { ...held, changes, by });
+}
+
+/** What is collected; but whoever creates a subscription with `error_if_incomplete` is told at once that it was refused. */
+function isTriedAgain({ payment, invoice, subscription }: HeldPayment): boolean {
+  const isRefused =
+    invoice.billing_reason === 'SUBSCRIPTION_CREATE' &&
+    subscription?.subscription_status === 'incomplete' &&
+    subscription.payment_behavior === 'error_if_incomplete';
+  return payment.is_automatic && !isRefused;
 }
 
 /** It has failed for good; what follows from that for its subscription is done next, where the setting says something. */
@@ -105,8 +135,7 @@ async function writeDecline(
   const record = await PaymentModel.change(payment, changes, { by, database: transaction });
   await endAttempt(transaction, { payment: record, error: record.error_message ?? null, by });
   await emit(transaction, 'payment.failed', { record, by });
-  if (payment.payment_status === 'PROCESSING')
-    await changeInvoicePayment(stores, transaction, { invoice, subscription, changes: afterDecline(invoice), by });
+  await endProcessing(stores, transaction, { payment, invoice, subscription, by });
   return record;
 }
 

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { alreadyExists, FarthingError } from '../../core/error.ts';
-import { firstStatus } from '../../core/payment/moves.ts';
+import { firstStatus, OPEN } from '../../core/payment/moves.ts';
 import type { CreatePayment, PaymentMethodType } from '../../core/payment/record.ts';
 import { checkAmount, checkPayable, differsFrom, methodOf } from '../../core/payment/request.ts';
 import { askedAgainAt } from '../../core/payment/schedule.ts';
@@ -24,15 +24,22 @@ type Wanted = { readonly request: CreatePayment; readonly author: Author };
 export async function createPayment(stores: Stores, scope: Scope, { request, author }: Wanted): Promise<PaymentModel> {
   const method = methodOf(request);
   const { key, known } = await keyOf(stores, scope, { request, author });
-  if (known) return same(known, request);
+  if (known) return goOn(stores, same(known, request), { request, author });
   const made = await add(stores, scope, { request, author, method, key }).catch(async (error: unknown) => {
     // Another with this key was quicker, and may have paid the invoice.
     const first = error instanceof FarthingError && error.http_status_code < 500 && (await ofKey(stores, scope, key));
     if (first) return { first };
     throw error;
   });
-  if ('first' in made) return same(made.first, request);
-  return request.process_payment ? processPayment(stores, scope, { id: made.id, by: author }) : made;
+  if ('first' in made) return goOn(stores, same(made.first, request), { request, author });
+  return request.process_payment ? processPayment(stores, scope, { id: made.id, by: author, isNew: true }) : made;
+}
+
+/** Whoever made it may have died before it was processed: a request that comes again does what the first one was to do. */
+async function goOn(stores: Stores, payment: PaymentModel, { request, author }: Wanted): Promise<PaymentModel> {
+  const isLeft = OPEN.includes(payment.payment_status) && !payment.gateway_tracking_id;
+  if (!request.process_payment || !isLeft) return payment;
+  return processPayment(stores, payment, { id: payment.id, by: author, isNew: true });
 }
 
 async function add(
@@ -47,7 +54,6 @@ async function add(
     const way = await wayOf(transaction, held, { request, method, now: author.now });
     const payment_status = firstStatus(method, request.process_payment);
     // Whoever dies before it is processed leaves it to the clock; what is not to be processed waits for whoever asks.
-    const isLeft = request.process_payment && method !== 'OFFLINE' && payment_status === 'PENDING';
     const record = {
       ...way,
       ...createdBy(author),
@@ -66,7 +72,7 @@ async function add(
       cancel_url: request.cancel_url,
       metadata: request.metadata,
       save_card_and_make_default: request.save_card_and_make_default,
-      next_attempt_at: isLeft ? askedAgainAt(author.now).toISOString() : null,
+      next_attempt_at: request.process_payment ? askedAgainAt(author.now).toISOString() : null,
     };
     const conflict = `a payment with this idempotency_key exists already`;
     const payment = await PaymentModel.add(scope, record, { database: transaction, conflict });

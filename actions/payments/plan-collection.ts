@@ -20,7 +20,7 @@ export async function planCollection(
 ): Promise<PaymentModel | null> {
   if (subscription?.collection_method !== 'charge_automatically') return null;
   if (new Decimal(invoice.amount_remaining).lte(0)) return null;
-  const way = await wayToCollect(transaction, invoice, { customer_id: invoice.customer_id, subscription });
+  const { way } = await wayToCollect(transaction, invoice, { customer_id: invoice.customer_id, subscription });
   return way && addCollection(transaction, { invoice, way, now });
 }
 
@@ -28,7 +28,7 @@ export async function planCollection(
 export async function isCollected(database: Database, subscription: SubscriptionModel): Promise<boolean> {
   if (subscription.collection_method !== 'charge_automatically') return false;
   const customer_id = subscription.invoicing_customer_id ?? subscription.customer_id;
-  return (await wayToCollect(database, subscription, { customer_id, subscription })) !== null;
+  return (await wayToCollect(database, subscription, { customer_id, subscription })).way !== null;
 }
 
 export async function addCollection(

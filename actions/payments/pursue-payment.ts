@@ -5,6 +5,7 @@
  */
 import { Decimal } from '../../core/decimal.ts';
 import type { FarthingError } from '../../core/error.ts';
+import { hasPage } from '../../core/payment/receipt.ts';
 import { askedAgainAt, laterAsked } from '../../core/payment/schedule.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Outcome, PaymentProvider } from '../../integrations/payments/provider.ts';
@@ -18,15 +19,19 @@ import type { By } from './change-invoice-payment.ts';
 import { followLastTry } from './follow-last-try.ts';
 import { type HeldPayment, holdPayment } from './hold.ts';
 import { providerOf } from './providers.ts';
-import { addRefund, bookRefund, pursueRefunds } from './refund-payment.ts';
+import { askNext, giveSurplusBack, pursueRefunds } from './refund-payment.ts';
 
-/** Somebody asks for it: what cannot be processed is refused. */
+/**
+ * Somebody asks for it: what cannot be processed is refused. Of a payment that is new (`isNew`) another request with its key may
+ * have taken the first try already.
+ */
 export async function processPayment(
   stores: Stores,
   scope: Scope,
-  { id, by }: { id: string; by: By },
+  { id, by, isNew = false }: { id: string; by: By; isNew?: boolean },
 ): Promise<PaymentModel> {
-  const { payment, asks } = await beginAttempt(stores, scope, { id, by, isAsked: true });
+  const { payment, asks, obstacle } = await beginAttempt(stores, scope, { id, by, isAsked: true, isNew });
+  if (obstacle) throw obstacle;
   return asks ? askAndBook(stores, payment, { by, isFirst: true }) : payment;
 }
 
@@ -38,19 +43,32 @@ export async function pursuePayment(
 ): Promise<PaymentModel> {
   const payment = await PaymentModel.fetch(scope, id, { database: stores.postgres });
   switch (payment.payment_status) {
-    case 'PENDING': {
-      const begun = await beginAttempt(stores, scope, { id, by, isAsked: false });
-      return begun.asks ? askAndBook(stores, begun.payment, { by, isFirst: true }) : begun.payment;
-    }
+    case 'PENDING':
+      return begin(stores, scope, { id, by });
     case 'INITIATED':
     case 'PROCESSING':
-      return askAndBook(stores, payment, { by, isFirst: false });
+      return payment.gateway_tracking_id
+        ? askAndBook(stores, payment, { by, isFirst: false })
+        : begin(stores, scope, { id, by });
     case 'FAILED':
-      return followLastTry(stores, payment, by);
+      return hasRefund(payment) ? pursueRefunds(stores, payment, by) : followLastTry(stores, payment, by);
+    case 'VOIDED':
+      return hasPage(payment) && !hasRefund(payment)
+        ? closePage(stores, payment, by)
+        : pursueRefunds(stores, payment, by);
     default:
-      if (payment.payment_status === 'VOIDED') await closePage(stores, payment);
       return pursueRefunds(stores, payment, by);
   }
+}
+
+function hasRefund({ refunded_amount }: PaymentModel): boolean {
+  return new Decimal(refunded_amount).gt(0);
+}
+
+/** Nobody waits for an answer: what cannot be processed is left, or has failed. */
+async function begin(stores: Stores, scope: Scope, { id, by }: { id: string; by: By }): Promise<PaymentModel> {
+  const begun = await beginAttempt(stores, scope, { id, by, isAsked: false });
+  return begun.asks ? askAndBook(stores, begun.payment, { by, isFirst: true }) : begun.payment;
 }
 
 /** What the provider says by now, of one that it has told us something about, or that somebody looks after. */
@@ -110,10 +128,9 @@ async function book(
     if (payment.gateway_tracking_id !== gateway_tracking_id) return payment;
     const isOpen = payment.payment_status === 'PROCESSING' || payment.payment_status === 'INITIATED';
     if (isOpen) return bookOpen(stores, transaction, { ...held, outcome, by });
-    const isLate = outcome.outcome === 'succeeded' && LOST.includes(payment.payment_status);
-    return isLate ? giveBack(transaction, held, by) : payment;
+    return LOST.includes(payment.payment_status) ? bookLost(transaction, { payment, outcome, by }) : payment;
   });
-  return booked.next_attempt_at !== null && LOST.includes(booked.payment_status) && outcome.outcome === 'succeeded'
+  return booked.next_attempt_at !== null && outcome.outcome === 'succeeded'
     ? pursueRefunds(stores, booked, by)
     : booked;
 }
@@ -159,21 +176,49 @@ async function wait(
   return record;
 }
 
-/** It was paid although it was over: the money goes back where it came from. */
-async function giveBack(transaction: Transaction, held: HeldPayment, by: By): Promise<PaymentModel> {
-  const { payment } = held;
-  if (new Decimal(payment.refunded_amount).gt(0)) return payment;
-  const { amount } = payment;
-  await addRefund(transaction, payment, {
-    amount,
-    reason: 'it was paid when it was over',
-    idempotency_key: 'late',
-    by,
-  });
-  return bookRefund(transaction, { ...held, amount, by });
+/** It was paid although it was over: the money goes back where it came from. A page that was opened meanwhile is closed. */
+async function bookLost(
+  transaction: Transaction,
+  { payment, outcome, by }: { payment: PaymentModel; outcome: Answer; by: By },
+): Promise<PaymentModel> {
+  if (outcome.outcome === 'unknown' || outcome.outcome === 'failed' || hasRefund(payment)) return payment;
+  const { gateway_payment_id } = outcome;
+  const isOpen = outcome.outcome === 'processing' && hasPage(payment);
+  const changes = { gateway_payment_id, ...(isOpen ? { next_attempt_at: by.now.toISOString() } : {}) };
+  const known = await PaymentModel.change(payment, changes, { by, database: transaction });
+  if (outcome.outcome === 'processing') return known;
+  return giveSurplusBack(transaction, { payment: known, surplus: new Decimal(known.amount), by });
 }
 
-async function closePage(stores: Stores, { payment_gateway, gateway_payment_id, ...payment }: PaymentModel) {
-  if (payment_gateway && gateway_payment_id && payment.payment_method_type === 'PAYMENT_LINK')
-    await providerOf(stores, payment_gateway).cancel(payment, gateway_payment_id);
+/** Closed at its provider; what was paid there before goes back. A page that is about to be opened is looked for later. */
+async function closePage(stores: Stores, payment: PaymentModel, by: By): Promise<PaymentModel> {
+  const said = await closed(stores, payment, by);
+  if (said?.outcome === 'succeeded') return book(stores, payment, { outcome: said, by });
+  const isOver = said === null ? isLongVoid(payment, by) : said.outcome === 'failed';
+  const next_attempt_at = isOver ? null : laterAsked(by.now).toISOString();
+  // Known by its name, so that a notice of it finds it.
+  const gateway_payment_id =
+    (said && 'gateway_payment_id' in said && said.gateway_payment_id) || payment.gateway_payment_id;
+  return askNext(stores, payment, { next_attempt_at, gateway_payment_id: gateway_payment_id ?? null, by });
+}
+
+/** Whoever was about to open its page has given up by now. */
+function isLongVoid({ voided_at }: PaymentModel, { now }: By): boolean {
+  return !voided_at || Date.parse(voided_at) < now.getTime() - HOUR_MS;
+}
+
+const HOUR_MS = 3_600_000;
+
+async function closed(stores: Stores, payment: PaymentModel, by: By): Promise<Answer | null> {
+  const { payment_gateway, gateway_tracking_id: key } = payment;
+  try {
+    const provider = providerOf(stores, payment_gateway!);
+    const found = await provider.look(payment, key!, by.now);
+    if (found?.outcome !== 'processing') return found;
+    await provider.cancel(payment, found.gateway_payment_id);
+    return await provider.look(payment, key!, by.now);
+  } catch (error) {
+    if (!isAway(error)) throw error;
+    return { outcome: 'unknown', error: (error as FarthingError).message };
+  }
 }

@@ -5,8 +5,8 @@
  */
 import { createHash } from 'node:crypto';
 import { Decimal } from '../../core/decimal.ts';
-import { invalid, notAllowed } from '../../core/error.ts';
-import { withRefund } from '../../core/invoice/payment-status.ts';
+import { alreadyExists, invalid, notAllowed } from '../../core/error.ts';
+import { withReceipt, withRefund } from '../../core/invoice/payment-status.ts';
 import { minorUnits } from '../../core/money.ts';
 import { RECEIVED } from '../../core/payment/moves.ts';
 import type { RefundPayment } from '../../core/payment/record.ts';
@@ -22,7 +22,7 @@ import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
 import { giveBackFor } from '../wallets/give-back.ts';
-import type { By } from './change-invoice-payment.ts';
+import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
 import { type HeldPayment, holdPayment } from './hold.ts';
 import { providerOf } from './providers.ts';
 
@@ -36,7 +36,7 @@ export async function refundPayment(
     const idempotency_key = request.idempotency_key ?? derivedKey(request, author.now);
     const refunds = await refundsOf(held.payment, transaction);
     const known = refunds.find((one) => one.idempotency_key === idempotency_key);
-    if (known) return { payment: held.payment, refund: known };
+    if (known) return { payment: held.payment, refund: sameRefund(known, request) };
     const amount = checkedAmount(held, request);
     const said = { amount, reason: request.reason, idempotency_key, by: author };
     const refund = await addRefund(transaction, held.payment, said);
@@ -61,8 +61,15 @@ export async function refundPayment(
   return after;
 }
 
+/** A key that comes again means what it meant. */
+function sameRefund(known: PaymentRefundModel, { amount }: RefundPayment): PaymentRefundModel {
+  if (amount === null || new Decimal(amount).eq(known.amount)) return known;
+  const about = { field: 'amount', id: known.id, amount: known.amount };
+  throw alreadyExists('the idempotency_key is that of a refund of another amount', about);
+}
+
 /** `transaction` holds the payment. */
-export function addRefund(
+function addRefund(
   transaction: Transaction,
   payment: PaymentModel,
   { by, ...asked }: { amount: string; reason: string | null; idempotency_key: string; by: By },
@@ -101,9 +108,28 @@ export async function pursueRefunds(stores: Stores, payment: PaymentModel, by: B
   const open = (await refundsOf(payment, stores.postgres)).filter(({ refund_status }) => refund_status === 'pending');
   let after = payment;
   for (const refund of open) after = await pursue(stores, { payment: after, refund, by });
-  const [left] = (await refundsOf(payment, stores.postgres)).filter(({ refund_status }) => refund_status === 'pending');
-  if (left || after.next_attempt_at === null) return after;
-  return PaymentModel.change(after, { next_attempt_at: null }, { by, database: stores.postgres });
+  return after.next_attempt_at === null ? after : endRefunds(stores, after, by);
+}
+
+/** Under the lock on the payment nothing is written down to be given back, so none is forgotten. */
+function endRefunds({ postgres }: Stores, payment: PaymentModel, by: By): Promise<PaymentModel> {
+  return postgres.transaction(async (transaction) => {
+    const current = await PaymentModel.fetch(payment, payment.id, { database: transaction, lock: true });
+    const isLeft = (await refundsOf(current, transaction)).some(({ refund_status }) => refund_status === 'pending');
+    return isLeft ? current : PaymentModel.change(current, { next_attempt_at: null }, { by, database: transaction });
+  });
+}
+
+/** On the payment as it is by then: refunds of it may be made side by side. */
+export function askNext(
+  { postgres }: Stores,
+  payment: PaymentModel,
+  { by, ...changes }: Partial<PaymentModel> & { by: By },
+): Promise<PaymentModel> {
+  return postgres.transaction(async (transaction) => {
+    const current = await PaymentModel.fetch(payment, payment.id, { database: transaction, lock: true });
+    return PaymentModel.change(current, changes, { by, database: transaction });
+  });
 }
 
 type Pursued = { payment: PaymentModel; refund: PaymentRefundModel; by: By };
@@ -112,7 +138,7 @@ async function pursue(stores: Stores, { payment, refund, by }: Pursued): Promise
   const said = await given(stores, { payment, refund, by });
   if (said === null) {
     const next_attempt_at = laterAsked(by.now).toISOString();
-    return PaymentModel.change(payment, { next_attempt_at }, { by, database: stores.postgres });
+    return askNext(stores, payment, { next_attempt_at, by });
   }
   return stores.postgres.transaction(async (transaction) => {
     const held = await holdPayment(transaction, payment, payment.id);
@@ -124,7 +150,7 @@ async function pursue(stores: Stores, { payment, refund, by }: Pursued): Promise
       : { refund_status: 'failed' as const, error_message: said.error };
     await PaymentRefundModel.change(current, changes, { by, database: transaction });
     if (isMade) return held.payment;
-    return bookRefund(transaction, { ...held, amount: new Decimal(current.amount).negated().toFixed(), by });
+    return takeBack(stores, transaction, { ...held, refund: current, by });
   });
 }
 
@@ -141,29 +167,68 @@ async function given(stores: Stores, { payment, refund, by }: Pursued): Promise<
   }
 }
 
-/**
- * Booked before the provider is asked, so that nobody else gives the same money back meanwhile; a refund that was not made is taken
- * back by its negative. What never reached the invoice does not lower what was paid of it.
- */
-export async function bookRefund(
+/** Of which the invoice has seen nothing: what it did not need, or what was paid when the payment was over. One for a payment. */
+const SURPLUS = 'surplus';
+
+export async function giveSurplusBack(
+  transaction: Transaction,
+  { payment, surplus, by }: { payment: PaymentModel; surplus: Decimal; by: By },
+): Promise<PaymentModel> {
+  if ((await refundsOf(payment, transaction)).some(isSurplus)) return payment;
+  const amount = surplus.toFixed();
+  const reason = 'its invoice did not need it any more';
+  await addRefund(transaction, payment, { amount, reason, idempotency_key: `${SURPLUS}/${payment.id}`, by });
+  return bookRefunded(transaction, { payment, amount, by });
+}
+
+function isSurplus({ payment_id, idempotency_key }: PaymentRefundModel): boolean {
+  return idempotency_key === `${SURPLUS}/${payment_id}`;
+}
+
+/** Booked before the provider is asked, so that nobody else gives the same money back meanwhile. */
+async function bookRefund(
   transaction: Transaction,
   { payment, invoice, amount, by }: HeldPayment & { amount: string; by: By },
 ): Promise<PaymentModel> {
+  const record = await bookRefunded(transaction, { payment, amount, by });
+  const changes = withRefund(invoice, amount, by.now);
+  const changed = await InvoiceModel.change(invoice, changes, { by, database: transaction });
+  await emit(transaction, 'invoice.update.payment', { record: changed, by });
+  return record;
+}
+
+/** On the payment alone. What never was a receipt stays what it is. */
+async function bookRefunded(
+  transaction: Transaction,
+  { payment, amount, by }: { payment: PaymentModel; amount: string; by: By },
+): Promise<PaymentModel> {
   const refunded = new Decimal(payment.refunded_amount).plus(amount);
-  const isOfInvoice = RECEIVED.includes(payment.payment_status);
   const rest = refunded.lte(0) ? 'SUCCEEDED' : refunded.gte(payment.amount) ? 'REFUNDED' : 'PARTIALLY_REFUNDED';
   const changes = {
     refunded_amount: refunded.toFixed(),
     refunded_at: refunded.gt(0) ? by.now.toISOString() : null,
     next_attempt_at: payment.payment_gateway ? askedAgainAt(by.now).toISOString() : null,
-    ...(isOfInvoice ? { payment_status: rest as PaymentModel['payment_status'] } : {}),
+    ...(RECEIVED.includes(payment.payment_status) ? { payment_status: rest as PaymentModel['payment_status'] } : {}),
   };
   const record = await PaymentModel.change(payment, changes, { by, database: transaction });
   await emit(transaction, 'payment.updated', { record, by });
-  if (!isOfInvoice) return record;
-  const changed = await InvoiceModel.change(invoice, withRefund(invoice, amount), { by, database: transaction });
-  await emit(transaction, 'invoice.update.payment', { record: changed, by });
   return record;
+}
+
+/** A refund that was not made is taken back by its negative; a surplus that the provider keeps with us is paid, and too much. */
+async function takeBack(
+  stores: Stores,
+  transaction: Transaction,
+  { refund, ...held }: HeldPayment & { refund: PaymentRefundModel; by: By },
+): Promise<PaymentModel> {
+  const { by, invoice, subscription } = held;
+  const amount = new Decimal(refund.amount).negated().toFixed();
+  if (!isSurplus(refund)) return bookRefund(transaction, { ...held, amount });
+  const payment = await bookRefunded(transaction, { ...held, amount });
+  if (!RECEIVED.includes(payment.payment_status)) return payment;
+  const changes = withReceipt(invoice, refund.amount, by.now);
+  await changeInvoicePayment(stores, transaction, { invoice, subscription, changes, by });
+  return payment;
 }
 
 function refundsOf(payment: PaymentModel, database: Stores['postgres']): Promise<PaymentRefundModel[]> {

@@ -6,6 +6,7 @@ import { Decimal } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
 import { withoutReceipt } from '../../core/invoice/payment-status.ts';
 import { checkMove, OPEN } from '../../core/payment/moves.ts';
+import { hasPage } from '../../core/payment/receipt.ts';
 import type { UpdatePayment } from '../../core/payment/record.ts';
 import { checkAmount, checkPayable } from '../../core/payment/request.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -45,6 +46,10 @@ async function writeFields(
     BEFORE_SETTLEMENT.flatMap((field) => (request[field] ? [[field, request[field]]] : [])),
   ) as Partial<PaymentModel>;
   const [first] = Object.keys(given);
+  if (first && hasPage(payment))
+    throw notAllowed(`${first} of a payment whose page is open cannot be changed: void it, and make another`, {
+      field: first,
+    });
   if (first && !OPEN.includes(payment.payment_status))
     throw notAllowed(`${first} of a payment that is ${payment.payment_status} cannot be changed`, { field: first });
   if (given.amount) checkAmount({ ...payment, amount: given.amount, method: payment.payment_method_type }, invoice);
@@ -77,6 +82,10 @@ async function writeStatus(stores: Stores, transaction: Transaction, stated: Sta
   checkMove(payment.payment_status, status);
   checkInstants(request, by);
   if (status === 'VOIDED') return voidPayment(stores, transaction, stated);
+  if (hasPage(payment))
+    throw notAllowed('its provider decides what becomes of a payment whose page is open: void it, and record another', {
+      field: 'payment_status',
+    });
   if (status === 'FAILED') {
     const error = request.error_message ?? 'said by hand';
     return failFor(stores, transaction, { ...stated, error, at: request.failed_at ?? undefined, by });
@@ -115,12 +124,11 @@ async function voidPayment(stores: Stores, transaction: Transaction, stated: Sta
     throw notAllowed('something of what was paid of its invoice was given back: the payment stays', {
       invoice_id: invoice.id,
     });
-  const isOpenPage = payment.payment_method_type === 'PAYMENT_LINK' && Boolean(payment.gateway_payment_id);
   const changes = {
     payment_status: 'VOIDED' as const,
     voided_at: request.voided_at ?? by.now.toISOString(),
     payment_url: null,
-    next_attempt_at: isOpenPage ? by.now.toISOString() : null,
+    next_attempt_at: hasPage(payment) && !wasReceived ? by.now.toISOString() : null,
   };
   const record = await PaymentModel.change(payment, changes, { by, database: transaction });
   await emit(transaction, 'payment.updated', { record, by });
@@ -140,8 +148,12 @@ export async function archivePayment(
     const { payment } = await holdPayment(transaction, scope, id);
     if (!ARCHIVED.includes(payment.payment_status))
       throw notAllowed(`a payment that is ${payment.payment_status} cannot be archived`, { allowed: ARCHIVED });
-    if (payment.payment_method_type === 'PAYMENT_LINK' && payment.payment_status === 'INITIATED' && payment.payment_url)
+    if (payment.payment_status === 'INITIATED' && hasPage(payment))
       throw notAllowed('its page is open, and may be paid: void it first', { payment_url: payment.payment_url });
+    if (payment.payment_status !== 'PENDING' && payment.next_attempt_at !== null)
+      throw notAllowed('something of it is still to be done: try again later', {
+        next_attempt_at: payment.next_attempt_at,
+      });
     const changes = { status: 'archived' as const, next_attempt_at: null };
     await PaymentModel.change(payment, changes, { by: author, database: transaction });
   });

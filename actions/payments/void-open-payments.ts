@@ -1,5 +1,7 @@
-/** What waits to pay an invoice of which nothing remains, or that is void, pays nothing (docs/rules/payments.md, "What becomes of the invoice"). */
+/** What waits to pay an invoice of which nothing remains, or that is void, pays nothing; nor does a page that asks for more than remains (docs/rules/payments.md, "What becomes of the invoice"). */
+import { Decimal } from '../../core/decimal.ts';
 import { OPEN } from '../../core/payment/moves.ts';
+import { hasPage } from '../../core/payment/receipt.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
 import type { Transaction } from '../../storage/stores.ts';
@@ -16,11 +18,16 @@ export async function voidOpenPayments(
     .orderBy('id')
     .forUpdate();
   const now = by.now.toISOString();
-  for (const payment of open) {
-    // A page that is open is closed at its provider, outside of this transaction.
-    const next_attempt_at = payment.payment_method_type === 'PAYMENT_LINK' && payment.gateway_payment_id ? now : null;
+  for (const payment of open.filter((one) => isNeedless(one, invoice))) {
+    // Closed at its provider outside of this transaction.
+    const next_attempt_at = hasPage(payment) ? now : null;
     const changes = { payment_status: 'VOIDED' as const, voided_at: now, next_attempt_at, payment_url: null };
     const record = await PaymentModel.change(payment, changes, { by, database: transaction });
     await emit(transaction, 'payment.updated', { record, by });
   }
+}
+
+function isNeedless(payment: PaymentModel, { invoice_status, amount_remaining }: InvoiceModel): boolean {
+  const isOver = invoice_status !== 'FINALIZED' || new Decimal(amount_remaining).lte(0);
+  return isOver || (hasPage(payment) && new Decimal(payment.amount).gt(amount_remaining));
 }

@@ -1,5 +1,5 @@
 /** What a payment is charged to, and by whom (docs/rules/payments.md, "What is charged"). */
-import { invalid } from '../../core/error.ts';
+import { FarthingError, invalid } from '../../core/error.ts';
 import type { PaymentGateway } from '../../core/payment/record.ts';
 import { gatewayOf } from '../../core/payment/request.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -52,19 +52,22 @@ async function keptOf(
   return kept.find(({ id, gateway_payment_method_id }) => id === stated || gateway_payment_method_id === stated);
 }
 
-/** By which an invoice of the subscription is collected: its own, else that of who is invoiced; null where there is none. */
+/**
+ * By which an invoice of the subscription is collected: its own, else that of who is invoiced; or why there is none. What was
+ * usable once may be none any more: nothing is collected by the sandbox where money is meant.
+ */
 export async function wayToCollect(
   database: Database,
   scope: Scope,
   { customer_id, subscription }: { customer_id: string; subscription: CollectedSubscription },
-): Promise<WayToPay | null> {
+): Promise<{ readonly way: WayToPay } | { readonly way: null; readonly obstacle: FarthingError }> {
   const stated = subscription.gateway_payment_method_id || null;
-  const kept = await keptOf(database, scope, { customer_id, stated, gateway: null });
-  const payment_method_id = kept?.gateway_payment_method_id ?? stated;
-  if (!payment_method_id) return null;
-  const { default_gateway } = await settingOf(scope, 'payment_config', database);
-  const payment_gateway = kept?.payment_gateway ?? default_gateway;
-  return payment_gateway === null ? null : { payment_gateway, payment_method_id };
+  try {
+    return { way: await wayToPay(database, scope, { customer_id, stated, gateway: null }) };
+  } catch (error) {
+    if (error instanceof FarthingError && error.http_status_code < 500) return { way: null, obstacle: error };
+    throw error;
+  }
 }
 
 export type CollectedSubscription = Pick<Subscription, 'gateway_payment_method_id'>;

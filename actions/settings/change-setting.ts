@@ -1,6 +1,7 @@
 /** Settings are changed field by field and set back as a whole, by a super_admin (docs/rules/records.md, "Settings"). */
 import { requireSuperAdmin } from '../../core/access/role.ts';
 import { FarthingError } from '../../core/error.ts';
+import type { PaymentGateway } from '../../core/payment/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { changedSetting, isSet, SETTINGS, type SettingKey } from '../../core/setting/record.ts';
 import { type Reference, referencesOf } from '../../core/setting/references.ts';
@@ -11,6 +12,7 @@ import { PlanModel } from '../../storage/models/plan.ts';
 import { findSetting, SettingModel, TenantSettingModel } from '../../storage/models/setting.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
+import { usableGateway } from '../payments/way-to-pay.ts';
 
 type Principal = { readonly roles: readonly string[] };
 type Asked = { readonly key: SettingKey; readonly principal: Principal; readonly author: Author };
@@ -42,6 +44,7 @@ const FETCH: Record<Reference['kind'], (scope: Scope, id: string, database: Data
   plan: (scope, id, database) => PlanModel.fetchPublished(scope, id, { database }),
   feature: (scope, id, database) => FeatureModel.fetchPublished(scope, id, { database }),
   meter: (scope, id, database) => MeterModel.fetchPublished(scope, id, { database }),
+  payment_gateway: (scope, id, database) => usableGateway(database, scope, id as PaymentGateway),
 };
 
 async function addSetting(

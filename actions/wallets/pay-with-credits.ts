@@ -15,7 +15,6 @@ import type { PaymentModel } from '../../storage/models/payment.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { lotOf, lotsOf } from '../../storage/models/wallet-transaction.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
-import { holdWallet } from './hold-wallet.ts';
 import { moveCredits } from './move-credits.ts';
 import { isPurchase } from './pending-credits.ts';
 
@@ -106,22 +105,17 @@ export async function payableWithCredits(
   return amount.gt(0) ? { wallet, amount } : null;
 }
 
-/** Takes the credits of a payment, once. `transaction` holds the payment and its invoice. */
+/** Takes the credits of a payment, once. `transaction` holds its invoice and its wallet, which was found to be able to pay. */
 export async function takeForPayment(
   transaction: Transaction,
   { payment, invoice, author }: { payment: PaymentModel; invoice: Invoice; author: Author },
 ): Promise<void> {
-  const wallet = await holdWallet(transaction, invoice, payment.payment_method_id);
-  const checked = await walletToPay(transaction, invoice, {
-    wallet_id: wallet.id,
-    amount: payment.amount,
-    now: author.now,
-  });
+  const wallet = await WalletModel.fetch(payment, payment.payment_method_id, { database: transaction });
   const amount = new Decimal(payment.amount);
-  await moveCredits(transaction, checked, {
+  await moveCredits(transaction, wallet, {
     movement: {
       kind: 'spend',
-      credits: creditsOf(amount, checked.conversion_rate),
+      credits: creditsOf(amount, wallet.conversion_rate),
       amount,
       at_ms: referenceOf(invoice, author.now),
     },

@@ -1,7 +1,8 @@
 /**
  * Which charges belong on an invoice (docs/rules/invoices.md, "What stands on which invoice"). At the start of a period:
  * its advance and one-time charges. At its end: its arrears, fixed and measured, and the advance charges of the next. At a
- * cancellation: the arrears up to the date. A preview: what the end of the period would bring.
+ * cancellation: the arrears up to the date. A preview: what the end of the period would bring. Behind the end of a subscription
+ * nothing is charged but what has come late for periods that are invoiced (late-events.ts).
  *
  * A line item whose billing period differs from the subscription's has its own periods, anchored at its start
  * (docs/rules/periods.md, "Line items with periods of their own"): an advance item belongs on the invoice whose window
@@ -23,7 +24,7 @@ import {
 } from '../time/period.ts';
 import { regularPeriod, type Share, shareOf } from './proration.ts';
 
-export const REFERENCE_POINTS = ['period_start', 'period_end', 'cancel', 'preview'] as const;
+export const REFERENCE_POINTS = ['period_start', 'period_end', 'cancel', 'preview', 'late'] as const;
 export type ReferencePoint = (typeof REFERENCE_POINTS)[number];
 
 /** What billing needs to know of a subscription. Instants are milliseconds since 1970. */
@@ -79,6 +80,7 @@ export type ChargeQuestion<Item extends BilledItem> = {
 /** Every charge that falls due at this reference point, in the order of the items. */
 export function chargesDue<Item extends BilledItem>(question: ChargeQuestion<Item>): Charge<Item>[] {
   const { subscription, items, period, reference } = question;
+  if (reference === 'late') return [];
   const subscriptionEnd = reference === 'cancel' ? period.end : subscription.end_ms;
   const next = reference === 'cancel' ? null : nextPeriod(period.end, subscription);
   return items.flatMap((item) => {

@@ -130,7 +130,8 @@ function linesOfTrueUp<Item extends PricedItem>(
   question: InvoiceQuestion<Item>,
   before: readonly PlannedLine<Item>[],
 ): PlannedLine<Item>[] {
-  const facts = question.reference === 'period_start' ? null : poolFacts(question);
+  const { reference } = question;
+  const facts = reference === 'period_start' || reference === 'late' ? null : poolFacts(question);
   if (facts === null) return [];
   const { currency, period, items } = question;
   const { ends_at = null } = partQuestion(question);
@@ -148,7 +149,8 @@ function linesSetOff<Item extends PricedItem>(
 /** No invoice comes behind it. */
 function isLast<Item extends PricedItem>({ reference, subscription, period }: InvoiceQuestion<Item>): boolean {
   if (reference === 'period_start') return false;
-  return reference === 'cancel' || (subscription.end_ms !== null && subscription.end_ms <= period.end);
+  if (reference === 'cancel' || reference === 'late') return true;
+  return subscription.end_ms !== null && subscription.end_ms <= period.end;
 }
 
 function poolFacts<Item extends PricedItem>(question: InvoiceQuestion<Item>): PoolFacts | null {

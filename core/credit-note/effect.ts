@@ -1,6 +1,7 @@
 /** What a credit note makes of its invoice, when it becomes final and when it is voided (docs/rules/credit-notes.md). */
 import { Decimal, ZERO } from '../decimal.ts';
 import { invalid, notAllowed } from '../error.ts';
+import { statusOf } from '../invoice/payment-status.ts';
 import type { Invoice, PaymentStatus } from '../invoice/record.ts';
 import type { CreditNote } from './record.ts';
 
@@ -13,17 +14,14 @@ export function creditedInvoice(invoice: Invoice, note: Given, now: Date): Chang
 
 /** `amount` was given back of what had been paid and of the prepaid credits that were applied. */
 export function refunded(invoice: Invoice, amount: string): Changes {
-  const refunded_amount = new Decimal(invoice.refunded_amount).plus(amount);
-  const given = new Decimal(invoice.amount_paid).plus(invoice.total_prepaid_credits_applied);
-  return {
-    refunded_amount: refunded_amount.toFixed(),
-    payment_status: refunded_amount.gte(given) ? 'REFUNDED' : 'PARTIALLY_REFUNDED',
-  };
+  const refunded_amount = new Decimal(invoice.refunded_amount).plus(amount).toFixed();
+  return { refunded_amount, payment_status: statusOf({ ...invoice, refunded_amount }) };
 }
 
 function adjusted(invoice: Invoice, { total_amount }: Given, now: Date): Changes {
   const amounts = withAdjustment(invoice, new Decimal(invoice.adjustment_amount).plus(total_amount));
-  if (!new Decimal(amounts.amount_remaining).isZero()) return amounts;
+  // A charge that is on its way has not ended yet.
+  if (!new Decimal(amounts.amount_remaining).isZero() || invoice.payment_status === 'PROCESSING') return amounts;
   return { ...amounts, payment_status: 'SUCCEEDED', paid_at: invoice.paid_at ?? now.toISOString() };
 }
 

@@ -111,10 +111,7 @@ function paidAt(invoice: Payable, status: PaymentStatus, now: Date): string | nu
   return invoice.paid_at ?? now.toISOString();
 }
 
-type Paying = Pick<
-  Invoice,
-  'payment_status' | 'amount_due' | 'amount_paid' | 'currency' | 'paid_at' | 'refunded_amount'
->;
+type Paying = Sums & Pick<Invoice, 'currency' | 'paid_at'>;
 
 /** Money has come in on top of what was paid before: part of it, all of it, or more. */
 export function withReceipt(invoice: Paying, amount: string, at: Date): Payment {
@@ -127,29 +124,53 @@ export function withoutReceipt(invoice: Paying, amount: string, at: Date): Payme
 }
 
 function paidInTotal(invoice: Paying, paid: Decimal, at: Date): Payment {
-  const due = new Decimal(invoice.amount_due);
-  // Another charge of it may be on its way: until that has ended nobody else begins one.
-  const isProcessing = invoice.payment_status === 'PROCESSING';
-  const open = isProcessing ? 'PROCESSING' : 'PENDING';
-  const payment_status = paid.lt(due) ? open : paid.eq(due) ? 'SUCCEEDED' : 'OVERPAID';
+  const payment_status = statusOf({ ...invoice, amount_paid: paid.toFixed() });
+  const isPaid = paid.gte(invoice.amount_due);
   return {
     ...paymentOf(invoice, { payment_status, paid }),
-    paid_at: payment_status === open ? null : (invoice.paid_at ?? at.toISOString()),
+    paid_at: isPaid ? (invoice.paid_at ?? at.toISOString()) : null,
   };
 }
 
-/** What was tried has ended without money: unless it was paid meanwhile, that is said. */
-export function afterDecline({ payment_status }: Pick<Invoice, 'payment_status'>): Pick<Invoice, 'payment_status'> {
-  return { payment_status: payment_status === 'PROCESSING' ? 'FAILED' : payment_status };
+type Sums = Pick<
+  Invoice,
+  'payment_status' | 'amount_due' | 'amount_paid' | 'refunded_amount' | 'total_prepaid_credits_applied'
+>;
+
+/** What the sums of an invoice say, where nobody sets it by hand. */
+export function statusOf(invoice: Sums): PaymentStatus {
+  const due = new Decimal(invoice.amount_due);
+  const paid = new Decimal(invoice.amount_paid);
+  // A charge of it is on its way: until that has ended nobody else begins one.
+  if (paid.lt(due) && invoice.payment_status === 'PROCESSING') return 'PROCESSING';
+  const refunded = new Decimal(invoice.refunded_amount);
+  // Of which something remains to be paid is not done with, however much of it was given back.
+  const given = paid.plus(invoice.total_prepaid_credits_applied);
+  if (refunded.gt(0)) return refunded.gte(given) && paid.gte(due) ? 'REFUNDED' : 'PARTIALLY_REFUNDED';
+  return paid.lt(due) ? 'PENDING' : paid.eq(due) ? 'SUCCEEDED' : 'OVERPAID';
 }
 
-/** What was paid stays said; what was given back is said beside it. A refund that was not made is taken back by its negative. */
-export function withRefund(invoice: Paying, amount: string): Pick<Invoice, 'payment_status' | 'refunded_amount'> {
+/** What was tried has ended without money: unless nothing of the invoice remains by now, that is said. */
+export function afterDecline(invoice: Paying, at: Date): Partial<Payment> {
+  if (invoice.payment_status !== 'PROCESSING') return {};
+  const ended = paidInTotal({ ...invoice, payment_status: 'PENDING' }, new Decimal(invoice.amount_paid), at);
+  return { ...ended, payment_status: ended.payment_status === 'PENDING' ? 'FAILED' : ended.payment_status };
+}
+
+/**
+ * A payment is given back. While something remains to be paid it is as if that had never come, and is owed again; of what was too much
+ * first that; only beyond that something of the invoice itself is given back. A refund that was not made is taken back by its negative.
+ */
+export function withRefund(invoice: Paying, refunded: string, at: Date): Payment & Pick<Invoice, 'refunded_amount'> {
+  const amount = new Decimal(refunded);
   const paid = new Decimal(invoice.amount_paid);
-  const refunded = new Decimal(invoice.refunded_amount).plus(amount);
-  const refunded_amount = refunded.toFixed();
-  if (refunded.gte(paid)) return { payment_status: 'REFUNDED', refunded_amount };
-  if (refunded.gt(0)) return { payment_status: 'PARTIALLY_REFUNDED', refunded_amount };
-  const due = new Decimal(invoice.amount_due);
-  return { payment_status: paid.lt(due) ? 'PENDING' : paid.eq(due) ? 'SUCCEEDED' : 'OVERPAID', refunded_amount };
+  const before = new Decimal(invoice.refunded_amount);
+  const over = paid.minus(invoice.amount_due);
+  const ofInvoice = amount.isNegative() ? Decimal.max(amount, before.negated()) : amount.minus(ofPaid(amount, over));
+  const refunded_amount = before.plus(ofInvoice).toFixed();
+  return { ...paidInTotal({ ...invoice, refunded_amount }, paid.minus(amount.minus(ofInvoice)), at), refunded_amount };
+}
+
+function ofPaid(amount: Decimal, over: Decimal): Decimal {
+  return over.isNegative() ? amount : Decimal.min(amount, over);
 }

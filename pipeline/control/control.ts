@@ -69,7 +69,10 @@ export async function passControl(stores: Stores, held: HeldPartition, records: 
     return { to, problem: made.problem };
   }
   if (message!.type === 'rebuild') await passRebuild(stores, { held, record, end }, message!);
-  else await correctEvents(stores, { held, records: corrections(records, [message!, ...more]), end });
+  else {
+    const met = corrections(records, [message!, ...more]);
+    await correctEvents(stores, { held, records: met, received_at_us: last.received_at_us, end });
+  }
   return { to };
 }
 

@@ -27,6 +27,7 @@ import { installationId } from '../../storage/installation.ts';
 import { PartitionStopped, recordCrc } from '../../storage/log/continuity.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
 import { partitionWriter } from '../../storage/progress/attempts.ts';
+import { arrivalsOf, tellLateUsage } from '../../storage/progress/late-usage.ts';
 import { type PoisonPlace, poisonFrom } from '../../storage/progress/poison.ts';
 import { type SliceState } from '../../storage/progress/slice-state.ts';
 import { enterBuckets, finishSlice, planSlice, takePartition } from '../../storage/progress/slices.ts';
@@ -184,6 +185,7 @@ export class Partition {
       last_record: recordCrc(records.at(-1)!),
       counts: countsOf(slice),
     };
+    await tellLateUsage(postgres, arrivalsOf(slice.buckets), progress.watermark_us);
     await inSpan('slice.commit', {}, () => finishSlice(postgres, this.#state, progress));
     this.#finished(slice);
     await this.#tellThresholds(slice);

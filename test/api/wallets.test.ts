@@ -374,7 +374,7 @@ describe('/wallets', () => {
     const { items } = await search({
       transaction_reason: 'purchased_credit_direct',
       credits_available_gt: 1,
-      limit: 1,
+      filters: [{ field: 'wallet_id', operator: 'eq', data_type: 'string', value: { string: id } }],
     });
     expect([items[0].wallet.id, items[0].customer.id]).to.deep.equal([id, customer_id]);
     await refused(400, '/wallets/transactions/search', { reference_id: 'inv_1' });

@@ -20,7 +20,7 @@ const paying = z.object({ total: decimalText, payments: z.array(decimalText) });
 export function payInvoice(given: Result): Result {
   const { total, payments } = paying.parse(given);
   const at = new Date('2026-01-01T00:00:00Z');
-  const about = { amount_due: total, currency: 'usd', refunded_amount: '0' };
+  const about = { amount_due: total, currency: 'usd', refunded_amount: '0', total_prepaid_credits_applied: '0' };
   const start = { payment_status: 'PENDING' as const, amount_paid: '0', amount_remaining: total, paid_at: null };
   const { payment_status, overpaid_amount, amount_remaining } = payments.reduce(
     (invoice, amount) => ({ ...invoice, ...withReceipt({ ...about, ...invoice }, amount, at) }),

@@ -1,0 +1,111 @@
+/**
+ * Invoices what has come late for subscriptions that have ended (docs/rules/invoices.md, "Late events"): a draft of its own, which rests
+ * and becomes final as every draft. Nothing is made while a draft is there that takes in by itself what has come, nor where what has come
+ * costs nothing. The row of the subscription is held meanwhile, so that two who look at once make one invoice; what was told of is taken
+ * before and settled with the draft, so that whoever dies in between leaves it to the next.
+ */
+import { latePeriod } from '../../core/billing/behind-end.ts';
+import type { Scope } from '../../core/scope.ts';
+import { endedAt } from '../../core/subscription/followed.ts';
+import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import type { Due, OfWhom } from '../../storage/due-billing.ts';
+import { dueLateUsage } from '../../storage/due-late-usage.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { LOOK_AFTER_SECONDS, settleLateUsage, takeLateUsage } from '../../storage/progress/late-usage.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { draftInvoice } from '../invoices/draft-invoice.ts';
+import { payerOf } from '../invoices/settle-change.ts';
+import { heldWithParent } from '../subscriptions/held-with-parent.ts';
+import { billedSubscription, scopeOf } from './billable-items.ts';
+import { inRounds, type Watched } from './rounds.ts';
+import { billingTransaction } from './transaction.ts';
+
+export type LateReport = { drafted: number; looked: number; failed: { id: string; error: unknown }[] };
+
+const WORKERS = 2;
+
+export async function billLateUsage(
+  stores: Stores,
+  now: Date,
+  { only, onProgress }: OfWhom & Watched<LateReport> = {},
+): Promise<LateReport> {
+  const report: LateReport = { drafted: 0, looked: 0, failed: [] };
+  await inRounds({
+    next: (left) => dueLateUsage(stores.postgres, { now, left, only }),
+    act: async ({ id, ...scope }) => {
+      try {
+        if (await billLate(stores, scope, { subscription_id: id, now })) report.drafted += 1;
+        report.looked += 1;
+      } catch (error) {
+        report.failed.push({ id, error });
+      }
+      // Each is looked at once in a run.
+      return false;
+    },
+    // By a clock the same must come of the same.
+    workers: only ? 1 : WORKERS,
+    onProgress: () => onProgress?.(report),
+  });
+  return report;
+}
+
+/** Whether a draft was made. */
+async function billLate(
+  stores: Stores,
+  scope: Omit<Due, 'id'>,
+  { subscription_id, now }: { subscription_id: string; now: Date },
+): Promise<boolean> {
+  const ids = await takeLateUsage(stores.postgres, { ...scope, subscription_id });
+  return billingTransaction(stores, async (transaction) => {
+    const subscription = await heldWithParent(scope, subscription_id, transaction);
+    const again_at = await waitsUntil(transaction, { subscription, now });
+    const isDrafted = again_at === null && (await draftLate(stores, transaction, { subscription, now }));
+    await settleLateUsage(transaction, scope, { ids, again_at });
+    return isDrafted;
+  });
+}
+
+type Looking = { readonly subscription: SubscriptionModel; readonly now: Date };
+
+/** Until a draft, of it or of its parent, is there no more, or its parent has invoiced the period in which it ended; null where it need not. */
+async function waitsUntil(transaction: Transaction, { subscription, now }: Looking): Promise<Date | null> {
+  const { id, parent_subscription_id } = subscription;
+  const ids = parent_subscription_id ? [id, parent_subscription_id] : [id];
+  const [draft] = await InvoiceModel.in(subscription, transaction)
+    .whereIn('subscription_id', ids)
+    .where({ invoice_status: 'DRAFT', status: 'published' })
+    .select('id')
+    .limit(1);
+  // It is looked at when the draft is final (storage/due-late-usage.ts).
+  if (draft) return now;
+  if (subscription.subscription_type !== 'grouped_invoicing' || !parent_subscription_id) return null;
+  const parent = await SubscriptionModel.fetch(scopeOf(subscription), parent_subscription_id, {
+    database: transaction,
+  });
+  const isToBeInvoiced =
+    parent.subscription_status !== 'cancelled' && endedAt(subscription) > instantOf(parent.current_period_start);
+  if (!isToBeInvoiced) return null;
+  return new Date(Math.max(instantOf(parent.current_period_end), now.getTime() + LOOK_AFTER_SECONDS * 1000));
+}
+
+async function draftLate(stores: Stores, transaction: Transaction, { subscription, now }: Looking): Promise<boolean> {
+  const { end_ms } = billedSubscription(subscription);
+  const ends = await periodEnds(subscription, transaction);
+  const period = latePeriod(ends, { end_ms, now: now.getTime() });
+  if (period === null || subscription.subscription_status !== 'cancelled') return false;
+  const payer_id = await payerOf(subscription, transaction);
+  const late = { reference: 'late', reason: 'SUBSCRIPTION_CYCLE' } as const;
+  const draft = await draftInvoice(stores, transaction, { subscription, period, ...late, payer_id, now });
+  return draft !== null;
+}
+
+/** Of what was invoiced behind its end. */
+async function periodEnds(subscription: SubscriptionModel, transaction: Transaction): Promise<Milliseconds[]> {
+  const invoices = await InvoiceModel.in(subscription, transaction)
+    .where({ subscription_id: subscription.id, status: 'published', billing_reason: 'SUBSCRIPTION_CYCLE' })
+    .whereNot('invoice_status', 'VOIDED')
+    .whereNotNull('period_end')
+    .select('period_end');
+  return invoices.map(({ period_end }) => instantOf(period_end!));
+}

@@ -1,0 +1,37 @@
+/** Subscriptions that have ended, and whose late usage is to be looked at (storage/progress/late-usage.ts). */
+import type { Scope } from '../core/scope.ts';
+import { type Asked, type Due, earliest, inTurns, ofWhom } from './due-billing.ts';
+import type { Database } from './stores.ts';
+
+/** Those first that have waited longest. */
+export async function dueLateUsage(database: Database, { now, ...asked }: Asked & { now: Date }): Promise<Due[]> {
+  const due = waiting(database).where('due_at', '<=', now);
+  return inTurns(database, ofWhom(due, 'late', asked), { by: ['due_at'], ...asked });
+}
+
+/** When the first of this environment is to be looked at. */
+export function nextLateUsage(database: Database, scope: Scope): Promise<Date | null> {
+  return earliest(scope, { of: () => waiting(database), columns: ['due_at'] });
+}
+
+/** A draft takes in what has come by itself: who has one, or stands on one of its parent, waits until it is final. */
+function waiting(database: Database) {
+  const told = database('late_usage as told')
+    .join('subscriptions as ended', {
+      'ended.id': 'told.subscription_id',
+      'ended.tenant_id': 'told.tenant_id',
+      'ended.environment_id': 'told.environment_id',
+    })
+    .whereNotExists((draft) => {
+      void draft
+        .from('invoices')
+        .whereRaw('invoices.tenant_id = told.tenant_id and invoices.environment_id = told.environment_id')
+        .whereRaw('invoices.subscription_id in (ended.id, ended.parent_subscription_id)')
+        .where({ 'invoices.invoice_status': 'DRAFT', 'invoices.status': 'published' })
+        .select('invoices.id');
+    })
+    .groupBy('told.subscription_id', 'told.tenant_id', 'told.environment_id')
+    .select('told.subscription_id as id', 'told.tenant_id', 'told.environment_id')
+    .min({ due_at: 'told.due_at' });
+  return database.from(told.as('late'));
+}

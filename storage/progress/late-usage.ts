@@ -1,0 +1,129 @@
+/**
+ * Table `late_usage`: usage has arrived, or was corrected, for the time of a subscription that has ended. Who tells of it does so behind
+ * the bucket rows and before the progress of its partition moves, so that nothing is lost in a crash; told twice it is told once. What is
+ * waiting is one row for a subscription, however much arrives; who looks at it takes the row first, so that what arrives from then on is
+ * told again (actions/billing/bill-late-usage.ts).
+ */
+import { groupBy } from '../../core/group-by.ts';
+import type { BucketRow } from '../../core/metering/plan.ts';
+import { type Scope, scopeKey } from '../../core/scope.ts';
+import { formatUs, type Microseconds } from '../../core/time/instant.ts';
+import type { Database } from '../stores.ts';
+
+/** What comes in this time is looked at once: whoever sends a backlog gets one invoice for it. */
+export const LOOK_AFTER_SECONDS = 3600;
+
+/** A customer has usage of this instant, or of a later one. */
+export type Arrival = Scope & { readonly external_customer_id: string; readonly at_us: Microseconds };
+
+/** `now`: where the environment has no clock of its own. */
+export async function tellLateUsage(
+  database: Database,
+  arrivals: readonly Arrival[],
+  now: Microseconds,
+): Promise<void> {
+  const late = await withEnded(database, earliest(arrivals, scopeKey));
+  const those = arrivals.filter((arrival) => late.has(scopeKey(arrival)));
+  if (those.length === 0) return;
+  const byCustomer = earliest(those, (one) => JSON.stringify([scopeKey(one), one.external_customer_id]));
+  await database.raw(TELL, [
+    ...columnsOf(byCustomer),
+    byCustomer.map(({ external_customer_id }) => external_customer_id) as never,
+    formatUs(now),
+    LOOK_AFTER_SECONDS,
+  ]);
+}
+
+export function arrivalsOf(rows: readonly BucketRow[]): Arrival[] {
+  return rows.map(({ tenant_id, environment_id, external_customer_id, first_us, bucket_start_us }) => ({
+    tenant_id,
+    environment_id,
+    external_customer_id,
+    at_us: first_us ?? bucket_start_us,
+  }));
+}
+
+function earliest(arrivals: readonly Arrival[], keyOf: (one: Arrival) => string): Arrival[] {
+  const groups = groupBy(arrivals, keyOf);
+  return Array.from(groups.values(), (some) => some.reduce((a, b) => (b.at_us < a.at_us ? b : a)));
+}
+
+/** The environments in which anything has ended behind the earliest usage: most often none. */
+async function withEnded(database: Database, arrivals: readonly Arrival[]): Promise<Set<string>> {
+  if (arrivals.length === 0) return new Set();
+  const { rows } = await database.raw(
+    `select tenant_id, environment_id from unnest(?::text[], ?::text[], ?::timestamptz[]) as arrived (tenant_id, environment_id, at)
+      where exists (select from subscriptions s
+                     where s.tenant_id = arrived.tenant_id and s.environment_id = arrived.environment_id
+                       and s.status = 'published' and s.subscription_status = 'cancelled' and s.end_date > arrived.at)`,
+    columnsOf(arrivals),
+  );
+  return new Set(rows.map(scopeKey));
+}
+
+function columnsOf(arrivals: readonly Arrival[]) {
+  return [
+    arrivals.map(({ tenant_id }) => tenant_id) as never,
+    arrivals.map(({ environment_id }) => environment_id) as never,
+    arrivals.map(({ at_us }) => formatUs(at_us)) as never,
+  ];
+}
+
+/**
+ * The usage of whoever takes part in a subscription is that of its parent. In the order of ids, so that two who tell of the same never wait
+ * for each other.
+ */
+const TELL = `
+  with arrived as (
+    select * from unnest(?::text[], ?::text[], ?::timestamptz[], ?::text[]) as row (tenant_id, environment_id, at, external_id)
+  )
+  insert into late_usage (tenant_id, environment_id, subscription_id, due_at)
+  select distinct on (ended.id) ended.tenant_id, ended.environment_id, ended.id,
+         coalesce(t.frozen_time, ?::timestamptz) + ? * interval '1 second'
+    from arrived
+    join customers c using (tenant_id, environment_id, external_id)
+    join subscriptions s on s.tenant_id = c.tenant_id and s.environment_id = c.environment_id and s.customer_id = c.id
+    join subscriptions ended
+      on ended.tenant_id = s.tenant_id and ended.environment_id = s.environment_id
+         and ended.id = case when s.subscription_type = 'INHERITED' then s.parent_subscription_id else s.id end
+    left join test_clocks t on t.tenant_id = s.tenant_id and t.environment_id = s.environment_id
+   where s.status = 'published' and s.subscription_status = 'cancelled' and s.end_date > arrived.at
+     and ended.status = 'published' and ended.subscription_status = 'cancelled' and ended.end_date > arrived.at
+   order by ended.id
+      on conflict (tenant_id, environment_id, subscription_id) where not is_taken do nothing`;
+
+type OfOne = Scope & { readonly subscription_id: string };
+
+/** Of a subscription that is known to have ended. */
+export async function tellLateUsageOf(
+  database: Database,
+  { tenant_id, environment_id, subscription_id }: OfOne,
+  due_at: Date,
+): Promise<void> {
+  await database.raw(
+    `insert into late_usage (tenant_id, environment_id, subscription_id, due_at) values (?, ?, ?, ?)
+         on conflict (tenant_id, environment_id, subscription_id) where not is_taken do nothing`,
+    [tenant_id, environment_id, subscription_id, due_at],
+  );
+}
+
+/** What was told of it so far; committed before the usage is read, so that what is told from then on is kept. */
+export async function takeLateUsage(database: Database, { tenant_id, environment_id, subscription_id }: OfOne) {
+  const { rows } = await database.raw(
+    `update late_usage set is_taken = true where tenant_id = ? and environment_id = ? and subscription_id = ? returning id`,
+    [tenant_id, environment_id, subscription_id],
+  );
+  return rows.map(({ id }: { id: string }) => id) as string[];
+}
+
+/** In the transaction that has looked: they are done, or looked at again at an instant. */
+export async function settleLateUsage(
+  transaction: Database,
+  { tenant_id, environment_id }: Scope,
+  { ids, again_at }: { readonly ids: readonly string[]; readonly again_at: Date | null },
+): Promise<void> {
+  const mine = transaction('late_usage')
+    .where({ tenant_id, environment_id })
+    .whereRaw('id = any(?::bigint[])', [ids as never]);
+  await (again_at === null ? mine.delete() : mine.update({ due_at: again_at }));
+}
