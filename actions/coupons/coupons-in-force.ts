@@ -14,6 +14,7 @@ import { CouponApplicationModel } from '../../storage/models/coupon-application.
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
 
 export type OfWhichInvoice = {
@@ -23,17 +24,51 @@ export type OfWhichInvoice = {
   readonly invoice_id?: string | undefined;
   /** Of an invoice inside of a period: of usage so far, or of a change of the running period. */
   readonly inside?: 'usage' | Period;
+  /** Lines that it charges and that are not written yet. */
+  readonly begun?: readonly FollowingLine[];
 };
+
+type FollowingLine = Pick<SubscriptionLineItemModel, 'id' | 'follows_line_item_id'>;
 
 type Attached = { readonly association: CouponAssociationModel; readonly coupon: CouponModel };
 
 export async function couponsInForce(database: Database, of: OfWhichInvoice): Promise<CouponInForce[]> {
   const attached = await attachedTo(database, of.subscriptions);
   const uses = await usesOf(database, attached, of);
+  const followers = await followersOf(database, attached, of);
   return attached.flatMap(({ association, coupon }) => {
     const works = worksOn({ coupon, uses: uses.get(association.id) ?? [] }, of.inside);
-    return works ? [{ ...inForce(association, coupon), is_returning: isReturning(coupon, of.inside) }] : [];
+    if (!works) return [];
+    const named = followers.get(association.subscription_line_item_id ?? '');
+    return [
+      {
+        ...inForce(association, coupon),
+        ...(named ? { followers: named } : {}),
+        is_returning: isReturning(coupon, of.inside),
+      },
+    ];
   });
+}
+
+/** By a line that a coupon names, all that go on for it: asked only where one names a line. */
+async function followersOf(
+  database: Database,
+  attached: readonly Attached[],
+  { subscriptions, begun = [] }: OfWhichInvoice,
+): Promise<Map<string, Set<string>>> {
+  const named = new Set(attached.flatMap(({ association }) => association.subscription_line_item_id ?? []));
+  if (named.size === 0) return new Map();
+  const written = await SubscriptionLineItemModel.in(subscriptions[0], database)
+    .whereIn(
+      'subscription_id',
+      subscriptions.map(({ id }) => id),
+    )
+    .whereNotNull('follows_line_item_id')
+    .select('id', 'follows_line_item_id');
+  const lines: FollowingLine[] = [...written, ...begun.filter((line) => line.follows_line_item_id)];
+  const next = groupBy(lines, ({ follows_line_item_id }) => follows_line_item_id!);
+  const behind = (id: string): string[] => (next.get(id) ?? []).flatMap((line) => [line.id, ...behind(line.id)]);
+  return new Map([...named].map((id) => [id, new Set(behind(id))]));
 }
 
 /** As an association says. */
