@@ -242,7 +242,7 @@ async function gatherOne(stores: Stores, database: Database, target: OneOfThem):
   // At one time: the stores answer what is asked together as one question.
   const [usage, measured] = await Promise.all([
     usageOf(openCharges(question), measure),
-    isClosing ? gatherClosedCharges(database, { lines, items, before: period.end, corrected }, measure) : [],
+    isClosing ? gatherClosedCharges({ lines, items, before: period.end, corrected }, measure) : [],
   ]);
   await inStep(database);
   const closed = await lessReturned(database, measured, lines);

@@ -70,7 +70,6 @@ type Closing = {
  * on an invoice behind that one, and never on one of an earlier period that is computed again.
  */
 export async function gatherClosedCharges(
-  database: Database,
   { lines, items, before, corrected }: Closing,
   measure: Measure,
 ): Promise<ClosedCharge<BillableItem>[]> {
