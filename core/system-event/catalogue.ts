@@ -38,6 +38,24 @@ export const SYSTEM_EVENTS = {
     'A subscription is changed, moves on to its next period, or is to be cancelled.',
   ),
   'subscription.cancelled': subscription('A subscription ends: at once, on a date or at the end of its period.'),
+  'subscription.spend.threshold_reached': subscription(
+    'What a subscription costs has reached another level of its alert.',
+  ),
+  'subscription.spend.threshold_recovered': subscription(
+    'What a subscription costs is below every level of its alert again.',
+  ),
+  'subscription.line_item_spend.threshold_reached': subscription(
+    'What a line item costs has reached another level of its alert.',
+  ),
+  'subscription.line_item_spend.threshold_recovered': subscription(
+    'What a line item costs is below every level of its alert again.',
+  ),
+  'subscription.group_spend.threshold_reached': subscription(
+    'What the lines of a group cost has reached another level of its alert.',
+  ),
+  'subscription.group_spend.threshold_recovered': subscription(
+    'What the lines of a group cost is below every level of its alert again.',
+  ),
   'subscription.phase.created': phase('A subscription is created that has this phase; once for each.'),
   'invoice.drafted': invoice('A draft is made, once for each invoice.'),
   'invoice.update': invoice('An invoice is changed by hand, or computed anew.'),

@@ -4,6 +4,7 @@
  * as a validation error counts as `error_code` and `http_status`.
  */
 import { type ErrorCode, HTTP_STATUS_BY_ERROR_CODE } from '../../core/error.ts';
+import { stateOfAlert } from './alert-operations.ts';
 import { usageWithEntitlement } from './allowance-operations.ts';
 import { billingTimeline, classifyOnetime, composeInvoice, onetimeAmount } from './billing-operations.ts';
 import {
@@ -131,6 +132,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'credit_grant.create': createGrant,
   'credit_grant.action': grantAction,
   'credit_grant.defer_backoff': deferBackoff,
+  'alert.state': stateOfAlert,
   'meter.create': createMeter,
   'meter.matches': meterMatches,
   'expression.eval': evaluateExpression,
@@ -186,7 +188,6 @@ export const NOT_YET: readonly string[] = [
   'wallet.bonus: wallet.bonus_credits',
   'wallet.bonus: wallet.top_up',
   'wallet.auto_topup: wallet.auto_topup',
-  'alert.state: alert.state',
   'invoice.skipped: invoice.compute',
   'cost_analytics: cost.analytics',
 ];

@@ -1,0 +1,65 @@
+/** In which state each alert is (docs/rules/alerts.md, "Told once"): the database says who has changed it. */
+import type { AlertType } from '../core/alert/record.ts';
+import type { AlertState } from '../core/alert/state.ts';
+import type { Scope } from '../core/scope.ts';
+import type { Database, Transaction } from './stores.ts';
+
+/** Of what: a feature is alerted for each wallet, a group for each subscription. */
+export type Alerted = {
+  readonly alert_type: AlertType;
+  readonly entity_id: string;
+  readonly parent_entity_id: string | null;
+};
+
+/** Advisory locks of this kind, told from those of others by this number. */
+const ALERTS = 14_101;
+
+/** Until the transaction ends nobody else compares what is alerted of this: a value that was read before does not win later. */
+export async function holdAlertsOf(transaction: Transaction, id: string): Promise<void> {
+  await transaction.raw('select pg_advisory_xact_lock(?, hashtext(?))', [ALERTS, id]);
+}
+
+/** Whether it was another before. What was never in a state was ok. */
+export async function moveAlertState(
+  transaction: Transaction,
+  { tenant_id, environment_id }: Scope,
+  { alerted, state, now }: { alerted: Alerted; state: AlertState; now: Date },
+): Promise<boolean> {
+  const { alert_type, entity_id, parent_entity_id } = alerted;
+  const key = { tenant_id, environment_id, alert_type, entity_id, parent_entity_id: parent_entity_id ?? '' };
+  const move = () =>
+    transaction('alert_states')
+      .where(key)
+      .whereNot('alert_status', state)
+      .update({ alert_status: state, updated_at: now });
+  if ((await move()) > 0) return true;
+  if (state === 'ok') return false;
+  const first = { ...key, alert_status: state, updated_at: now };
+  const made = await transaction('alert_states').insert(first).onConflict().ignore().returning('entity_id');
+  return made.length > 0 || (await move()) > 0;
+}
+
+/** The states of these, which are ok where none is answered. */
+export async function alertStatesOf(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  ids: readonly string[],
+): Promise<(Alerted & { readonly alert_status: AlertState })[]> {
+  return database('alert_states')
+    .where({ tenant_id, environment_id })
+    .where((either) => {
+      void either.whereRaw('entity_id = any(?)', [[...ids] as never]);
+      void either.orWhereRaw('parent_entity_id = any(?)', [[...ids] as never]);
+    })
+    .select('alert_type', 'entity_id', 'parent_entity_id', 'alert_status');
+}
+
+/** Who begins to be watched anew begins with ok. */
+export async function forgetAlertState(
+  transaction: Transaction,
+  { tenant_id, environment_id }: Scope,
+  { alert_type, entity_id, parent_entity_id }: Alerted,
+): Promise<void> {
+  const key = { tenant_id, environment_id, alert_type, entity_id, parent_entity_id: parent_entity_id ?? '' };
+  await transaction('alert_states').where(key).delete();
+}
