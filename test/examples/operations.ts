@@ -188,6 +188,5 @@ export const NOT_YET: readonly string[] = [
   'wallet.bonus: wallet.bonus_credits',
   'wallet.bonus: wallet.top_up',
   'wallet.auto_topup: wallet.auto_topup',
-  'invoice.skipped: invoice.compute',
   'cost_analytics: cost.analytics',
 ];
