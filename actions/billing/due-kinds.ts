@@ -10,6 +10,7 @@ import { nextDraftRested, nextSubscriptionDue, nextUnpaidEnd, type OfWhom } from
 import { nextGrantDue } from '../../storage/due-grants.ts';
 import { nextLateUsage } from '../../storage/due-late-usage.ts';
 import { nextOutOfPatience, nextOverdue, nextPaymentDue } from '../../storage/due-payments.ts';
+import { nextExpiry } from '../../storage/due-wallets.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { checkAlerts } from '../alerts/check-alerts.ts';
 import { applyAllDueGrants } from '../grants/apply-due-grants.ts';
@@ -18,6 +19,8 @@ import { pursueDuePayments } from '../payments/due-payments.ts';
 import { endOverdue } from '../payments/end-overdue.ts';
 import { tellOverdue } from '../payments/tell-overdue.ts';
 import { endUnpaid } from '../subscriptions/end-unpaid.ts';
+import { topUpThemselves } from '../wallets/auto-top-up.ts';
+import { expireCredits } from '../wallets/expire-credits.ts';
 import { billLateUsage } from './bill-late-usage.ts';
 import { billDuePeriods } from './bill-period.ts';
 import { billThresholds } from './bill-thresholds.ts';
@@ -127,6 +130,25 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
       async run(stores, due) {
         const { ended, failed } = await endOverdue(stores, due);
         return { done: { ended }, waiting: [], failed };
+      },
+    },
+    {
+      // Credits that nobody can use any more (docs/rules/wallets.md, "Expiry"); behind the invoices that may use them.
+      name: 'expire-credits',
+      next: ({ postgres }, scope) => nextExpiry(postgres, scope),
+      async run(stores, due) {
+        const { expired, failed } = await expireCredits(stores, due);
+        return { done: { expired }, waiting: [], failed };
+      },
+    },
+    {
+      // Wallets whose credits have fallen to their threshold (docs/rules/wallets.md, "Filled by itself"). On a clock they are
+      // looked at whenever something else is due.
+      name: 'top-up-wallets',
+      next: async () => null,
+      async run(stores, due) {
+        const { filled, failed } = await topUpThemselves(stores, due);
+        return { done: { filled }, waiting: [], failed };
       },
     },
     {

@@ -12,6 +12,7 @@ import type { HeldInvoice } from '../invoices/hold-invoice.ts';
 import { settlePaid } from '../invoices/settle-paid.ts';
 import { emit } from '../system-events/emit.ts';
 import { creditWallet } from '../wallets/credit-wallet.ts';
+import { checkNotBought } from '../wallets/pending-credits.ts';
 
 type Effect = { readonly note: CreditNoteModel; readonly held: HeldInvoice; readonly author: Author };
 
@@ -23,7 +24,10 @@ export async function takeEffect(
 ): Promise<CreditNoteModel> {
   const by = { by: author, database: transaction };
   const isRefund = note.credit_note_type === 'REFUND';
-  if (isRefund) await refund(transaction, note, author);
+  if (isRefund) {
+    await checkNotBought(transaction, held.invoice);
+    await refund(transaction, note, author);
+  }
   const changes: Partial<CreditNoteModel> = {
     credit_note_status: 'FINALIZED',
     finalized_at: author.now.toISOString(),

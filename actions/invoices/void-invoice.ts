@@ -16,6 +16,7 @@ import { giveRedemptionsBack } from '../coupons/redeem.ts';
 import { voidOpenPayments } from '../payments/void-open-payments.ts';
 import { emit } from '../system-events/emit.ts';
 import { creditWallet } from '../wallets/credit-wallet.ts';
+import { checkNotBought, failPurchase } from '../wallets/pending-credits.ts';
 import { computeWithin } from './compute-invoice.ts';
 import { restOf } from './credit-rest.ts';
 import { creditsOfLines } from './credits-of-lines.ts';
@@ -43,6 +44,7 @@ export async function voidHeld(
   { invoice, subscription, metadata, author }: Held,
 ): Promise<InvoiceModel> {
   checkVoidable(invoice);
+  await checkNotBought(transaction, invoice);
   await checkNothingCredited(invoice, transaction);
   const lessened = subscription ? await lessenedBy(invoice, subscription, transaction) : [];
   checkLessenedOpen(lessened);
@@ -57,6 +59,7 @@ export async function voidHeld(
   await giveRedemptionsBack(voided, { transaction, author });
   await emit(transaction, 'invoice.update.voided', { record: voided, by: author });
   await voidOpenPayments(transaction, { invoice: voided, by: author });
+  await failPurchase(transaction, { invoice: voided, by: author });
   for (const invoice_id of new Set(lessened.map(({ line }) => line.invoice_id))) {
     const asked = { scope: scopeOf(invoice), invoice_id, now: author.now };
     const { invoice: draft } = await computeWithin(stores, transaction, asked);
