@@ -39,19 +39,16 @@ export async function moveAlertState(
   return made.length > 0 || (await move()) > 0;
 }
 
-/** The states of these, which are ok where none is answered. */
+/** The states in which this is, and none of its parts: what is never mentioned is ok. */
 export async function alertStatesOf(
   database: Database,
   { tenant_id, environment_id }: Scope,
-  ids: readonly string[],
-): Promise<(Alerted & { readonly alert_status: AlertState })[]> {
-  return database('alert_states')
-    .where({ tenant_id, environment_id })
-    .where((either) => {
-      void either.whereRaw('entity_id = any(?)', [[...ids] as never]);
-      void either.orWhereRaw('parent_entity_id = any(?)', [[...ids] as never]);
-    })
-    .select('alert_type', 'entity_id', 'parent_entity_id', 'alert_status');
+  entity_id: string,
+): Promise<AlertState[]> {
+  const found: { alert_status: AlertState }[] = await database('alert_states')
+    .where({ tenant_id, environment_id, entity_id, parent_entity_id: '' })
+    .select('alert_status');
+  return found.map(({ alert_status }) => alert_status);
 }
 
 /** Who begins to be watched anew begins with ok. */

@@ -60,3 +60,40 @@ export async function alertedExternalIds(
     .select('external_id');
   return all.map(({ external_id }) => external_id);
 }
+
+/** Who watches balances in the environment of a wallet beside its own settings: its setting, and features. */
+export async function watchersOf(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+): Promise<{ readonly by_default: boolean; readonly by_feature: boolean }> {
+  const { rows } = await database.raw(
+    `select exists (select from settings
+                     where tenant_id = ? and environment_id = ? and key = 'wallet_balance_alert_config'
+                       and status = 'published' and (value ->> 'alert_enabled') = 'true') as by_default,
+            exists (select from features
+                     where tenant_id = ? and environment_id = ?
+                       and status = 'published' and (alert_settings ->> 'alert_enabled') = 'true') as by_feature`,
+    [tenant_id, environment_id, tenant_id, environment_id],
+  );
+  return rows[0];
+}
+
+/** The features with levels that whoever has this wallet pays for: those that a line of a living subscription measures. */
+export async function watchedFeatures(
+  database: Database,
+  { tenant_id, environment_id, customer_id, currency }: Scope & { customer_id: string; currency: string },
+): Promise<string[]> {
+  const { rows } = await database.raw(
+    `select distinct f.id
+       from subscriptions s
+       join subscription_line_items l using (tenant_id, environment_id)
+       join prices p using (tenant_id, environment_id)
+       join features f using (tenant_id, environment_id)
+      where s.tenant_id = ? and s.environment_id = ? and coalesce(nullif(s.invoicing_customer_id, ''), s.customer_id) = ?
+        and s.currency = ? and s.status = 'published' and s.subscription_status in ('active', 'trialing')
+        and l.subscription_id = s.id and l.status = 'published' and p.id = l.price_id and f.meter_id = p.meter_id
+        and f.status = 'published' and (f.alert_settings ->> 'alert_enabled') = 'true'`,
+    [tenant_id, environment_id, customer_id, currency],
+  );
+  return rows.map(({ id }: { id: string }) => id);
+}

@@ -9,6 +9,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { inRounds, type Watched } from '../billing/rounds.ts';
 import { checkSpend } from './spend-alerts.ts';
+import { checkWallets } from './wallet-alerts.ts';
 
 /** Answers how many have changed their state. */
 export async function checkCustomer(
@@ -23,7 +24,7 @@ export async function checkCustomer(
     .orderBy('id');
   let changed = 0;
   for (const { id } of subscriptions) changed += await checkSpend(stores, scope, { subscription_id: id, now });
-  return changed;
+  return changed + (await checkWallets(stores, scope, { customer_id, now }));
 }
 
 export type AlertReport = { alerted: number; failed: { id: string; error: unknown }[] };

@@ -1,15 +1,18 @@
 /** Alerts: what is watched of spending, and the log of everything that has changed its state (docs/rules/alerts.md). */
 import { archiveAlertSetting, changeAlertSetting, createAlertSetting } from '../../actions/alerts/alert-settings.ts';
+import { byId } from '../../core/by-id.ts';
 import { AlertLogModel } from '../../storage/models/alert-log.ts';
 import { AlertSettingModel } from '../../storage/models/alert-setting.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { FeatureModel } from '../../storage/models/feature.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
+import { showCustomers } from '../customers/expand.ts';
 import { showFeatures } from '../features/expand.ts';
 import { fetchPage } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
+import { showWallets } from '../wallets/show.ts';
 import {
   AlertLogFilter,
   AlertLogListAnswer,
@@ -123,11 +126,15 @@ async function showLogs(logs: readonly AlertLogModel[], expand: readonly string[
   const customers = await CustomerModel.byId(scope, customerIds, services.postgres);
   const wallets = await WalletModel.byId(scope, idsOf('wallet'), services.postgres);
   const features = await FeatureModel.byId(scope, idsOf('feature'), services.postgres);
-  const shown = new Map((await showFeatures([...features.values()], [], context)).map((one) => [one.id, one]));
+  const shown = {
+    customers: byId(await showCustomers([...customers.values()], context)),
+    wallets: byId(await showWallets([...wallets.values()], [], context)),
+    features: byId(await showFeatures([...features.values()], [], context)),
+  };
   return logs.map((log) => ({
     ...log,
-    customer: customers.get(log.customer_id ?? '') ?? null,
-    wallet: wallets.get(log.entity_id) ?? wallets.get(log.parent_entity_id ?? '') ?? null,
-    feature: shown.get(log.entity_id) ?? null,
+    customer: shown.customers.get(log.customer_id ?? '') ?? null,
+    wallet: shown.wallets.get(log.entity_id) ?? shown.wallets.get(log.parent_entity_id ?? '') ?? null,
+    feature: shown.features.get(log.entity_id) ?? null,
   }));
 }

@@ -8,8 +8,8 @@ import {
   newAlertSetting,
 } from '../../core/alert/record.ts';
 import { ALERT_STATES } from '../../core/alert/state.ts';
-import { customerShape } from '../../core/customer/record.ts';
 import { anyCase } from '../../core/record.ts';
+import { CustomerAnswer } from '../customers/schema.ts';
 import { FeatureAnswer } from '../features/schema.ts';
 import { anyOf, BASE_COLUMNS, flag, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
 import { WalletAnswer } from '../wallets/schema.ts';
@@ -36,11 +36,11 @@ export const AlertSettingFilter = listShape({
   entity_type: entityType.meta({ description: 'What is watched.' }),
   entity_id: z.string().optional().meta({ description: 'The id of what is watched.' }),
   entity_ids: anyOf('ids of what is watched'),
-  parent_entity_type: entityType.meta({ description: 'subscription, of line items and groups.' }),
+  parent_entity_type: entityType.meta({ description: 'What it belongs to: subscription, of line items and groups.' }),
   parent_entity_id: z.string().optional().meta({ description: 'The subscription of the line item or the group.' }),
   parent_entity_ids: anyOf('subscriptions of line items and groups'),
   enabled: flag.optional().meta({ description: 'Whether it is looked at.' }),
-}).meta({ id: 'AlertSettingsFilter' });
+}).meta({ id: 'AlertSettingsFilter', example: { entity_type: 'subscription', enabled: true } });
 export type AlertSettingFilter = z.output<typeof AlertSettingFilter>;
 
 export const alertSettingGrammar: ListGrammar = {
@@ -60,7 +60,7 @@ export const AlertLogFilter = listShape({
   alert_type: anyCase(ALERT_TYPES).optional().meta({ description: 'What was compared.' }),
   alert_status: anyCase(ALERT_STATES).optional().meta({ description: 'The state that it has got.' }),
   customer_id: z.string().optional().meta({ description: 'Whose it is.' }),
-}).meta({ id: 'AlertLogFilter' });
+}).meta({ id: 'AlertLogFilter', example: { alert_type: 'low_credit_balance', expand: 'customer,wallet' } });
 export type AlertLogFilter = z.output<typeof AlertLogFilter>;
 
 export const alertLogGrammar: ListGrammar = {
@@ -83,7 +83,7 @@ export const AlertSettingListAnswer = listAnswer(AlertSettingAnswer, 'ListAlertS
 const where = (name: string) => `Where \`expand\` names ${name}; null else.`;
 export const AlertLogAnswer = alertLogShape
   .extend({
-    customer: customerShape.nullish().meta({ description: where('customer') }),
+    customer: CustomerAnswer.nullish().meta({ description: where('customer') }),
     wallet: WalletAnswer.nullish().meta({ description: where('wallet') }),
     feature: FeatureAnswer.nullish().meta({ description: where('feature') }),
   })

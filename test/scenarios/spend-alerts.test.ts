@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { checkAlerts } from '../../actions/alerts/check-alerts.ts';
 import { workOf } from '../../scheduler/main.ts';
 import { ALERT_TASK } from '../../storage/progress/alert-arrivals.ts';
+import { expectGolden, withoutIds } from '../support/golden.ts';
 import { until } from '../support/until.ts';
 import { startWorld, usage, type World } from '../support/world.ts';
 
@@ -28,6 +29,10 @@ async function events(world: World, prefix: string): Promise<Answer[]> {
   const { items } = await world.get('/webhooks/events?limit=1000&order=asc&sort=id');
   return items.filter(({ event_name }: Answer) => event_name.startsWith(prefix)).map(({ payload }: Answer) => payload);
 }
+
+const NAMES = ['spend', 'line_item_spend', 'group_spend'].flatMap((kind) =>
+  ['reached', 'recovered'].map((how) => `subscription.${kind}.threshold_${how}`),
+);
 
 describe('scenario: alerts on spending', () => {
   let world: World;
@@ -176,4 +181,9 @@ describe('scenario: alerts on spending', () => {
     expect(items.map(({ customer }: Answer) => customer.external_id)).to.deep.equal(['acme', 'acme', 'acme', 'acme']);
     expect((await world.post('/alerts/search', { customer_id: 'cust_none' })).items).to.deep.equal([]);
   });
+  for (const name of NAMES)
+    it(`${name} has a body that stays`, async () => {
+      const [body] = await events(world, name);
+      expectGolden(`webhooks/${name}.json`, withoutIds(body));
+    });
 });
