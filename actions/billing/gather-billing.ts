@@ -29,6 +29,8 @@ import { mapConcurrently } from '../../storage/together.ts';
 import { inSpan, inSyncSpan } from '../../tracing/spans.ts';
 import { couponsInForce } from '../coupons/coupons-in-force.ts';
 import { ratesInForce, type Taxed } from '../taxes/rates-in-force.ts';
+import { taxesComeFirst } from '../taxes/tax-final.ts';
+import { prepaidOfPreview } from '../wallets/prepaid-wallets.ts';
 import {
   type BillableItem,
   billedSubscription,
@@ -163,8 +165,15 @@ async function gatherAndPlan(stores: Stores, database: Database, target: Billing
     // What is a fixed amount came off the invoice of the period itself.
     ...(target.reference === 'late' ? { inside: 'usage' as const } : {}),
   });
-  const rates = target.taxed ? await ratesInForce(database, { ...subscription, ...target.taxed }) : [];
-  return together(plans, { currency: subscription.currency, coupons, rates });
+  const { currency } = subscription;
+  if (!target.taxed) return together(plans, { currency, coupons });
+  const rates = await ratesInForce(database, { ...subscription, ...target.taxed });
+  // What opens a period becomes final when it begins, all else when it is over.
+  const at_ms = target.reference === 'period_start' ? Math.min(period.end, target.now.getTime()) : period.end;
+  const payer = { customer_id: target.taxed.customer_id, currency, at_ms };
+  const prepaid = await prepaidOfPreview(database, subscription, payer);
+  const taxes_before_credits = prepaid.length > 0 && (await taxesComeFirst(subscription, database));
+  return together(plans, { currency, coupons, rates, prepaid, taxes_before_credits });
 }
 
 function together(plans: readonly Planned[], terms: Parameters<typeof settled>[1]): Planned {

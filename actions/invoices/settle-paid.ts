@@ -1,6 +1,6 @@
 /**
- * What follows when less of an invoice remains to be paid, or nothing: what else would pay it is void, credits that were bought with it come, and
- * a subscription that waits for it becomes active (docs/rules/subscriptions.md, "States"; docs/rules/payments.md, "What becomes of the invoice").
+ * What follows when less of an invoice remains to be paid, or nothing: what else would pay it is void, credits that were bought
+ * with it come, and a subscription that waits for it becomes active (docs/rules/subscriptions.md, "States"; docs/rules/payments.md, "What becomes of the invoice").
  */
 import { Decimal } from '../../core/decimal.ts';
 import type { BillingReason } from '../../core/invoice/record.ts';

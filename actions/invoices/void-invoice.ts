@@ -15,7 +15,7 @@ import { billingTransaction } from '../billing/transaction.ts';
 import { giveRedemptionsBack } from '../coupons/redeem.ts';
 import { voidOpenPayments } from '../payments/void-open-payments.ts';
 import { emit } from '../system-events/emit.ts';
-import { creditWallet } from '../wallets/credit-wallet.ts';
+import { giveBackFor } from '../wallets/give-back.ts';
 import { checkNotBought, failPurchase } from '../wallets/pending-credits.ts';
 import { computeWithin } from './compute-invoice.ts';
 import { restOf } from './credit-rest.ts';
@@ -116,10 +116,8 @@ async function checkNothingCredited(invoice: InvoiceModel, transaction: Transact
 async function giveBack(transaction: Transaction, invoice: InvoiceModel, author: Author): Promise<void> {
   const amount = refundOf(invoice);
   if (amount.isZero()) return;
-  const { id, customer_id, currency, invoice_number } = invoice;
-  await creditWallet(transaction, scopeOf(invoice), {
-    customer_id,
-    currency,
+  const { id, invoice_number } = invoice;
+  await giveBackFor(transaction, invoice, {
     amount,
     transaction_reason: 'INVOICE_VOID_REFUND',
     reference_type: 'INVOICE',

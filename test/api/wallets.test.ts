@@ -272,6 +272,74 @@ describe('/wallets', () => {
     await refused(409, `/wallets/${other.id}/modify`, { modification_type: 'prepaid_to_postpaid' });
   });
 
+  describe('a postpaid wallet pays', () => {
+    let wallet: Answer;
+    const invoiced = (amount: string) =>
+      ok('POST', '/invoices', {
+        customer_id: wallet.customer_id,
+        currency: 'usd',
+        amount_due: amount,
+        total: amount,
+        subtotal: amount,
+        invoice_status: 'FINALIZED',
+      });
+    const paying = (id: string, amount: string, fields: object = {}) => ({
+      destination_type: 'INVOICE',
+      destination_id: id,
+      payment_method_type: 'CREDITS',
+      amount,
+      currency: 'usd',
+      ...fields,
+    });
+    beforeEach(async () => {
+      wallet = await walletOf({ wallet_type: 'POST_PAID', conversion_rate: '2', initial_credits_to_load: '30' });
+    });
+    const credits = async () => (await ok('GET', `/wallets/${wallet.id}`)).credit_balance;
+
+    it('a part, and what is given back goes to its lots', async () => {
+      const { id } = await invoiced('100');
+      const payment = await ok('POST', '/payments', paying(id, '50', { idempotency_key: `credits ${wallet.id}` }));
+      expect(payment).to.include({ payment_status: 'SUCCEEDED', payment_method_id: wallet.id, amount: '50' });
+      expect(await credits()).to.equal('5');
+      expect(await ok('GET', `/invoices/${id}`)).to.include({ amount_paid: '50', amount_remaining: '50' });
+      await ok('POST', '/payments', paying(id, '50', { idempotency_key: `credits ${wallet.id}` }));
+      expect(await credits()).to.equal('5');
+      expect((await refused(400, '/payments', paying(id, '50'))).details.payable).to.equal('10');
+      await ok('POST', `/payments/${payment.id}/refund`, { amount: '20' });
+      expect(await credits()).to.equal('15');
+      await ok('POST', `/invoices/${id}/void`);
+      expect(await credits()).to.equal('30');
+      const [lot, ...others] = (await transactions(wallet.id, 'type=credit&sort=id&order=asc')).map(
+        (one) => one.credits_available,
+      );
+      expect([lot, new Set(others)]).to.deep.equal(['30', new Set(['0'])]);
+    });
+
+    it('what two ask for at once is paid once, and credits that went meanwhile pay nothing', async () => {
+      const [first, second] = [await invoiced('60'), await invoiced('60')];
+      const both = [first, second].map(({ id }) => send('POST', '/payments', paying(id, '60')));
+      expect((await Promise.all(both)).map(({ status }) => status).sort()).to.deep.equal([201, 400]);
+      expect(await credits()).to.equal('0');
+    });
+
+    it('is refused by its field', async () => {
+      const prepaid = await ok('POST', '/wallets', { customer_id: wallet.customer_id, currency: 'usd' });
+      const { id } = await invoiced('10');
+      const faults: [object, string][] = [
+        [{ payment_method_id: prepaid.id }, 'payment_method_id'],
+        [{ payment_gateway: 'sandbox' }, 'payment_gateway'],
+        [{ save_card_and_make_default: true }, 'save_card_and_make_default'],
+        [{ amount: '10.01' }, 'amount'],
+      ];
+      for (const [fields, field] of faults)
+        expect((await refused(400, '/payments', paying(id, '10', fields))).details?.field, field).to.equal(field);
+      const open = await ok('POST', '/payments', paying(id, '10', { process_payment: false }));
+      await refused(400, `/payments/${open.id}`, { payment_status: 'SUCCEEDED' }, 'PUT');
+      expect(await ok('POST', `/payments/${open.id}/process`)).to.include({ payment_status: 'SUCCEEDED' });
+      await refused(400, `/payments/${open.id}`, { payment_status: 'VOIDED' }, 'PUT');
+    });
+  });
+
   it('expired credits are not used, and are taken out once', async () => {
     const { id } = await walletOf();
     await topUp(id, { credits_to_add: '10', expiry_date_utc: '2026-04-01T00:00:00Z' });
@@ -306,7 +374,7 @@ describe('/wallets', () => {
     const { items } = await search({
       transaction_reason: 'purchased_credit_direct',
       credits_available_gt: 1,
-      limit: 1,
+      filters: [{ field: 'wallet_id', operator: 'eq', data_type: 'string', value: { string: id } }],
     });
     expect([items[0].wallet.id, items[0].customer.id]).to.deep.equal([id, customer_id]);
     await refused(400, '/wallets/transactions/search', { reference_id: 'inv_1' });

@@ -91,6 +91,7 @@ import {
   debit,
   debitTwice,
   modify,
+  payWithWallets,
   topUp,
 } from './wallet-operations.ts';
 
@@ -174,6 +175,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'wallet.debit_twice_same_idempotency_key': debitTwice,
   'wallet.realtime_balance': balanceInRealTime,
   'wallet.create': create,
+  'invoice.pay_with_wallets': payWithWallets,
   'wallet.modify': modify,
   'wallet.bonus_credits': bonus,
   'wallet.breakdown': breakdown,
@@ -197,6 +199,5 @@ export const NOT_YET: readonly string[] = [
   'entitlement.grant_window: entitlement.grant_window',
   // A wallet that pays.
   'subscription.cancel: subscription.cancel: subscription-cancel-13',
-  'wallet.payment: invoice.pay_with_wallets',
   'cost_analytics: cost.analytics',
 ];

@@ -364,6 +364,28 @@ export async function autoTopup(given: Result): Promise<Result> {
   };
 }
 
+/** What an attempt to collect pays, of an invoice that nothing else can be charged for. */
+export async function payWithWallets(given: Result): Promise<Result> {
+  const stated = z
+    .object({ currency: z.string(), postpaid_balance: amount, prepaid_balance: amount, invoice_amount: amount })
+    .parse(given);
+  const { currency, invoice_amount: total } = stated;
+  const world = await exampleWorld();
+  const external_customer_id = freshName();
+  await world.customer(external_customer_id);
+  const make = (wallet_type: string, initial_credits_to_load: string) =>
+    send(world, '/wallets', { external_customer_id, currency, wallet_type, initial_credits_to_load });
+  await make('POST_PAID', stated.postpaid_balance);
+  const prepaid = await make('PRE_PAID', stated.prepaid_balance);
+  const { customer_id } = prepaid;
+  const amounts = { amount_due: total, total, subtotal: total };
+  const { id } = await send(world, '/invoices', { customer_id, currency, ...amounts, invoice_status: 'FINALIZED' });
+  await send(world, `/invoices/${id}/payment/attempt`, {});
+  const { amount_paid: paid } = await world.get(`/invoices/${id}`);
+  const { credit_balance } = await walletNow(world, prepaid);
+  return { paid, prepaid_used: new Decimal(stated.prepaid_balance).minus(credit_balance).toFixed() };
+}
+
 function withoutNulls(given: Result): Result {
   return Object.fromEntries(
     Object.entries(given).filter(([, value]) => value !== null && value !== undefined && value !== ''),
