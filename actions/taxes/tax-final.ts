@@ -5,7 +5,6 @@
 import { type ChargedLine, settleLines } from '../../core/billing/settle-lines.ts';
 import { totalsText } from '../../core/billing/totals.ts';
 import { Decimal } from '../../core/decimal.ts';
-import { paymentAfter } from '../../core/invoice/payment-status.ts';
 import type { InvoiceLineItem } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { wholeSetting } from '../../core/setting/record.ts';
@@ -54,7 +53,7 @@ export async function taxFinal(
   await TaxAppliedModel.addAll(invoice, rows, { database: transaction });
   const { total_tax, total, amount_due, amount_remaining } = totalsText(settled);
   const changes = { total_tax, total, amount_due, amount_remaining };
-  return { changes: { ...changes, ...paymentAfter(invoice, amount_due) }, line_items: taxed };
+  return { changes, line_items: taxed };
 }
 
 /** Asked where it matters: where credits pay something. */
