@@ -9,7 +9,6 @@ import { Decimal, sumOf } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
 import { changesLines, type EditedLine, type EditInvoice, editedLines } from '../../core/invoice/edit.ts';
 import { checkSum } from '../../core/invoice/one-off.ts';
-import { paymentAfter } from '../../core/invoice/payment-status.ts';
 import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
 import { statusOf } from '../../core/invoice/skipped.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -244,13 +243,10 @@ function givenBackBy({ line_item_discount = '0', invoice_level_discount = '0', t
 function amountsOf(invoice: Invoice, settled: SettledLines): Partial<InvoiceModel> {
   const { subtotal, ...others } = totalsText(settled);
   const isCredit = invoice.invoice_type === 'CREDIT';
-  const amounts = isCredit
-    ? { ...others, subtotal, total: subtotal, amount_due: subtotal, amount_remaining: subtotal }
-    : { ...others, subtotal };
+  const amounts = isCredit ? { ...others, subtotal, total: subtotal, amount_due: subtotal } : { ...others, subtotal };
   const { amount_paid: _paid, ...changed } = amounts;
   return {
     ...changed,
-    ...paymentAfter(invoice, changed.amount_due),
     invoice_status: statusOf(invoice, settled),
   };
 }
