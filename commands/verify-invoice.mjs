@@ -717,11 +717,22 @@ class LineCheck {
     report.same(line.id, 'currency', line.currency, invoice.currency);
     this.number('amount', line.amount, this.money(this.amount));
     if (!this.from) return this.takes('all of it: it was written by hand');
+    if (this.from.edited) this.asComputed();
     if (this.from.price)
       report.same(line.id, 'computed_from.price.currency', this.from.price.currency, invoice.currency);
     if (this.reason.startsWith('true_up: ')) return this.trueUp();
     if (!this.from.price) return this.takes('all of it: it says no price');
     return this.from.meter_id ? this.usage() : this.fixed();
+  }
+
+  /** What somebody has changed by hand is said; what it was computed as before that is computed again. */
+  asComputed() {
+    const { line, from } = this;
+    const { amount, quantity } = from.edited;
+    this.takes(`${line.amount} for ${line.quantity}, as it was edited by hand: computed were ${amount} for ${quantity}`);
+    this.line = { ...line, amount, quantity, price_unit_amount: null };
+    this.amount = decimal(amount, `${line.id}: computed_from.edited.amount`);
+    this.entry = { ...this.entry, price_unit: null };
   }
 
   breakdown(parts) {

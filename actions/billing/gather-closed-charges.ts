@@ -9,6 +9,7 @@ import { type PartialCharge, partsOf } from '../../core/billing/partial-charges.
 import { chargeKey } from '../../core/billing/plan-invoice.ts';
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
+import { asComputed } from '../../core/invoice/computed-from.ts';
 import type { InvoiceStatus } from '../../core/invoice/record.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
@@ -106,6 +107,9 @@ function recordedCharge(
   const first = group[0]!;
   const before = partsOf(partial, item.id, first.service);
   const newest = group.at(-1)!.line.computed_from;
+  const computed = [...before, ...group.map(({ line }) => asComputed(line))];
+  const billed = billedInAll([...before.flatMap(({ billed }) => billed ?? []), ...group.map(({ line }) => line)]);
+  const isEdited = group.some(({ line }) => line.computed_from?.edited);
   // A draft is computed anew before it becomes final: it takes its late events in by itself.
   if (first.invoice_status === 'DRAFT' || first.line.price_type !== 'USAGE') return undefined;
   if (!newest?.window_start || !newest.window_end || newest.meter_version !== String(item.meter?.version))
@@ -115,13 +119,16 @@ function recordedCharge(
     service: first.service,
     usage_window: { start: instantOf(newest.window_start), end: instantOf(newest.window_end) },
     limited: recordedWindows(newest),
-    billed_amount: sumOf([...before, ...group.map(({ line }) => line)].map(({ amount }) => new Decimal(amount))),
-    billed_base_amount: sumOf(group.map(({ line }) => new Decimal(line.computed_from?.base_amount ?? line.amount))),
-    billed_quantity: sumOf([...before, ...group.map(({ line }) => line)].map(({ quantity }) => new Decimal(quantity))),
+    billed_amount: sumOf(computed.map(({ amount }) => new Decimal(amount))),
+    billed_base_amount: sumOf(
+      group.map(({ line }) => new Decimal(line.computed_from?.base_amount ?? asComputed(line).amount)),
+    ),
+    billed_quantity: sumOf(computed.map(({ quantity }) => new Decimal(quantity))),
     billed_event_count: newest.event_count ?? 0,
     invoice_line_item_id: first.line.id,
     carried: new Decimal(newest.carried_amount ?? 0),
-    billed: billedInAll([...before.flatMap(({ billed }) => billed ?? []), ...group.map(({ line }) => line)]),
+    billed,
+    ...(isEdited ? { at_most_back: Decimal.max(0, billed.amount) } : {}),
   };
 }
 
@@ -139,8 +146,8 @@ function partialCharge({ line, service }: InvoicedLine): PartialCharge {
   return {
     item_id: line.subscription_line_item_id ?? '',
     service,
-    amount: new Decimal(line.amount),
-    quantity: new Decimal(line.quantity),
+    amount: new Decimal(asComputed(line).amount),
+    quantity: new Decimal(asComputed(line).quantity),
     billed: line,
   };
 }

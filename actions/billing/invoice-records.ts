@@ -4,10 +4,11 @@
  */
 import type { PlannedLine } from '../../core/billing/line-amount.ts';
 import type { InvoicePlan } from '../../core/billing/plan-invoice.ts';
-import { type LineMoney, netOf } from '../../core/billing/settle-lines.ts';
+import type { LineMoney } from '../../core/billing/settle-lines.ts';
 import { totalsText } from '../../core/billing/totals.ts';
 import { draftKey } from '../../core/invoice/draft-key.ts';
 import type { BillingReason, Invoice, InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
+import { statusOf } from '../../core/invoice/skipped.ts';
 import { MAX_FRACTION_DIGITS, roundMoney } from '../../core/money.ts';
 import { priceUnitFromFiat } from '../../core/pricing/price-unit.ts';
 import { lineTaxes, taxOf } from '../../core/tax/line-tax.ts';
@@ -47,7 +48,7 @@ export function invoiceRecord(description: InvoiceDescription, id: string, now: 
     payment_status: 'PENDING',
     billing_reason: reason,
     currency: subscription.currency,
-    ...computedFields(description.plan, now),
+    ...computedFields(description.plan, { billing_reason: reason }, now),
     refunded_amount: '0',
     idempotency_key: draftKey({ subscription_id: subscription.id, period, reason }),
     billing_period: subscription.billing_period,
@@ -61,10 +62,14 @@ export function invoiceRecord(description: InvoiceDescription, id: string, now: 
 }
 
 /** What a computation writes, the first time and every time after. */
-export function computedFields(plan: InvoicePlan<BillableItem>, now: Date) {
+export function computedFields(
+  plan: InvoicePlan<BillableItem>,
+  { billing_reason }: Pick<Invoice, 'billing_reason'>,
+  now: Date,
+) {
   const { lines: _lines, money: _money, coupons_applied: _coupons, taxes_applied: _taxes, ...totals } = plan;
   return {
-    invoice_status: totals.subtotal.isZero() && netOf(plan).isZero() ? ('SKIPPED' as const) : ('DRAFT' as const),
+    invoice_status: statusOf({ invoice_type: 'SUBSCRIPTION', billing_reason }, totals),
     ...totalsText(totals),
     last_computed_at: now.toISOString(),
   };

@@ -12,7 +12,7 @@ import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { SubscriptionPhaseModel } from '../../storage/models/subscription-phase.ts';
 import { newId } from '../../storage/new-id.ts';
-import { countRedemptions, type Redeeming, redeemable } from './redeem.ts';
+import { countRedemptions, holdCoupons, type Redeeming, redeemable } from './redeem.ts';
 
 export type Redeemed = {
   readonly subscription: SubscriptionModel;
@@ -28,6 +28,10 @@ export async function redeemStated(redeemed: Redeemed, redeeming: Redeeming): Pr
   const { subscription } = redeemed;
   const wanted = await wantedBy(redeemed, redeeming);
   const held: CouponAssociationModel[] = [];
+  await holdCoupons(
+    wanted.map(({ named }) => named),
+    redeeming,
+  );
   for (const one of wanted) {
     const { field, named } = one;
     const coupon = await redeemable({ field, named, currency: subscription.currency }, redeeming);

@@ -1,4 +1,5 @@
 /** Redeems coupons: each is held while that is written, so that the last one is redeemed once (docs/rules/coupons.md). */
+import type { AppliedCoupon } from '../../core/coupon/discounts.ts';
 import { refusalOf } from '../../core/coupon/record.ts';
 import { invalid } from '../../core/error.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -10,6 +11,20 @@ import type { Transaction } from '../../storage/stores.ts';
 
 export type Redeeming = { readonly scope: Scope; readonly transaction: Transaction; readonly author: Author };
 export type NamedCoupon = { readonly field: string; readonly named: string; readonly currency: string };
+
+/** All that are about to be redeemed or given back, in one order: who names the same in another order waits, and no one for the other. */
+export async function holdCoupons(
+  names: readonly string[],
+  { scope, transaction }: Omit<Redeeming, 'author'>,
+): Promise<void> {
+  if (names.length < 2) return;
+  const codes = names.map((name) => name.toLowerCase());
+  await CouponModel.in(scope, transaction)
+    .whereRaw('(id = any(?) or (status = ? and lower(coupon_code) = any(?)))', [[...names], 'published', codes])
+    .select('id')
+    .orderBy('id')
+    .forUpdate();
+}
 
 /** The coupon with this id or code, which may be redeemed now; refused by the name of the field. */
 export async function redeemable(
@@ -37,6 +52,16 @@ export async function countRedemptions(
   return CouponModel.change(coupon, { total_redemptions }, { by: author, database: transaction });
 }
 
+/** What takes something off an invoice by itself, and not as a subscription has it, is redeemed with that. */
+export async function countApplied(applied: readonly AppliedCoupon[], redeeming: Redeeming): Promise<void> {
+  const { scope, transaction } = redeeming;
+  for (const { by } of applied) {
+    if (by.coupon_association_id !== null) continue;
+    const coupon = await CouponModel.fetch(scope, by.coupon.id, { database: transaction, lock: true });
+    await countRedemptions(coupon, 1, redeeming);
+  }
+}
+
 /**
  * A void invoice has redeemed nothing by itself; what a subscription has redeemed stays so, and works on another invoice instead
  * (coupons-in-force.ts).
@@ -48,6 +73,8 @@ export async function giveRedemptionsBack(
   const asked = { column: 'invoice_id', value: invoice.id, where: { status: 'published' } };
   const applications = await CouponApplicationModel.listOf(invoice, asked, transaction);
   const own = applications.filter(({ coupon_association_id }) => coupon_association_id === null);
+  const ids = own.map(({ coupon_id }) => coupon_id);
+  await holdCoupons(ids, { scope: invoice, transaction });
   for (const { coupon_id } of own) {
     const coupon = await CouponModel.fetch(invoice, coupon_id, { database: transaction, lock: true });
     await countRedemptions(coupon, -1, { transaction, author });

@@ -1,12 +1,14 @@
 /** The coupons that a client states with an invoice that it writes itself (docs/rules/coupons.md, "On an invoice"). */
 import { type CouponInForce, worksAgain } from '../../core/coupon/discounts.ts';
 import { invalid } from '../../core/error.ts';
-import type { CreateInvoice, CreateInvoiceLine } from '../../core/invoice/record.ts';
+import type { CreateInvoice, InvoiceLineItem as Invoiced } from '../../core/invoice/record.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { inForce, usesOf } from './coupons-in-force.ts';
-import { type Redeeming, redeemable } from './redeem.ts';
+import { holdCoupons, type Redeeming, redeemable } from './redeem.ts';
+
+type Stating = Pick<CreateInvoice, 'invoice_coupons' | 'line_item_coupons'> & Partial<Pick<CreateInvoice, 'coupons'>>;
 
 type Stated = {
   readonly field: string;
@@ -16,19 +18,26 @@ type Stated = {
 };
 
 type Written = {
-  readonly lines: readonly CreateInvoiceLine[];
+  readonly lines: readonly Pick<Invoiced, 'price_id' | 'subscription_line_item_id'>[];
   readonly currency: string;
   readonly customer_id: string;
 };
 
 /** In the order of the request; lines are keyed by their place. */
 export async function couponsOnInvoice(
-  request: CreateInvoice,
+  request: Stating,
   written: Written,
   redeeming: Redeeming,
 ): Promise<CouponInForce[]> {
   const found: CouponInForce[] = [];
-  for (const stated of statedCoupons(request, written.lines)) {
+  const wanted = statedCoupons(request, written.lines);
+  await holdSubscriptions(wanted, redeeming);
+  const own = wanted.filter(({ coupon_association_id }) => coupon_association_id === null);
+  await holdCoupons(
+    own.map(({ named }) => named),
+    redeeming,
+  );
+  for (const stated of wanted) {
     const coupon = await (stated.coupon_association_id
       ? attached(stated, written, redeeming)
       : redeemed(stated, written, redeeming));
@@ -39,7 +48,16 @@ export async function couponsOnInvoice(
   return found;
 }
 
-function statedCoupons(request: CreateInvoice, lines: readonly CreateInvoiceLine[]): Stated[] {
+/** Before the coupons, as everybody does who redeems one for a subscription. */
+async function holdSubscriptions(wanted: readonly Stated[], { scope, transaction }: Redeeming): Promise<void> {
+  const ids = wanted.flatMap(({ coupon_association_id }) => coupon_association_id ?? []);
+  const associations = await CouponAssociationModel.byId(scope, ids, transaction);
+  const subscriptions = new Set(Array.from(associations.values(), ({ subscription_id }) => subscription_id));
+  for (const id of [...subscriptions].sort())
+    await SubscriptionModel.fetch(scope, id, { database: transaction, lock: true });
+}
+
+function statedCoupons(request: Stating, lines: Written['lines']): Stated[] {
   return [
     ...(request.coupons ?? []).map((named, index) => ({
       field: `coupons[${index}]`,
@@ -62,7 +80,7 @@ function statedCoupons(request: CreateInvoice, lines: readonly CreateInvoiceLine
   ];
 }
 
-function placeOf(named: string, lines: readonly CreateInvoiceLine[], field: string): string {
+function placeOf(named: string, lines: Written['lines'], field: string): string {
   const places = lines.flatMap((line, index) =>
     [line.price_id, line.subscription_line_item_id, String(index)].includes(named) ? [String(index)] : [],
   );
@@ -86,8 +104,8 @@ async function attached(
   const association = await CouponAssociationModel.fetchPublished(scope, coupon_association_id!, { database });
   const coupon = await CouponModel.fetch(scope, association.coupon_id, { database });
   if (coupon.id !== named && coupon.coupon_code !== named) throw invalid(where, `is of coupon ${coupon.id}`);
-  // Its row is held by whoever makes another invoice on which the coupon may work.
-  const subscription = await SubscriptionModel.fetch(scope, association.subscription_id, { database, lock: true });
+  // Its row is held by whoever makes another invoice on which the coupon may work (holdSubscriptions).
+  const subscription = await SubscriptionModel.fetch(scope, association.subscription_id, { database });
   if (subscription.customer_id !== customer_id && subscription.invoicing_customer_id !== customer_id)
     throw invalid(where, `is of subscription ${subscription.id}, which is another customer's`);
   if (coupon.type === 'fixed' && coupon.currency !== currency)

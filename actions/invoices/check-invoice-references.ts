@@ -16,7 +16,9 @@ import type { Database } from '../../storage/stores.ts';
 
 type Named = { readonly field: string; readonly id: string };
 
-export async function checkInvoiceReferences(scope: Scope, request: CreateInvoice, database: Database): Promise<void> {
+type Naming = Pick<CreateInvoice, 'customer_id' | 'line_items'>;
+
+export async function checkInvoiceReferences(scope: Scope, request: Naming, database: Database): Promise<void> {
   const lines = request.line_items ?? [];
   const named = (idOf: (line: CreateInvoiceLine) => Partial<Record<string, string | null>>): Named[] =>
     lines.flatMap((line, index) =>

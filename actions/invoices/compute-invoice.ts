@@ -20,6 +20,7 @@ import { billedSubscription } from '../billing/billable-items.ts';
 import { type Planned, planFromStores } from '../billing/gather-billing.ts';
 import { computedFields, invoiceParts, linesOf, withLines } from '../billing/invoice-records.ts';
 import { billingTransaction } from '../billing/transaction.ts';
+import { giveRedemptionsBack } from '../coupons/redeem.ts';
 import { emit, wasTold } from '../system-events/emit.ts';
 import { isComplete, isCounted } from './draft-invoice.ts';
 import type { Ready } from './finalize-invoice.ts';
@@ -41,13 +42,14 @@ export async function computeInvoice(
   return billingTransaction(stores, (transaction) => computeWithin(stores, transaction, { scope, invoice_id, now }));
 }
 
-type Asked = { readonly scope: Scope; readonly invoice_id: string; readonly now: Date };
+/** `anew`: what was edited by hand, too, is what follows from the subscription again. */
+type Asked = { readonly scope: Scope; readonly invoice_id: string; readonly now: Date; readonly anew?: boolean };
 
 /** For a caller that has a transaction open. */
 export async function computeWithin(stores: Stores, transaction: Transaction, asked: Asked): Promise<Computation> {
-  const { scope, invoice_id, now } = asked;
+  const { scope, invoice_id, now, anew = false } = asked;
   const held = await withWhatItSays(transaction, await holdInvoice(transaction, scope, invoice_id));
-  if (!isComputed(held)) return keepLines(held, transaction, now);
+  if (!isComputed(held, anew)) return keepLines(held, transaction, now);
   const planned = await planAnew(stores, transaction, held, now);
   const isLast = isCounted(planned, now);
   const { invoice, line_items } = await write(transaction, { held, planned, isLast, now });
@@ -78,7 +80,7 @@ export async function computeLast(
   const { lines, coupon_applications } = invoiceParts(plan, invoice, now);
   // Which coupons gave the same is known by their applications alone, so these are written anew with it.
   const isPlain = coupon_applications.length === 0;
-  if (isPlain && saysTheSame(held, { fields: computedFields(plan, now), lines })) return asItWas;
+  if (isPlain && saysTheSame(held, { fields: computedFields(plan, invoice, now), lines })) return asItWas;
   const written = await write(transaction, { held, planned, isLast: true, now });
   return written.invoice.invoice_status === 'SKIPPED' ? 'skipped' : { ...written, subscription };
 }
@@ -117,12 +119,12 @@ const REFERENCE_BY_REASON: Partial<Record<BillingReason, ReferencePoint>> = {
 type Computed = Held & { readonly subscription: SubscriptionModel };
 
 /** Whether its lines follow from its subscription. Those that a client wrote name no line item of it, and are not ours to replace. */
-function isComputed(held: Held): held is Computed {
+function isComputed(held: Held, anew = false): held is Computed {
   const { invoice, line_items, subscription } = held;
-  const isGiven = (line: InvoiceLineItem) => !line.subscription_line_item_id && !line.computed_from;
-  return (
-    subscription !== null && REFERENCE_BY_REASON[invoice.billing_reason] !== undefined && !line_items.some(isGiven)
-  );
+  if (subscription === null || REFERENCE_BY_REASON[invoice.billing_reason] === undefined) return false;
+  // What was computed stands among what was edited.
+  if (invoice.is_manually_edited) return anew && line_items.some(({ computed_from }) => computed_from);
+  return line_items.every((line) => line.subscription_line_item_id || line.computed_from);
 }
 
 function periodOf({ period_start, period_end }: InvoiceModel): Period {
@@ -150,9 +152,10 @@ async function writePlan(
   transaction: Transaction,
   { invoice, planned, isLast, now }: { invoice: InvoiceModel } & Writing,
 ): Promise<Written> {
+  if (invoice.is_manually_edited) await giveRedemptionsBack(invoice, { transaction, author: { user_id: '', now } });
   await takeLinesAway(invoice, invoice.id, transaction);
   await takeApplicationsAway(invoice, invoice.id, transaction);
-  const fields = computedFields(planned.plan, now);
+  const fields = { ...computedFields(planned.plan, invoice, now), is_manually_edited: false };
   const changes = isLast ? fields : { ...fields, invoice_status: 'DRAFT' as const };
   const computed = await InvoiceModel.change(invoice, changes, { by: { now }, database: transaction });
   const { lines, coupon_applications } = invoiceParts(planned.plan, computed, now);
@@ -176,5 +179,6 @@ async function nameOf(
 async function keepLines({ invoice }: Held, transaction: Transaction, now: Date): Promise<Computation> {
   const looked = { last_computed_at: now.toISOString() };
   const computed = await InvoiceModel.change(invoice, looked, { by: { now }, database: transaction });
-  return { invoice: await withLines(computed, transaction), skipped: false, complete: true };
+  const skipped = computed.invoice_status === 'SKIPPED';
+  return { invoice: await withLines(computed, transaction), skipped, complete: true };
 }

@@ -11,7 +11,6 @@ import { type WrittenInvoice, writtenAmounts, writtenInvoice } from '../../core/
 import type { CreateInvoice, InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
-import { CouponModel } from '../../storage/models/coupon.ts';
 import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { holdNoClock } from '../../storage/models/hold-no-clock.ts';
@@ -22,7 +21,7 @@ import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { moneyText } from '../billing/invoice-records.ts';
 import { applicationRecords } from '../coupons/application-records.ts';
-import { countRedemptions } from '../coupons/redeem.ts';
+import { countApplied } from '../coupons/redeem.ts';
 import { couponsOnInvoice } from '../coupons/stated-on-invoice.ts';
 import { emit } from '../system-events/emit.ts';
 import { taxInvoice } from '../taxes/attach-rates.ts';
@@ -68,11 +67,7 @@ async function settle({ scope, request, written, author, id }: Stated, transacti
     charged_ms: null,
   }));
   const settled = settleLines(charged, { currency, coupons, rates });
-  for (const { by } of settled.coupons_applied) {
-    if (by.coupon_association_id !== null) continue;
-    const coupon = await CouponModel.fetch(scope, by.coupon.id, { database: transaction, lock: true });
-    await countRedemptions(coupon, 1, writing);
-  }
+  await countApplied(settled.coupons_applied, writing);
   return settled;
 }
 

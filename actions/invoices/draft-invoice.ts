@@ -176,8 +176,7 @@ async function openTrial(transaction: Transaction, subscription: SubscriptionMod
   const record = invoiceRecord({ subscription, period, reason, plan }, id, now);
   const invoice = await InvoiceModel.add(
     scopeOf(subscription),
-    // Not SKIPPED: the customer is shown that the trial began, and that nothing is owed for it.
-    { ...record, invoice_status: 'DRAFT', billing_sequence: await nextBillingSequence(subscription, transaction) },
+    { ...record, billing_sequence: await nextBillingSequence(subscription, transaction) },
     { database: transaction, conflict: 'this trial has an invoice already' },
   );
   await emit(transaction, 'invoice.drafted', { record: Object.assign(invoice, { line_items: [] }), by: { now } });

@@ -70,7 +70,7 @@ async function checkNotBilled(voided: InvoiceModel, transaction: Transaction): P
   if (other) throw alreadyExists('the period of this invoice is billed by another one', { invoice_id: other.id });
 }
 
-/** A draft, computed from the usage as it is now and kept. */
+/** A draft, computed from the usage as it is now and kept; also one that was edited. */
 export async function recalculateDraft(
   stores: Stores,
   scope: Scope,
@@ -83,7 +83,8 @@ export async function recalculateDraft(
       throw invalid('id', 'names no invoice of a period of a subscription');
     if (invoice_status !== 'DRAFT')
       throw notAllowed(`an invoice that is ${invoice_status} cannot be recalculated in its place`, { id });
-    const { invoice: draft } = await computeWithin(stores, transaction, { scope, invoice_id: id, now: author.now });
+    const asked = { scope, invoice_id: id, now: author.now, anew: true };
+    const { invoice: draft } = await computeWithin(stores, transaction, asked);
     return finalized(transaction, scope, { draft, finalize, now: author.now });
   });
 }

@@ -57,8 +57,12 @@ export async function voidHeld(
   await giveRedemptionsBack(voided, { transaction, author });
   await emit(transaction, 'invoice.update.voided', { record: voided, by: author });
   await voidOpenPayments(transaction, { invoice: voided, by: author });
-  for (const invoice_id of new Set(lessened.map(({ line }) => line.invoice_id)))
-    await computeWithin(stores, transaction, { scope: scopeOf(invoice), invoice_id, now: author.now });
+  for (const invoice_id of new Set(lessened.map(({ line }) => line.invoice_id))) {
+    const asked = { scope: scopeOf(invoice), invoice_id, now: author.now };
+    const { invoice: draft } = await computeWithin(stores, transaction, asked);
+    if (draft.is_manually_edited)
+      throw notAllowed('the invoice of its period was edited by hand: recalculate that one first', { invoice_id });
+  }
   return voided;
 }
 

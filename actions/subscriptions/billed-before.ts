@@ -2,6 +2,7 @@
 import type { BilledBefore } from '../../core/billing/change.ts';
 import { billedInAll } from '../../core/billing/given-back.ts';
 import { Decimal, sumOf } from '../../core/decimal.ts';
+import { asComputed } from '../../core/invoice/computed-from.ts';
 import type { Period } from '../../core/time/period.ts';
 import type { BillableItem } from '../billing/billable-items.ts';
 import { type InvoicedLine, isCredit } from '../billing/gather-closed-charges.ts';
@@ -18,6 +19,7 @@ export function billedIn(period: Period, { id }: BillableItem, invoiced: readonl
   const charges = lines.filter((one) => !isCredit(one));
   return {
     amount: amounts(charges),
+    computed: sumOf(charges.map(({ line }) => new Decimal(asComputed(line).amount))),
     credited: amounts(lines.filter(isCredit)).negated(),
     until_ms: charges.length === 0 ? null : Math.max(...charges.map(({ service }) => service.end)),
     invoice_line_item_id: charges[0]?.line.id ?? null,

@@ -1,10 +1,11 @@
 /** Attaches the tax rates that a request states, or those that stand for its customer (docs/rules/taxes.md, "Which rates"). */
 import { invalid, within } from '../../core/error.ts';
-import type { CreateInvoice } from '../../core/invoice/record.ts';
+import type { CreateInvoice, Invoice } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { checkAssociation, type TaxAssociation } from '../../core/tax/record.ts';
 import { checkOverrides, type TaxOverride } from '../../core/tax/stated.ts';
+import { instantOf } from '../../core/time/instant.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { TaxAssociationModel } from '../../storage/models/tax-association.ts';
 import { TaxRateModel } from '../../storage/models/tax-rate.ts';
@@ -112,6 +113,25 @@ export async function taxInvoice(
   await attachNamed(request.tax_rates ?? [], 'tax_rates', attaching);
   const prepared = (request.prepared_tax_rates ?? []).map(({ id }) => id);
   await attachNamed(prepared, 'prepared_tax_rates', attaching);
+}
+
+/** What an invoice is taxed with from now on, in the place of what was stated before. */
+export async function retaxInvoice(
+  { id: entity_id, period_start }: Pick<Invoice, 'id' | 'period_start'>,
+  rate_ids: readonly string[],
+  writing: Pick<Attaching, 'scope' | 'transaction' | 'author'>,
+): Promise<void> {
+  const { scope, transaction, author } = writing;
+  const now = author.now.toISOString();
+  // It is taxed as of its period, which is over by now.
+  const start_date = period_start && instantOf(period_start) < author.now.getTime() ? period_start : now;
+  const entity = { entity_type: 'invoice', entity_id } as const;
+  const records = await TaxAssociationModel.in(scope, transaction)
+    .where({ ...entity, status: 'published' })
+    .forUpdate();
+  const by = { by: author, database: transaction };
+  await TaxAssociationModel.changeAll(scope, { records, changes: { status: 'archived' } }, by);
+  await attachNamed(rate_ids, 'prepared_tax_rates', { ...writing, entity, start_date });
 }
 
 /** What a customer is taxed with unless something else is said. */

@@ -2,12 +2,12 @@
 import { computeInvoice } from '../../actions/invoices/compute-invoice.ts';
 import { computeLater } from '../../actions/invoices/compute-later.ts';
 import { createInvoice } from '../../actions/invoices/create-invoice.ts';
+import { editInvoice } from '../../actions/invoices/edit-invoice.ts';
 import { finalizeInvoice } from '../../actions/invoices/finalize-invoice.ts';
 import { previewInvoice } from '../../actions/invoices/preview-invoice.ts';
 import { updateInvoice, updateInvoicePayment } from '../../actions/invoices/update-invoice.ts';
 import { voidInvoice } from '../../actions/invoices/void-invoice.ts';
 import { attemptInvoice, collectNow } from '../../actions/payments/attempt-invoice.ts';
-import { refuseUsed } from '../../core/subscription/not-yet.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { summarizeInvoices } from '../../storage/models/invoice-summary.ts';
@@ -120,7 +120,7 @@ export const invoiceRoutes: Route[] = [
     operation_id: 'computeInvoice',
     summary: 'Compute a draft invoice anew',
     description:
-      'From the usage as it is now; of a draft or a skipped invoice. It is done in the background, and the answer names a workflow to ask after; with `sync=true` it is done at once, and the answer is 200 with the invoice. One that comes to nothing is skipped.',
+      'From the usage as it is now; of a draft or a skipped invoice. It is done in the background, and the answer names a workflow to ask after; with `sync=true` it is done at once, and the answer is 200 with the invoice. One that comes to nothing is skipped. What the body states is an edit, which is written with the request: its lines and coupons take the place of those that were computed, and it is computed from its subscription no more (`is_manually_edited`) until it is recalculated.',
     tag,
     access: 'invoice:write',
     params: idParams,
@@ -129,13 +129,16 @@ export const invoiceRoutes: Route[] = [
     success: 202,
     answer: ComputeAnswer,
     handle: async ({ params, query, body }, context) => {
-      refuseUsed(body ?? {}, Object.keys(body ?? {}));
+      const { services, scope, now } = context;
+      const edit = body && Object.values(body).some((stated) => stated !== null) ? body : null;
+      const author = authorOf(context);
+      const edited = edit ? await editInvoice(services, scope, { invoice_id: params.id, edit, author }) : null;
       if (query.sync) {
-        const { invoice, skipped } = await computeInvoice(context.services, context.scope, params.id, context.now);
+        const { invoice, skipped } = edited ?? (await computeInvoice(services, scope, params.id, now));
         return answered(200, { invoice: await showInvoice(invoice, context), skipped });
       }
-      const asked = { invoice_id: params.id, author: authorOf(context) };
-      const { id: workflow_id, run_id } = await computeLater(context.services, context.scope, asked);
+      const asked = { invoice_id: params.id, author };
+      const { id: workflow_id, run_id } = await computeLater(services, scope, asked);
       return { message: `invoice ${params.id} is being computed`, workflow_id, run_id };
     },
   }),

@@ -1,5 +1,6 @@
 /** Requests, answers and lists of invoices. */
 import { z } from 'zod';
+import { editInvoiceShape } from '../../core/invoice/edit.ts';
 import {
   billingReason,
   createInvoiceShape,
@@ -59,11 +60,10 @@ export const PreviewInvoice = z
   })
   .meta({ id: 'GetPreviewInvoiceRequest', example: { subscription_id: 'subs_01JZ8K3M5N7P9Q1R3S5T7V9W1X' } });
 
-/** Whatever it names is refused: an invoice is computed from its subscription, not dictated. */
-export const ComputeInvoice = z
-  .record(z.string(), z.unknown())
+/** Without it an invoice is computed from its subscription; what it states is an edit. */
+export const ComputeInvoice = editInvoiceShape
   .nullish()
-  .meta({ id: 'InvoiceComputeRequest', example: {} });
+  .meta({ id: 'InvoiceComputeRequest', example: { description: 'As agreed on the phone' } });
 const yes = z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0', ''] });
 export const ComputeQuery = z.object({
   sync: yes.default(false).meta({ description: 'Computed at once, and answered with the invoice.' }),

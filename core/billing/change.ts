@@ -9,6 +9,7 @@
  * add up to the whole, whatever was changed in between.
  */
 import { Decimal, ZERO } from '../decimal.ts';
+import { roundMoney } from '../money.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import { type Period, periodContaining } from '../time/period.ts';
 import {
@@ -28,6 +29,8 @@ export type BilledBefore = {
   readonly amount: Decimal;
   /** What of it was given back by earlier changes. */
   readonly credited: Decimal;
+  /** What it came to before somebody edited it by hand; as it was billed where nobody did. */
+  readonly computed?: Decimal;
   /** Until when it was charged, which may be the day of a cancellation; null where it was not. */
   readonly until_ms: Milliseconds | null;
   /** The invoice line that charged it; null where none did. */
@@ -153,7 +156,7 @@ function creditLine<Item extends PricedItem>(
   const served = chargeIn({ ...item, end_ms: at }, period, question.subscription);
   const full = costOf(whole, period, question);
   const kept = served === null ? ZERO : costOf(served, period, question);
-  const amount = cappedCredit(full.minus(kept), billed);
+  const amount = cappedCredit(agreed(full.minus(kept), billed, question.currency), billed);
   if (amount.isZero()) return null;
   const part_ms = whole.share.part_ms - (served?.share.part_ms ?? 0);
   const unused = fixedCharge(item, { ...whole.share, part_ms }, question.currency);
@@ -172,6 +175,12 @@ function creditLine<Item extends PricedItem>(
   };
 }
 
+/** What somebody has agreed on by hand holds for each part of the time (docs/rules/invoices.md, "Edits"). */
+function agreed(cost: Decimal, { amount, computed = amount }: BilledBefore, currency: string): Decimal {
+  if (computed.eq(amount)) return cost;
+  return computed.isZero() ? ZERO : roundMoney(cost.times(amount).dividedBy(computed), currency);
+}
+
 function endingAt(until_ms: Milliseconds | null, subscription: BilledSubscription): BilledSubscription {
   if (until_ms === null) return subscription;
   return { ...subscription, end_ms: Math.min(until_ms, subscription.end_ms ?? until_ms) };
@@ -188,7 +197,7 @@ function resumedLine<Item extends PricedItem>(
   const served = chargeIn(item, period, { ...subscription, end_ms: ended_ms });
   if (!whole || !served || served.service.end >= whole.service.end) return null;
   const full = costOf(whole, period, { subscription, currency });
-  const amount = full.minus(billed.amount.minus(billed.credited));
+  const amount = agreed(full, billed, currency).minus(billed.amount.minus(billed.credited));
   if (amount.lte(0)) return null;
   const part_ms = whole.share.part_ms - served.share.part_ms;
   const rest = fixedCharge(item, { ...whole.share, part_ms }, currency);

@@ -27,6 +27,8 @@ export type ClosedCharge<Item extends PricedItem = PricedItem> = {
   readonly measured: MeasuredUsage;
   /** What was invoiced too much before its period was over, and did not fit on the invoices since. */
   readonly carried?: Decimal;
+  /** Where it was edited by hand: no more is given back of it than it was billed in the end. */
+  readonly at_most_back?: Decimal;
   /** With the discounts and the tax that went with what was billed. */
   readonly billed?: BilledInAll;
 };
@@ -96,12 +98,17 @@ function differenceOf<Item extends PricedItem>(
   const pool = committed.poolOf(item, service);
   if (pool === null) {
     const isCommitted = today.computed_from.base_amount !== undefined;
-    return { charge, today, amount: today.amount.minus(billed_amount), base_amount: isCommitted ? base_amount : null };
+    const amount = notBelow(charge.at_most_back, today.amount.minus(billed_amount));
+    return { charge, today, amount, base_amount: isCommitted ? base_amount : null };
   }
   const { utilized, overage } = drawFrom(pool, base_amount);
   committed.drew(item, service, base_amount);
   const amount = roundMoney(utilized.plus(overage), currency).minus(carriedOf(charge));
-  return { charge, today, amount, base_amount };
+  return { charge, today, amount: notBelow(charge.at_most_back, amount), base_amount };
+}
+
+function notBelow(at_most_back: Decimal | undefined, amount: Decimal): Decimal {
+  return at_most_back ? Decimal.max(amount, at_most_back.negated()) : amount;
 }
 
 function carriedOf({ carried = ZERO }: Pick<ClosedCharge, 'carried'>): Decimal {

@@ -17,6 +17,7 @@ export type ChargedLine = {
   readonly price_type: string | null;
   /** What coupons of a line name it by. */
   readonly key: string | null;
+  readonly place?: string | undefined;
   readonly charged_ms: Milliseconds | null;
   /** Of what is given back: what goes with it. Neither coupons nor rates look at it. */
   readonly given_back?: BesideAmount | undefined;

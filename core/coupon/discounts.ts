@@ -27,6 +27,8 @@ export type DiscountableLine = {
   readonly amount: Decimal;
   /** What a coupon names it by. */
   readonly key: string | null;
+  /** Its place on an invoice, by which coupons name it that are stated by hand. */
+  readonly place?: string | undefined;
   /** When it is charged; null where it is charged at any time. */
   readonly charged_ms: Milliseconds | null;
   /** Of what is given back: the discounts that go with it. No coupon works on it. */
@@ -91,7 +93,7 @@ function takeOffLines(by: CouponInForce, taking: Taking): void {
   const { coupon } = by;
   let room = roomFor(by, taking);
   for (const [index, line] of taking.lines.entries()) {
-    if (line.key !== by.line || !worksOn(by, line)) continue;
+    if ((line.key !== by.line && line.place !== by.line) || !worksOn(by, line)) continue;
     const off = Decimal.min(
       discountOf(coupon, line.amount, taking.currency),
       leftOf(index, taking),

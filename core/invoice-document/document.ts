@@ -151,7 +151,8 @@ function rowOf(line: InvoiceLineItem, { words, language, timezone }: Asked): Doc
 type Part = { readonly units: string; readonly unit_amount: string; readonly flat_amount: string };
 
 function partsOf(from: ComputedFrom | null | undefined): Part[] {
-  return (from?.breakdown ?? []) as unknown as Part[];
+  // Of what was edited by hand the parts say another amount.
+  return (from?.edited ? [] : (from?.breakdown ?? [])) as unknown as Part[];
 }
 
 function showPart(
@@ -174,7 +175,9 @@ function unitPrice(
   if (part)
     return parts.length === 1 && Number(part.flat_amount) === 0 ? showAmount(part.unit_amount, currency, language) : '';
   const { billing_model, amount } = from?.price ?? {};
-  return billing_model === 'FLAT_FEE' && typeof amount === 'string' ? showAmount(amount, currency, language) : '';
+  return !from?.edited && billing_model === 'FLAT_FEE' && typeof amount === 'string'
+    ? showAmount(amount, currency, language)
+    : '';
 }
 
 function sumsOf({ invoice, taxes, words, language }: Asked): DocumentSum[] {

@@ -88,9 +88,27 @@ export const ComputedFrom = z.object({
     })
     .nullish()
     .meta({ description: 'Of a correction: what other invoices have said of its charge.' }),
+  edited: z
+    .object({
+      amount: z.string().meta({ description: 'What the line came to, in units of the currency.' }),
+      quantity: z.string().meta({ description: 'How many units it charged.' }),
+    })
+    .nullish()
+    .meta({ description: 'As it was computed, where somebody has changed it by hand since.' }),
   drawn_from: z
     .literal('subscription')
     .nullish()
     .meta({ description: 'Where the commitment is one of the subscription as a whole.' }),
 });
 export type ComputedFrom = z.infer<typeof ComputedFrom>;
+
+type Charged = {
+  readonly amount: string;
+  readonly quantity: string;
+  readonly computed_from?: Pick<ComputedFrom, 'edited'> | null | undefined;
+};
+
+/** What a charge came to by the rules: what is agreed on beside them by hand is no late event (docs/rules/invoices.md, "Edits"). */
+export function asComputed({ amount, quantity, computed_from }: Charged): { amount: string; quantity: string } {
+  return computed_from?.edited ?? { amount, quantity };
+}

@@ -37,7 +37,8 @@ export function writtenInvoice(request: CreateInvoice) {
   checkType(request);
   checkPeriod(request, '');
   const lines = request.line_items?.length ? request.line_items : wholeAmount(request);
-  for (const [index, line] of lines.entries()) checkLine(line, { request, currency, at: `line_items[${index}]` });
+  const { invoice_type } = request;
+  for (const [index, line] of lines.entries()) checkLine(line, { invoice_type, currency, at: `line_items[${index}]` });
   const subtotal = sumOf(lines.map((line) => new Decimal(line.amount)));
   checkSum(request, subtotal);
   if (request.invoice_type === 'CREDIT') refuseUsed(request, NOT_OF_A_CREDIT);
@@ -83,14 +84,22 @@ function checkPeriod(
 
 function checkLine(
   line: CreateInvoiceLine,
-  { request, currency, at }: { request: CreateInvoice; currency: string; at: string },
+  { invoice_type, ...rule }: { invoice_type: CreateInvoice['invoice_type']; currency: string; at: string },
+): void {
+  checkStatedLine(line, { ...rule, mayBeNegative: invoice_type === 'CREDIT' });
+  if (invoice_type === 'SUBSCRIPTION' && !line.price_id) {
+    throw invalid(`${rule.at}.price_id`, 'is required for a SUBSCRIPTION invoice');
+  }
+}
+
+/** What is stated of a line, on a new invoice or in an edit of one. */
+export function checkStatedLine(
+  line: CreateInvoiceLine,
+  { currency, at, mayBeNegative }: { currency: string; at: string; mayBeNegative: boolean },
 ): void {
   refuseUsed(line, LINE_NOT_YET, `${at}.`);
-  checkAmount(line.amount, { field: `${at}.amount`, currency, mayBeNegative: request.invoice_type === 'CREDIT' });
+  checkAmount(line.amount, { field: `${at}.amount`, currency, mayBeNegative });
   if (new Decimal(line.quantity).isNegative()) throw invalid(`${at}.quantity`, 'must not be negative');
-  if (request.invoice_type === 'SUBSCRIPTION' && !line.price_id) {
-    throw invalid(`${at}.price_id`, 'is required for a SUBSCRIPTION invoice');
-  }
   checkPeriod(line, `${at}.`);
 }
 
@@ -103,10 +112,14 @@ function checkAmount(amount: string, rule: { field: string; currency: string; ma
 }
 
 /** All three are what the lines sum to: what comes between them and the amount due is computed here. */
-function checkSum(request: CreateInvoice, sum: Decimal): void {
+export function checkSum(
+  request: { readonly [Field in 'subtotal' | 'total' | 'amount_due']: string | null },
+  sum: Decimal,
+): void {
   for (const field of ['subtotal', 'total', 'amount_due'] as const) {
-    if (!new Decimal(request[field]).eq(sum)) {
-      throw invalid(field, `is ${request[field]}, but the line items sum to ${sum.toFixed()}`);
+    const stated = request[field];
+    if (stated !== null && !new Decimal(stated).eq(sum)) {
+      throw invalid(field, `is ${stated}, but the line items sum to ${sum.toFixed()}`);
     }
   }
 }

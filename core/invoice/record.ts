@@ -171,7 +171,10 @@ export const Invoice = z.object({
     .string()
     .nullish()
     .meta({ description: 'The invoice that bills the period of this one, which is void, again; null without.' }),
-  is_manually_edited: z.boolean().meta({ description: 'Amounts never change by hand: false.' }),
+  is_manually_edited: z.boolean().meta({
+    description:
+      'Whether its lines or coupons were changed by hand: then they are not computed any more until it is recalculated.',
+  }),
   metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
   version: z.int().meta({ description: 'Every change adds 1.' }),
   ...baseFields,

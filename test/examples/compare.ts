@@ -9,6 +9,10 @@ export type Result = Readonly<Record<string, unknown>>;
 
 export function differences(expected: Result, actual: Result, tolerance?: string): string[] {
   return Object.entries(expected).flatMap(([key, value]) => {
+    // `status_not` is what `status` must not be; which it is must be said.
+    const other = key.endsWith('_not') ? actual[key.slice(0, -'_not'.length)] : undefined;
+    if (other !== undefined)
+      return isEqual(value, other, tolerance) ? [`${key}: expected another than ${show(value)}`] : [];
     const answer = answerFor(key, value, actual);
     return isEqual(value, answer, tolerance) ? [] : [`${key}: expected ${show(value)}, got ${show(answer)}`];
   });

@@ -4,6 +4,8 @@ import { settleLines } from '../../core/billing/settle-lines.ts';
 import { type CouponInForce, discountOf, worksAgain } from '../../core/coupon/discounts.ts';
 import type { Coupon } from '../../core/coupon/record.ts';
 import { Decimal, sumOf } from '../../core/decimal.ts';
+import { BILLING_REASONS, INVOICE_TYPES } from '../../core/invoice/record.ts';
+import { statusOf } from '../../core/invoice/skipped.ts';
 import { spread } from '../../core/spread.ts';
 import type { RateInForce } from '../../core/tax/taxes.ts';
 import { taxesOf } from '../../core/tax/taxes.ts';
@@ -54,18 +56,23 @@ export function calculateTax(given: unknown) {
   return { tax_lines, total_tax: sumOf(applied.map(({ tax_amount }) => tax_amount)).toFixed() };
 }
 
+const priced = z.object({ amount: money, price_type: z.string() });
 const invoice = z.object({
-  currency: z.string(),
-  lines: z.array(z.object({ amount: money, price_type: z.string() })),
+  invoice_type: z.enum(INVOICE_TYPES).default('SUBSCRIPTION'),
+  billing_reason: z.enum(BILLING_REASONS).default('SUBSCRIPTION_CYCLE'),
+  currency: z.string().default('usd'),
+  subtotal: money.nullish(),
+  lines: z.array(priced).nullish(),
   invoice_coupons: z.array(coupon).nullish(),
   line_coupons: z.record(z.string(), coupon).nullish(),
   prepaid_wallets: z.array(money).nullish(),
   tax_rates: z.array(z.coerce.string()).nullish(),
 });
 
-/** Lines are gross; a line coupon names its line by the index. */
+/** Lines are gross, a subtotal without lines is one of its own; a line coupon names its line by the index. */
 export function computeInvoice(given: unknown) {
-  const { currency, lines, line_coupons, ...stated } = invoice.parse(given);
+  const { currency, line_coupons, ...stated } = invoice.parse(given);
+  const lines = stated.lines ?? [priced.parse({ amount: stated.subtotal?.toFixed(), price_type: 'FIXED' })];
   const charged = lines.map((line, index) => ({ ...line, key: String(index), charged_ms: null }));
   const ofLines = Object.entries(line_coupons ?? {}).map(([line, terms]) => attached(terms, line));
   const settled = settleLines(charged, {
@@ -80,6 +87,7 @@ export function computeInvoice(given: unknown) {
     total_tax: settled.total_tax.toFixed(),
     total: settled.total.toFixed(),
     taxable_amount: settled.taxes_applied[0]?.taxable_amount.toFixed(),
+    status: statusOf(stated, settled),
   };
 }
 

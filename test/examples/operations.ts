@@ -179,6 +179,5 @@ export const NOT_YET: readonly string[] = [
   'credit_grant.expiry: credit_grant.apply',
   'credit_grant.state: credit_grant.action',
   'credit_grant.defer: credit_grant.defer_backoff',
-  'invoice.skipped: invoice.compute',
   'cost_analytics: cost.analytics',
 ];

@@ -1,0 +1,269 @@
+/**
+ * Edits an invoice that is not final yet (docs/rules/invoices.md, "Edits"): the lines that somebody states take the place of those that
+ * were computed, coupons are applied to them anew, and from then on nothing computes it but a recalculation.
+ */
+import { type SettledLines, settleLines } from '../../core/billing/settle-lines.ts';
+import { totalsText } from '../../core/billing/totals.ts';
+import type { CouponInForce } from '../../core/coupon/discounts.ts';
+import { Decimal, sumOf } from '../../core/decimal.ts';
+import { invalid, notAllowed } from '../../core/error.ts';
+import { changesLines, type EditedLine, type EditInvoice, editedLines } from '../../core/invoice/edit.ts';
+import { checkSum } from '../../core/invoice/one-off.ts';
+import { paymentAfter } from '../../core/invoice/payment-status.ts';
+import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
+import { statusOf } from '../../core/invoice/skipped.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { instantOf } from '../../core/time/instant.ts';
+import { CouponModel } from '../../storage/models/coupon.ts';
+import { CouponApplicationModel, takeApplicationsAway } from '../../storage/models/coupon-application.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { InvoiceLineItemModel, takeLinesAway } from '../../storage/models/invoice-line-item.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { linesOf, moneyText } from '../billing/invoice-records.ts';
+import { billingTransaction } from '../billing/transaction.ts';
+import { applicationRecords } from '../coupons/application-records.ts';
+import { couponsInForce } from '../coupons/coupons-in-force.ts';
+import { countApplied, giveRedemptionsBack, holdCoupons } from '../coupons/redeem.ts';
+import { couponsOnInvoice } from '../coupons/stated-on-invoice.ts';
+import { emit } from '../system-events/emit.ts';
+import { retaxInvoice } from '../taxes/attach-rates.ts';
+import { checkInvoiceReferences } from './check-invoice-references.ts';
+import { type Computation, checkComputable, REFERENCE_BY_REASON } from './compute-invoice.ts';
+import { type HeldInvoice, holdInvoice } from './hold-invoice.ts';
+
+export type Edit = { readonly invoice_id: string; readonly edit: EditInvoice; readonly author: Author };
+
+export async function editInvoice(stores: Stores, scope: Scope, asked: Edit): Promise<Computation> {
+  const { invoice_id, edit, author } = asked;
+  if (edit.due_date && instantOf(edit.due_date) < author.now.getTime())
+    throw invalid('due_date', 'must not lie in the past');
+  return billingTransaction(stores, async (transaction) => {
+    const held = await holdInvoice(transaction, scope, invoice_id);
+    checkComputable(held.invoice);
+    const before = await linesOf(held.invoice, transaction);
+    checkStatedSum(edit, before);
+    const editing: Editing = { ...held, scope, edit, author, transaction, before };
+    if (edit.prepared_tax_rates !== null)
+      await retaxInvoice(
+        held.invoice,
+        edit.prepared_tax_rates.map(({ id }) => id),
+        editing,
+      );
+    const written = changesLines(edit) ? await writeLines(editing) : { line_items: before, changes: {} };
+    const invoice = await writeInvoice(editing, written);
+    const isSkipped = invoice.invoice_status === 'SKIPPED';
+    return { invoice: Object.assign(invoice, { line_items: written.line_items }), skipped: isSkipped, complete: true };
+  });
+}
+
+type Editing = HeldInvoice & {
+  readonly scope: Scope;
+  readonly edit: EditInvoice;
+  readonly author: Author;
+  readonly transaction: Transaction;
+  readonly before: readonly InvoiceLineItemModel[];
+};
+type Written = { readonly line_items: InvoiceLineItemModel[]; readonly changes: Partial<InvoiceModel> };
+
+/** Of what is computed by other rules, what it charges goes on with the subscription (docs/rules/invoices.md, "Edits"). */
+function checkEditable({ invoice, before }: Editing): void {
+  const isComputed = before.some(({ computed_from }) => computed_from);
+  if (isComputed && REFERENCE_BY_REASON[invoice.billing_reason] === undefined)
+    throw notAllowed(`the lines of an invoice of ${invoice.billing_reason} cannot be edited`, { id: invoice.id });
+}
+
+/** What is stated of the sums without stating lines is checked against those that stand. */
+function checkStatedSum(edit: EditInvoice, before: readonly InvoiceLineItem[]): void {
+  if (edit.line_items === null) checkSum(edit, sumOf(before.map(({ amount }) => new Decimal(amount))));
+}
+
+async function writeLines(editing: Editing): Promise<Written> {
+  checkEditable(editing);
+  const { invoice, edit, transaction, scope, author, before } = editing;
+  const { currency, customer_id, invoice_type } = invoice;
+  const line_items = edit.line_items;
+  await checkInvoiceReferences(scope, { customer_id, line_items }, transaction);
+  const edited =
+    line_items === null
+      ? before.map((one): EditedLine => ({ kind: 'kept', before: one }))
+      : editedLines(line_items, { currency, invoice_type, line_items: before });
+  const records = edited.map((line, position) => recordOf(line, { ...editing, position }));
+  checkSum(edit, sumOf(records.map(({ amount }) => new Decimal(amount))));
+  const kept = await keptCoupons(editing, edited);
+  // The coupons of before are free again before the new ones are redeemed; all of them are held first, in one order.
+  await holdCoupons(await couponsNamed(editing), editing);
+  await giveRedemptionsBack(invoice, { transaction, author });
+  await takeApplicationsAway(invoice, invoice.id, transaction);
+  const settled = await settle(editing, { records, kept });
+  await countApplied(settled.coupons_applied, editing);
+  await takeLinesAway(invoice, invoice.id, transaction);
+  const lines = records.map((record, index) => ({ ...record, ...moneyText(settled.money[index]!) }));
+  const written = await InvoiceLineItemModel.addAll(scope, lines, { database: transaction });
+  const line_ids = written.map(({ id }) => id);
+  const applications = applicationRecords(settled.coupons_applied, { invoice, line_ids, author });
+  await CouponApplicationModel.addAll(scope, applications, { database: transaction });
+  return { line_items: written, changes: { is_manually_edited: true, ...amountsOf(invoice, settled) } };
+}
+
+type LineRecord = Partial<InvoiceLineItemModel> & Pick<InvoiceLineItem, 'amount' | 'price_type'>;
+
+/** What was there stays what it was: what was corrected since it was computed is looked at again. */
+function recordOf(line: EditedLine, { invoice, author, position }: Editing & { position: number }): LineRecord {
+  const { created_at, created_by, ...stamp } = createdBy(author);
+  if (line.kind === 'kept') return { ...line.before, position };
+  if (line.kind === 'changed') return { ...line.before, ...line.fields, ...stamp, position };
+  const { plan_id, subscription_id, entity_id, entity_type, ...stated } = line.stated;
+  // What rules make of a line is refused where it is stated (core/invoice/one-off.ts).
+  const { prepaid_credits_applied, line_item_discount, invoice_level_discount, commitment_info, ...fields } = stated;
+  return {
+    ...stamp,
+    ...fields,
+    created_at,
+    created_by,
+    position,
+    id: newId('invoice_line_item', author.now.getTime()),
+    invoice_id: invoice.id,
+    customer_id: invoice.customer_id,
+    subscription_id: subscription_id ?? invoice.subscription_id ?? null,
+    currency: invoice.currency,
+    entity_id: entity_id ?? plan_id,
+    entity_type: entity_type ?? (plan_id ? 'plan' : null),
+  };
+}
+
+/** Those that are stated now, and those that took something off before. */
+async function couponsNamed({ invoice, edit, transaction }: Editing): Promise<string[]> {
+  const asked = { column: 'invoice_id', value: invoice.id, where: { status: 'published' } };
+  const applications = await CouponApplicationModel.listOf(invoice, asked, transaction);
+  const stated = [...(edit.invoice_coupons ?? []), ...(edit.line_item_coupons ?? [])];
+  return [...stated, ...applications].map(({ coupon_id }) => coupon_id);
+}
+
+/**
+ * Stated before and not stated now: they stay. Those that a subscription has work anyway, as on every invoice of it that is computed; of
+ * one that was written by hand they were stated, too.
+ */
+async function keptCoupons(editing: Editing, edited: readonly EditedLine[]): Promise<CouponInForce[]> {
+  const { invoice, edit, transaction } = editing;
+  const isStated = edit.invoice_coupons !== null || edit.line_item_coupons !== null;
+  if (isStated) return [];
+  const asked = { column: 'invoice_id', value: invoice.id, where: { status: 'published' }, order: ['position', 'id'] };
+  const applications = await CouponApplicationModel.listOf(invoice, asked, transaction);
+  const isOwn = (one: CouponApplicationModel) => one.coupon_association_id === null || !hasStanding(editing);
+  const own = applications.filter(isOwn);
+  const coupons = await CouponModel.byId(
+    invoice,
+    own.map(({ coupon_id }) => coupon_id),
+    transaction,
+  );
+  return own.flatMap(({ coupon_id, coupon_association_id, subscription_id, invoice_line_item_id }) => {
+    const place = edited.findIndex((line) => line.kind !== 'new' && line.before.id === invoice_line_item_id);
+    // The line that it took from is gone.
+    if (invoice_line_item_id !== null && place < 0) return [];
+    const line = invoice_line_item_id === null ? null : String(place);
+    const terms = { coupon: coupons.get(coupon_id)!, coupon_association_id, subscription_id };
+    return [{ ...terms, line, start_ms: null, end_ms: null }];
+  });
+}
+
+/** Whether the coupons of its subscription take something off it, as of every invoice that is computed from that. */
+function hasStanding({ invoice, before }: Editing): boolean {
+  return (
+    invoice.invoice_type === 'SUBSCRIPTION' &&
+    REFERENCE_BY_REASON[invoice.billing_reason] !== undefined &&
+    before.some(({ computed_from }) => computed_from)
+  );
+}
+
+type Settling = { readonly records: readonly LineRecord[]; readonly kept: readonly CouponInForce[] };
+
+/** Taxes come when it is final. */
+async function settle(editing: Editing, { records, kept }: Settling): Promise<SettledLines> {
+  const { invoice, edit, transaction } = editing;
+  const { currency, customer_id } = invoice;
+  const lines = records.map(({ price_id = null, subscription_line_item_id = null }) => ({
+    price_id,
+    subscription_line_item_id,
+  }));
+  const stated = await couponsOnInvoice(edit, { lines, currency, customer_id }, editing);
+  const named = new Set(stated.flatMap(({ coupon_association_id }) => coupon_association_id ?? []));
+  const standing = await standingCoupons(editing, records);
+  const others = standing.filter(({ coupon_association_id }) => !named.has(coupon_association_id ?? ''));
+  const charged = await chargedAt(editing, records);
+  const coupons = [...others, ...kept, ...stated];
+  const isCredit = invoice.invoice_type === 'CREDIT';
+  if (isCredit && coupons.length > 0) throw invalid('invoice_coupons', 'cannot take something off a credit');
+  const given = records.map((record, index) => ({
+    amount: new Decimal(record.amount),
+    price_type: record.price_type ?? null,
+    key: record.subscription_line_item_id ?? null,
+    place: String(index),
+    charged_ms: charged[index]!,
+    ...(!isCredit && new Decimal(record.amount).isNegative() ? { given_back: givenBackBy(record) } : {}),
+  }));
+  const amount_paid = new Decimal(invoice.amount_paid);
+  return settleLines(given, { currency, coupons, amount_paid });
+}
+
+async function standingCoupons(editing: Editing, records: readonly LineRecord[]): Promise<CouponInForce[]> {
+  const { subscription, invoice, transaction } = editing;
+  if (subscription === null || !hasStanding(editing)) return [];
+  const ids = records.map(({ subscription_id }) => subscription_id).filter((id) => id !== subscription.id);
+  const others = await SubscriptionModel.byId(invoice, ids, transaction);
+  return couponsInForce(transaction, { subscriptions: [subscription, ...others.values()], invoice_id: invoice.id });
+}
+
+/** What is charged in advance is charged when its time begins, all else when that is over; what was added by hand with the invoice. */
+async function chargedAt({ invoice, transaction }: Editing, records: readonly LineRecord[]) {
+  const ids = records.map((record) => record.subscription_line_item_id);
+  const items = await SubscriptionLineItemModel.byId(invoice, ids, transaction);
+  return records.map(({ subscription_line_item_id, period_start, period_end }) => {
+    const isAdvance = items.get(subscription_line_item_id ?? '')?.invoice_cadence === 'ADVANCE';
+    if (isAdvance && period_start) return instantOf(period_start);
+    const end = period_end ?? invoice.period_end;
+    if (!end) return null;
+    return Math.max(period_start ? instantOf(period_start) : 0, instantOf(end) - 1);
+  });
+}
+
+/** It goes with what it was charged with, whatever becomes of the other lines. */
+function givenBackBy({ line_item_discount = '0', invoice_level_discount = '0', taxes }: LineRecord) {
+  return {
+    line_item_discount: new Decimal(line_item_discount),
+    invoice_level_discount: new Decimal(invoice_level_discount),
+    taxes: (taxes ?? []).map((share) => ({ ...share, tax_amount: new Decimal(share.tax_amount) })),
+  };
+}
+
+function amountsOf(invoice: Invoice, settled: SettledLines): Partial<InvoiceModel> {
+  const { subtotal, ...others } = totalsText(settled);
+  const isCredit = invoice.invoice_type === 'CREDIT';
+  const amounts = isCredit
+    ? { ...others, subtotal, total: subtotal, amount_due: subtotal, amount_remaining: subtotal }
+    : { ...others, subtotal };
+  const { amount_paid: _paid, ...changed } = amounts;
+  return {
+    ...changed,
+    ...paymentAfter(invoice, changed.amount_due),
+    invoice_status: statusOf(invoice, settled),
+  };
+}
+
+async function writeInvoice({ invoice, edit, author, transaction }: Editing, { changes, line_items }: Written) {
+  const { description, due_date } = edit;
+  const stated = { ...(description === null ? {} : { description }), ...(due_date === null ? {} : { due_date }) };
+  const computed = { last_computed_at: author.now.toISOString() };
+  const edited = await InvoiceModel.change(
+    invoice,
+    { ...changes, ...stated, ...computed },
+    { by: author, database: transaction },
+  );
+  const isNew = invoice.invoice_status === 'SKIPPED' && edited.invoice_status === 'DRAFT';
+  const record = { ...edited, line_items };
+  await emit(transaction, isNew ? 'invoice.drafted' : 'invoice.update', { record, by: author });
+  return edited;
+}
