@@ -753,8 +753,10 @@ class LineCheck {
     this.number('quantity', line.quantity, units);
     const parts = chargeParts(from.price, units);
     this.breakdown(parts);
-    const exact = amountOf(parts).times(this.share());
-    const expected = this.money(exact);
+    const { share, before } = this.share();
+    const charge = amountOf(parts);
+    const exact = charge.times(share);
+    const expected = this.money(charge.times(share.plus(before))).minus(this.money(charge.times(before)));
     if (this.reason.startsWith('unused_time: ')) {
       const cent = new Fraction(1n, power(this.places));
       if (most(ZERO.minus(this.amount), ZERO).compare(expected.plus(cent)) > 0 || this.amount.compare(ZERO) > 0)
@@ -770,12 +772,12 @@ class LineCheck {
 
   share() {
     const { line, from } = this;
-    if (!from.proration && !from.share) return ONE;
+    if (!from.proration && !from.share) return { share: ONE, before: ZERO };
     if (!from.share) {
       this.takes(`its share ${from.proration}, rounded to 18 decimals`);
-      return decimal(from.proration, `${line.id}: proration`);
+      return { share: decimal(from.proration, `${line.id}: proration`), before: ZERO };
     }
-    const { part_ms, whole_ms } = from.share;
+    const { part_ms, whole_ms, before_ms } = from.share;
     const share = new Fraction(BigInt(part_ms), BigInt(whole_ms));
     this.number('computed_from.proration', from.proration, share.rounded(18));
     if (this.reason === '')
@@ -786,7 +788,8 @@ class LineCheck {
         (instant(line.period_end) - instant(line.period_start)) / 1000,
       );
     this.takes(`the length of its whole period, ${whole_ms} ms`);
-    return share;
+    if (before_ms) this.takes(`that ${before_ms} ms of it lie before`);
+    return { share, before: new Fraction(BigInt(before_ms ?? 0), BigInt(whole_ms)) };
   }
 
   usage() {

@@ -137,6 +137,7 @@ describe('scenario: the proof of an invoice', () => {
     await world.finalize();
     const [opening, first] = await agrees(name);
     expect(opening!.proof.lines[0].line.computed_from.share).to.deep.equal({
+      before_ms: 0,
       part_ms: 22 * 86_400_000,
       whole_ms: 31 * 86_400_000,
     });
