@@ -55,19 +55,23 @@ const DAY_MS = 86_400_000;
 
 /** Of a subscription that goes on. */
 function unpaidOfOpen(database: Database): Knex.QueryBuilder {
-  return database('invoices')
-    .where(UNPAID)
-    .where('amount_remaining', '>', 0)
-    .whereExists((subscription) => {
-      void subscription
-        .from('subscriptions')
-        .whereRaw('subscriptions.id = invoices.subscription_id')
-        .whereRaw('subscriptions.tenant_id = invoices.tenant_id')
-        .whereRaw('subscriptions.environment_id = invoices.environment_id')
-        .where('subscriptions.status', 'published')
-        .whereIn('subscriptions.subscription_status', [...OPEN_SUBSCRIPTIONS])
-        .select('subscriptions.id');
-    });
+  return (
+    database('invoices')
+      .where(UNPAID)
+      .where('amount_remaining', '>', 0)
+      // A charge that is on its way may pay it.
+      .whereNot('payment_status', 'PROCESSING')
+      .whereExists((subscription) => {
+        void subscription
+          .from('subscriptions')
+          .whereRaw('subscriptions.id = invoices.subscription_id')
+          .whereRaw('subscriptions.tenant_id = invoices.tenant_id')
+          .whereRaw('subscriptions.environment_id = invoices.environment_id')
+          .where('subscriptions.status', 'published')
+          .whereIn('subscriptions.subscription_status', [...OPEN_SUBSCRIPTIONS])
+          .select('subscriptions.id');
+      })
+  );
 }
 
 /** Invoices that have waited for their money longer than the setting of their environment allows, where that is on. */

@@ -6,6 +6,7 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';
 import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
+import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Transaction } from '../../storage/stores.ts';
 
@@ -79,4 +80,21 @@ export async function giveRedemptionsBack(
     const coupon = await CouponModel.fetch(invoice, coupon_id, { database: transaction, lock: true });
     await countRedemptions(coupon, -1, { transaction, author });
   }
+}
+
+/** Of a subscription that was refused: what it has redeemed is as if it had not. */
+export async function undoRedemptions(
+  subscription_id: string,
+  { scope, transaction, author }: Redeeming,
+): Promise<void> {
+  const asked = { column: 'subscription_id', value: subscription_id, where: { status: 'published' } };
+  const associations = await CouponAssociationModel.listOf(scope, asked, transaction);
+  const ids = [...new Set(associations.map(({ coupon_id }) => coupon_id))].sort();
+  for (const id of ids) {
+    const coupon = await CouponModel.fetch(scope, id, { database: transaction, lock: true });
+    const times = associations.filter(({ coupon_id }) => coupon_id === id).length;
+    await countRedemptions(coupon, -times, { transaction, author });
+  }
+  for (const association of associations)
+    await CouponAssociationModel.change(association, { status: 'archived' }, { by: author, database: transaction });
 }

@@ -6,6 +6,7 @@ import { Decimal } from '../../core/decimal.ts';
 import type { BillingReason } from '../../core/invoice/record.ts';
 import { stateAfter } from '../../core/subscription/moves.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { PaymentModel } from '../../storage/models/payment.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { voidOpenPayments } from '../payments/void-open-payments.ts';
@@ -33,20 +34,37 @@ export async function settlePaid(
   await familyFollows(stores, transaction, { parent: activated, by });
 }
 
-/** What a subscription that is incomplete waits for: an invoice that opened it, or the last one that a renewal left unpaid. */
-const OPENS: readonly BillingReason[] = ['SUBSCRIPTION_CREATE', 'SUBSCRIPTION_TRIAL_END', 'SUBSCRIPTION_UPDATE'];
-const RENEWS: readonly BillingReason[] = ['SUBSCRIPTION_CYCLE', 'THRESHOLD_BILLING'];
+/** Of these reasons are the invoices that a subscription waits for when it is incomplete; and of any, where its collection has failed. */
+const WAITED_FOR: readonly BillingReason[] = [
+  'SUBSCRIPTION_CREATE',
+  'SUBSCRIPTION_TRIAL_END',
+  'SUBSCRIPTION_UPDATE',
+  'SUBSCRIPTION_CYCLE',
+  'THRESHOLD_BILLING',
+];
 
+/** One of those was paid, and none of them is unpaid any more. */
 async function isWaitedFor(
   transaction: Transaction,
   { invoice, subscription }: { invoice: InvoiceModel; subscription: SubscriptionModel },
 ): Promise<boolean> {
   if (subscription.subscription_status !== 'incomplete') return false;
-  if (OPENS.includes(invoice.billing_reason)) return true;
-  if (!RENEWS.includes(invoice.billing_reason)) return false;
-  const [unpaid] = await InvoiceModel.in(subscription, transaction)
+  const unpaid = await InvoiceModel.in(subscription, transaction)
     .where({ subscription_id: subscription.id, invoice_status: 'FINALIZED', status: 'published' })
-    .where('amount_remaining', '>', 0)
-    .limit(1);
-  return unpaid === undefined;
+    .where('amount_remaining', '>', 0);
+  const failed = await failedCollections([invoice, ...unpaid], transaction);
+  const isOne = ({ id, billing_reason }: InvoiceModel) => WAITED_FOR.includes(billing_reason) || failed.has(id);
+  return isOne(invoice) && !unpaid.some(isOne);
+}
+
+/** Those that could not be collected, however they were paid afterwards. */
+async function failedCollections(invoices: readonly InvoiceModel[], transaction: Transaction): Promise<Set<string>> {
+  const [first] = invoices;
+  const failed = await PaymentModel.in(first!, transaction)
+    .whereIn(
+      'destination_id',
+      invoices.map(({ id }) => id),
+    )
+    .where({ is_automatic: true, payment_status: 'FAILED', status: 'published' });
+  return new Set(failed.map(({ destination_id }) => destination_id));
 }

@@ -20,7 +20,12 @@ import { type HeldPayment, holdPayment } from './hold.ts';
 import { usableGateway, wayToCollect } from './way-to-pay.ts';
 
 /** Whether a provider is to be asked now. */
-export type Begun = { readonly payment: PaymentModel; readonly asks: boolean };
+export type Begun = {
+  readonly payment: PaymentModel;
+  readonly asks: boolean;
+  /** Why it has failed before anybody was asked. */
+  readonly obstacle?: FarthingError;
+};
 
 /** `isAsked`: somebody asks for it, and is refused what cannot be; the clock leaves it. */
 export async function beginAttempt(
@@ -38,6 +43,8 @@ export async function beginAttempt(
       });
     }
     const obstacle = obstacleOf(held) ?? (await unusable(transaction, held));
+    if (obstacle && isNew)
+      return { payment: await refuse(stores, transaction, { ...held, obstacle, by }), asks: false, obstacle };
     if (obstacle && isAsked) throw obstacle;
     if (obstacle) return { payment: await leave(stores, transaction, { ...held, obstacle, by }), asks: false };
     if (payment.payment_method_type === 'OFFLINE')
@@ -92,6 +99,15 @@ async function leave(
   if (!waits) return failFor(stores, transaction, { ...held, error: obstacle.message, by });
   const next_attempt_at = laterAsked(by.now).toISOString();
   return PaymentModel.change(held.payment, { next_attempt_at }, { by, database: transaction });
+}
+
+/** Its request is answered that it cannot be made: nobody makes it later. */
+function refuse(
+  stores: Stores,
+  transaction: Transaction,
+  { obstacle, by, ...held }: HeldPayment & { obstacle: FarthingError; by: By },
+): Promise<PaymentModel> {
+  return failFor(stores, transaction, { ...held, error: obstacle.message, by });
 }
 
 /** The key is written down before the provider hears of it. */

@@ -79,7 +79,7 @@ export async function bookDecline(
 ): Promise<PaymentModel> {
   const { payment } = held;
   const config = await settingOf(payment, 'payment_config', transaction);
-  const again = payment.is_automatic ? nextTry(payment.attempt_count, config, by.now) : null;
+  const again = isTriedAgain(held) ? nextTry(payment.attempt_count, config, by.now) : null;
   if (again === null) return failFor(stores, transaction, { ...held, error, gateway_payment_id, by });
   const changes = {
     payment_status: 'PENDING' as const,
@@ -89,6 +89,15 @@ export async function bookDecline(
     next_attempt_at: again.toISOString(),
   };
   return writeDecline(stores, transaction, { ...held, changes, by });
+}
+
+/** What is collected; but whoever creates a subscription with `error_if_incomplete` is told at once that it was refused. */
+function isTriedAgain({ payment, invoice, subscription }: HeldPayment): boolean {
+  const isRefused =
+    invoice.billing_reason === 'SUBSCRIPTION_CREATE' &&
+    subscription?.subscription_status === 'incomplete' &&
+    subscription.payment_behavior === 'error_if_incomplete';
+  return payment.is_automatic && !isRefused;
 }
 
 /** It has failed for good; what follows from that for its subscription is done next, where the setting says something. */

@@ -10,9 +10,12 @@ import type { PaymentModel } from '../../storage/models/payment.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { withLines } from '../billing/invoice-records.ts';
+import { billingTransaction } from '../billing/transaction.ts';
+import { undoRedemptions } from '../coupons/redeem.ts';
+import { holdInvoice } from '../invoices/hold-invoice.ts';
 import type { Opened } from '../invoices/open-and-settle.ts';
-import { voidInvoice } from '../invoices/void-invoice.ts';
-import { cancelSubscription } from '../subscriptions/cancel-subscription.ts';
+import { voidHeld } from '../invoices/void-invoice.ts';
+import { cancelWithin } from '../subscriptions/cancel-subscription.ts';
 import { collectNow } from './attempt-invoice.ts';
 
 type Opening = { readonly opened: Opened; readonly author: Author };
@@ -52,13 +55,13 @@ async function reread({ postgres }: Stores, scope: Scope, { subscription, latest
   };
 }
 
-/** It stays told that there was one: cancelled, with an invoice that is void. */
+/** It stays told that there was one: cancelled, with an invoice that is void, and with its coupons given back. */
 async function undo(
   stores: Stores,
   scope: Scope,
   { id, invoice_id, author }: { id: string; invoice_id: string; author: Author },
 ): Promise<void> {
-  await cancelSubscription(stores, scope, {
+  const request = {
     id,
     cancellation_type: 'immediate',
     cancel_at: null,
@@ -66,6 +69,11 @@ async function undo(
     proration_behavior: 'none',
     reason: 'its opening invoice could not be paid',
     author,
+  } as const;
+  await billingTransaction(stores, async (transaction) => {
+    await cancelWithin(stores, transaction, { scope, request });
+    const held = await holdInvoice(transaction, scope, invoice_id);
+    await voidHeld(stores, transaction, { ...held, metadata: null, author });
+    await undoRedemptions(id, { scope, transaction, author });
   });
-  await voidInvoice(stores, scope, { id: invoice_id, metadata: null, author });
 }

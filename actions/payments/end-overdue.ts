@@ -4,7 +4,6 @@
  */
 import type { Due, OfWhom } from '../../storage/due-billing.ts';
 import { outOfPatience } from '../../storage/due-payments.ts';
-import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { inRounds } from '../billing/rounds.ts';
 import { endUnpaid } from './follow-last-try.ts';
@@ -15,8 +14,7 @@ export async function endOverdue(stores: Stores, { now, only }: { now: Date } & 
   const report: Report = { ended: 0, failed: [] };
   const act = async ({ id, ...scope }: Due) => {
     try {
-      const { subscription_id } = await InvoiceModel.fetch(scope, id, { database: stores.postgres });
-      if (subscription_id) await endUnpaid(stores, scope, { id: subscription_id, by: { now } });
+      await endUnpaid(stores, scope, { invoice_id: id, by: { now } });
       report.ended += 1;
       return true;
     } catch (error) {

@@ -12,41 +12,40 @@ import { PaymentModel } from '../../storage/models/payment.ts';
 import { settingOf } from '../../storage/models/setting.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
-import { cancelSubscription } from '../subscriptions/cancel-subscription.ts';
+import { billingTransaction } from '../billing/transaction.ts';
+import { cancelWithin } from '../subscriptions/cancel-subscription.ts';
 import { familyFollows } from '../subscriptions/follow-parent.ts';
+import { heldWithParent } from '../subscriptions/held-with-parent.ts';
 import { emit } from '../system-events/emit.ts';
 import type { By } from './change-invoice-payment.ts';
 import { holdPayment } from './hold.ts';
 
 export async function followLastTry(stores: Stores, { id, ...scope }: PaymentModel, by: By): Promise<PaymentModel> {
   const { after_last_try } = await settingOf(scope, 'payment_config', stores.postgres);
-  const { subscription_id } = await unpaidInvoice(stores, scope, id);
-  if (after_last_try === 'cancel' && subscription_id) await endUnpaid(stores, scope, { id: subscription_id, by });
+  const { destination_id } = await PaymentModel.fetch(scope, id, { database: stores.postgres });
+  if (after_last_try === 'cancel') await endUnpaid(stores, scope, { invoice_id: destination_id, by });
   return stores.postgres.transaction(async (transaction) => {
     const { payment, invoice, subscription } = await holdPayment(transaction, scope, id);
-    const isUnpaid = invoice.invoice_status === 'FINALIZED' && new Decimal(invoice.amount_remaining).gt(0);
-    if (subscription && isUnpaid) await marked(stores, transaction, { subscription, after_last_try, by });
+    if (subscription && isUnpaid(invoice)) await marked(stores, transaction, { subscription, after_last_try, by });
     return PaymentModel.change(payment, { next_attempt_at: null }, { by, database: transaction });
   });
 }
 
-/** Without an id of a subscription where nothing has to be done. */
-async function unpaidInvoice(
-  { postgres }: Stores,
-  scope: Scope,
-  id: string,
-): Promise<Pick<InvoiceModel, 'subscription_id'>> {
-  const { destination_id } = await PaymentModel.fetch(scope, id, { database: postgres });
-  const invoice = await InvoiceModel.fetch(scope, destination_id, { database: postgres });
-  const isUnpaid = invoice.invoice_status === 'FINALIZED' && invoice.payment_status === 'FAILED';
-  return isUnpaid ? invoice : { subscription_id: null };
+/** Also while a charge is on its way it is not known whether it stays so. */
+function isUnpaid({ invoice_status, payment_status, amount_remaining }: InvoiceModel): boolean {
+  const isOpen = invoice_status === 'FINALIZED' && payment_status !== 'PROCESSING';
+  return isOpen && new Decimal(amount_remaining).gt(0);
 }
 
-/** Ended at once, with what it owes until now on its last invoice. One that has ended meanwhile is left. */
-export async function endUnpaid(stores: Stores, scope: Scope, { id, by }: { id: string; by: By }): Promise<void> {
-  const { subscription_status } = await SubscriptionModel.fetch(scope, id, { database: stores.postgres });
-  if (!OPEN_SUBSCRIPTIONS.includes(subscription_status)) return;
-  await cancelSubscription(stores, scope, {
+/** Ended at once, with what it owes until now on its last invoice: unless the invoice was paid meanwhile, or it has ended. */
+export async function endUnpaid(
+  stores: Stores,
+  scope: Scope,
+  { invoice_id, by }: { invoice_id: string; by: By },
+): Promise<void> {
+  const { subscription_id: id } = await InvoiceModel.fetch(scope, invoice_id, { database: stores.postgres });
+  if (!id) return;
+  const request = {
     id,
     cancellation_type: 'immediate',
     cancel_at: null,
@@ -54,6 +53,12 @@ export async function endUnpaid(stores: Stores, scope: Scope, { id, by }: { id: 
     proration_behavior: 'none',
     reason: 'its invoices were not paid',
     author: { user_id: SYSTEM_USER, now: by.now },
+  } as const;
+  await billingTransaction(stores, async (transaction) => {
+    const { subscription_status } = await heldWithParent(scope, id, transaction);
+    const invoice = await InvoiceModel.fetch(scope, invoice_id, { database: transaction, lock: true });
+    if (OPEN_SUBSCRIPTIONS.includes(subscription_status) && isUnpaid(invoice))
+      await cancelWithin(stores, transaction, { scope, request });
   });
 }
 

@@ -30,7 +30,8 @@ export async function processPayment(
   scope: Scope,
   { id, by, isNew = false }: { id: string; by: By; isNew?: boolean },
 ): Promise<PaymentModel> {
-  const { payment, asks } = await beginAttempt(stores, scope, { id, by, isAsked: true, isNew });
+  const { payment, asks, obstacle } = await beginAttempt(stores, scope, { id, by, isAsked: true, isNew });
+  if (obstacle) throw obstacle;
   return asks ? askAndBook(stores, payment, { by, isFirst: true }) : payment;
 }
 

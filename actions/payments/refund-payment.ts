@@ -178,7 +178,8 @@ async function bookRefund(
   { payment, invoice, amount, by }: HeldPayment & { amount: string; by: By },
 ): Promise<PaymentModel> {
   const record = await bookRefunded(transaction, { payment, amount, by });
-  const changed = await InvoiceModel.change(invoice, withRefund(invoice, amount), { by, database: transaction });
+  const changes = withRefund(invoice, amount, by.now);
+  const changed = await InvoiceModel.change(invoice, changes, { by, database: transaction });
   await emit(transaction, 'invoice.update.payment', { record: changed, by });
   return record;
 }

@@ -43,34 +43,41 @@ export type Cancelled = {
 };
 
 export async function cancelSubscription(stores: Stores, scope: Scope, request: CancelRequest): Promise<Cancelled> {
+  return billingTransaction(stores, (transaction) => cancelWithin(stores, transaction, { scope, request }));
+}
+
+/** Beside what else has to be done with it at once. */
+export async function cancelWithin(
+  stores: Stores,
+  transaction: Transaction,
+  { scope, request }: { scope: Scope; request: CancelRequest },
+): Promise<Cancelled> {
   const { id, author } = request;
-  return billingTransaction(stores, async (transaction) => {
-    const stored = await heldWithParent(scope, id, transaction);
-    const running = await upToDate(stores, transaction, { subscription: stored, request });
-    const { effective_date, changes } = cancellationOf(running, request, author.now.getTime());
-    const isOver = changes.subscription_status === 'cancelled';
-    if (isOver) await checkNotInvoiced(transaction, running, { request, effective_date });
-    if (!isOver) await schedule(transaction, running, { request, effective_date });
-    const credited = isOver ? await creditIfAsked(transaction, running, { request, effective_date }) : null;
-    // What one that is invoiced with a parent owes stands on the next invoice of the parent.
-    const isGrouped = running.subscription_type === 'grouped_invoicing';
-    const final = { subscription: running, effective_date, now: author.now };
-    // One that waits for its first payment was entitled to nothing since, and owes what its opening invoice says.
-    const isInvoiced = isOver && !isGrouped && running.subscription_status !== 'incomplete';
-    const isSkipped = request.invoice_policy === 'skip';
-    if (isInvoiced && isSkipped) await draftPeriodsBefore(stores, transaction, final);
-    const invoice = isInvoiced && !isSkipped ? await draftFinalInvoice(stores, transaction, final) : null;
-    const forgiven = isOver && isGrouped && request.invoice_policy === 'skip' ? ALONE : {};
-    const by = { by: author, database: transaction };
-    const subscription = await SubscriptionModel.change(running, { ...changes, ...forgiven }, by);
-    if (isOver) await endLineItems(scope, { subscription, author }, transaction);
-    if (isOver) await closeSchedule(transaction, subscription, { by: author });
-    if (!isGrouped) await computeOpenDrafts(stores, transaction, { subscription, now: author.now });
-    await emit(transaction, 'subscription.updated', { record: subscription, by: author });
-    if (isOver) await emit(transaction, 'subscription.cancelled', { record: subscription, by: author });
-    await familyFollows(stores, transaction, { parent: subscription, by: author });
-    return { subscription, effective_date, invoice, credited };
-  });
+  const stored = await heldWithParent(scope, id, transaction);
+  const running = await upToDate(stores, transaction, { subscription: stored, request });
+  const { effective_date, changes } = cancellationOf(running, request, author.now.getTime());
+  const isOver = changes.subscription_status === 'cancelled';
+  if (isOver) await checkNotInvoiced(transaction, running, { request, effective_date });
+  if (!isOver) await schedule(transaction, running, { request, effective_date });
+  const credited = isOver ? await creditIfAsked(transaction, running, { request, effective_date }) : null;
+  // What one that is invoiced with a parent owes stands on the next invoice of the parent.
+  const isGrouped = running.subscription_type === 'grouped_invoicing';
+  const final = { subscription: running, effective_date, now: author.now };
+  // One that waits for its first payment was entitled to nothing since, and owes what its opening invoice says.
+  const isInvoiced = isOver && !isGrouped && running.subscription_status !== 'incomplete';
+  const isSkipped = request.invoice_policy === 'skip';
+  if (isInvoiced && isSkipped) await draftPeriodsBefore(stores, transaction, final);
+  const invoice = isInvoiced && !isSkipped ? await draftFinalInvoice(stores, transaction, final) : null;
+  const forgiven = isOver && isGrouped && request.invoice_policy === 'skip' ? ALONE : {};
+  const by = { by: author, database: transaction };
+  const subscription = await SubscriptionModel.change(running, { ...changes, ...forgiven }, by);
+  if (isOver) await endLineItems(scope, { subscription, author }, transaction);
+  if (isOver) await closeSchedule(transaction, subscription, { by: author });
+  if (!isGrouped) await computeOpenDrafts(stores, transaction, { subscription, now: author.now });
+  await emit(transaction, 'subscription.updated', { record: subscription, by: author });
+  if (isOver) await emit(transaction, 'subscription.cancelled', { record: subscription, by: author });
+  await familyFollows(stores, transaction, { parent: subscription, by: author });
+  return { subscription, effective_date, invoice, credited };
 }
 
 /** As it was at the date, where that lies back, and else as it is now: what the scheduler has not come to yet comes first. */

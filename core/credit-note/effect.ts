@@ -1,7 +1,7 @@
 /** What a credit note makes of its invoice, when it becomes final and when it is voided (docs/rules/credit-notes.md). */
 import { Decimal, ZERO } from '../decimal.ts';
 import { invalid, notAllowed } from '../error.ts';
-import { withRefund } from '../invoice/payment-status.ts';
+import { statusOf } from '../invoice/payment-status.ts';
 import type { Invoice, PaymentStatus } from '../invoice/record.ts';
 import type { CreditNote } from './record.ts';
 
@@ -14,7 +14,8 @@ export function creditedInvoice(invoice: Invoice, note: Given, now: Date): Chang
 
 /** `amount` was given back of what had been paid and of the prepaid credits that were applied. */
 export function refunded(invoice: Invoice, amount: string): Changes {
-  return withRefund(invoice, amount);
+  const refunded_amount = new Decimal(invoice.refunded_amount).plus(amount).toFixed();
+  return { refunded_amount, payment_status: statusOf({ ...invoice, refunded_amount }) };
 }
 
 function adjusted(invoice: Invoice, { total_amount }: Given, now: Date): Changes {

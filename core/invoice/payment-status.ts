@@ -157,8 +157,20 @@ export function afterDecline(invoice: Paying, at: Date): Partial<Payment> {
   return { ...ended, payment_status: ended.payment_status === 'PENDING' ? 'FAILED' : ended.payment_status };
 }
 
-/** What was paid stays said; what was given back is said beside it. A refund that was not made is taken back by its negative. */
-export function withRefund(invoice: Paying, amount: string): Pick<Invoice, 'payment_status' | 'refunded_amount'> {
-  const refunded_amount = new Decimal(invoice.refunded_amount).plus(amount).toFixed();
-  return { payment_status: statusOf({ ...invoice, refunded_amount }), refunded_amount };
+/**
+ * A payment is given back. While something remains to be paid it is as if that had never come, and is owed again; of what was too much
+ * first that; only beyond that something of the invoice itself is given back. A refund that was not made is taken back by its negative.
+ */
+export function withRefund(invoice: Paying, refunded: string, at: Date): Payment & Pick<Invoice, 'refunded_amount'> {
+  const amount = new Decimal(refunded);
+  const paid = new Decimal(invoice.amount_paid);
+  const before = new Decimal(invoice.refunded_amount);
+  const over = paid.minus(invoice.amount_due);
+  const ofInvoice = amount.isNegative() ? Decimal.max(amount, before.negated()) : amount.minus(ofPaid(amount, over));
+  const refunded_amount = before.plus(ofInvoice).toFixed();
+  return { ...paidInTotal({ ...invoice, refunded_amount }, paid.minus(amount.minus(ofInvoice)), at), refunded_amount };
+}
+
+function ofPaid(amount: Decimal, over: Decimal): Decimal {
+  return over.isNegative() ? amount : Decimal.min(amount, over);
 }

@@ -184,13 +184,16 @@ describe('payments that meet', () => {
       expect((await paidOf(id))[0]).to.equal('PROCESSING');
     });
 
-    it('of all that was paid, where more is due, leave it to be paid, and are told when it is', async () => {
+    it('of what was not all are owed again, and of what was too much are forgotten', async () => {
       const { id } = await invoice();
-      const part = await pay(id, { amount: '50' });
+      const part = await pay(id, { amount: '40' });
       await ok('POST', `/payments/${part.id}/refund`, {});
-      expect(await paidOf(id)).to.deep.equal(['PARTIALLY_REFUNDED', '50', '50', '50']);
-      await pay(id, { amount: '50', idempotency_key: 'the second half' });
-      expect(await paidOf(id)).to.deep.equal(['PARTIALLY_REFUNDED', '100', '0', '50']);
+      expect(await paidOf(id)).to.deep.equal(['PENDING', '0', '100', '0']);
+      const over = await pay(id, { amount: '130' });
+      await ok('POST', `/payments/${over.id}/refund`, { amount: '30' });
+      expect(await paidOf(id)).to.deep.equal(['SUCCEEDED', '100', '0', '0']);
+      await ok('POST', `/payments/${over.id}/refund`, { amount: '20' });
+      expect(await paidOf(id)).to.deep.equal(['PARTIALLY_REFUNDED', '100', '0', '20']);
     });
 
     it('with a key that was another amount are refused', async () => {

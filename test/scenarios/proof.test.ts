@@ -1,6 +1,7 @@
 /** Invoices that are checked by whoever gets them: the proof, the events and the program that customers are given (docs/proof.md). */
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { Decimal } from '../../core/decimal.ts';
 import { expectGolden, withoutIds } from '../support/golden.ts';
 import { samples } from '../support/samples.ts';
 import { until } from '../support/until.ts';
@@ -9,6 +10,8 @@ import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts
 
 // Answers of every shape.
 type Answer = any;
+
+const plus = (amount: string, more: string) => new Decimal(amount).plus(more).toFixed();
 
 describe('scenario: the proof of an invoice', () => {
   let world: World;
@@ -182,6 +185,48 @@ describe('scenario: the proof of an invoice', () => {
     const totals = async (name: string) => (await agrees(name)).map(({ proof }) => proof.invoice.total);
     expect(await totals(own)).to.deep.equal(['160.75', '100']);
     expect(await totals(whole)).to.deep.equal(['160.75', '100']);
+  });
+
+  it('with coupons, taxes and what is given back with both agrees; what was changed of any of them is found out', async () => {
+    const name = newName();
+    const coupon = (coupon_code: string, fields: Answer) =>
+      world.post('/coupons', { name: coupon_code, coupon_code, cadence: 'forever', ...fields });
+    await coupon('SEVENTH', { type: 'percentage', percentage_off: '14.285714' });
+    await coupon('FIVE', { type: 'fixed', amount_off: '5', currency: 'usd' });
+    for (const [code, percentage_value, tax_behavior] of [
+      ['vat', '19', 'exclusive'],
+      ['city', '8.875', 'exclusive'],
+      ['in it', '7', 'inclusive'],
+    ])
+      await world.post('/taxes/rates', { name: code, code, percentage_value, tax_behavior });
+    const tax_rate_overrides = ['vat', 'city', 'in it'].map((tax_rate_code) => ({ tax_rate_code, currency: 'usd' }));
+    await world.on('2026-01-01', () =>
+      world.subscribe(name, 'Pro', { coupons: ['SEVENTH', 'FIVE'], tax_rate_overrides }),
+    );
+    await world.use(name, 'calls', 77);
+    await world.send([world.event(name, 'calls', { n: 33, at: at(3), event_id: `${name} back` })]);
+    await world.on('2026-02-01');
+    await world.finalize();
+    await world.replace(`${name} back`, world.event(name, 'calls', { n: 1, at: at(3) }));
+    await world.on('2026-03-01');
+    await world.finalize();
+    const [opening, first, second] = await agrees(name);
+    for (const { proof } of [opening!, first!])
+      expect([proof.invoice.total_discount, proof.invoice.total_tax]).to.not.include('0');
+    const back = second!.proof.lines.find(({ line }: Answer) => line.parent_line_item_id);
+    expect(Number(back.line.tax_amount)).to.be.below(0);
+
+    const changes: ((proof: Answer) => void)[] = [];
+    for (const field of ['total_discount', 'total_tax', 'total', 'amount_due', 'amount_remaining'])
+      changes.push(({ invoice }) => (invoice[field] = plus(invoice[field], '0.01')));
+    for (const field of ['line_item_discount', 'invoice_level_discount', 'tax_amount'])
+      changes.push(({ lines: [{ line }] }) => (line[field] = plus(line[field], '0.01')));
+    for (const change of changes) {
+      const proof = structuredClone(first!.proof);
+      change(proof);
+      const { differences } = await check({ ...first!, proof });
+      expect(differences, String(change)).to.not.deep.equal([]);
+    }
   });
 
   it('shows that an event is in it, and is refused for one that is not', async () => {

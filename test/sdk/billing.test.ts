@@ -273,4 +273,76 @@ describe('the published client: billing', () => {
     expect((await sdk.payments.createPayment({ ...charge, ...card })).paymentStatus).to.equal('SUCCEEDED');
     expect((await sdk.invoices.attemptInvoicePayment(other.id!)).message).to.match(/SUCCEEDED$/);
   });
+
+  it('invoices: one with coupons, taxes, a payment and a credit note is read with all of them', async () => {
+    const coupon = await sdk.coupons.createCoupon({
+      name: 'Tenth',
+      type: 'percentage',
+      percentageOff: '10',
+      cadence: 'forever',
+    });
+    const rate = await sdk.taxRates.createTaxRate({ name: 'VAT', code: 'vat', percentageValue: '20' });
+    const { id: payer } = await sdk.customers.createCustomer({ externalId: 'taxed' });
+    await sdk.taxAssociations.createTaxAssociation({ entityType: 'customer', entityId: payer!, taxRateCode: 'vat' });
+    const invoice = await sdk.invoices.createInvoice({
+      customerId: payer!,
+      currency: 'usd',
+      subtotal: '100',
+      total: '100',
+      amountDue: '100',
+      invoiceStatus: 'FINALIZED',
+      lineItems: [
+        { displayName: 'Setup', amount: '70', quantity: '1' },
+        { displayName: 'Training', amount: '30', quantity: '2' },
+      ],
+      invoiceCoupons: [{ couponId: coupon.id! }],
+    });
+    await sdk.payments.createPayment({
+      destinationType: 'INVOICE',
+      destinationId: invoice.id!,
+      currency: 'usd',
+      paymentMethodType: 'OFFLINE',
+      amount: '48',
+    });
+    const note = await sdk.creditNotes.createCreditNote({
+      invoiceId: invoice.id!,
+      reason: 'DUPLICATE',
+      lineItems: [{ invoiceLineItemId: invoice.lineItems![1]!.id!, amount: '10' }],
+    });
+    const read = await sdk.invoices.getInvoice(invoice.id!);
+    expect(read).to.include({
+      subtotal: '100',
+      totalDiscount: '10',
+      totalTax: '18',
+      total: '108',
+      amountPaid: '48',
+      adjustmentAmount: note.totalAmount,
+      paymentStatus: 'PENDING',
+    });
+    const left = 108 - Number(note.totalAmount);
+    expect([read.amountDue, read.amountRemaining]).to.deep.equal([String(left), String(left - 48)]);
+    const discounts = read.lineItems?.map((line) => [line.invoiceLevelDiscount, line.lineItemDiscount]);
+    expect(discounts).to.deep.equal([
+      ['7', '0'],
+      ['3', '0'],
+    ]);
+    expect(read.couponApplications?.map((one) => [one.couponId, one.discountedAmount])).to.deep.equal([
+      [coupon.id, '10'],
+    ]);
+    expect(read.taxes?.map((one) => [one.taxRateId, one.taxableAmount, one.taxAmount])).to.deep.equal([
+      [rate.id, '90', '18'],
+    ]);
+    const { items } = await sdk.invoices.queryInvoice({ customerId: payer! });
+    expect(items?.[0]).to.include({ id: invoice.id, totalTax: '18', totalDiscount: '10', amountPaid: '48' });
+    // Of a subscription, as it was opened.
+    const { latestInvoice } = await subscribe({ customerId: payer!, coupons: [coupon.id!] });
+    const opening = await sdk.invoices.getInvoice(latestInvoice!.id!);
+    expect([opening.subtotal, opening.totalDiscount, opening.totalTax, opening.total]).to.deep.equal([
+      '40',
+      '4',
+      '7.2',
+      '43.2',
+    ]);
+    expect([opening.couponApplications?.length, opening.taxes?.length]).to.deep.equal([1, 1]);
+  });
 });

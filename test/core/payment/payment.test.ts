@@ -81,15 +81,48 @@ describe('what payments make of an invoice', () => {
     expect(afterDecline({ ...charged, payment_status: 'SUCCEEDED' }, NOW)).to.deep.equal({});
   });
 
-  it('refunds are said beside what was paid', () => {
-    const paid = { ...of('10'), payment_status: 'SUCCEEDED' as const, amount_paid: '10', refunded_amount: '4' };
-    expect(withRefund(paid, '5')).to.deep.equal({ payment_status: 'PARTIALLY_REFUNDED', refunded_amount: '9' });
-    // Something remains to be paid: the other half is not given back.
-    const half = { ...of('20'), payment_status: 'PENDING' as const, amount_paid: '10' };
-    expect(withRefund(half, '10').payment_status).to.equal('PARTIALLY_REFUNDED');
-    expect(withReceipt({ ...half, ...withRefund(half, '10') }, '10', NOW).payment_status).to.equal(
-      'PARTIALLY_REFUNDED',
-    );
-    expect(withRefund(paid, '6')).to.deep.equal({ payment_status: 'REFUNDED', refunded_amount: '10' });
+  it('refunds are said beside what was paid in full; what is not paid in full, or too much, is lowered', () => {
+    const of10 = (amount_paid: string, refunded_amount: string) => ({
+      ...of('10'),
+      payment_status: 'SUCCEEDED' as const,
+      amount_paid,
+      refunded_amount,
+    });
+    const after = (paid: string, refunded: string, amount: string) => {
+      const { payment_status, amount_paid, amount_remaining, overpaid_amount, refunded_amount } = withRefund(
+        of10(paid, refunded),
+        amount,
+        NOW,
+      );
+      return [payment_status, amount_paid, amount_remaining, overpaid_amount, refunded_amount];
+    };
+    expect(after('10', '4', '5')).to.deep.equal(['PARTIALLY_REFUNDED', '10', '0', null, '9']);
+    expect(after('10', '4', '6')).to.deep.equal(['REFUNDED', '10', '0', null, '10']);
+    expect(after('4', '0', '4')).to.deep.equal(['PENDING', '0', '10', null, '0']);
+    expect(after('13', '0', '3')).to.deep.equal(['SUCCEEDED', '10', '0', null, '0']);
+    expect(after('13', '0', '2')).to.deep.equal(['OVERPAID', '11', '0', '1', '0']);
+    expect(after('13', '0', '5')).to.deep.equal(['PARTIALLY_REFUNDED', '10', '0', null, '2']);
+    // Refunds that were not made.
+    expect(after('10', '2', '-5')).to.deep.equal(['OVERPAID', '13', '0', '3', '0']);
+    expect(after('0', '0', '-4')).to.deep.equal(['PENDING', '4', '6', null, '0']);
+  });
+
+  it('a refund and its negative leave what is held as it was, and what is held is paid less given back', () => {
+    const cents = fc.integer({ min: 1, max: 3_000 });
+    const every = fc.property(cents, cents, fc.array(cents, { maxLength: 4 }), (due, paid, refunds) => {
+      const money = (n: number) => new Decimal(n).div(100).toFixed();
+      let held = { ...of(money(due)), ...withReceipt(of(money(due)), money(paid), NOW) };
+      const start = held;
+      const fits: number[] = [];
+      for (const refund of refunds) if (refund + fits.reduce((a, b) => a + b, 0) <= paid) fits.push(refund);
+      for (const refund of fits) held = { ...held, ...withRefund(held, money(refund), NOW) };
+      const sum = fits.reduce((a, b) => a + b, 0);
+      expect(new Decimal(held.amount_paid).minus(held.refunded_amount).toFixed()).to.equal(money(paid - sum));
+      const remains = Decimal.max(0, new Decimal(held.amount_due).minus(held.amount_paid)).toFixed();
+      expect(held.amount_remaining).to.equal(remains);
+      for (const refund of fits.toReversed()) held = { ...held, ...withRefund(held, money(-refund), NOW) };
+      expect([held.amount_paid, held.refunded_amount]).to.deep.equal([start.amount_paid, '0']);
+    });
+    fc.assert(every);
   });
 });

@@ -1,0 +1,172 @@
+/** What is not paid: openings that are refused, subscriptions that wait for their money, debits on their way. */
+import { expect } from 'chai';
+import { pursueDuePayments } from '../../actions/payments/due-payments.ts';
+import { endOverdue } from '../../actions/payments/end-overdue.ts';
+import { fixed, startWorld, usage, type World } from '../support/world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+const DAY_MS = 86_400_000;
+
+describe('what is not paid', () => {
+  let world: World;
+  beforeEach(async () => {
+    world = await startWorld({ now: '2026-01-01T00:00:00Z' });
+    await world.meter('calls');
+    await world.plan('Pro', [fixed('50', { invoice_cadence: 'ADVANCE' })]);
+    await world.plan('Use', [usage('calls', '1')]);
+    await setting('payment_config', { default_gateway: 'sandbox' });
+  });
+  afterEach(() => world.stop());
+
+  const ask = (method: string, path: string, body?: unknown): Promise<Answer> =>
+    world.api.request(method, path, body === undefined ? {} : { body });
+  const setting = async (key: string, value: object) => {
+    expect((await ask('PUT', `/settings/${key}`, { value })).status).to.equal(200);
+  };
+  const statusOf = async (customer: string) => (await world.subscription(customer)).subscription_status;
+  const after = (ms: number) => new Date(world.now.getTime() + ms);
+  const byHand = (customer: string, fields: object = {}) =>
+    world.post('/invoices', {
+      customer_id: world.id(`customer ${customer}`),
+      currency: 'usd',
+      invoice_status: 'FINALIZED',
+      subtotal: '100',
+      total: '100',
+      amount_due: '100',
+      ...fields,
+    });
+  const paid = (invoice: Answer, fields: object = {}) => ({
+    destination_type: 'INVOICE',
+    destination_id: invoice.id,
+    payment_method_type: 'OFFLINE',
+    amount: invoice.amount_remaining,
+    currency: 'usd',
+    ...fields,
+  });
+  const declines = (customer: string) =>
+    world.post(`/payments/customers/${world.id(`customer ${customer}`)}/methods`, {
+      gateway_payment_method_id: 'pm_sandbox_declined',
+    });
+
+  it('an opening that is refused redeems nothing, and is not tried again on another day', async () => {
+    await world.customer('burn');
+    const once = { type: 'percentage', percentage_off: '10', cadence: 'once', max_redemptions: 1 };
+    await world.post('/coupons', { name: 'Burn', coupon_code: 'BURN', ...once });
+    const asked = {
+      external_customer_id: 'burn',
+      plan_id: world.id('plan Pro'),
+      currency: 'usd',
+      billing_period: 'MONTHLY',
+      billing_period_count: 1,
+      coupons: ['BURN'],
+      payment_behavior: 'error_if_incomplete',
+    };
+    const refused = await ask('POST', '/subscriptions', { ...asked, gateway_payment_method_id: 'pm_sandbox_declined' });
+    expect(refused.status).to.equal(400);
+    const { items: invoices } = await world.get(`/invoices?customer_id=${world.id('customer burn')}`);
+    const [invoice] = invoices;
+    expect(invoice.invoice_status).to.equal('VOIDED');
+    const { items } = await world.get(`/payments?destination_id=${invoice.id}`);
+    expect(items.map((one: Answer) => [one.payment_status, one.next_attempt_at])).to.deep.equal([['FAILED', null]]);
+    const taken = await ask('POST', '/subscriptions', { ...asked, gateway_payment_method_id: 'pm_sandbox_card' });
+    expect([taken.status, taken.body.latest_invoice?.total]).to.deep.equal([201, '45']);
+  });
+
+  it('one that waits for an invoice that was written by hand is active when that is paid', async () => {
+    await setting('payment_config', { retry_after_days: [], after_last_try: 'mark_incomplete' });
+    await world.subscribe('hand', 'Use');
+    await declines('hand');
+    const invoice = await byHand('hand', { subscription_id: world.id('subscription hand') });
+    await ask('POST', `/invoices/${invoice.id}/payment/attempt`);
+    await pursueDuePayments(world.api.services, { now: after(60_000) });
+    expect(await statusOf('hand')).to.equal('incomplete');
+    await world.post('/payments', paid(invoice));
+    expect(await statusOf('hand')).to.equal('active');
+  });
+
+  it('one that an unpaid renewal made incomplete is active when no invoice that it waits for is unpaid any more', async () => {
+    await setting('payment_config', { retry_after_days: [], after_last_try: 'mark_incomplete' });
+    await world.subscribe('open', 'Pro');
+    await declines('open');
+    await world.on('2026-02-02');
+    await world.finalize();
+    for (const minutes of [1, 2, 3]) await pursueDuePayments(world.api.services, { now: after(minutes * 60_000) });
+    expect(await statusOf('open')).to.equal('incomplete');
+    const unpaid = await world.invoices('open');
+    expect(unpaid.map((one: Answer) => one.billing_reason)).to.have.members([
+      'SUBSCRIPTION_CREATE',
+      'SUBSCRIPTION_CYCLE',
+    ]);
+    const seen: string[] = [];
+    for (const invoice of unpaid) {
+      await world.post('/payments', paid(invoice));
+      seen.push(await statusOf('open'));
+    }
+    expect(seen).to.deep.equal(['incomplete', 'active']);
+  });
+
+  it('one whose debit is on its way is not ended for not being paid', async () => {
+    await setting('payment_config', { retry_after_days: [] });
+    await setting('subscription_config', { auto_cancellation_enabled: true, grace_period_days: 1 });
+    await world.subscribe('debit', 'Pro', { gateway_payment_method_id: 'pm_sandbox_pays_late' });
+    await world.subscribe('never', 'Pro');
+    world.at('2026-02-05T00:00:00Z');
+    await endOverdue(world.api.services, { now: world.now });
+    expect([await statusOf('debit'), await statusOf('never')]).to.deep.equal(['active', 'cancelled']);
+    await pursueDuePayments(world.api.services, { now: after(DAY_MS) });
+    expect((await world.invoices('debit'))[0].payment_status).to.equal('SUCCEEDED');
+  });
+
+  it('payments that were refused are charged by nobody later', async () => {
+    await world.customer('many');
+    const invoice = await byHand('many');
+    const card = { payment_method_type: 'CARD', payment_method_id: 'pm_sandbox_requires_action' };
+    const answers: Answer[] = await Promise.all(
+      Array.from({ length: 10 }, (_, n) =>
+        ask('POST', '/payments', paid(invoice, { ...card, idempotency_key: `${n}` })),
+      ),
+    );
+    const made = answers.filter(({ status }) => status === 201);
+    expect(made.length).to.equal(1);
+    await world.post(`/payments/${made[0].body.id}/sandbox`, { outcome: 'failed' });
+    await pursueDuePayments(world.api.services, { now: after(2 * 3_600_000) });
+    const { items } = await world.get(`/payments?destination_id=${invoice.id}`);
+    expect(new Set(items.map((one: Answer) => one.payment_status))).to.deep.equal(new Set(['FAILED']));
+    expect(items.filter((one: Answer) => one.next_attempt_at !== null)).to.deep.equal([]);
+  });
+
+  it('a card that is kept, and invoices that are written for its customer, do not wait for each other', async () => {
+    await world.post('/coupons', {
+      name: 'T',
+      coupon_code: 'T',
+      type: 'percentage',
+      percentage_off: '10',
+      cadence: 'forever',
+    });
+    const { id: subscription_id } = await world.subscribe('lock', 'Pro', { coupons: ['T'] });
+    const [association] = await world.api.services.postgres('coupon_associations').where({ subscription_id });
+    const coupon = { coupon_id: association.coupon_id, coupon_association_id: association.id };
+    const invoices = await Promise.all(Array.from({ length: 8 }, () => byHand('lock', { subscription_id })));
+    const card = {
+      payment_method_type: 'CARD',
+      payment_method_id: 'pm_sandbox_card',
+      save_card_and_make_default: true,
+    };
+    const answers: Answer[] = await Promise.all(
+      invoices.flatMap((invoice) => [
+        ask('POST', '/payments', paid(invoice, card)),
+        ask('POST', '/invoices', {
+          customer_id: world.id('customer lock'),
+          currency: 'usd',
+          subtotal: '10',
+          total: '10',
+          amount_due: '10',
+          invoice_coupons: [coupon],
+        }),
+      ]),
+    );
+    expect(answers.filter(({ status }) => status >= 300).map(({ text }) => text)).to.deep.equal([]);
+  });
+});
