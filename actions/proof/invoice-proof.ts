@@ -1,12 +1,15 @@
 /** The proof of an invoice, and that one event is counted by it (docs/proof.md). */
-import { notFound } from '../../core/error.ts';
+import { FarthingError, notFound } from '../../core/error.ts';
 import { minorUnits } from '../../core/money.ts';
 import { leafOf, leafText } from '../../core/proof/leaf.ts';
 import { MerkleTree } from '../../core/proof/merkle.ts';
-import { type EventProof, type InvoiceProof, type LineProof, PROOF_FORMAT } from '../../core/proof/record.ts';
+import { type AppliedRate, type EventProof, type InvoiceProof, type LineProof, PROOF_FORMAT } from '../../core/proof/record.ts';
 import type { Scope } from '../../core/scope.ts';
+import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { PriceModel } from '../../storage/models/price.ts';
+import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
+import { TaxRateModel } from '../../storage/models/tax-rate.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { countedEvents } from './counted-events.ts';
 import { type Counting, gatherProvable, type Provable } from './gather.ts';
@@ -26,7 +29,30 @@ export async function invoiceProof(stores: Stores, scope: Scope, asked: ProofAsk
   const prices = await PriceModel.byId(scope, priceIds, stores.postgres);
   const lines = provable.lines.map((one) => lineProof(one, { sealed, price: prices.get(one.line.price_id ?? '') }));
   const { invoice } = provable;
-  return { format: PROOF_FORMAT, minor_units: minorUnits(invoice.currency), invoice, lines };
+  const [coupon_applications, taxes] = [
+    await applicationsOf(stores, scope, invoice.id),
+    await taxesOf(stores, scope, invoice.id),
+  ];
+  const minor_units = minorUnits(invoice.currency);
+  return { format: PROOF_FORMAT, minor_units, invoice, lines, coupon_applications, taxes };
+}
+
+function applicationsOf({ postgres }: Stores, scope: Scope, invoice_id: string): Promise<CouponApplicationModel[]> {
+  const asked = { column: 'invoice_id', value: invoice_id, where: { status: 'published' } };
+  return CouponApplicationModel.listOf(scope, { ...asked, order: ['position'] }, postgres);
+}
+
+async function taxesOf({ postgres }: Stores, scope: Scope, invoice_id: string): Promise<AppliedRate[]> {
+  const asked = { column: 'entity_id', value: invoice_id, where: { status: 'published', entity_type: 'invoice' } };
+  const applied = await TaxAppliedModel.listOf(scope, { ...asked, order: ['position'] }, postgres);
+  const ids = applied.map(({ tax_rate_id }) => tax_rate_id);
+  const rates = await TaxRateModel.byId(scope, ids, postgres);
+  return applied.map((tax) => {
+    const rate = rates.get(tax.tax_rate_id);
+    if (!rate) throw new FarthingError('system_error', `tax rate ${tax.tax_rate_id} of an invoice is not kept`);
+    const { code, tax_rate_type, percentage_value, fixed_value } = rate;
+    return { ...tax, rate: { code, tax_rate_type, percentage_value, fixed_value } };
+  });
 }
 
 type Facts = { readonly sealed: ReadonlyMap<string, Sealed>; readonly price: PriceModel | undefined };

@@ -3,10 +3,13 @@
  * definition of the meter, up to where, and the root of the Merkle tree over them. Who has it and the events can compute the rest.
  */
 import { z } from 'zod';
+import { CouponApplication } from '../coupon/application.ts';
 import { CountedOf } from '../invoice/computed-from.ts';
 import { Invoice, InvoiceLineItem } from '../invoice/record.ts';
 import { aggregationShape, filterShape, RESET_USAGES } from '../meter/record.ts';
-import { timestampText } from '../record.ts';
+import { decimalText, timestampText } from '../record.ts';
+import { TaxApplied } from '../tax/applied.ts';
+import { TAX_RATE_TYPES } from '../tax/record.ts';
 import { Seal } from './seal.ts';
 
 export const PROOF_FORMAT = 'farthing-invoice-proof-1';
@@ -30,6 +33,9 @@ export const CountedLine = z
     marks: z
       .record(z.string(), z.string())
       .meta({ description: 'Of each partition of the log the first offset that is not counted.' }),
+    ends: z.record(z.string(), z.string()).meta({
+      description: 'Of each partition where the definition of the meter has ended: the first offset behind it.',
+    }),
   })
   .meta({ id: 'InvoiceProofCounted' });
 export type CountedLine = z.infer<typeof CountedLine>;
@@ -54,12 +60,29 @@ export const LineProof = z
   .meta({ id: 'InvoiceLineProof' });
 export type LineProof = z.infer<typeof LineProof>;
 
+/** What a rate came to, with the terms of the rate, which do not change any more once it was applied. */
+export const AppliedRate = TaxApplied.extend({
+  rate: z
+    .object({
+      code: z.string().meta({ description: 'How associations name it.' }),
+      tax_rate_type: z.enum(TAX_RATE_TYPES).meta({ description: 'A percentage of what is taxed, or a fixed amount.' }),
+      percentage_value: decimalText.nullable().meta({ description: 'Of a percentage rate: how many percent.' }),
+      fixed_value: decimalText.nullable().meta({ description: 'Of a fixed rate: the amount.' }),
+    })
+    .meta({ description: 'The terms of the rate.' }),
+}).meta({ id: 'InvoiceProofTax' });
+export type AppliedRate = z.infer<typeof AppliedRate>;
+
 export const InvoiceProof = z
   .object({
     format: z.literal(PROOF_FORMAT).meta({ description: 'The version of this document.' }),
     minor_units: z.int().meta({ description: 'Decimals of the currency by ISO 4217, to which money is rounded.' }),
     invoice: Invoice.meta({ description: 'As it is kept, without its lines.' }),
     lines: z.array(LineProof).meta({ description: 'In the order of the invoice.' }),
+    coupon_applications: z
+      .array(CouponApplication)
+      .meta({ description: 'What coupons took off, in the order in which they were applied.' }),
+    taxes: z.array(AppliedRate).meta({ description: 'What tax rates came to, in their order.' }),
   })
   .meta({ id: 'InvoiceProof' });
 export type InvoiceProof = z.infer<typeof InvoiceProof>;
