@@ -1147,45 +1147,31 @@ const METER = {
   reset_usage: '~text',
 };
 
-const APPLICATION = {
-  id: '~text',
+const COUPON = {
   coupon_id: 'text',
   coupon_association_id: '~text?',
-  invoice_id: 'text',
-  invoice_line_item_id: 'text?',
-  subscription_id: '~text?',
-  applied_at: '~instant',
+  line_id: 'text?',
+  terms: maybe({
+    id: 'text',
+    type: 'fixed|percentage',
+    amount_off: 'decimal?',
+    percentage_off: 'decimal?',
+    '*': '~any',
+  }),
   original_price: 'decimal',
-  final_price: 'decimal',
   discounted_amount: 'decimal',
-  discount_type: 'fixed|percentage',
-  discount_percentage: 'decimal?',
-  currency: 'text',
-  coupon_snapshot: maybe({ id: 'text', type: 'text', amount_off: 'decimal?', percentage_off: 'decimal?', '*': '~any' }),
-  metadata: '~any',
-  ...KEPT,
 };
 
 const TAX = {
-  id: '~text',
   tax_rate_id: 'text',
-  entity_type: 'text',
-  entity_id: 'text',
-  tax_association_id: '~text?',
+  name: '~text',
+  tax_rate_type: 'percentage|fixed',
+  percentage_value: 'decimal?',
+  fixed_value: 'decimal?',
+  tax_behavior: 'exclusive|inclusive',
+  is_given_back: 'truth',
   taxable_amount: 'decimal',
   tax_amount: 'decimal',
-  tax_behavior: 'exclusive|inclusive',
-  currency: 'text',
-  applied_at: '~instant',
-  idempotency_key: '~text?',
-  metadata: '~any',
-  rate: {
-    code: '~text',
-    tax_rate_type: 'percentage|fixed',
-    percentage_value: 'decimal?',
-    fixed_value: 'decimal?',
-  },
-  ...KEPT,
 };
 
 const DOCUMENT = {
@@ -1208,7 +1194,7 @@ const DOCUMENT = {
       not_sealed: 'text?',
     },
   ],
-  coupon_applications: [APPLICATION],
+  coupons: [COUPON],
   taxes: [TAX],
 };
 
@@ -1847,74 +1833,66 @@ function spread(amount, weights, places) {
 const of = (record, field) => decimal(record[field], field);
 const isBack = (line) => of(line, 'amount').compare(ZERO) < 0;
 
-/** What coupons took off, coupon by coupon, and what each line got of it. */
-function checkDiscounts({ invoice, lines: entries, coupon_applications: applied, minor_units: places }, report) {
+/** What the terms of a coupon make of what it works on; `left`: what is left of that. */
+function takesOff(coupon, { name, path, left, rooms, places }, report) {
+  const { terms, coupon_id, coupon_association_id, line_id } = coupon;
+  report.same(name, 'terms.id', terms.id, coupon_id);
+  const isFixed = terms.type === 'fixed';
+  const [own, other] = isFixed ? ['amount_off', 'percentage_off'] : ['percentage_off', 'amount_off'];
+  if (terms[other] !== null) report.differs(name, `terms.${other}`, terms[other], 'nothing');
+  if (terms[own] === null) return report.differs(name, `terms.${own}`, 'nothing', 'what the coupon takes off');
+  // One amount for all lines of what a subscription has the coupon for.
+  const key = coupon_association_id ?? `${coupon_id}/${line_id}`;
+  const value = of(terms, own);
+  const room = isFixed ? (rooms.get(key) ?? value) : of(coupon, 'original_price').times(value).over(HUNDRED);
+  const expected = least(left, room.rounded(places));
+  const off = of(coupon, 'discounted_amount');
+  // A fixed one takes off again what the invoice of a change gives back of it, which is less.
+  if (!isFixed || off.compare(expected) > 0 || off.compare(ZERO) < 0)
+    report.number(name, 'discounted_amount', coupon.discounted_amount, expected);
+  else if (!off.equals(expected))
+    report.takes(name, `${coupon.discounted_amount} of ${terms.amount_off}, what is left of it`);
+  // Where there is no more to take it off of, or less of it is left, it could be more.
+  if (!off.equals(room.rounded(places)) || expected.equals(left)) report.fields.add(`${path}.terms.${own}`);
+  rooms.set(key, room.minus(off));
+}
+
+/** First the coupons of lines, then those of the invoice, each by what the ones before it left, as the document orders them. */
+function checkDiscounts({ lines: entries, coupons, minor_units: places }, report) {
   const lines = entries.map(({ line }) => line);
   const indexes = new Map(lines.map(({ id }, index) => [id, index]));
   const taken = lines.map(() => ({ line: ZERO, invoice: ZERO }));
-  const room = new Map();
+  const rooms = new Map();
   const leftOf = (index) => of(lines[index], 'amount').minus(taken[index].line).minus(taken[index].invoice);
   let isSpread = true;
-  for (const [at, one] of applied.entries()) {
-    const path = `coupon_applications[${at}]`;
-    const name = `coupon ${one.coupon_id}`;
-    const index = one.invoice_line_item_id === null ? null : indexes.get(one.invoice_line_item_id);
-    report.same(name, 'invoice_id', one.invoice_id, invoice.id);
-    report.same(name, 'currency', one.currency, invoice.currency);
+  for (const [at, coupon] of coupons.entries()) {
+    const path = `coupons[${at}]`;
+    const { terms, line_id } = coupon;
+    const name = `${path} (${coupon.coupon_id})`;
+    const index = line_id === null ? null : indexes.get(line_id);
     if (index === undefined) {
-      report.differs(name, 'invoice_line_item_id', one.invoice_line_item_id, 'a line of the invoice');
+      report.differs(name, 'line_id', line_id, 'a line of the invoice');
       continue;
     }
-    const [original, off] = [of(one, 'original_price'), of(one, 'discounted_amount')];
-    report.number(name, 'final_price', one.final_price, original.minus(off));
-    const snapshot = one.coupon_snapshot;
-    if (snapshot === null) report.takes(name, 'its terms, which are not recorded', [path]);
-    else {
-      report.same(name, 'coupon_snapshot.id', snapshot.id, one.coupon_id);
-      report.same(name, 'discount_type', one.discount_type, snapshot.type);
-      report.same(name, 'discount_percentage', one.discount_percentage, snapshot.percentage_off);
-    }
-    const isFixed = one.discount_type === 'fixed';
-    const terms = isFixed ? snapshot?.amount_off : one.discount_percentage;
-    if (isFixed && one.discount_percentage !== null)
-      report.differs(name, 'discount_percentage', one.discount_percentage, 'nothing');
-    if (!isFixed && snapshot && snapshot.amount_off !== null)
-      report.differs(name, 'coupon_snapshot.amount_off', snapshot.amount_off, 'nothing');
-    const left = index === null ? original : least(original, most(ZERO, leftOf(index)));
-    if (terms !== null && terms !== undefined) {
-      const value = decimal(terms, `${name}: its terms`);
-      // A fixed amount is one for all lines of what the coupon is for.
-      const key = `${one.coupon_id}/${one.coupon_association_id}`;
-      const own = isFixed ? (room.get(key) ?? value) : original.times(value).over(new Fraction(100n));
-      const expected = least(left, own.rounded(places));
-      if (!isFixed) report.number(name, 'discounted_amount', one.discounted_amount, expected);
-      else {
-        if (off.compare(expected) > 0) report.number(name, 'discounted_amount', one.discounted_amount, expected);
-        if (!off.equals(expected))
-          report.takes(name, `${one.discounted_amount} of ${terms}: what was left of it for this invoice`, [
-            `${path}.coupon_snapshot.amount_off`,
-          ]);
-        room.set(key, own.minus(off));
-      }
-      // Where the line or the invoice costs less, the terms would take off more.
-      if (expected.equals(left))
-        for (const field of ['coupon_snapshot.amount_off', 'coupon_snapshot.percentage_off', 'discount_percentage'])
-          report.fields.add(`${path}.${field}`);
-    } else report.differs(name, 'coupon_snapshot', 'nothing', 'what the coupon takes off');
+    const [price, off] = [of(coupon, 'original_price'), of(coupon, 'discounted_amount')];
+    const left = index === null ? price : least(price, most(ZERO, leftOf(index)));
+    if (terms === null) report.takes(name, `${coupon.discounted_amount}: its terms are not recorded`, [path]);
+    else takesOff(coupon, { name, path, left, rooms, places }, report);
     if (index !== null) {
-      report.number(name, 'original_price', one.original_price, of(lines[index], 'amount'));
+      report.number(name, 'original_price', coupon.original_price, of(lines[index], 'amount'));
       taken[index].line = taken[index].line.plus(off);
       continue;
     }
-    const all = lines.map((line, place) => (isBack(line) ? ZERO : most(ZERO, leftOf(place))));
-    const sums = [sumOf(all), sumOf(lines.map((_, place) => leftOf(place)))];
-    if (sums.some((sum) => sum.equals(original)))
-      for (const [place, part] of spread(off, all, places).entries())
+    const lefts = lines.map((line, place) => (isBack(line) ? ZERO : most(ZERO, leftOf(place))));
+    const sums = [sumOf(lefts), most(ZERO, sumOf(lines.map((_, place) => leftOf(place))))];
+    if (sums.some((sum) => sum.equals(price)))
+      for (const [place, part] of spread(off, lefts, places).entries())
         taken[place].invoice = taken[place].invoice.plus(part);
     else {
+      // It may work on what is charged at some time only: then the document does not say on which lines.
       isSpread = false;
-      if (original.compare(sums[0]) > 0) report.number(name, 'original_price', one.original_price, sums[0]);
-      report.takes(name, `that it works on ${one.original_price} of the invoice`);
+      if (price.compare(sums[0]) > 0) report.number(name, 'original_price', coupon.original_price, sums[0]);
+      report.takes(name, `that it works on ${coupon.original_price} of the invoice`, [`${path}.original_price`]);
     }
   }
   for (const [index, line] of lines.entries()) {
@@ -1930,9 +1908,7 @@ function checkDiscounts({ invoice, lines: entries, coupon_applications: applied,
     if (isSpread) report.number(line.id, 'invoice_level_discount', line.invoice_level_discount, taken[index].invoice);
   }
   if (isSpread) return;
-  const inAll = sumOf(
-    applied.filter((one) => one.invoice_line_item_id === null).map((one) => of(one, 'discounted_amount')),
-  );
+  const inAll = sumOf(coupons.filter(({ line_id }) => line_id === null).map((one) => of(one, 'discounted_amount')));
   const spreadOut = sumOf(lines.filter((line) => !isBack(line)).map((line) => of(line, 'invoice_level_discount')));
   report.number('invoice', 'invoice_level_discount of all lines', textOf(spreadOut), inAll);
   report.takes('invoice', 'how its discounts are spread over its lines, because not all coupons work on all of them');
@@ -1944,73 +1920,76 @@ const rateKey = ({ tax_rate_id, tax_behavior }) => `${tax_rate_id} ${tax_behavio
 
 /** What each rate comes to, and what of it each line got. */
 function checkTaxes(proof, report) {
-  const { invoice, lines: entries, taxes, minor_units: places } = proof;
+  const { invoice, lines: entries, taxes } = proof;
   const lines = entries.map(({ line }) => line);
   for (const line of lines) {
     report.number(line.id, 'tax_amount', line.tax_amount, taxOf(line, 'exclusive'));
     report.number(line.id, 'included_tax_amount', line.included_tax_amount, taxOf(line, 'inclusive'));
   }
-  for (const { tax_rate_id, entity_type, entity_id, currency, rate } of taxes) {
-    const name = `tax ${tax_rate_id}`;
-    report.same(name, 'entity_type', entity_type, 'invoice');
-    report.same(name, 'entity_id', entity_id, invoice.id);
-    report.same(name, 'currency', currency, invoice.currency);
-    const [own, other] =
-      rate.tax_rate_type === 'fixed' ? ['fixed_value', 'percentage_value'] : ['percentage_value', 'fixed_value'];
-    if (rate[own] === null) report.differs(name, `rate.${own}`, 'nothing', 'the terms of the rate');
-    if (rate[other] !== null) report.differs(name, `rate.${other}`, rate[other], 'nothing');
+  for (const tax of taxes) {
+    const isFixed = tax.tax_rate_type === 'fixed';
+    const [own, other] = isFixed ? ['fixed_value', 'percentage_value'] : ['percentage_value', 'fixed_value'];
+    if (tax[own] === null) report.differs(nameOf(tax), own, 'nothing', 'the terms of the rate');
+    if (tax[other] !== null) report.differs(nameOf(tax), other, tax[other], 'nothing');
   }
-  const isGiven = (line) => isBack(line);
-  const shares = (those) => {
-    const sums = new Map();
-    for (const line of those)
-      for (const tax of line.taxes ?? []) {
-        const key = rateKey(tax);
-        sums.set(key, (sums.get(key) ?? ZERO).plus(of(tax, 'tax_amount')));
-      }
-    return sums;
-  };
   // A skipped one, or one that was void before it was final, gives back what it says and is not taxed itself.
   if (invoice.finalized_at === null && taxes.length === 0) {
-    if (lines.some((line) => line.taxes !== null))
-      report.takes(
-        'invoice',
-        'the tax that its lines give back: it was never final',
-        lines.map((_, index) => `lines[${index}].line.taxes`),
-      );
+    const said = lines.flatMap((line, index) => (line.taxes === null ? [] : [`lines[${index}].line.taxes`]));
+    if (said.length > 0) report.takes('invoice', 'the tax that its lines give back: it was never final', said);
     return;
   }
-  const compare = (stated, sums, what) => {
-    const rest = new Map(sums);
-    for (const tax of stated) {
-      report.number(`tax ${tax.tax_rate_id}`, `tax_amount (${what})`, tax.tax_amount, rest.get(rateKey(tax)) ?? ZERO);
-      rest.delete(rateKey(tax));
-    }
-    for (const [key, sum] of rest)
-      if (!sum.isZero()) report.differs('invoice', `taxes (${what})`, 'nothing', `${textOf(sum)} of ${key}`);
-  };
-  const applied = taxes.filter((tax) => tax.tax_association_id !== null);
-  const given = taxes.filter((tax) => tax.tax_association_id === null);
-  compare(applied, shares(lines.filter((line) => !isGiven(line))), 'of its lines');
-  compare(given, shares(lines.filter(isGiven)), 'given back');
-  for (const tax of given) {
-    const back = lines.filter(
-      (line) => isGiven(line) && (line.taxes ?? []).some((one) => rateKey(one) === rateKey(tax)),
+  const applied = taxes.filter(({ is_given_back }) => !is_given_back);
+  const back = taxes.filter(({ is_given_back }) => is_given_back);
+  const charged = lines.filter((line) => !isBack(line));
+  sharesAddUp({ taxes: applied, lines: charged, what: 'of what is charged' }, report);
+  sharesAddUp({ taxes: back, lines: lines.filter(isBack), what: 'given back' }, report);
+  for (const tax of back) {
+    const those = lines.filter((line) => isBack(line) && shareOf(line, tax) !== null);
+    report.number(nameOf(tax), 'taxable_amount given back', tax.taxable_amount, sumOf(those.map(netOf)));
+    const terms = ['percentage_value', 'fixed_value', 'tax_rate_type'];
+    report.takes(
+      nameOf(tax),
+      `${tax.tax_amount} of tax, as it was billed with what is given back`,
+      terms.map((field) => `taxes[${taxes.indexOf(tax)}].${field}`),
     );
-    report.number(`tax ${tax.tax_rate_id}`, 'taxable_amount given back', tax.taxable_amount, sumOf(back.map(netOf)));
-    report.takes(`tax ${tax.tax_rate_id}`, `${tax.tax_amount} of tax, as it was billed with what is given back`, [
-      `taxes[${taxes.indexOf(tax)}].rate`,
-    ]);
   }
   if (applied.length > 0) checkRates(applied, proof, report);
 }
 
+const HUNDRED = new Fraction(100n);
+
+function grouped(those, keyOf) {
+  const groups = new Map();
+  for (const one of those) groups.set(keyOf(one), [...(groups.get(keyOf(one)) ?? []), one]);
+  return groups;
+}
+
+const nameOf = ({ tax_rate_id, name }) => `tax ${name} (${tax_rate_id})`;
 const netOf = (line) =>
   of(line, 'amount').minus(of(line, 'line_item_discount')).minus(of(line, 'invoice_level_discount'));
 
-function checkRates(applied, { invoice, lines: entries, taxes, minor_units: places }, report) {
+/** What a line has of a rate; null where it names none. */
+function shareOf(line, tax) {
+  const own = (line.taxes ?? []).filter((one) => rateKey(one) === rateKey(tax));
+  return own.length === 0 ? null : sumOf(own.map((one) => of(one, 'tax_amount')));
+}
+
+/** Each rate is what the lines say of it in all, and they say nothing of any other. */
+function sharesAddUp({ taxes, lines, what }, report) {
+  const byRate = grouped(taxes, rateKey);
+  for (const [first, ...others] of byRate.values()) {
+    const stated = sumOf([first, ...others].map((tax) => of(tax, 'tax_amount')));
+    const sum = sumOf(lines.map((line) => shareOf(line, first) ?? ZERO));
+    report.number(nameOf(first), `tax_amount ${what}`, textOf(stated), sum);
+  }
+  for (const line of lines)
+    for (const tax of line.taxes ?? [])
+      if (!byRate.has(rateKey(tax))) report.differs(line.id, 'taxes', rateKey(tax), `a rate of the invoice, ${what}`);
+}
+
+function checkRates(applied, { lines: entries, taxes, minor_units: places }, report) {
   const lines = entries.map(({ line }) => line);
-  // What is given back is not taxed, unless nothing was ever known of its tax; what credits pay is taxed where it is set so.
+  // What is given back is not taxed, unless it never was; what credits pay is taxed where a setting says so.
   const bases = [false, true].flatMap((withBack) =>
     [false, true].map((withCredits) =>
       lines.map((line) => {
@@ -2025,47 +2004,53 @@ function checkRates(applied, { invoice, lines: entries, taxes, minor_units: plac
       (tax, index) =>
         of(tax, 'taxable_amount').equals(answer[index].taxable) && of(tax, 'tax_amount').equals(answer[index].tax),
     );
-  const found = answers.findIndex(agrees);
-  const computed = answers[Math.max(found, 0)];
+  const found = Math.max(answers.findIndex(agrees), 0);
+  const computed = answers[found];
   for (const [index, tax] of applied.entries()) {
-    const name = `tax ${tax.tax_rate_id}`;
-    report.number(name, 'taxable_amount', tax.taxable_amount, computed[index].taxable);
-    report.number(name, 'tax_amount', tax.tax_amount, computed[index].tax);
-    // Where it holds no more, or nothing is taxed, its terms decide nothing.
-    const path = `taxes[${taxes.indexOf(tax)}].rate`;
+    report.number(nameOf(tax), 'taxable_amount', tax.taxable_amount, computed[index].taxable);
+    report.number(nameOf(tax), 'tax_amount', tax.tax_amount, computed[index].tax);
+    // Where amounts hold no more, its terms decide nothing.
+    const path = `taxes[${taxes.indexOf(tax)}]`;
     if (computed[index].isLimited)
-      for (const field of ['percentage_value', 'fixed_value']) report.fields.add(`${path}.${field}`);
+      for (const field of ['percentage_value', 'fixed_value', 'tax_rate_type']) report.fields.add(`${path}.${field}`);
   }
-  const weights = bases[Math.max(found, 0)].map((amount) => most(ZERO, amount));
-  const unit = new Fraction(1n, power(places));
-  for (const tax of applied) {
-    const expected = spread(of(tax, 'tax_amount'), weights, places);
-    for (const [index, line] of lines.entries()) {
-      if (isBack(line)) continue;
-      const own = sumOf(
-        (line.taxes ?? []).filter((one) => rateKey(one) === rateKey(tax)).map((one) => of(one, 'tax_amount')),
-      );
-      // Several rates that are in the amounts share the units that are left, so that no line holds more tax than it costs.
-      const off = own.minus(expected[index]);
-      const isNear = tax.tax_behavior === 'inclusive' && most(off, ZERO.minus(off)).compare(unit) <= 0;
-      if (!isNear) report.number(line.id, `taxes: ${tax.tax_rate_id}`, textOf(own), expected[index]);
+  const weights = bases[found].map((amount) => most(ZERO, amount));
+  const shares = spreadOver(applied, weights, places);
+  for (const [at, line] of lines.entries()) {
+    if (isBack(line)) continue;
+    for (const those of grouped(applied, rateKey).values()) {
+      const expected = sumOf(those.map((tax) => shares.get(tax)[at]));
+      report.number(line.id, `tax of ${those[0].name}`, textOf(shareOf(line, those[0]) ?? ZERO), expected);
     }
   }
+}
+
+/** What is in the amounts is spread together, and each rate over what is left of that: so no line holds more tax than it is. */
+function spreadOver(applied, weights, places) {
+  const tax = (one) => of(one, 'tax_amount');
+  const inclusive = applied.filter(({ tax_behavior }) => tax_behavior === 'inclusive');
+  let left = spread(sumOf(inclusive.map(tax)), weights, places);
+  const shares = new Map();
+  for (const one of inclusive) {
+    shares.set(one, spread(tax(one), left, places));
+    left = left.map((amount, index) => amount.minus(shares.get(one)[index]));
+  }
+  for (const one of applied) if (!shares.has(one)) shares.set(one, spread(tax(one), weights, places));
+  return shares;
 }
 
 /** What is taxed and the tax, of each rate: inclusive ones are of what is left without all of them, exclusive ones of the same. */
 function taxesOn(amounts, applied, places) {
   const base = most(ZERO, sumOf(amounts));
-  const hundred = new Fraction(100n);
-  const value = ({ rate }) => decimal(rate.percentage_value ?? rate.fixed_value ?? '0', 'a rate');
-  const isFixed = ({ rate }) => rate.tax_rate_type === 'fixed';
+  const value = (tax) => decimal((isFixed(tax) ? tax.fixed_value : tax.percentage_value) ?? '0', 'a rate');
+  const isFixed = ({ tax_rate_type }) => tax_rate_type === 'fixed';
   const inclusive = applied.filter((tax) => tax.tax_behavior === 'inclusive');
   const fixed = sumOf(inclusive.filter(isFixed).map(value));
   const percent = sumOf(inclusive.filter((tax) => !isFixed(tax)).map(value));
-  const inner = most(ZERO, base.minus(fixed)).times(hundred).over(percent.plus(hundred));
+  const inner = most(ZERO, base.minus(fixed)).times(HUNDRED).over(percent.plus(HUNDRED));
   const taxOn = (net, tax) => {
     if (net.isZero()) return ZERO;
-    return (isFixed(tax) ? value(tax) : net.times(value(tax)).over(hundred)).rounded(places);
+    return (isFixed(tax) ? value(tax) : net.times(value(tax)).over(HUNDRED)).rounded(places);
   };
   let left = base;
   const answers = new Map();
@@ -2262,7 +2247,7 @@ function fieldsText(fields) {
   const groups = new Map();
   for (const path of fields) {
     const generic = path.replace(/\[[0-9]+\]/g, '');
-    const [, group = '', field] = /^(?:(invoice|lines|coupon_applications|taxes)\.)?(.*)$/.exec(generic);
+    const [, group = '', field] = /^(?:(invoice|lines|coupons|taxes)\.)?(.*)$/.exec(generic);
     groups.set(group, (groups.get(group) ?? new Set()).add(field));
   }
   return Array.from(groups, ([group, names]) => `${group || 'document'}: ${[...names].sort().join(', ')}`);

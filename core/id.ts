@@ -22,6 +22,7 @@ export const ID_PREFIX = {
   tax_applied: 'taxapp',
   costsheet: 'cost',
   credit_grant: 'cg',
+  credit_grant_application: 'cga',
   coupon_association: 'coupon_assoc',
   addon: 'addon',
   addon_association: 'addon_assoc',

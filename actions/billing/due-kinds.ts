@@ -6,9 +6,11 @@
  */
 import type { Scope } from '../../core/scope.ts';
 import { nextDraftRested, nextSubscriptionDue, nextUnpaidEnd, type OfWhom } from '../../storage/due-billing.ts';
+import { nextGrantDue } from '../../storage/due-grants.ts';
 import { nextLateUsage } from '../../storage/due-late-usage.ts';
 import { nextOutOfPatience, nextOverdue, nextPaymentDue } from '../../storage/due-payments.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { applyAllDueGrants } from '../grants/apply-due-grants.ts';
 import { finalizeDueInvoices } from '../invoices/finalize-due-invoices.ts';
 import { pursueDuePayments } from '../payments/due-payments.ts';
 import { endOverdue } from '../payments/end-overdue.ts';
@@ -62,6 +64,16 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
       async run(stores, due) {
         const { ended, failed } = await endUnpaid(stores, due);
         return { done: { ended }, waiting: [], failed };
+      },
+    },
+    {
+      // Credits that plans, add-ons and subscriptions give (docs/rules/credits.md, "Applications"): behind what ends then.
+      name: 'apply-credit-grants',
+      next: ({ postgres }, scope) => nextGrantDue(postgres, scope),
+      async run(stores, { now, only, onDone }) {
+        const onProgress = ({ granted }: { granted: number }) => onDone?.({ granted });
+        const { granted, failed } = await applyAllDueGrants(stores, { now, only, onProgress });
+        return { done: { granted }, waiting: [], failed };
       },
     },
     {

@@ -6,7 +6,8 @@ import { type Author } from '../../core/stamp.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { continueGrant } from './give-grants.ts';
 
 type Change = {
   id: string;
@@ -20,14 +21,22 @@ export async function changeCreditGrant(
   { id, changes, author }: Change,
 ): Promise<CreditGrantModel> {
   return stores.postgres.transaction(async (database) => {
+    const subscription = 'end_date' in changes ? await subscriptionOf(scope, id, database) : null;
     const grant = await CreditGrantModel.fetchPublished(scope, id, { database, lock: true });
     if (changes.end_date) {
-      if (grant.scope !== 'SUBSCRIPTION') throw invalid('end_date', `is not allowed for scope ${grant.scope}`);
-      const subscription = await SubscriptionModel.fetch(scope, grant.subscription_id!, { database });
+      if (!subscription) throw invalid('end_date', `is not allowed for scope ${grant.scope}`);
       checkInside({ ...grant, ...changes }, subscription);
     }
-    return CreditGrantModel.change(grant, changes, { by: author, database });
+    const changed = await CreditGrantModel.change(grant, changes, { by: author, database });
+    if (subscription) await continueGrant(database, { subscription, grant: changed, by: author });
+    return changed;
   });
+}
+
+/** Held before its grant is, as whoever ends it does; null where the grant is not one of a subscription. */
+async function subscriptionOf(scope: Scope, id: string, database: Transaction): Promise<SubscriptionModel | null> {
+  const { subscription_id } = await CreditGrantModel.fetchPublished(scope, id, { database });
+  return subscription_id === null ? null : SubscriptionModel.fetch(scope, subscription_id, { database, lock: true });
 }
 
 /** From `effective_date` on, now unless stated. */

@@ -15,6 +15,7 @@ import { PlanModel } from '../../storage/models/plan.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
+import { continueGrant } from './give-grants.ts';
 
 type Stated = Parameters<typeof defineCreditGrant>[0];
 
@@ -26,13 +27,16 @@ export async function createCreditGrant(
   const { author } = request;
   const grant = defineCreditGrant(request.stated);
   return stores.postgres.transaction(async (database) => {
-    await checkReference(grant, scope, database);
+    const subscription = await checkReference(grant, scope, database);
     const record = { id: newId('credit_grant', author.now.getTime()), ...grant, ...createdBy(author) };
-    return CreditGrantModel.add(scope, record, { database });
+    const added = await CreditGrantModel.add(scope, record, { database });
+    if (subscription) await continueGrant(database, { subscription, grant: added, by: author });
+    return added;
   });
 }
 
-async function checkReference(grant: Stated, scope: Scope, database: Database): Promise<void> {
+/** Answers the subscription of one that is of a subscription. */
+async function checkReference(grant: Stated, scope: Scope, database: Database): Promise<SubscriptionModel | null> {
   if (grant.scope === 'SUBSCRIPTION') return checkSubscription(grant, scope, database);
   // Who sells it is held, so that two grants with different rates do not pass each other.
   const isOfPlan = grant.scope === 'PLAN';
@@ -42,12 +46,15 @@ async function checkReference(grant: Stated, scope: Scope, database: Database): 
   if (seller.status !== 'published') throw notFound(isOfPlan ? 'plan' : 'add-on', id);
   const others = CreditGrantModel.publishedOf(scope, [isOfPlan ? 'plan_id' : 'addon_id', [id]], database);
   checkSameRates(grant, await others.limit(1));
+  return null;
 }
 
 type OfSubscription = Pick<CreditGrant, 'subscription_id' | 'start_date' | 'end_date'>;
 
-async function checkSubscription(grant: OfSubscription, scope: Scope, database: Database): Promise<void> {
-  const subscription = await SubscriptionModel.fetchPublished(scope, grant.subscription_id!, { database });
+/** Its row is held: it does not end while it is given something. */
+async function checkSubscription(grant: OfSubscription, scope: Scope, database: Database): Promise<SubscriptionModel> {
+  const subscription = await SubscriptionModel.fetchPublished(scope, grant.subscription_id!, { database, lock: true });
   checkGrantable(subscription);
   checkInside(grant, subscription);
+  return subscription;
 }

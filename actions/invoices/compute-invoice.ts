@@ -116,12 +116,17 @@ export const REFERENCE_BY_REASON: Partial<Record<BillingReason, ReferencePoint>>
   PRORATION: 'cancel',
 };
 
+/** Whether its lines follow from its subscription. */
+export function followsSubscription({ billing_reason }: Pick<InvoiceModel, 'billing_reason'>): boolean {
+  return REFERENCE_BY_REASON[billing_reason] !== undefined;
+}
+
 type Computed = Held & { readonly subscription: SubscriptionModel };
 
-/** Whether its lines follow from its subscription. Those that a client wrote name no line item of it, and are not ours to replace. */
+/** Those that a client wrote name no line item of it, and are not ours to replace. */
 function isComputed(held: Held, anew = false): held is Computed {
   const { invoice, line_items, subscription } = held;
-  if (subscription === null || REFERENCE_BY_REASON[invoice.billing_reason] === undefined) return false;
+  if (subscription === null || !followsSubscription(invoice)) return false;
   // What was computed stands among what was edited.
   if (invoice.is_manually_edited) return anew && line_items.some(({ computed_from }) => computed_from);
   return line_items.every((line) => line.subscription_line_item_id || line.computed_from);

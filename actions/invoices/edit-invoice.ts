@@ -32,7 +32,7 @@ import { couponsOnInvoice } from '../coupons/stated-on-invoice.ts';
 import { emit } from '../system-events/emit.ts';
 import { retaxInvoice } from '../taxes/attach-rates.ts';
 import { checkInvoiceReferences } from './check-invoice-references.ts';
-import { type Computation, checkComputable, REFERENCE_BY_REASON } from './compute-invoice.ts';
+import { type Computation, checkComputable, followsSubscription } from './compute-invoice.ts';
 import { type HeldInvoice, holdInvoice } from './hold-invoice.ts';
 
 export type Edit = { readonly invoice_id: string; readonly edit: EditInvoice; readonly author: Author };
@@ -72,7 +72,7 @@ type Written = { readonly line_items: InvoiceLineItemModel[]; readonly changes: 
 /** Of what is computed by other rules, what it charges goes on with the subscription (docs/rules/invoices.md, "Edits"). */
 function checkEditable({ invoice, before }: Editing): void {
   const isComputed = before.some(({ computed_from }) => computed_from);
-  if (isComputed && REFERENCE_BY_REASON[invoice.billing_reason] === undefined)
+  if (isComputed && !followsSubscription(invoice))
     throw notAllowed(`the lines of an invoice of ${invoice.billing_reason} cannot be edited`, { id: invoice.id });
 }
 
@@ -174,7 +174,7 @@ async function keptCoupons(editing: Editing, edited: readonly EditedLine[]): Pro
 function hasStanding({ invoice, before }: Editing): boolean {
   return (
     invoice.invoice_type === 'SUBSCRIPTION' &&
-    REFERENCE_BY_REASON[invoice.billing_reason] !== undefined &&
+    followsSubscription(invoice) &&
     before.some(({ computed_from }) => computed_from)
   );
 }

@@ -1,9 +1,10 @@
 /** The proof of an invoice, and that one event is counted by it (docs/proof.md). */
-import { FarthingError, notFound } from '../../core/error.ts';
+import { notFound } from '../../core/error.ts';
+import type { Invoice } from '../../core/invoice/record.ts';
 import { minorUnits } from '../../core/money.ts';
 import { leafOf, leafText } from '../../core/proof/leaf.ts';
 import { MerkleTree } from '../../core/proof/merkle.ts';
-import { type AppliedRate, type EventProof, type InvoiceProof, type LineProof, PROOF_FORMAT } from '../../core/proof/record.ts';
+import { type EventProof, type InvoiceProof, type LineProof, PROOF_FORMAT } from '../../core/proof/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
@@ -29,29 +30,34 @@ export async function invoiceProof(stores: Stores, scope: Scope, asked: ProofAsk
   const prices = await PriceModel.byId(scope, priceIds, stores.postgres);
   const lines = provable.lines.map((one) => lineProof(one, { sealed, price: prices.get(one.line.price_id ?? '') }));
   const { invoice } = provable;
-  const [coupon_applications, taxes] = [
-    await applicationsOf(stores, scope, invoice.id),
-    await taxesOf(stores, scope, invoice.id),
-  ];
-  const minor_units = minorUnits(invoice.currency);
-  return { format: PROOF_FORMAT, minor_units, invoice, lines, coupon_applications, taxes };
+  const [coupons, taxes] = [await couponsOf(stores, invoice), await taxesOf(stores, invoice)];
+  return { format: PROOF_FORMAT, minor_units: minorUnits(invoice.currency), invoice, lines, coupons, taxes };
 }
 
-function applicationsOf({ postgres }: Stores, scope: Scope, invoice_id: string): Promise<CouponApplicationModel[]> {
-  const asked = { column: 'invoice_id', value: invoice_id, where: { status: 'published' } };
-  return CouponApplicationModel.listOf(scope, { ...asked, order: ['position'] }, postgres);
+async function couponsOf({ postgres }: Stores, invoice: Invoice): Promise<InvoiceProof['coupons']> {
+  const asked = { column: 'invoice_id', value: invoice.id, where: { status: 'published' }, order: ['position', 'id'] };
+  const applications = await CouponApplicationModel.listOf(invoice, asked, postgres);
+  return applications.map((one) => ({
+    coupon_id: one.coupon_id,
+    coupon_association_id: one.coupon_association_id,
+    line_id: one.invoice_line_item_id,
+    terms: one.coupon_snapshot,
+    original_price: one.original_price,
+    discounted_amount: one.discounted_amount,
+  }));
 }
 
-async function taxesOf({ postgres }: Stores, scope: Scope, invoice_id: string): Promise<AppliedRate[]> {
-  const asked = { column: 'entity_id', value: invoice_id, where: { status: 'published', entity_type: 'invoice' } };
-  const applied = await TaxAppliedModel.listOf(scope, { ...asked, order: ['position'] }, postgres);
-  const ids = applied.map(({ tax_rate_id }) => tax_rate_id);
-  const rates = await TaxRateModel.byId(scope, ids, postgres);
-  return applied.map((tax) => {
-    const rate = rates.get(tax.tax_rate_id);
-    if (!rate) throw new FarthingError('system_error', `tax rate ${tax.tax_rate_id} of an invoice is not kept`);
-    const { code, tax_rate_type, percentage_value, fixed_value } = rate;
-    return { ...tax, rate: { code, tax_rate_type, percentage_value, fixed_value } };
+/** What a rate says does not change once it has taxed something. */
+async function taxesOf({ postgres }: Stores, invoice: Invoice): Promise<InvoiceProof['taxes']> {
+  const where = { entity_type: 'invoice', status: 'published' };
+  const asked = { column: 'entity_id', value: invoice.id, where, order: ['position', 'id'] };
+  const applied = await TaxAppliedModel.listOf(invoice, asked, postgres);
+  const rateIds = applied.map(({ tax_rate_id }) => tax_rate_id);
+  const rates = await TaxRateModel.byId(invoice, rateIds, postgres);
+  return applied.map(({ tax_rate_id, tax_association_id, taxable_amount, tax_amount, tax_behavior }) => {
+    const { name, tax_rate_type, percentage_value, fixed_value } = rates.get(tax_rate_id)!;
+    const terms = { name, tax_rate_type, percentage_value, fixed_value, tax_behavior };
+    return { tax_rate_id, ...terms, is_given_back: tax_association_id === null, taxable_amount, tax_amount };
   });
 }
 

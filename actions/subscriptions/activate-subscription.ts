@@ -13,6 +13,7 @@ import { CustomerModel } from '../../storage/models/customer.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
+import { beginGrants } from '../grants/give-grants.ts';
 import { openAndSettle } from '../invoices/open-and-settle.ts';
 import { collectOpening } from '../payments/collect-opening.ts';
 import { emit } from '../system-events/emit.ts';
@@ -46,6 +47,7 @@ export async function activateSubscription(
     const name = subscription.subscription_status === 'incomplete' ? 'subscription.updated' : 'subscription.activated';
     await emit(transaction, name, { record: subscription, by: author });
     await familyFollows(stores, transaction, { parent: subscription, by: author });
+    await beginGrants(transaction, { subscription, by: author });
     return opened;
   });
   return (await collectOpening(stores, scope, { opened, author })).subscription;

@@ -22,6 +22,7 @@ import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { billedSubscription } from '../billing/billable-items.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { type PriceWriting, storePrice, timeBucketsOf } from '../catalogue/create-price.ts';
+import { beginAddonGrants } from '../grants/give-grants.ts';
 import type { Settled } from '../invoices/settle-change.ts';
 import { applyLineChange, type LineChangePlan, planLineChange } from './change-lines.ts';
 import { type HeldSubscription, holdSubscription, tellLinesChanged } from './held-lines.ts';
@@ -166,6 +167,7 @@ export async function attachAddon(
     const { attachment, plan } = await planAttachment(held, request, writing);
     const association = await storeAttachment(attachment, writing);
     const { settled } = await applyLineChange(stores, transaction, plan);
+    await beginAddonGrants(transaction, { subscription: held.subscription, association, by: author });
     await tellLinesChanged(transaction, held.subscription, author);
     return { association, settled };
   });

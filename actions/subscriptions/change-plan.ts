@@ -11,6 +11,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { billingTransaction } from '../billing/transaction.ts';
+import { beginPlanGrants } from '../grants/give-grants.ts';
 import { draftFinalInvoice } from '../invoices/draft-invoice.ts';
 import { emit } from '../system-events/emit.ts';
 import { type AppliedLines, applyLineChange } from './change-lines.ts';
@@ -105,6 +106,7 @@ async function apply(
   await detachDropped(transaction, { ...plan.addons, at, author });
   const by = { by: author, database: transaction };
   const subscription = await SubscriptionModel.change(before, plan.changes, by);
+  await beginPlanGrants(transaction, { subscription, at, by: author });
   await emit(transaction, 'subscription.updated', { record: subscription, by: author });
   return { ...planned, subscription, applied, schedule: null };
 }

@@ -55,6 +55,7 @@ import { newId } from '../../storage/new-id.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { symbolOf } from '../catalogue/create-price.ts';
 import { redeemStated } from '../coupons/redeem-stated.ts';
+import { beginGrants } from '../grants/give-grants.ts';
 import { openAndSettle } from '../invoices/open-and-settle.ts';
 import { collectCreation } from '../payments/collect-opening.ts';
 import { emit } from '../system-events/emit.ts';
@@ -180,7 +181,7 @@ async function apply(stores: Stores, transaction: Transaction, decision: Decisio
   const line_items = await addLineItems(decision, opened, transaction);
   await addOwn(decision, { subscription: opened, line_items }, transaction);
   await addFamily(decision.scope, { ...decision, parent: opened }, transaction);
-  await addChildren(decision, opened, transaction);
+  const children = await addChildren(decision, opened, transaction);
   if (isDraft) {
     await emit(transaction, 'subscription.draft.created', { record: opened, by: author });
     return { subscription: opened, line_items, latest_invoice: null };
@@ -188,6 +189,12 @@ async function apply(stores: Stores, transaction: Transaction, decision: Decisio
   const settled = await openAndSettle(stores, transaction, { subscription: opened, by: author });
   await emit(transaction, 'subscription.created', { record: settled.subscription, by: author });
   await familyFollows(stores, transaction, { parent: settled.subscription, by: author });
+  await beginGrants(transaction, { subscription: settled.subscription, by: author });
+  for (const { id } of children) {
+    // As they are now that they have followed their parent.
+    const child = await SubscriptionModel.fetch(decision.scope, id, { database: transaction });
+    await beginGrants(transaction, { subscription: child, by: author });
+  }
   return { ...settled, line_items };
 }
 
@@ -205,8 +212,13 @@ async function addOwn(
 }
 
 /** They stand on the opening invoice of their parent, which opens them, too. */
-async function addChildren(decision: Decision, parent: SubscriptionModel, transaction: Transaction): Promise<void> {
+async function addChildren(
+  decision: Decision,
+  parent: SubscriptionModel,
+  transaction: Transaction,
+): Promise<SubscriptionModel[]> {
   const { scope, author } = decision;
+  const children: SubscriptionModel[] = [];
   for (const child of decision.family.children) {
     const request = requestOfChild(child, { request: decision.request, parent });
     const parties = await gather(scope, request, transaction);
@@ -219,7 +231,9 @@ async function addChildren(decision: Decision, parent: SubscriptionModel, transa
     const line_items = await addLineItems(made, record, transaction);
     await addOwn(made, { subscription: record, line_items }, transaction);
     await emit(transaction, 'subscription.created', { record, by: author });
+    children.push(record);
   }
+  return children;
 }
 
 function addSubscription(

@@ -2,10 +2,13 @@
 import { archiveCreditGrant, changeCreditGrant } from '../../actions/grants/change-credit-grant.ts';
 import { createCreditGrant } from '../../actions/grants/create-credit-grant.ts';
 import type { Scope } from '../../core/scope.ts';
+import { upcomingGrants } from '../../storage/due-grants.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PlanModel } from '../../storage/models/plan.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database } from '../../storage/stores.ts';
 import { fetchPage, listShape } from '../http/list.ts';
 import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
@@ -13,6 +16,7 @@ import { standardRoutes } from '../http/standard-routes.ts';
 import {
   CreateCreditGrant,
   CreditGrantAnswer,
+  CreditGrantApplicationListAnswer,
   CreditGrantFilter,
   CreditGrantListAnswer,
   creditGrantGrammar,
@@ -36,7 +40,7 @@ export const creditGrantRoutes: Route[] = [
   grants.create({
     summary: 'Create a credit grant of a plan, add-on or subscription',
     description:
-      'A grant of a plan or add-on is a template without dates; one of a subscription lies inside of it. All grants of a plan have the same rates, and all of an add-on. The credits do not reach wallets yet.',
+      'A grant of a plan or add-on is a template without dates; one of a subscription lies inside of it. All grants of a plan have the same rates, and all of an add-on. One of a subscription is given at once where it is due; one of a plan or add-on to each subscription that begins with it from then on.',
     body: CreateCreditGrant,
     handle: ({ body }, context) =>
       createCreditGrant(context.services, context.scope, { stated: body, author: authorOf(context) }),
@@ -90,7 +94,55 @@ export const creditGrantRoutes: Route[] = [
     giver: AddonModel,
     filter: 'addon_ids',
   }),
+  upcomingOf({
+    path: '/subscriptions/:id/grants/upcoming',
+    operation_id: 'getSubscriptionUpcomingGrants',
+    summary: 'List the credit grants that a subscription is to get',
+    owner: SubscriptionModel,
+    key: 'subscription_id',
+  }),
+  upcomingOf({
+    path: '/customers/:id/grants/upcoming',
+    operation_id: 'getCustomerUpcomingGrants',
+    summary: 'List the credit grants that the subscriptions of a customer are to get',
+    owner: CustomerModel,
+    key: 'customer_id',
+  }),
 ];
+
+type Upcoming = {
+  path: string;
+  operation_id: string;
+  summary: string;
+  owner: { fetch(scope: Scope, id: string, options: { database: Database }): Promise<unknown> };
+  key: 'subscription_id' | 'customer_id';
+};
+
+/** Of a grant the next: the one behind it is made when this one is given. */
+function upcomingOf({ path, operation_id, summary, owner, key }: Upcoming): Route {
+  return route({
+    method: 'get',
+    path,
+    operation_id,
+    summary,
+    description:
+      'Applications that are pending, or have failed and are tried again: the next of each grant, the soonest first.',
+    tag,
+    access: 'creditgrant:read',
+    params: idParams,
+    success: 200,
+    answer: CreditGrantApplicationListAnswer,
+    handle: async ({ params: { id } }, { scope, services: { postgres } }) => {
+      await owner.fetch(scope, id, { database: postgres });
+      const of = key === 'subscription_id' ? { subscription_id: id } : { customer_id: id };
+      const items = await upcomingGrants(scope, of, postgres).limit(UPCOMING_MAX);
+      return { items, pagination: { total: items.length, limit: UPCOMING_MAX, offset: 0 } };
+    },
+  });
+}
+
+/** As long as a page can be. */
+const UPCOMING_MAX = 1000;
 
 type Giver = {
   path: string;

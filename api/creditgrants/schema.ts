@@ -1,5 +1,6 @@
 /** Requests and answers of credit grants. */
 import { z } from 'zod';
+import { creditGrantApplicationShape } from '../../core/credit-grant/application.ts';
 import { creditGrantFields, creditGrantScope, creditGrantShape } from '../../core/credit-grant/record.ts';
 import { timestampText } from '../../core/record.ts';
 import { anyOf, BASE_COLUMNS, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
@@ -71,3 +72,9 @@ export const creditGrantGrammar: ListGrammar = {
 
 export const CreditGrantAnswer = creditGrantShape.meta({ id: 'CreditGrantResponse' });
 export const CreditGrantListAnswer = listAnswer(CreditGrantAnswer, 'ListCreditGrantsResponse');
+
+export const CreditGrantApplicationAnswer = creditGrantApplicationShape.meta({ id: 'CreditGrantApplicationResponse' });
+export const CreditGrantApplicationListAnswer = listAnswer(
+  CreditGrantApplicationAnswer,
+  'ListCreditGrantApplicationsResponse',
+);

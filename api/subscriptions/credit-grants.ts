@@ -1,13 +1,14 @@
 /**
  * The credit grants that subscriptions get, published ones, oldest first: those of their plans, of the add-ons that they have,
- * and their own (docs/rules/credits.md, "Whose grant it is").
+ * and their own (docs/rules/credits.md, "Who gets which"). What a plan or an add-on grants since it was taken is for others.
  */
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
 import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
+import { CreditGrantApplicationModel } from '../../storage/models/credit-grant-application.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Context } from '../http/route.ts';
 
-type Getter = Pick<SubscriptionModel, 'id' | 'plan_id'>;
+type Getter = Pick<SubscriptionModel, 'id' | 'plan_id' | 'subscription_status'>;
 
 /** The grants of each, by its id; a few questions, however many subscriptions. */
 export async function grantsOf(
@@ -25,15 +26,26 @@ export async function grantsOf(
   const grants: CreditGrantModel[] = [];
   for (const [giver, givers] of sellers)
     if (givers.length > 0) grants.push(...(await CreditGrantModel.publishedOf(scope, [giver, givers], postgres)));
+  if (grants.length === 0) return new Map(ids.map((id) => [id, []]));
+  const begun = await CreditGrantApplicationModel.in(scope, postgres)
+    .whereIn('subscription_id', ids)
+    .distinct('credit_grant_id', 'subscription_id');
   return new Map(
-    subscriptions.map((subscription) => [subscription.id, grants.filter(givenTo(subscription, attached))]),
+    subscriptions.map((subscription) => [subscription.id, grants.filter(givenTo(subscription, { attached, begun }))]),
   );
 }
 
-function givenTo({ id, plan_id }: Getter, attached: readonly AddonAssociationModel[]) {
+type Begun = Pick<CreditGrantApplicationModel, 'credit_grant_id' | 'subscription_id'>;
+
+function givenTo(
+  { id, plan_id, subscription_status }: Getter,
+  { attached, begun }: { attached: readonly AddonAssociationModel[]; begun: readonly Begun[] },
+) {
   const addons = new Set(attached.filter(({ entity_id }) => entity_id === id).map(({ addon_id }) => addon_id));
+  const has = new Set(begun.filter(({ subscription_id }) => subscription_id === id).map((one) => one.credit_grant_id));
+  // A draft will be given what there is when it begins.
+  const isGiven = (grant: CreditGrantModel) => subscription_status === 'draft' || has.has(grant.id);
   return (grant: CreditGrantModel) =>
     grant.subscription_id === id ||
-    grant.plan_id === plan_id ||
-    (grant.addon_id !== null && addons.has(grant.addon_id));
+    ((grant.plan_id === plan_id || (grant.addon_id !== null && addons.has(grant.addon_id))) && isGiven(grant));
 }

@@ -3,13 +3,10 @@
  * definition of the meter, up to where, and the root of the Merkle tree over them. Who has it and the events can compute the rest.
  */
 import { z } from 'zod';
-import { CouponApplication } from '../coupon/application.ts';
 import { CountedOf } from '../invoice/computed-from.ts';
 import { Invoice, InvoiceLineItem } from '../invoice/record.ts';
 import { aggregationShape, filterShape, RESET_USAGES } from '../meter/record.ts';
 import { decimalText, timestampText } from '../record.ts';
-import { TaxApplied } from '../tax/applied.ts';
-import { TAX_RATE_TYPES } from '../tax/record.ts';
 import { Seal } from './seal.ts';
 
 export const PROOF_FORMAT = 'farthing-invoice-proof-1';
@@ -60,18 +57,34 @@ export const LineProof = z
   .meta({ id: 'InvoiceLineProof' });
 export type LineProof = z.infer<typeof LineProof>;
 
-/** What a rate came to, with the terms of the rate, which do not change any more once it was applied. */
-export const AppliedRate = TaxApplied.extend({
-  rate: z
-    .object({
-      code: z.string().meta({ description: 'How associations name it.' }),
-      tax_rate_type: z.enum(TAX_RATE_TYPES).meta({ description: 'A percentage of what is taxed, or a fixed amount.' }),
-      percentage_value: decimalText.nullable().meta({ description: 'Of a percentage rate: how many percent.' }),
-      fixed_value: decimalText.nullable().meta({ description: 'Of a fixed rate: the amount.' }),
-    })
-    .meta({ description: 'The terms of the rate.' }),
-}).meta({ id: 'InvoiceProofTax' });
-export type AppliedRate = z.infer<typeof AppliedRate>;
+const amount = decimalText;
+
+/** What a coupon took off, and its terms as they were. */
+export const CouponProof = z
+  .object({
+    coupon_id: z.string().meta({ description: 'The coupon.' }),
+    coupon_association_id: z.string().nullable().meta({ description: 'By which a subscription has it; null else.' }),
+    line_id: z.string().nullable().meta({ description: 'The line that it was taken off; null of the invoice.' }),
+    terms: z.record(z.string(), z.unknown()).nullable().meta({ description: 'The coupon as it was.' }),
+    original_price: amount.meta({ description: 'From what it was taken off.' }),
+    discounted_amount: amount.meta({ description: 'What it took off.' }),
+  })
+  .meta({ id: 'InvoiceCouponProof' });
+
+/** What a rate came to, and its terms. */
+export const TaxProof = z
+  .object({
+    tax_rate_id: z.string().meta({ description: 'The rate.' }),
+    name: z.string().meta({ description: 'Of the rate.' }),
+    tax_rate_type: z.string().meta({ description: 'percentage or fixed.' }),
+    percentage_value: amount.nullable().meta({ description: 'Of a percentage rate: how many percent; null else.' }),
+    fixed_value: amount.nullable().meta({ description: 'Of a fixed rate: how much; null else.' }),
+    tax_behavior: z.string().meta({ description: 'exclusive was added, inclusive is in the amounts.' }),
+    is_given_back: z.boolean().meta({ description: 'Whether it goes with what lines give back.' }),
+    taxable_amount: amount.meta({ description: 'What was taxed.' }),
+    tax_amount: amount.meta({ description: 'The tax.' }),
+  })
+  .meta({ id: 'InvoiceTaxProof' });
 
 export const InvoiceProof = z
   .object({
@@ -79,10 +92,8 @@ export const InvoiceProof = z
     minor_units: z.int().meta({ description: 'Decimals of the currency by ISO 4217, to which money is rounded.' }),
     invoice: Invoice.meta({ description: 'As it is kept, without its lines.' }),
     lines: z.array(LineProof).meta({ description: 'In the order of the invoice.' }),
-    coupon_applications: z
-      .array(CouponApplication)
-      .meta({ description: 'What coupons took off, in the order in which they were applied.' }),
-    taxes: z.array(AppliedRate).meta({ description: 'What tax rates came to, in their order.' }),
+    coupons: z.array(CouponProof).meta({ description: 'In the order in which they took something off.' }),
+    taxes: z.array(TaxProof).meta({ description: 'In the order in which they were applied.' }),
   })
   .meta({ id: 'InvoiceProof' });
 export type InvoiceProof = z.infer<typeof InvoiceProof>;

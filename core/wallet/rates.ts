@@ -6,7 +6,7 @@
 import { Decimal, type DecimalInput } from '../decimal.ts';
 import { MAX_FRACTION_DIGITS } from '../money.ts';
 
-const CREDIT_DECIMALS = 12;
+export const CREDIT_DECIMALS = 12;
 
 /** Money of credits, as exact as an amount can be said. */
 export function moneyOf(credits: DecimalInput, rate: DecimalInput): Decimal {

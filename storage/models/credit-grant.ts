@@ -3,6 +3,7 @@ import { type CreditGrant, creditGrantShape } from '../../core/credit-grant/reco
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import type { Database } from '../stores.ts';
+import { AddonAssociationModel } from './addon-association.ts';
 import { ScopedModel } from './model.ts';
 
 export interface CreditGrantModel extends CreditGrant {}
@@ -22,6 +23,24 @@ export class CreditGrantModel extends ScopedModel {
     return CreditGrantModel.in(scope, database)
       .where('status', 'published')
       .whereIn(giver, [...ids])
+      .orderBy(['created_at', 'id']);
+  }
+
+  /** All published ones that a subscription has: of its plan, its own, and of every add-on that it ever had. */
+  static reaching(
+    scope: Scope,
+    { subscription_id, plan_id }: { subscription_id: string; plan_id: string },
+    database: Database,
+  ) {
+    const addons = AddonAssociationModel.in(scope, database).where('entity_id', subscription_id).select('addon_id');
+    return CreditGrantModel.in(scope, database)
+      .where('status', 'published')
+      .where((given) => {
+        void given
+          .where({ plan_id })
+          .orWhere({ subscription_id })
+          .orWhereIn('addon_id', addons as never);
+      })
       .orderBy(['created_at', 'id']);
   }
 

@@ -238,4 +238,51 @@ describe('coupons and taxes on invoices', () => {
     ]);
     expect(await redeemed('TENTH')).to.equal(tenths);
   });
+
+  it('a coupon that could take nothing off is refused: of one that is invoiced with its parent only lines have coupons', async () => {
+    const child = await world.subscribe('grouped', 'Pro');
+    const inheritance = { subscriptions_ids_for_grouped_invoicing: [child.id] };
+    await world.subscribe('head', 'Pro', { start_date: child.start_date, inheritance });
+    const add = (fields: object) =>
+      world.api.request('POST', `/subscriptions/${child.id}/modify/execute`, {
+        body: { type: 'coupon', coupon_params: { action: 'add', coupon_code: 'TENTH', ...fields } },
+      });
+    const redeemedBefore = await redeemed('TENTH');
+    const refused = await add({});
+    expect([refused.status, refused.body.details?.field], refused.text).to.deep.equal([
+      400,
+      'coupon_params.coupon_code',
+    ]);
+    expect(await redeemed('TENTH')).to.equal(redeemedBefore);
+    const accepted = await add({ subscription_line_item_id: child.line_items[0].id });
+    expect(accepted.status, accepted.text).to.equal(200);
+  });
+
+  it('a year that a change begins is a period of its own: what worked once has worked', async () => {
+    const ahead = { invoice_cadence: 'ADVANCE' };
+    await world.plan('Month', [fixed('31', { ...ahead, display_name: 'month' })]);
+    await world.plan('Year', [fixed('620', { ...ahead, display_name: 'year', billing_period: 'ANNUAL' })]);
+    const cadences = { 'HALF-ONCE': 'once', TWICE: 'repeated', TENTH: 'forever' };
+    await world.on('2026-10-01');
+    for (const code of Object.keys(cadences)) await world.subscribe(`year ${code}`, 'Month', { coupons: [code] });
+    await world.on('2026-10-11');
+    const year = { billing_cadence: 'RECURRING', billing_period: 'ANNUAL', billing_cycle: 'anniversary' };
+    for (const code of Object.keys(cadences)) {
+      const id = world.id(`subscription year ${code}`);
+      const body = { target_plan_id: world.id('plan Year'), proration_behavior: 'create_prorations', ...year };
+      await world.post(`/subscriptions/${id}/change/execute`, body);
+      // What is charged inside of the period takes part in what works for it, and is no use of its own.
+      const [line] = (await world.subscription(`year ${code}`)).line_items.filter((one: Answer) => !one.end_date);
+      const quantity_change_params = { line_items: [{ id: line.id, quantity: '2' }] };
+      await world.post(`/subscriptions/${id}/modify/execute`, { type: 'quantity_change', quantity_change_params });
+    }
+    await world.on('2027-10-11');
+    await world.finalize();
+    const discounts = async (code: string) =>
+      (await world.invoices(`year ${code}`)).map(({ total_discount }: Answer) => total_discount);
+    // 21 of 31 are given back with their discount.
+    expect(await discounts('HALF-ONCE')).to.deep.equal(['15.5', '-10.5', '0', '0']);
+    expect(await discounts('TWICE')).to.deep.equal(['6.2', '119.8', '124', '0']);
+    expect(await discounts('TENTH')).to.deep.equal(['3.1', '59.9', '62', '124']);
+  });
 });

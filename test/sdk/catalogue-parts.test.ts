@@ -204,4 +204,39 @@ describe('the published client', () => {
     const effectiveDate = '2026-03-01T00:00:00Z';
     expect((await creditGrants.deleteCreditGrant(other.id!, { effectiveDate })).message).to.be.a('string');
   });
+
+  it('credit grants: what is to come of a subscription, and of a customer', async () => {
+    const plan = await client.plans.createPlan({ name: 'Giving' });
+    await client.prices.createPrice({ ...flatFee(plan.id!, 'PLAN'), amount: '3' });
+    const grant = await client.creditGrants.createCreditGrant({
+      name: 'Monthly',
+      scope: 'PLAN',
+      planId: plan.id!,
+      credits: '100.5',
+      cadence: 'RECURRING',
+      period: 'MONTHLY',
+      periodCount: 1,
+    });
+    const customer = await client.customers.createCustomer({ externalId: 'given' });
+    const subscription = await client.subscriptions.createSubscription({
+      customerId: customer.id!,
+      planId: plan.id!,
+      currency: 'usd',
+      billingPeriod: 'MONTHLY',
+      billingPeriodCount: 1,
+      billingCadence: 'RECURRING',
+    });
+    const { items } = await client.subscriptions.getSubscriptionUpcomingGrants(subscription.id!);
+    expect(items).to.have.length(1);
+    expect(items![0]).to.deep.include({
+      creditGrantId: grant.id,
+      subscriptionId: subscription.id,
+      applicationStatus: 'pending',
+      applicationReason: 'recurring_credit_grant',
+      credits: 100.5,
+    });
+    expect((await client.customers.getCustomerUpcomingGrants(customer.id!)).items).to.deep.equal(items);
+    const [wallet] = await client.wallets.getWalletsByCustomerId(customer.id!);
+    expect(wallet!.creditBalance).to.equal('100.5');
+  });
 });

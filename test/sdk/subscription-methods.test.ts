@@ -19,12 +19,11 @@ describe('the published client: all methods of subscriptions', () => {
   });
   after(() => api.stop());
 
-  /** Subscriptions are not paused, and grants are not applied: the client hears that there is no such thing. */
+  /** Subscriptions are not paused: the client hears that there is no such thing. */
   const absent: Record<string, () => Promise<unknown>> = {
     pauseSubscription: () => sdk.subscriptions.pauseSubscription('subs_1', { pauseMode: 'immediate' }),
     resumeSubscription: () => sdk.subscriptions.resumeSubscription('subs_1', { resumeMode: 'immediate' }),
     listSubscriptionPauses: () => sdk.subscriptions.listSubscriptionPauses('subs_1'),
-    getSubscriptionUpcomingGrants: () => sdk.subscriptions.getSubscriptionUpcomingGrants('subs_1'),
   };
   for (const [name, call] of Object.entries(absent))
     it(`${name} is answered with 404`, async () => {

@@ -5,6 +5,7 @@ import { invalid } from '../../../core/error.ts';
 import { checkLinesChange } from '../../../core/subscription/line-changes.ts';
 import type { AttachAddon } from '../../../core/subscription/record.ts';
 import { scopeOf } from '../../billing/billable-items.ts';
+import { beginAddonGrants } from '../../grants/give-grants.ts';
 import { planAttachment, storeAttachment } from '../attach-addon.ts';
 import { planDetachment, storeDetachment } from '../detach-addon.ts';
 import { heldAs } from '../held-lines.ts';
@@ -28,8 +29,10 @@ async function attachment(input: Input, request: AttachAddon): Promise<PlannedMo
   const planned = await planAttachment(heldAs(subscription, author), request, { scope, database, author });
   const lines = modificationOfLines(stores, planned.plan);
   const apply: PlannedModification['apply'] = async (transaction) => {
-    await storeAttachment(planned.attachment, { scope, database: transaction, author });
-    return lines.apply(transaction);
+    const association = await storeAttachment(planned.attachment, { scope, database: transaction, author });
+    const applied = await lines.apply(transaction);
+    await beginAddonGrants(transaction, { subscription, association, by: author });
+    return applied;
   };
   return { ...lines, apply };
 }

@@ -8,6 +8,7 @@ import { instantOf, type Milliseconds } from '../../../core/time/instant.ts';
 import { SubscriptionModel } from '../../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../../storage/models/subscription-schedule.ts';
 import type { Stores, Transaction } from '../../../storage/stores.ts';
+import { beginPlanGrants } from '../../grants/give-grants.ts';
 import { applyLineChange } from '../change-lines.ts';
 import { noteExecuted } from '../schedules.ts';
 import { detachDropped } from './addons.ts';
@@ -32,6 +33,7 @@ export async function changePlanIfDue(stores: Stores, transaction: Transaction, 
   // The period that ends is still the running one: whoever closes it moves on.
   const { current_period_start: _start, current_period_end: _end, ...terms } = plan.changes;
   const changed = await SubscriptionModel.change(subscription, terms, by);
+  await beginPlanGrants(transaction, { subscription: changed, at, by: { now } });
   const execution_result = { from_plan_id: plan.from.id, to_plan_id: plan.to.id, change_type: plan.change_type };
   await noteExecuted(transaction, schedule, { by: { now }, execution_result });
   return changed;

@@ -48,6 +48,7 @@ describe('the examples of the documentation', () => {
     await whatIsPaid();
     await whatTimeItIs();
     await whatIsProven();
+    await whatIsToCome();
   });
   after(() => world.stop());
 
@@ -251,6 +252,16 @@ describe('the examples of the documentation', () => {
     await ask('getInvoiceEventProof', { id: id('inv', 2), event_id: 'call-1' });
   }
 
+  async function whatIsToCome() {
+    const subscription_id = id('subs', 2);
+    const monthly = { credits: '100', cadence: 'RECURRING', period: 'MONTHLY', period_count: 1 };
+    const own = { name: 'Monthly credits', scope: 'SUBSCRIPTION', subscription_id, start_date: '2026-03-01T00:00:00Z' };
+    await send('POST', '/creditgrants', { ...own, ...monthly });
+    await ask('listCreditGrants', { query: 'scope=SUBSCRIPTION' });
+    await ask('getSubscriptionUpcomingGrants', { id: subscription_id });
+    await ask('getCustomerUpcomingGrants', { id: id('cust') });
+  }
+
   async function whatChanges() {
     await ask('previewSubscriptionModification', { id: id('subs') });
     const more = routes.find(({ operation_id }) => operation_id === 'previewSubscriptionModification')!;
@@ -391,7 +402,6 @@ describe('the examples of the documentation', () => {
     await ask('createCreditGrant');
     await ask('updateCreditGrant', { id: id('cg') });
     await ask('getCreditGrant', { id: id('cg') });
-    await ask('listCreditGrants', { query: 'scope=PLAN' });
     await ask('getPlanCreditGrants', { id: id('plan') });
     await ask('deleteCreditGrant', { id: id('cg') });
   }

@@ -1,0 +1,75 @@
+/**
+ * What the clock does with credit grants: everything that is due of a subscription in one transaction, each application once however
+ * often it is looked at. What fails is noted and tried again later, and keeps nobody from theirs (docs/rules/credits.md, "Applications").
+ */
+import { putOff } from '../../core/credit-grant/application.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Due, OfWhom } from '../../storage/due-billing.ts';
+import { dueGrants } from '../../storage/due-grants.ts';
+import { CreditGrantApplicationModel } from '../../storage/models/credit-grant-application.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { inRounds, type Watched } from '../billing/rounds.ts';
+import { applyDueGrants } from './give-grants.ts';
+
+export type GrantReport = { granted: number; failed: { id: string; error: unknown }[] };
+
+const WORKERS = 2;
+
+export async function applyAllDueGrants(
+  stores: Stores,
+  { now, only, onProgress }: { readonly now: Date } & OfWhom & Watched<GrantReport>,
+): Promise<GrantReport> {
+  const report: GrantReport = { granted: 0, failed: [] };
+  const act = async ({ id, ...scope }: Due) => {
+    try {
+      const granted = await applyOne(stores, scope, { id, now });
+      report.granted += granted ?? 0;
+      return granted !== null;
+    } catch (error) {
+      report.failed.push({ id, error });
+      await noteFailure(stores, scope, { id, error, now });
+      return false;
+    }
+  };
+  await inRounds({
+    next: (left) => dueGrants(stores.postgres, { now, left, only }),
+    act,
+    // By a clock the same must come of the same: wallets are made, and transactions told, in the order of what is due.
+    workers: only ? 1 : WORKERS,
+    onProgress: () => onProgress?.(report),
+  });
+  return report;
+}
+
+/** How many of its subscription were looked at, which another may have done meanwhile; null while another holds that. */
+function applyOne(stores: Stores, scope: Scope, { id, now }: { id: string; now: Date }): Promise<number | null> {
+  return stores.postgres.transaction(async (transaction) => {
+    const { subscription_id } = await CreditGrantApplicationModel.fetch(scope, id, { database: transaction });
+    // First the subscription, then what is its: as whoever changes it does.
+    const [subscription] = await SubscriptionModel.in(scope, transaction)
+      .where('id', subscription_id)
+      .forUpdate()
+      .skipLocked();
+    if (!subscription) return null;
+    return applyDueGrants(transaction, { subscription, by: { now } });
+  });
+}
+
+/** Unless it was done, or noted, by another meanwhile. */
+async function noteFailure(
+  { postgres }: Stores,
+  scope: Scope,
+  { id, error, now }: { id: string; error: unknown; now: Date },
+): Promise<void> {
+  await postgres.transaction(async (transaction) => {
+    const [due] = await CreditGrantApplicationModel.open(scope, transaction)
+      .where('id', id)
+      .where('scheduled_for', '<=', now.toISOString())
+      .forUpdate();
+    if (!due) return;
+    const failure_reason = error instanceof Error ? error.message : String(error);
+    const changes = { application_status: 'failed' as const, failure_reason, ...putOff(due, now.getTime()) };
+    await CreditGrantApplicationModel.change(due, changes, { by: { now }, database: transaction });
+  });
+}

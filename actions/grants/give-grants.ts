@@ -1,0 +1,235 @@
+/**
+ * Gives a subscription what its plan, its add-ons and itself are granted: makes the first application of each grant, and applies what is
+ * due of them, with all that was missed (docs/rules/credits.md, "Applications"). The transaction holds the subscription's row.
+ */
+import {
+  type CreditGrantApplication,
+  firstApplication,
+  type Given,
+  nextApplication,
+  outcomeOf,
+  putOff,
+} from '../../core/credit-grant/application.ts';
+import { Decimal } from '../../core/decimal.ts';
+import { createdBy } from '../../core/stamp.ts';
+import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { moneyOf } from '../../core/wallet/rates.ts';
+import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
+import { CreditGrantModel } from '../../storage/models/credit-grant.ts';
+import { CreditGrantApplicationModel } from '../../storage/models/credit-grant-application.ts';
+import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Transaction } from '../../storage/stores.ts';
+import { scopeOf } from '../billing/billable-items.ts';
+import type { By } from '../invoices/open-and-settle.ts';
+import { payerOf } from '../invoices/settle-change.ts';
+import { creditWallet } from '../wallets/credit-wallet.ts';
+
+/** A grant as this subscription has it. */
+export type Grant = Omit<Given, 'subscription' | 'association' | 'grant'> & {
+  readonly subscription: SubscriptionModel;
+  readonly grant: CreditGrantModel;
+  readonly association: AddonAssociationModel | null;
+};
+type Beginning = { readonly given: Grant; readonly from: Milliseconds };
+
+/** So many of a subscription are caught up at once; the clock goes on with what is left. */
+const CAUGHT_UP_MAX = 100;
+
+/** Of one that begins: everything that it has. Of drafts nothing yet. */
+export async function beginGrants(
+  transaction: Transaction,
+  { subscription, by }: { subscription: SubscriptionModel; by: By },
+): Promise<void> {
+  const { id, plan_id, start_date } = subscription;
+  const scope = scopeOf(subscription);
+  const grants = await CreditGrantModel.reaching(scope, { subscription_id: id, plan_id }, transaction);
+  if (grants.length === 0) return;
+  const addons = grants.flatMap(({ addon_id }) => addon_id ?? []);
+  const associations =
+    addons.length === 0
+      ? []
+      : await AddonAssociationModel.notEnded(scope, by.now, transaction)
+          .where('entity_id', id)
+          .whereIn('addon_id', addons);
+  const beginnings = grants.flatMap((grant): Beginning[] => {
+    if (grant.addon_id !== null)
+      return associations.filter(({ addon_id }) => addon_id === grant.addon_id).map(ofAssociation(subscription, grant));
+    // One that takes part in another's has no plan of its own.
+    if (grant.scope === 'PLAN' && subscription.subscription_type === 'INHERITED') return [];
+    return [{ given: { grant, subscription, association: null }, from: instantOf(grant.start_date ?? start_date) }];
+  });
+  await begin(transaction, subscription, { beginnings, by });
+}
+
+function ofAssociation(subscription: SubscriptionModel, grant: CreditGrantModel) {
+  return (association: AddonAssociationModel): Beginning => ({
+    given: { grant, subscription, association },
+    from: Math.max(instantOf(association.start_date), instantOf(subscription.start_date)),
+  });
+}
+
+/** Of an add-on that is attached to one that has begun. */
+export async function beginAddonGrants(
+  transaction: Transaction,
+  { subscription, association, by }: { subscription: SubscriptionModel; association: AddonAssociationModel; by: By },
+): Promise<void> {
+  const giver = ['addon_id', [association.addon_id]] as const;
+  const grants = await CreditGrantModel.publishedOf(scopeOf(subscription), [...giver], transaction);
+  const beginnings = grants.map((grant) => ofAssociation(subscription, grant)(association));
+  await begin(transaction, subscription, { beginnings, by });
+}
+
+/** Of the plan that it has got, from the change on. What the plan before gave is not taken back. */
+export async function beginPlanGrants(
+  transaction: Transaction,
+  { subscription, at, by }: { subscription: SubscriptionModel; at: Milliseconds; by: By },
+): Promise<void> {
+  const giver = ['plan_id', [subscription.plan_id]] as const;
+  const grants = await CreditGrantModel.publishedOf(scopeOf(subscription), [...giver], transaction);
+  const beginnings = grants.map((grant) => ({ given: { grant, subscription, association: null }, from: at }));
+  await begin(transaction, subscription, { beginnings, by });
+}
+
+/** One of its own: from its start on, or, when its end has moved, from where it stands. */
+export async function continueGrant(
+  transaction: Transaction,
+  { subscription, grant, by }: { subscription: SubscriptionModel; grant: CreditGrantModel; by: By },
+): Promise<void> {
+  if (subscription.subscription_status === 'draft') return;
+  const given: Grant = { grant, subscription, association: null };
+  const chain = { credit_grant_id: grant.id, subscription_id: subscription.id };
+  const [last] = await CreditGrantApplicationModel.in(grant, transaction)
+    .where(chain)
+    .whereIn('application_status', ['applied', 'skipped'])
+    .orderBy('period_start', 'desc')
+    .limit(1);
+  const planned = last ? nextApplication(given, last) : firstApplication(given, instantOf(grant.start_date!));
+  if (planned) await plan(transaction, subscription, { applications: [planned], by });
+  await applyDueGrants(transaction, { subscription, by });
+}
+
+async function begin(
+  transaction: Transaction,
+  subscription: SubscriptionModel,
+  { beginnings, by }: { beginnings: readonly Beginning[]; by: By },
+): Promise<void> {
+  if (beginnings.length === 0 || subscription.subscription_status === 'draft') return;
+  const applications = beginnings.map(({ given, from }) => firstApplication(given, from));
+  await plan(transaction, subscription, { applications, by });
+  await applyDueGrants(transaction, { subscription, by });
+}
+
+type Planned = ReturnType<typeof firstApplication>;
+
+async function plan(
+  transaction: Transaction,
+  subscription: SubscriptionModel,
+  { applications, by }: { applications: readonly Planned[]; by: By },
+): Promise<void> {
+  const records = applications.map((application) => ({
+    ...application,
+    ...createdBy({ user_id: 'user_id' in by ? by.user_id : '', now: by.now }),
+    id: newId('credit_grant_application', by.now.getTime()),
+  }));
+  await CreditGrantApplicationModel.plan(scopeOf(subscription), records, { by, transaction });
+}
+
+/** Answers how many were looked at. */
+export async function applyDueGrants(
+  transaction: Transaction,
+  { subscription, by }: { subscription: SubscriptionModel; by: By },
+): Promise<number> {
+  for (let count = 0; count < CAUGHT_UP_MAX; count++) {
+    const [due] = await CreditGrantApplicationModel.open(scopeOf(subscription), transaction)
+      .where('subscription_id', subscription.id)
+      .where('scheduled_for', '<=', by.now.toISOString())
+      .orderBy(['scheduled_for', 'id'])
+      .limit(1)
+      .forUpdate();
+    if (!due) return count;
+    await settleApplication(transaction, { application: due, subscription, by });
+  }
+  return CAUGHT_UP_MAX;
+}
+
+type Settling = {
+  readonly application: CreditGrantApplicationModel;
+  readonly subscription: SubscriptionModel;
+  readonly by: By;
+};
+
+async function settleApplication(transaction: Transaction, { application, subscription, by }: Settling): Promise<void> {
+  const given = await givenOf(transaction, application, subscription);
+  const now = by.now.getTime();
+  const status = subscription.subscription_status;
+  const outcome = outcomeOf(given, application, { status, now });
+  const write = (changes: Partial<CreditGrantApplication>) => {
+    const seen = { ...changes, subscription_status_at_application: status };
+    return CreditGrantApplicationModel.change(application, seen, { by, database: transaction });
+  };
+  if (outcome.action === 'defer')
+    return void (await write({
+      application_status: 'pending',
+      failure_reason: outcome.why,
+      ...putOff(application, now),
+    }));
+  if (outcome.action === 'cancel')
+    return void (await write({ application_status: 'cancelled', failure_reason: outcome.why }));
+  if (outcome.action === 'skip') await write({ application_status: 'skipped', failure_reason: outcome.why });
+  else {
+    await credit(transaction, { given, application, expires_at: outcome.expires_at, by });
+    await write({ application_status: 'applied', applied_at: formatMs(now), failure_reason: null });
+  }
+  const next = nextApplication(given, application);
+  if (next) await plan(transaction, subscription, { applications: [next], by });
+}
+
+async function givenOf(
+  transaction: Transaction,
+  { credit_grant_id, addon_association_id }: CreditGrantApplicationModel,
+  subscription: SubscriptionModel,
+): Promise<Grant> {
+  const scope = scopeOf(subscription);
+  const grant = await CreditGrantModel.fetch(scope, credit_grant_id, { database: transaction });
+  const association = addon_association_id
+    ? await AddonAssociationModel.fetch(scope, addon_association_id, { database: transaction })
+    : null;
+  return { grant, subscription, association };
+}
+
+type Crediting = {
+  readonly given: Grant;
+  readonly application: CreditGrantApplicationModel;
+  readonly expires_at: Milliseconds | null;
+  readonly by: By;
+};
+
+/** Into the prepaid wallet of who pays for the subscription, at the rate of the grant. */
+async function credit(
+  transaction: Transaction,
+  { given: { grant, subscription }, application, expires_at, by }: Crediting,
+): Promise<void> {
+  const conversion_rate = grant.conversion_rate ?? '1';
+  const scope = scopeOf(subscription);
+  const purse = { customer_id: await payerOf(subscription, transaction), currency: subscription.currency };
+  const wallet = await WalletModel.holdPrepaid(scope, purse, transaction);
+  const credits = new Decimal(application.credits);
+  // One that counts at another rate gets what is worth as much.
+  const isAlike = !wallet || new Decimal(wallet.conversion_rate).eq(conversion_rate);
+  await creditWallet(transaction, scope, {
+    ...purse,
+    ...(isAlike ? { credits } : { amount: moneyOf(credits, conversion_rate) }),
+    transaction_reason: 'SUBSCRIPTION_CREDIT_GRANT',
+    reference_type: 'EXTERNAL',
+    reference_id: application.id,
+    idempotency_key: application.idempotency_key,
+    description: grant.name,
+    metadata: { credit_grant_id: grant.id, subscription_id: subscription.id },
+    priority: grant.priority,
+    expiry_date: expires_at === null ? null : formatMs(expires_at),
+    wallet: { conversion_rate, topup_conversion_rate: grant.topup_conversion_rate ?? conversion_rate },
+    author: 'user_id' in by ? by : { user_id: '', now: by.now },
+  });
+}

@@ -1,0 +1,206 @@
+/**
+ * One time that a grant gives its credits to a subscription: a record of its own, unique by grant, subscription and period, which is
+ * made before it is due and is applied, put off, skipped or cancelled then (docs/rules/credits.md, "Applications").
+ */
+import { z } from 'zod';
+import { Decimal } from '../decimal.ts';
+import { baseFields, decimalText, metadata, timestampText } from '../record.ts';
+import { SUBSCRIPTION_STATUSES, type SubscriptionStatus } from '../subscription/record.ts';
+import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
+import { type Cycles, expiryOf, grantPeriod, shareOfPeriod } from './periods.ts';
+import type { CreditGrant } from './record.ts';
+
+export const APPLICATION_STATUSES = ['applied', 'failed', 'pending', 'skipped', 'cancelled'] as const;
+export const APPLICATION_REASONS = [
+  'first_time_recurring_credit_grant',
+  'recurring_credit_grant',
+  'onetime_credit_grant',
+] as const;
+export type ApplicationStatus = (typeof APPLICATION_STATUSES)[number];
+
+/** What may still be applied. */
+export const OPEN_APPLICATIONS: readonly ApplicationStatus[] = ['pending', 'failed'];
+
+export const creditGrantApplicationShape = z.object({
+  id: z.string(),
+  credit_grant_id: z.string().meta({ description: 'The grant.' }),
+  subscription_id: z.string().meta({ description: 'The subscription that it is given for.' }),
+  addon_association_id: z
+    .string()
+    .nullish()
+    .meta({ description: 'Of the grant of an add-on: how the subscription has it.' }),
+  scheduled_for: timestampText.meta({ description: 'When it is applied, or tried again.' }),
+  applied_at: timestampText.nullish().meta({ description: 'When it was applied; null before.' }),
+  period_start: timestampText.meta({ description: 'The begin of the period for which it is given.' }),
+  period_end: timestampText.nullish().meta({ description: 'The end of that period; null of what is given once.' }),
+  application_status: z.enum(APPLICATION_STATUSES).meta({
+    description:
+      'pending and failed: it is to come; applied: the wallet has it; skipped: there was nothing left to give; cancelled: it does not come.',
+  }),
+  credits: decimalText.meta({ description: 'How many credits.' }),
+  application_reason: z
+    .enum(APPLICATION_REASONS)
+    .meta({ description: 'Whether it is the first of several, or the only one.' }),
+  subscription_status_at_application: z
+    .enum(SUBSCRIPTION_STATUSES)
+    .nullish()
+    .meta({ description: 'What the subscription was when it was looked at last; null before.' }),
+  retry_count: z.int().meta({ description: 'How often it was put off, or failed.' }),
+  failure_reason: z
+    .string()
+    .nullish()
+    .meta({ description: 'Why it was put off, skipped or cancelled, or has failed.' }),
+  metadata: metadata.nullish().meta({ description: 'Nothing yet: null.' }),
+  idempotency_key: z.string().meta({ description: 'The key of its wallet transaction: one key is one credit.' }),
+  ...baseFields,
+});
+export type CreditGrantApplication = z.output<typeof creditGrantApplicationShape>;
+
+/** A grant as a subscription has it. */
+export type Given = {
+  readonly grant: CreditGrant;
+  readonly subscription: Cycles & { readonly id: string; readonly plan_id: string };
+  /** Of a grant of an add-on. */
+  readonly association: {
+    readonly id: string;
+    readonly quantity: number;
+    readonly start_date: string;
+    readonly end_date?: string | null | undefined;
+  } | null;
+};
+
+type Planned = Pick<
+  CreditGrantApplication,
+  | 'credit_grant_id'
+  | 'subscription_id'
+  | 'addon_association_id'
+  | 'scheduled_for'
+  | 'period_start'
+  | 'period_end'
+  | 'credits'
+  | 'application_reason'
+  | 'idempotency_key'
+>;
+
+/** The first one of what begins then. */
+export function firstApplication(given: Given, from: Milliseconds): Planned {
+  const { grant } = given;
+  if (grant.cadence === 'ONETIME')
+    return planned(given, { start: from, end: null, credits: wholeCredits(given), reason: 'onetime_credit_grant' });
+  const { period, whole } = periodOf(given, from);
+  const credits = shareOfPeriod(wholeCredits(given), whole, from);
+  return planned(given, { ...period, credits, reason: 'first_time_recurring_credit_grant' });
+}
+
+/** The one that follows; null where the grant gives no more: a period that would end behind the end of the grant is none. */
+export function nextApplication(given: Given, last: Pick<CreditGrantApplication, 'period_end'>): Planned | null {
+  if (given.grant.cadence === 'ONETIME' || !last.period_end) return null;
+  const { period } = periodOf(given, instantOf(last.period_end));
+  const end = endOf(given);
+  if (end !== null && period.end > end) return null;
+  return planned(given, { ...period, credits: wholeCredits(given), reason: 'recurring_credit_grant' });
+}
+
+/** Of several of an add-on each gives. */
+function wholeCredits({ grant, association }: Given): Decimal {
+  return new Decimal(grant.credits).times(association?.quantity ?? 1);
+}
+
+/** Those of a plan and of an add-on lie on the grid of the subscription, those of its own on their own. */
+function periodOf({ grant, subscription }: Given, start: Milliseconds) {
+  const anchor = instantOf(grant.credit_grant_anchor ?? subscription.billing_anchor);
+  const { timezone } = subscription;
+  return grantPeriod({ period: grant.period!, period_count: grant.period_count!, anchor, timezone }, start);
+}
+
+/** When it ends: by itself, with the subscription, or with the add-on. */
+function endOf({ grant, subscription, association }: Given): Milliseconds | null {
+  const ends = [grant.end_date, subscription.end_date, association?.end_date].flatMap((end) =>
+    end ? instantOf(end) : [],
+  );
+  return ends.length === 0 ? null : Math.min(...ends);
+}
+
+type Parts = { start: Milliseconds; end: Milliseconds | null; credits: Decimal; reason: Planned['application_reason'] };
+
+function planned({ grant, subscription, association }: Given, { start, end, credits, reason }: Parts): Planned {
+  const period_start = formatMs(start);
+  const key = ['credit_grant', grant.id, subscription.id, ...(association ? [association.id] : []), period_start];
+  return {
+    credit_grant_id: grant.id,
+    subscription_id: subscription.id,
+    addon_association_id: association?.id ?? null,
+    scheduled_for: period_start,
+    period_start,
+    period_end: end === null ? null : formatMs(end),
+    credits: credits.toFixed(),
+    application_reason: reason,
+    idempotency_key: key.join(':'),
+  };
+}
+
+/** What is done with what is due, by the state of its subscription. */
+const ACTIONS: Record<SubscriptionStatus, 'apply' | 'defer' | 'cancel'> = {
+  active: 'apply',
+  trialing: 'apply',
+  incomplete: 'defer',
+  draft: 'defer',
+  paused: 'defer',
+  cancelled: 'cancel',
+};
+
+export function actionFor(status: SubscriptionStatus) {
+  return ACTIONS[status];
+}
+
+const DEFER_MINUTES = 30;
+const DOUBLED_MAX = 4;
+
+/** After how long what was put off, or has failed, is tried again: twice as long each time, up to eight hours. */
+export function deferMinutes(retry_count: number): number {
+  return DEFER_MINUTES * 2 ** Math.min(retry_count, DOUBLED_MAX);
+}
+
+export type Outcome =
+  | { readonly action: 'apply'; readonly expires_at: Milliseconds | null }
+  | { readonly action: 'defer'; readonly why: string }
+  | { readonly action: 'skip'; readonly why: string }
+  | { readonly action: 'cancel'; readonly why: string };
+
+type Looked = { readonly status: SubscriptionStatus; readonly now: Milliseconds };
+
+/** What becomes of one that is due. Where it is put off nothing follows yet; where it is cancelled nothing does. */
+export function outcomeOf(
+  given: Given,
+  { period_start, credits }: Pick<CreditGrantApplication, 'period_start' | 'credits'>,
+  { status, now }: Looked,
+): Outcome {
+  const action = actionFor(status);
+  if (action === 'cancel') return { action, why: `the subscription is ${status}` };
+  const over = whyOver(given, instantOf(period_start));
+  if (over !== null) return { action: 'cancel', why: over };
+  if (action === 'defer') return { action, why: `the subscription is ${status}` };
+  const expires_at = expiryOf(given.grant, instantOf(period_start), given.subscription);
+  if (expires_at !== null && expires_at <= now)
+    return { action: 'skip', why: `its credits had expired at ${formatMs(expires_at)}` };
+  if (new Decimal(credits).isZero()) return { action: 'skip', why: 'its share of the period is nothing' };
+  return { action: 'apply', expires_at };
+}
+
+/** Why a grant gives nothing for a period that begins then; null where it does. */
+export function whyOver({ grant, subscription, association }: Given, period_start: Milliseconds): string | null {
+  const isOver = (end: string | null | undefined) => Boolean(end) && period_start >= instantOf(end!);
+  if (grant.scope !== 'SUBSCRIPTION' && grant.status !== 'published') return `the grant is ${grant.status}`;
+  if (isOver(grant.end_date)) return 'the grant has ended';
+  if (grant.scope === 'PLAN' && grant.plan_id !== subscription.plan_id) return 'the subscription has another plan';
+  if (association && isOver(association.end_date)) return 'the subscription does not have the add-on any more';
+  return isOver(subscription.end_date) ? 'the subscription has ended' : null;
+}
+
+/** What it is from then on when it was not applied: again after a while. */
+export function putOff({ retry_count }: Pick<CreditGrantApplication, 'retry_count'>, now: Milliseconds) {
+  return {
+    retry_count: retry_count + 1,
+    scheduled_for: formatMs(now + deferMinutes(retry_count) * 60_000),
+  };
+}

@@ -1,0 +1,93 @@
+/**
+ * When a grant gives its credits, how many, and until when they are good: a recurring one in every period of the grid of its anchor, where
+ * a first period that is shorter than its whole gives its share (docs/rules/credits.md, "A short first period", "When credits expire").
+ * Instants are milliseconds since 1970.
+ */
+import { Decimal, type DecimalInput } from '../decimal.ts';
+import type { Subscription } from '../subscription/record.ts';
+import { instantOf, type Milliseconds } from '../time/instant.ts';
+import { nextPeriodEnd, type Period, type RecurringPeriod, wholePeriod } from '../time/period.ts';
+import { CREDIT_DECIMALS } from '../wallet/rates.ts';
+import type { CreditGrant } from './record.ts';
+
+export type GrantPeriods = {
+  readonly period: RecurringPeriod;
+  readonly period_count: number;
+  /** From where on periods are counted. */
+  readonly anchor: Milliseconds;
+  readonly timezone: string;
+};
+
+/** The period of a recurring grant that begins then, and the whole of which it is a part. */
+export function grantPeriod(
+  { period, period_count, anchor, timezone }: GrantPeriods,
+  period_start: Milliseconds,
+): { period: Period; whole: Period } {
+  const rule = { billing_period: period, billing_period_count: period_count, billing_anchor: anchor, timezone };
+  const whole = wholePeriod({ ...rule, period_start });
+  return { period: { start: period_start, end: nextPeriodEnd({ ...rule, period_start }) }, whole };
+}
+
+/** What a period that begins then gives of the credits of the whole: the share of its time, to the millisecond. */
+export function shareOfPeriod(credits: DecimalInput, whole: Period, from: Milliseconds): Decimal {
+  if (from <= whole.start) return new Decimal(credits);
+  if (from >= whole.end) return new Decimal(0);
+  return new Decimal(credits)
+    .times(whole.end - from)
+    .dividedBy(whole.end - whole.start)
+    .toDecimalPlaces(CREDIT_DECIMALS);
+}
+
+const UNITS = { DAY: 'DAILY', WEEK: 'WEEKLY', MONTH: 'MONTHLY', YEAR: 'ANNUAL' } as const;
+
+type Expiration = Pick<CreditGrant, 'expiration_type' | 'expiration_duration' | 'expiration_duration_unit'>;
+export type Cycles = Pick<
+  Subscription,
+  | 'start_date'
+  | 'end_date'
+  | 'trial_start'
+  | 'trial_end'
+  | 'current_period_start'
+  | 'current_period_end'
+  | 'billing_anchor'
+  | 'billing_period'
+  | 'billing_period_count'
+  | 'timezone'
+>;
+
+/** Until when what is given for a period that begins then is good; null is for ever. */
+export function expiryOf(
+  { expiration_type, expiration_duration, expiration_duration_unit }: Expiration,
+  period_start: Milliseconds,
+  subscription: Cycles,
+): Milliseconds | null {
+  if (expiration_type === 'NEVER') return null;
+  if (expiration_type === 'BILLING_CYCLE') return cycleEnd(subscription, period_start);
+  return nextPeriodEnd({
+    billing_period: UNITS[expiration_duration_unit!],
+    billing_period_count: expiration_duration!,
+    billing_anchor: period_start,
+    period_start,
+    timezone: subscription.timezone,
+  });
+}
+
+/** The end of the billing period, or of the trial, in which an instant lies. */
+function cycleEnd(subscription: Cycles, at: Milliseconds): Milliseconds {
+  const { billing_anchor, current_period_start, current_period_end, trial_start, trial_end } = subscription;
+  const [running, runningEnd] = [instantOf(current_period_start), instantOf(current_period_end)];
+  if (at >= running && at < runningEnd) return runningEnd;
+  if (trial_start && trial_end && at >= instantOf(trial_start) && at < instantOf(trial_end))
+    return instantOf(trial_end);
+  const last = subscription.end_date ? instantOf(subscription.end_date) : Number.POSITIVE_INFINITY;
+  // What lies behind the subscription is good as long as what its last instant gave.
+  if (at >= last) return last;
+  const paid = instantOf(trial_end ?? subscription.start_date);
+  let start = at >= runningEnd ? runningEnd : Math.min(paid, at);
+  for (;;) {
+    const end = nextPeriodEnd({ ...subscription, billing_anchor: instantOf(billing_anchor), period_start: start });
+    if (end >= last) return last;
+    if (at < end) return end;
+    start = end;
+  }
+}

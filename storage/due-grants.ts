@@ -1,0 +1,41 @@
+/** Which credit grants are due by the clock, and which are to come. */
+import { OPEN_APPLICATIONS } from '../core/credit-grant/application.ts';
+import type { Scope } from '../core/scope.ts';
+import { type Asked, type Due, earliest, inTurns, ofWhom } from './due-billing.ts';
+import { CreditGrantApplicationModel } from './models/credit-grant-application.ts';
+import { SubscriptionModel } from './models/subscription.ts';
+import type { Database } from './stores.ts';
+
+// As literals: the indexes of what is due have the same words, and a parameter would not be known to be one of them.
+const OPEN = `application_status in (${OPEN_APPLICATIONS.map((word) => `'${word}'`).join(', ')})`;
+
+/** The next applications, those first that have waited longest. */
+export async function dueGrants(database: Database, { now, ...asked }: Asked & { now: Date }): Promise<Due[]> {
+  const due = database('credit_grant_applications').whereRaw(OPEN).where('scheduled_for', '<=', now);
+  return inTurns(database, ofWhom(due, 'credit_grant_applications', asked), { by: ['scheduled_for'], ...asked });
+}
+
+/** When the first of this environment is. */
+export function nextGrantDue(database: Database, scope: Scope): Promise<Date | null> {
+  return earliest(scope, {
+    of: () => database('credit_grant_applications').whereRaw(OPEN),
+    columns: ['scheduled_for'],
+  });
+}
+
+/** Those of the subscription, or of the customer's, that are to come before it ends; the next first. */
+export function upcomingGrants(
+  scope: Scope,
+  of: { readonly subscription_id: string } | { readonly customer_id: string },
+  database: Database,
+) {
+  const living = SubscriptionModel.in(scope, database)
+    .where('subscriptions.status', 'published')
+    .whereRaw('subscriptions.id = credit_grant_applications.subscription_id')
+    .whereRaw('(cancel_at is null or credit_grant_applications.period_start < cancel_at)')
+    .where('subscription_id' in of ? { 'subscriptions.id': of.subscription_id } : { customer_id: of.customer_id })
+    .select('subscriptions.id');
+  return CreditGrantApplicationModel.open(scope, database)
+    .whereExists(living as never)
+    .orderBy(['scheduled_for', 'id']);
+}

@@ -1,0 +1,198 @@
+/** What holds for every grant: its periods meet, nothing is given twice or for nothing, and what is put off comes back. */
+import { expect } from 'chai';
+import fc from 'fast-check';
+import {
+  actionFor,
+  deferMinutes,
+  firstApplication,
+  type Given,
+  nextApplication,
+  outcomeOf,
+  whyOver,
+} from '../../../core/credit-grant/application.ts';
+import { expiryOf, grantPeriod, shareOfPeriod } from '../../../core/credit-grant/periods.ts';
+import type { CreditGrant } from '../../../core/credit-grant/record.ts';
+import { Decimal } from '../../../core/decimal.ts';
+import { SUBSCRIPTION_STATUSES } from '../../../core/subscription/record.ts';
+import { formatMs, instantOf } from '../../../core/time/instant.ts';
+import { RECURRING_PERIODS } from '../../../core/time/period.ts';
+
+const HOUR = 3_600_000;
+const instant = fc.integer({ min: Date.UTC(2024, 0, 1) / HOUR, max: Date.UTC(2031, 0, 1) / HOUR }).map((n) => n * HOUR);
+const zone = fc.constantFrom('UTC', 'Europe/Berlin', 'America/New_York', 'Asia/Kolkata');
+
+const GRANT: CreditGrant = {
+  id: 'cg_1',
+  name: 'Credits',
+  scope: 'SUBSCRIPTION',
+  plan_id: null,
+  subscription_id: 'subs_1',
+  addon_id: null,
+  credits: '100',
+  cadence: 'RECURRING',
+  period: 'MONTHLY',
+  period_count: 1,
+  expiration_type: 'NEVER',
+  expiration_duration: null,
+  expiration_duration_unit: null,
+  priority: null,
+  conversion_rate: null,
+  topup_conversion_rate: null,
+  start_date: null,
+  end_date: null,
+  credit_grant_anchor: null,
+  metadata: null,
+  tenant_id: 't',
+  environment_id: 'e',
+  status: 'published',
+  created_at: '',
+  updated_at: '',
+  created_by: '',
+  updated_by: '',
+};
+
+const given: fc.Arbitrary<{ given: Given; from: number }> = fc
+  .record({
+    start: instant,
+    anchor: instant,
+    period: fc.constantFrom(...RECURRING_PERIODS),
+    period_count: fc.integer({ min: 1, max: 5 }),
+    timezone: zone,
+    days: fc.option(fc.integer({ min: 1, max: 900 })),
+    quantity: fc.option(fc.integer({ min: 1, max: 4 })),
+    expiration_type: fc.constantFrom('NEVER' as const, 'DURATION' as const, 'BILLING_CYCLE' as const),
+    expiration_duration: fc.integer({ min: 1, max: 40 }),
+    expiration_duration_unit: fc.constantFrom('DAY' as const, 'WEEK' as const, 'MONTH' as const, 'YEAR' as const),
+  })
+  .map(({ start, anchor, timezone, days, quantity, ...terms }) => {
+    const start_date = formatMs(start);
+    const end_date = days === null ? null : formatMs(start + days * 24 * HOUR);
+    const grant = { ...GRANT, ...terms, start_date, end_date, credit_grant_anchor: formatMs(anchor) };
+    const subscription = {
+      id: 'subs_1',
+      plan_id: 'plan_1',
+      start_date,
+      end_date: null,
+      trial_start: null,
+      trial_end: null,
+      current_period_start: start_date,
+      current_period_end: formatMs(start + 20 * 24 * HOUR),
+      billing_anchor: formatMs(start + 20 * 24 * HOUR),
+      billing_period: 'MONTHLY' as const,
+      billing_period_count: 1,
+      timezone,
+    };
+    const association = quantity === null ? null : { id: 'addon_assoc_1', quantity, start_date };
+    return { given: { grant, subscription, association }, from: start };
+  });
+
+/** The applications of a grant, the first twenty. */
+function chainOf({ given: one, from }: { given: Given; from: number }) {
+  const chain = [firstApplication(one, from)];
+  while (chain.length < 20) {
+    const next = nextApplication(one, chain.at(-1)!);
+    if (next === null) break;
+    chain.push(next);
+  }
+  return chain;
+}
+
+describe('core/credit-grant: applications', () => {
+  it('of a grant meet each other, and have keys of their own', () => {
+    fc.assert(
+      fc.property(given, (one) => {
+        const chain = chainOf(one);
+        for (const [index, { period_start, period_end }] of chain.entries()) {
+          expect(instantOf(period_end!)).to.be.above(instantOf(period_start));
+          if (index > 0) expect(period_start).to.equal(chain[index - 1]!.period_end);
+        }
+        expect(new Set(chain.map(({ idempotency_key }) => idempotency_key)).size).to.equal(chain.length);
+        expect(instantOf(chain[0]!.scheduled_for)).to.equal(one.from);
+      }),
+    );
+  });
+
+  it('but for the first none ends behind the end of the grant, and each gives all of it', () => {
+    fc.assert(
+      fc.property(given, (one) => {
+        const { grant, association } = one.given;
+        const whole = new Decimal(grant.credits).times(association?.quantity ?? 1);
+        const [first, ...others] = chainOf(one);
+        expect(new Decimal(first!.credits).lte(whole) && new Decimal(first!.credits).gt(0)).to.equal(true);
+        for (const { period_end, credits } of others) {
+          expect(new Decimal(credits).eq(whole)).to.equal(true);
+          if (grant.end_date) expect(instantOf(period_end!)).to.be.at.most(instantOf(grant.end_date));
+        }
+      }),
+    );
+  });
+
+  it('what is given once is given whole, whenever it begins, and nothing follows', () => {
+    fc.assert(
+      fc.property(given, ({ given: one, from }) => {
+        const once: Given = { ...one, grant: { ...one.grant, cadence: 'ONETIME', period: null, period_count: null } };
+        const first = firstApplication(once, from);
+        expect(new Decimal(first.credits).eq(new Decimal(100).times(one.association?.quantity ?? 1))).to.equal(true);
+        expect(nextApplication(once, first)).to.equal(null);
+      }),
+    );
+  });
+
+  it('the parts of a period add up to the whole', () => {
+    fc.assert(
+      fc.property(instant, instant, zone, fc.constantFrom(...RECURRING_PERIODS), (anchor, from, timezone, period) => {
+        const { whole } = grantPeriod({ period, period_count: 1, anchor, timezone }, from);
+        const rest = shareOfPeriod('100', whole, from);
+        const before = new Decimal(100).times(from - whole.start).dividedBy(whole.end - whole.start);
+        expect(rest.plus(before).minus(100).abs().lte('0.000000000001')).to.equal(true);
+      }),
+    );
+  });
+
+  it('expire behind the begin of their period, if at all', () => {
+    fc.assert(
+      fc.property(given, (one) => {
+        for (const { period_start } of chainOf(one)) {
+          const expires = expiryOf(one.given.grant, instantOf(period_start), one.given.subscription);
+          expect(expires === null).to.equal(one.given.grant.expiration_type === 'NEVER');
+          if (expires !== null) expect(expires).to.be.above(instantOf(period_start));
+        }
+      }),
+    );
+  });
+
+  it('what is due is applied, put off, skipped or cancelled, by the state of its subscription and its ends', () => {
+    fc.assert(
+      fc.property(given, fc.constantFrom(...SUBSCRIPTION_STATUSES), instant, (one, status, later) => {
+        const [first] = chainOf(one);
+        const now = Math.max(later, one.from);
+        const outcome = outcomeOf(one.given, first!, { status, now });
+        if (status === 'cancelled' || whyOver(one.given, one.from)) expect(outcome.action).to.equal('cancel');
+        else if (actionFor(status) === 'defer') expect(outcome.action).to.equal('defer');
+        else {
+          const expires = expiryOf(one.given.grant, one.from, one.given.subscription);
+          expect(outcome.action).to.equal(expires !== null && expires <= now ? 'skip' : 'apply');
+        }
+      }),
+    );
+  });
+
+  it('a template that is archived, a plan that was left and an add-on that is gone give nothing', () => {
+    const base = { ...GRANT, scope: 'PLAN' as const, plan_id: 'plan_1', subscription_id: null };
+    const sample = fc.sample(given, 1)[0]!;
+    const { subscription } = sample.given;
+    const { from } = sample;
+    const over = (changes: Partial<Given>) =>
+      whyOver({ grant: base, subscription, association: null, ...changes }, from);
+    expect(over({})).to.equal(null);
+    expect(over({ grant: { ...base, status: 'archived' } })).to.equal('the grant is archived');
+    expect(over({ subscription: { ...subscription, plan_id: 'plan_2' } })).to.contain('another plan');
+    const association = { id: 'a', quantity: 1, start_date: formatMs(from), end_date: formatMs(from) };
+    expect(over({ association })).to.contain('the add-on');
+    expect(over({ subscription: { ...subscription, end_date: formatMs(from) } })).to.contain('ended');
+  });
+
+  it('waits twice as long each time, up to eight hours', () => {
+    expect([0, 1, 2, 3, 4, 5, 100].map(deferMinutes)).to.deep.equal([30, 60, 120, 240, 480, 480, 480]);
+  });
+});
