@@ -35,7 +35,7 @@ import {
   scopeOf,
 } from '../billing/billable-items.ts';
 import { gatherInvoicedLines, type InvoicedLine, invoicedUntil } from '../billing/gather-closed-charges.ts';
-import { notesAsCredits } from '../credit-notes/notes-as-credits.ts';
+import { returnedAsCredits } from '../credit-notes/returned-as-credits.ts';
 import { computeWithin } from '../invoices/compute-invoice.ts';
 import { payerOf, type Settled, type Settlement, settleChange, termsOfCharges } from '../invoices/settle-change.ts';
 import { billedIn } from './billed-before.ts';
@@ -114,7 +114,7 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const released = isProrated && !isAhead ? await gatherPayers(database, subscription, ends) : [];
   const settled = isProrated ? [...ends, ...released].filter(({ item }) => !isOpen(item)) : [];
   const { currency } = subscription;
-  const before = [...invoiced, ...(await notesAsCredits(database, subscription, invoiced))];
+  const before = [...invoiced, ...(await returnedAsCredits(database, subscription, invoiced))];
   const endings = settled.map((end) => ending(end, before));
   const beginnings = change.isAtPeriodEnd ? [] : begins.filter((item) => !isLeft(item));
   const charged = ends.length === 0 ? period : runningOf(await asCharged(database, subscription));

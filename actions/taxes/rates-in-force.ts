@@ -17,7 +17,7 @@ export type Taxed = Pick<Invoice, 'customer_id' | 'subscription_id' | 'currency'
     /** Nothing where it has no associations of its own yet. */
     readonly id?: string;
     readonly at: Milliseconds;
-    /** When it becomes final: what is attached to itself may be so long behind its period. */
+    /** What is attached to the invoice itself is for this one, whatever period it is of: it counts as it is now. */
     readonly now?: Milliseconds;
   };
 

@@ -26,9 +26,9 @@ export type BilledLine = {
   readonly taxes?: readonly LineTax[] | null | undefined;
 };
 
-/** A line with everything that was credited of it since. */
-export function billedInAll(lines: readonly BilledLine[]): BilledInAll {
-  const byRate = new Map<string, TaxShare>();
+/** A line with everything that was credited of it since; on top of what is known of others. */
+export function billedInAll(lines: readonly BilledLine[], others?: BilledInAll): BilledInAll {
+  const byRate = new Map(others?.taxes.map((share) => [`${share.tax_rate_id} ${share.tax_behavior}`, share]));
   for (const { taxes } of lines)
     for (const { tax_rate_id, tax_behavior, tax_amount } of taxes ?? []) {
       const key = `${tax_rate_id} ${tax_behavior}`;
@@ -36,7 +36,7 @@ export function billedInAll(lines: readonly BilledLine[]): BilledInAll {
       byRate.set(key, { tax_rate_id, tax_behavior, tax_amount: before.plus(tax_amount) });
     }
   const sum = (field: 'amount' | 'line_item_discount' | 'invoice_level_discount') =>
-    sumOf(lines.map((line) => new Decimal(line[field])));
+    sumOf([others?.[field] ?? ZERO, ...lines.map((line) => new Decimal(line[field]))]);
   return {
     amount: sum('amount'),
     line_item_discount: sum('line_item_discount'),

@@ -160,10 +160,10 @@ function leftOf(index: number, { lines, taken }: Taking): Decimal {
 }
 
 /** What a fixed coupon may take at most in all; null where its own amount alone limits it. */
-function roomFor(by: CouponInForce, { taken }: Taking): Decimal | null {
+function roomFor(by: CouponInForce, { taken, currency }: Taking): Decimal | null {
   const { coupon, is_returning } = by;
   if (coupon.type !== 'fixed') return null;
-  const own = new Decimal(coupon.amount_off ?? 0);
+  const own = roundMoney(coupon.amount_off ?? '0', currency);
   if (!is_returning) return own;
   const net = sumOf(taken.map((line) => takenBy(by, line)));
   return Decimal.min(own, Decimal.max(ZERO, net.negated()));

@@ -218,6 +218,57 @@ describe('coupons and taxes on invoices', () => {
     expect(money(taxed)).to.deep.equal(['100', '0', '20', '120']);
   });
 
+  const written = (fields: Fields) => ({
+    customer_id: world.id('customer by hand'),
+    currency: 'usd',
+    subtotal: '20',
+    total: '20',
+    amount_due: '20',
+    ...fields,
+  });
+
+  it('a coupon for two lines of an invoice is redeemed twice, and refused where it may be once', async () => {
+    await world.customer('by hand');
+    const terms = { type: 'percentage', percentage_off: '10', cadence: 'once', max_redemptions: 1 };
+    const { id } = await world.post('/coupons', { name: 'One', coupon_code: 'ONE', ...terms });
+    const line = (display_name: string) => ({ amount: '10', quantity: '1', display_name });
+    const body = written({
+      line_items: [line('a'), line('b')],
+      line_item_coupons: [
+        { line_item_id: '0', coupon_id: id },
+        { line_item_id: '1', coupon_id: 'one' },
+      ],
+    });
+    const refused = await world.api.request('POST', '/invoices', { body });
+    expect([refused.status, refused.body.details]).to.deep.equal([
+      400,
+      { field: 'line_item_coupons[1]', reason: 'REDEMPTION_LIMIT_REACHED' },
+    ]);
+    expect(await redeemed('ONE')).to.equal(0);
+  });
+
+  it('coupons that are named in any order side by side wait for each other', async () => {
+    await world.customer('by hand');
+    for (const coupon_code of ['LEFT', 'RIGHT'])
+      await world.post('/coupons', {
+        name: coupon_code,
+        coupon_code,
+        type: 'percentage',
+        percentage_off: '10',
+        cadence: 'forever',
+      });
+    for (let n = 0; n < 12; n++) await world.customer(`side ${n}`);
+    const answers = await Promise.all(
+      Array.from({ length: 36 }, (_, n) => {
+        const coupons = n % 2 === 0 ? ['LEFT', 'RIGHT'] : ['RIGHT', 'LEFT'];
+        const body = written({ customer_id: world.id(`customer side ${n % 12}`), coupons, idempotency_key: `n ${n}` });
+        return world.api.request('POST', '/invoices', { body });
+      }),
+    );
+    expect(answers.map(({ status }) => status)).to.deep.equal(answers.map(() => 201));
+    expect(await redeemed('LEFT')).to.equal(36);
+  });
+
   it('a coupon that a request cannot redeem is refused by the name of its field, and nothing is made', async () => {
     await world.post('/coupons', {
       name: 'E',
