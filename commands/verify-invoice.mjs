@@ -1865,6 +1865,8 @@ function checkDiscounts({ lines: entries, coupons, minor_units: places }, report
   const rooms = new Map();
   const leftOf = (index) => of(lines[index], 'amount').minus(taken[index].line).minus(taken[index].invoice);
   let isSpread = true;
+  const inAll = sumOf(coupons.map((coupon) => of(coupon, 'discounted_amount')));
+  if (coupons.length > 0) report.takes('invoice', `that ${textOf(inAll)} is what these coupons agree on`);
   for (const [at, coupon] of coupons.entries()) {
     const path = `coupons[${at}]`;
     const { terms, line_id } = coupon;
@@ -1908,9 +1910,10 @@ function checkDiscounts({ lines: entries, coupons, minor_units: places }, report
     if (isSpread) report.number(line.id, 'invoice_level_discount', line.invoice_level_discount, taken[index].invoice);
   }
   if (isSpread) return;
-  const inAll = sumOf(coupons.filter(({ line_id }) => line_id === null).map((one) => of(one, 'discounted_amount')));
+  const ofInvoice = coupons.filter(({ line_id }) => line_id === null);
+  const expected = sumOf(ofInvoice.map((one) => of(one, 'discounted_amount')));
   const spreadOut = sumOf(lines.filter((line) => !isBack(line)).map((line) => of(line, 'invoice_level_discount')));
-  report.number('invoice', 'invoice_level_discount of all lines', textOf(spreadOut), inAll);
+  report.number('invoice', 'invoice_level_discount of all lines', textOf(spreadOut), expected);
   report.takes('invoice', 'how its discounts are spread over its lines, because not all coupons work on all of them');
 }
 
@@ -2013,6 +2016,10 @@ function checkRates(applied, { lines: entries, taxes, minor_units: places }, rep
     const path = `taxes[${taxes.indexOf(tax)}]`;
     if (computed[index].isLimited)
       for (const field of ['percentage_value', 'fixed_value', 'tax_rate_type']) report.fields.add(`${path}.${field}`);
+  }
+  for (const { name, tax_rate_type, percentage_value, fixed_value, tax_behavior } of applied) {
+    const terms = tax_rate_type === 'fixed' ? fixed_value : `${percentage_value} %`;
+    report.takes('invoice', `that it is taxed with ${name}: ${terms}, ${tax_behavior}`);
   }
   const weights = bases[found].map((amount) => most(ZERO, amount));
   const shares = spreadOver(applied, weights, places);

@@ -1,6 +1,7 @@
 /** Invoices that are checked by whoever gets them: the proof, the events and the program that customers are given (docs/proof.md). */
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { expectGolden, withoutIds } from '../support/golden.ts';
 import { samples } from '../support/samples.ts';
@@ -83,9 +84,13 @@ describe('scenario: the proof of an invoice', () => {
     return Promise.all(all.filter((one) => one.invoice_status !== 'DRAFT').map(({ id }) => provenBy(world.api, id)));
   }
 
+  /** All that was found to agree, of which the law below changes one field after the other. */
+  const agreeing: Proven[] = [];
+
   async function agrees(name: string): Promise<Proven[]> {
     const all = await proofs(name);
     for (const proven of all) expect((await check(proven)).differences).to.deep.equal([]);
+    agreeing.push(...all);
     return all;
   }
 
@@ -295,6 +300,120 @@ describe('scenario: the proof of an invoice', () => {
     }
     await world.finalize();
   });
+
+  it('of what is charged in other ways agrees: billed again, before its period was over, given back, free, by hand', async () => {
+    const [again, reached, changed, free, hand] = [newName(), newName(), newName(), newName(), newName()];
+    const ask = (method: string, path: string, body: Answer = {}) => world.api.request(method, path, { body });
+    await world.on('2026-01-01');
+    await world.plan('Free', [usage('calls', '1', { display_name: 'calls' })]);
+    await world.post('/entitlements', {
+      entity_type: 'PLAN',
+      entity_id: world.id('plan Free'),
+      feature_id: (await world.post('/features', { name: 'calls', type: 'metered', meter_id: world.id('meter calls') }))
+        .id,
+      is_enabled: true,
+      usage_limit: '30',
+      usage_reset_period: 'MONTHLY',
+    });
+    await world.subscribe(again, 'Calls');
+    await world.subscribe(reached, 'Calls', { auto_invoice_threshold: '50' });
+    await world.subscribe(changed, 'Pro');
+    await world.subscribe(free, 'Free');
+    for (const name of [again, free]) await world.use(name, 'calls', 100);
+    await world.use(reached, 'calls', 60);
+    await world.on('2026-01-11');
+    await billThresholds(world.api.services, world.now);
+    await world.cancel(changed, { cancellation_type: 'immediate', proration_behavior: 'create_prorations' });
+    await world.use(reached, 'calls', 5);
+    await world.on('2026-02-02', () => world.use(again, 'calls', 50, { at: at(3) }));
+    await world.finalize();
+    await world.on('2026-03-02');
+    await world.finalize();
+    // A correction says 50 of January: what bills January again is less that.
+    const [first] = (await world.invoices(again)).filter(({ subtotal }: Answer) => subtotal === '100');
+    expect((await ask('POST', `/invoices/${first.id}/void`)).status).to.equal(200);
+    expect((await ask('POST', `/invoices/${first.id}/recalculate?finalize=true`)).status).to.be.below(300);
+    await world.customer(hand);
+    const line = { amount: '12.5', quantity: '5', display_name: 'advice' };
+    const sums = { amount_due: '12.5', total: '12.5', subtotal: '12.5' };
+    const customer_id = world.id(`customer ${hand}`);
+    const invoice = { customer_id, currency: 'usd', ...sums, line_items: [line], invoice_status: 'FINALIZED' };
+    await world.post('/invoices', invoice);
+    const kinds = [];
+    for (const name of [again, reached, changed, free, hand])
+      for (const { proof } of await agrees(name)) kinds.push(...proof.lines.map(kindOf));
+    expect(kinds).to.include.members(['by hand', 'less', 'unused_time', 'allowance', 'late_events']);
+  });
+
+  function kindOf({ line: { computed_from: from } }: Answer): string | null {
+    if (from === null) return 'by hand';
+    return from.less ? 'less' : from.allowances ? 'allowance' : from.kind;
+  }
+
+  /** Every place of a document that is no list and no object, with what it says. */
+  function leavesOf(value: Answer, path: readonly (string | number)[] = []): (readonly (string | number)[])[] {
+    if (value === null || typeof value !== 'object') return [path];
+    const keys = Array.isArray(value) ? [...value.keys()] : Object.keys(value);
+    return keys.flatMap((key) => leavesOf(value[key], [...path, key]));
+  }
+
+  const textOfPath = (path: readonly (string | number)[]) =>
+    path
+      .map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`))
+      .join('')
+      .slice(1);
+
+  /** Otherwise than it was, also of another kind. */
+  function otherwise(said: Answer, how: number, others: readonly Answer[]): Answer {
+    const [digit, ...more] = [
+      typeof said === 'string' && /[0-9]/.test(said)
+        ? said.replace(/[0-9](?=[^0-9]*$)/, (d) => String((+d + 3) % 10))
+        : 'x',
+      null,
+      'nonsense',
+      '7',
+      typeof said === 'number' ? said + 1 : 1,
+      said !== true,
+      '2031-05-05T00:00:00Z',
+      ...others,
+    ];
+    const choices = [digit, ...more].filter((one) => one !== said);
+    return choices[how % choices.length];
+  }
+
+  it('TEMP', async () => { (await import('node:fs')).writeFileSync('/tmp/mendv-proofs.json', JSON.stringify(agreeing)); });
+  it('has no field that is passed over: changed or taken out it is found out, or named as taken as stated', async () => {
+    expect(agreeing.length).to.be.greaterThan(15);
+    const leaves = agreeing.flatMap(({ proof }, index) => leavesOf(proof).map((path) => ({ index, path })));
+    const hows = fc.tuple(fc.constantFrom(...leaves), fc.nat(), fc.boolean(), fc.boolean());
+    const unseen = new Set<string>();
+    await fc.assert(
+      fc.asyncProperty(hows, async ([{ index, path }, how, isTakenOut, hasEvents]) => {
+        const { proof: honest, events } = agreeing[index]!;
+        const proof = structuredClone(honest);
+        const holder = path.slice(0, -1).reduce((inner: Answer, key) => inner[key], proof);
+        const key = path.at(-1)!;
+        const said = holder[key];
+        const others = leaves
+          .filter((one) => one.index === index && one.path.at(-1) === key)
+          .map((one) => one.path.reduce((inner: Answer, at) => inner[at], honest));
+        if (!isTakenOut) holder[key] = otherwise(said, how, others);
+        else if (Array.isArray(holder)) holder.splice(Number(key), 1);
+        else delete holder[key];
+        // 1 and 1.0 are the same.
+        if (isSameNumber(said, holder[key])) return;
+        const verdict = await verifier.verify(proof, hasEvents ? () => events : null);
+        const isFound = verdict.differences.length > 0 || verdict.isStated(textOfPath(path));
+        const what = `${textOfPath(path)}: ${JSON.stringify(said)} became ${JSON.stringify(holder[key])} (events: ${hasEvents})`;
+        if (!isFound) unseen.add(what);
+      }),
+      { numRuns: samples(3_000) },
+    );
+    expect([...unseen].sort()).to.deep.equal([]);
+  }).timeout(120_000);
+
+  const isSameNumber = (a: Answer, b: Answer) =>
+    typeof a === 'string' && typeof b === 'string' && a !== '' && b !== '' && Number(a) === Number(b);
 
   describe('that was changed in one place', () => {
     let proven: Proven;
