@@ -800,12 +800,14 @@ function chargeParts(price, units) {
   };
   if (price.billing_model === 'FLAT_FEE') return [part(null, units, { unit_amount: price.amount })];
   if (price.billing_model === 'PACKAGE') {
-    const { divide_by, round } = price.transform_quantity;
+    const { divide_by, round } = price.transform_quantity ?? {};
+    if (!(divide_by > 0)) throw new Unreadable('a price of packages does not say how large they are');
     const size = units.d * BigInt(divide_by);
     const packages = round === 'down' ? units.n / size : (units.n + size - 1n) / size;
     return packages === 0n ? [] : [part(null, new Fraction(packages), { unit_amount: price.amount })];
   }
   if (price.billing_model !== 'TIERED') throw new Unreadable(`the price model ${price.billing_model} is not known`);
+  if (!price.tiers?.length) throw new Unreadable('a price of tiers has none');
   const bound = (tier) => decimal(tier.up_to, 'a tier');
   const tiers = [...price.tiers].sort((a, b) => (open(a) || open(b) ? open(a) - open(b) : bound(a).compare(bound(b))));
   if (price.tier_mode === 'VOLUME') {
@@ -1852,8 +1854,8 @@ function takesOff(coupon, { name, path, left, rooms, places }, report) {
     report.number(name, 'discounted_amount', coupon.discounted_amount, expected);
   else if (!off.equals(expected))
     report.takes(name, `${coupon.discounted_amount} of ${terms.amount_off}, what is left of it`);
-  // Where there is no more to take it off of, or less of it is left, it could be more.
-  if (!off.equals(room.rounded(places)) || expected.equals(left)) report.fields.add(`${path}.terms.${own}`);
+  // Terms that are a little otherwise may come to the same money.
+  report.fields.add(`${path}.terms.${own}`);
   rooms.set(key, room.minus(off));
 }
 
@@ -2012,10 +2014,10 @@ function checkRates(applied, { lines: entries, taxes, minor_units: places }, rep
   for (const [index, tax] of applied.entries()) {
     report.number(nameOf(tax), 'taxable_amount', tax.taxable_amount, computed[index].taxable);
     report.number(nameOf(tax), 'tax_amount', tax.tax_amount, computed[index].tax);
-    // Where amounts hold no more, its terms decide nothing.
+    // Terms that are a little otherwise may come to the same money.
     const path = `taxes[${taxes.indexOf(tax)}]`;
-    if (computed[index].isLimited)
-      for (const field of ['percentage_value', 'fixed_value', 'tax_rate_type']) report.fields.add(`${path}.${field}`);
+    for (const field of ['percentage_value', 'fixed_value']) report.fields.add(`${path}.${field}`);
+    if (computed[index].isLimited) report.fields.add(`${path}.tax_rate_type`);
   }
   for (const { name, tax_rate_type, percentage_value, fixed_value, tax_behavior } of applied) {
     const terms = tax_rate_type === 'fixed' ? fixed_value : `${percentage_value} %`;
@@ -2101,8 +2103,9 @@ function checkStatus({ invoice }, report) {
   if (['PENDING', 'FAILED', 'PROCESSING'].includes(status) && over.compare(ZERO) > 0) says(`what goes with ${sums}`);
   if (!refunded.isZero())
     return report.takes('invoice', `refunded_amount of ${invoice.refunded_amount}`, ['invoice.overpaid_amount']);
-  const isOver = status === 'OVERPAID' || invoice.overpaid_amount !== null;
-  if (isOver) report.number('invoice', 'overpaid_amount', invoice.overpaid_amount, most(ZERO, over));
+  if (over.compare(ZERO) > 0) report.number('invoice', 'overpaid_amount', invoice.overpaid_amount, over);
+  else if (invoice.overpaid_amount !== null)
+    report.differs('invoice', 'overpaid_amount', invoice.overpaid_amount, 'nothing');
 }
 
 function checkTotals(proof, report) {

@@ -5,7 +5,7 @@
  */
 import type { CommitmentPart } from '../commitment/line.ts';
 import { drawFrom, type Pool } from '../commitment/pool.ts';
-import { Decimal, Decimal, sumOf, ZERO, ZERO } from '../decimal.ts';
+import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import type { ComputedFrom } from '../invoice/computed-from.ts';
 import { roundMoney } from '../money.ts';
 import type { Period } from '../time/period.ts';

@@ -311,9 +311,8 @@ describe('scenario: the proof of an invoice', () => {
       entity_id: world.id('plan Free'),
       feature_id: (await world.post('/features', { name: 'calls', type: 'metered', meter_id: world.id('meter calls') }))
         .id,
-      is_enabled: true,
-      usage_limit: '30',
-      usage_reset_period: 'MONTHLY',
+      feature_type: 'metered',
+      usage_limit: 30,
     });
     await world.subscribe(again, 'Calls');
     await world.subscribe(reached, 'Calls', { auto_invoice_threshold: '50' });
@@ -325,8 +324,9 @@ describe('scenario: the proof of an invoice', () => {
     await billThresholds(world.api.services, world.now);
     await world.cancel(changed, { cancellation_type: 'immediate', proration_behavior: 'create_prorations' });
     await world.use(reached, 'calls', 5);
-    await world.on('2026-02-02', () => world.use(again, 'calls', 50, { at: at(3) }));
+    await world.on('2026-02-02');
     await world.finalize();
+    await world.use(again, 'calls', 50, { at: at(3) });
     await world.on('2026-03-02');
     await world.finalize();
     // A correction says 50 of January: what bills January again is less that.
@@ -384,7 +384,10 @@ describe('scenario: the proof of an invoice', () => {
   it('TEMP', async () => { (await import('node:fs')).writeFileSync('/tmp/mendv-proofs.json', JSON.stringify(agreeing)); });
   it('has no field that is passed over: changed or taken out it is found out, or named as taken as stated', async () => {
     expect(agreeing.length).to.be.greaterThan(15);
-    const leaves = agreeing.flatMap(({ proof }, index) => leavesOf(proof).map((path) => ({ index, path })));
+    // Of another format it is no document that could be checked.
+    const leaves = agreeing.flatMap(({ proof: { format: _format, ...proof } }, index) =>
+      leavesOf(proof).map((path) => ({ index, path })),
+    );
     const hows = fc.tuple(fc.constantFrom(...leaves), fc.nat(), fc.boolean(), fc.boolean());
     const unseen = new Set<string>();
     await fc.assert(
@@ -407,7 +410,7 @@ describe('scenario: the proof of an invoice', () => {
         const what = `${textOfPath(path)}: ${JSON.stringify(said)} became ${JSON.stringify(holder[key])} (events: ${hasEvents})`;
         if (!isFound) unseen.add(what);
       }),
-      { numRuns: samples(3_000) },
+      { numRuns: samples(2_000) },
     );
     expect([...unseen].sort()).to.deep.equal([]);
   }).timeout(120_000);
