@@ -2,6 +2,7 @@
  * Edits an invoice that is not final yet (docs/rules/invoices.md, "Edits"): the lines that somebody states take the place of those that
  * were computed, coupons are applied to them anew, and from then on nothing computes it but a recalculation.
  */
+import { isBehindEnd } from '../../core/billing/behind-end.ts';
 import { type SettledLines, settleLines } from '../../core/billing/settle-lines.ts';
 import { totalsText } from '../../core/billing/totals.ts';
 import type { CouponInForce } from '../../core/coupon/discounts.ts';
@@ -22,6 +23,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
+import { billedSubscription } from '../billing/billable-items.ts';
 import { linesOf, moneyText } from '../billing/invoice-records.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { applicationRecords } from '../coupons/application-records.ts';
@@ -215,7 +217,16 @@ async function standingCoupons(editing: Editing, records: readonly LineRecord[])
   if (subscription === null || !hasStanding(editing)) return [];
   const ids = records.map(({ subscription_id }) => subscription_id).filter((id) => id !== subscription.id);
   const others = await SubscriptionModel.byId(invoice, ids, transaction);
-  return couponsInForce(transaction, { subscriptions: [subscription, ...others.values()], invoice_id: invoice.id });
+  const subscriptions = [subscription, ...others.values()] as const;
+  const late = isLate(invoice, subscription) ? { inside: 'usage' as const } : {};
+  return couponsInForce(transaction, { subscriptions, invoice_id: invoice.id, ...late });
+}
+
+/** Of an invoice behind the end of its subscription, as where it was computed (actions/billing/gather-billing.ts). */
+function isLate({ period_start, period_end }: InvoiceModel, subscription: SubscriptionModel): boolean {
+  if (!period_start || !period_end) return false;
+  const period = { start: instantOf(period_start), end: instantOf(period_end) };
+  return isBehindEnd(period, billedSubscription(subscription));
 }
 
 /** What is charged in advance is charged when its time begins, all else when that is over; what was added by hand with the invoice. */
