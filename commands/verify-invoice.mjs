@@ -811,13 +811,16 @@ class LineCheck {
       this.takes(`${line.amount}: what was invoiced too much before the period was over`);
     else if (isSplit) this.shared(whole);
     else {
-      const less = /less (-?[0-9.]+) that was invoiced before the period was over$/.exec(this.reason);
+      const less = /less (-?[0-9.]+) that (was invoiced before the period was over|other invoices say of it)$/.exec(
+        this.reason,
+      );
       if (less === null) {
         this.number('amount', line.amount, whole);
         this.number('quantity', line.quantity, most(ZERO, left.units).rounded(18));
       } else {
         this.number('amount', textOf(this.amount.plus(decimal(less[1], 'an amount'))), whole);
-        this.takes(`${less[1]}, which other invoices have billed before the period was over`);
+        const before = less[2] === 'other invoices say of it' ? '' : ' before the period was over';
+        this.takes(`${less[1]}, which other invoices have billed${before}`);
       }
       if (left.free !== null)
         this.number('adjusted_entitlement_quantity', line.adjusted_entitlement_quantity, left.free);

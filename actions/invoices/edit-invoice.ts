@@ -183,7 +183,7 @@ type Settling = { readonly records: readonly LineRecord[]; readonly kept: readon
 
 /** Taxes come when it is final. */
 async function settle(editing: Editing, { records, kept }: Settling): Promise<SettledLines> {
-  const { invoice, edit, transaction } = editing;
+  const { invoice, edit } = editing;
   const { currency, customer_id } = invoice;
   const lines = records.map(({ price_id = null, subscription_line_item_id = null }) => ({
     price_id,
