@@ -41,6 +41,7 @@ export type InvoiceQuestion<Item extends PricedItem> = ChargeQuestion<Item> & {
   /** Services whose lacking amount stands on another invoice. */
   readonly true_ups?: readonly Period[];
   readonly coupons?: Terms['coupons'];
+  readonly rates?: Terms['rates'];
 };
 
 /** What stands on an invoice, in this order: each step says its lines and sees those of the steps before. */

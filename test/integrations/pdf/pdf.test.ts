@@ -1,15 +1,14 @@
 import { createHash } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { inflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import currencyCodes from 'currency-codes';
-import { invoiceDocument } from '../../../core/invoice-document/document.ts';
+import { type InvoiceDocument, invoiceDocument } from '../../../core/invoice-document/document.ts';
 import { LANGUAGES, showMoney, wordsOf } from '../../../core/invoice-document/language.ts';
 import { Fonts, fontFiles } from '../../../integrations/pdf/fonts.ts';
 import { layoutOf } from '../../../integrations/pdf/layout.ts';
-import { pdfOf } from '../../../integrations/pdf/render.ts';
+import { PdfRenderer, pdfOf } from '../../../integrations/pdf/render.ts';
 import { expectGolden } from '../../support/golden.ts';
 import { printedInvoice } from '../../support/printed-invoice.ts';
 
@@ -76,7 +75,7 @@ describe('the PDF of an invoice', () => {
     expect(one.equals(other)).to.equal(false);
   });
 
-  /** Each kind of document: what is drawn of it is as it was looked at (`PICTURES=folder` writes the files, to look at them again). */
+  /** Each kind of document: what is drawn of it is as it was when somebody looked at it. */
   const kinds: Record<string, ReturnType<typeof printedInvoice>> = {
     ...Object.fromEntries(LANGUAGES.map((language) => [language, printedInvoice({ language })])),
     void: printedInvoice({}, { invoice: { invoice_status: 'VOIDED' } }),
@@ -110,8 +109,6 @@ describe('the PDF of an invoice', () => {
   for (const [kind, question] of Object.entries(kinds))
     it(`is drawn as it was: ${kind}`, async () => {
       const pdf = await pdfOf(invoiceDocument(question), null);
-      const folder = process.env['PICTURES'];
-      if (folder) writeFileSync(join(folder, `${kind}.pdf`), pdf);
       expectGolden(`invoice-document/drawn/${kind}.json`, { drawn: drawn(pdf) });
     });
 
@@ -157,5 +154,29 @@ describe('the PDF of an invoice', () => {
     );
     expect(failure).to.match(/^the PDF was not made: /);
     expect((await pdfOf(document, null)).length).to.be.greaterThan(1000);
+  });
+});
+
+describe('a document that hangs', () => {
+  const thread = new URL('../../support/hanging-thread.mjs', import.meta.url);
+  const started = () => new PdfRenderer({ folder: null, thread, timeout_ms: 500 });
+  const said = (text: string) => text as unknown as InvoiceDocument;
+  const shown = (outcome: PromiseSettledResult<Buffer>) =>
+    outcome.status === 'fulfilled' ? outcome.value.toString() : (outcome.reason as Error).message;
+
+  it('is given up after its time, however many come after it; those are made', async () => {
+    const renderer = started();
+    const asked = ['one', 'hangs', 'two', 'three'].map((text) => renderer.render(said(text)));
+    const outcomes = await Promise.allSettled(asked);
+    expect(outcomes.map(shown)).to.deep.equal(['one', 'the PDF took longer than a minute', 'two', 'three']);
+  });
+
+  it('does not fill the memory with those behind it: from the 201st on they are told to come again', async () => {
+    const renderer = started();
+    const asked = [renderer.render(said('hangs'))];
+    for (let n = 0; n < 201; n++) asked.push(renderer.render(said(`${n}`)));
+    const outcomes = await Promise.allSettled(asked);
+    expect(outcomes.filter(({ status }) => status === 'fulfilled').length).to.equal(200);
+    expect(shown(outcomes.at(-1)!)).to.match(/try again/);
   });
 });
