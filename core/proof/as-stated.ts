@@ -46,7 +46,7 @@ function hasEarlierUse({ allowances, window_start }: ComputedFrom): boolean {
 
 function hasCompanions(line: InvoiceLineItem): boolean {
   if (!new Decimal(line.amount).isNegative()) return false;
-  const { line_item_discount, invoice_level_discount, tax_amount = '0', included_tax_amount = '0' } = line;
+  const { line_item_discount, invoice_level_discount, tax_amount, included_tax_amount } = line;
   const amounts = [line_item_discount, invoice_level_discount, tax_amount, included_tax_amount];
   return amounts.some((amount) => !new Decimal(amount).isZero());
 }
