@@ -194,6 +194,9 @@ export async function nextOfEach(
   const asked = kinds.map((kind) => kind.next(stores.postgres, scope, from));
   const instants = await instantsOf(stores.postgres, asked);
   return Promise.all(
-    kinds.map(({ look }, index) => (look && instants[index] ? look(stores, scope, from) : instants[index]!)),
+    kinds.map(async ({ look }, index) => {
+      const due = instants[index] ?? null;
+      return look && due ? look(stores, scope, from) : due;
+    }),
   );
 }
