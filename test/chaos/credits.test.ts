@@ -2,7 +2,6 @@
  * Credits under fire: many debits, top-ups, purchases, expiries and voids of one hot wallet and of some cold ones, from two processes' worth of
  * connections, of which some are cut in the middle of what they do. Whoever is cut asks again under the same key. In the end not
  * one unit is lost, doubled or overdrawn: what the wallets hold is what was answered, and the trial balance finds nothing.
- * CREDIT_OPERATIONS says how many (3000 when absent).
  */
 import { expect } from 'chai';
 import { auditCredits } from '../../actions/audit/credits.ts';
@@ -25,7 +24,7 @@ import { startTestApi, type TestApi } from '../support/api.ts';
 // Answers of every shape.
 type Answer = any;
 
-const OPERATIONS = Number(process.env.CREDIT_OPERATIONS ?? 3000);
+const OPERATIONS = 2000;
 const AT_ONCE = 40;
 const COLD = 5;
 
