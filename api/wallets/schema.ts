@@ -148,7 +148,10 @@ export const WalletTransactionFilter = listShape({
   expiry_date_after: timestampText.optional().meta({ description: 'Credits that expire after this instant.' }),
   priority: int32.optional().meta({ description: 'Credits of this priority.' }),
   created_by: z.string().optional().meta({ description: 'Id of the user who asked for it.' }),
-}).meta({ id: 'WalletTransactionListFilter', example: { type: 'credit', credits_available_gt: '0', limit: 10 } });
+}).meta({
+  id: 'WalletTransactionListFilter',
+  example: { transaction_reason: 'PURCHASED_CREDIT_DIRECT', credits_available_gt: '0', limit: 10 },
+});
 export type WalletTransactionFilter = z.output<typeof WalletTransactionFilter>;
 
 export const walletTransactionGrammar: ListGrammar = {
