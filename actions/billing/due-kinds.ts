@@ -10,7 +10,6 @@ import {
   type Instant,
   instantsOf,
   lookForThresholds,
-  never,
   nextDraftRested,
   nextSubscriptionDue,
   nextUnpaidEnd,
@@ -19,7 +18,7 @@ import {
 import { nextGrantDue } from '../../storage/due-grants.ts';
 import { nextLateUsage } from '../../storage/due-late-usage.ts';
 import { nextOutOfPatience, nextOverdue, nextPaymentDue } from '../../storage/due-payments.ts';
-import { nextExpiry } from '../../storage/due-wallets.ts';
+import { nextExpiry, nextSelfFilling } from '../../storage/due-wallets.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { checkAlerts } from '../alerts/check-alerts.ts';
 import { applyAllDueGrants } from '../grants/apply-due-grants.ts';
@@ -150,10 +149,9 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
       },
     },
     {
-      // Wallets whose credits have fallen to their threshold (docs/rules/wallets.md, "Filled by itself"). On a clock they are
-      // looked at whenever something else is due.
+      // Wallets whose credits have fallen to their threshold (docs/rules/wallets.md, "Filled by itself").
       name: 'top-up-wallets',
-      next: never,
+      next: (database, scope, from) => nextSelfFilling(database, scope, { from }),
       async run(stores, due) {
         const { filled, failed } = await topUpThemselves(stores, due);
         return { done: { filled }, waiting: [], failed };

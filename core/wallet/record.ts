@@ -48,7 +48,10 @@ export const autoTopup = z.object({
   amount: decimalText.meta({ description: 'How many credits are bought at a time.' }),
   invoicing: z.boolean().meta({ description: 'Whether an invoice is made, and the credits come when it is paid.' }),
   cooldown: orNull(
-    z.object({ value: z.int().min(1).max(1_000_000), unit: anyCase(['second', 'minute', 'hour', 'day']) }),
+    z.object({
+      value: z.int().min(1).max(1_000_000).meta({ description: 'How many of them.' }),
+      unit: anyCase(['second', 'minute', 'hour', 'day']).meta({ description: 'Of which length.' }),
+    }),
   ).meta({ description: 'For how long it is not filled again; null without.' }),
 });
 export type AutoTopup = z.output<typeof autoTopup>;
