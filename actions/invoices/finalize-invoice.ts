@@ -18,7 +18,6 @@ import { settingOf } from '../../storage/models/setting.ts';
 import { sideBySide } from '../../storage/models/side-by-side.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
-import { scopeOf } from '../billing/billable-items.ts';
 import { linesOf } from '../billing/invoice-records.ts';
 import { planCollection } from '../payments/plan-collection.ts';
 import { emit } from '../system-events/emit.ts';
