@@ -3,7 +3,7 @@ import { computeInvoice } from '../../actions/invoices/compute-invoice.ts';
 import { computeLater } from '../../actions/invoices/compute-later.ts';
 import { createInvoice } from '../../actions/invoices/create-invoice.ts';
 import { editInvoice } from '../../actions/invoices/edit-invoice.ts';
-import { finalizeInvoice } from '../../actions/invoices/finalize-invoice.ts';
+import { finalizeInvoice } from '../../actions/invoices/finalize-by-hand.ts';
 import { previewInvoice } from '../../actions/invoices/preview-invoice.ts';
 import { updateInvoice, updateInvoicePayment } from '../../actions/invoices/update-invoice.ts';
 import { voidInvoice } from '../../actions/invoices/void-invoice.ts';

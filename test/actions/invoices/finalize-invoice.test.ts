@@ -2,8 +2,9 @@
 import { expect } from 'chai';
 import { billDuePeriods, billPeriod } from '../../../actions/billing/bill-period.ts';
 import { computeInvoice } from '../../../actions/invoices/compute-invoice.ts';
+import { finalizeInvoice } from '../../../actions/invoices/finalize-by-hand.ts';
 import { finalizeDueInvoices } from '../../../actions/invoices/finalize-due-invoices.ts';
-import { finalizeInvoice, finalizeWithin } from '../../../actions/invoices/finalize-invoice.ts';
+import { finalizeWithin } from '../../../actions/invoices/finalize-invoice.ts';
 import { dueDrafts, dueSubscriptions } from '../../../storage/due-billing.ts';
 import { fixed, startWorld, type World } from '../../support/world.ts';
 

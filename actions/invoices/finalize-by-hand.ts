@@ -1,0 +1,39 @@
+/** Makes a draft final by hand, as it was drafted (docs/rules/invoices.md, "From draft to final"). */
+import type { InvoiceWithLines } from '../../core/invoice/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { LOOK_AFTER_SECONDS, tellLateUsageOf } from '../../storage/progress/late-usage.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { scopeOf } from '../billing/billable-items.ts';
+import { finalizeWithin } from './finalize-invoice.ts';
+import { settleNothing } from './settle-paid.ts';
+
+export async function finalizeInvoice(
+  stores: Stores,
+  scope: Scope,
+  invoice_id: string,
+  now: Date,
+): Promise<InvoiceWithLines> {
+  return stores.postgres.transaction(async (transaction) => {
+    const invoice = await finalizeWithin(transaction, scope, { invoice_id, now });
+    await lookForMore(transaction, invoice, now);
+    await settleNothing(stores, transaction, { scope, invoice_id, by: { now } });
+    return invoice;
+  });
+}
+
+/** It is as it was drafted: whether more has come since is looked at where no other invoice comes behind it. */
+async function lookForMore(transaction: Transaction, { line_items, ...invoice }: InvoiceWithLines, now: Date) {
+  const ids = [invoice.subscription_id, ...line_items.map(({ subscription_id }) => subscription_id)];
+  const ended = await SubscriptionModel.in(invoice, transaction)
+    .whereIn('id', [...new Set(ids)].filter(isNamed))
+    .where({ subscription_status: 'cancelled', status: 'published' })
+    .orderBy('id')
+    .select('id');
+  const due_at = new Date(now.getTime() + LOOK_AFTER_SECONDS * 1000);
+  for (const { id } of ended) await tellLateUsageOf(transaction, { ...scopeOf(invoice), subscription_id: id }, due_at);
+}
+
+function isNamed(id: string | null | undefined): id is string {
+  return Boolean(id);
+}
