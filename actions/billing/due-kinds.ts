@@ -9,6 +9,7 @@ import {
   type Instant,
   instantsOf,
   lookForThresholds,
+  never,
   nextDraftRested,
   nextSubscriptionDue,
   nextUnpaidEnd,
@@ -17,6 +18,7 @@ import {
 import { nextGrantDue } from '../../storage/due-grants.ts';
 import { nextLateUsage } from '../../storage/due-late-usage.ts';
 import { nextOutOfPatience, nextOverdue, nextPaymentDue } from '../../storage/due-payments.ts';
+import { nextExpiry } from '../../storage/due-wallets.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { applyAllDueGrants } from '../grants/apply-due-grants.ts';
 import { finalizeDueInvoices } from '../invoices/finalize-due-invoices.ts';
@@ -24,6 +26,8 @@ import { pursueDuePayments } from '../payments/due-payments.ts';
 import { endOverdue } from '../payments/end-overdue.ts';
 import { tellOverdue } from '../payments/tell-overdue.ts';
 import { endUnpaid } from '../subscriptions/end-unpaid.ts';
+import { topUpThemselves } from '../wallets/auto-top-up.ts';
+import { expireCredits } from '../wallets/expire-credits.ts';
 import { billLateUsage } from './bill-late-usage.ts';
 import { billDuePeriods } from './bill-period.ts';
 import { billThresholds } from './bill-thresholds.ts';
@@ -130,6 +134,25 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
       async run(stores, due) {
         const { ended, failed } = await endOverdue(stores, due);
         return { done: { ended }, waiting: [], failed };
+      },
+    },
+    {
+      // Credits that nobody can use any more (docs/rules/wallets.md, "Expiry"); behind the invoices that may use them.
+      name: 'expire-credits',
+      next: nextExpiry,
+      async run(stores, due) {
+        const { expired, failed } = await expireCredits(stores, due);
+        return { done: { expired }, waiting: [], failed };
+      },
+    },
+    {
+      // Wallets whose credits have fallen to their threshold (docs/rules/wallets.md, "Filled by itself"). On a clock they are
+      // looked at whenever something else is due.
+      name: 'top-up-wallets',
+      next: never,
+      async run(stores, due) {
+        const { filled, failed } = await topUpThemselves(stores, due);
+        return { done: { filled }, waiting: [], failed };
       },
     },
     {

@@ -31,6 +31,8 @@ import { mapConcurrently } from '../../storage/together.ts';
 import { inSpan, inSyncSpan } from '../../tracing/spans.ts';
 import { couponsInForce } from '../coupons/coupons-in-force.ts';
 import { ratesInForce, type Taxed } from '../taxes/rates-in-force.ts';
+import { taxesComeFirst } from '../taxes/tax-final.ts';
+import { prepaidOfPreview } from '../wallets/prepaid-wallets.ts';
 import {
   type BillableItem,
   billedSubscription,
@@ -165,10 +167,10 @@ async function gatherAndPlan(stores: Stores, database: Database, target: Billing
       // What is a fixed amount came off the invoice of the period itself.
       ...(target.reference === 'late' ? { inside: 'usage' as const } : {}),
     });
-  const rates = target.taxed ? await ratesInForce(database, { ...subscription, ...target.taxed }) : [];
+  const preview = await termsOfPreview(database, target);
   if (others.length === 0) {
     const [gathered, coupons] = await allOf(database, [() => gatherOne(stores, database, target), couponsOfAll]);
-    return planOne(gathered, { coupons, rates });
+    return planOne(gathered, { coupons, ...preview });
   }
   const ends_ms = billedSubscription(subscription).end_ms;
   // What comes behind the end of the parent is invoiced by itself.
@@ -176,7 +178,21 @@ async function gatherAndPlan(stores: Stores, database: Database, target: Billing
   const plans = [];
   for (const one of [target, ...others.map((other) => ({ ...target, subscription: other, until_ms }))])
     plans.push(planOne(await gatherOne(stores, database, one)));
-  return together(plans, { currency: subscription.currency, coupons: await couponsOfAll(), rates });
+  return together(plans, { currency: subscription.currency, coupons: await couponsOfAll(), ...preview });
+}
+
+/** What comes when an invoice is final: taxes, and what credits would pay of it. */
+async function termsOfPreview(
+  database: Database,
+  { subscription, period, reference, taxed, now }: BillingTarget,
+): Promise<Pick<Parameters<typeof settled>[1], 'rates' | 'prepaid' | 'taxes_before_credits'>> {
+  if (!taxed) return {};
+  const rates = await ratesInForce(database, { ...subscription, ...taxed });
+  // What opens a period becomes final when it begins, all else when it is over.
+  const at_ms = reference === 'period_start' ? Math.min(period.end, now.getTime()) : period.end;
+  const payer = { customer_id: taxed.customer_id, currency: subscription.currency, at_ms };
+  const prepaid = await prepaidOfPreview(database, subscription, payer);
+  return { rates, prepaid, taxes_before_credits: prepaid.length > 0 && (await taxesComeFirst(subscription, database)) };
 }
 
 function together(plans: readonly Planned[], terms: Parameters<typeof settled>[1]): Planned {
@@ -202,7 +218,7 @@ type Gathered = {
 /** `terms` of who is invoiced alone: of several they are those of the whole. */
 function planOne(
   { question, usage_as_of_ms }: Gathered,
-  terms: Pick<InvoiceQuestion<BillableItem>, 'coupons' | 'rates'> = {},
+  terms: Omit<Parameters<typeof settled>[1], 'currency'> = {},
 ): Planned {
   const plan = inSyncSpan('invoice.price', () => planInvoice({ ...question, ...terms }));
   return { plan, usage_as_of_ms };

@@ -1,6 +1,6 @@
 /**
- * What follows when less of an invoice remains to be paid, or nothing: what else would pay it is void, and a subscription that waits for it
- * becomes active (docs/rules/subscriptions.md, "States"; docs/rules/payments.md, "What becomes of the invoice").
+ * What follows when less of an invoice remains to be paid, or nothing: what else would pay it is void, credits that were bought
+ * with it come, and a subscription that waits for it becomes active (docs/rules/subscriptions.md, "States"; docs/rules/payments.md, "What becomes of the invoice").
  */
 import { Decimal } from '../../core/decimal.ts';
 import type { BillingReason } from '../../core/invoice/record.ts';
@@ -13,6 +13,7 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import { voidOpenPayments } from '../payments/void-open-payments.ts';
 import { familyFollows } from '../subscriptions/follow-parent.ts';
 import { type Change, emit } from '../system-events/emit.ts';
+import { completePurchase } from '../wallets/pending-credits.ts';
 import type { HeldInvoice } from './hold-invoice.ts';
 
 /** Whatever has brought down what remains of the invoice: a payment, or a credit note. */
@@ -23,6 +24,7 @@ export async function settlePaid(
 ): Promise<void> {
   await voidOpenPayments(transaction, { invoice, by });
   if (new Decimal(invoice.amount_remaining).gt(0)) return;
+  await completePurchase(transaction, { invoice, by });
   if (!subscription || !(await isWaitedFor(transaction, { invoice, subscription }))) return;
   const subscription_status = stateAfter('pay', subscription.subscription_status);
   if (subscription_status === undefined) return;

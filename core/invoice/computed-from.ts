@@ -66,12 +66,9 @@ export const ComputedFrom = z.object({
     .meta({ description: 'What the usage costs before a commitment; not there without one.' }),
   window_terms: z
     .object({
-      amount: z
-        .string()
-        .nullable()
-        .meta({
-          description: 'The money committed to in each window, not rounded; null where times of day alone have some.',
-        }),
+      amount: z.string().nullable().meta({
+        description: 'The money committed to in each window, not rounded; null where times of day alone have some.',
+      }),
       time_buckets: z
         .array(z.record(z.string(), z.unknown()))
         .meta({ description: 'Times of day with a commitment, and perhaps a price, of their own.' }),
