@@ -1,6 +1,6 @@
 /** Whose alerts the clock looks at: every customer of whom something is watched (docs/rules/alerts.md, "When it is looked"). */
 import type { Scope } from '../core/scope.ts';
-import { type Asked, type Due, inTurns, ofWhom } from './due-billing.ts';
+import { type Asked, type Due, type Instant, inTurns, ofWhom } from './due-billing.ts';
 import type { Database } from './stores.ts';
 
 const WATCHED = `(
@@ -41,6 +41,18 @@ export async function watchedScopes(database: Database, scopes: readonly Scope[]
     [of('tenant_id'), of('environment_id')],
   );
   return new Set(rows.map((one: Scope) => `${one.tenant_id} ${one.environment_id}`));
+}
+
+/** The instant that is given, where anything is watched in this environment. */
+export function lookForAlerts(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  { from }: { from: Date },
+): Instant {
+  return database.raw(
+    `(select ?::timestamptz from unnest(?::text[], ?::text[]) as e (tenant_id, environment_id) where ${IS_WATCHED})`,
+    [from.toISOString(), [tenant_id] as never, [environment_id] as never],
+  );
 }
 
 export async function alertedCustomers(database: Database, asked: Asked): Promise<Due[]> {

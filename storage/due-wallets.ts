@@ -4,7 +4,7 @@
  */
 import type { Knex } from 'knex';
 import type { Scope } from '../core/scope.ts';
-import { type Asked, type Due, earliest, inTurns, ofWhom } from './due-billing.ts';
+import { type Asked, type Due, earliest, type Instant, inTurns, ofWhom } from './due-billing.ts';
 import type { Database } from './stores.ts';
 
 /** The invoice of a period that ended before they did uses them, at whatever instant it is made, or a postpaid wallet pays it with them. */
@@ -36,15 +36,30 @@ export async function expiredLots(database: Database, { now, ...asked }: Asked &
 }
 
 /** The instant behind the first expiry of this environment. */
-export async function nextExpiry(database: Database, scope: Scope): Promise<Date | null> {
-  const due = await earliest(scope, { of: () => unused(database), columns: ['expiry_date'] });
-  return due && new Date(due.getTime() + 1);
+export function nextExpiry(database: Database, scope: Scope): Instant {
+  const due = earliest(database, scope, { of: () => unused(database), columns: ['expiry_date'] });
+  return database.raw(`? + interval '1 millisecond'`, [due]);
+}
+
+function filling(database: Database): Knex.QueryBuilder {
+  return database('wallets')
+    .where({ status: 'published', wallet_status: 'active' })
+    .whereRaw(`auto_topup is not null and (auto_topup->>'enabled')::boolean`);
 }
 
 /** The wallets that may have to be filled. */
 export async function selfFilling(database: Database, asked: Asked): Promise<Due[]> {
-  const due = database('wallets')
-    .where({ status: 'published', wallet_status: 'active' })
-    .whereRaw(`auto_topup is not null and (auto_topup->>'enabled')::boolean`);
-  return inTurns(database, ofWhom(due, 'wallets', asked), { by: ['id'], ...asked });
+  return inTurns(database, ofWhom(filling(database), 'wallets', asked), { by: ['id'], ...asked });
+}
+
+/** By a clock they are looked at when a day begins. */
+export function nextSelfFilling(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  { from }: { from: Date },
+): Instant {
+  const having = filling(database).where({ tenant_id, environment_id }).select('id');
+  const midnight = new Date(from);
+  midnight.setUTCHours(24, 0, 0, 0);
+  return database.raw('case when exists ? then ?::timestamptz end', [having as never, midnight.toISOString()]);
 }

@@ -27,6 +27,7 @@ import { taxFinal } from '../taxes/tax-final.ts';
 import { holdPrepaidWallets, type PayingWallet, takePrepaid, walletsFor } from '../wallets/prepaid-wallets.ts';
 import { creditRest } from './credit-rest.ts';
 import { nextNumbers } from './next-numbers.ts';
+import { settleNothing } from './settle-paid.ts';
 
 export async function finalizeInvoice(
   stores: Stores,
@@ -37,6 +38,7 @@ export async function finalizeInvoice(
   return stores.postgres.transaction(async (transaction) => {
     const invoice = await finalizeWithin(transaction, scope, { invoice_id, now });
     await lookForMore(transaction, invoice, now);
+    await settleNothing(stores, transaction, { scope, invoice_id, by: { now } });
     return invoice;
   });
 }

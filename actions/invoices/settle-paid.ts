@@ -4,6 +4,7 @@
  */
 import { Decimal } from '../../core/decimal.ts';
 import type { BillingReason } from '../../core/invoice/record.ts';
+import type { Scope } from '../../core/scope.ts';
 import { stateAfter } from '../../core/subscription/moves.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
@@ -34,6 +35,21 @@ export async function settlePaid(
   );
   await emit(transaction, 'subscription.activated', { record: activated, by });
   await familyFollows(stores, transaction, { parent: activated, by });
+}
+
+/** An invoice that was computed again may have come to nothing: then nothing has to be paid for it. */
+export async function settleNothing(
+  stores: Stores,
+  transaction: Transaction,
+  { scope, invoice_id, by }: { scope: Scope; invoice_id: string; by: Change['by'] },
+): Promise<void> {
+  const invoice = await InvoiceModel.fetch(scope, invoice_id, { database: transaction });
+  const isMade = invoice.invoice_status === 'SKIPPED' || invoice.invoice_status === 'FINALIZED';
+  if (!isMade || !invoice.subscription_id || new Decimal(invoice.amount_remaining).gt(0)) return;
+  const holding = { database: transaction, lock: true };
+  const subscription = await SubscriptionModel.fetch(scope, invoice.subscription_id, holding);
+  if (subscription.subscription_status === 'incomplete')
+    await settlePaid(stores, transaction, { invoice, subscription, by });
 }
 
 /** Of these reasons are the invoices that a subscription waits for when it is incomplete; and of any, where its collection has failed. */

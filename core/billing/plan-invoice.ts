@@ -41,6 +41,9 @@ export type InvoiceQuestion<Item extends PricedItem> = ChargeQuestion<Item> & {
   /** Services whose lacking amount stands on another invoice. */
   readonly true_ups?: readonly Period[];
   readonly coupons?: Terms['coupons'];
+  readonly rates?: Terms['rates'];
+  readonly prepaid?: Terms['prepaid'];
+  readonly taxes_before_credits?: Terms['taxes_before_credits'];
 };
 
 /** What stands on an invoice, in this order: each step says its lines and sees those of the steps before. */

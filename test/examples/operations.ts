@@ -197,7 +197,5 @@ export const NOT_YET: readonly string[] = [
   'entitlement.grant_overage: entitlement.grant_overage',
   'entitlement.grant_parallel: entitlement.parallel_grants',
   'entitlement.grant_window: entitlement.grant_window',
-  // A wallet that pays.
-  'subscription.cancel: subscription.cancel: subscription-cancel-13',
   'cost_analytics: cost.analytics',
 ];

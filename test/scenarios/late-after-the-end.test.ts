@@ -6,6 +6,7 @@ import { expect } from 'chai';
 import { billLateUsage } from '../../actions/billing/bill-late-usage.ts';
 import { billThresholds } from '../../actions/billing/bill-thresholds.ts';
 import { takeLateUsage } from '../../storage/progress/late-usage.ts';
+import { expectExport } from '../support/exported.ts';
 import { check, provenBy } from '../support/verifier.ts';
 import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
 
@@ -113,6 +114,7 @@ describe('scenario: late usage of a subscription that has ended', () => {
     const pdf = await world.api.request('GET', `/invoices/${first.id}/pdf`);
     expect(pdf.status, pdf.text.slice(0, 200)).to.equal(200);
     expect((await check(await provenBy(world.api, first.id))).differences).to.deep.equal([]);
+    await expectExport(world, 'leaver', 'start_time=2026-01-01&end_time=2026-02-01');
     const last = (await world.invoices('leaver')).at(-1);
     const again = await world.post(`/invoices/${last.id}/recalculate`, {});
     expect([again.invoice_status, again.total, again.line_items.length]).to.deep.equal(['DRAFT', '3', 1]);
