@@ -32,6 +32,18 @@ const IS_WATCHED = `
   or exists (select from settings s where s.tenant_id = e.tenant_id and s.environment_id = e.environment_id
                 and s.key = 'wallet_balance_alert_config' and s.status = 'published' and (s.value ->> 'alert_enabled') = 'true')`;
 
+/** The instant that is given, where anything is watched in this environment. */
+export function lookForAlerts(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  { from }: { from: Date },
+): Instant {
+  return database.raw(
+    `(select ?::timestamptz from (values (?::text, ?::text)) as e (tenant_id, environment_id) where ${IS_WATCHED})`,
+    [from.toISOString(), tenant_id, environment_id],
+  );
+}
+
 /** Those of these environments in which anything is, each as `tenant environment`: a look at four indexes. */
 export async function watchedScopes(database: Database, scopes: readonly Scope[]): Promise<Set<string>> {
   if (scopes.length === 0) return new Set();
@@ -41,18 +53,6 @@ export async function watchedScopes(database: Database, scopes: readonly Scope[]
     [of('tenant_id'), of('environment_id')],
   );
   return new Set(rows.map((one: Scope) => `${one.tenant_id} ${one.environment_id}`));
-}
-
-/** The instant that is given, where anything is watched in this environment. */
-export function lookForAlerts(
-  database: Database,
-  { tenant_id, environment_id }: Scope,
-  { from }: { from: Date },
-): Instant {
-  return database.raw(
-    `(select ?::timestamptz from unnest(?::text[], ?::text[]) as e (tenant_id, environment_id) where ${IS_WATCHED})`,
-    [from.toISOString(), [tenant_id] as never, [environment_id] as never],
-  );
 }
 
 export async function alertedCustomers(database: Database, asked: Asked): Promise<Due[]> {

@@ -50,6 +50,7 @@ import {
   isCorrected,
   isCredit,
   laterCharge,
+  lessReturned,
   partialChargesLeft,
 } from './gather-closed-charges.ts';
 import { recordedTrueUps, recordedUsage, subscriptionCommitment } from './gather-commitments.ts';
@@ -240,11 +241,12 @@ async function gatherOne(stores: Stores, database: Database, target: OneOfThem):
   const isClosing = reference !== 'period_start';
   const corrected = isClosing && (await isCorrected(database, lines));
   // At one time: the stores answer what is asked together as one question.
-  const [usage, closed] = await Promise.all([
+  const [usage, measured] = await Promise.all([
     usageOf(openCharges(question), measure),
     isClosing ? gatherClosedCharges(database, { lines, items, before: period.end, corrected }, measure) : [],
   ]);
   await inStep(database);
+  const closed = await lessReturned(database, measured, lines);
   const committed = await gatherCommitments(database, target, { items, lines, since });
   const { currency } = subscription;
   return { question: { ...question, ...committed, currency, usage, closed }, usage_as_of_ms: asOf() };

@@ -30,6 +30,9 @@ export const CountedLine = z
     marks: z
       .record(z.string(), z.string())
       .meta({ description: 'Of each partition of the log the first offset that is not counted.' }),
+    ends: z.record(z.string(), z.string()).meta({
+      description: 'Of each partition where the definition of the meter has ended: the first offset behind it.',
+    }),
   })
   .meta({ id: 'InvoiceProofCounted' });
 export type CountedLine = z.infer<typeof CountedLine>;
