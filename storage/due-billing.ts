@@ -207,11 +207,6 @@ export async function inTurns(
 /** When something is due next: a value of a statement that may ask for several; null where nothing is. */
 export type Instant = Knex.Raw<unknown>;
 
-/** Not by itself. */
-export function never(database: Database): Instant {
-  return database.raw('null::timestamptz');
-}
-
 /** These, in one statement. */
 export async function instantsOf(database: Database, asked: readonly Instant[]): Promise<(Date | null)[]> {
   const columns = asked.map((instant, index) => database.raw('? as ??', [instant, `due_${index}`]));

@@ -88,7 +88,8 @@ describe('chaos: credits', function () {
     }
     /** By wallet, what was answered. */
     const expected = new Map<string, Decimal>(wallets.map(({ id }) => [id, new Decimal(200)]));
-    const add = (id: string, credits: Decimal | number | string) => expected.set(id, expected.get(id)!.plus(credits));
+    const add = (id: string, credits: ConstructorParameters<typeof Decimal>[0]) =>
+      expected.set(id, expected.get(id)!.plus(credits));
     const seen = new Set<string>();
     const scope = api.scope;
     const refused = { debit: 0, void: 0 };

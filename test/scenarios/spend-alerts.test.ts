@@ -187,3 +187,39 @@ describe('scenario: alerts on spending', () => {
       expectGolden(`webhooks/${name}.json`, withoutIds(body));
     });
 });
+
+describe('scenario: alerts by the clock of an environment', () => {
+  let world: World;
+  before(async () => {
+    world = await startWorld({ now: '2026-01-01T00:00:00Z', test_clock: true });
+    await world.meter('calls');
+    await world.plan('Calls', [usage('calls', '1', { display_name: 'calls' })]);
+  });
+  after(() => world.stop());
+
+  it('are looked at at midnight, after days on which something was used', async () => {
+    const { id, customer_id } = await world.subscribe('acme', 'Calls');
+    await world.post('/wallets', {
+      customer_id,
+      currency: 'usd',
+      initial_credits_to_load: '10',
+      alert_settings: { alert_enabled: true, critical: { threshold: '2', condition: 'below' } },
+    });
+    const config = above({ critical: '8', info: '5' });
+    await world.post('/alerts/setting', { entity_type: 'subscription', entity_id: id, config });
+    await world.on('2026-01-03T10:00:00Z', () => world.use('acme', 'calls', 5));
+    await world.on('2026-01-07T10:00:00Z', () => world.use('acme', 'calls', 3));
+    await world.on('2026-01-20');
+    const { items } = await world.post('/alerts/search', { customer_id, sort: 'id', order: 'asc' });
+    expect(
+      items.map(
+        ({ created_at, alert_type, alert_status }: Answer) =>
+          `${created_at.slice(0, 10)} ${alert_type} ${alert_status}`,
+      ),
+    ).to.have.members([
+      '2026-01-04 subscription_spend info',
+      '2026-01-08 subscription_spend in_alarm',
+      '2026-01-08 low_ongoing_balance in_alarm',
+    ]);
+  });
+});

@@ -347,8 +347,8 @@ const SEEDS: Record<string, Record<string, string>> = {
   },
   alert_logs: {
     id: nth('alert', 'i'),
-    entity_type: rarely('feature', 'wallet'),
-    entity_id: one('wallet'),
+    entity_type: choice('wallet', 'feature'),
+    entity_id: `case i % 2 when 0 then ${one('wallet')} else ${one('feat')} end`,
     parent_entity_type: `'wallet'`,
     parent_entity_id: one('wallet'),
     customer_id: one('cust'),
