@@ -70,7 +70,6 @@ type Closing = {
  * on an invoice behind that one, and never on one of an earlier period that is computed again.
  */
 export async function gatherClosedCharges(
-  database: Database,
   { lines, items, before, corrected }: Closing,
   measure: Measure,
 ): Promise<ClosedCharge<BillableItem>[]> {
@@ -85,15 +84,16 @@ export async function gatherClosedCharges(
       if (corrected || isOther || isCarrying(charge)) closed.push({ ...charge, measured });
     }
   }
-  return closed.length === 0 ? [] : lessReturned(database, closed, lines);
+  return closed;
 }
 
 /** What credit notes and refunds gave back of a charge is not given back again by what corrects it. */
-async function lessReturned(
+export async function lessReturned(
   database: Database,
   closed: readonly ClosedCharge<BillableItem>[],
   lines: readonly InvoicedLine[],
-): Promise<ClosedCharge<BillableItem>[]> {
+): Promise<readonly ClosedCharge<BillableItem>[]> {
+  if (closed.length === 0) return closed;
   const items = new Set(closed.map(({ item }) => item.id));
   const own = lines.filter(({ line }) => items.has(line.subscription_line_item_id ?? ''));
   const returned = await returnedAsCredits(database, closed[0]!.item.record, own);

@@ -33,12 +33,10 @@ export const Payment = z.object({
   destination_type: z.enum(DESTINATION_TYPES).meta({ description: 'What `destination_id` names: an invoice.' }),
   destination_id: z.string().meta({ description: 'The invoice that is paid.' }),
   invoice_number: z.string().nullish().meta({ description: 'The number of that invoice.' }),
-  payment_method_type: z
-    .enum(PAYMENT_METHOD_TYPES)
-    .meta({
-      description:
-        'OFFLINE was received elsewhere; CREDITS are taken from a postpaid wallet; CARD and ACH are charged; PAYMENT_LINK is paid on a page.',
-    }),
+  payment_method_type: z.enum(PAYMENT_METHOD_TYPES).meta({
+    description:
+      'OFFLINE was received elsewhere; CREDITS are taken from a postpaid wallet; CARD and ACH are charged; PAYMENT_LINK is paid on a page.',
+  }),
   payment_method_id: z
     .string()
     .meta({ description: 'The way to pay as its provider calls it; empty where none is charged.' }),
