@@ -2334,7 +2334,10 @@ function fieldsText(fields) {
     const [, group = '', field] = /^(?:(invoice|lines|coupons|taxes)\.)?(.*)$/.exec(generic);
     groups.set(group, (groups.get(group) ?? new Set()).add(field));
   }
-  return Array.from(groups, ([group, names]) => `${group || 'document'}: ${[...names].sort().join(', ')}`);
+  return Array.from(
+    groups,
+    ([group, names]) => `${group || 'document'}: ${[...names].sort((a, b) => (a < b ? -1 : 1)).join(', ')}`,
+  );
 }
 
 function printed(proof, { differences, stated, fields }) {

@@ -173,8 +173,8 @@ export async function buyWithInvoice(
   const draft = await draftOf(transaction, wallet, { ...doing, isPaid });
   const reference: Reference = { reference_type: 'INVOICE', reference_id: draft.id };
   const pending = isPaid ? null : await addPending(transaction, wallet, entriesOf(doing, reference));
-  await finalizeWithin(transaction, wallet, { invoice_id: draft.id, now: doing.author.now });
   if (pending === null) return put(transaction, wallet, { ...doing, reference, invoice_id: draft.id });
+  await finalizeWithin(transaction, wallet, { invoice_id: draft.id, now: doing.author.now });
   return { wallet, wallet_transaction: pending[0]!, invoice_id: draft.id };
 }
 
@@ -196,7 +196,8 @@ async function draftOf(
     idempotency_key: `topup/${wallet.id}/${key}`.slice(0, 255),
     description: 'Purchase of credits',
     metadata: { wallet_id: wallet.id },
-    ...(isPaid ? { payment_status: 'SUCCEEDED' } : {}),
+    // What is taken for paid is final at once: a draft is not paid.
+    ...(isPaid ? { payment_status: 'SUCCEEDED', invoice_status: 'FINALIZED' } : {}),
     line_items: [{ display_name: `${credits.toFixed()} credits`, amount, quantity: '1' }],
   });
   return createInvoiceWithin(transaction, wallet, { request, author });

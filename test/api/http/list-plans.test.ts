@@ -37,6 +37,7 @@ const FEW = 200;
 const OWN = MANY + 10;
 
 const VALUES: Record<string, unknown> = {
+  priority: '1',
   active_at: '2025-02-01T00:00:00Z',
   effective_date_for_update: '2025-02-01T00:00:00Z',
   trial_end_due_lte: '2025-02-01T00:00:00Z',
