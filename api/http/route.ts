@@ -12,6 +12,7 @@ import type { Author } from '../../core/stamp.ts';
 import type { EnvironmentClock } from '../../storage/environment-clock.ts';
 import type { Database } from '../../storage/stores.ts';
 import type { Services } from '../services.ts';
+import type { Once } from './once.ts';
 
 export type Method = 'get' | 'post' | 'put' | 'delete';
 
@@ -73,6 +74,8 @@ export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undef
   file_type?: string;
   /** A body for the documentation, where that of its shape does not fit; what is answered to it is in api/examples. */
   example?: { body: unknown };
+  /** Of a POST that is not public: how it is done once. */
+  once?: Once<{ params: Decoded<P>; query: Decoded<Q>; body: Decoded<B> }>;
   handle(input: { params: Decoded<P>; query: Decoded<Q>; body: Decoded<B> }, context: Context): Promise<unknown>;
 };
 
