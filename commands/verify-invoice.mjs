@@ -729,7 +729,9 @@ class LineCheck {
   asComputed() {
     const { line, from } = this;
     const { amount, quantity } = from.edited;
-    this.takes(`${line.amount} for ${line.quantity}, as it was edited by hand: computed were ${amount} for ${quantity}`);
+    this.takes(
+      `${line.amount} for ${line.quantity}, as it was edited by hand: computed were ${amount} for ${quantity}`,
+    );
     this.line = { ...line, amount, quantity, price_unit_amount: null };
     this.amount = decimal(amount, `${line.id}: computed_from.edited.amount`);
     this.entry = { ...this.entry, price_unit: null };
@@ -753,8 +755,10 @@ class LineCheck {
     this.number('quantity', line.quantity, units);
     const parts = chargeParts(from.price, units);
     this.breakdown(parts);
-    const exact = amountOf(parts).times(this.share());
-    const expected = this.money(exact);
+    const { share, before } = this.share();
+    const charge = amountOf(parts);
+    const exact = charge.times(share);
+    const expected = this.money(charge.times(share.plus(before))).minus(this.money(charge.times(before)));
     if (this.reason.startsWith('unused_time: ')) {
       const cent = new Fraction(1n, power(this.places));
       if (most(ZERO.minus(this.amount), ZERO).compare(expected.plus(cent)) > 0 || this.amount.compare(ZERO) > 0)
@@ -770,12 +774,12 @@ class LineCheck {
 
   share() {
     const { line, from } = this;
-    if (!from.proration && !from.share) return ONE;
+    if (!from.proration && !from.share) return { share: ONE, before: ZERO };
     if (!from.share) {
       this.takes(`its share ${from.proration}, rounded to 18 decimals`);
-      return decimal(from.proration, `${line.id}: proration`);
+      return { share: decimal(from.proration, `${line.id}: proration`), before: ZERO };
     }
-    const { part_ms, whole_ms } = from.share;
+    const { part_ms, whole_ms, before_ms } = from.share;
     const share = new Fraction(BigInt(part_ms), BigInt(whole_ms));
     this.number('computed_from.proration', from.proration, share.rounded(18));
     if (this.reason === '')
@@ -786,7 +790,8 @@ class LineCheck {
         (instant(line.period_end) - instant(line.period_start)) / 1000,
       );
     this.takes(`the length of its whole period, ${whole_ms} ms`);
-    return share;
+    if (before_ms) this.takes(`that ${before_ms} ms of it lie before`);
+    return { share, before: new Fraction(BigInt(before_ms ?? 0), BigInt(whole_ms)) };
   }
 
   usage() {
@@ -980,7 +985,173 @@ function checkOverage(lines, places, report) {
   else report.takes('invoice', 'the overage of the commitment, which is of several periods');
 }
 
-function checkTotals({ invoice, lines, minor_units }, report) {
+/** In whole minor units: each share rounded down, the units that are left to the largest remainders, of equal ones to the last. */
+function spread(amount, weights, places) {
+  const whole = sumOf(weights);
+  if (amount.isZero() || whole.isZero()) return weights.map(() => ZERO);
+  const unit = new Fraction(1n, power(places));
+  const shares = weights.map((weight, index) => {
+    const exact = amount.times(weight).over(whole);
+    const part = new Fraction((exact.n * power(places)) / exact.d, power(places));
+    return { index, part, remainder: exact.minus(part) };
+  });
+  const parts = shares.map(({ part }) => part);
+  let left = amount.minus(sumOf(parts));
+  for (const { index } of shares.sort((a, b) => b.remainder.compare(a.remainder) || b.index - a.index)) {
+    if (left.compare(ZERO) <= 0) break;
+    parts[index] = parts[index].plus(unit);
+    left = left.minus(unit);
+  }
+  return parts;
+}
+
+/** What gives back what other lines charged takes its discounts and its tax with it, as those lines had them. */
+const givesBack = ({ line }) => decimal(line.amount, `${line.id}: amount`).compare(ZERO) < 0;
+
+/** First the coupons of lines, then those of the invoice, each by what the ones before it left, as the document orders them. */
+function checkCoupons({ invoice, lines, coupons, minor_units: places }, report) {
+  const taken = new Map(lines.filter((entry) => !givesBack(entry)).map(({ line }) => [line.id, takenOff(line)]));
+  const rooms = new Map();
+  let isSpread = true;
+  for (const [index, coupon] of coupons.entries()) {
+    const { terms, line_id, coupon_association_id } = coupon;
+    const name = `coupons[${index}] (${terms?.name ?? coupon.coupon_id})`;
+    const stated = decimal(coupon.discounted_amount, `${name}: discounted_amount`);
+    const price = decimal(coupon.original_price, `${name}: original_price`);
+    const isFixed = terms?.type === 'fixed';
+    if (!terms || (isFixed && invoice.billing_reason === 'SUBSCRIPTION_UPDATE')) {
+      report.takes('invoice', `${coupon.discounted_amount}, which ${name} takes off`);
+      isSpread &&= line_id !== null;
+      if (taken.has(line_id)) taken.get(line_id).own = taken.get(line_id).own.plus(stated);
+      continue;
+    }
+    const one = line_id === null ? null : taken.get(line_id);
+    if (one === undefined) {
+      report.differs('invoice', `${name}: line`, line_id, 'a line that charges something');
+      continue;
+    }
+    const lefts = one === null ? [...taken.values()].map(leftOf) : [leftOf(one)];
+    // One amount for all lines of what a subscription has the coupon for.
+    const key = coupon_association_id ?? `${coupon.coupon_id}/${line_id}`;
+    const room = isFixed ? (rooms.get(key) ?? decimal(terms.amount_off, `${name}: amount_off`)) : price;
+    const off = isFixed ? room : price.times(decimal(terms.percentage_off, `${name}: percentage_off`)).over(HUNDRED);
+    const expected = [off.rounded(places), room, price, sumOf(lefts)].reduce(least);
+    report.number('invoice', `${name}: discounted_amount`, coupon.discounted_amount, expected);
+    rooms.set(key, room.minus(expected));
+    if (one !== null) {
+      report.number('invoice', `${name}: original_price`, coupon.original_price, one.amount);
+      one.own = one.own.plus(expected);
+      continue;
+    }
+    // It may work on what is charged at some time only: then the document does not say on which lines.
+    isSpread &&= price.equals(sumOf(lefts));
+    if (!isSpread) continue;
+    const parts = spread(expected, lefts, places);
+    for (const [at, line] of [...taken.values()].entries()) line.ofInvoice = line.ofInvoice.plus(parts[at]);
+  }
+  const over = (field) => sumOf([...taken.values()].map((one) => one[field]));
+  for (const { line, own, ofInvoice } of taken.values()) {
+    report.number(line.id, 'line_item_discount', line.line_item_discount, own);
+    if (isSpread) report.number(line.id, 'invoice_level_discount', line.invoice_level_discount, ofInvoice);
+  }
+  if (!isSpread) {
+    const stated = sumOf([...taken.values()].map(({ line }) => decimal(line.invoice_level_discount, 'a discount')));
+    const ofInvoice = coupons.filter(({ line_id }) => line_id === null);
+    const expected = sumOf(ofInvoice.map((one) => decimal(one.discounted_amount, 'a discount')));
+    report.number('invoice', 'invoice_level_discount of all lines', textOf(stated), expected);
+    report.takes('invoice', `${textOf(expected)}, which coupons take off the invoice: on which lines they worked`);
+  } else if (coupons.length > 0)
+    report.takes('invoice', `that ${textOf(over('own').plus(over('ofInvoice')))} is what these coupons agree on`);
+  takesGivenBack(lines, 'discount', report);
+}
+
+const HUNDRED = new Fraction(100n);
+const takenOff = (line) => ({ line, amount: decimal(line.amount, 'an amount'), own: ZERO, ofInvoice: ZERO });
+const leftOf = ({ amount, own, ofInvoice }) => amount.minus(own).minus(ofInvoice);
+
+function takesGivenBack(lines, what, report) {
+  const fields =
+    what === 'tax' ? ['tax_amount', 'included_tax_amount'] : ['line_item_discount', 'invoice_level_discount'];
+  for (const { line } of lines.filter(givesBack)) {
+    const amount = sumOf(fields.map((field) => decimal(line[field] ?? '0', `${line.id}: ${field}`)));
+    if (!amount.isZero()) report.takes(line.id, `${textOf(amount)} of ${what} that goes with what it gives back`);
+  }
+}
+
+/** What discounts and credits leave is taxed, rate by rate; what each comes to is spread over the lines. */
+function checkTaxes({ lines, taxes, minor_units: places }, report) {
+  const number = (line, field) => decimal(line[field] ?? '0', `${line.id}: ${field}`);
+  const net = ({ line }, fields) =>
+    fields.reduce((left, field) => left.minus(number(line, field)), number(line, 'amount'));
+  const discounts = ['line_item_discount', 'invoice_level_discount'];
+  const amountsLess = (fields) => lines.map((entry) => (givesBack(entry) ? ZERO : net(entry, fields)));
+  const rates = taxes.filter(({ is_given_back }) => !is_given_back);
+  const hasCredits = lines.some(({ line }) => !number(line, 'prepaid_credits_applied').isZero());
+  const afterCredits = amountsLess([...discounts, 'prepaid_credits_applied']);
+  let computed = taxed(afterCredits, rates, places);
+  const isStated = () => rates.every((rate, index) => decimal(rate.tax_amount, 'a tax').equals(computed[index].tax));
+  // A setting says whether credits are taxed when they are spent.
+  if (hasCredits && !isStated()) computed = taxed(amountsLess(discounts), rates, places);
+  const weights = (hasCredits && !isStated() ? amountsLess(discounts) : afterCredits).map((one) => most(ZERO, one));
+  const shares = computed.map(({ tax }) => spread(tax, weights, places));
+  for (const [index, rate] of rates.entries()) {
+    const field = (name) => `taxes[${index}] (${rate.name}): ${name}`;
+    report.number('invoice', field('taxable_amount'), rate.taxable_amount, computed[index].base);
+    report.number('invoice', field('tax_amount'), rate.tax_amount, computed[index].tax);
+  }
+  for (const [at, entry] of lines.entries()) {
+    const { line } = entry;
+    for (const [field, behavior] of [
+      ['tax_amount', 'exclusive'],
+      ['included_tax_amount', 'inclusive'],
+    ]) {
+      const own = (line.taxes ?? []).filter(({ tax_behavior }) => tax_behavior === behavior);
+      const byRate = sumOf(own.map((one) => decimal(one.tax_amount, `${line.id}: a tax`)));
+      if (line[field] !== undefined) report.number(line.id, field, line[field], byRate);
+    }
+    if (givesBack(entry)) continue;
+    for (const [index, rate] of rates.entries()) {
+      const own = (line.taxes ?? []).filter(({ tax_rate_id }) => tax_rate_id === rate.tax_rate_id);
+      const stated = sumOf(own.map((one) => decimal(one.tax_amount, `${line.id}: a tax`)));
+      report.number(line.id, `tax of ${rate.name}`, textOf(stated), shares[index][at]);
+    }
+  }
+  for (const { name, tax_rate_type, percentage_value, fixed_value, tax_behavior } of rates)
+    report.takes(
+      'invoice',
+      `that it is taxed with ${name}: ${tax_rate_type === 'fixed' ? fixed_value : `${percentage_value} %`}, ${tax_behavior}`,
+    );
+  takesGivenBack(lines, 'tax', report);
+}
+
+function taxed(amounts, rates, places) {
+  const base = most(ZERO, sumOf(amounts));
+  const value = (rate) =>
+    decimal(rate.tax_rate_type === 'fixed' ? rate.fixed_value : rate.percentage_value, `${rate.name}: its value`);
+  const taxOn = (of, rate) => {
+    if (of.isZero()) return ZERO;
+    return (rate.tax_rate_type === 'fixed' ? value(rate) : of.times(value(rate)).over(HUNDRED)).rounded(places);
+  };
+  const inclusive = rates.filter(({ tax_behavior }) => tax_behavior === 'inclusive');
+  const summed = (type) => sumOf(inclusive.filter(({ tax_rate_type }) => tax_rate_type === type).map(value));
+  // Amounts that hold taxes: each rate is of what is left without all of them.
+  const inside = most(ZERO, base.minus(summed('fixed')))
+    .times(HUNDRED)
+    .over(summed('percentage').plus(HUNDRED));
+  let left = base;
+  const contained = new Map();
+  for (const rate of inclusive) {
+    contained.set(rate, least(left, taxOn(rate.tax_rate_type === 'fixed' ? base : inside, rate)));
+    left = left.minus(contained.get(rate));
+  }
+  return rates.map((rate) => ({ base: left, tax: contained.get(rate) ?? taxOn(left, rate) }));
+}
+
+/** Of which the document says the terms, so that it is computed and not only added up. */
+const COMPUTED_BY = { total_discount: ({ coupons }) => coupons, total_tax: ({ taxes }) => taxes };
+
+function checkTotals(proof, report) {
+  const { invoice, lines, minor_units } = proof;
   const own = (field) => decimal(invoice[field], `invoice: ${field}`);
   const over = (field) => sumOf(lines.map(({ line }) => decimal(line[field] ?? '0', `${line.id}: ${field}`)));
   report.same('invoice', 'minor_units', minor_units, minorUnits(invoice.currency));
@@ -993,7 +1164,7 @@ function checkTotals({ invoice, lines, minor_units }, report) {
   ]) {
     if (spread !== null && !(spread.isZero() && lines.length === 0))
       report.number('invoice', field, invoice[field], spread);
-    if (!own(field).isZero())
+    if (!own(field).isZero() && !COMPUTED_BY[field]?.(proof))
       report.takes('invoice', `${field} of ${invoice[field]}: by which rates and coupons it came about`);
   }
   const before = own('subtotal')
@@ -1027,6 +1198,8 @@ export async function verify(proof, events = null) {
   for (const entry of lines)
     new LineCheck(entry, { invoice, places, measured: measured.get(entry.line.id), report }).run();
   checkOverage(lines, places, report);
+  if (proof.coupons) checkCoupons(proof, report);
+  if (proof.taxes) checkTaxes(proof, report);
   checkTotals(proof, report);
   return report;
 }

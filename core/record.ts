@@ -31,6 +31,9 @@ export const timestampText = z
   })
   .meta({ format: 'date-time' });
 
+/** An address that people are sent to: one of another scheme is a program in the hands of whoever shows it as a link. */
+export const webAddress = z.url({ protocol: /^https?$/, error: 'must be an http(s) URL' }).max(2_048);
+
 /** A whole number; clients that send every number as text are understood. */
 export const wholeNumber = wholeNumberOr();
 

@@ -7,13 +7,18 @@ import { Decimal, sumOf, ZERO } from './decimal.ts';
 import { FarthingError } from './error.ts';
 import { minorUnits } from './money.ts';
 
-/** `amount` and `weights` are not negative. */
+/** `amount` and `weights` are not negative, and `amount` is of whole minor units. */
 export function spread(amount: Decimal, weights: readonly Decimal[], currency: string): Decimal[] {
   const whole = sumOf(weights);
   if (amount.isZero()) return weights.map(() => ZERO);
   if (!whole.gt(0) || amount.isNegative() || weights.some((weight) => weight.isNegative()))
     throw new FarthingError('system_error', `${amount.toFixed()} ${currency} has nothing to be spread over`);
   const digits = minorUnits(currency);
+  if (amount.decimalPlaces() > digits)
+    throw new FarthingError(
+      'system_error',
+      `${amount.toFixed()} has more decimals than ${currency}: it cannot be spread`,
+    );
   const unit = new Decimal(10).pow(-digits);
   const shares = weights.map((weight, index) => {
     const exact = amount.times(weight).dividedBy(whole);

@@ -43,7 +43,7 @@ import {
   type InvoicedLine,
   isCredit,
   laterCharge,
-  partialCharges,
+  partialChargesLeft,
 } from './gather-closed-charges.ts';
 import { recordedTrueUps, recordedUsage, subscriptionCommitment } from './gather-commitments.ts';
 import { type InvoiceBefore, invoicedTogether } from './invoiced-together.ts';
@@ -220,6 +220,6 @@ async function gatherCommitments(
     commitment,
     true_ups,
     recorded: isCommitted ? recordedUsage(lines) : [],
-    partial: [...partialCharges(lines), ...since.map(laterCharge)],
+    partial: [...(await partialChargesLeft(database, subscription, lines)), ...since.map(laterCharge)],
   };
 }

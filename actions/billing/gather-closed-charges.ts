@@ -11,12 +11,14 @@ import { Decimal, sumOf } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { asComputed } from '../../core/invoice/computed-from.ts';
 import type { InvoiceStatus } from '../../core/invoice/record.ts';
+import type { Scope } from '../../core/scope.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { type LineOnInvoice, linesOnInvoices } from '../../storage/models/invoice-line-item.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { hasCorrectionsSince } from '../../storage/progress/corrections.ts';
 import type { Database } from '../../storage/stores.ts';
+import { returnedAsCredits } from '../credit-notes/returned-as-credits.ts';
 import type { BillableItem, Measure } from './billable-items.ts';
 import { type LimitedWindows, recordedWindows } from './gather-allowances.ts';
 
@@ -76,7 +78,27 @@ export async function gatherClosedCharges(
       if (corrected || isOther || isCarrying(charge)) closed.push({ ...charge, measured });
     }
   }
-  return closed;
+  return closed.length === 0 ? [] : lessReturned(database, closed, lines);
+}
+
+/** What credit notes and refunds gave back of a charge is not given back again by what corrects it. */
+async function lessReturned(
+  database: Database,
+  closed: readonly ClosedCharge<BillableItem>[],
+  lines: readonly InvoicedLine[],
+): Promise<ClosedCharge<BillableItem>[]> {
+  const items = new Set(closed.map(({ item }) => item.id));
+  const own = lines.filter(({ line }) => items.has(line.subscription_line_item_id ?? ''));
+  const returned = await returnedAsCredits(database, closed[0]!.item.record, own);
+  return closed.map((charge) => {
+    const { id } = charge.item;
+    const of = returned.filter((one) => one.line.subscription_line_item_id === id && overlaps(one, charge.service));
+    return { ...charge, returned: of.map(({ line }) => line) };
+  });
+}
+
+function overlaps({ service }: InvoicedLine, { start, end }: Period): boolean {
+  return service.start < end && start < service.end;
 }
 
 type RecordedCharge = Omit<ClosedCharge<BillableItem>, 'measured'> & { readonly limited: readonly LimitedWindows[] };
@@ -135,6 +157,21 @@ function recordedCharge(
 /** What was invoiced of usage before its period was over. */
 export function partialCharges(lines: readonly InvoicedLine[]): PartialCharge[] {
   return lines.filter(({ is_partial }) => is_partial).map(partialCharge);
+}
+
+/** The same with what credit notes and refunds have given back of it. */
+export async function partialChargesLeft(
+  database: Database,
+  scope: Scope,
+  lines: readonly InvoicedLine[],
+): Promise<PartialCharge[]> {
+  const partial = lines.filter(({ is_partial }) => is_partial);
+  const returned = await returnedAsCredits(database, scope, partial);
+  return [...partial.map(partialCharge), ...returned.map(returnedCharge)];
+}
+
+function returnedCharge(one: InvoicedLine): PartialCharge {
+  return { ...partialCharge(one), is_returned: true };
 }
 
 /** What invoices of later periods have said of a charge. */

@@ -6,6 +6,7 @@ import type { PlannedLine } from '../../core/billing/line-amount.ts';
 import type { InvoicePlan } from '../../core/billing/plan-invoice.ts';
 import type { LineMoney } from '../../core/billing/settle-lines.ts';
 import { totalsText } from '../../core/billing/totals.ts';
+import { lineDiscounts } from '../../core/coupon/discounts.ts';
 import { draftKey } from '../../core/invoice/draft-key.ts';
 import type { BillingReason, Invoice, InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
 import { statusOf } from '../../core/invoice/skipped.ts';
@@ -100,8 +101,9 @@ export function invoiceParts(plan: InvoicePlan<BillableItem>, invoice: Invoice, 
 }
 
 /** What became of the amount of a line. */
-export function moneyText({ taxes, ...money }: LineMoney) {
+export function moneyText({ taxes, shares, ...money }: LineMoney) {
   return {
+    discounts: lineDiscounts(shares),
     prepaid_credits_applied: money.prepaid_credits_applied.toFixed(),
     line_item_discount: money.line_item_discount.toFixed(),
     invoice_level_discount: money.invoice_level_discount.toFixed(),

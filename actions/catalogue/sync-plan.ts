@@ -232,6 +232,7 @@ async function addLines(database: Database, addition: Addition): Promise<void> {
     ends_with_price: end_date !== null,
     commitment_line_id: termsOf(follows, sync),
     period_anchor,
+    follows_line_item_id: follows?.id ?? null,
     id: newId('subscription_line_item', author.now.getTime()),
     position: first + index,
     subscription_id: subscription.id,

@@ -7,13 +7,14 @@
 import { type CouponInForce, worksAgain } from '../../core/coupon/discounts.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { BillingReason } from '../../core/invoice/record.ts';
-import { instantOf } from '../../core/time/instant.ts';
+import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { CouponModel } from '../../storage/models/coupon.ts';
 import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
 import { CouponAssociationModel } from '../../storage/models/coupon-association.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
 
 export type OfWhichInvoice = {
@@ -23,17 +24,51 @@ export type OfWhichInvoice = {
   readonly invoice_id?: string | undefined;
   /** Of an invoice inside of a period: of usage so far, or of a change of the running period. */
   readonly inside?: 'usage' | Period;
+  /** Lines that it charges and that are not written yet. */
+  readonly begun?: readonly FollowingLine[];
 };
+
+type FollowingLine = Pick<SubscriptionLineItemModel, 'id' | 'follows_line_item_id'>;
 
 type Attached = { readonly association: CouponAssociationModel; readonly coupon: CouponModel };
 
 export async function couponsInForce(database: Database, of: OfWhichInvoice): Promise<CouponInForce[]> {
   const attached = await attachedTo(database, of.subscriptions);
   const uses = await usesOf(database, attached, of);
+  const followers = await followersOf(database, attached, of);
   return attached.flatMap(({ association, coupon }) => {
     const works = worksOn({ coupon, uses: uses.get(association.id) ?? [] }, of.inside);
-    return works ? [{ ...inForce(association, coupon), is_returning: isReturning(coupon, of.inside) }] : [];
+    if (!works) return [];
+    const named = followers.get(association.subscription_line_item_id ?? '');
+    return [
+      {
+        ...inForce(association, coupon),
+        ...(named ? { followers: named } : {}),
+        is_returning: isReturning(coupon, of.inside),
+      },
+    ];
   });
+}
+
+/** By a line that a coupon names, all that go on for it: asked only where one names a line. */
+async function followersOf(
+  database: Database,
+  attached: readonly Attached[],
+  { subscriptions, begun = [] }: OfWhichInvoice,
+): Promise<Map<string, Set<string>>> {
+  const named = new Set(attached.flatMap(({ association }) => association.subscription_line_item_id ?? []));
+  if (named.size === 0) return new Map();
+  const written = await SubscriptionLineItemModel.in(subscriptions[0], database)
+    .whereIn(
+      'subscription_id',
+      subscriptions.map(({ id }) => id),
+    )
+    .whereNotNull('follows_line_item_id')
+    .select('id', 'follows_line_item_id');
+  const lines: FollowingLine[] = [...written, ...begun.filter((line) => line.follows_line_item_id)];
+  const next = groupBy(lines, ({ follows_line_item_id }) => follows_line_item_id!);
+  const behind = (id: string): string[] => (next.get(id) ?? []).flatMap((line) => [line.id, ...behind(line.id)]);
+  return new Map([...named].map((id) => [id, new Set(behind(id))]));
 }
 
 /** As an association says. */
@@ -70,8 +105,9 @@ async function attachedTo(database: Database, [own, ...others]: OfWhichInvoice['
 export async function usesOf(
   database: Database,
   attached: readonly Attached[],
-  { subscriptions: [own], invoice_id }: OfWhichInvoice,
+  { subscriptions, invoice_id }: OfWhichInvoice,
 ): Promise<Map<string, InvoiceModel[]>> {
+  const [own] = subscriptions;
   const applications: CouponApplicationModel[] = [];
   for (const { association, coupon } of attached) {
     if (coupon.cadence === 'forever') continue;
@@ -86,17 +122,44 @@ export async function usesOf(
     database,
   );
   const byAssociation = groupBy(others, (one) => one.coupon_association_id!);
+  const begun = new Map(attached.map((one) => [one.association.id, periodsBegun(one, subscriptions)]));
   return new Map(
     Array.from(byAssociation, ([id, applied]) => {
       const ids = [...new Set(applied.map((one) => one.invoice_id))];
-      return [id, ids.map((one) => invoices.get(one)!).filter(isUse)];
+      return [
+        id,
+        usesAmong(
+          ids.map((one) => invoices.get(one)!),
+          begun.get(id)!,
+        ),
+      ];
     }),
   );
 }
 
-/** What a change charges takes part in what the coupon does for the running period, and is no use of its own. */
-function isUse({ invoice_status, billing_reason }: InvoiceModel): boolean {
-  return invoice_status !== 'VOIDED' && invoice_status !== 'SKIPPED' && billing_reason !== 'SUBSCRIPTION_UPDATE';
+/** Where changes have begun periods of the subscription anew. */
+function periodsBegun(
+  { association }: Attached,
+  subscriptions: OfWhichInvoice['subscriptions'],
+): ReadonlySet<Milliseconds> {
+  const subscription = subscriptions.find(({ id }) => id === association.subscription_id);
+  return new Set(subscription?.earlier_periods?.map(({ until }) => instantOf(until)));
+}
+
+/**
+ * What a change charges takes part in what the coupon does for the running period, and is no use of its own; where it has begun a period,
+ * what was charged for that is one.
+ */
+function usesAmong(invoices: readonly InvoiceModel[], begun: ReadonlySet<Milliseconds>): InvoiceModel[] {
+  const openings = new Set<Milliseconds>();
+  return invoices.filter(({ invoice_status, billing_reason, period_start }) => {
+    if (invoice_status === 'VOIDED' || invoice_status === 'SKIPPED') return false;
+    if (billing_reason !== 'SUBSCRIPTION_UPDATE') return true;
+    const start = instantOf(period_start!);
+    if (!begun.has(start) || openings.has(start)) return false;
+    openings.add(start);
+    return true;
+  });
 }
 
 type Subject = { readonly coupon: CouponModel; readonly uses: readonly InvoiceModel[] };
@@ -112,9 +175,9 @@ function isReturning(coupon: CouponModel, inside: OfWhichInvoice['inside']): boo
   return coupon.type === 'fixed' && inside !== undefined;
 }
 
-const OF_A_PERIOD: readonly BillingReason[] = ['SUBSCRIPTION_CREATE', 'SUBSCRIPTION_TRIAL_END'];
+const OF_A_PERIOD: readonly BillingReason[] = ['SUBSCRIPTION_CREATE', 'SUBSCRIPTION_TRIAL_END', 'SUBSCRIPTION_UPDATE'];
 
-/** Whether the advance charges of this period stand on it: it opened the period, or closed the one before. */
+/** Whether the advance charges of this period stand on a use: it opened the period, or closed the one before. */
 function charges({ billing_reason, period_start, period_end }: InvoiceModel, { start }: Period): boolean {
   if (OF_A_PERIOD.includes(billing_reason)) return Boolean(period_start) && instantOf(period_start!) === start;
   return billing_reason === 'SUBSCRIPTION_CYCLE' && Boolean(period_end) && instantOf(period_end!) === start;

@@ -11,7 +11,12 @@ import type { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { Transaction } from '../../storage/stores.ts';
 
 export type Redeeming = { readonly scope: Scope; readonly transaction: Transaction; readonly author: Author };
-export type NamedCoupon = { readonly field: string; readonly named: string; readonly currency: string };
+export type NamedCoupon = {
+  readonly field: string;
+  readonly named: string;
+  readonly currency: string;
+  readonly before?: number;
+};
 
 /** All that are about to be redeemed or given back, in one order: who names the same in another order waits, and no one for the other. */
 export async function holdCoupons(
@@ -27,9 +32,12 @@ export async function holdCoupons(
     .forUpdate();
 }
 
-/** The coupon with this id or code, which may be redeemed now; refused by the name of the field. */
+/**
+ * The coupon with this id or code, which may be redeemed now; refused by the name of the field. `before`: how often the same request redeems
+ * it besides.
+ */
 export async function redeemable(
-  { field, named, currency }: NamedCoupon,
+  { field, named, currency, before = 0 }: NamedCoupon,
   { scope, transaction, author }: Redeeming,
 ): Promise<CouponModel> {
   const coupons = await CouponModel.in(scope, transaction)
@@ -38,7 +46,8 @@ export async function redeemable(
     .forUpdate();
   const coupon = coupons.find(({ id }) => id === named) ?? coupons[0];
   if (!coupon) throw invalid(field, `there is no coupon ${named}`, { reason: 'COUPON_NOT_FOUND' });
-  const refusal = refusalOf(coupon, { now: author.now.getTime(), currency });
+  const counted = { ...coupon, total_redemptions: coupon.total_redemptions + before };
+  const refusal = refusalOf(counted, { now: author.now.getTime(), currency });
   if (refusal) throw invalid(field, `coupon ${named} ${refusal.why}`, { reason: refusal.reason });
   return coupon;
 }

@@ -40,7 +40,7 @@ export async function couponsOnInvoice(
   for (const stated of wanted) {
     const coupon = await (stated.coupon_association_id
       ? attached(stated, written, redeeming)
-      : redeemed(stated, written, redeeming));
+      : redeemed(stated, { ...written, found }, redeeming));
     const twice = found.some((one) => one.coupon.id === coupon.coupon.id && one.line === coupon.line);
     if (twice) throw invalid(stated.field, `coupon ${stated.named} is stated twice`);
     found.push(coupon);
@@ -88,8 +88,14 @@ function placeOf(named: string, lines: Written['lines'], field: string): string 
   return places[0]!;
 }
 
-async function redeemed({ field, named, line }: Stated, { currency }: Written, redeeming: Redeeming) {
-  const coupon = await redeemable({ field, named, currency }, redeeming);
+async function redeemed(
+  { field, named, line }: Stated,
+  { currency, found }: Written & { readonly found: readonly CouponInForce[] },
+  redeeming: Redeeming,
+) {
+  const isIt = ({ coupon: { id, coupon_code }, coupon_association_id }: CouponInForce) =>
+    coupon_association_id === null && (id === named || coupon_code?.toLowerCase() === named.toLowerCase());
+  const coupon = await redeemable({ field, named, currency, before: found.filter(isIt).length }, redeeming);
   return { coupon, coupon_association_id: null, subscription_id: null, line, start_ms: null, end_ms: null };
 }
 

@@ -25,7 +25,7 @@ import { countApplied } from '../coupons/redeem.ts';
 import { couponsOnInvoice } from '../coupons/stated-on-invoice.ts';
 import { emit } from '../system-events/emit.ts';
 import { taxInvoice } from '../taxes/attach-rates.ts';
-import { ratesInForce } from '../taxes/rates-in-force.ts';
+import { ratesInForce, taxedAt } from '../taxes/rates-in-force.ts';
 import { checkInvoiceReferences } from './check-invoice-references.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 
@@ -58,7 +58,10 @@ async function settle({ scope, request, written, author, id }: Stated, transacti
   const writing = { scope, transaction, author };
   await taxInvoice(id, request, currency, writing);
   const coupons = await couponsOnInvoice(request, { lines, currency, customer_id }, writing);
-  const taxed = { ...scope, id, customer_id, subscription_id, currency, invoice_type, at: author.now.getTime() };
+  const { period_start, period_end } = request;
+  const written_as = { billing_reason: request.billing_reason ?? 'MANUAL', period_start, period_end };
+  const when = { at: taxedAt(written_as, author.now), now: author.now.getTime() };
+  const taxed = { ...scope, id, customer_id, subscription_id, currency, invoice_type, ...when };
   const rates = request.invoice_status === 'FINALIZED' ? await ratesInForce(transaction, taxed) : [];
   const charged = lines.map(({ amount, price_type }, index) => ({
     amount: new Decimal(amount),

@@ -11,6 +11,7 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { billingTransaction } from '../billing/transaction.ts';
+import { takeOverRatesOf } from '../taxes/attach-rates.ts';
 import { computeWithin, referenceOf } from './compute-invoice.ts';
 import { draftInvoice } from './draft-invoice.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
@@ -36,6 +37,9 @@ export async function recalculateInvoice(
     const draft = await draftInvoice(stores, transaction, { subscription, ...billed, now: author.now });
     if (draft === null || draft === 'waiting')
       throw notAllowed('there is nothing to bill in the period of this invoice');
+    const entity = { entity_type: 'invoice', entity_id: draft.id } as const;
+    const attaching = { scope, transaction, author, entity, start_date: author.now.toISOString() };
+    await takeOverRatesOf(voided.id, attaching);
     const by = { by: author, database: transaction };
     await InvoiceModel.change(voided, { recalculated_invoice_id: draft.id }, by);
     return finalized(transaction, scope, { draft, finalize, now: author.now });

@@ -39,13 +39,18 @@ export type Settlement = {
 
 export type SettlementTerms = Pick<Terms, 'coupons' | 'rates'>;
 
-/** The coupons that work in the running period, and the rates of now. */
+/**
+ * The coupons that work in the running period, or in the one that begins with the change, and the rates of now. `begins`: lines that
+ * are not written yet.
+ */
 export async function termsOfCharges(
   database: Database,
   { subscription, payer_id, author }: Pick<Settlement, 'subscription' | 'payer_id' | 'author'>,
+  { beginsPeriod = false, begins = [] }: { beginsPeriod?: boolean; begins?: readonly BillableItem[] } = {},
 ): Promise<SettlementTerms> {
-  const inside = currentPeriod(subscription);
-  const coupons = await couponsInForce(database, { subscriptions: [subscription], inside });
+  const inside = beginsPeriod ? {} : { inside: currentPeriod(subscription) };
+  const begun = begins.map(({ record }) => record);
+  const coupons = await couponsInForce(database, { subscriptions: [subscription], ...inside, begun });
   const rates = await ratesInForce(database, {
     ...scopeOf(subscription),
     customer_id: payer_id,

@@ -20,6 +20,7 @@ import { PaymentModel } from '../../storage/models/payment.ts';
 import { PaymentRefundModel } from '../../storage/models/payment-refund.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
+import { chargesLeft } from '../credit-notes/charges-left.ts';
 import { emit } from '../system-events/emit.ts';
 import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
 import { type HeldPayment, holdPayment } from './hold.ts';
@@ -36,7 +37,7 @@ export async function refundPayment(
     const refunds = await refundsOf(held.payment, transaction);
     const known = refunds.find((one) => one.idempotency_key === idempotency_key);
     if (known) return { payment: held.payment, refund: sameRefund(known, request) };
-    const amount = checkedAmount(held, request);
+    const amount = checkedAmount(held, await chargesLeft(held.invoice, transaction), request);
     const said = { amount, reason: request.reason, idempotency_key, by: author };
     const refund = await addRefund(transaction, held.payment, said);
     return { payment: await bookRefund(transaction, { ...held, amount, by: author }), refund };
@@ -71,17 +72,20 @@ function addRefund(
   return PaymentRefundModel.add(payment, record, { database: transaction });
 }
 
-/** What a credit note or a void has given back is not given back again. */
-function checkedAmount({ payment, invoice }: HeldPayment, request: RefundPayment): string {
+/** What a credit note, a void, a change or a correction has given back is not given back again. */
+function checkedAmount({ payment, invoice }: HeldPayment, charges: Decimal, request: RefundPayment): string {
   const { payment_status } = payment;
   if (payment_status !== 'SUCCEEDED' && payment_status !== 'PARTIALLY_REFUNDED')
     throw notAllowed(`a payment that is ${payment_status} cannot be given back`, { payment_status });
   const left = Decimal.min(
     new Decimal(payment.amount).minus(payment.refunded_amount),
     new Decimal(invoice.amount_paid).minus(invoice.refunded_amount),
+    charges,
   );
   if (left.lte(0))
-    throw notAllowed('what was paid was given back already, by a credit note or because the invoice is void');
+    throw notAllowed(
+      'what was paid was given back already, by a credit note, by a change of the subscription or because the invoice is void',
+    );
   const amount = request.amount === null ? left : new Decimal(request.amount);
   if (amount.lte(0)) throw invalid('amount', 'must be more than 0');
   if (amount.decimalPlaces() > minorUnits(payment.currency))

@@ -1,12 +1,16 @@
 /** The proof of an invoice, and that one event is counted by it (docs/proof.md). */
 import { notFound } from '../../core/error.ts';
+import type { Invoice } from '../../core/invoice/record.ts';
 import { minorUnits } from '../../core/money.ts';
 import { leafOf, leafText } from '../../core/proof/leaf.ts';
 import { MerkleTree } from '../../core/proof/merkle.ts';
 import { type EventProof, type InvoiceProof, type LineProof, PROOF_FORMAT } from '../../core/proof/record.ts';
 import type { Scope } from '../../core/scope.ts';
+import { CouponApplicationModel } from '../../storage/models/coupon-application.ts';
 import type { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { PriceModel } from '../../storage/models/price.ts';
+import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
+import { TaxRateModel } from '../../storage/models/tax-rate.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { countedEvents } from './counted-events.ts';
 import { type Counting, gatherProvable, type Provable } from './gather.ts';
@@ -26,7 +30,35 @@ export async function invoiceProof(stores: Stores, scope: Scope, asked: ProofAsk
   const prices = await PriceModel.byId(scope, priceIds, stores.postgres);
   const lines = provable.lines.map((one) => lineProof(one, { sealed, price: prices.get(one.line.price_id ?? '') }));
   const { invoice } = provable;
-  return { format: PROOF_FORMAT, minor_units: minorUnits(invoice.currency), invoice, lines };
+  const [coupons, taxes] = [await couponsOf(stores, invoice), await taxesOf(stores, invoice)];
+  return { format: PROOF_FORMAT, minor_units: minorUnits(invoice.currency), invoice, lines, coupons, taxes };
+}
+
+async function couponsOf({ postgres }: Stores, invoice: Invoice): Promise<InvoiceProof['coupons']> {
+  const asked = { column: 'invoice_id', value: invoice.id, where: { status: 'published' }, order: ['position', 'id'] };
+  const applications = await CouponApplicationModel.listOf(invoice, asked, postgres);
+  return applications.map((one) => ({
+    coupon_id: one.coupon_id,
+    coupon_association_id: one.coupon_association_id,
+    line_id: one.invoice_line_item_id,
+    terms: one.coupon_snapshot,
+    original_price: one.original_price,
+    discounted_amount: one.discounted_amount,
+  }));
+}
+
+/** What a rate says does not change once it has taxed something. */
+async function taxesOf({ postgres }: Stores, invoice: Invoice): Promise<InvoiceProof['taxes']> {
+  const where = { entity_type: 'invoice', status: 'published' };
+  const asked = { column: 'entity_id', value: invoice.id, where, order: ['position', 'id'] };
+  const applied = await TaxAppliedModel.listOf(invoice, asked, postgres);
+  const rateIds = applied.map(({ tax_rate_id }) => tax_rate_id);
+  const rates = await TaxRateModel.byId(invoice, rateIds, postgres);
+  return applied.map(({ tax_rate_id, tax_association_id, taxable_amount, tax_amount, tax_behavior }) => {
+    const { name, tax_rate_type, percentage_value, fixed_value } = rates.get(tax_rate_id)!;
+    const terms = { name, tax_rate_type, percentage_value, fixed_value, tax_behavior };
+    return { tax_rate_id, ...terms, is_given_back: tax_association_id === null, taxable_amount, tax_amount };
+  });
 }
 
 type Facts = { readonly sealed: ReadonlyMap<string, Sealed>; readonly price: PriceModel | undefined };

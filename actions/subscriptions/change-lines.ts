@@ -35,7 +35,7 @@ import {
   scopeOf,
 } from '../billing/billable-items.ts';
 import { gatherInvoicedLines, type InvoicedLine, invoicedUntil } from '../billing/gather-closed-charges.ts';
-import { notesAsCredits } from '../credit-notes/notes-as-credits.ts';
+import { returnedAsCredits } from '../credit-notes/returned-as-credits.ts';
 import { computeWithin } from '../invoices/compute-invoice.ts';
 import { payerOf, type Settled, type Settlement, settleChange, termsOfCharges } from '../invoices/settle-change.ts';
 import { billedIn } from './billed-before.ts';
@@ -114,7 +114,7 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const released = isProrated && !isAhead ? await gatherPayers(database, subscription, ends) : [];
   const settled = isProrated ? [...ends, ...released].filter(({ item }) => !isOpen(item)) : [];
   const { currency } = subscription;
-  const before = [...invoiced, ...(await notesAsCredits(database, subscription, invoiced))];
+  const before = [...invoiced, ...(await returnedAsCredits(database, subscription, invoiced))];
   const endings = settled.map((end) => ending(end, before));
   const beginnings = change.isAtPeriodEnd ? [] : begins.filter((item) => !isLeft(item));
   const charged = ends.length === 0 ? period : runningOf(await asCharged(database, subscription));
@@ -122,7 +122,8 @@ export async function planLineChange(database: Database, change: LineChange): Pr
   const charges = linesOfChange<BillableItem>({ ...next, currency, endings: [], beginnings });
   const payer_id = await payerOf(subscription, database);
   const paid = { subscription, payer_id, author };
-  const terms = charges.length === 0 ? {} : await termsOfCharges(database, paid);
+  const beginsPeriod = after !== undefined;
+  const terms = charges.length === 0 ? {} : await termsOfCharges(database, paid, { beginsPeriod, begins });
   const settling = { ...paid, key: keyOf(ends, begins), terms };
   const { settlement, refunds } = settlementsOf(settling, { credits, charges, invoiced });
   const anchor = after ? subscription.billing_anchor : null;
@@ -287,7 +288,10 @@ function anchorOf({ record, ...item }: BillableItem, subscription: SubscriptionM
   return formatMs(item.anchor_ms ?? item.start_ms);
 }
 
-function beginningOf({ follows, terms }: LineStart, { subscription, author }: LineChange): SubscriptionLineItemModel {
+function beginningOf(
+  { follows, continues, terms }: LineStart,
+  { subscription, author }: LineChange,
+): SubscriptionLineItemModel {
   return {
     ...terms,
     ...createdBy(author),
@@ -296,6 +300,7 @@ function beginningOf({ follows, terms }: LineStart, { subscription, author }: Li
     subscription_id: subscription.id,
     customer_id: subscription.customer_id,
     period_anchor: follows ? anchorOf(follows, subscription) : null,
+    follows_line_item_id: (follows ?? continues)?.id ?? null,
     charged_from: null,
     charged_until: null,
     paid_by_lines: null,

@@ -56,16 +56,30 @@ export async function takeOverRates(
 ): Promise<void> {
   const { scope, transaction, author } = attaching;
   const of = { ...scope, customer_id, currency, at: author.now.getTime() };
-  const found = await standing(transaction, of);
+  await attachAgain(await standing(transaction, of), attaching);
+}
+
+/** An invoice that bills the period of another one again is taxed with what was attached to that. */
+export async function takeOverRatesOf(invoice_id: string, attaching: Attaching): Promise<void> {
+  const found = await TaxAssociationModel.in(attaching.scope, attaching.transaction)
+    .where({ entity_type: 'invoice', entity_id: invoice_id, status: 'published' })
+    .orderBy(['created_at', 'id']);
+  await attachAgain(found, attaching);
+}
+
+async function attachAgain(
+  found: readonly TaxAssociationModel[],
+  { scope, transaction, author, entity, start_date }: Attaching,
+): Promise<void> {
   const records = found.map(({ tax_rate_id, priority, auto_apply, currency: only, end_date, metadata }) => ({
     ...createdBy(author),
-    ...attaching.entity,
+    ...entity,
     id: newId('tax_association', author.now.getTime()),
     tax_rate_id,
     priority,
     auto_apply,
     currency: only,
-    start_date: attaching.start_date,
+    start_date,
     end_date,
     metadata,
   }));

@@ -66,7 +66,8 @@ type Options = { database: Database };
 const FETCH = {
   customer: (scope: Scope, id: string, options: Options) => CustomerModel.fetch(scope, id, options),
   subscription: (scope: Scope, id: string, options: Options) => SubscriptionModel.fetch(scope, id, options),
-  invoice: (scope: Scope, id: string, options: Options) => InvoiceModel.fetch(scope, id, options),
+  // Held, so that it does not become final meanwhile.
+  invoice: (scope: Scope, id: string, options: Options) => InvoiceModel.fetch(scope, id, { ...options, lock: true }),
 };
 
 async function checkEntity({ entity_type, entity_id }: Entity, scope: Scope, database: Database): Promise<void> {
@@ -74,8 +75,10 @@ async function checkEntity({ entity_type, entity_id }: Entity, scope: Scope, dat
     if (entity_id !== scope.tenant_id) throw notFound('tenant', entity_id);
     return;
   }
-  const { status } = await FETCH[entity_type](scope, entity_id, { database });
-  if (status !== 'published') throw notFound(entity_type, entity_id);
+  const entity = await FETCH[entity_type](scope, entity_id, { database });
+  if (entity.status !== 'published') throw notFound(entity_type, entity_id);
+  if (entity instanceof InvoiceModel && entity.invoice_status !== 'DRAFT')
+    throw invalid('entity_id', `names an invoice that is ${entity.invoice_status}: only a draft is taxed later`);
 }
 
 /** What a list narrows to: nothing is asked of the store where the request names no customer by its external id. */

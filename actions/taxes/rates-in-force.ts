@@ -17,6 +17,8 @@ export type Taxed = Pick<Invoice, 'customer_id' | 'subscription_id' | 'currency'
     /** Nothing where it has no associations of its own yet. */
     readonly id?: string;
     readonly at: Milliseconds;
+    /** What is attached to the invoice itself is for this one, whatever period it is of: it counts as it is now. */
+    readonly now?: Milliseconds;
   };
 
 export async function ratesInForce(database: Database, taxed: Taxed): Promise<RateInForce[]> {
@@ -45,7 +47,8 @@ export function taxedAt(
 }
 
 async function associationsOf(database: Database, taxed: Taxed): Promise<TaxAssociationModel[]> {
-  const own = taxed.id ? await attachedTo(database, taxed, { entity_type: 'invoice', entity_id: taxed.id }) : [];
+  const { id, at, now = at } = taxed;
+  const own = id ? await attachedTo(database, { ...taxed, at: now }, { entity_type: 'invoice', entity_id: id }) : [];
   if (own.length > 0) return own;
   if (taxed.subscription_id)
     return attachedTo(database, taxed, { entity_type: 'subscription', entity_id: taxed.subscription_id });

@@ -34,7 +34,8 @@ export async function taxFinal(
   author: Author,
 ): Promise<Taxed> {
   const { now } = author;
-  const rates = await ratesInForce(transaction, Object.assign({}, invoice, { at: taxedAt(invoice, now) }));
+  const taxed_at = { at: taxedAt(invoice, now), now: now.getTime() };
+  const rates = await ratesInForce(transaction, Object.assign({}, invoice, taxed_at));
   const isTaxed = rates.length > 0 || line_items.some(({ taxes }) => taxes?.length);
   if (!isTaxed) return { changes: {}, line_items };
   const settled = settleLines(line_items.map(chargedLine), {

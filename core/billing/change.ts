@@ -4,9 +4,6 @@
  * Of a line that begins: its charge from then to the end of its period. A line whose periods are shorter than the subscription's
  * was charged for several of them at once, and so is one that follows it: each of them is a line. Only what is fixed and charged in advance; everything
  * else is charged for the time that it served when its period ends.
- *
- * What a part of a period costs is what all of it costs less what the rest costs, each rounded as on an invoice: so the parts
- * add up to the whole, whatever was changed in between.
  */
 import { Decimal, ZERO } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
@@ -22,7 +19,7 @@ import {
 } from './charges.ts';
 import { type BilledInAll, givenBackWith } from './given-back.ts';
 import { fixedCharge, type PlannedLine, type PricedItem } from './line-amount.ts';
-import type { Share } from './proration.ts';
+import { restOf } from './proration.ts';
 
 /** What was billed for an item in one of its periods, by final invoices. */
 export type BilledBefore = {
@@ -80,7 +77,7 @@ export function creditsOfResumption<Item extends PricedItem>(question: ResumedQu
     if (item.end_ms === null || item.end_ms > ended_ms) return [];
     const settled = (period: Period) => {
       const served = chargeIn(item, period, subscription);
-      const kept = served === null ? ZERO : costOf(served, period, { subscription, currency });
+      const kept = served === null ? ZERO : costOf(served, currency);
       const billed = billedIn(period);
       return { ...billed, credited: billed.credited.plus(kept) };
     };
@@ -154,12 +151,9 @@ function creditLine<Item extends PricedItem>(
   const whole = chargeIn(item, period, endingAt(billed.until_ms, question.subscription));
   if (!whole || at >= whole.service.end) return null;
   const served = chargeIn({ ...item, end_ms: at }, period, question.subscription);
-  const full = costOf(whole, period, question);
-  const kept = served === null ? ZERO : costOf(served, period, question);
-  const amount = cappedCredit(agreed(full.minus(kept), billed, question.currency), billed);
+  const unused = fixedCharge(item, restOf(whole.share, served?.share), question.currency);
+  const amount = cappedCredit(agreed(unused.amount, billed, question.currency), billed);
   if (amount.isZero()) return null;
-  const part_ms = whole.share.part_ms - (served?.share.part_ms ?? 0);
-  const unused = fixedCharge(item, { ...whole.share, part_ms }, question.currency);
   return {
     item,
     service: { start: Math.max(at, whole.service.start), end: whole.service.end },
@@ -196,11 +190,10 @@ function resumedLine<Item extends PricedItem>(
   const whole = chargeIn(item, period, subscription);
   const served = chargeIn(item, period, { ...subscription, end_ms: ended_ms });
   if (!whole || !served || served.service.end >= whole.service.end) return null;
-  const full = costOf(whole, period, { subscription, currency });
+  const full = costOf(whole, currency);
   const amount = agreed(full, billed, currency).minus(billed.amount.minus(billed.credited));
   if (amount.lte(0)) return null;
-  const part_ms = whole.share.part_ms - served.share.part_ms;
-  const rest = fixedCharge(item, { ...whole.share, part_ms }, currency);
+  const rest = fixedCharge(item, restOf(whole.share, served.share), currency);
   const service = { start: served.service.end, end: whole.service.end };
   const computed_from = { ...rest.computed_from, reason: 'resumed: it was charged up to an end that was taken back' };
   return { ...rest, computed_from, item, service, display_name: item.display_name, parent_line_item_id: null, amount };
@@ -213,24 +206,11 @@ function chargeLines<Item extends PricedItem>(item: Item, question: ChangeQuesti
   return periodsCharged(item, { subscription, current, from: item.start_ms }).flatMap((period) => {
     const charge = chargeIn(item, period, subscription);
     if (!charge) return [];
-    const { share, service } = charge;
-    const priced = { ...fixedCharge(item, share, currency), amount: costOf(charge, period, question) };
-    return [{ ...priced, item, service, display_name: item.display_name, parent_line_item_id: null }];
+    const priced = fixedCharge(item, charge.share, currency);
+    return [{ ...priced, item, service: charge.service, display_name: item.display_name, parent_line_item_id: null }];
   });
 }
 
-/** What begins inside a period costs what the period costs until its end, less what it costs until then. */
-function costOf<Item extends PricedItem>(
-  { item, service, share }: Charge<Item>,
-  period: Period,
-  { subscription, currency }: Pick<ChangeQuestion, 'subscription' | 'currency'>,
-): Decimal {
-  const amountOf = (part: Share) => fixedCharge(item, part, currency).amount;
-  if (item.billing_period === 'ONETIME' || service.start <= period.start) return amountOf(share);
-  const until = (end_ms: Milliseconds) => {
-    const begun = { ...item, start_ms: period.start, end_ms };
-    const charged = chargeIn(begun, period, subscription);
-    return charged === null ? ZERO : amountOf(charged.share);
-  };
-  return until(service.end).minus(until(service.start));
+function costOf<Item extends PricedItem>({ item, share }: Charge<Item>, currency: string): Decimal {
+  return fixedCharge(item, share, currency).amount;
 }

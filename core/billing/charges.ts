@@ -139,9 +139,15 @@ function servicePeriods(item: BilledItem, stretch: Stretch): Slice[] {
   const slices: Slice[] = [];
   for (const period of itemPeriods(item, stretch, rule)) {
     const service = serviceIn(period, item, stretch.subscriptionEnd);
-    if (service !== null) slices.push({ service, share: shareOf(service, regularPeriod(period, rule)) });
+    if (service === null) continue;
+    slices.push({ service, share: shareOf(service, regularPeriod(period, rule), servedSince(stretch.subscription)) });
   }
   return slices;
+}
+
+/** Nothing of a period that it cuts was ever served before. */
+function servedSince({ start_ms, trial_end_ms }: BilledSubscription): Milliseconds {
+  return Math.max(start_ms, trial_end_ms ?? start_ms);
 }
 
 /** The part of a period in which both the item and the subscription live; null where there is none. */
@@ -309,6 +315,7 @@ export function chargeIn<Item extends BilledItem>(
   }
   const service = serviceIn(period, item, subscription.end_ms);
   if (service === null) return null;
-  const share = shareOf(service, regularPeriod(period, itemRule(item, subscription)));
+  const regular = regularPeriod(period, itemRule(item, subscription));
+  const share = shareOf(service, regular, servedSince(subscription));
   return { item, service, share, usage_window: windowOf(item, service, subscription) };
 }

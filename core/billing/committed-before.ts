@@ -24,11 +24,29 @@ export function committedBefore<Item extends PricedItem>(
   return {
     partOf: (item, service) => (item.commitment ? commitmentPart(item, service, question) : undefined),
     poolOf(item, service) {
-      if (facts !== null) return poolOf(termOfService(service, facts), { ...facts, recorded });
+      if (facts !== null) return sharedPool(service, facts, { recorded, invoiced: question.recorded });
       return item.commitment?.duration ? linePool(item, service, { ...question, recorded }) : null;
     },
     drew: (item, service, base_amount) => void recorded.push({ item_id: item.id, service, base_amount }),
   };
+}
+
+/**
+ * What all lines have drawn in a term. Once its last period is invoiced, what was lacking is paid, or nothing was: what is taken back then
+ * leaves what was committed to.
+ */
+function sharedPool(
+  service: Period,
+  facts: PoolFacts,
+  { recorded, invoiced }: { recorded: readonly RecordedUsage[]; invoiced: readonly RecordedUsage[] },
+): Pool {
+  const term = termOfService(service, facts);
+  const pool = poolOf(term, { ...facts, recorded });
+  const ends = Math.min(term.end, facts.subscription.end_ms ?? Infinity);
+  const isInvoiced = invoiced.some(
+    (one) => one.service.end >= ends && termOfService(one.service, facts).start === term.start,
+  );
+  return { ...pool, is_trued_up: pool.is_trued_up || (facts.commitment.true_up && isInvoiced) };
 }
 
 /** What a line has drawn in a term; once the term is over, what was lacking is paid. */

@@ -3,6 +3,7 @@
  * and the tax of what was billed the share of what is credited, rounded, and never more than what is left of them. What
  * exhausts the amount takes all that is left.
  */
+import { type DiscountShare, type LineDiscount, mergedShares } from '../coupon/discounts.ts';
 import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
 import { type LineTax, type TaxShare } from '../tax/line-tax.ts';
@@ -11,6 +12,8 @@ import { type LineTax, type TaxShare } from '../tax/line-tax.ts';
 export type BesideAmount = {
   readonly line_item_discount: Decimal;
   readonly invoice_level_discount: Decimal;
+  /** How much of the discounts is of which coupon; not known where absent. */
+  readonly shares?: readonly DiscountShare[] | undefined;
   readonly taxes: readonly TaxShare[];
 };
 export type BilledInAll = BesideAmount & { readonly amount: Decimal };
@@ -19,12 +22,13 @@ export type BilledLine = {
   readonly amount: string;
   readonly line_item_discount: string;
   readonly invoice_level_discount: string;
+  readonly discounts?: readonly LineDiscount[] | null | undefined;
   readonly taxes?: readonly LineTax[] | null | undefined;
 };
 
-/** A line with everything that was credited of it since. */
-export function billedInAll(lines: readonly BilledLine[]): BilledInAll {
-  const byRate = new Map<string, TaxShare>();
+/** A line with everything that was credited of it since; on top of what is known of others. */
+export function billedInAll(lines: readonly BilledLine[], others?: BilledInAll): BilledInAll {
+  const byRate = new Map(others?.taxes.map((share) => [`${share.tax_rate_id} ${share.tax_behavior}`, share]));
   for (const { taxes } of lines)
     for (const { tax_rate_id, tax_behavior, tax_amount } of taxes ?? []) {
       const key = `${tax_rate_id} ${tax_behavior}`;
@@ -32,13 +36,23 @@ export function billedInAll(lines: readonly BilledLine[]): BilledInAll {
       byRate.set(key, { tax_rate_id, tax_behavior, tax_amount: before.plus(tax_amount) });
     }
   const sum = (field: 'amount' | 'line_item_discount' | 'invoice_level_discount') =>
-    sumOf(lines.map((line) => new Decimal(line[field])));
+    sumOf([others?.[field] ?? ZERO, ...lines.map((line) => new Decimal(line[field]))]);
   return {
     amount: sum('amount'),
     line_item_discount: sum('line_item_discount'),
     invoice_level_discount: sum('invoice_level_discount'),
+    shares: sharesOf(lines),
     taxes: [...byRate.values()],
   };
+}
+
+/** Undefined where a line was discounted, and does not say by what. */
+function sharesOf(lines: readonly BilledLine[]): DiscountShare[] | undefined {
+  const isUnknown = ({ line_item_discount, invoice_level_discount, discounts }: BilledLine) =>
+    !discounts && !new Decimal(line_item_discount).plus(invoice_level_discount).isZero();
+  if (lines.some(isUnknown)) return undefined;
+  const shares = lines.flatMap(({ discounts }) => discounts ?? []);
+  return mergedShares(shares.map((share) => ({ ...share, discount_amount: new Decimal(share.discount_amount) })));
 }
 
 /** `credit` is not negative; what goes with it is, as the line that gives it back says it. */
@@ -52,6 +66,7 @@ export function givenBackWith(credit: Decimal, billed: BilledInAll, currency: st
   return {
     line_item_discount: shareOf(billed.line_item_discount),
     invoice_level_discount: shareOf(billed.invoice_level_discount),
+    shares: billed.shares?.map((share) => ({ ...share, discount_amount: shareOf(share.discount_amount) })),
     taxes: taxes.filter(({ tax_amount }) => !tax_amount.isZero()),
   };
 }

@@ -5,11 +5,11 @@
  */
 import type { CommitmentPart } from '../commitment/line.ts';
 import { drawFrom, type Pool } from '../commitment/pool.ts';
-import { Decimal, ZERO } from '../decimal.ts';
+import { Decimal, sumOf, ZERO } from '../decimal.ts';
 import { roundMoney } from '../money.ts';
 import type { Period } from '../time/period.ts';
 import { baseAmountOf } from './committed-lines.ts';
-import { type BilledInAll, givenBackWith } from './given-back.ts';
+import { type BilledInAll, type BilledLine, billedInAll, givenBackWith } from './given-back.ts';
 import { type LineAmount, type MeasuredUsage, type PlannedLine, type PricedItem, usageCharge } from './line-amount.ts';
 
 /** A usage charge that stands on final invoices, and what its meter measures for the same window today. */
@@ -31,6 +31,8 @@ export type ClosedCharge<Item extends PricedItem = PricedItem> = {
   readonly at_most_back?: Decimal;
   /** With the discounts and the tax that went with what was billed. */
   readonly billed?: BilledInAll;
+  /** What credit notes and refunds gave back of it, as credits. */
+  readonly returned?: readonly BilledLine[];
 };
 
 /** How commitments bear on a charge that is looked at again. */
@@ -75,7 +77,8 @@ export function correctionsOf<Item extends PricedItem>(
     };
     const line = correctionLine(charge, { quantity, amount: granted, computed_from }, isWhole || carried !== null);
     if (!granted.isNegative() || !charge.billed) return [line];
-    return [{ ...line, given_back: givenBackWith(granted.negated(), charge.billed, currency) }];
+    const billed = billedInAll(charge.returned ?? [], charge.billed);
+    return [{ ...line, given_back: givenBackWith(granted.negated(), billed, currency) }];
   });
 }
 
@@ -87,9 +90,23 @@ type Difference<Item extends PricedItem> = {
   base_amount: Decimal | null;
 };
 
+type Committed<Item extends PricedItem> = { currency: string; committed: CommittedBefore<Item> };
+
+/** No more comes back than what was billed, and has not come back otherwise. */
 function differenceOf<Item extends PricedItem>(
   charge: ClosedCharge<Item>,
-  { currency, committed }: { currency: string; committed: CommittedBefore<Item> },
+  question: Committed<Item>,
+): Difference<Item> {
+  const { returned = [], billed_amount } = charge;
+  const difference = wholeDifferenceOf(charge, question);
+  if (returned.length === 0) return difference;
+  const left = sumOf([billed_amount, ...returned.map(({ amount }) => new Decimal(amount))]);
+  return { ...difference, amount: Decimal.max(difference.amount, ZERO.minus(Decimal.max(ZERO, left))) };
+}
+
+function wholeDifferenceOf<Item extends PricedItem>(
+  charge: ClosedCharge<Item>,
+  { currency, committed }: Committed<Item>,
 ): Difference<Item> {
   const { item, service, usage_window, measured, billed_amount, billed_base_amount = billed_amount } = charge;
   const part = committed.partOf(item, service);

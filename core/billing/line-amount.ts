@@ -28,7 +28,7 @@ import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
 import type { BilledItem } from './charges.ts';
 import type { BesideAmount, BilledInAll } from './given-back.ts';
-import { isWhole, prorate, type Share, shareText } from './proration.ts';
+import { isWhole, prorate, roundedShare, type Share, shareText } from './proration.ts';
 
 /** A line item with what prices it. */
 export type PricedItem = BilledItem & {
@@ -92,17 +92,17 @@ export type PlannedLine<Item extends PricedItem = PricedItem> = LineAmount & {
 /** Advance or arrear: the computed charge for the quantity × the share of the period that is paid for. */
 export function fixedCharge(item: PricedItem, share: Share, currency: string): LineAmount {
   const parts = chargeParts(item.price, item.quantity);
-  const exact = prorate(sumOf(parts.map((part) => part.amount)), share);
+  const charge = sumOf(parts.map((part) => part.amount));
   return {
     quantity: item.quantity,
-    amount: roundMoney(exact, currency),
-    exact,
+    amount: roundedShare(charge, share, currency),
+    exact: prorate(charge, share),
     computed_from: {
       price: priceSnapshot(item.price),
       quantity: item.quantity.toFixed(),
       breakdown: parts.map(partText),
       proration: shareText(share),
-      ...(isWhole(share) ? {} : { share: { part_ms: share.part_ms, whole_ms: share.whole_ms } }),
+      ...(isWhole(share) ? {} : { share: { before_ms: 0, ...share } }),
     },
   };
 }

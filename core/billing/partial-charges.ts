@@ -19,6 +19,8 @@ export type PartialCharge = {
   readonly quantity: Decimal;
   /** It stands on the invoice of a later period, and corrects the charge. */
   readonly is_later?: boolean;
+  /** It was given back by a credit note or a refund, and is not set off again: its amount is negative. */
+  readonly is_returned?: boolean;
   /** With the discounts and the tax that went with it. */
   readonly billed?: BilledLine;
 };
@@ -45,8 +47,9 @@ export function lessInvoiced<Item extends PricedItem>(
 
 function differences<Item extends PricedItem>(
   lines: readonly PlannedLine<Item>[],
-  parts: readonly PartialCharge[],
+  all: readonly PartialCharge[],
 ): PlannedLine<Item>[] {
+  const parts = all.filter(({ is_returned }) => !is_returned);
   let invoiced = sumOf(parts.map(({ amount }) => amount));
   let units = sumOf(parts.map(({ quantity }) => quantity));
   const left = lines.flatMap((line, index) => {
@@ -68,9 +71,13 @@ function differences<Item extends PricedItem>(
     };
     return [{ ...line, ...rest, computed_from, exact: amount.isZero() ? line.exact : undefined }];
   });
-  const billed = billedInAll(parts.flatMap((part) => part.billed ?? []));
-  const surplus = { amount: invoiced, quantity: units, billed };
-  return invoiced.isZero() ? left : left.map((line, index) => (index === 0 ? { ...line, surplus } : line));
+  const billed = billedInAll(all.flatMap((part) => part.billed ?? []));
+  const isReturned = all.length > parts.length;
+  const amount = isReturned
+    ? Decimal.min(invoiced, Decimal.max(ZERO, sumOf(all.map((part) => part.amount))))
+    : invoiced;
+  const surplus = { amount, quantity: units, billed };
+  return amount.isZero() ? left : left.map((line, index) => (index === 0 ? { ...line, surplus } : line));
 }
 
 /**

@@ -5,15 +5,36 @@
  * A share is kept as a fraction of milliseconds, so that multiplying comes before dividing and nothing is lost.
  */
 import { Decimal } from '../decimal.ts';
+import { roundMoney } from '../money.ts';
+import type { Milliseconds } from '../time/instant.ts';
 import { type Period, type PeriodRule, wholePeriod } from '../time/period.ts';
 
-/** `part_ms` of `whole_ms`; equal when all of the period is charged. */
-export type Share = { readonly part_ms: number; readonly whole_ms: number };
+/** `part_ms` of `whole_ms`; equal when all of the period is charged. `before_ms`: what was, or could be, served of it before the part. */
+export type Share = { readonly part_ms: number; readonly whole_ms: number; readonly before_ms?: number };
 
-/** How much of its regular period a service period takes up: never more than all of it. */
-export function shareOf(service: Period, regular: Period): Share {
+/** How much of its regular period a service period takes up: never more than all of it. `since`: from when on the period is served. */
+export function shareOf(service: Period, regular: Period, since: Milliseconds = service.start): Share {
   const whole_ms = regular.end - regular.start;
-  return { part_ms: Math.min(service.end - service.start, whole_ms), whole_ms };
+  const part_ms = Math.min(service.end - service.start, whole_ms);
+  const before_ms = service.start - Math.max(regular.start, since);
+  return before_ms > 0 ? { part_ms, whole_ms, before_ms } : { part_ms, whole_ms };
+}
+
+/**
+ * What a part costs: what the period costs until the end of the part less what it costs until its beginning, each rounded. So parts add
+ * up to the whole, whatever comes between them (docs/rules/proration.md, "Parts add up").
+ */
+export function roundedShare(charge: Decimal, share: Share, currency: string): Decimal {
+  const { part_ms, whole_ms, before_ms = 0 } = share;
+  const until = (ms: number) => roundMoney(prorate(charge, { part_ms: ms, whole_ms }), currency);
+  return before_ms === 0 ? until(part_ms) : until(before_ms + part_ms).minus(until(before_ms));
+}
+
+/** What follows a part, to the end of another that begins where it does. */
+export function restOf(whole: Share, served: Share | undefined): Share {
+  if (!served) return whole;
+  const { whole_ms, before_ms = 0 } = whole;
+  return { part_ms: whole.part_ms - served.part_ms, whole_ms, before_ms: before_ms + served.part_ms };
 }
 
 /** The computed charge × the share, unrounded. */

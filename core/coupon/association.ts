@@ -1,7 +1,8 @@
 /** Which subscription, or which line or phase of it, has a coupon, and from when to when (docs/rules/coupons.md, "Associations"). */
 import { z } from 'zod';
-import { alreadyExists } from '../error.ts';
+import { alreadyExists, invalid } from '../error.ts';
 import { baseFields, metadata, orNull, timestampText } from '../record.ts';
+import type { Subscription } from '../subscription/record.ts';
 import { instantOf } from '../time/instant.ts';
 
 export const couponAssociationShape = z.object({
@@ -32,6 +33,15 @@ export function checkRedeemedOnce(added: Target, held: readonly (Target & { read
   );
   if (twice)
     throw alreadyExists(`coupon ${added.coupon_id} is there already, as ${twice.id}`, { field: 'coupon_code' });
+}
+
+/** On the invoice of a parent only coupons of lines work: one of the whole would be redeemed for nothing. */
+export function checkTakesOff(
+  { subscription_type }: Pick<Subscription, 'subscription_type'>,
+  { field, line_id }: { readonly field: string; readonly line_id: string | null },
+): void {
+  if (subscription_type === 'grouped_invoicing' && line_id === null)
+    throw invalid(field, 'takes nothing off a subscription that is invoiced with its parent: state one of its lines');
 }
 
 function startsBeforeEnd(one: Target, other: Target): boolean {

@@ -5,6 +5,7 @@
  */
 
 import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { groupBy } from '../group-by.ts';
 import { roundMoney } from '../money.ts';
 import { spread } from '../spread.ts';
 import type { Milliseconds } from '../time/instant.ts';
@@ -16,6 +17,8 @@ export type CouponInForce = {
   readonly subscription_id: string | null;
   /** The key of the lines that it takes from; null where it takes from the invoice. */
   readonly line: string | null;
+  /** Of those that go on for that line. */
+  readonly followers?: ReadonlySet<string>;
   /** From when on and until when it works; open where null. */
   readonly start_ms: Milliseconds | null;
   readonly end_ms: Milliseconds | null;
@@ -37,7 +40,17 @@ export type DiscountableLine = {
   readonly discounted?: LineDiscounts | undefined;
 };
 
-export type LineDiscounts = { readonly line_item_discount: Decimal; readonly invoice_level_discount: Decimal };
+/** What the coupon of one association took off a line, or what a line gives back of it. */
+export type DiscountShare = { readonly coupon_association_id: string; readonly discount_amount: Decimal };
+/** The same as it is stored. */
+export type LineDiscount = { readonly coupon_association_id: string; readonly discount_amount: string };
+
+export type LineDiscounts = {
+  readonly line_item_discount: Decimal;
+  readonly invoice_level_discount: Decimal;
+  /** How much of both is of which coupon of a subscription; not known where absent. */
+  readonly shares?: readonly DiscountShare[] | undefined;
+};
 
 export type AppliedCoupon = {
   readonly by: CouponInForce;
@@ -67,7 +80,7 @@ export function worksAgain(
   return uses < (cadence === 'once' ? 1 : (duration_in_periods ?? 0));
 }
 
-type Left = { line_item_discount: Decimal; invoice_level_discount: Decimal };
+type Left = { line_item_discount: Decimal; invoice_level_discount: Decimal; shares: DiscountShare[] | undefined };
 type Taking = { lines: readonly DiscountableLine[]; taken: Left[]; applied: AppliedCoupon[]; currency: string };
 
 export function applyCoupons(
@@ -80,6 +93,7 @@ export function applyCoupons(
     return {
       line_item_discount: before?.line_item_discount ?? ZERO,
       invoice_level_discount: before?.invoice_level_discount ?? ZERO,
+      shares: before ? before.shares && [...before.shares] : [],
     };
   });
   const taking: Taking = { lines, taken, applied: [], currency };
@@ -93,7 +107,7 @@ function takeOffLines(by: CouponInForce, taking: Taking): void {
   const { coupon } = by;
   let room = roomFor(by, taking);
   for (const [index, line] of taking.lines.entries()) {
-    if ((line.key !== by.line && line.place !== by.line) || !worksOn(by, line)) continue;
+    if (!isNamed(by, line) || !worksOn(by, line)) continue;
     const off = Decimal.min(
       discountOf(coupon, line.amount, taking.currency),
       leftOf(index, taking),
@@ -103,8 +117,18 @@ function takeOffLines(by: CouponInForce, taking: Taking): void {
     room = room?.minus(off) ?? null;
     const own = taking.taken[index]!;
     own.line_item_discount = own.line_item_discount.plus(off);
+    note(own, by, off);
     taking.applied.push({ by, line: index, original_price: line.amount, discounted_amount: off });
   }
+}
+
+function isNamed({ line: named, followers }: CouponInForce, { key, place }: DiscountableLine): boolean {
+  return key === named || place === named || (key !== null && followers?.has(key) === true);
+}
+
+function note(own: Left, { coupon_association_id }: CouponInForce, discount_amount: Decimal): void {
+  if (coupon_association_id === null || discount_amount.isZero()) return;
+  own.shares?.push({ coupon_association_id, discount_amount });
 }
 
 function takeOffInvoice(by: CouponInForce, taking: Taking): void {
@@ -118,6 +142,7 @@ function takeOffInvoice(by: CouponInForce, taking: Taking): void {
   for (const [index, part] of spread(off, weights, currency).entries()) {
     const own = taken[index]!;
     own.invoice_level_discount = own.invoice_level_discount.plus(part);
+    note(own, by, part);
   }
   taking.applied.push({ by, line: null, original_price, discounted_amount: off });
 }
@@ -135,10 +160,32 @@ function leftOf(index: number, { lines, taken }: Taking): Decimal {
 }
 
 /** What a fixed coupon may take at most in all; null where its own amount alone limits it. */
-function roomFor({ coupon, is_returning }: CouponInForce, { taken }: Taking): Decimal | null {
+function roomFor(by: CouponInForce, { taken, currency }: Taking): Decimal | null {
+  const { coupon, is_returning } = by;
   if (coupon.type !== 'fixed') return null;
-  const own = new Decimal(coupon.amount_off ?? 0);
+  const own = roundMoney(coupon.amount_off ?? '0', currency);
   if (!is_returning) return own;
-  const net = sumOf(taken.map((one) => one.line_item_discount.plus(one.invoice_level_discount)));
+  const net = sumOf(taken.map((line) => takenBy(by, line)));
   return Decimal.min(own, Decimal.max(ZERO, net.negated()));
+}
+
+/** Of what another coupon gave nothing comes back to this one. Where it is not known whose it was, it may be. */
+function takenBy({ coupon_association_id }: CouponInForce, line: Left): Decimal {
+  if (!line.shares) return line.line_item_discount.plus(line.invoice_level_discount);
+  const own = line.shares.filter((share) => share.coupon_association_id === coupon_association_id);
+  return sumOf(own.map(({ discount_amount }) => discount_amount));
+}
+
+/** As it is stored, in all by each. */
+export function lineDiscounts(shares: readonly DiscountShare[] | undefined): LineDiscount[] | null {
+  if (!shares || shares.length === 0) return null;
+  return mergedShares(shares).map((share) => ({ ...share, discount_amount: share.discount_amount.toFixed() }));
+}
+
+export function mergedShares(shares: readonly DiscountShare[]): DiscountShare[] {
+  const byAssociation = groupBy(shares, ({ coupon_association_id }) => coupon_association_id);
+  return Array.from(byAssociation, ([coupon_association_id, own]) => ({
+    coupon_association_id,
+    discount_amount: sumOf(own.map(({ discount_amount }) => discount_amount)),
+  }));
 }

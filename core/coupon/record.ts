@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
-import { checkCurrency } from '../money.ts';
+import { checkCurrency, minorUnits } from '../money.ts';
 import {
   anyCase,
   baseFields,
@@ -81,7 +81,9 @@ function checkOff({ type, amount_off, percentage_off, currency }: CouponFields):
   if (!new Decimal(off).gt(0)) throw invalid(own, 'must be greater than 0');
   if (type === 'percentage' && new Decimal(off).gt(MAX_PERCENTAGE))
     throw invalid(own, `must not be greater than ${MAX_PERCENTAGE}`);
-  if (type === 'fixed' && currency === null) throw invalid('currency', 'is required for a fixed coupon');
+  if (type === 'percentage') return;
+  if (currency === null) throw invalid('currency', 'is required for a fixed coupon');
+  if (new Decimal(off).decimalPlaces() > minorUnits(currency)) throw invalid(own, `has more decimals than ${currency}`);
 }
 
 const OF_PERCENTAGE = ['percentage_off', 'amount_off'] as const;

@@ -78,6 +78,10 @@ export const ComputedFrom = z.object({
     .object({
       part_ms: z.int().meta({ description: 'Milliseconds that are charged.' }),
       whole_ms: z.int().meta({ description: 'Milliseconds of the whole period.' }),
+      before_ms: z.int().nullish().meta({
+        description:
+          'Milliseconds of the period that lie before: the amount is what the period costs until the end of the part less what it costs until its beginning, each rounded. Not there where an earlier version computed the line.',
+      }),
     })
     .nullish()
     .meta({ description: 'The share of the period to the millisecond, where `proration` says one.' }),

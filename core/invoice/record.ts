@@ -15,6 +15,7 @@ import {
   orDefault,
   orNull,
   timestampText,
+  webAddress,
 } from '../record.ts';
 import { LineTax } from '../tax/line-tax.ts';
 import { ComputedFrom } from './computed-from.ts';
@@ -276,7 +277,7 @@ export const createInvoiceShape = z.object({
     description: 'What is charged; without lines the whole amount is one line.',
   }),
   metadata,
-  invoice_pdf_url: orNull(z.url()).meta({ description: 'The address of its document.' }),
+  invoice_pdf_url: orNull(webAddress).meta({ description: 'The address of its document.' }),
   ...statedDiscountFields,
   force_sync_invoice: orNull(z.boolean()).meta(NOT_YET),
 });
@@ -285,7 +286,7 @@ export type CreateInvoice = z.output<typeof createInvoiceShape>;
 export const updateInvoiceShape = z.object({
   due_date: timestampText.nullish().meta({ description: 'Until when it is to be paid; not in the past.' }),
   issue_date: timestampText.nullish().meta({ description: 'A date for its document.' }),
-  invoice_pdf_url: z.url().nullish().meta({ description: 'The address of its document.' }),
+  invoice_pdf_url: webAddress.nullish().meta({ description: 'The address of its document.' }),
   metadata: metadataMap.nullish(),
   apply_discount: orNull(z.boolean()).meta(NOT_YET),
 });

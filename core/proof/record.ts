@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { CountedOf } from '../invoice/computed-from.ts';
 import { Invoice, InvoiceLineItem } from '../invoice/record.ts';
 import { aggregationShape, filterShape, RESET_USAGES } from '../meter/record.ts';
-import { timestampText } from '../record.ts';
+import { decimalText, timestampText } from '../record.ts';
 import { Seal } from './seal.ts';
 
 export const PROOF_FORMAT = 'farthing-invoice-proof-1';
@@ -54,12 +54,43 @@ export const LineProof = z
   .meta({ id: 'InvoiceLineProof' });
 export type LineProof = z.infer<typeof LineProof>;
 
+const amount = decimalText;
+
+/** What a coupon took off, and its terms as they were. */
+export const CouponProof = z
+  .object({
+    coupon_id: z.string().meta({ description: 'The coupon.' }),
+    coupon_association_id: z.string().nullable().meta({ description: 'By which a subscription has it; null else.' }),
+    line_id: z.string().nullable().meta({ description: 'The line that it was taken off; null of the invoice.' }),
+    terms: z.record(z.string(), z.unknown()).nullable().meta({ description: 'The coupon as it was.' }),
+    original_price: amount.meta({ description: 'From what it was taken off.' }),
+    discounted_amount: amount.meta({ description: 'What it took off.' }),
+  })
+  .meta({ id: 'InvoiceCouponProof' });
+
+/** What a rate came to, and its terms. */
+export const TaxProof = z
+  .object({
+    tax_rate_id: z.string().meta({ description: 'The rate.' }),
+    name: z.string().meta({ description: 'Of the rate.' }),
+    tax_rate_type: z.string().meta({ description: 'percentage or fixed.' }),
+    percentage_value: amount.nullable().meta({ description: 'Of a percentage rate: how many percent; null else.' }),
+    fixed_value: amount.nullable().meta({ description: 'Of a fixed rate: how much; null else.' }),
+    tax_behavior: z.string().meta({ description: 'exclusive was added, inclusive is in the amounts.' }),
+    is_given_back: z.boolean().meta({ description: 'Whether it goes with what lines give back.' }),
+    taxable_amount: amount.meta({ description: 'What was taxed.' }),
+    tax_amount: amount.meta({ description: 'The tax.' }),
+  })
+  .meta({ id: 'InvoiceTaxProof' });
+
 export const InvoiceProof = z
   .object({
     format: z.literal(PROOF_FORMAT).meta({ description: 'The version of this document.' }),
     minor_units: z.int().meta({ description: 'Decimals of the currency by ISO 4217, to which money is rounded.' }),
     invoice: Invoice.meta({ description: 'As it is kept, without its lines.' }),
     lines: z.array(LineProof).meta({ description: 'In the order of the invoice.' }),
+    coupons: z.array(CouponProof).meta({ description: 'In the order in which they took something off.' }),
+    taxes: z.array(TaxProof).meta({ description: 'In the order in which they were applied.' }),
   })
   .meta({ id: 'InvoiceProof' });
 export type InvoiceProof = z.infer<typeof InvoiceProof>;

@@ -35,7 +35,8 @@ export function taxesOf(amounts: readonly Decimal[], rates: readonly RateInForce
   const byRate = new Map([...contained, ...added].map((one) => [one.by, one]));
   const applied = rates.map((by) => byRate.get(by)!);
   const weights = amounts.map((amount) => Decimal.max(ZERO, amount));
-  const shares = applied.map((tax) => spread(tax.tax_amount, weights, currency));
+  const inside = sharesWithin(contained, weights, currency);
+  const shares = applied.map((tax) => inside.get(tax) ?? spread(tax.tax_amount, weights, currency));
   const lines = amounts.map((_, line) =>
     applied.flatMap(({ by: { rate } }, tax) => {
       const tax_amount = shares[tax]![line]!;
@@ -43,6 +44,25 @@ export function taxesOf(amounts: readonly Decimal[], rates: readonly RateInForce
     }),
   );
   return { applied, lines };
+}
+
+/**
+ * What is in the amounts already is never more than they are, of each line: so all of it is spread together, and each rate over what is
+ * left of that for the rates from it on.
+ */
+function sharesWithin(
+  contained: readonly AppliedTax[],
+  weights: readonly Decimal[],
+  currency: string,
+): Map<AppliedTax, Decimal[]> {
+  let left = spread(sumOf(contained.map(({ tax_amount }) => tax_amount)), weights, currency);
+  return new Map(
+    contained.map((tax) => {
+      const shares = spread(tax.tax_amount, left, currency);
+      left = left.map((amount, line) => amount.minus(shares[line]!));
+      return [tax, shares];
+    }),
+  );
 }
 
 /** Nothing is no ground for a fixed tax either. */

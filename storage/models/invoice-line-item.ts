@@ -1,5 +1,6 @@
 /** Table `invoice_line_items`. */
 import { byId } from '../../core/by-id.ts';
+import type { LineDiscount } from '../../core/coupon/discounts.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { type ComputedFrom } from '../../core/invoice/computed-from.ts';
 import { type Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
@@ -16,9 +17,15 @@ export class InvoiceLineItemModel extends ScopedModel {
   /** They are made with their invoice, whose totals tell of them. */
   static override isAudited = false;
   static override record = InvoiceLineItem;
+  static override get jsonAttributes() {
+    return [...super.jsonAttributes, 'discounts'];
+  }
+
   /** Its place among the lines of its invoice, from 0. */
   /** Null where a version before this one wrote it. */
   declare position: number | null;
+  /** Which coupons of the subscription took what off it, or are given back by it; null without, and of what an earlier version wrote. */
+  declare discounts: LineDiscount[] | null;
 }
 
 /** As much of a line as says what was charged by it. */
@@ -35,6 +42,7 @@ const CHARGED = [
   'amount',
   'line_item_discount',
   'invoice_level_discount',
+  'discounts',
   'taxes',
   'period_start',
   'period_end',

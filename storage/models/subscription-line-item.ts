@@ -26,6 +26,8 @@ export class SubscriptionLineItemModel extends ScopedModel {
   declare paid_by_lines: string[] | null;
   /** The line with which the terms of its commitment began, where that of a line before it goes on; null is itself. */
   declare commitment_line_id: string | null;
+  /** The line that it goes on for, after a change of quantity or price; null where it follows none. */
+  declare follows_line_item_id: string | null;
   /** It ends because its price does, and not by itself. */
   declare ends_with_price: boolean | null;
 

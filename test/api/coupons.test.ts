@@ -74,6 +74,7 @@ describe('/coupons', () => {
     ['an unknown cadence', { cadence: 'yearly' }, 'cadence'],
     ['a share that is no number', { percentage_off: 'ten' }, 'percentage_off'],
     ['more than all', { percentage_off: '101' }, 'percentage_off'],
+    ['half a cent', { type: 'fixed', percentage_off: null, amount_off: '10.005', currency: 'usd' }, 'amount_off'],
     ['a currency that is none', { currency: 'zzz' }, 'currency'],
     ['redemptions that are no whole number', { max_redemptions: 1.5 }, 'max_redemptions'],
     ['an end before its beginning', { redeem_after: NOW, redeem_before: '2026-01-01T00:00:00Z' }, 'redeem_before'],

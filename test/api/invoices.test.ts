@@ -283,6 +283,14 @@ describe('/invoices', () => {
       expect(answer.body).to.deep.include({ ...changes, total: '30' });
     });
 
+    it('400 for an address that is a program', async () => {
+      const { id } = await create();
+      for (const invoice_pdf_url of ['javascript:alert(1)', 'data:text/html,x', 'nowhere']) {
+        const answer = await put(id, { invoice_pdf_url });
+        expect([answer.status, answer.body.details?.field]).to.deep.equal([400, 'invoice_pdf_url']);
+      }
+    });
+
     it('400 for a due date in the past, and for an invoice that is void', async () => {
       const { id } = await create();
       expect((await put(id, { due_date: '2026-03-15T11:59:59Z' })).status).to.equal(400);

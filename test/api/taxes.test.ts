@@ -204,12 +204,48 @@ describe('/taxes', () => {
       });
       const terms = { plan_id: plan.id, currency: 'usd', billing_period: 'MONTHLY', start_date: NOW };
       const subscription = await created('/subscriptions', { customer_id: customer.id, ...terms });
-      const [invoice] = (await send('POST', '/invoices/search', { subscription_id: subscription.id })).body.items;
+      const invoice = await written();
       for (const [entity_type, entity_id] of [
         ['subscription', subscription.id],
         ['invoice', invoice.id],
       ])
         expect((await attach(code, { ...nobody, entity_type, entity_id })).body).to.include({ entity_type, entity_id });
+    });
+
+    const written = (fields: Record<string, unknown> = {}) =>
+      created('/invoices', {
+        customer_id: customer.id,
+        currency: 'usd',
+        subtotal: '100',
+        total: '100',
+        amount_due: '100',
+        ...fields,
+      });
+    const attachTo = (invoice: Answer, code: string) =>
+      attach(code, { external_customer_id: undefined, entity_type: 'invoice', entity_id: invoice.id });
+
+    it('of an invoice alone while it is a draft: what is final is not taxed any more', async () => {
+      const { code } = await created('/taxes/rates', rate());
+      const final = await written({ invoice_status: 'FINALIZED' });
+      expect(refused(await attachTo(final, code))).to.deep.equal([400, 'entity_id']);
+      expect((await send('GET', `/invoices/${final.id}`)).body.total).to.equal(final.total);
+    });
+
+    it('of an invoice count whatever period it is of', async () => {
+      const { code } = await created('/taxes/rates', rate());
+      const past = {
+        billing_reason: 'SUBSCRIPTION_CYCLE',
+        period_start: '2026-01-01T00:00:00Z',
+        period_end: '2026-02-01T00:00:00Z',
+      };
+      const stated = await written({ ...past, tax_rates: [code], invoice_status: 'FINALIZED' });
+      const drafted = await written({ ...past, tax_rates: [code] });
+      const attached = await written(past);
+      await attachTo(attached, code);
+      for (const { id } of [drafted, attached])
+        expect((await send('POST', `/invoices/${id}/finalize`)).status).to.equal(200);
+      for (const { id } of [stated, drafted, attached])
+        expect((await send('GET', `/invoices/${id}`)).body).to.include({ total_tax: '19', total: '119' });
     });
 
     const theirs = 'cust_01JZ8K3M5N7P9Q1R3S5T7V9W1X';

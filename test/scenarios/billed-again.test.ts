@@ -182,4 +182,16 @@ describe('an invoice once more', () => {
     const other = await ask('POST', `/invoices/${draft.id}/webhook/trigger?event_name=customer.created`);
     expect(other.body.details.field).to.equal('event_name');
   });
+
+  it('is taxed with what is attached to its draft, and billed again with the same', async () => {
+    await world.post('/taxes/rates', { name: 'VAT', code: 'vat', percentage_value: '10' });
+    await world.on('2026-05-01');
+    const draft = await cycle();
+    const attached = { tax_rate_code: 'vat', entity_type: 'invoice', entity_id: draft.id };
+    await world.post('/taxes/associations', attached);
+    await world.finalize();
+    expect(await cycle()).to.include({ id: draft.id, subtotal: '10', total_tax: '1', total: '11' });
+    const again = await ask('POST', `/invoices/${draft.id}/recalculate?finalize=true`);
+    expect(again.body).to.include({ invoice_status: 'FINALIZED', total_tax: '1', total: '11' });
+  });
 });

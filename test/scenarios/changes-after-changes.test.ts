@@ -216,6 +216,14 @@ describe('scenario: changes after changes', () => {
       expect(extra.map((line: Answer) => line.period_start.slice(0, 10))[0]).to.equal('2026-04-01');
     });
 
+    it('a year that begins inside a month is charged in full, and the rest of the month is not given back', async () => {
+      await world.subscribe('inside', 'Seats', { start_date: '2026-03-01T00:00:00Z' });
+      await world.post(path('inside', 'change/execute'), yearly());
+      expect(await total('inside')).to.equal(31 + 620);
+      const [year] = (await world.subscription('inside')).line_items.filter((line: Answer) => !line.end_date);
+      expect([year.display_name, year.start_date.slice(0, 10)]).to.deep.equal(['year', '2026-03-24']);
+    });
+
     it('nor a month charged that a year takes the place of at the instant at which it begins', async () => {
       await world.subscribe('edge', 'Seats', { start_date: '2026-03-01T00:00:00Z' });
       await world.on('2026-04-01');

@@ -218,6 +218,57 @@ describe('coupons and taxes on invoices', () => {
     expect(money(taxed)).to.deep.equal(['100', '0', '20', '120']);
   });
 
+  const written = (fields: Fields) => ({
+    customer_id: world.id('customer by hand'),
+    currency: 'usd',
+    subtotal: '20',
+    total: '20',
+    amount_due: '20',
+    ...fields,
+  });
+
+  it('a coupon for two lines of an invoice is redeemed twice, and refused where it may be once', async () => {
+    await world.customer('by hand');
+    const terms = { type: 'percentage', percentage_off: '10', cadence: 'once', max_redemptions: 1 };
+    const { id } = await world.post('/coupons', { name: 'One', coupon_code: 'ONE', ...terms });
+    const line = (display_name: string) => ({ amount: '10', quantity: '1', display_name });
+    const body = written({
+      line_items: [line('a'), line('b')],
+      line_item_coupons: [
+        { line_item_id: '0', coupon_id: id },
+        { line_item_id: '1', coupon_id: 'one' },
+      ],
+    });
+    const refused = await world.api.request('POST', '/invoices', { body });
+    expect([refused.status, refused.body.details]).to.deep.equal([
+      400,
+      { field: 'line_item_coupons[1]', reason: 'REDEMPTION_LIMIT_REACHED' },
+    ]);
+    expect(await redeemed('ONE')).to.equal(0);
+  });
+
+  it('coupons that are named in any order side by side wait for each other', async () => {
+    await world.customer('by hand');
+    for (const coupon_code of ['LEFT', 'RIGHT'])
+      await world.post('/coupons', {
+        name: coupon_code,
+        coupon_code,
+        type: 'percentage',
+        percentage_off: '10',
+        cadence: 'forever',
+      });
+    for (let n = 0; n < 12; n++) await world.customer(`side ${n}`);
+    const answers = await Promise.all(
+      Array.from({ length: 36 }, (_, n) => {
+        const coupons = n % 2 === 0 ? ['LEFT', 'RIGHT'] : ['RIGHT', 'LEFT'];
+        const body = written({ customer_id: world.id(`customer side ${n % 12}`), coupons, idempotency_key: `n ${n}` });
+        return world.api.request('POST', '/invoices', { body });
+      }),
+    );
+    expect(answers.map(({ status }) => status)).to.deep.equal(answers.map(() => 201));
+    expect(await redeemed('LEFT')).to.equal(36);
+  });
+
   it('a coupon that a request cannot redeem is refused by the name of its field, and nothing is made', async () => {
     await world.post('/coupons', {
       name: 'E',
@@ -237,5 +288,52 @@ describe('coupons and taxes on invoices', () => {
       'CURRENCY_MISMATCH',
     ]);
     expect(await redeemed('TENTH')).to.equal(tenths);
+  });
+
+  it('a coupon that could take nothing off is refused: of one that is invoiced with its parent only lines have coupons', async () => {
+    const child = await world.subscribe('grouped', 'Pro');
+    const inheritance = { subscriptions_ids_for_grouped_invoicing: [child.id] };
+    await world.subscribe('head', 'Pro', { start_date: child.start_date, inheritance });
+    const add = (fields: object) =>
+      world.api.request('POST', `/subscriptions/${child.id}/modify/execute`, {
+        body: { type: 'coupon', coupon_params: { action: 'add', coupon_code: 'TENTH', ...fields } },
+      });
+    const redeemedBefore = await redeemed('TENTH');
+    const refused = await add({});
+    expect([refused.status, refused.body.details?.field], refused.text).to.deep.equal([
+      400,
+      'coupon_params.coupon_code',
+    ]);
+    expect(await redeemed('TENTH')).to.equal(redeemedBefore);
+    const accepted = await add({ subscription_line_item_id: child.line_items[0].id });
+    expect(accepted.status, accepted.text).to.equal(200);
+  });
+
+  it('a year that a change begins is a period of its own: what worked once has worked', async () => {
+    const ahead = { invoice_cadence: 'ADVANCE' };
+    await world.plan('Month', [fixed('31', { ...ahead, display_name: 'month' })]);
+    await world.plan('Year', [fixed('620', { ...ahead, display_name: 'year', billing_period: 'ANNUAL' })]);
+    const cadences = { 'HALF-ONCE': 'once', TWICE: 'repeated', TENTH: 'forever' };
+    await world.on('2026-10-01');
+    for (const code of Object.keys(cadences)) await world.subscribe(`year ${code}`, 'Month', { coupons: [code] });
+    await world.on('2026-10-11');
+    const year = { billing_cadence: 'RECURRING', billing_period: 'ANNUAL', billing_cycle: 'anniversary' };
+    for (const code of Object.keys(cadences)) {
+      const id = world.id(`subscription year ${code}`);
+      const body = { target_plan_id: world.id('plan Year'), proration_behavior: 'create_prorations', ...year };
+      await world.post(`/subscriptions/${id}/change/execute`, body);
+      // What is charged inside of the period takes part in what works for it, and is no use of its own.
+      const [line] = (await world.subscription(`year ${code}`)).line_items.filter((one: Answer) => !one.end_date);
+      const quantity_change_params = { line_items: [{ id: line.id, quantity: '2' }] };
+      await world.post(`/subscriptions/${id}/modify/execute`, { type: 'quantity_change', quantity_change_params });
+    }
+    await world.on('2027-10-11');
+    await world.finalize();
+    const discounts = async (code: string) =>
+      (await world.invoices(`year ${code}`)).map(({ total_discount }: Answer) => total_discount);
+    // 21 of 31 are given back with their discount.
+    expect(await discounts('HALF-ONCE')).to.deep.equal(['15.5', '-10.5', '0', '0']);
+    expect(await discounts('TWICE')).to.deep.equal(['6.2', '119.8', '124', '0']);
+    expect(await discounts('TENTH')).to.deep.equal(['3.1', '59.9', '62', '124']);
   });
 });

@@ -159,6 +159,23 @@ describe('scenario: late usage of a subscription that has ended', () => {
     );
   });
 
+  it('what is taken back leaves what was committed to', async () => {
+    world.at('2026-01-01');
+    const committed = { commitment_amount: '100', overage_factor: '2', enable_true_up: true };
+    await world.subscribe('above', 'Calls', { start_date: '2026-01-01T00:00:00Z', ...committed });
+    world.at('2026-01-20');
+    await late(world, 'above', 100, 'too many');
+    await world.settle();
+    await world.cancel('above');
+    await world.finalize();
+    // 61.29 for 19 of 31 days, and 38.71 above, twice.
+    expect((await world.invoices('above')).map(({ total }: Answer) => total)).to.deep.equal(['138.71']);
+    await world.replace('too many', world.event('above', 'calls', { n: 10, at: '2026-01-10T00:00:00Z' }));
+    expect(await look('2026-01-20T01:00:00Z')).to.equal(1);
+    expect((await told('above'))[0]).to.contain('calls (late events) 2026-01-01..2026-01-20: -90 = -77.42');
+    await world.finalize();
+  });
+
   it('what is taken back goes into the wallet, also what a threshold had invoiced', async () => {
     world.at('2026-01-01');
     await world.subscribe('reached', 'Cheaper', { start_date: '2026-01-01T00:00:00Z', auto_invoice_threshold: '60' });

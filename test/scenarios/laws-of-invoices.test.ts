@@ -7,6 +7,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import { samples } from '../support/samples.ts';
+import { check, provenBy } from '../support/verifier.ts';
 import { fixed, startWorld, tiers, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -185,6 +186,8 @@ describe('laws of invoices with coupons and taxes', () => {
             expect(final.invoice_status).to.equal('FINALIZED');
             expect(withTaxes(final), name).to.deep.equal(withTaxes(previews.get(name)));
             addsUp(final, CURRENCIES[one.currency]);
+            // The program that customers check with computes all of it by itself.
+            if (month === 1) expect((await check(await provenBy(world.api, final.id))).differences).to.deep.equal([]);
             met.discounted += final.coupon_applications.length;
             met.taxed += final.taxes?.length ?? 0;
           }

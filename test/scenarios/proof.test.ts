@@ -140,6 +140,7 @@ describe('scenario: the proof of an invoice', () => {
     await world.finalize();
     const [opening, first] = await agrees(name);
     expect(opening!.proof.lines[0].line.computed_from.share).to.deep.equal({
+      before_ms: 0,
       part_ms: 22 * 86_400_000,
       whole_ms: 31 * 86_400_000,
     });
@@ -220,6 +221,26 @@ describe('scenario: the proof of an invoice', () => {
       changes.push(({ invoice }) => (invoice[field] = plus(invoice[field], '0.01')));
     for (const field of ['line_item_discount', 'invoice_level_discount', 'tax_amount'])
       changes.push(({ lines: [{ line }] }) => (line[field] = plus(line[field], '0.01')));
+    changes.push(({ coupons: [{ terms }] }) => (terms.percentage_off = '14.2'));
+    changes.push(({ taxes: [rate] }) => (rate.percentage_value = '19.1'));
+    changes.push(({ taxes: [, , rate] }) => (rate.tax_behavior = 'exclusive'));
+    // A cent from one line to the other: the sums stay.
+    changes.push(({ lines: [{ line: one }, { line: other }] }) => {
+      one.invoice_level_discount = plus(one.invoice_level_discount, '0.01');
+      other.invoice_level_discount = plus(other.invoice_level_discount, '-0.01');
+    });
+    changes.push(({ lines: [{ line: one }, { line: other }] }) => {
+      for (const [line, cent] of [
+        [one, '0.01'],
+        [other, '-0.01'],
+      ])
+        line.tax_amount = line.taxes[0].tax_amount = plus(line.taxes[0].tax_amount, cent);
+    });
+    const { stated } = await check(first!);
+    expect(stated.map(({ what }) => what)).to.include.members([
+      'that it is taxed with vat: 19 %, exclusive',
+      `that ${first!.proof.invoice.total_discount} is what these coupons agree on`,
+    ]);
     for (const change of changes) {
       const proof = structuredClone(first!.proof);
       change(proof);

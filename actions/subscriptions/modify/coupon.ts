@@ -2,7 +2,7 @@
  * Redeems a coupon for a subscription, or for one of its lines, or ends what was redeemed (docs/rules/coupons.md,
  * "Associations").
  */
-import { type CouponAssociation, checkRedeemedOnce } from '../../../core/coupon/association.ts';
+import { type CouponAssociation, checkRedeemedOnce, checkTakesOff } from '../../../core/coupon/association.ts';
 import { refusalOf } from '../../../core/coupon/record.ts';
 import { invalid, notAllowed, within } from '../../../core/error.ts';
 import type { Scope } from '../../../core/scope.ts';
@@ -48,6 +48,7 @@ async function redemption(input: Input): Promise<PlannedModification> {
   const refusal = refusalOf(coupon, { now, currency: subscription.currency });
   if (refusal)
     throw notAllowed(`coupon ${coupon.coupon_code} ${refusal.why}`, { field: 'coupon_code', reason: refusal.reason });
+  checkTakesOff(subscription, { field: 'coupon_code', line_id: params.subscription_line_item_id });
   await checkLine(input);
   const life = addedLife(params, { id: '', start_date: null, end_date: null }, heldAs(subscription, author).times);
   const record: Omit<CouponAssociation, keyof ReturnType<typeof createdBy> | keyof Scope | 'status'> = {

@@ -28,6 +28,8 @@ describe('a coupon', () => {
     ['a share and an amount', { ...share, amount_off: '1' }, 'amount_off'],
     ['an amount of 0', { ...fixed, amount_off: '0' }, 'amount_off'],
     ['an amount below 0', { ...fixed, amount_off: '-5' }, 'amount_off'],
+    ['half a cent', { ...fixed, amount_off: '10.005' }, 'amount_off'],
+    ['half a yen', { ...fixed, amount_off: '100.5', currency: 'jpy' }, 'amount_off'],
     ['no amount', { ...fixed, amount_off: undefined }, 'amount_off'],
     ['an amount and a share', { ...fixed, percentage_off: '1' }, 'percentage_off'],
     ['an amount of no currency', { ...fixed, currency: '' }, 'currency'],

@@ -1,0 +1,64 @@
+/** What other invoices have corrected of the usage that an invoice charges, and what of it was set off that had been invoiced before. */
+import { type Corrected, correctedOf } from '../../core/credit-note/corrected-charges.ts';
+import { Decimal, sumOf } from '../../core/decimal.ts';
+import { groupBy } from '../../core/group-by.ts';
+import { instantOf } from '../../core/time/instant.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
+import type { Database } from '../../storage/stores.ts';
+import { notedLines } from './noted-lines.ts';
+
+export async function correctionsOfUsage(
+  invoice: InvoiceModel,
+  records: readonly InvoiceLineItemModel[],
+  database: Database,
+): Promise<Map<string, Corrected>> {
+  const items = records.flatMap((line) => (line.price_type === 'USAGE' ? (line.subscription_line_item_id ?? []) : []));
+  if (items.length === 0) return new Map();
+  const lines = await openLines(invoice, [...new Set(items)], database);
+  const noted = groupBy(
+    await notedLines(
+      invoice,
+      lines.map(({ id }) => id),
+      database,
+    ),
+    (line) => line.invoice_line_item_id,
+  );
+  return correctedOf(
+    lines.map((line) => {
+      const notes = noted.get(line.id) ?? [];
+      return {
+        id: line.id,
+        item_id: line.subscription_line_item_id ?? '',
+        service: { start: instantOf(line.period_start ?? ''), end: instantOf(line.period_end ?? '') },
+        charged: new Decimal(line.amount).minus(discountOf(line)),
+        tax: taxOf(line),
+        noted: sumOf(notes.map(({ amount }) => new Decimal(amount))),
+        tax_noted: sumOf(notes.map(({ tax_amount }) => new Decimal(tax_amount))),
+      };
+    }),
+  );
+}
+
+/** All of these items on invoices that are not void. */
+async function openLines(
+  invoice: InvoiceModel,
+  items: readonly string[],
+  database: Database,
+): Promise<InvoiceLineItemModel[]> {
+  const lines = await InvoiceLineItemModel.in(invoice, database)
+    .whereIn('subscription_line_item_id', [...items])
+    .where({ price_type: 'USAGE', status: 'published' })
+    .orderBy(['created_at', 'invoice_id', 'position', 'id']);
+  const ids = lines.map(({ invoice_id }) => invoice_id);
+  const invoices = await InvoiceModel.byId(invoice, ids, database);
+  return lines.filter((line) => invoices.get(line.invoice_id)?.invoice_status !== 'VOIDED');
+}
+
+export function discountOf({ line_item_discount, invoice_level_discount }: InvoiceLineItemModel): Decimal {
+  return new Decimal(line_item_discount).plus(invoice_level_discount);
+}
+
+export function taxOf(line: InvoiceLineItemModel): Decimal {
+  return new Decimal(line.tax_amount);
+}

@@ -1,0 +1,65 @@
+/**
+ * What corrections gave back of usage charges, line by line (docs/rules/credit-notes.md, "No more than was charged"). A charge may
+ * stand on several lines: of its period, before that was over, and of what came late; what is below 0 comes off those that
+ * charged it, the newest first, as far as credit notes have left something of them.
+ */
+import { Decimal, ZERO } from '../decimal.ts';
+import { groupBy } from '../group-by.ts';
+import type { Period } from '../time/period.ts';
+
+export type LineOfCharge = {
+  readonly id: string;
+  readonly item_id: string;
+  readonly service: Period;
+  /** After discounts; below 0 it gives back. */
+  readonly charged: Decimal;
+  readonly tax: Decimal;
+  /** By credit notes. */
+  readonly noted: Decimal;
+  readonly tax_noted: Decimal;
+};
+
+export type Corrected = { readonly amount: Decimal; readonly tax: Decimal };
+
+/** `lines`: all of each charge, oldest first. */
+export function correctedOf(lines: readonly LineOfCharge[]): Map<string, Corrected> {
+  const charges = [...groupBy(lines, ({ item_id }) => item_id).values()].flatMap(byCharge);
+  return new Map(charges.flatMap(correctedLines));
+}
+
+function correctedLines(lines: readonly LineOfCharge[]): [string, Corrected][] {
+  let amount = belowZero(lines.map(({ charged }) => charged));
+  let tax = belowZero(lines.map((line) => line.tax));
+  const charging = lines.filter(({ charged }) => charged.gt(0)).toReversed();
+  return charging.map((line) => {
+    const taken = {
+      amount: leastOf(amount, line.charged.minus(line.noted)),
+      tax: leastOf(tax, line.tax.minus(line.tax_noted)),
+    };
+    amount = amount.minus(taken.amount);
+    tax = tax.minus(taken.tax);
+    return [line.id, taken];
+  });
+}
+
+function belowZero(amounts: readonly Decimal[]): Decimal {
+  return amounts.reduce((sum, one) => (one.isNegative() ? sum.minus(one) : sum), ZERO);
+}
+
+function leastOf(rest: Decimal, room: Decimal): Decimal {
+  return Decimal.max(ZERO, Decimal.min(rest, room));
+}
+
+/** Lines whose time overlaps are of one charge: what was invoiced before a period was over lies in it. */
+function byCharge(lines: readonly LineOfCharge[]): LineOfCharge[][] {
+  const ordered = lines.toSorted((one, other) => one.service.start - other.service.start);
+  const charges: LineOfCharge[][] = [];
+  let end = Number.NEGATIVE_INFINITY;
+  for (const line of ordered) {
+    if (line.service.start >= end) charges.push([]);
+    charges.at(-1)!.push(line);
+    end = Math.max(end, line.service.end);
+  }
+  const place = new Map(lines.map(({ id }, index) => [id, index]));
+  return charges.map((charge) => charge.toSorted((one, other) => place.get(one.id)! - place.get(other.id)!));
+}
