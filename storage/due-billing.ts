@@ -120,7 +120,11 @@ export async function dueDrafts(
 ): Promise<Due[]> {
   const before = (seconds: number) => new Date(now.getTime() - seconds * 1000);
   const own = await ownDelays(database, asked);
-  const due = database('invoices').where(DRAFT);
+  const due = database('invoices')
+    .where(DRAFT)
+    .where((over) => {
+      void over.whereRaw(`not (${COMPLETE_LATER})`).orWhere('period_end', '<=', now);
+    });
   if (own.length === 0) void due.where('last_computed_at', '<=', before(delay_seconds));
   else
     void due.where((rested) => {
@@ -144,14 +148,28 @@ export async function nextDraftRested(
   scope: Scope,
   { delay_seconds }: { delay_seconds: number },
 ): Promise<Date | null> {
+  const [own] = await ownDelays(database, { only: scope });
+  const rested = (computed: Date) => new Date(computed.getTime() + (own?.seconds ?? delay_seconds) * 1000);
+  const { tenant_id, environment_id } = scope;
+  const drafts = () => database('invoices').where(DRAFT);
   const computed = await earliest(scope, {
-    of: () => database('invoices').where(DRAFT),
+    of: () => drafts().whereRaw(`not (${COMPLETE_LATER})`),
     columns: ['last_computed_at'],
   });
-  if (computed === null) return null;
-  const [own] = await ownDelays(database, { only: scope });
-  return new Date(computed.getTime() + (own?.seconds ?? delay_seconds) * 1000);
+  const early = await drafts()
+    .where({ tenant_id, environment_id })
+    .whereRaw(COMPLETE_LATER)
+    .select('last_computed_at', 'period_end');
+  const dues = early.map((one) =>
+    Math.max(rested(new Date(one.last_computed_at)).getTime(), Date.parse(one.period_end)),
+  );
+  const all = [computed === null ? [] : rested(computed).getTime(), dues].flat();
+  return all.length === 0 ? null : new Date(Math.min(...all));
 }
+
+/** A draft that somebody wrote for a period that was not over: it rests until that is, for what it is computed from comes until then. */
+const COMPLETE_LATER = `invoice_type = 'SUBSCRIPTION' and billing_reason = 'SUBSCRIPTION_CYCLE' and period_end is not null
+  and last_computed_at is not null and last_computed_at < period_end`;
 
 /** Of the environments whose setting says how long their drafts rest. */
 async function ownDelays(database: Database, { only }: OfWhom): Promise<(Scope & { seconds: number })[]> {

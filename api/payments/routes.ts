@@ -105,7 +105,7 @@ export const paymentRoutes: Route[] = [
     operation_id: 'refundPayment',
     summary: 'Give a payment back, or a part of it',
     description:
-      'By the provider that took it; of OFFLINE it is recorded. All refunds together never come to more than was paid. What cannot be given back is refused with the reason.',
+      'By the provider that took it; of OFFLINE it is recorded. All refunds together never come to more than was paid. What cannot be given back is refused with the reason. Without an `idempotency_key` refunds of the same amount and reason within one minute are one.',
     body: RefundPayment,
     once: 'inner_key',
     handle: async ({ params, body }, context) => {
