@@ -253,6 +253,7 @@ class Tree {
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
+const DAY_MINUTES = 24 * 60;
 const SHORT = { MINUTE, '15MIN': 15 * MINUTE, '30MIN': 30 * MINUTE, HOUR };
 const LONG = { '3HOUR': 3 * HOUR, '6HOUR': 6 * HOUR, '12HOUR': 12 * HOUR, DAY, WEEK: 7 * DAY };
 const MONDAY = 4 * DAY;
@@ -869,8 +870,8 @@ class LineCheck {
     const { price } = from;
     const isWindowed = Boolean(entry.counted?.meter.aggregation.bucket_size);
     const info = from.drawn_from === 'subscription' ? null : line.commitment_info;
-    const hasTimes =
-      (price.commitment_time_buckets ?? []).length > 0 || (from.breakdown ?? []).some((part) => part.time_bucket);
+    if (isWindowed && left.windows !== null && info?.is_windowed && from.window_terms) return this.byWindow(left, info);
+    const hasTimes = (from.breakdown ?? []).some((part) => part.time_bucket);
     if ((isWindowed && left.windows === null) || hasTimes || info?.is_windowed) {
       this.takes(
         hasTimes || info?.is_windowed
@@ -886,6 +887,74 @@ class LineCheck {
     const base = amountOf(parts);
     if (!info) return { base, charge: base };
     return { base, charge: this.committed(base, info) };
+  }
+
+  /** Each window, or the part of it that is charged, has the commitment; one that begins in a time of day has that of the time. */
+  byWindow({ windows }, info) {
+    const { from, entry } = this;
+    const { timezone, billing_anchor, meter } = entry.counted;
+    const grid = { timezone, anchor: Math.floor(instant(billing_anchor) / 1000) };
+    const size = meter.aggregation.bucket_size;
+    const [start, end] = [instant(from.window_start) / 1000, instant(from.window_end) / 1000];
+    const windowOf = (at) => windowAt(Math.max(at, start), size, grid);
+    const byTime = new Map();
+    const totals = { utilized: ZERO, overage: ZERO, lacking: ZERO, charge: ZERO };
+    const charge = (window, values) => {
+      const { id, price, amount, factor, trueUp } = this.termsAt(window.start, timezone, info);
+      const parts = values.flatMap((value) => chargeParts(price, most(value, ZERO)));
+      if (values.length > 0) byTime.set(id, [...(byTime.get(id) ?? []), ...parts]);
+      const usage = amountOf(parts);
+      if (amount === null) return void (totals.charge = totals.charge.plus(usage));
+      const held = Math.min(window.end, end) - Math.max(window.start, start);
+      const share = new Fraction(BigInt(held), BigInt(window.end - window.start));
+      const one = committed(usage, { amount: amount.times(share), factor, trueUp });
+      for (const name of Object.keys(totals)) totals[name] = totals[name].plus(one[name]);
+    };
+    const seen = new Set();
+    for (const { start: at, values } of windows) {
+      const window = windowOf(at);
+      seen.add(window.start);
+      charge(window, values);
+    }
+    // What is lacking is charged of windows without usage, too, as soon as they are over.
+    const until = Math.min(end, instant(from.as_of) / 1000);
+    for (let at = start; at < until; ) {
+      const window = windowOf(at);
+      const isOver = Math.min(window.end, end) <= until;
+      if (isOver && !seen.has(window.start) && this.termsAt(window.start, timezone, info).trueUp) charge(window, []);
+      at = window.end;
+    }
+    this.takes('the commitment of each window, with its times of day');
+    if (from.breakdown) this.breakdown([...byTime.values()].flatMap(addedUp));
+    for (const [field, name] of [
+      ['computed_commitment_utilized_amount', 'utilized'],
+      ['computed_overage_amount', 'overage'],
+      ['computed_true_up_amount', 'lacking'],
+    ])
+      this.number(`commitment_info.${field}`, info[field], this.money(totals[name]));
+    return { base: amountOf([...byTime.values()].flat()), charge: totals.charge };
+  }
+
+  /** What holds in the window that begins then. */
+  termsAt(at, timezone, info) {
+    const { price, window_terms } = this.from;
+    const minutes = ({ hour, minute }) => hour * 60 + minute;
+    const now = Math.floor((at + offsetAt(timezone, at)) / MINUTE) % DAY_MINUTES;
+    const found = window_terms.time_buckets.find((bucket) => {
+      const [from, to] = [minutes(bucket.start), minutes(bucket.end)];
+      const until = to > from ? to : to + DAY_MINUTES;
+      return (from <= now && now < until) || (from <= now + DAY_MINUTES && now + DAY_MINUTES < until);
+    });
+    if (found === undefined) {
+      const amount = window_terms.amount === null ? null : decimal(window_terms.amount, 'a commitment');
+      const trueUp = amount !== null && info.true_up_enabled;
+      return { id: null, price, amount, factor: decimal(info.overage_factor ?? '1', 'a factor'), trueUp };
+    }
+    const own = found.price ?? price;
+    const value = decimal(found.commitment_value, 'a commitment');
+    const amount = found.commitment_type === 'quantity' ? amountOf(chargeParts(own, value)) : value;
+    const factor = decimal(found.overage_factor ?? '1', 'a factor');
+    return { id: found.id, price: own, amount, factor, trueUp: found.true_up_enabled };
   }
 
   committed(base, info) {

@@ -68,10 +68,17 @@ const NO_MINOR_UNIT = new Set('XAG XAU XBA XBB XBC XBD XDR XPD XPT XSU XTS XUA X
 /** In force since 2025-03-31, after the list of the package was published. */
 const NEWER_CURRENCIES: ReadonlyMap<string, { digits: number }> = new Map([['XCG', { digits: 2 }]]);
 
+/** The package looks through its list; amounts are rounded again and again in few currencies. */
+const found = new Map<string, { digits: number }>();
+
 function findCurrency(currency: string): { digits: number } | undefined {
+  const known = found.get(currency);
+  if (known) return known;
   const code = currency.toUpperCase();
   if (!/^[A-Z]{3}$/.test(code) || NO_MINOR_UNIT.has(code)) return undefined;
-  return currencyCodes.code(code) ?? NEWER_CURRENCIES.get(code);
+  const one = currencyCodes.code(code) ?? NEWER_CURRENCIES.get(code);
+  if (one) found.set(currency, one);
+  return one;
 }
 
 const symbols = new Map<string, string>();

@@ -79,18 +79,16 @@ export async function thresholdCustomers(
 }
 
 /** When the first of this environment begins, ends a period, or ends itself. */
-export async function nextSubscriptionDue(database: Database, scope: Scope): Promise<Date | null> {
+export function nextSubscriptionDue(database: Database, scope: Scope): Instant {
   const billed = () => database('subscriptions').where('status', 'published').whereIn('subscription_status', BILLED);
   const alone = () => billed().whereNotIn('subscription_type', MOVED_BY_PARENT);
   const columns = ['opens_at', 'current_period_end', 'cancel_at', 'end_date'];
-  const found = await Promise.all([
-    earliest(scope, { of: alone, columns }),
+  return firstOf(database, [
+    earliest(database, scope, { of: alone, columns }),
     ...ENDS_ALONE.map(([subscription_type, ends]) =>
-      earliest(scope, { of: () => billed().where({ subscription_type }), columns: ends }),
+      earliest(database, scope, { of: () => billed().where({ subscription_type }), columns: ends }),
     ),
   ]);
-  const instants = found.flatMap((due) => due?.getTime() ?? []);
-  return instants.length === 0 ? null : new Date(Math.min(...instants));
 }
 
 /** The next that were never paid for, and whose end has come. */
@@ -105,9 +103,22 @@ export async function dueUnpaid(database: Database, { now, ...asked }: Asked & {
 }
 
 /** When the first of this environment that was never paid for ends. */
-export function nextUnpaidEnd(database: Database, scope: Scope): Promise<Date | null> {
+export function nextUnpaidEnd(database: Database, scope: Scope): Instant {
   const unpaid = () => database('subscriptions').where(UNPAID).whereNotIn('subscription_type', MOVED_BY_PARENT);
-  return earliest(scope, { of: unpaid, columns: ['cancel_at', 'end_date'] });
+  return earliest(database, scope, { of: unpaid, columns: ['cancel_at', 'end_date'] });
+}
+
+/** The instant that is given, where somebody of this environment may reach a threshold. */
+export function lookForThresholds(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  { from }: { from: Date },
+): Instant {
+  const having = database('subscriptions')
+    .where({ tenant_id, environment_id, status: 'published', subscription_status: 'active' })
+    .where('auto_invoice_threshold', '>', 0)
+    .select('id');
+  return database.raw('case when exists ? then ?::timestamptz end', [having as never, from.toISOString()]);
 }
 
 /**
@@ -143,42 +154,43 @@ export async function dueDrafts(
 }
 
 /** When the draft of this environment has rested that has done so longest. */
-export async function nextDraftRested(
+export function nextDraftRested(
   database: Database,
   scope: Scope,
   { delay_seconds }: { delay_seconds: number },
-): Promise<Date | null> {
-  const [own] = await ownDelays(database, { only: scope });
-  const rested = (computed: Date) => new Date(computed.getTime() + (own?.seconds ?? delay_seconds) * 1000);
+): Instant {
   const { tenant_id, environment_id } = scope;
   const drafts = () => database('invoices').where(DRAFT);
-  const computed = await earliest(scope, {
+  const own = withOwnDelay(database, { only: scope }).select(database.raw(OWN_DELAY));
+  const delay = database.raw('make_interval(secs => coalesce(?, ?))', [own as never, delay_seconds]);
+  const computed = earliest(database, scope, {
     of: () => drafts().whereRaw(`not (${COMPLETE_LATER})`),
     columns: ['last_computed_at'],
   });
-  const early = await drafts()
+  const early = drafts()
     .where({ tenant_id, environment_id })
     .whereRaw(COMPLETE_LATER)
-    .select('last_computed_at', 'period_end');
-  const dues = early.map((one) =>
-    Math.max(rested(new Date(one.last_computed_at)).getTime(), Date.parse(one.period_end)),
-  );
-  const all = [computed === null ? [] : rested(computed).getTime(), dues].flat();
-  return all.length === 0 ? null : new Date(Math.min(...all));
+    .select(database.raw('min(greatest(last_computed_at + ?, period_end))', [delay]));
+  return database.raw('least(? + ?, ?)', [computed, delay, early as never]);
 }
 
 /** A draft that somebody wrote for a period that was not over: it rests until that is, for what it is computed from comes until then. */
 const COMPLETE_LATER = `invoice_type = 'SUBSCRIPTION' and billing_reason = 'SUBSCRIPTION_CYCLE' and period_end is not null
   and last_computed_at is not null and last_computed_at < period_end`;
 
+const OWN_DELAY = `(value->>'finalization_delay_seconds')::int`;
+
 /** Of the environments whose setting says how long their drafts rest. */
-async function ownDelays(database: Database, { only }: OfWhom): Promise<(Scope & { seconds: number })[]> {
+function ownDelays(database: Database, whom: OfWhom): Promise<(Scope & { seconds: number })[]> {
+  const seconds = database.raw(`${OWN_DELAY} as seconds`);
+  return withOwnDelay(database, whom).select('tenant_id', 'environment_id', seconds) as never;
+}
+
+function withOwnDelay(database: Database, { only }: OfWhom): Knex.QueryBuilder {
   const set = database('settings')
     .where({ key: 'invoice_config', status: 'published' })
     .whereRaw(`value->>'finalization_delay_seconds' is not null`);
-  if (only) void set.where({ tenant_id: only.tenant_id, environment_id: only.environment_id });
-  const seconds = database.raw(`(value->>'finalization_delay_seconds')::int as seconds`);
-  return set.select('tenant_id', 'environment_id', seconds);
+  return only ? set.where({ tenant_id: only.tenant_id, environment_id: only.environment_id }) : set;
 }
 
 /** Narrows a question about a table to the environments that are meant. */
@@ -209,13 +221,33 @@ export async function inTurns(
     .select('id', 'tenant_id', 'environment_id');
 }
 
+/** When something is due next: a value of a statement that may ask for several; null where nothing is. */
+export type Instant = Knex.Raw<unknown>;
+
+/** Not by itself. */
+export function never(database: Database): Instant {
+  return database.raw('null::timestamptz');
+}
+
+/** These, in one statement. */
+export async function instantsOf(database: Database, asked: readonly Instant[]): Promise<(Date | null)[]> {
+  const columns = asked.map((instant, index) => database.raw('? as ??', [instant, `due_${index}`]));
+  const [row = {}]: Record<string, string | null>[] = await database.select(columns);
+  return asked.map((_, index) => {
+    const due = row[`due_${index}`];
+    return due ? new Date(due) : null;
+  });
+}
+
 type Earliest = { of(): Knex.QueryBuilder; readonly columns: readonly string[] };
 
-/** The earliest instant of an environment in any of these columns, each found by an index of its own; null where there is none. */
-export async function earliest({ tenant_id, environment_id }: Scope, { of, columns }: Earliest): Promise<Date | null> {
-  const firsts: Promise<{ due: string | null }[]>[] = columns.map((column) =>
-    of().where({ tenant_id, environment_id }).whereNotNull(column).min({ due: column }),
-  );
-  const found = (await Promise.all(firsts)).flatMap(([first]) => (first?.due ? [new Date(first.due).getTime()] : []));
-  return found.length === 0 ? null : new Date(Math.min(...found));
+/** The earliest instant of an environment in any of these columns, each found by an index of its own. */
+export function earliest(database: Database, { tenant_id, environment_id }: Scope, { of, columns }: Earliest): Instant {
+  const firsts = columns.map((column) => of().where({ tenant_id, environment_id }).whereNotNull(column).min(column));
+  return firstOf(database, firsts);
+}
+
+/** Postgres' least passes over what is null. */
+function firstOf(database: Database, instants: readonly (Instant | Knex.QueryBuilder)[]): Instant {
+  return database.raw(`least(${instants.map(() => '?').join(', ')})`, instants as never);
 }

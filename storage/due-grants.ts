@@ -1,7 +1,7 @@
 /** Which credit grants are due by the clock, and which are to come. */
 import { OPEN_APPLICATIONS } from '../core/credit-grant/application.ts';
 import type { Scope } from '../core/scope.ts';
-import { type Asked, type Due, earliest, inTurns, ofWhom } from './due-billing.ts';
+import { type Asked, type Due, earliest, type Instant, inTurns, ofWhom } from './due-billing.ts';
 import { CreditGrantApplicationModel } from './models/credit-grant-application.ts';
 import { SubscriptionModel } from './models/subscription.ts';
 import type { Database } from './stores.ts';
@@ -16,8 +16,8 @@ export async function dueGrants(database: Database, { now, ...asked }: Asked & {
 }
 
 /** When the first of this environment is. */
-export function nextGrantDue(database: Database, scope: Scope): Promise<Date | null> {
-  return earliest(scope, {
+export function nextGrantDue(database: Database, scope: Scope): Instant {
+  return earliest(database, scope, {
     of: () => database('credit_grant_applications').whereRaw(OPEN),
     columns: ['scheduled_for'],
   });

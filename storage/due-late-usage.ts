@@ -1,6 +1,6 @@
 /** Subscriptions that have ended, and whose late usage is to be looked at (storage/progress/late-usage.ts). */
 import type { Scope } from '../core/scope.ts';
-import { type Asked, type Due, earliest, inTurns, ofWhom } from './due-billing.ts';
+import { type Asked, type Due, earliest, type Instant, inTurns, ofWhom } from './due-billing.ts';
 import type { Database } from './stores.ts';
 
 /** Those first that have waited longest. */
@@ -10,8 +10,8 @@ export async function dueLateUsage(database: Database, { now, ...asked }: Asked 
 }
 
 /** When the first of this environment is to be looked at. */
-export function nextLateUsage(database: Database, scope: Scope): Promise<Date | null> {
-  return earliest(scope, { of: () => waiting(database), columns: ['due_at'] });
+export function nextLateUsage(database: Database, scope: Scope): Instant {
+  return earliest(database, scope, { of: () => waiting(database), columns: ['due_at'] });
 }
 
 /** A draft takes in what has come by itself: who has one, or stands on one of its parent, waits until it is final. */

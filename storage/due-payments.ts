@@ -6,8 +6,8 @@ import type { Knex } from 'knex';
 import { OPEN_SUBSCRIPTIONS } from '../core/payment/schedule.ts';
 import type { Scope } from '../core/scope.ts';
 import { SETTINGS } from '../core/setting/record.ts';
-import { type Asked, type Due, earliest, inTurns, ofWhom } from './due-billing.ts';
-import { settingOf } from './models/setting.ts';
+import { type Asked, type Due, earliest, type Instant, inTurns, ofWhom } from './due-billing.ts';
+import { together } from './models/side-by-side.ts';
 import type { Database } from './stores.ts';
 
 /** The next that are to be tried, or asked after. */
@@ -17,8 +17,9 @@ export async function duePayments(database: Database, { now, ...asked }: Asked &
 }
 
 /** When the first of this environment is. */
-export function nextPaymentDue(database: Database, scope: Scope): Promise<Date | null> {
-  return earliest(scope, { of: () => database('payments').where('status', 'published'), columns: ['next_attempt_at'] });
+export function nextPaymentDue(database: Database, scope: Scope): Instant {
+  const open = () => database('payments').where('status', 'published');
+  return earliest(database, scope, { of: open, columns: ['next_attempt_at'] });
 }
 
 const UNPAID = { invoice_status: 'FINALIZED', status: 'published' };
@@ -34,24 +35,31 @@ export async function overdueInvoices(database: Database, { now, ...asked }: Ask
 }
 
 /** The instant behind the first due date of this environment. */
-export async function nextOverdue(database: Database, scope: Scope): Promise<Date | null> {
-  const due = await earliest(scope, { of: () => untold(database), columns: ['due_date'] });
-  return due && new Date(due.getTime() + 1);
+export function nextOverdue(database: Database, scope: Scope): Instant {
+  const due = earliest(database, scope, { of: () => untold(database), columns: ['due_date'] });
+  return database.raw(`? + interval '1 millisecond'`, [due]);
 }
 
-/** That it was told is no change of the invoice, so it has no new version. False where it was told before. */
-export async function markToldOverdue(
+/**
+ * That it was told is no change of the invoice, so it has no new version. False where it was told before. Of several who ask side by side
+ * in one statement.
+ */
+export function markToldOverdue(
   transaction: Database,
   { tenant_id, environment_id }: Scope,
   { id, now }: { id: string; now: Date },
 ): Promise<boolean> {
-  const marked: number = await untold(transaction)
-    .where({ tenant_id, environment_id, id })
-    .update({ overdue_told_at: now });
-  return marked > 0;
+  const key = `mark told overdue ${tenant_id} ${environment_id} ${now.getTime()}`;
+  return together(transaction, { key, asked: id }, async (ids) => {
+    const marked: { id: string }[] = await untold(transaction)
+      .where({ tenant_id, environment_id })
+      .whereRaw('id = any(?)', [[...ids]])
+      .update({ overdue_told_at: now })
+      .returning('id');
+    const told = new Set(marked.map((one) => one.id));
+    return ids.map((one) => told.has(one));
+  });
 }
-
-const DAY_MS = 86_400_000;
 
 /** Of a subscription that goes on. */
 function unpaidOfOpen(database: Database): Knex.QueryBuilder {
@@ -74,27 +82,34 @@ function unpaidOfOpen(database: Database): Knex.QueryBuilder {
   );
 }
 
+/** Until when patience lasts, where a row of `settings` says that it ends. */
+const PATIENCE = `make_interval(days => coalesce((settings.value ->> 'grace_period_days')::int, ?))`;
+const DEFAULT_DAYS = SETTINGS.subscription_config.default.grace_period_days;
+
+function ofImpatient(settings: Knex.QueryBuilder): Knex.QueryBuilder {
+  return settings
+    .from('settings')
+    .where('settings.key', 'subscription_config')
+    .whereRaw(`(settings.value ->> 'auto_cancellation_enabled')::boolean`);
+}
+
 /** Invoices that have waited for their money longer than the setting of their environment allows, where that is on. */
 export async function outOfPatience(database: Database, { now, ...asked }: Asked & { now: Date }): Promise<Due[]> {
   const due = unpaidOfOpen(database).whereExists((setting) => {
-    void setting
-      .from('settings')
+    void ofImpatient(setting)
       .whereRaw('settings.tenant_id = invoices.tenant_id and settings.environment_id = invoices.environment_id')
-      .where('settings.key', 'subscription_config')
-      .whereRaw(`(settings.value ->> 'auto_cancellation_enabled')::boolean`)
-      .whereRaw(
-        `invoices.due_date + make_interval(days => coalesce((settings.value ->> 'grace_period_days')::int, ?)) <= ?`,
-        [SETTINGS.subscription_config.default.grace_period_days, now],
-      )
+      .whereRaw(`invoices.due_date + ${PATIENCE} <= ?`, [DEFAULT_DAYS, now])
       .select('settings.id');
   });
   return inTurns(database, ofWhom(due, 'invoices', asked), { by: ['due_date'], ...asked });
 }
 
 /** When the first of this environment will have. */
-export async function nextOutOfPatience(database: Database, scope: Scope): Promise<Date | null> {
-  const { auto_cancellation_enabled, grace_period_days } = await settingOf(scope, 'subscription_config', database);
-  if (!auto_cancellation_enabled) return null;
-  const due = await earliest(scope, { of: () => unpaidOfOpen(database), columns: ['due_date'] });
-  return due && new Date(due.getTime() + grace_period_days * DAY_MS);
+export function nextOutOfPatience(database: Database, scope: Scope): Instant {
+  const { tenant_id, environment_id } = scope;
+  const due = earliest(database, scope, { of: () => unpaidOfOpen(database), columns: ['due_date'] });
+  const end = ofImpatient(database.queryBuilder())
+    .where({ tenant_id, environment_id })
+    .select(database.raw(`? + ${PATIENCE}`, [due, DEFAULT_DAYS]));
+  return database.raw('?', [end as never]);
 }

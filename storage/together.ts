@@ -18,19 +18,25 @@ const REST_MAX_MS = 60;
 
 /** How many are answered by one question at most, and how long the store rests after one while others wait. */
 export type TogetherLimits = { readonly atOnceMax?: number; readonly restMax_ms?: number };
+type TogetherOptions = TogetherLimits & {
+  /** All who have asked are answered, or about to be. */
+  readonly onIdle?: () => void;
+};
 
 export class Together<Asked, Answer> {
   readonly #answerAll: AnswerAll<Asked, Answer>;
   readonly #atOnceMax: number;
   readonly #restMax_ms: number;
+  readonly #onIdle: (() => void) | undefined;
   #waiting: Waiting<Asked, Answer>[] = [];
   #isOut = false;
 
   /** `answerAll` answers in the order of what was asked. */
-  constructor(answerAll: AnswerAll<Asked, Answer>, { atOnceMax, restMax_ms }: TogetherLimits = {}) {
+  constructor(answerAll: AnswerAll<Asked, Answer>, { atOnceMax, restMax_ms, onIdle }: TogetherOptions = {}) {
     this.#answerAll = answerAll;
     this.#atOnceMax = atOnceMax ?? Number.POSITIVE_INFINITY;
     this.#restMax_ms = restMax_ms ?? REST_MAX_MS;
+    this.#onIdle = onIdle;
   }
 
   get isIdle(): boolean {
@@ -57,6 +63,7 @@ export class Together<Asked, Answer> {
       if (mayBecomeMore && rest_ms > 0) await new Promise((resolve) => setTimeout(resolve, rest_ms));
     }
     this.#isOut = false;
+    this.#onIdle?.();
   }
 
   async #answerSome(some: readonly Waiting<Asked, Answer>[]): Promise<void> {
@@ -83,18 +90,16 @@ export class TogetherByKey<Store extends object, Asked, Answer> {
     this.#limits = limits;
   }
 
-  async ask(store: Store, asked: Asked, key = ''): Promise<Answer> {
+  ask(store: Store, asked: Asked, key = ''): Promise<Answer> {
     const open = this.#openOf(store);
-    const together = open.get(key) ?? new Together<Asked, Answer>((some) => this.#answerAll(store, some), this.#limits);
-    open.set(key, together);
-    try {
-      return await together.ask(asked);
-    } finally {
-      // The last answer comes just before it is idle; keys are many, and none is kept for long.
-      queueMicrotask(() => {
-        if (together.isIdle && open.get(key) === together) open.delete(key);
-      });
+    let together = open.get(key);
+    if (!together) {
+      // Keys are many, and none is kept for long.
+      const onIdle = () => void open.delete(key);
+      together = new Together((some) => this.#answerAll(store, some), { ...this.#limits, onIdle });
+      open.set(key, together);
     }
+    return together.ask(asked);
   }
 
   #openOf(store: Store): Map<string, Together<Asked, Answer>> {

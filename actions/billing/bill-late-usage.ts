@@ -5,7 +5,6 @@
  * before and settled with the draft, so that whoever dies in between leaves it to the next.
  */
 import { latePeriod } from '../../core/billing/behind-end.ts';
-import type { Scope } from '../../core/scope.ts';
 import { endedAt } from '../../core/subscription/followed.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Due, OfWhom } from '../../storage/due-billing.ts';

@@ -5,17 +5,29 @@
  * elsewhere.
  */
 import type { Scope } from '../../core/scope.ts';
-import { nextDraftRested, nextSubscriptionDue, nextUnpaidEnd, type OfWhom } from '../../storage/due-billing.ts';
+import {
+  type Instant,
+  instantsOf,
+  lookForThresholds,
+  never,
+  nextDraftRested,
+  nextSubscriptionDue,
+  nextUnpaidEnd,
+  type OfWhom,
+} from '../../storage/due-billing.ts';
 import { nextGrantDue } from '../../storage/due-grants.ts';
 import { nextLateUsage } from '../../storage/due-late-usage.ts';
 import { nextOutOfPatience, nextOverdue, nextPaymentDue } from '../../storage/due-payments.ts';
-import type { Stores } from '../../storage/stores.ts';
+import { nextExpiry } from '../../storage/due-wallets.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
 import { applyAllDueGrants } from '../grants/apply-due-grants.ts';
 import { finalizeDueInvoices } from '../invoices/finalize-due-invoices.ts';
 import { pursueDuePayments } from '../payments/due-payments.ts';
 import { endOverdue } from '../payments/end-overdue.ts';
 import { tellOverdue } from '../payments/tell-overdue.ts';
 import { endUnpaid } from '../subscriptions/end-unpaid.ts';
+import { topUpThemselves } from '../wallets/auto-top-up.ts';
+import { expireCredits } from '../wallets/expire-credits.ts';
 import { billLateUsage } from './bill-late-usage.ts';
 import { billDuePeriods } from './bill-period.ts';
 import { billThresholds } from './bill-thresholds.ts';
@@ -24,11 +36,10 @@ import { nextThresholdLook } from './next-threshold-look.ts';
 export type DueKind = {
   /** Of the job. */
   readonly name: string;
-  /**
-   * When the next of this environment is due, which may be over; null where none will be by itself. What has no instant of its own is
-   * looked for again and again: after `from`, where its clock stands.
-   */
-  next(stores: Stores, scope: Scope, from: Date): Promise<Date | null>;
+  /** When the next of this environment is due, which may be over; null where none will be by itself. `from` is where its clock stands. */
+  next(database: Database, scope: Scope, from: Date): Instant;
+  /** Of what has no instant of its own, where `next` says that there is any: when to look for it, after `from`. */
+  look?(stores: Stores, scope: Scope, from: Date): Promise<Date | null>;
   /** Does all that is due by `now`: of the environment that is named, or of all that have no clock. May run twice at once. */
   run(stores: Stores, due: { readonly now: Date; readonly onDone?: OnDone } & OfWhom): Promise<DueReport>;
 };
@@ -50,7 +61,7 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
   return [
     {
       name: 'bill-due-periods',
-      next: ({ postgres }, scope) => nextSubscriptionDue(postgres, scope),
+      next: nextSubscriptionDue,
       async run(stores, { now, only, onDone }) {
         const onProgress = ({ billed }: { billed: number }) => onDone?.({ billed });
         const { billed, waiting, failed } = await billDuePeriods(stores, now, { only, onProgress });
@@ -60,7 +71,7 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
     {
       // Subscriptions that were never paid for (docs/rules/subscriptions.md, "States").
       name: 'end-unpaid-subscriptions',
-      next: ({ postgres }, scope) => nextUnpaidEnd(postgres, scope),
+      next: nextUnpaidEnd,
       async run(stores, due) {
         const { ended, failed } = await endUnpaid(stores, due);
         return { done: { ended }, waiting: [], failed };
@@ -69,7 +80,7 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
     {
       // Credits that plans, add-ons and subscriptions give (docs/rules/credits.md, "Applications"): behind what ends then.
       name: 'apply-credit-grants',
-      next: ({ postgres }, scope) => nextGrantDue(postgres, scope),
+      next: nextGrantDue,
       async run(stores, { now, only, onDone }) {
         const onProgress = ({ granted }: { granted: number }) => onDone?.({ granted });
         const { granted, failed } = await applyAllDueGrants(stores, { now, only, onProgress });
@@ -79,7 +90,7 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
     {
       // Drafts that have rested since they were computed (docs/rules/invoices.md, "From draft to final").
       name: 'finalize-due-invoices',
-      next: ({ postgres }, scope) => nextDraftRested(postgres, scope, { delay_seconds }),
+      next: (database, scope) => nextDraftRested(database, scope, { delay_seconds }),
       async run(stores, { now, only, onDone }) {
         const onProgress = ({ finalized, skipped }: { finalized: number; skipped: number }) =>
           onDone?.({ finalized, skipped });
@@ -91,7 +102,7 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
     {
       // Usage of what has ended (docs/rules/invoices.md, "Late events").
       name: 'bill-late-usage',
-      next: ({ postgres }, scope) => nextLateUsage(postgres, scope),
+      next: nextLateUsage,
       async run(stores, { now, only, onDone }) {
         const onProgress = ({ drafted, looked }: { drafted: number; looked: number }) => onDone?.({ drafted, looked });
         const { drafted, looked, failed } = await billLateUsage(stores, now, { only, onProgress });
@@ -101,7 +112,7 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
     {
       // Payments to be tried, or to be asked after (docs/rules/payments.md, "Tried again").
       name: 'pursue-payments',
-      next: ({ postgres }, scope) => nextPaymentDue(postgres, scope),
+      next: nextPaymentDue,
       async run(stores, due) {
         const { pursued, failed } = await pursueDuePayments(stores, due);
         return { done: { pursued }, waiting: [], failed };
@@ -110,7 +121,7 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
     {
       // Invoices whose due date has passed (docs/rules/payments.md, "Overdue").
       name: 'tell-overdue-invoices',
-      next: ({ postgres }, scope) => nextOverdue(postgres, scope),
+      next: nextOverdue,
       async run(stores, due) {
         const { told, failed } = await tellOverdue(stores, due);
         return { done: { told }, waiting: [], failed };
@@ -119,16 +130,36 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
     {
       // Subscriptions whose invoices were not paid for too long (docs/rules/payments.md, "After the grace period").
       name: 'end-overdue-subscriptions',
-      next: ({ postgres }, scope) => nextOutOfPatience(postgres, scope),
+      next: nextOutOfPatience,
       async run(stores, due) {
         const { ended, failed } = await endOverdue(stores, due);
         return { done: { ended }, waiting: [], failed };
       },
     },
     {
+      // Credits that nobody can use any more (docs/rules/wallets.md, "Expiry"); behind the invoices that may use them.
+      name: 'expire-credits',
+      next: nextExpiry,
+      async run(stores, due) {
+        const { expired, failed } = await expireCredits(stores, due);
+        return { done: { expired }, waiting: [], failed };
+      },
+    },
+    {
+      // Wallets whose credits have fallen to their threshold (docs/rules/wallets.md, "Filled by itself"). On a clock they are
+      // looked at whenever something else is due.
+      name: 'top-up-wallets',
+      next: never,
+      async run(stores, due) {
+        const { filled, failed } = await topUpThemselves(stores, due);
+        return { done: { filled }, waiting: [], failed };
+      },
+    },
+    {
       // Usage that has reached a threshold (docs/rules/invoices.md, "Before the period is over").
       name: 'bill-thresholds',
-      next: nextThresholdLook,
+      next: (database, scope, from) => lookForThresholds(database, scope, { from }),
+      look: nextThresholdLook,
       async run(stores, { now, only, onDone }) {
         const onProgress = ({ invoiced }: { invoiced: number }) => onDone?.({ invoiced });
         const { invoiced, failed } = await billThresholds(stores, now, { only, onProgress });
@@ -136,4 +167,17 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
       },
     },
   ];
+}
+
+/** When each of them is due next in this environment, asked in one statement. */
+export async function nextOfEach(
+  stores: Stores,
+  kinds: readonly DueKind[],
+  { scope, from }: { scope: Scope; from: Date },
+): Promise<(Date | null)[]> {
+  const asked = kinds.map((kind) => kind.next(stores.postgres, scope, from));
+  const instants = await instantsOf(stores.postgres, asked);
+  return Promise.all(
+    kinds.map(({ look }, index) => (look && instants[index] ? look(stores, scope, from) : instants[index]!)),
+  );
 }

@@ -14,6 +14,7 @@ import type { MeasuredUsage } from '../../core/billing/line-amount.ts';
 import {
   chargeKey,
   type InvoicePlan,
+  type InvoiceQuestion,
   invoicedKeys,
   openCharges,
   planInvoice,
@@ -23,12 +24,15 @@ import {
 } from '../../core/billing/plan-invoice.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
+import { allOf, inStep } from '../../storage/models/side-by-side.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
 import { mapConcurrently } from '../../storage/together.ts';
 import { inSpan, inSyncSpan } from '../../tracing/spans.ts';
 import { couponsInForce } from '../coupons/coupons-in-force.ts';
 import { ratesInForce, type Taxed } from '../taxes/rates-in-force.ts';
+import { taxesComeFirst } from '../taxes/tax-final.ts';
+import { prepaidOfPreview } from '../wallets/prepaid-wallets.ts';
 import {
   type BillableItem,
   billedSubscription,
@@ -41,8 +45,10 @@ import {
   gatherClosedCharges,
   gatherInvoicedLines,
   type InvoicedLine,
+  isCorrected,
   isCredit,
   laterCharge,
+  lessReturned,
   partialChargesLeft,
 } from './gather-closed-charges.ts';
 import { recordedTrueUps, recordedUsage, subscriptionCommitment } from './gather-commitments.ts';
@@ -111,7 +117,8 @@ export async function thresholdFromStores(
     reference: 'preview' as const,
     invoiced: invoicedElsewhere(lines),
   };
-  const { usage, asOf } = await measured(stores, database, target, thresholdCharges(question));
+  const { measure, asOf } = await measuring(stores, database, target);
+  const usage = await usageOf(thresholdCharges(question), measure);
   const committed = await gatherCommitments(database, { ...target, reference: 'preview' }, { items, lines });
   const coupons = await couponsInForce(database, { subscriptions: [subscription], inside: 'usage' });
   const { currency } = subscription;
@@ -119,27 +126,29 @@ export async function thresholdFromStores(
   return { plan, usage_as_of_ms: asOf() };
 }
 
-async function measured(
-  stores: Stores,
-  database: Database,
-  { subscription, now }: Omit<BillingTarget, 'reference'>,
-  charges: readonly Charge<BillableItem>[],
-) {
+async function measuring(stores: Stores, database: Database, { subscription, now }: Omit<BillingTarget, 'reference'>) {
   const read = await usageReader(stores, database, subscription, { now });
-  const usage = new Map<string, MeasuredUsage>();
   let usage_as_of_ms = Number.POSITIVE_INFINITY;
   const measure: Measure = async (...asked) => {
     const answer = await read(...asked);
     usage_as_of_ms = Math.min(usage_as_of_ms, instantOf(answer.as_of));
     return answer;
   };
+  /** Of all that was read until it is asked. */
+  const asOf = (): Milliseconds | null => (Number.isFinite(usage_as_of_ms) ? usage_as_of_ms : null);
+  return { measure, asOf };
+}
+
+async function usageOf(
+  charges: readonly Charge<BillableItem>[],
+  measure: Measure,
+): Promise<ReadonlyMap<string, MeasuredUsage>> {
+  const usage = new Map<string, MeasuredUsage>();
   await mapConcurrently(CHARGES_AT_ONCE, charges, async ({ item, service, usage_window }) => {
     if (usage_window === null) return;
     usage.set(chargeKey(item.id, service), await measure(item, usage_window, undefined, service));
   });
-  /** Of all that was read until it is asked. */
-  const asOf = (): Milliseconds | null => (Number.isFinite(usage_as_of_ms) ? usage_as_of_ms : null);
-  return { measure, usage, asOf };
+  return usage;
 }
 
 /** `database` is the transaction that will write the plan, or the pool for a preview. */
@@ -151,20 +160,39 @@ export function planFromStores(stores: Stores, database: Database, target: Billi
 async function gatherAndPlan(stores: Stores, database: Database, target: BillingTarget): Promise<Planned> {
   const { subscription, period } = target;
   const [, ...others] = await invoicedTogether(database, target);
-  const own = await planOne(stores, database, target);
+  const couponsOfAll = () =>
+    couponsInForce(database, {
+      subscriptions: [subscription, ...others],
+      invoice_id: target.before?.invoice.id,
+      // What is a fixed amount came off the invoice of the period itself.
+      ...(target.reference === 'late' ? { inside: 'usage' as const } : {}),
+    });
+  const preview = await termsOfPreview(database, target);
+  if (others.length === 0) {
+    const [gathered, coupons] = await allOf(database, [() => gatherOne(stores, database, target), couponsOfAll]);
+    return planOne(gathered, { coupons, ...preview });
+  }
   const ends_ms = billedSubscription(subscription).end_ms;
   // What comes behind the end of the parent is invoiced by itself.
   const until_ms = ends_ms === period.end ? ends_ms : null;
-  const plans = [own];
-  for (const other of others) plans.push(await planOne(stores, database, { ...target, subscription: other, until_ms }));
-  const coupons = await couponsInForce(database, {
-    subscriptions: [subscription, ...others],
-    invoice_id: target.before?.invoice.id,
-    // What is a fixed amount came off the invoice of the period itself.
-    ...(target.reference === 'late' ? { inside: 'usage' as const } : {}),
-  });
-  const rates = target.taxed ? await ratesInForce(database, { ...subscription, ...target.taxed }) : [];
-  return together(plans, { currency: subscription.currency, coupons, rates });
+  const plans = [];
+  for (const one of [target, ...others.map((other) => ({ ...target, subscription: other, until_ms }))])
+    plans.push(planOne(await gatherOne(stores, database, one)));
+  return together(plans, { currency: subscription.currency, coupons: await couponsOfAll(), ...preview });
+}
+
+/** What comes when an invoice is final: taxes, and what credits would pay of it. */
+async function termsOfPreview(
+  database: Database,
+  { subscription, period, reference, taxed, now }: BillingTarget,
+): Promise<Pick<Parameters<typeof settled>[1], 'rates' | 'prepaid' | 'taxes_before_credits'>> {
+  if (!taxed) return {};
+  const rates = await ratesInForce(database, { ...subscription, ...taxed });
+  // What opens a period becomes final when it begins, all else when it is over.
+  const at_ms = reference === 'period_start' ? Math.min(period.end, now.getTime()) : period.end;
+  const payer = { customer_id: taxed.customer_id, currency: subscription.currency, at_ms };
+  const prepaid = await prepaidOfPreview(database, subscription, payer);
+  return { rates, prepaid, taxes_before_credits: prepaid.length > 0 && (await taxesComeFirst(subscription, database)) };
 }
 
 function together(plans: readonly Planned[], terms: Parameters<typeof settled>[1]): Planned {
@@ -182,26 +210,45 @@ function billedUntil({ subscription, until_ms }: OneOfThem): BilledSubscription 
   return { ...billed, end_ms: Math.min(billed.end_ms ?? Number.POSITIVE_INFINITY, until_ms) };
 }
 
-async function planOne(stores: Stores, database: Database, target: OneOfThem): Promise<Planned> {
+type Gathered = {
+  readonly question: Omit<InvoiceQuestion<BillableItem>, 'coupons' | 'rates'>;
+  readonly usage_as_of_ms: Milliseconds | null;
+};
+
+/** `terms` of who is invoiced alone: of several they are those of the whole. */
+function planOne(
+  { question, usage_as_of_ms }: Gathered,
+  terms: Omit<Parameters<typeof settled>[1], 'currency'> = {},
+): Planned {
+  const plan = inSyncSpan('invoice.price', () => planInvoice({ ...question, ...terms }));
+  return { plan, usage_as_of_ms };
+}
+
+async function gatherOne(stores: Stores, database: Database, target: OneOfThem): Promise<Gathered> {
   const { subscription, period, reference } = target;
   // What was granted at the end of a period that is over.
   const at = new Date(Math.min(target.now.getTime(), period.end - 1));
-  const items = await gatherItems(database, subscription, { at });
-  const all = await gatherInvoicedLines(database, subscription, target.before?.invoice.id);
+  const [items, all, { measure, asOf }] = await allOf(database, [
+    () => gatherItems(database, subscription, { at }),
+    () => gatherInvoicedLines(database, subscription, target.before?.invoice.id),
+    () => measuring(stores, database, target),
+  ]);
   const asked = { subscription: billedUntil(target), items, period, reference };
   const since = saidSince(all, asked);
   const lines = since.length === 0 ? all : all.filter((one) => !since.includes(one));
   const question = { ...asked, invoiced: invoicedElsewhere(lines) };
-  const { measure, usage, asOf } = await measured(stores, database, target, openCharges(question));
-  const closed =
-    reference === 'period_start'
-      ? []
-      : await gatherClosedCharges(database, { lines, items, before: period.end }, measure);
+  const isClosing = reference !== 'period_start';
+  const corrected = isClosing && (await isCorrected(database, lines));
+  // At one time: the stores answer what is asked together as one question.
+  const [usage, measured] = await Promise.all([
+    usageOf(openCharges(question), measure),
+    isClosing ? gatherClosedCharges({ lines, items, before: period.end, corrected }, measure) : [],
+  ]);
+  await inStep(database);
+  const closed = await lessReturned(database, measured, lines);
   const committed = await gatherCommitments(database, target, { items, lines, since });
-  const plan = inSyncSpan('invoice.price', () =>
-    planInvoice({ ...question, ...committed, currency: subscription.currency, usage, closed }),
-  );
-  return { plan, usage_as_of_ms: asOf() };
+  const { currency } = subscription;
+  return { question: { ...question, ...committed, currency, usage, closed }, usage_as_of_ms: asOf() };
 }
 
 async function gatherCommitments(

@@ -57,17 +57,23 @@ export async function gatherInvoicedLines(
   });
 }
 
+type Closing = {
+  readonly lines: readonly InvoicedLine[];
+  readonly items: readonly BillableItem[];
+  readonly before: number;
+  /** Whether events were corrected since (`isCorrected`). */
+  readonly corrected: boolean;
+};
+
 /**
  * Of services that ended by `before`, the end of the period that is being invoiced: what came late for a later period is a line
  * on an invoice behind that one, and never on one of an earlier period that is computed again.
  */
 export async function gatherClosedCharges(
-  database: Database,
-  { lines, items, before }: { lines: readonly InvoicedLine[]; items: readonly BillableItem[]; before: number },
+  { lines, items, before, corrected }: Closing,
   measure: Measure,
 ): Promise<ClosedCharge<BillableItem>[]> {
   const closed: ClosedCharge<BillableItem>[] = [];
-  const corrected = await isCorrected(database, lines);
   for (const item of items) {
     if (item.price_type !== 'USAGE') continue;
     const recorded = recordedCharges(item, lines).filter(({ service }) => service.end <= before);
@@ -78,15 +84,16 @@ export async function gatherClosedCharges(
       if (corrected || isOther || isCarrying(charge)) closed.push({ ...charge, measured });
     }
   }
-  return closed.length === 0 ? [] : lessReturned(database, closed, lines);
+  return closed;
 }
 
 /** What credit notes and refunds gave back of a charge is not given back again by what corrects it. */
-async function lessReturned(
+export async function lessReturned(
   database: Database,
   closed: readonly ClosedCharge<BillableItem>[],
   lines: readonly InvoicedLine[],
-): Promise<ClosedCharge<BillableItem>[]> {
+): Promise<readonly ClosedCharge<BillableItem>[]> {
+  if (closed.length === 0) return closed;
   const items = new Set(closed.map(({ item }) => item.id));
   const own = lines.filter(({ line }) => items.has(line.subscription_line_item_id ?? ''));
   const returned = await returnedAsCredits(database, closed[0]!.item.record, own);
@@ -198,7 +205,7 @@ export function invoicedUntil(lines: readonly InvoicedLine[], itemId?: string): 
 }
 
 /** A voided or replaced event may leave the count as it was: after one, every charge is measured again. */
-async function isCorrected(database: Database, lines: readonly InvoicedLine[]): Promise<boolean> {
+export async function isCorrected(database: Database, lines: readonly InvoicedLine[]): Promise<boolean> {
   const final = lines.filter(({ invoice_status }) => invoice_status !== 'DRAFT');
   if (final.length === 0) return false;
   const since = Math.min(...final.map(({ line }) => instantOf(line.created_at)));

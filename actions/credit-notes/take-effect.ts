@@ -11,7 +11,8 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import type { HeldInvoice } from '../invoices/hold-invoice.ts';
 import { settlePaid } from '../invoices/settle-paid.ts';
 import { emit } from '../system-events/emit.ts';
-import { creditWallet } from '../wallets/credit-wallet.ts';
+import { giveBackFor } from '../wallets/give-back.ts';
+import { checkNotBought } from '../wallets/pending-credits.ts';
 
 type Effect = { readonly note: CreditNoteModel; readonly held: HeldInvoice; readonly author: Author };
 
@@ -23,7 +24,10 @@ export async function takeEffect(
 ): Promise<CreditNoteModel> {
   const by = { by: author, database: transaction };
   const isRefund = note.credit_note_type === 'REFUND';
-  if (isRefund) await refund(transaction, note, author);
+  if (isRefund) {
+    await checkNotBought(transaction, held.invoice);
+    await refund(transaction, { note, held, author });
+  }
   const changes: Partial<CreditNoteModel> = {
     credit_note_status: 'FINALIZED',
     finalized_at: author.now.toISOString(),
@@ -51,11 +55,9 @@ export async function changeInvoice(
   return changed;
 }
 
-async function refund(transaction: Transaction, note: CreditNoteModel, author: Author): Promise<void> {
-  const { id, invoice_id, customer_id, currency, total_amount, credit_note_number } = note;
-  await creditWallet(transaction, note, {
-    customer_id,
-    currency,
+async function refund(transaction: Transaction, { note, held, author }: Effect): Promise<void> {
+  const { id, invoice_id, total_amount, credit_note_number } = note;
+  await giveBackFor(transaction, held.invoice, {
     amount: new Decimal(total_amount),
     transaction_reason: 'CREDIT_NOTE',
     reference_type: 'INVOICE',

@@ -24,7 +24,8 @@ type Asked = {
   readonly by_feature: boolean;
   readonly by_source: boolean;
   readonly now: Date;
-  readonly bounds: QuestionBounds;
+  /** Of a question of a tenant; we ask for its document without. */
+  readonly bounds?: QuestionBounds | undefined;
 };
 export type LineBreakdown = {
   readonly usage_breakdown: BrokenDown<Group>[] | null;

@@ -35,18 +35,25 @@ export async function createInvoice(
   request: CreateInvoice,
   author: Author,
 ): Promise<InvoiceWithLines> {
+  return stores.postgres.transaction((transaction) => createInvoiceWithin(transaction, scope, { request, author }));
+}
+
+/** For a caller that has a transaction open. */
+export async function createInvoiceWithin(
+  transaction: Transaction,
+  scope: Scope,
+  { request, author }: { request: CreateInvoice; author: Author },
+): Promise<InvoiceWithLines> {
   const written = writtenInvoice(request);
-  return stores.postgres.transaction(async (transaction) => {
-    await holdNoClock(scope, transaction);
-    await checkParties(scope, request, transaction);
-    await checkInvoiceReferences(scope, request, transaction);
-    const id = newId('invoice', author.now.getTime());
-    const settled = await settle({ scope, request, written, author, id }, transaction);
-    const invoice = await addInvoice({ scope, request, written, author, id, settled }, transaction);
-    await emit(transaction, 'invoice.drafted', { record: invoice, by: author });
-    if (request.invoice_status !== 'FINALIZED') return invoice;
-    return finalizeWithin(transaction, scope, { invoice_id: invoice.id, now: author.now });
-  });
+  await holdNoClock(scope, transaction);
+  await checkParties(scope, request, transaction);
+  await checkInvoiceReferences(scope, request, transaction);
+  const id = newId('invoice', author.now.getTime());
+  const settled = await settle({ scope, request, written, author, id }, transaction);
+  const invoice = await addInvoice({ scope, request, written, author, id, settled }, transaction);
+  await emit(transaction, 'invoice.drafted', { record: invoice, by: author });
+  if (request.invoice_status !== 'FINALIZED') return invoice;
+  return finalizeWithin(transaction, scope, { invoice_id: invoice.id, now: author.now });
 }
 
 type Stated = { scope: Scope; request: CreateInvoice; written: WrittenInvoice; author: Author; id: string };

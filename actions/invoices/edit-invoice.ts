@@ -34,6 +34,7 @@ import { retaxInvoice } from '../taxes/attach-rates.ts';
 import { checkInvoiceReferences } from './check-invoice-references.ts';
 import { type Computation, checkComputable, followsSubscription } from './compute-invoice.ts';
 import { type HeldInvoice, holdInvoice } from './hold-invoice.ts';
+import { settleNothing } from './settle-paid.ts';
 
 export type Edit = { readonly invoice_id: string; readonly edit: EditInvoice; readonly author: Author };
 
@@ -56,6 +57,7 @@ export async function editInvoice(stores: Stores, scope: Scope, asked: Edit): Pr
     const written = changesLines(edit) ? await writeLines(editing) : { line_items: before, changes: {} };
     const invoice = await writeInvoice(editing, written);
     const isSkipped = invoice.invoice_status === 'SKIPPED';
+    if (isSkipped) await settleNothing(stores, transaction, { scope, invoice_id, by: author });
     return { invoice: Object.assign(invoice, { line_items: written.line_items }), skipped: isSkipped, complete: true };
   });
 }
@@ -183,7 +185,7 @@ type Settling = { readonly records: readonly LineRecord[]; readonly kept: readon
 
 /** Taxes come when it is final. */
 async function settle(editing: Editing, { records, kept }: Settling): Promise<SettledLines> {
-  const { invoice, edit, transaction } = editing;
+  const { invoice, edit } = editing;
   const { currency, customer_id } = invoice;
   const lines = records.map(({ price_id = null, subscription_line_item_id = null }) => ({
     price_id,

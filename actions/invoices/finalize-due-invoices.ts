@@ -15,6 +15,7 @@ import { type Ended, inRounds, type Watched } from '../billing/rounds.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { computeLast } from './compute-invoice.ts';
 import { finalizeReady } from './finalize-invoice.ts';
+import { settleNothing } from './settle-paid.ts';
 
 export type FinalizationReport = {
   finalized: number;
@@ -97,6 +98,8 @@ function finalizeAll(
       );
       const ready = computed.filter((one) => typeof one !== 'string');
       await finalizeReady(transaction, scope, { ready, now });
+      for (const { invoice_id } of some.filter(({ is_awaited }) => is_awaited))
+        await settleNothing(stores, transaction, { scope, invoice_id, by: { now } });
       ended.push(...computed.map((one) => (typeof one === 'string' ? one : 'finalized')));
     }
     return ended;
@@ -105,11 +108,10 @@ function finalizeAll(
 
 type Draft = { readonly invoice_id: string; readonly subscription_id: string | null };
 
-async function withFamilies(
-  transaction: Transaction,
-  scope: Scope,
-  ids: readonly string[],
-): Promise<(Draft & { readonly family: string })[]> {
+/** `is_awaited`: its subscription may wait for nothing else. */
+type FamilyDraft = Draft & { readonly family: string; readonly is_awaited: boolean };
+
+async function withFamilies(transaction: Transaction, scope: Scope, ids: readonly string[]): Promise<FamilyDraft[]> {
   const invoices = byId(
     await InvoiceModel.in(scope, transaction)
       .whereIn('id', [...ids])
@@ -119,12 +121,13 @@ async function withFamilies(
   const subscriptions = byId(
     await SubscriptionModel.in(scope, transaction)
       .whereIn('id', subscriptionIds)
-      .select('id', 'parent_subscription_id'),
+      .select('id', 'parent_subscription_id', 'subscription_status'),
   );
   return ids.map((invoice_id) => {
     const subscription_id = invoices.get(invoice_id)?.subscription_id ?? null;
-    const parent = subscriptions.get(subscription_id ?? '')?.parent_subscription_id;
-    return { invoice_id, subscription_id, family: parent ?? subscription_id ?? invoice_id };
+    const { parent_subscription_id: parent, subscription_status } = subscriptions.get(subscription_id ?? '') ?? {};
+    const family = parent ?? subscription_id ?? invoice_id;
+    return { invoice_id, subscription_id, family, is_awaited: subscription_status === 'incomplete' };
   });
 }
 

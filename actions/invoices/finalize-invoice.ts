@@ -24,8 +24,10 @@ import { linesOf } from '../billing/invoice-records.ts';
 import { planCollection } from '../payments/plan-collection.ts';
 import { emit } from '../system-events/emit.ts';
 import { taxFinal } from '../taxes/tax-final.ts';
+import { holdPrepaidWallets, type PayingWallet, takePrepaid, walletsFor } from '../wallets/prepaid-wallets.ts';
 import { creditRest } from './credit-rest.ts';
 import { nextNumbers } from './next-numbers.ts';
+import { settleNothing } from './settle-paid.ts';
 
 export async function finalizeInvoice(
   stores: Stores,
@@ -36,6 +38,7 @@ export async function finalizeInvoice(
   return stores.postgres.transaction(async (transaction) => {
     const invoice = await finalizeWithin(transaction, scope, { invoice_id, now });
     await lookForMore(transaction, invoice, now);
+    await settleNothing(stores, transaction, { scope, invoice_id, by: { now } });
     return invoice;
   });
 }
@@ -92,7 +95,7 @@ export async function finalizeReady(
 ): Promise<InvoiceWithLines[]> {
   if (ready.length === 0) return [];
   for (const { invoice, changes } of ready) checkFinalizable({ ...invoice, ...changes }, now);
-  const taxed = await sideBySide(transaction, ready, (one) => taxOne(transaction, one, now));
+  const taxed = await settleAll(transaction, scope, { ready, now });
   // One after the other: two may be of one wallet.
   for (const { invoice, changes } of taxed) await creditRest(transaction, { ...invoice, ...changes }, now);
   // The numbers come last: their counter stays locked from here to the commit.
@@ -108,9 +111,40 @@ async function readyOne(transaction: Transaction, scope: Scope, id: string): Pro
   return { invoice, line_items, subscription };
 }
 
-/** What becomes final says its taxes. */
-async function taxOne(transaction: Transaction, { changes, ...draft }: Ready, now: Date): Promise<Ready> {
-  const taxed = await taxFinal(transaction, draft, { user_id: '', now });
+/** Side by side, but for those that prepaid credits pay of: the next of a wallet finds what the one before it has left. */
+async function settleAll(
+  transaction: Transaction,
+  scope: Scope,
+  { ready, now }: { ready: readonly Ready[]; now: Date },
+): Promise<Ready[]> {
+  const held = await holdPrepaidWallets(
+    transaction,
+    scope,
+    ready.map(({ invoice }) => invoice),
+  );
+  const payers = new Set(held.map(({ customer_id }) => customer_id));
+  const isPaid = ({ invoice }: Ready) => payers.has(invoice.customer_id);
+  const alone = ready.filter((one) => !isPaid(one));
+  const settled = new Map<Ready, Ready>();
+  const made = await sideBySide(transaction, alone, (one) => settleOne(transaction, one, { now }));
+  for (const [index, one] of alone.entries()) settled.set(one, made[index]!);
+  for (const one of ready.filter(isPaid)) {
+    const wallets = await walletsFor(transaction, { ...one.invoice, ...one.changes }, { held, now });
+    settled.set(one, await settleOne(transaction, one, { wallets, now }));
+  }
+  return ready.map((one) => settled.get(one)!);
+}
+
+/** What becomes final says its credits and its taxes. */
+async function settleOne(
+  transaction: Transaction,
+  { changes, ...draft }: Ready,
+  { wallets = [], now }: { wallets?: readonly PayingWallet[]; now: Date },
+): Promise<Ready> {
+  const author = { user_id: '', now };
+  const prepaid = wallets.map((one) => one.prepaid);
+  const taxed = await taxFinal(transaction, { ...draft, prepaid }, author);
+  await takePrepaid(transaction, draft.invoice, { wallets, used: taxed.prepaid_used, author });
   return { ...draft, line_items: taxed.line_items, changes: { ...changes, ...taxed.changes } };
 }
 

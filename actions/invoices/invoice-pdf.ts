@@ -2,7 +2,7 @@
  * The PDF of an invoice (docs/rules/documents.md): gathers what it says, has it laid out, and keeps it while the invoice stays as
  * it is. What can still change, or is an invoice no more, is made at each question.
  */
-import { invoiceDocument } from '../../core/invoice-document/document.ts';
+import { type DocumentQuestion, invoiceDocument } from '../../core/invoice-document/document.ts';
 import type { Scope } from '../../core/scope.ts';
 import { pdfOf } from '../../integrations/pdf/render.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
@@ -10,9 +10,11 @@ import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { keepDocument, keptDocument } from '../../storage/models/invoice-document.ts';
 import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
 import { settingOf } from '../../storage/models/setting.ts';
-import type { Database, Stores } from '../../storage/stores.ts';
+import type { Stores } from '../../storage/stores.ts';
+import type { QuestionBounds } from '../../storage/usage/question.ts';
 import { printedTaxes } from '../taxes/printed-taxes.ts';
 import { sellerOf, timezoneOf } from './printed-by.ts';
+import { printedGroups } from './printed-groups.ts';
 
 export type PdfQuestion = {
   readonly id: string;
@@ -20,37 +22,44 @@ export type PdfQuestion = {
   readonly force?: boolean;
   readonly fonts: string | null;
   readonly now: Date;
+  readonly bounds?: QuestionBounds | undefined;
 };
 export type InvoicePdf = { readonly invoice: InvoiceModel; readonly name: string; readonly bytes: Buffer };
 
 export async function invoicePdf(
-  { postgres }: Pick<Stores, 'postgres'>,
+  stores: Stores,
   scope: Scope,
-  { id, force = false, fonts, now }: PdfQuestion,
+  { id, force = false, fonts, now, bounds }: PdfQuestion,
 ): Promise<InvoicePdf> {
+  const { postgres } = stores;
   const invoice = await InvoiceModel.fetch(scope, id, { database: postgres });
   const name = `${invoice.invoice_number ?? invoice.id}.pdf`;
   const kept = { invoice_id: invoice.id, invoice_version: invoice.version };
   const isFinal = invoice.invoice_status === 'FINALIZED';
   const known = isFinal && !force ? await keptDocument(scope, kept, postgres) : undefined;
   if (known) return { invoice, name, bytes: known };
-  const bytes = await pdfOf(invoiceDocument(await gather(postgres, invoice)), fonts);
+  const bytes = await pdfOf(invoiceDocument(await documentOf(stores, invoice, { now, bounds })), fonts);
   if (isFinal) await keepDocument(scope, { ...kept, bytes, now }, postgres);
   return { invoice, name, bytes };
 }
 
-async function gather(database: Database, invoice: InvoiceModel) {
+type Asking = Pick<PdfQuestion, 'now' | 'bounds'>;
+
+/** What its document says; of groups of usage as they are counted now. */
+export async function documentOf(stores: Stores, invoice: InvoiceModel, asking: Asking): Promise<DocumentQuestion> {
+  const database = stores.postgres;
   const { tenant_id, environment_id } = invoice;
   const scope = { tenant_id, environment_id };
-  const lines = InvoiceLineItemModel.in(scope, database)
+  const lines = await InvoiceLineItemModel.in(scope, database)
     .where({ invoice_id: invoice.id, status: 'published' })
     .orderBy('position');
   const customer = await CustomerModel.fetch(scope, invoice.customer_id, { database });
   const settings = await settingOf(scope, 'invoice_pdf_config', database);
   return {
     invoice,
-    lines: await lines,
+    lines,
     taxes: await printedTaxes(invoice, database),
+    groups: await printedGroups(stores, scope, { lines, group_by: settings.group_by, ...asking }),
     customer: { ...customer, tax_ids: (customer.tax_ids ?? []).map(({ value }) => value) },
     seller: await sellerOf(settings, { tenant_id, database }),
     settings,

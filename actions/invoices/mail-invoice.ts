@@ -10,6 +10,7 @@ import { addJob } from '../../storage/jobs.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { settingOf } from '../../storage/models/setting.ts';
+import { SystemEventModel } from '../../storage/models/system-event.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { invoicePdf } from './invoice-pdf.ts';
 import { sellerOf, timezoneOf } from './printed-by.ts';
@@ -22,13 +23,14 @@ export type MailedEvent = Scope & {
   readonly id: string;
   readonly event_name: string;
   readonly entity_id: string;
+  readonly sequence: string;
   readonly has_clock?: boolean;
 };
 
 /** In the transaction that dispatches the event, so that each is mailed once. */
 export async function mailLater(transaction: Transaction, event: MailedEvent): Promise<void> {
   const kind = letterOf(event.event_name as SystemEventName);
-  if (kind === null || event.has_clock) return;
+  if (kind === null || event.has_clock || (await isToldAgain(transaction, event))) return;
   const { tenant_id, environment_id, id: event_id, entity_id: invoice_id } = event;
   await addJob(transaction, {
     task: MAIL_TASK,
@@ -37,6 +39,18 @@ export async function mailLater(transaction: Transaction, event: MailedEvent): P
     queue: `${MAIL_TASK}:${environment_id}`,
     max_attempts: ATTEMPTS,
   });
+}
+
+/** That it is final is told again to whoever listens, and was mailed; what asks for a letter is another event. */
+async function isToldAgain(transaction: Transaction, event: MailedEvent): Promise<boolean> {
+  const { event_name, entity_id, sequence } = event;
+  if (event_name !== 'invoice.finalized') return false;
+  const [before] = await SystemEventModel.in(event, transaction)
+    .where({ event_name, entity_id })
+    .where('sequence', '<', sequence)
+    .limit(1)
+    .select('id');
+  return before !== undefined;
 }
 
 /** `none`: there is nothing to send, or nobody to send it to. */
@@ -51,7 +65,7 @@ export type Mailing = {
 };
 
 export async function mailInvoice(
-  stores: Pick<Stores, 'postgres'>,
+  stores: Stores,
   scope: Scope,
   { invoice_id, event_id, kind, fonts, now, mailer }: Mailing & { mailer: Mailer },
 ): Promise<MailOutcome> {

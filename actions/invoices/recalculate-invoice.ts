@@ -10,12 +10,14 @@ import { instantOf } from '../../core/time/instant.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
+import { scopeOf } from '../billing/billable-items.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { takeOverRatesOf } from '../taxes/attach-rates.ts';
 import { computeWithin, referenceOf } from './compute-invoice.ts';
 import { draftInvoice } from './draft-invoice.ts';
 import { finalizeWithin } from './finalize-invoice.ts';
 import { holdInvoice } from './hold-invoice.ts';
+import { settleNothing } from './settle-paid.ts';
 import { voidHeld } from './void-invoice.ts';
 
 export type Recalculation = { readonly id: string; readonly finalize: boolean; readonly author: Author };
@@ -42,7 +44,7 @@ export async function recalculateInvoice(
     await takeOverRatesOf(voided.id, attaching);
     const by = { by: author, database: transaction };
     await InvoiceModel.change(voided, { recalculated_invoice_id: draft.id }, by);
-    return finalized(transaction, scope, { draft, finalize, now: author.now });
+    return finalized(stores, transaction, { draft, finalize, author });
   });
 }
 
@@ -89,16 +91,19 @@ export async function recalculateDraft(
       throw notAllowed(`an invoice that is ${invoice_status} cannot be recalculated in its place`, { id });
     const asked = { scope, invoice_id: id, now: author.now, anew: true };
     const { invoice: draft } = await computeWithin(stores, transaction, asked);
-    return finalized(transaction, scope, { draft, finalize, now: author.now });
+    return finalized(stores, transaction, { draft, finalize, author });
   });
 }
 
 /** What comes to nothing is skipped, and never final. */
 async function finalized(
+  stores: Stores,
   transaction: Transaction,
-  scope: Scope,
-  { draft, finalize, now }: { draft: InvoiceWithLines; finalize: boolean; now: Date },
+  { draft, finalize, author }: { draft: InvoiceWithLines; finalize: boolean; author: Author },
 ): Promise<InvoiceWithLines> {
-  if (!finalize || draft.invoice_status !== 'DRAFT') return draft;
-  return finalizeWithin(transaction, scope, { invoice_id: draft.id, now });
+  const asked = { invoice_id: draft.id, now: author.now };
+  const isFinal = finalize && draft.invoice_status === 'DRAFT';
+  const made = isFinal ? await finalizeWithin(transaction, scopeOf(draft), asked) : draft;
+  await settleNothing(stores, transaction, { scope: scopeOf(draft), invoice_id: draft.id, by: author });
+  return made;
 }

@@ -1,9 +1,10 @@
 /**
- * What follows when less of an invoice remains to be paid, or nothing: what else would pay it is void, and a subscription that waits for it
- * becomes active (docs/rules/subscriptions.md, "States"; docs/rules/payments.md, "What becomes of the invoice").
+ * What follows when less of an invoice remains to be paid, or nothing: what else would pay it is void, credits that were bought
+ * with it come, and a subscription that waits for it becomes active (docs/rules/subscriptions.md, "States"; docs/rules/payments.md, "What becomes of the invoice").
  */
 import { Decimal } from '../../core/decimal.ts';
 import type { BillingReason } from '../../core/invoice/record.ts';
+import type { Scope } from '../../core/scope.ts';
 import { stateAfter } from '../../core/subscription/moves.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
@@ -12,6 +13,7 @@ import type { Stores, Transaction } from '../../storage/stores.ts';
 import { voidOpenPayments } from '../payments/void-open-payments.ts';
 import { familyFollows } from '../subscriptions/follow-parent.ts';
 import { type Change, emit } from '../system-events/emit.ts';
+import { completePurchase } from '../wallets/pending-credits.ts';
 import type { HeldInvoice } from './hold-invoice.ts';
 
 /** Whatever has brought down what remains of the invoice: a payment, or a credit note. */
@@ -22,6 +24,7 @@ export async function settlePaid(
 ): Promise<void> {
   await voidOpenPayments(transaction, { invoice, by });
   if (new Decimal(invoice.amount_remaining).gt(0)) return;
+  await completePurchase(transaction, { invoice, by });
   if (!subscription || !(await isWaitedFor(transaction, { invoice, subscription }))) return;
   const subscription_status = stateAfter('pay', subscription.subscription_status);
   if (subscription_status === undefined) return;
@@ -32,6 +35,21 @@ export async function settlePaid(
   );
   await emit(transaction, 'subscription.activated', { record: activated, by });
   await familyFollows(stores, transaction, { parent: activated, by });
+}
+
+/** An invoice that was computed again may have come to nothing: then nothing has to be paid for it. */
+export async function settleNothing(
+  stores: Stores,
+  transaction: Transaction,
+  { scope, invoice_id, by }: { scope: Scope; invoice_id: string; by: Change['by'] },
+): Promise<void> {
+  const invoice = await InvoiceModel.fetch(scope, invoice_id, { database: transaction });
+  const isMade = invoice.invoice_status === 'SKIPPED' || invoice.invoice_status === 'FINALIZED';
+  if (!isMade || !invoice.subscription_id || new Decimal(invoice.amount_remaining).gt(0)) return;
+  const holding = { database: transaction, lock: true };
+  const subscription = await SubscriptionModel.fetch(scope, invoice.subscription_id, holding);
+  if (subscription.subscription_status === 'incomplete')
+    await settlePaid(stores, transaction, { invoice, subscription, by });
 }
 
 /** Of these reasons are the invoices that a subscription waits for when it is incomplete; and of any, where its collection has failed. */

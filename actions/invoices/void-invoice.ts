@@ -15,7 +15,8 @@ import { billingTransaction } from '../billing/transaction.ts';
 import { giveRedemptionsBack } from '../coupons/redeem.ts';
 import { voidOpenPayments } from '../payments/void-open-payments.ts';
 import { emit } from '../system-events/emit.ts';
-import { creditWallet } from '../wallets/credit-wallet.ts';
+import { giveBackFor } from '../wallets/give-back.ts';
+import { checkNotBought, failPurchase } from '../wallets/pending-credits.ts';
 import { computeWithin } from './compute-invoice.ts';
 import { restOf } from './credit-rest.ts';
 import { creditsOfLines } from './credits-of-lines.ts';
@@ -43,6 +44,7 @@ export async function voidHeld(
   { invoice, subscription, metadata, author }: Held,
 ): Promise<InvoiceModel> {
   checkVoidable(invoice);
+  await checkNotBought(transaction, invoice);
   await checkNothingCredited(invoice, transaction);
   const lessened = subscription ? await lessenedBy(invoice, subscription, transaction) : [];
   checkLessenedOpen(lessened);
@@ -57,6 +59,7 @@ export async function voidHeld(
   await giveRedemptionsBack(voided, { transaction, author });
   await emit(transaction, 'invoice.update.voided', { record: voided, by: author });
   await voidOpenPayments(transaction, { invoice: voided, by: author });
+  await failPurchase(transaction, { invoice: voided, by: author });
   for (const invoice_id of new Set(lessened.map(({ line }) => line.invoice_id))) {
     const asked = { scope: scopeOf(invoice), invoice_id, now: author.now };
     const { invoice: draft } = await computeWithin(stores, transaction, asked);
@@ -113,10 +116,8 @@ async function checkNothingCredited(invoice: InvoiceModel, transaction: Transact
 async function giveBack(transaction: Transaction, invoice: InvoiceModel, author: Author): Promise<void> {
   const amount = refundOf(invoice);
   if (amount.isZero()) return;
-  const { id, customer_id, currency, invoice_number } = invoice;
-  await creditWallet(transaction, scopeOf(invoice), {
-    customer_id,
-    currency,
+  const { id, invoice_number } = invoice;
+  await giveBackFor(transaction, invoice, {
     amount,
     transaction_reason: 'INVOICE_VOID_REFUND',
     reference_type: 'INVOICE',

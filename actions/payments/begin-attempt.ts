@@ -14,6 +14,8 @@ import { PaymentAttemptModel } from '../../storage/models/payment-attempt.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
+import { holdWallet } from '../wallets/hold-wallet.ts';
+import { takeForPayment, walletToPay } from '../wallets/pay-with-credits.ts';
 import { bookReceipt, failFor } from './book-outcome.ts';
 import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
 import { type HeldPayment, holdPayment } from './hold.ts';
@@ -42,7 +44,7 @@ export async function beginAttempt(
         payment_status: payment.payment_status,
       });
     }
-    const obstacle = obstacleOf(held) ?? (await unusable(transaction, held));
+    const obstacle = obstacleOf(held) ?? (await unusable(transaction, held, by.now));
     if (obstacle && isNew)
       return { payment: await refuse(stores, transaction, { ...held, obstacle, by }), asks: false, obstacle };
     if (obstacle && isAsked) throw obstacle;
@@ -52,6 +54,13 @@ export async function beginAttempt(
         payment: await bookReceipt(stores, transaction, { ...held, gateway_payment_id: null, by }),
         asks: false,
       };
+    if (payment.payment_method_type === 'CREDITS') {
+      await takeForPayment(transaction, { ...held, author: { user_id: '', ...by } });
+      return {
+        payment: await bookReceipt(stores, transaction, { ...held, gateway_payment_id: null, by }),
+        asks: false,
+      };
+    }
     if (payment.payment_method_type === 'PAYMENT_LINK')
       return { payment: await openPage(transaction, held, by), asks: true };
     return { payment: await claim(stores, transaction, held, by), asks: true };
@@ -70,10 +79,14 @@ function obstacleOf({ invoice, payment }: HeldPayment): FarthingError | null {
   }
 }
 
-/** No provider is asked that is not there, or that moves no money where money is meant. */
-async function unusable(transaction: Transaction, held: HeldPayment): Promise<FarthingError | null> {
+/** No provider is asked that is not there, or that moves no money where money is meant; and no wallet that cannot pay so much. */
+async function unusable(transaction: Transaction, held: HeldPayment, now: Date): Promise<FarthingError | null> {
   const { payment, invoice, subscription } = held;
   if (payment.payment_method_type === 'OFFLINE') return null;
+  if (payment.payment_method_type === 'CREDITS') {
+    const { id: wallet_id } = await holdWallet(transaction, payment, payment.payment_method_id);
+    return refusalOf(() => walletToPay(transaction, invoice, { wallet_id, amount: payment.amount, now }));
+  }
   const collected = { customer_id: invoice.customer_id, subscription: subscription ?? {} };
   const { way } = payment.is_automatic ? await wayToCollect(transaction, invoice, collected) : { way: null };
   return way ? null : refusalOf(() => usableGateway(transaction, payment, payment.payment_gateway ?? null));

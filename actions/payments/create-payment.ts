@@ -15,6 +15,7 @@ import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { type HeldInvoice, holdInvoice } from '../invoices/hold-invoice.ts';
 import { emit } from '../system-events/emit.ts';
+import { walletToPay } from '../wallets/pay-with-credits.ts';
 import { processPayment } from './pursue-payment.ts';
 import { usableGateway, wayToPay } from './way-to-pay.ts';
 
@@ -50,7 +51,7 @@ async function add(
     const held = await holdInvoice(transaction, scope, request.destination_id);
     checkPayable(held.invoice);
     checkAmount({ ...request, method }, held.invoice);
-    const way = await wayOf(transaction, held, { request, method });
+    const way = await wayOf(transaction, held, { request, method, now: author.now });
     const payment_status = firstStatus(method, request.process_payment);
     // Whoever dies before it is processed leaves it to the clock; what is not to be processed waits for whoever asks.
     const record = {
@@ -66,7 +67,7 @@ async function add(
       amount: request.amount,
       currency: held.invoice.currency,
       payment_status,
-      track_attempts: method !== 'OFFLINE',
+      track_attempts: method !== 'OFFLINE' && method !== 'CREDITS',
       success_url: request.success_url,
       cancel_url: request.cancel_url,
       metadata: request.metadata,
@@ -83,9 +84,13 @@ async function add(
 async function wayOf(
   transaction: Transaction,
   { invoice, subscription }: HeldInvoice,
-  { request, method }: { request: CreatePayment; method: PaymentMethodType },
+  { request, method, now }: { request: CreatePayment; method: PaymentMethodType; now: Date },
 ) {
   if (method === 'OFFLINE') return { payment_gateway: null, payment_method_id: '' };
+  if (method === 'CREDITS') {
+    const asked = { wallet_id: request.payment_method_id, amount: request.amount, now };
+    return { payment_gateway: null, payment_method_id: (await walletToPay(transaction, invoice, asked)).id };
+  }
   if (method === 'PAYMENT_LINK') {
     const payment_gateway = await usableGateway(transaction, invoice, request.payment_gateway);
     return { payment_gateway, payment_method_id: '' };

@@ -12,7 +12,7 @@ import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Database, Transaction } from '../../storage/stores.ts';
 import { emit } from '../system-events/emit.ts';
-import { type WayToPay, wayToCollect } from './way-to-pay.ts';
+import { type WayToCollect, wayToCollect } from './way-to-pay.ts';
 
 export async function planCollection(
   transaction: Transaction,
@@ -33,7 +33,7 @@ export async function isCollected(database: Database, subscription: Subscription
 
 export async function addCollection(
   transaction: Transaction,
-  { invoice, way, now }: { invoice: InvoiceModel; way: WayToPay; now: Date },
+  { invoice, way, now }: { invoice: InvoiceModel; way: WayToCollect; now: Date },
 ): Promise<PaymentModel> {
   const id = newId('payment', now.getTime());
   const record = {
@@ -45,7 +45,6 @@ export async function addCollection(
     destination_type: 'INVOICE',
     destination_id: invoice.id,
     invoice_number: invoice.invoice_number ?? null,
-    payment_method_type: 'CARD',
     amount: invoice.amount_remaining,
     currency: invoice.currency,
     payment_status: 'PENDING',

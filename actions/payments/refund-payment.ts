@@ -22,6 +22,7 @@ import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { chargesLeft } from '../credit-notes/charges-left.ts';
 import { emit } from '../system-events/emit.ts';
+import { giveBackFor } from '../wallets/give-back.ts';
 import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
 import { type HeldPayment, holdPayment } from './hold.ts';
 import { providerOf } from './providers.ts';
@@ -40,6 +41,18 @@ export async function refundPayment(
     const amount = checkedAmount(held, await chargesLeft(held.invoice, transaction), request);
     const said = { amount, reason: request.reason, idempotency_key, by: author };
     const refund = await addRefund(transaction, held.payment, said);
+    if (held.payment.payment_method_type === 'CREDITS')
+      await giveBackFor(transaction, held.invoice, {
+        amount: new Decimal(amount),
+        debit_key: `payment/${held.payment.id}`,
+        transaction_reason: 'CREDIT_NOTE',
+        reference_type: 'PAYMENT',
+        reference_id: held.payment.id,
+        idempotency_key: `refund/${refund.id}`,
+        description: request.reason ?? 'A payment was given back',
+        metadata: null,
+        author,
+      });
     return { payment: await bookRefund(transaction, { ...held, amount, by: author }), refund };
   });
   const after = await pursueRefunds(stores, payment, author);

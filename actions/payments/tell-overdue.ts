@@ -3,34 +3,44 @@ import type { Scope } from '../../core/scope.ts';
 import { type Due, type OfWhom } from '../../storage/due-billing.ts';
 import { markToldOverdue, overdueInvoices } from '../../storage/due-payments.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { sideBySide } from '../../storage/models/side-by-side.ts';
 import type { Stores } from '../../storage/stores.ts';
-import { inRounds } from '../billing/rounds.ts';
+import { type Ended, inRounds } from '../billing/rounds.ts';
 import { emit } from '../system-events/emit.ts';
 
 type Report = { told: number; failed: { id: string; error: unknown }[] };
 
 export async function tellOverdue(stores: Stores, { now, only }: { now: Date } & OfWhom): Promise<Report> {
   const report: Report = { told: 0, failed: [] };
-  const act = async ({ id, ...scope }: Due) => {
+  const tell = async (due: readonly Due[]): Promise<Ended> => {
+    const told = await tellAll(stores, due, now);
+    report.told += told.size;
+    return { left: due.flatMap(({ id }) => (told.has(id) ? [] : [id])), alone: [] };
+  };
+  const act = async (due: Due) => {
     try {
-      const isTold = await tellOne(stores, scope, { id, now });
-      if (isTold) report.told += 1;
-      return isTold;
+      return (await tell([due])).left.length === 0;
     } catch (error) {
-      report.failed.push({ id, error });
+      report.failed.push({ id: due.id, error });
       return false;
     }
   };
-  await inRounds({ next: (left) => overdueInvoices(stores.postgres, { now, left, only }), act, workers: 1 });
+  const next = (left: readonly string[]) => overdueInvoices(stores.postgres, { now, left, only });
+  await inRounds({ next, act, actTogether: tell, workers: 1 });
   return report;
 }
 
-/** Whether it was this one who told it: it may have been paid meanwhile, or told by another. */
-function tellOne(stores: Stores, scope: Scope, { id, now }: { id: string; now: Date }): Promise<boolean> {
+/** Of one environment, in one transaction. Those who were told of here: one may have been paid meanwhile, or told of by another. */
+function tellAll(stores: Stores, due: readonly Due[], now: Date): Promise<Set<string>> {
+  const { tenant_id, environment_id }: Scope = due[0]!;
+  const scope = { tenant_id, environment_id };
   return stores.postgres.transaction(async (transaction) => {
-    const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
-    if (!(await markToldOverdue(transaction, scope, { id, now }))) return false;
-    await emit(transaction, 'invoice.payment.overdue', { record: invoice, by: { now } });
-    return true;
+    const told = await sideBySide(transaction, due, async ({ id }) => {
+      const invoice = await InvoiceModel.fetch(scope, id, { database: transaction, lock: true });
+      if (!(await markToldOverdue(transaction, scope, { id, now }))) return [];
+      await emit(transaction, 'invoice.payment.overdue', { record: invoice, by: { now } });
+      return [id];
+    });
+    return new Set(told.flat());
   });
 }

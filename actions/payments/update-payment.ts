@@ -75,6 +75,10 @@ async function writeStatus(stores: Stores, transaction: Transaction, stated: Sta
     throw invalid('payment_status', `${status} follows from a refund: POST /payments/${payment.id}/refund`);
   if (status !== 'SUCCEEDED' && status !== 'FAILED' && status !== 'VOIDED')
     throw invalid('payment_status', `${status} is not said by hand`, { allowed: ['SUCCEEDED', 'FAILED', 'VOIDED'] });
+  if (payment.payment_method_type === 'CREDITS' && status === 'SUCCEEDED')
+    throw notAllowed('credits are taken when the payment is processed: POST /payments/{id}/process', {
+      field: 'payment_status',
+    });
   checkMove(payment.payment_status, status);
   checkInstants(request, by);
   if (status === 'VOIDED') return voidPayment(stores, transaction, stated);
@@ -112,6 +116,8 @@ function checkInstants(request: UpdatePayment, { now }: Author): void {
 async function voidPayment(stores: Stores, transaction: Transaction, stated: Stated): Promise<PaymentModel> {
   const { payment, invoice, subscription, request, author: by } = stated;
   const wasReceived = payment.payment_status === 'SUCCEEDED';
+  if (wasReceived && payment.payment_method_type === 'CREDITS')
+    throw notAllowed('its credits were taken from a wallet: give them back by a refund');
   if (wasReceived && payment.payment_gateway)
     throw notAllowed(`its money was taken by ${payment.payment_gateway}: give it back by a refund`);
   if (wasReceived && (invoice.invoice_status !== 'FINALIZED' || new Decimal(invoice.refunded_amount).gt(0)))

@@ -11,6 +11,9 @@ import type { Database } from '../../storage/stores.ts';
 
 export type WayToPay = { readonly payment_gateway: PaymentGateway; readonly payment_method_id: string };
 
+/** What is collected says how: a card, or a bank account. */
+export type WayToCollect = WayToPay & Pick<PaymentMethodModel, 'payment_method_type'>;
+
 type Asked = {
   readonly customer_id: string;
   /** As it was stated: one that is kept of the customer, or what the provider calls it. */
@@ -20,7 +23,14 @@ type Asked = {
 
 /** The one that is stated, or the default one of the customer; refused by the field where there is none. */
 export async function wayToPay(database: Database, scope: Scope, asked: Asked): Promise<WayToPay> {
-  const kept = await keptOf(database, scope, asked);
+  return wayBy(await keptOf(database, scope, asked), asked, { database, scope });
+}
+
+async function wayBy(
+  kept: PaymentMethodModel | undefined,
+  asked: Asked,
+  { database, scope }: { database: Database; scope: Scope },
+): Promise<WayToPay> {
   const payment_method_id = kept?.gateway_payment_method_id ?? asked.stated;
   if (!payment_method_id) throw invalid('payment_method_id', 'is required: the customer has no default way to pay');
   const gateway = asked.gateway ?? kept?.payment_gateway ?? null;
@@ -60,10 +70,14 @@ export async function wayToCollect(
   database: Database,
   scope: Scope,
   { customer_id, subscription }: { customer_id: string; subscription: CollectedSubscription },
-): Promise<{ readonly way: WayToPay } | { readonly way: null; readonly obstacle: FarthingError }> {
+): Promise<{ readonly way: WayToCollect } | { readonly way: null; readonly obstacle: FarthingError }> {
   const stated = subscription.gateway_payment_method_id || null;
+  const asked = { customer_id, stated, gateway: null };
   try {
-    return { way: await wayToPay(database, scope, { customer_id, stated, gateway: null }) };
+    const kept = await keptOf(database, scope, asked);
+    const way = await wayBy(kept, asked, { database, scope });
+    // What only the provider knows is taken for a card.
+    return { way: { ...way, payment_method_type: kept?.payment_method_type ?? 'CARD' } };
   } catch (error) {
     if (error instanceof FarthingError && error.http_status_code < 500) return { way: null, obstacle: error };
     throw error;

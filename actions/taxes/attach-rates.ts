@@ -5,7 +5,6 @@ import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import { checkAssociation, type TaxAssociation } from '../../core/tax/record.ts';
 import { checkOverrides, type TaxOverride } from '../../core/tax/stated.ts';
-import { instantOf } from '../../core/time/instant.ts';
 import type { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { TaxAssociationModel } from '../../storage/models/tax-association.ts';
 import { TaxRateModel } from '../../storage/models/tax-rate.ts';
@@ -131,14 +130,12 @@ export async function taxInvoice(
 
 /** What an invoice is taxed with from now on, in the place of what was stated before. */
 export async function retaxInvoice(
-  { id: entity_id, period_start }: Pick<Invoice, 'id' | 'period_start'>,
+  { id: entity_id }: Pick<Invoice, 'id'>,
   rate_ids: readonly string[],
   writing: Pick<Attaching, 'scope' | 'transaction' | 'author'>,
 ): Promise<void> {
   const { scope, transaction, author } = writing;
-  const now = author.now.toISOString();
-  // It is taxed as of its period, which is over by now.
-  const start_date = period_start && instantOf(period_start) < author.now.getTime() ? period_start : now;
+  const start_date = author.now.toISOString();
   const entity = { entity_type: 'invoice', entity_id } as const;
   const records = await TaxAssociationModel.in(scope, transaction)
     .where({ ...entity, status: 'published' })

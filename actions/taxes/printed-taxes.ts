@@ -1,4 +1,4 @@
-/** The taxes that were added to an invoice, as its document names them: "VAT 19%". */
+/** The taxes of an invoice, as its document names them: "VAT 19%"; those that were added, and those that are in the amounts. */
 import { Decimal, sumOf } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { DocumentTax } from '../../core/invoice-document/document.ts';
@@ -9,13 +9,14 @@ import type { Database } from '../../storage/stores.ts';
 
 export async function printedTaxes(invoice: InvoiceModel, database: Database): Promise<DocumentTax[]> {
   const applied = await TaxAppliedModel.in(invoice, database)
-    .where({ entity_type: 'invoice', entity_id: invoice.id, tax_behavior: 'exclusive', status: 'published' })
+    .where({ entity_type: 'invoice', entity_id: invoice.id, status: 'published' })
     .orderBy('position');
   const byRate = groupBy(applied, ({ tax_rate_id }) => tax_rate_id);
   const rates = await TaxRateModel.byId(invoice, [...byRate.keys()], database);
   return Array.from(byRate, ([id, rows]) => {
-    const { name, percentage_value } = rates.get(id)!;
+    const { name, percentage_value, tax_behavior } = rates.get(id)!;
     const amount = sumOf(rows.map(({ tax_amount }) => new Decimal(tax_amount))).toFixed();
-    return { label: percentage_value === null ? name : `${name} ${percentage_value}%`, amount };
+    const label = percentage_value === null ? name : `${name} ${percentage_value}%`;
+    return { label, amount, is_included: tax_behavior === 'inclusive' };
   });
 }

@@ -1,7 +1,9 @@
 /**
- * Taxes an invoice when it becomes final (docs/rules/taxes.md, "On an invoice"): what its draft says after coupons is taxed, each line
- * keeps its share, and the totals say so. Asks for rates as the preview did, so that both say the same.
+ * What an invoice says when it becomes final, after the coupons of its draft: what prepaid wallets pay of it (docs/rules/wallets.md, "Credits
+ * on invoices"), and its taxes (docs/rules/taxes.md, "On an invoice"). Each line keeps its share, and the totals say so. Asks for rates as the
+ * preview did, so that both say the same.
  */
+import type { PrepaidWallet } from '../../core/billing/prepaid.ts';
 import { type ChargedLine, settleLines } from '../../core/billing/settle-lines.ts';
 import { totalsText } from '../../core/billing/totals.ts';
 import { Decimal } from '../../core/decimal.ts';
@@ -11,10 +13,10 @@ import type { Scope } from '../../core/scope.ts';
 import { wholeSetting } from '../../core/setting/record.ts';
 import type { Author } from '../../core/stamp.ts';
 import type { InvoiceModel } from '../../storage/models/invoice.ts';
-import { noteTaxes } from '../../storage/models/invoice-line-item.ts';
+import { noteSettled } from '../../storage/models/invoice-line-item.ts';
 import { findSetting } from '../../storage/models/setting.ts';
 import { TaxAppliedModel } from '../../storage/models/tax-applied.ts';
-import type { Transaction } from '../../storage/stores.ts';
+import type { Database, Transaction } from '../../storage/stores.ts';
 import { moneyText } from '../billing/invoice-records.ts';
 import { ratesInForce, taxedAt } from './rates-in-force.ts';
 import { taxRecords } from './tax-records.ts';
@@ -25,46 +27,48 @@ export type Taxed = {
   /** What changes of the invoice. */
   readonly changes: Partial<InvoiceModel>;
   readonly line_items: readonly InvoiceLineItem[];
+  /** What each of the wallets has paid. */
+  readonly prepaid_used: readonly Decimal[];
 };
 
 /** In the transaction that makes it final, and that holds its row. */
 export async function taxFinal(
   transaction: Transaction,
-  { invoice, line_items }: Untaxed,
+  { invoice, line_items, prepaid = [] }: Untaxed & { readonly prepaid?: readonly PrepaidWallet[] },
   author: Author,
 ): Promise<Taxed> {
   const { now } = author;
   const taxed_at = { at: taxedAt(invoice, now), now: now.getTime() };
   const rates = await ratesInForce(transaction, Object.assign({}, invoice, taxed_at));
   const isTaxed = rates.length > 0 || line_items.some(({ taxes }) => taxes?.length);
-  if (!isTaxed) return { changes: {}, line_items };
+  if (!isTaxed && prepaid.length === 0) return { changes: {}, line_items, prepaid_used: [] };
   const settled = settleLines(line_items.map(chargedLine), {
     currency: invoice.currency,
     rates,
-    taxes_before_credits: await taxesComeFirst(invoice, line_items, transaction),
+    prepaid,
+    taxes_before_credits:
+      (prepaid.length > 0 || line_items.some(isCredited)) && (await taxesComeFirst(invoice, transaction)),
     amount_paid: new Decimal(invoice.amount_paid),
     adjustment_amount: new Decimal(invoice.adjustment_amount),
   });
   const taxed = line_items.map((line, index) => {
-    const { tax_amount, included_tax_amount, taxes } = moneyText(settled.money[index]!);
-    return Object.assign(line, { tax_amount, included_tax_amount, taxes });
+    const { tax_amount, included_tax_amount, taxes, prepaid_credits_applied } = moneyText(settled.money[index]!);
+    const noted = isTaxed ? { tax_amount, included_tax_amount, taxes } : {};
+    return Object.assign(line, { ...noted, prepaid_credits_applied });
   });
-  await noteTaxes(invoice, taxed, transaction);
+  await noteSettled(invoice, taxed, transaction);
   const rows = taxRecords(settled.taxes_applied, { invoice, line_items: taxed, author });
   await TaxAppliedModel.addAll(invoice, rows, { database: transaction });
-  const { total_tax, total, amount_due, amount_remaining } = totalsText(settled);
-  const changes = { total_tax, total, amount_due, amount_remaining };
-  return { changes: { ...changes, ...paymentAfter(invoice, amount_due) }, line_items: taxed };
+  const { total_prepaid_credits_applied, total_tax, total, amount_due, amount_remaining } = totalsText(settled);
+  const changes = { total_prepaid_credits_applied, total_tax, total, amount_due, amount_remaining };
+  const { prepaid_used } = settled;
+  return { changes: { ...changes, ...paymentAfter(invoice, amount_due) }, line_items: taxed, prepaid_used };
 }
 
-/** Asked where it matters: where credits pay something. */
-async function taxesComeFirst(
-  scope: Scope,
-  line_items: readonly InvoiceLineItem[],
-  transaction: Transaction,
-): Promise<boolean> {
-  if (line_items.every((line) => new Decimal(line.prepaid_credits_applied).isZero())) return false;
-  const stored = await findSetting(scope, 'tax_config', { database: transaction });
+const isCredited = (line: InvoiceLineItem) => !new Decimal(line.prepaid_credits_applied).isZero();
+
+export async function taxesComeFirst(scope: Scope, database: Database): Promise<boolean> {
+  const stored = await findSetting(scope, 'tax_config', { database });
   return wholeSetting('tax_config', stored?.value).taxes_before_credits;
 }
 

@@ -10,7 +10,7 @@ import { formatMs, instantOf, type Milliseconds } from '../../core/time/instant.
 import { TestClockModel } from '../../storage/models/test-clock.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
 import { endBrokenAdvance } from '../../storage/test-clocks.ts';
-import { type DueKind, type DueReport, type DueSettings, dueKinds } from '../billing/due-kinds.ts';
+import { type DueKind, type DueReport, type DueSettings, dueKinds, nextOfEach } from '../billing/due-kinds.ts';
 import { type Attempt, completeRun, holdRun, type RunPlace, tryRun } from '../workflows/run.ts';
 import { waitForLog } from './wait-for-log.ts';
 
@@ -72,12 +72,9 @@ class Advance {
   /** When something is due next, and what it is; in infinity where nothing is. */
   async #next({ frozen_time }: TestClockModel): Promise<{ at: Milliseconds; kinds: DueKind[] }> {
     const from = new Date(instantOf(frozen_time));
-    const instants = await Promise.all(
-      this.#kinds.map(async (kind) => {
-        const due = await kind.next(this.#stores, this.#place, from);
-        return due === null ? Number.POSITIVE_INFINITY : due.getTime();
-      }),
-    );
+    const { tenant_id, environment_id } = this.#place;
+    const due = await nextOfEach(this.#stores, this.#kinds, { scope: { tenant_id, environment_id }, from });
+    const instants = due.map((one) => one?.getTime() ?? Number.POSITIVE_INFINITY);
     const at = Math.min(...instants);
     return { at, kinds: this.#kinds.filter((_, index) => instants[index] === at) };
   }

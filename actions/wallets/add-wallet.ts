@@ -1,4 +1,4 @@
-/** Makes a wallet, which is empty: what is put into it is a movement of its own (docs/rules/wallets.md, "The ledger"). */
+/** Makes a wallet, which is empty: what is put into it is a movement of its own (docs/rules/wallets.md, "Making a wallet"). */
 import type { Scope } from '../../core/scope.ts';
 import { type Author, createdBy } from '../../core/stamp.ts';
 import type { Wallet } from '../../core/wallet/record.ts';

@@ -177,7 +177,7 @@ export function ofWallet({ id, customer_id, currency, conversion_rate, topup_con
   return { wallet_id: id, customer_id, currency, conversion_rate, topup_conversion_rate };
 }
 
-function entryOf(
+export function entryOf(
   wallet: Wallet,
   told: WalletTransactionModel,
   { entry, decided }: Pick<Fresh, 'entry' | 'decided'>,

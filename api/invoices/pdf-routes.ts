@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { type InvoicePdf, invoicePdf } from '../../actions/invoices/invoice-pdf.ts';
 import { onBehalfOf } from '../../storage/caller.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { withBounds } from '../events/asked.ts';
 import { claimOf, makeLink } from '../http/link.ts';
 import { type Context, idParams, type Route, route } from '../http/route.ts';
 import { PdfAddressAnswer, PdfQuery } from './schema.ts';
@@ -65,11 +66,10 @@ export const invoicePdfRoutes: Route[] = [
   }),
 ];
 
-function pdfFor(
-  { services, scope, received_at }: Context,
-  asked: { id: string; force?: boolean },
-): Promise<InvoicePdf> {
-  return invoicePdf(services, scope, { ...asked, fonts: services.config.PDF_FONTS_DIR ?? null, now: received_at });
+function pdfFor(context: Context, asked: { id: string; force?: boolean }): Promise<InvoicePdf> {
+  const { services, scope, received_at } = context;
+  const fonts = services.config.PDF_FONTS_DIR ?? null;
+  return withBounds(context, (bounds) => invoicePdf(services, scope, { ...asked, fonts, now: received_at, bounds }));
 }
 
 function sendPdf({ name, bytes }: InvoicePdf, { response }: Context): void {

@@ -1,30 +1,157 @@
-/** Wallets, to be read: they are made by what is credited (docs/rules/wallets.md). */
+/** Wallets: made, filled, emptied, closed, and what has happened to them (docs/rules/wallets.md). */
+import { changeWallet } from '../../actions/wallets/change-wallet.ts';
+import { convertWallet, terminateWallet } from '../../actions/wallets/close-wallet.ts';
+import { createWallet } from '../../actions/wallets/create-wallet.ts';
+import { debitWallet } from '../../actions/wallets/debit-wallet.ts';
+import { topUpWallet } from '../../actions/wallets/top-up.ts';
+import { invalid, notFound } from '../../core/error.ts';
+import { STATUSES } from '../../core/record.ts';
+import { WALLET_STATUSES } from '../../core/wallet/record.ts';
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
-import { fetchPage } from '../http/list.ts';
-import { type Context, idParams, type Route, route } from '../http/route.ts';
+import { checkExpand, fetchPage } from '../http/list.ts';
+import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { standardRoutes } from '../http/standard-routes.ts';
 import {
+  BalanceQuery,
+  CreateWallet,
+  CustomerWalletsQuery,
+  DebitWallet,
+  ModifyWallet,
+  ToppedUpAnswer,
+  TopUpWallet,
+  UpdateWallet,
   WalletAnswer,
+  WalletBalanceAnswer,
+  WalletBalancesAnswer,
+  WalletDebited,
+  WalletEnded,
+  WalletExpand,
+  WalletFilter,
+  WalletListAnswer,
+  WalletModified,
   WalletsAnswer,
   WalletTransactionFilter,
   WalletTransactionListAnswer,
+  walletGrammar,
   walletTransactionGrammar,
 } from './schema.ts';
+import { showBalance, showTransaction, showTransactions, showWallet, showWallets } from './show.ts';
 
-const reads = { method: 'get', tag: 'Wallets', access: 'wallet:read', success: 200, params: idParams } as const;
+const tag = 'Wallets';
+
+const wallets = standardRoutes({
+  noun: 'wallet',
+  tag,
+  answer: WalletAnswer,
+  model: WalletModel,
+  show: (wallet: WalletModel, context) => showWallet(wallet, context),
+  list: { filter: WalletFilter, answer: WalletListAnswer, find: findWallets },
+});
+const reads = { method: 'get', tag, access: 'wallet:read', success: 200, params: idParams } as const;
+const verb = { method: 'post', tag, access: 'wallet:write', success: 200, params: idParams } as const;
 
 export const walletRoutes: Route[] = [
-  route({
-    ...reads,
-    path: '/wallets/:id',
-    operation_id: 'getWallet',
-    summary: 'Get a wallet',
-    description: 'With its balance in money and in credits.',
-    answer: WalletAnswer,
-    handle: ({ params }, { scope, services }) => WalletModel.fetch(scope, params.id, { database: services.postgres }),
+  {
+    ...wallets.create({
+      summary: 'Create a wallet',
+      description:
+        'A customer has one active wallet of each type in a currency: a second is refused with 409. A `price_unit` says currency and conversion rate.',
+      body: CreateWallet,
+      handle: ({ body }, context) =>
+        createWallet(context.services, context.scope, { request: body, author: authorOf(context) }),
+    }),
+    success: 200,
+  },
+  wallets.list,
+  wallets.search,
+  wallets.read({ summary: 'Get a wallet', description: 'With its balance in money and in credits.' }),
+  wallets.change({
+    summary: 'Update a wallet',
+    description: 'Changes what is sent; the rest stays. What it is counted in, and whose it is, never changes.',
+    body: UpdateWallet,
+    handle: ({ params, body }, context) =>
+      changeWallet(context.services, context.scope, { id: params.id, request: body, author: authorOf(context) }),
   }),
+  route({
+    ...verb,
+    path: '/wallets/:id/top-up',
+    operation_id: 'topUpWallet',
+    summary: 'Put credits into a wallet',
+    description:
+      'So many credits, or as many as an amount buys. PURCHASED_CREDIT_INVOICED makes a final invoice, and the credits come when it is paid; all others come at once. A key that comes again answers what it did first.',
+    body: TopUpWallet,
+    answer: ToppedUpAnswer,
+    handle: async ({ params, body }, context) => {
+      const done = await topUpWallet(context.services, context.scope, {
+        id: params.id,
+        request: body,
+        author: authorOf(context),
+      });
+      return {
+        wallet_transaction: await showTransaction(done.wallet_transaction, context),
+        invoice_id: done.invoice_id,
+        wallet: await showWallet(done.wallet, context),
+        checkout_session: null,
+      };
+    },
+  }),
+  route({
+    ...verb,
+    path: '/wallets/:id/debit',
+    operation_id: 'debitWallet',
+    summary: 'Take credits out of a wallet',
+    description:
+      'All of them or none, in the order of use; `wallet_transaction` says of which. A key that comes again takes nothing: it is answered as the first time.',
+    body: DebitWallet,
+    answer: WalletDebited,
+    handle: async ({ params, body }, context) => {
+      const done = await debitWallet(context.services, context.scope, {
+        id: params.id,
+        request: body,
+        author: authorOf(context),
+      });
+      const wallet_transaction = await showTransaction(done.wallet_transaction, context);
+      return { ...(await showWallet(done.wallet, context)), wallet_transaction };
+    },
+  }),
+  route({
+    ...verb,
+    path: '/wallets/:id/terminate',
+    operation_id: 'terminateWallet',
+    summary: 'Close a wallet',
+    description: 'What is in it is written off. Refused while credits for it are on an invoice that is not paid.',
+    answer: WalletEnded,
+    handle: async ({ params }, context) => {
+      const closed = await terminateWallet(context.services, context.scope, {
+        id: params.id,
+        author: authorOf(context),
+      });
+      return { ...(await showWallet(closed, context)), message: 'the wallet is closed' };
+    },
+  }),
+  route({
+    ...verb,
+    path: '/wallets/:id/modify',
+    operation_id: 'modifyWallet',
+    summary: 'Make a postpaid wallet of a prepaid one',
+    description:
+      'The prepaid one is closed, and its credits go into a new one as they are, with their priorities and expiries. 409 when the customer has a postpaid wallet in the currency.',
+    body: ModifyWallet,
+    answer: WalletModified,
+    handle: async ({ params }, context) => {
+      const { id } = params;
+      const done = await convertWallet(context.services, context.scope, { id, author: authorOf(context) });
+      return {
+        original_wallet: await showWallet(done.original_wallet, context),
+        new_wallet: await showWallet(done.new_wallet, context),
+      };
+    },
+  }),
+  balanceRoute('real-time', 'getWalletBalance'),
+  balanceRoute('real-time-cached', 'getWalletBalanceCached'),
   route({
     ...reads,
     path: '/wallets/:id/transactions',
@@ -33,7 +160,24 @@ export const walletRoutes: Route[] = [
     description: 'Those that meet all conditions, a page at a time, newest first unless `sort` is stated.',
     query: WalletTransactionFilter,
     answer: WalletTransactionListAnswer,
-    handle: ({ params, query }, context) => findTransactions(params.id, query, context),
+    handle: async ({ params, query }, context) => {
+      const { id } = await WalletModel.fetch(context.scope, params.id, { database: context.services.postgres });
+      return findTransactions({ ...query, wallet_id: id }, context);
+    },
+  }),
+  route({
+    method: 'post',
+    tag,
+    access: 'wallet:read',
+    success: 200,
+    path: '/wallets/transactions/search',
+    operation_id: 'queryWalletTransaction',
+    summary: 'Search transactions of all wallets',
+    description: 'Those that meet all conditions, a page at a time, newest first unless `sort` is stated.',
+    query: WalletExpand,
+    body: WalletTransactionFilter,
+    answer: WalletTransactionListAnswer,
+    handle: ({ body, query }, context) => findTransactions({ ...body, expand: body.expand ?? query.expand }, context),
   }),
   route({
     ...reads,
@@ -41,20 +185,101 @@ export const walletRoutes: Route[] = [
     operation_id: 'getCustomerWallets',
     summary: 'List the wallets of a customer',
     description: 'All of them, in the order in which they were made; an archived customer has its wallets still.',
+    query: WalletExpand,
     answer: WalletsAnswer,
-    handle: async ({ params }, { scope, services }) => {
+    handle: async ({ params, query }, context) => {
+      const { scope, services } = context;
       const customer = await CustomerModel.fetch(scope, params.id, { database: services.postgres });
-      return WalletModel.in(scope, services.postgres)
-        .where({ customer_id: customer.id, status: 'published' })
-        .orderBy(['created_at', 'id']);
+      checkExpand(query.expand ?? [], walletGrammar);
+      return showWallets(await walletsOf(customer.id, context), query.expand ?? [], context);
+    },
+  }),
+  route({
+    method: 'get',
+    tag,
+    access: 'wallet:read',
+    success: 200,
+    path: '/customers/wallets',
+    operation_id: 'getCustomerWalletsByKey',
+    summary: 'List the wallets of a customer, with balances in real time',
+    description: 'The customer is named by `id` or by `lookup_key`, and by one of them alone.',
+    query: CustomerWalletsQuery,
+    answer: WalletBalancesAnswer,
+    handle: async ({ query }, context) => {
+      const { expand, include_real_time_balance: isRealTime = false } = query;
+      checkExpand(expand ?? [], walletGrammar);
+      const customer = await customerNamed(query, context);
+      const found = await walletsOf(customer.id, context);
+      return Promise.all(found.map((wallet) => showBalance(wallet, { expand, isRealTime }, context)));
     },
   }),
 ];
 
-async function findTransactions(id: string, input: WalletTransactionFilter, { scope, services }: Context) {
-  const wallet = await WalletModel.fetch(scope, id, { database: services.postgres });
+function balanceRoute(path: string, operation_id: string): Route {
+  return route({
+    ...reads,
+    path: `/wallets/:id/balance/${path}`,
+    operation_id,
+    summary: 'Get what is left of a wallet now',
+    description:
+      'The balance less what was used in the running periods and what stands on invoices that are not paid, of the prices that it pays for. 0 of one that is not active.',
+    query: BalanceQuery,
+    answer: WalletBalanceAnswer,
+    handle: async ({ params, query }, context) => {
+      const { scope, services } = context;
+      checkExpand(query.expand ?? [], walletGrammar);
+      const wallet = await WalletModel.fetch(scope, params.id, { database: services.postgres });
+      return showBalance(wallet, { expand: query.expand, isRealTime: true }, context);
+    },
+  });
+}
+
+function walletsOf(customer_id: string, { scope, services }: Context): Promise<WalletModel[]> {
+  return WalletModel.in(scope, services.postgres)
+    .where({ customer_id, status: 'published' })
+    .orderBy(['created_at', 'id']) as unknown as Promise<WalletModel[]>;
+}
+
+async function customerNamed(
+  { id, lookup_key }: { id?: string | undefined; lookup_key?: string | undefined },
+  { scope, services }: Context,
+): Promise<CustomerModel> {
+  if (Boolean(id) === Boolean(lookup_key)) throw invalid('id', 'give id or lookup_key, and one of them alone');
+  if (id) return CustomerModel.fetch(scope, id, { database: services.postgres });
+  const [customer] = await CustomerModel.in(scope, services.postgres).where({
+    external_id: lookup_key!,
+    status: 'published',
+  });
+  if (!customer) throw notFound('customer', lookup_key!);
+  return customer;
+}
+
+/** One word says the state of the wallet or the status of its record. */
+async function findWallets({ status, ...input }: WalletFilter, context: Context) {
+  const { scope, services } = context;
+  const recordStatus = STATUSES.find((one) => one === status);
+  const query = narrow(WalletModel.in(scope, services.postgres), [
+    ['id', input.wallet_ids],
+    ['wallet_status', (WALLET_STATUSES as readonly string[]).find((one) => one === status)],
+    [
+      'alert_settings',
+      'includes',
+      input.alert_enabled === undefined ? undefined : { alert_enabled: input.alert_enabled },
+    ],
+  ]);
+  const { items, pagination } = await fetchPage(query, { ...input, status: recordStatus }, walletGrammar);
+  return { items: await showWallets(items, input.expand ?? [], context), pagination };
+}
+
+async function findTransactions(input: WalletTransactionFilter & { wallet_id?: string }, context: Context) {
+  const { scope, services } = context;
+  if (Boolean(input.reference_type) !== Boolean(input.reference_id))
+    throw invalid(
+      input.reference_type ? 'reference_id' : 'reference_type',
+      'reference_type and reference_id go together',
+    );
   const query = narrow(WalletTransactionModel.in(scope, services.postgres), [
-    ['wallet_id', wallet.id],
+    ['wallet_id', input.wallet_id],
     ['id', input.id],
     ['type', input.type],
     ['transaction_status', input.transaction_status],
@@ -64,6 +289,9 @@ async function findTransactions(id: string, input: WalletTransactionFilter, { sc
     ['credits_available', '>', input.credits_available_gt],
     ['expiry_date', '<', input.expiry_date_before],
     ['expiry_date', '>', input.expiry_date_after],
+    ['priority', input.priority],
+    ['created_by', input.created_by],
   ]);
-  return fetchPage(query, input, walletTransactionGrammar);
+  const { items, pagination } = await fetchPage(query, input, walletTransactionGrammar);
+  return { items: await showTransactions(items, input.expand ?? [], context), pagination };
 }

@@ -19,12 +19,20 @@ const PREFIX = 'properties.';
 export function parseGroupBy(entries: readonly string[]): GroupBy {
   const properties: string[] = [];
   for (const [index, entry] of entries.entries()) {
-    const isProperty = entry.startsWith(PREFIX) && entry.length > PREFIX.length;
-    if (isProperty) properties.push(entry.slice(PREFIX.length));
-    else if (entry !== 'source' && entry !== 'feature_id')
+    if (isProperty(entry)) properties.push(entry.slice(PREFIX.length));
+    else if (!isGrouping(entry))
       throw invalid(`group_by[${index}]`, 'must be source, feature_id or properties.<name>', { group_by: entry });
   }
   return { source: entries.includes('source'), properties: [...new Set(properties)] };
+}
+
+/** What may be named. */
+export function isGrouping(entry: string): boolean {
+  return entry === 'source' || entry === 'feature_id' || isProperty(entry);
+}
+
+function isProperty(entry: string): boolean {
+  return entry.startsWith(PREFIX) && entry.length > PREFIX.length;
 }
 
 export function divides(group_by: GroupBy): boolean {

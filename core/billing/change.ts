@@ -190,8 +190,7 @@ function resumedLine<Item extends PricedItem>(
   const whole = chargeIn(item, period, subscription);
   const served = chargeIn(item, period, { ...subscription, end_ms: ended_ms });
   if (!whole || !served || served.service.end >= whole.service.end) return null;
-  const full = costOf(whole, currency);
-  const amount = agreed(full, billed, currency).minus(billed.amount.minus(billed.credited));
+  const amount = agreed(costOf(whole, currency), billed, currency).minus(billed.amount.minus(billed.credited));
   if (amount.lte(0)) return null;
   const rest = fixedCharge(item, restOf(whole.share, served.share), currency);
   const service = { start: served.service.end, end: whole.service.end };

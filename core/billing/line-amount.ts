@@ -121,7 +121,8 @@ export function usageCharge(
   }: { measured: MeasuredUsage; currency: string; part?: CommitmentPart | undefined },
 ): LineAmount {
   const allowed = { ...measured, ...afterAllowances(measured) };
-  const { base, breakdown, charge, commitment_info } = priced(item, window, { measured: allowed, currency, part });
+  const asked = { measured: allowed, currency, part };
+  const { base, breakdown, charge, commitment_info, window_terms } = priced(item, window, asked);
   return {
     quantity: shownQuantity(allowed.quantity),
     amount: roundMoney(charge, currency),
@@ -141,6 +142,7 @@ export function usageCharge(
       ...(measured.counted ? { counted: measured.counted } : {}),
       breakdown,
       ...(commitment_info === null ? {} : { base_amount: base.toFixed() }),
+      ...(window_terms ? { window_terms } : {}),
       ...(allowed.free === null ? {} : { allowances: allowancesText(measured) }),
     },
   };
@@ -152,6 +154,7 @@ type Priced = {
   charge: Decimal;
   breakdown: Record<string, unknown>[];
   commitment_info: CommitmentInfo | null;
+  window_terms?: ComputedFrom['window_terms'];
 };
 type Pricing = { measured: MeasuredUsage; currency: string; part: CommitmentPart };
 
@@ -191,6 +194,10 @@ function pricedByWindow(item: PricedItem, range: Period, { measured, currency }:
     charge: charged.charge,
     breakdown: partsByTier(charged),
     commitment_info: commitmentInfo(commitment, { amount, charged, currency }),
+    window_terms: {
+      amount: commitment.value === null ? null : amount.toFixed(),
+      time_buckets: commitment.time_buckets.map((bucket) => ({ ...bucket })),
+    },
   };
 }
 

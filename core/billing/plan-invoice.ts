@@ -41,6 +41,9 @@ export type InvoiceQuestion<Item extends PricedItem> = ChargeQuestion<Item> & {
   /** Services whose lacking amount stands on another invoice. */
   readonly true_ups?: readonly Period[];
   readonly coupons?: Terms['coupons'];
+  readonly rates?: Terms['rates'];
+  readonly prepaid?: Terms['prepaid'];
+  readonly taxes_before_credits?: Terms['taxes_before_credits'];
 };
 
 /** What stands on an invoice, in this order: each step says its lines and sees those of the steps before. */
@@ -55,7 +58,7 @@ export function planInvoice<Item extends PricedItem>(question: InvoiceQuestion<I
 /** What stands between the lines and the total (docs/rules/invoices.md, "Totals"). */
 export function settled<Item extends PricedItem>(
   lines: readonly PlannedLine<Item>[],
-  { currency, ...terms }: Pick<Terms, 'currency' | 'coupons' | 'rates'>,
+  { currency, ...terms }: Pick<Terms, 'currency' | 'coupons' | 'rates' | 'prepaid' | 'taxes_before_credits'>,
 ): InvoicePlan<Item> {
   const charged = lines.map((line) => ({
     amount: line.amount,
@@ -64,7 +67,8 @@ export function settled<Item extends PricedItem>(
     key: line.is_true_up ? null : line.item.id,
     charged_ms: chargedAt(line),
   }));
-  return { lines, ...settleLines(charged, { currency, coupons: terms.coupons ?? [], rates: terms.rates ?? [] }) };
+  const { coupons = [], rates = [], prepaid = [], taxes_before_credits = false } = terms;
+  return { lines, ...settleLines(charged, { currency, coupons, rates, prepaid, taxes_before_credits }) };
 }
 
 /** What is charged in advance is charged when its time begins, all else when that is over. */

@@ -9,7 +9,7 @@ import { type TaxShare, taxOf } from '../tax/line-tax.ts';
 import { type AppliedTax, type RateInForce, taxesOf } from '../tax/taxes.ts';
 import type { Milliseconds } from '../time/instant.ts';
 import type { BesideAmount } from './given-back.ts';
-import { prepaidCredits } from './prepaid.ts';
+import { type PrepaidWallet, prepaidCredits } from './prepaid.ts';
 import { type Totals, totalsOf } from './totals.ts';
 
 export type ChargedLine = {
@@ -29,8 +29,8 @@ export type ChargedLine = {
 export type Terms = {
   readonly currency: string;
   readonly coupons?: readonly CouponInForce[];
-  /** Balances of prepaid wallets; nothing pays with them in this version. */
-  readonly prepaid?: readonly Decimal[];
+  /** In the order in which they are used. */
+  readonly prepaid?: readonly PrepaidWallet[];
   readonly rates?: readonly RateInForce[];
   /** What credits pay is taxed, too: they were not when they were bought. */
   readonly taxes_before_credits?: boolean;
@@ -45,6 +45,8 @@ export type SettledLines = Totals & {
   readonly money: readonly LineMoney[];
   readonly coupons_applied: readonly AppliedCoupon[];
   readonly taxes_applied: readonly AppliedTax[];
+  /** What each of the wallets has paid. */
+  readonly prepaid_used: readonly Decimal[];
 };
 
 export function settleLines(lines: readonly ChargedLine[], terms: Terms): SettledLines {
@@ -55,8 +57,8 @@ export function settleLines(lines: readonly ChargedLine[], terms: Terms): Settle
     price_type,
     net: nets[index]!.minus(credited),
   }));
-  const paid = prepaidCredits(open, prepaid, currency);
-  const credits = lines.map(({ credited = ZERO }, index) => credited.plus(paid[index]!));
+  const paid = prepaidCredits(open, prepaid, { currency, amount_paid: terms.amount_paid });
+  const credits = lines.map(({ credited = ZERO }, index) => credited.plus(paid.lines[index]!));
   const taxed = lines.map(({ given_back }, index) => {
     if (given_back) return ZERO;
     return terms.taxes_before_credits ? nets[index]! : nets[index]!.minus(credits[index]!);
@@ -75,7 +77,8 @@ export function settleLines(lines: readonly ChargedLine[], terms: Terms): Settle
     adjustment_amount: () => terms.adjustment_amount ?? ZERO,
     amount_paid: () => terms.amount_paid ?? ZERO,
   });
-  return { ...totals, money, coupons_applied: discounts.applied, taxes_applied: taxes.applied };
+  const prepaid_used = paid.wallets;
+  return { ...totals, money, coupons_applied: discounts.applied, taxes_applied: taxes.applied, prepaid_used };
 }
 
 function discountOn({ line_item_discount, invoice_level_discount }: Omit<BesideAmount, 'taxes'>): Decimal {

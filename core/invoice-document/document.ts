@@ -4,7 +4,7 @@
  * (docs/rules/documents.md, "What it says").
  */
 import type { Customer } from '../customer/record.ts';
-import { Decimal } from '../decimal.ts';
+import { Decimal, sumOf } from '../decimal.ts';
 import type { ComputedFrom } from '../invoice/computed-from.ts';
 import type { Invoice, InvoiceLineItem } from '../invoice/record.ts';
 import type { SettingOf } from '../setting/record.ts';
@@ -46,13 +46,18 @@ export type InvoiceDocument = {
   readonly dated_ms: number;
 };
 
-/** A tax of the invoice as its document names it: "VAT 19%". */
-export type DocumentTax = { readonly label: string; readonly amount: string };
+/** A tax of the invoice as its document names it: "VAT 19%". What is included is in the amounts already. */
+export type DocumentTax = { readonly label: string; readonly amount: string; readonly is_included?: boolean };
+
+/** Who used what of a line, and what of its amount is for it. */
+export type DocumentGroup = { readonly label: string; readonly usage: string; readonly cost: string };
 
 export type DocumentQuestion = {
   readonly invoice: Invoice;
   readonly lines: readonly InvoiceLineItem[];
   readonly taxes: readonly DocumentTax[];
+  /** By the id of the line, the greatest first; nothing where the settings name no groups. */
+  readonly groups?: ReadonlyMap<string, readonly DocumentGroup[]>;
   readonly customer: Pick<Customer, 'name' | 'external_id' | 'email' | `address_${AddressPart}`> & {
     readonly tax_ids?: readonly string[];
   };
@@ -124,7 +129,7 @@ function receiverOf({ customer, words }: Asked): DocumentParty {
   return { label: words.bill_to, name: customer.name || customer.external_id, lines };
 }
 
-function rowOf(line: InvoiceLineItem, { words, language, timezone }: Asked): DocumentRow {
+function rowOf(line: InvoiceLineItem, { words, language, timezone, groups }: Asked): DocumentRow {
   const { computed_from: from, period_start, period_end, plan_display_name: plan } = line;
   const text = line.display_name || line.meter_display_name || plan || line.price_id || '';
   const parts = partsOf(from);
@@ -139,6 +144,7 @@ function rowOf(line: InvoiceLineItem, { words, language, timezone }: Asked): Doc
       ...(plan && plan !== text ? [plan] : []),
       ...period,
       ...(parts.length > 1 ? parts.map((part) => showPart(part, line, { words, language })) : []),
+      ...showGroups(groups?.get(line.id) ?? [], line, { words, language }),
       ...(taken.isZero() ? [] : [`${words.discount}: ${showAmount(taken.negated(), line.currency, language)}`]),
     ],
     quantity: showNumber(line.quantity, language),
@@ -165,6 +171,25 @@ function showPart(
   return `${showNumber(units, language)} ${words.units} × ${amount(unit_amount)}${flat}`;
 }
 
+/** So many are told one by one: a property may have as many values as there are events. */
+const GROUPS_SHOWN = 20;
+
+function showGroups(
+  groups: readonly DocumentGroup[],
+  { currency }: InvoiceLineItem,
+  { words, language }: { words: Words; language: Language },
+): string[] {
+  const shown = groups.slice(0, GROUPS_SHOWN);
+  const others = groups.slice(GROUPS_SHOWN);
+  const told = shown.map(
+    ({ label, usage, cost }) =>
+      `${label || '–'}: ${showNumber(usage, language)} ${words.units}, ${showAmount(cost, currency, language)}`,
+  );
+  if (others.length === 0) return told;
+  const rest = sumOf(others.map(({ cost }) => new Decimal(cost)));
+  return [...told, `${others.length} ${words.others}: ${showAmount(rest, currency, language)}`];
+}
+
 /** Only where there is one: of tiers each part says its own. */
 function unitPrice(
   from: ComputedFrom | null | undefined,
@@ -188,7 +213,8 @@ function sumsOf({ invoice, taxes, words, language }: Asked): DocumentSum[] {
     const taken = new Decimal(amount);
     return taken.isZero() ? [] : [sum(label, taken.negated())];
   };
-  const named = taxes.map(({ label, amount }) => sum(label, amount));
+  const named = taxes.filter(({ is_included }) => !is_included).map(({ label, amount }) => sum(label, amount));
+  const included = taxes.filter(({ is_included }) => is_included);
   const taxed =
     named.length > 0 || new Decimal(invoice.total_tax).isZero() ? named : [sum(words.tax, invoice.total_tax)];
   return [
@@ -197,6 +223,7 @@ function sumsOf({ invoice, taxes, words, language }: Asked): DocumentSum[] {
     ...less(words.credits, invoice.total_prepaid_credits_applied),
     ...taxed,
     sum(words.total, invoice.total, true),
+    ...included.map(({ label, amount }) => sum(`${words.included} ${label}`, amount)),
     ...less(words.adjusted, invoice.adjustment_amount),
     ...less(words.paid, invoice.amount_paid),
     ...(new Decimal(invoice.refunded_amount).isZero() ? [] : [sum(words.refunded, invoice.refunded_amount)]),

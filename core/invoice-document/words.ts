@@ -20,6 +20,8 @@ export type Words = {
   readonly subtotal: string;
   readonly credits: string;
   readonly tax: string;
+  /** Before the name of a tax that is in the amounts already. */
+  readonly included: string;
   readonly total: string;
   readonly adjusted: string;
   readonly paid: string;
@@ -27,6 +29,8 @@ export type Words = {
   readonly refunded: string;
   readonly correction: string;
   readonly units: string;
+  /** Groups of usage that are not told one by one. */
+  readonly others: string;
   readonly page: string;
   readonly of: string;
   readonly not_shown: string;

@@ -64,6 +64,17 @@ export const ComputedFrom = z.object({
     .string()
     .nullish()
     .meta({ description: 'What the usage costs before a commitment; not there without one.' }),
+  window_terms: z
+    .object({
+      amount: z.string().nullable().meta({
+        description: 'The money committed to in each window, not rounded; null where times of day alone have some.',
+      }),
+      time_buckets: z
+        .array(z.record(z.string(), z.unknown()))
+        .meta({ description: 'Times of day with a commitment, and perhaps a price, of their own.' }),
+    })
+    .nullish()
+    .meta({ description: 'Of a commitment of each window: its terms as they were; not there without one.' }),
   allowances: z.array(z.record(z.string(), z.unknown())).nullish().meta({
     description:
       'The limits up to which usage is free, with what was used of them before this charge and with it; not there without one.',

@@ -84,7 +84,7 @@ export const InvoiceLineItem = z.object({
     .nullish()
     .meta({ description: 'The start of the time that is charged; null without one.' }),
   period_end: timestampText.nullish().meta({ description: 'The end of that time, which is not in it.' }),
-  prepaid_credits_applied: decimalText.meta({ description: 'Credits are not there yet: 0.' }),
+  prepaid_credits_applied: decimalText.meta({ description: 'What prepaid credits paid of it, when it became final.' }),
   line_item_discount: decimalText.meta({ description: 'What coupons of the line take off it.' }),
   invoice_level_discount: decimalText.meta({ description: 'Its share of what coupons take off the invoice.' }),
   tax_amount: decimalText.meta({ description: 'Its share of the tax that is added to the invoice.' }),
@@ -123,7 +123,9 @@ export const Invoice = z.object({
   currency: z.string().meta({ description: 'As ISO 4217 has it, in small letters.' }),
   subtotal: decimalText.meta({ description: 'The sum of its lines, in units of the currency, as decimal text.' }),
   total_discount: decimalText.meta({ description: 'What coupons take off.' }),
-  total_prepaid_credits_applied: decimalText.meta({ description: 'Credits are not there yet: 0.' }),
+  total_prepaid_credits_applied: decimalText.meta({
+    description: 'What prepaid credits paid of it, when it became final.',
+  }),
   total_tax: decimalText.meta({
     description: 'What taxes add; of a draft what it gives back alone, because it is taxed when it becomes final.',
   }),

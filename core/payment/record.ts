@@ -33,9 +33,10 @@ export const Payment = z.object({
   destination_type: z.enum(DESTINATION_TYPES).meta({ description: 'What `destination_id` names: an invoice.' }),
   destination_id: z.string().meta({ description: 'The invoice that is paid.' }),
   invoice_number: z.string().nullish().meta({ description: 'The number of that invoice.' }),
-  payment_method_type: z
-    .enum(PAYMENT_METHOD_TYPES)
-    .meta({ description: 'OFFLINE was received elsewhere; CARD and ACH are charged; PAYMENT_LINK is paid on a page.' }),
+  payment_method_type: z.enum(PAYMENT_METHOD_TYPES).meta({
+    description:
+      'OFFLINE was received elsewhere; CREDITS are taken from a postpaid wallet; CARD and ACH are charged; PAYMENT_LINK is paid on a page.',
+  }),
   payment_method_id: z
     .string()
     .meta({ description: 'The way to pay as its provider calls it; empty where none is charged.' }),
@@ -128,10 +129,11 @@ export const createPaymentShape = z.object({
   destination_type: anyCase(DESTINATION_TYPES).meta({ description: 'INVOICE.' }),
   destination_id: z.string().min(1).meta({ description: 'The invoice, which is final and not paid.' }),
   payment_method_type: anyCase([...PAYMENT_METHOD_TYPES, 'UPI']).meta({
-    description: 'OFFLINE, CARD, ACH or PAYMENT_LINK; CREDITS and UPI are refused.',
+    description: 'OFFLINE, CREDITS, CARD, ACH or PAYMENT_LINK; UPI is refused.',
   }),
   payment_method_id: orNull(keyText).meta({
-    description: 'The way to pay, as kept of the customer or as the provider calls it; the default one when absent.',
+    description:
+      'The way to pay, as kept of the customer or as the provider calls it; the default one when absent. Of CREDITS the wallet.',
   }),
   payment_gateway: gateway,
   amount: decimalText.meta({ description: 'More than 0, with no more decimals than the currency has.' }),

@@ -43,19 +43,20 @@ export function checkAmount(
 /** What belongs to a charge does not belong to money that was received elsewhere. */
 export function methodOf(request: CreatePayment): PaymentMethodType {
   const { payment_method_type: method } = request;
-  if (method === 'CREDITS' || method === 'UPI')
+  if (method === 'UPI')
     throw invalid('payment_method_type', `${method} is not supported yet`, {
-      allowed: ['OFFLINE', 'CARD', 'ACH', 'PAYMENT_LINK'],
+      allowed: ['OFFLINE', 'CREDITS', 'CARD', 'ACH', 'PAYMENT_LINK'],
     });
   if (request.gateway_options !== null) throw invalid('gateway_options', 'is not supported yet');
-  if (method !== 'OFFLINE') {
+  if (method !== 'OFFLINE' && method !== 'CREDITS') {
     if (method === 'PAYMENT_LINK' && request.payment_method_id)
       throw invalid('payment_method_id', 'is chosen by the customer who opens the link');
     return method;
   }
-  for (const field of ['payment_method_id', 'payment_gateway', 'success_url', 'cancel_url'] as const)
-    if (request[field]) throw invalid(field, 'does not go with OFFLINE');
-  if (request.save_card_and_make_default) throw invalid('save_card_and_make_default', 'does not go with OFFLINE');
+  const ofCharges = ['payment_gateway', 'success_url', 'cancel_url', 'save_card_and_make_default'] as const;
+  // A wallet is named as a way to pay is.
+  const strange = method === 'OFFLINE' ? (['payment_method_id', ...ofCharges] as const) : ofCharges;
+  for (const field of strange) if (request[field]) throw invalid(field, `does not go with ${method}`);
   return method;
 }
 

@@ -3,6 +3,7 @@
  * what is stored is only what differs, and what is read is whole (docs/rules/records.md, "Settings").
  */
 import { z } from 'zod';
+import { isGrouping } from '../analytics/group-by.ts';
 import { Decimal } from '../decimal.ts';
 import { invalid } from '../error.ts';
 import { alertSettings, checkAlertSettings, FEATURE_TYPES } from '../feature/record.ts';
@@ -53,7 +54,7 @@ const company = z.strictObject({
 });
 const invoicePdfConfig = z.strictObject({
   template_name: keyText.min(1),
-  group_by: z.array(keyText).max(10),
+  group_by: z.array(keyText.refine(isGrouping, { error: 'must be source, feature_id or properties.<name>' })).max(10),
   language: anyCase(LANGUAGES),
   company: nullable(company),
   logo: nullable(z.string().max(LOGO_TEXT_MAX).refine(isPicture, { error: 'must be a data URL of a PNG or JPEG' })),

@@ -3,7 +3,7 @@
  * something is left. Lower priority first, those without last; what expires sooner first, what never does last; then the
  * larger one, then the older one.
  */
-import { Decimal } from '../decimal.ts';
+import { Decimal, ZERO } from '../decimal.ts';
 import type { Milliseconds } from '../time/instant.ts';
 
 export type Lot = {
@@ -21,6 +21,10 @@ export type Part = { readonly lot_id: string; readonly credits: Decimal };
 /** A lot can be used up to the instant of its expiry, and at it. */
 export function isUsable(lot: Lot, at_ms: Milliseconds): boolean {
   return lot.available.gt(0) && (lot.expiry_ms === null || lot.expiry_ms >= at_ms);
+}
+
+export function usableCredits(lots: readonly Lot[], at_ms: Milliseconds): Decimal {
+  return lots.reduce((sum, lot) => (isUsable(lot, at_ms) ? sum.plus(lot.available) : sum), ZERO);
 }
 
 /** What is taken of which lot, in order, and what they lack. */

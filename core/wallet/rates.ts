@@ -4,7 +4,8 @@
  * out: so an amount that is put in pays that amount again, and never a minor unit less.
  */
 import { Decimal, type DecimalInput } from '../decimal.ts';
-import { MAX_FRACTION_DIGITS } from '../money.ts';
+import { invalid } from '../error.ts';
+import { MAX_FRACTION_DIGITS, minorUnits } from '../money.ts';
 
 export const CREDIT_DECIMALS = 12;
 
@@ -16,4 +17,17 @@ export function moneyOf(credits: DecimalInput, rate: DecimalInput): Decimal {
 /** The credits that are worth this amount. */
 export function creditsOf(amount: DecimalInput, rate: DecimalInput): Decimal {
   return new Decimal(amount).dividedBy(rate).toDecimalPlaces(CREDIT_DECIMALS, Decimal.ROUND_UP);
+}
+
+/** What the credits can pay: whole minor units. */
+export function payableMoney(credits: Decimal, rate: DecimalInput, currency: string): Decimal {
+  return moneyOf(credits, rate).toDecimalPlaces(minorUnits(currency), Decimal.ROUND_DOWN);
+}
+
+/** Credits that somebody says. */
+export function checkCredits(field: string, credits: DecimalInput): Decimal {
+  const value = new Decimal(credits);
+  if (value.lte(0)) throw invalid(field, 'must be more than 0');
+  if (value.decimalPlaces() > CREDIT_DECIMALS) throw invalid(field, `has more than ${CREDIT_DECIMALS} decimals`);
+  return value;
 }

@@ -3,7 +3,8 @@
  * is its credits times `conversion_rate` (docs/rules/wallets.md).
  */
 import { z } from 'zod';
-import { baseFields, decimalText, metadata, timestampText } from '../record.ts';
+import { alertSettings } from '../feature/record.ts';
+import { anyCase, baseFields, decimalText, metadata, orDefault, orNull, timestampText } from '../record.ts';
 
 export const WALLET_TYPES = ['PRE_PAID', 'POST_PAID'] as const;
 export const WALLET_STATUSES = ['active', 'frozen', 'closed'] as const;
@@ -29,7 +30,28 @@ export const ALERT_STATES = ['ok', 'info', 'warning', 'in_alarm'] as const;
 export type TransactionReason = (typeof TRANSACTION_REASONS)[number];
 export type ReferenceType = (typeof REFERENCE_TYPES)[number];
 
-const settings = z.record(z.string(), z.unknown()).nullish();
+export const PRICE_TYPES_PAID = ['ALL', 'USAGE', 'FIXED'] as const;
+export const walletConfig = z.object({
+  allowed_price_types: orNull(z.array(anyCase(PRICE_TYPES_PAID)).max(3)).meta({
+    description:
+      'Which prices it pays for: ALL, USAGE, FIXED; null or none is USAGE of a prepaid wallet, ALL of a postpaid one.',
+  }),
+});
+export type WalletConfig = z.output<typeof walletConfig>;
+
+/** Amounts are credits. */
+export const autoTopup = z.object({
+  enabled: orDefault(z.boolean(), true).meta({ description: 'Whether it happens.' }),
+  threshold: decimalText.meta({
+    description: 'It is filled when its credits, less what was used since, are not above it.',
+  }),
+  amount: decimalText.meta({ description: 'How many credits are bought at a time.' }),
+  invoicing: z.boolean().meta({ description: 'Whether an invoice is made, and the credits come when it is paid.' }),
+  cooldown: orNull(
+    z.object({ value: z.int().min(1).max(1_000_000), unit: anyCase(['second', 'minute', 'hour', 'day']) }),
+  ).meta({ description: 'For how long it is not filled again; null without.' }),
+});
+export type AutoTopup = z.output<typeof autoTopup>;
 
 export const Wallet = z.object({
   id: z.string(),
@@ -47,9 +69,9 @@ export const Wallet = z.object({
   conversion_rate: decimalText.meta({ description: 'What a credit is worth in units of the currency.' }),
   topup_conversion_rate: decimalText.meta({ description: 'What a credit costs who buys it.' }),
   price_unit: z.string().nullish().meta({ description: 'The unit of your own that it counts in; null without.' }),
-  config: settings.meta({ description: 'Which prices it pays for; null without.' }),
-  auto_topup: settings.meta({ description: 'Automatic top-ups are not there yet: null.' }),
-  alert_settings: settings.meta({ description: 'Alerts are not there yet: null.' }),
+  config: walletConfig.nullish().meta({ description: 'What it pays for.' }),
+  auto_topup: autoTopup.nullish().meta({ description: 'Whether, and how, it is filled by itself; null without.' }),
+  alert_settings: alertSettings.nullish().meta({ description: 'Kept; nobody is alerted yet. Null without.' }),
   alert_state: z.enum(ALERT_STATES).meta({ description: 'Alerts are not there yet: ok.' }),
   metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
   version: z.int().meta({ description: 'Every change adds 1.' }),

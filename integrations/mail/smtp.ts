@@ -33,7 +33,7 @@ export function smtpMailer({ url, from }: { url: string; from: string }): Mailer
   return {
     async send({ to, reply_to, bcc, subject, text, attachment, message_id }) {
       try {
-        await transport.sendMail({
+        const { rejected, rejectedErrors = [] } = await transport.sendMail({
           to,
           bcc: [...bcc],
           ...(reply_to === null ? {} : { replyTo: reply_to }),
@@ -42,13 +42,31 @@ export function smtpMailer({ url, from }: { url: string; from: string }): Mailer
           messageId: message_id,
           attachments: [{ filename: attachment.name, contentType: attachment.type, content: attachment.bytes }],
         });
-        return { outcome: 'sent' };
+        // It went to somebody: copies are no letter to the customer.
+        if (!rejected.some((address) => textOf(address) === to)) return { outcome: 'sent' };
+        return refusedOr(
+          rejectedErrors.find(({ recipient }) => recipient === to) ?? new Error(`${to} was not accepted`),
+        );
       } catch (error) {
-        const { responseCode = 0, message } = error as { responseCode?: number; message: string };
-        // 5xx says that it will not be taken later either (RFC 5321, 4.2.1); of a wrong password it is our fault, and mended.
-        if (responseCode >= 500 && responseCode !== 535) return { outcome: 'refused', detail: message };
-        throw error;
+        return refusedOr(error as SmtpError);
       }
     },
   };
+}
+
+type SmtpError = Error & { readonly responseCode?: number; readonly command?: string };
+
+function textOf(address: string | { readonly address: string }): string {
+  return typeof address === 'string' ? address : address.address;
+}
+
+/**
+ * 5xx of the recipient or of the letter says that it will not be taken later either (RFC 5321, 4.2.1); of who we are, and as whom we send,
+ * it is our fault, and mended: it is tried again.
+ */
+function refusedOr(error: SmtpError): Sent {
+  const { responseCode = 0, command = '', message } = error;
+  if (responseCode >= 500 && (command === 'RCPT TO' || command === 'DATA'))
+    return { outcome: 'refused', detail: message };
+  throw error;
 }

@@ -76,8 +76,9 @@ function textIn(fonts: Fonts): Text {
     text: fonts.runs(text).map(({ text: part, font, right_to_left }) => ({
       text: part,
       font,
-      // Words of a line that is read from the right stand in the order of the whole of it.
-      ...(right_to_left ? { noWrap: true } : {}),
+      // Words of a line that is read from the right stand in the order of the whole of it: with features stated, even none, the font
+      // sets all of it at once, and not word by word from the left.
+      ...(right_to_left ? { noWrap: true, fontFeatures: [] } : {}),
     })),
     ...(style === undefined ? {} : { style }),
   });

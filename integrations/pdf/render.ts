@@ -1,51 +1,71 @@
 /** From what a document says to the bytes of a PDF, in a thread of its own, one after the other (docs/rules/documents.md). */
 import { Worker } from 'node:worker_threads';
-import { FarthingError } from '../../core/error.ts';
+import { FarthingError, unavailable } from '../../core/error.ts';
 import type { InvoiceDocument } from '../../core/invoice-document/document.ts';
 
-type Waiting = { readonly resolve: (bytes: Buffer) => void; readonly reject: (error: Error) => void };
 type Answer = { readonly id: number; readonly bytes?: Uint8Array; readonly error?: string };
+type Job = {
+  readonly document: InvoiceDocument;
+  readonly resolve: (bytes: Buffer) => void;
+  readonly reject: (error: Error) => void;
+};
 
-/** What takes longer is given up, and the thread with it. */
+/** What takes longer is given up, and the thread with it; those behind it are made by another. */
 const TIMEOUT_MS = 60_000;
 /** It costs memory, and is started again in half a second. */
 const IDLE_MS = 60_000;
+/** So many wait in memory; whoever comes then is told to come again. */
+const MOST_WAITING = 200;
 
 const renderers = new Map<string | null, PdfRenderer>();
 
 /** `fonts`: a folder of more of them. A process has one thread for its documents. */
 export function pdfOf(document: InvoiceDocument, fonts: string | null): Promise<Buffer> {
-  const renderer = renderers.get(fonts) ?? new PdfRenderer(fonts);
+  const renderer = renderers.get(fonts) ?? new PdfRenderer({ folder: fonts });
   renderers.set(fonts, renderer);
   return renderer.render(document);
 }
 
-class PdfRenderer {
+type Renderer = { readonly folder: string | null; readonly thread?: URL; readonly timeout_ms?: number };
+
+export class PdfRenderer {
   readonly #folder: string | null;
-  readonly #waiting = new Map<number, Waiting>();
+  readonly #source: URL;
+  readonly #timeout_ms: number;
+  readonly #waiting: Job[] = [];
+  #making: (Job & { readonly id: number }) | null = null;
   #thread: Worker | null = null;
   #timer: NodeJS.Timeout | null = null;
   #asked = 0;
 
   /** `folder` has more fonts (PDF_FONTS_DIR). */
-  constructor(folder: string | null) {
+  constructor({ folder, thread = new URL('./thread.mjs', import.meta.url), timeout_ms = TIMEOUT_MS }: Renderer) {
     this.#folder = folder;
+    this.#source = thread;
+    this.#timeout_ms = timeout_ms;
   }
 
   /** The same document gives the same bytes. */
   render(document: InvoiceDocument): Promise<Buffer> {
-    const thread = this.#running();
-    const id = ++this.#asked;
+    if (this.#waiting.length >= MOST_WAITING)
+      return Promise.reject(unavailable('the PDF of an invoice: many others are being made'));
     return new Promise((resolve, reject) => {
-      this.#waiting.set(id, { resolve, reject });
-      this.#expect();
-      thread.postMessage({ id, document });
+      this.#waiting.push({ document, resolve, reject });
+      if (!this.#making) this.#next();
     });
+  }
+
+  /** One at a time: each has its own minute. */
+  #next(): void {
+    const job = this.#waiting.shift();
+    this.#making = job ? { ...job, id: ++this.#asked } : null;
+    this.#expect();
+    if (this.#making) this.#running().postMessage({ id: this.#making.id, document: this.#making.document });
   }
 
   #running(): Worker {
     if (this.#thread) return this.#thread;
-    const thread = new Worker(new URL('./thread.mjs', import.meta.url), {
+    const thread = new Worker(this.#source, {
       workerData: { folder: this.#folder },
       // Not the loader and the large young generation of ours.
       execArgv: [],
@@ -62,32 +82,35 @@ class PdfRenderer {
   }
 
   #answered({ id, bytes, error }: Answer): void {
-    const waiting = this.#waiting.get(id);
-    this.#waiting.delete(id);
-    if (bytes) waiting?.resolve(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
-    else waiting?.reject(new FarthingError('system_error', `the PDF was not made: ${error}`));
-    this.#expect();
+    const job = this.#making;
+    // Of a thread that was given up.
+    if (job?.id !== id) return;
+    if (bytes) job.resolve(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+    else job.reject(new FarthingError('system_error', `the PDF was not made: ${error}`));
+    this.#next();
   }
 
   /** Until when the next answer comes, or how long the thread stays with nothing to do. */
   #expect(): void {
     if (this.#timer) clearTimeout(this.#timer);
-    const isIdle = this.#waiting.size === 0;
+    const isIdle = this.#making === null;
     this.#timer = setTimeout(
-      () => {
-        void this.#thread?.terminate();
-        this.#lost(new FarthingError('service_unavailable', 'the PDF took longer than a minute'));
-      },
-      isIdle ? IDLE_MS : TIMEOUT_MS,
+      () => this.#lost(new FarthingError('service_unavailable', 'the PDF took longer than a minute')),
+      isIdle ? IDLE_MS : this.#timeout_ms,
     );
     if (isIdle) this.#timer.unref();
   }
 
+  /** With what it was making; the next ones are made by another thread. */
   #lost(error: Error): void {
+    const thread = this.#thread;
+    this.#thread = null;
+    void thread?.terminate();
     if (this.#timer) clearTimeout(this.#timer);
     this.#timer = null;
-    this.#thread = null;
-    for (const { reject } of this.#waiting.values()) reject(error);
-    this.#waiting.clear();
+    const job = this.#making;
+    this.#making = null;
+    job?.reject(error);
+    if (this.#waiting.length > 0) this.#next();
   }
 }

@@ -1,6 +1,8 @@
 /** Table `invoice_line_items`. */
+
 import { byId } from '../../core/by-id.ts';
 import type { LineDiscount } from '../../core/coupon/discounts.ts';
+import { Decimal } from '../../core/decimal.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { type ComputedFrom } from '../../core/invoice/computed-from.ts';
 import { type Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
@@ -111,22 +113,31 @@ export async function takeLinesAway(scope: Scope, invoice_id: string, transactio
 }
 
 /** Of an invoice that becomes final: what its lines were taxed. */
-export async function noteTaxes(scope: Scope, lines: readonly InvoiceLineItem[], transaction: Database): Promise<void> {
+export async function noteSettled(
+  scope: Scope,
+  lines: readonly InvoiceLineItem[],
+  transaction: Database,
+): Promise<void> {
   const { tenant_id, environment_id } = scope;
-  const key = `note taxes ${tenant_id} ${environment_id}`;
+  const key = `note settled ${tenant_id} ${environment_id}`;
   await together(transaction, { key, asked: lines }, async (all) => {
-    const taxed = all.flat().filter(({ taxes }) => taxes !== null);
+    const taxed = all
+      .flat()
+      .filter(({ taxes, prepaid_credits_applied }) => taxes !== null || !new Decimal(prepaid_credits_applied).isZero());
     if (taxed.length === 0) return all;
     await transaction.raw(
       `update invoice_line_items line
-          set tax_amount = noted.tax_amount, included_tax_amount = noted.included_tax_amount, taxes = noted.taxes
-         from unnest(?::text[], ?::numeric[], ?::numeric[], ?::jsonb[]) as noted (id, tax_amount, included_tax_amount, taxes)
+          set tax_amount = noted.tax_amount, included_tax_amount = noted.included_tax_amount, taxes = noted.taxes,
+              prepaid_credits_applied = noted.prepaid_credits_applied
+         from unnest(?::text[], ?::numeric[], ?::numeric[], ?::jsonb[], ?::numeric[])
+              as noted (id, tax_amount, included_tax_amount, taxes, prepaid_credits_applied)
         where line.tenant_id = ? and line.environment_id = ? and line.id = noted.id`,
       [
         taxed.map(({ id }) => id),
         taxed.map(({ tax_amount }) => tax_amount),
         taxed.map(({ included_tax_amount }) => included_tax_amount),
-        taxed.map(({ taxes }) => JSON.stringify(taxes)),
+        taxed.map(({ taxes }) => (taxes ? JSON.stringify(taxes) : null)) as never,
+        taxed.map(({ prepaid_credits_applied }) => prepaid_credits_applied),
         tenant_id,
         environment_id,
       ],

@@ -88,7 +88,11 @@ export async function forgetEffects(
   database: Database,
   { id: key_id, tenant_id, environment_id }: OfKey,
 ): Promise<void> {
-  await database('request_effects').where({ tenant_id, environment_id, key_id }).delete();
+  await database.raw('delete from request_effects where tenant_id = ? and environment_id = ? and key_id = ?', [
+    tenant_id,
+    environment_id,
+    key_id,
+  ]);
 }
 
 /** In the transaction that undoes what the request has committed: it is refused, and may be sent again as if it never had been. */

@@ -6,8 +6,11 @@
 import type { Database, Transaction } from '../stores.ts';
 import { TogetherByKey } from '../together.ts';
 
-/** How many have begun in it, one within the other; and what was written of which nobody waits for the end. */
-type Shared = { depth: number; unawaited: Promise<unknown>[] };
+/**
+ * How many have begun in it, one within the other; what was written of which nobody waits for the end; how many of the outermost are
+ * still at work, and who of them waits for the others.
+ */
+type Shared = { depth: number; unawaited: Promise<unknown>[]; at_work: number; arrived: (() => void)[] };
 const shared = new WeakMap<Database, Shared>();
 
 /**
@@ -20,14 +23,44 @@ export async function sideBySide<Item, Made>(
   work: (item: Item) => Promise<Made>,
 ): Promise<Made[]> {
   if (items.length < 2) return Promise.all(items.map(work));
-  const own = shared.get(transaction) ?? { depth: 0, unawaited: [] };
+  const own: Shared = shared.get(transaction) ?? { depth: 0, unawaited: [], at_work: 0, arrived: [] };
   shared.set(transaction, own);
-  own.depth++;
-  const ended = await Promise.allSettled(items.map(work));
+  const isOutermost = own.depth++ === 0;
+  if (isOutermost) own.at_work = items.length;
+  const done = () => {
+    if (isOutermost) own.at_work--;
+    goOn(own);
+  };
+  const ended = await Promise.allSettled(items.map((item) => work(item).finally(done)));
   const written = await Promise.allSettled(own.unawaited.splice(0));
   if (--own.depth === 0) shared.delete(transaction);
-  for (const end of [...ended, ...written]) if (end.status === 'rejected') throw end.reason;
-  return ended.map((end) => (end as PromiseFulfilledResult<Made>).value);
+  const made = valuesOf(ended);
+  valuesOf(written);
+  return made;
+}
+
+/** Of what has come to its end, all of it; the first failure is thrown. */
+function valuesOf<Value>(ended: readonly PromiseSettledResult<Value>[]): Value[] {
+  for (const end of ended) if (end.status === 'rejected') throw end.reason;
+  return ended.map((end) => (end as PromiseFulfilledResult<Value>).value);
+}
+
+/**
+ * Waits until all others side by side are here, too, or have ended: those who come from a store in several groups ask and write
+ * together again. Elsewhere nobody waits.
+ */
+export async function inStep(database: Database): Promise<void> {
+  const own = shared.get(database);
+  if (!own) return;
+  await new Promise<void>((resolve) => {
+    own.arrived.push(resolve);
+    goOn(own);
+  });
+}
+
+/** Who does several things side by side itself may be here more than once: then they go on sooner, and never later. */
+function goOn({ arrived, at_work }: Shared): void {
+  if (arrived.length >= at_work) for (const next of arrived.splice(0)) next();
 }
 
 export function isSideBySide(database: Database): boolean {
@@ -59,11 +92,25 @@ const TOGETHER = new TogetherByKey<Database, Asked, unknown>(
 );
 
 /** Like statements, those with one key, as one: `answerAll` answers in the order of what was asked. Elsewhere than side by side, of one alone. */
-export async function together<One, Answer>(
+export function together<One, Answer>(
   database: Database,
   { key, asked }: { readonly key: string; readonly asked: One },
   answerAll: (asked: readonly One[]) => Promise<readonly Answer[]>,
 ): Promise<Answer> {
-  if (!isSideBySide(database)) return (await answerAll([asked]))[0]!;
-  return (await TOGETHER.ask(database, { asked, answerAll: answerAll as Asked['answerAll'] }, key)) as Answer;
+  if (!isSideBySide(database)) return answerAll([asked]).then(([answer]) => answer!);
+  return TOGETHER.ask(database, { asked, answerAll: answerAll as Asked['answerAll'] }, key) as Promise<Answer>;
+}
+
+/**
+ * Several questions of one: side by side at one time, so that the database answers one while we read the answer to another. Elsewhere
+ * one after the other: a transaction has one connection, and nobody else takes several of the pool.
+ */
+export async function allOf<Answers extends readonly unknown[]>(
+  database: Database,
+  questions: { readonly [Index in keyof Answers]: () => Promise<Answers[Index]> },
+): Promise<Answers> {
+  if (isSideBySide(database)) return valuesOf(await Promise.allSettled(questions.map((ask) => ask()))) as never;
+  const answers: unknown[] = [];
+  for (const ask of questions) answers.push(await ask());
+  return answers as unknown as Answers;
 }

@@ -9,6 +9,7 @@ import { groupBy } from '../../core/group-by.ts';
 import { type Author, updatedBy } from '../../core/stamp.ts';
 import { currentCaller } from '../caller.ts';
 import { failureOf } from '../failure.ts';
+import { textArray } from '../postgres/text-array.ts';
 import type { Database } from '../stores.ts';
 import { anyDiffers } from './differs.ts';
 import { noteEffects } from './request-effects.ts';
@@ -115,10 +116,33 @@ export async function appendOne<M extends Model>(
   const columns = Object.keys(record);
   const asked = { key: keyOf('append', model, columns), asked: record };
   const append = async (rows: Rows) => {
-    await database.raw(insertOf(model, columns), [JSON.stringify(rows)]);
+    await appendRows(model, { columns, rows }, database);
     return rows;
   };
   await write(database, () => together(database, asked, append));
+}
+
+/** A long value that is JSON itself comes beside the rows: within them it would be read three times. */
+async function appendRows<M extends Model>(
+  model: Class<M>,
+  { columns, rows }: { columns: readonly string[]; rows: Rows },
+  database: Database,
+): Promise<void> {
+  const [long, ...more] = columns.filter((column) => model.jsonAttributes?.includes(column));
+  if (long === undefined || more.length > 0)
+    return void (await database.raw(insertOf(model, columns), [JSON.stringify(rows)]));
+  const others = columns.filter((column) => column !== long);
+  const short = rows.map(({ [long]: _long, ...row }) => row);
+  const list = (names: readonly string[]) => names.map((name) => `"${name}"`).join(', ');
+  await database.raw(
+    `insert into ${model.tableName} (${list([...others, long])}) select ${list(others)}, "unnest"::json
+       from rows from (json_populate_recordset(null::${model.tableName}, ?::json), unnest(?::text[])) as row`,
+    [JSON.stringify(short), textArray(rows.map((row) => jsonText(row[long])))],
+  );
+}
+
+function jsonText(value: unknown): string | null {
+  return value === null || value === undefined ? null : JSON.stringify(value);
 }
 
 /** Of rows that come as one value. */

@@ -33,10 +33,10 @@ import { asSmall, checkCells, type QuestionBounds } from './question.ts';
 type BatchedQuestion = { readonly question: BucketQuestion; readonly inside: Inside | undefined };
 
 /** More customers than these, or more windows, are a question of their own. */
-const CUSTOMERS_MAX = 20;
+const CUSTOMERS_MAX = 10;
 const SEGMENTS_MAX = 50;
 /** Of one statement, whose parameters a server takes in its address. */
-const QUESTIONS_MAX = 50;
+const QUESTIONS_MAX = 100;
 
 const TOGETHER = new TogetherByKey<ClickHouseClient, BatchedQuestion, StoredCells>(answerAll, {
   atOnceMax: QUESTIONS_MAX,

@@ -114,7 +114,8 @@ describe('payments', () => {
 
   describe('what is refused, by its field', () => {
     const cases: [string, object, string][] = [
-      ['credits', { payment_method_type: 'CREDITS' }, 'payment_method_type'],
+      ['credits of nobody', { payment_method_type: 'CREDITS' }, 'payment_method_id'],
+      ['a way that is not there', { payment_method_type: 'UPI' }, 'payment_method_type'],
       ['another currency', { currency: 'eur' }, 'currency'],
       ['nothing', { amount: '0' }, 'amount'],
       ['less than a cent', { amount: '0.001' }, 'amount'],

@@ -78,7 +78,7 @@ export function computeInvoice(given: unknown) {
   const settled = settleLines(charged, {
     currency,
     coupons: [...ofLines, ...(stated.invoice_coupons ?? []).map((terms) => attached(terms, null))],
-    prepaid: stated.prepaid_wallets ?? [],
+    prepaid: (stated.prepaid_wallets ?? []).map((balance) => ({ balance, pays: (type) => type === 'USAGE' })),
     rates: (stated.tax_rates ?? []).map(rate),
   });
   return {

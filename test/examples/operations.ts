@@ -80,6 +80,19 @@ import {
 } from './subscription-operations.ts';
 import { scanThreshold, tierContinuity } from './threshold-operations.ts';
 import { anchor, daysBetween, grantPeriodEnd, periodEnd, starts } from './time-operations.ts';
+import {
+  autoTopup,
+  balanceInRealTime,
+  bonus,
+  breakdown,
+  create,
+  credit,
+  debit,
+  debitTwice,
+  modify,
+  payWithWallets,
+  topUp,
+} from './wallet-operations.ts';
 
 export type Operation = (given: Result) => Result | Promise<Result>;
 
@@ -154,6 +167,17 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'plan_change.classify': classifyPlanChange,
   'payment.transition': movePayment,
   'invoice.payment': payInvoice,
+  'wallet.top_up': topUp,
+  'wallet.credit': credit,
+  'wallet.debit': debit,
+  'wallet.debit_twice_same_idempotency_key': debitTwice,
+  'wallet.realtime_balance': balanceInRealTime,
+  'wallet.create': create,
+  'invoice.pay_with_wallets': payWithWallets,
+  'wallet.modify': modify,
+  'wallet.bonus_credits': bonus,
+  'wallet.breakdown': breakdown,
+  'wallet.auto_topup': autoTopup,
   'error.map': ({ code }) => ({ http_status: HTTP_STATUS_BY_ERROR_CODE[code as ErrorCode] }),
 };
 
@@ -173,19 +197,6 @@ export const NOT_YET: readonly string[] = [
   'entitlement.grant_window: entitlement.grant_window',
   // A wallet that pays.
   'subscription.cancel: subscription.cancel: subscription-cancel-13',
-  'wallet.conversion: wallet.top_up',
-  'wallet.transaction: wallet.debit',
-  'wallet.transaction: wallet.credit',
-  'wallet.transaction: wallet.debit_twice_same_idempotency_key',
-  'wallet.transaction: wallet.top_up',
-  'wallet.debit_order: wallet.debit',
-  'wallet.realtime_balance: wallet.realtime_balance',
-  'wallet.payment: invoice.pay_with_wallets',
-  'wallet.create: wallet.create',
-  'wallet.modify: wallet.modify',
-  'wallet.bonus: wallet.bonus_credits',
-  'wallet.bonus: wallet.top_up',
-  'wallet.auto_topup: wallet.auto_topup',
   'alert.state: alert.state',
   'cost_analytics: cost.analytics',
 ];

@@ -108,13 +108,15 @@ describe('an invoice once more', () => {
     expect((await world.api.request('PUT', `/invoices/${paid.id}/payment`, { body })).status).to.equal(200);
     const again = await ask('POST', `/invoices/${paid.id}/recalculate?finalize=true`);
     expect(again.status, again.text).to.equal(200);
-    expect(again.body).to.include({ invoice_status: 'FINALIZED', amount_remaining: paid.total });
+    // What was paid is in the prepaid wallet, which pays the usage of the new one; the fixed charge of 10 remains.
+    const credits = { total_prepaid_credits_applied: '23.96', amount_remaining: '10' };
+    expect(again.body).to.include({ invoice_status: 'FINALIZED', ...credits });
     expect(await world.get(`/invoices/${paid.id}`)).to.include({
       invoice_status: 'VOIDED',
       payment_status: 'REFUNDED',
     });
     const [wallet] = await world.get(`/customers/${paid.customer_id}/wallets`);
-    expect(wallet.balance).to.equal(paid.total);
+    expect([paid.total, wallet.balance]).to.deep.equal(['33.96', '10']);
   });
 
   it('is not recalculated where it follows from no period', async () => {
@@ -193,5 +195,29 @@ describe('an invoice once more', () => {
     expect(await cycle()).to.include({ id: draft.id, subtotal: '10', total_tax: '1', total: '11' });
     const again = await ask('POST', `/invoices/${draft.id}/recalculate?finalize=true`);
     expect(again.body).to.include({ invoice_status: 'FINALIZED', total_tax: '1', total: '11' });
+  });
+
+  it('an opening that comes to nothing when it is billed again is waited for no longer', async () => {
+    const unpaid = { payment_behavior: 'default_incomplete', collection_method: 'send_invoice' };
+    const edit = async (id: string, body: object) => {
+      const answer = await world.api.request('POST', `/invoices/${id}/compute`, { body });
+      expect(answer.status, answer.text).to.be.oneOf([200, 202]);
+    };
+    for (const name of ['skipped', 'final', 'rested']) {
+      const { latest_invoice } = await world.subscribe(name, 'Pro', unpaid);
+      const state = async () => (await world.subscription(name)).subscription_status;
+      expect(await state()).to.equal('incomplete');
+      const again = await ask('POST', `/invoices/${latest_invoice.id}/recalculate`);
+      expect([again.body.invoice_status, await state()], again.text).to.deep.equal(['DRAFT', 'incomplete']);
+      if (name === 'skipped') await edit(again.body.id, { line_items: [] });
+      else {
+        const coupon = { name, coupon_code: name, cadence: 'once', type: 'percentage', percentage_off: '100' };
+        const { id: coupon_id } = await world.post('/coupons', coupon);
+        await edit(again.body.id, { invoice_coupons: [{ coupon_id }] });
+        if (name === 'final') await world.post(`/invoices/${again.body.id}/finalize`, {});
+        else await world.finalize();
+      }
+      expect(await state(), name).to.equal('active');
+    }
   });
 });

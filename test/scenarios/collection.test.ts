@@ -92,6 +92,24 @@ describe('invoices that are collected', () => {
       });
   });
 
+  it('from a bank account is an ACH payment, and one from a card is a CARD payment', async () => {
+    for (const [customer, method, payment_method_type] of [
+      ['of a bank', 'bank', 'ACH'],
+      ['of a card', 'card', 'CARD'],
+    ] as const) {
+      await world.customer(customer);
+      const path = `/payments/customers/${world.id(`customer ${customer}`)}/methods`;
+      await world.post(path, { gateway_payment_method_id: `pm_sandbox_${method}`, payment_method_type });
+      await world.subscribe(customer, 'Pro');
+      const [invoice] = await world.invoices(customer);
+      const payments = await paymentsOf(invoice);
+      expect(payments.map((one: Answer) => [one.payment_method_type, one.payment_status])).to.deep.equal([
+        [payment_method_type, 'SUCCEEDED'],
+      ]);
+      await world.cancel(customer);
+    }
+  });
+
   it('a year: a card that fails is tried again, and another pays what is left', async () => {
     await card('acme', 'card');
     expect((await world.subscribe('acme', 'Pro')).latest_invoice.payment_status).to.equal('SUCCEEDED');

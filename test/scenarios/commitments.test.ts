@@ -3,6 +3,7 @@
  * late, and with what is cut (docs/rules/commitments.md). All of them live through the same months.
  */
 import { expect } from 'chai';
+import { check, provenBy } from '../support/verifier.ts';
 import { saidBy, startWorld, tiers, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -239,6 +240,24 @@ describe('scenario: commitments', () => {
         computed_overage_amount: '90',
         computed_true_up_amount: '610',
       });
+    });
+
+    it('are computed again by whoever checks the invoice, window by window', async () => {
+      const [{ id }] = await world.invoices('windows');
+      const proven = await provenBy(world.api, id);
+      const { differences, stated } = await check(proven);
+      expect(differences).to.deep.equal([]);
+      expect(stated.map(({ what }) => what)).to.deep.equal(['the commitment of each window, with its times of day']);
+      for (const change of [
+        (terms: any) => (terms.time_buckets[0].overage_factor = '2.9'),
+        (terms: any) => (terms.time_buckets[0].start.hour = 22),
+        (terms: any) => (terms.time_buckets[0].price.amount = '2.1'),
+        (terms: any) => (terms.time_buckets[0].true_up_enabled = false),
+      ]) {
+        const proof = structuredClone(proven.proof);
+        change(proof.lines[0].line.computed_from.window_terms);
+        expect((await check({ ...proven, proof })).differences, String(change)).to.not.deep.equal([]);
+      }
     });
   });
 });

@@ -20,12 +20,14 @@ describe('invoices by e-mail', () => {
   let url: string;
   const letters: { to: string[]; text: string }[] = [];
   let refusal: (Error & { responseCode: number }) | null = null;
+  /** Taken all the same. */
+  let spared: string | null = null;
 
   before(async () => {
     api = await startTestApi({ now: NOW });
     server = new SMTPServer({
       disabledCommands: ['AUTH', 'STARTTLS'],
-      onRcptTo: (_address, _session, done) => done(refusal),
+      onRcptTo: ({ address }, _session, done) => done(address === spared ? null : refusal),
       onData: (stream, session, done) => {
         text(stream).then((letter) => {
           letters.push({ to: session.envelope.rcptTo.map(({ address }) => address), text: letter });
@@ -88,6 +90,16 @@ describe('invoices by e-mail', () => {
     expect(letters.map(({ to }) => to)).to.deep.equal([['again@example.com'], ['again@example.com']]);
   });
 
+  it('does not go again when it is told again that it is final', async () => {
+    const invoice = await invoiceOf({ external_id: 'told', email: 'told@example.com' });
+    await deliver();
+    const event_name = 'invoice.update.finalized';
+    const told = await api.request('POST', `/invoices/${invoice.id}/webhook/trigger?event_name=${event_name}`);
+    expect(told.status, told.text).to.equal(200);
+    expect(await deliver()).to.deep.equal([]);
+    expect(letters.map(({ to }) => to)).to.deep.equal([['told@example.com']]);
+  });
+
   it('nobody is written to without an address, where it is switched off, or when it is void by then', async () => {
     await invoiceOf({ external_id: 'no-address' });
     expect(await deliver()).to.deep.equal(['completed']);
@@ -122,5 +134,17 @@ describe('invoices by e-mail', () => {
     const [outcome] = await deliver();
     expect(outcome).to.be.instanceOf(Error);
     refusal = null;
+  });
+
+  it('that only a copy of it was taken is not that it was sent', async () => {
+    spared = 'archive@example.com';
+    refusal = Object.assign(new Error('no such mailbox'), { responseCode: 550 });
+    await api.request('PUT', '/settings/invoice_mail_config', { body: { value: { bcc: [spared] } } });
+    await invoiceOf({ external_id: 'archived', email: 'gone@example.com' });
+    const outcomes = await deliver();
+    refusal = null;
+    spared = null;
+    await api.request('DELETE', '/settings/invoice_mail_config');
+    expect([outcomes, letters.map(({ to }) => to)]).to.deep.equal([['failed'], [['archive@example.com']]]);
   });
 });

@@ -94,13 +94,20 @@ const customer = {
 
 export function printedInvoice(
   settings: Record<string, unknown> = {},
-  fields: { invoice?: Record<string, unknown>; lines?: readonly Record<string, unknown>[] } = {},
+  fields: {
+    invoice?: Record<string, unknown>;
+    lines?: readonly Record<string, unknown>[];
+    customer?: Record<string, unknown>;
+    taxes?: DocumentQuestion['taxes'];
+    groups?: DocumentQuestion['groups'];
+  } = {},
 ): DocumentQuestion {
   return {
     invoice: { ...invoice, ...fields.invoice },
     lines: fields.lines?.map(line) ?? lines,
-    taxes: [{ label: 'VAT 19%', amount: '237.92' }],
-    customer,
+    taxes: fields.taxes ?? [{ label: 'VAT 19%', amount: '237.92' }],
+    groups: fields.groups ?? new Map(),
+    customer: { ...customer, ...fields.customer },
     seller: { name: 'Farthing Industries Ltd', lines: ['1 Penny Lane', 'London'] },
     settings: wholeSetting('invoice_pdf_config', { payment_instructions: 'IBAN DE00 1234 5678', ...settings }),
     timezone: 'Europe/Berlin',

@@ -49,6 +49,7 @@ describe('the examples of the documentation', () => {
     await whatTimeItIs();
     await whatIsProven();
     await whatIsToCome();
+    await whatIsHeld();
   });
   after(() => world.stop());
 
@@ -271,6 +272,22 @@ describe('the examples of the documentation', () => {
     await ask('getCustomerWallets', { id: id('cust') });
     await ask('getWallet', { id: id('wallet') });
     await ask('getWalletTransactions', { id: id('wallet') });
+  }
+
+  async function whatIsHeld() {
+    await ask('createWallet');
+    const own = id('wallet', 2);
+    await ask('updateWallet', { id: own });
+    await ask('topUpWallet', { id: own });
+    await ask('debitWallet', { id: own });
+    await ask('listWallets', { query: `wallet_ids=${own}&expand=credits_available_breakdown` });
+    await ask('queryWallet');
+    await ask('queryWalletTransaction');
+    await ask('getWalletBalance', { id: own });
+    await ask('getWalletBalanceCached', { id: own });
+    await ask('getCustomerWalletsByKey', { query: 'lookup_key=acme' });
+    await ask('modifyWallet', { id: own });
+    await ask('terminateWallet', { id: id('wallet') });
   }
 
   async function changePlans() {

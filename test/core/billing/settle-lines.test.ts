@@ -72,6 +72,8 @@ const anyInvoice = fc.record({
   rates: fc.array(anyRate, { maxLength: 3 }),
 });
 
+const forUsage = (balance: Decimal) => ({ balance, pays: (price_type: string | null) => price_type === 'USAGE' });
+
 describe('the order of money', () => {
   it('is lines, less discounts, less credits, and tax; by line as by invoice, in every currency', () => {
     const law = ({
@@ -89,7 +91,7 @@ describe('the order of money', () => {
             line: of === null ? null : String(of),
           }),
         ),
-        prepaid: prepaid.map((balance) => inUnits(balance, code)),
+        prepaid: prepaid.map((balance) => forUsage(inUnits(balance, code))),
         rates,
       });
       const { money, coupons_applied, taxes_applied } = settled;
@@ -226,14 +228,35 @@ describe('the order of money', () => {
     [
       'what credits pay is not taxed',
       [line('100', 'a')],
-      { currency: 'usd', prepaid: [new Decimal('40')], rates: [rate('10')] },
+      { currency: 'usd', prepaid: [forUsage(new Decimal('40'))], rates: [rate('10')] },
       { total_tax: '6', total: '66' },
     ],
     [
       'unless taxes come first',
       [line('100', 'a')],
-      { currency: 'usd', prepaid: [new Decimal('40')], rates: [rate('10')], taxes_before_credits: true },
+      { currency: 'usd', prepaid: [forUsage(new Decimal('40'))], rates: [rate('10')], taxes_before_credits: true },
       { total_tax: '10', total: '70' },
+    ],
+    [
+      'credits pay no more than what is left when something is given back',
+      [line('100', 'a'), line('-30', 'b')],
+      { currency: 'usd', prepaid: [forUsage(new Decimal('500'))] },
+      { total_prepaid_credits_applied: '70', total: '0' },
+    ],
+    [
+      'a wallet pays for the prices that it is for, and the next for the rest',
+      [line('100', 'a'), { ...line('50', 'b'), price_type: 'FIXED' }],
+      {
+        currency: 'usd',
+        prepaid: [forUsage(new Decimal('80.999')), { balance: new Decimal('60'), pays: () => true }],
+      },
+      { total_prepaid_credits_applied: '140.99', total: '9.01' },
+    ],
+    [
+      'nor more than what was not paid before',
+      [line('100', 'a')],
+      { currency: 'usd', prepaid: [forUsage(new Decimal('500'))], amount_paid: new Decimal('90') },
+      { total_prepaid_credits_applied: '10', amount_remaining: '0' },
     ],
   ];
   for (const [what, lines, terms, expected] of cases)

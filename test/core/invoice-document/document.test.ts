@@ -17,7 +17,7 @@ import { expectGolden } from '../../support/golden.ts';
 import { printedInvoice } from '../../support/printed-invoice.ts';
 
 describe('what the document of an invoice says', () => {
-  for (const language of ['en', 'de'])
+  for (const language of LANGUAGES)
     it(`in ${language}`, () => {
       expectGolden(`invoice-document/${language}.json`, invoiceDocument(printedInvoice({ language })));
     });
@@ -46,6 +46,29 @@ describe('what the document of an invoice says', () => {
     const none = { total_discount: '0', total_prepaid_credits_applied: '0', adjustment_amount: '0', amount_paid: '0' };
     expect(sums(none)).to.deep.equal(['Subtotal', 'Tax', 'Total', 'Amount due']);
     expect(sums({ ...none, total_tax: '0' })).to.deep.equal(['Subtotal', 'Total', 'Amount due']);
+  });
+});
+
+describe('the groups of a line', () => {
+  const group = (n: number) => ({ label: n === 2 ? '' : `group ${n}`, usage: String(1000 - n), cost: '1.5' });
+  const rowWith = (count: number) =>
+    invoiceDocument(
+      printedInvoice(
+        {},
+        {
+          lines: [{ id: 'line', display_name: 'Calls', amount: '100' }],
+          groups: new Map([['line', Array.from({ length: count }, (_none, index) => group(index + 1))]]),
+        },
+      ),
+    ).rows[0]!.details.slice(1);
+
+  it('are told one by one, those without a name too', () => {
+    expect(rowWith(2)).to.deep.equal(['group 1: 999 units, 1.50', '–: 998 units, 1.50']);
+  });
+
+  it('are the twenty greatest, and the others in one', () => {
+    expect(rowWith(25)).to.have.length(21);
+    expect(rowWith(25).at(-1)).to.equal('5 others: 7.50');
   });
 });
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Decimal } from '../../../core/decimal.ts';
-import { creditsOf, moneyOf } from '../../../core/wallet/rates.ts';
+import { creditsOf, payableMoney } from '../../../core/wallet/rates.ts';
 
 describe('credits and money', () => {
   it('what is put in pays the same amount, whatever a credit is worth', () => {
@@ -11,12 +11,14 @@ describe('credits and money', () => {
         const conversion_rate = new Decimal(rate).dividedBy(1e6).toFixed();
         const credits = creditsOf(amount, conversion_rate);
         expect(credits.decimalPlaces()).to.be.at.most(12);
-        expect(moneyOf(credits, conversion_rate).toDecimalPlaces(2, Decimal.ROUND_DOWN).toFixed()).to.equal(
-          amount.toFixed(),
-        );
+        expect(payableMoney(credits, conversion_rate, 'usd').toFixed()).to.equal(amount.toFixed());
         // Taken out again it leaves nothing.
         expect(creditsOf(amount, conversion_rate).minus(credits).toFixed()).to.equal('0');
       }),
     );
+  });
+  it('whole minor units are paid, and no part of one', () => {
+    expect(payableMoney(new Decimal('10.999'), '1', 'usd').toFixed()).to.equal('10.99');
+    expect(payableMoney(new Decimal('10.999'), '1', 'jpy').toFixed()).to.equal('10');
   });
 });

@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { inflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import currencyCodes from 'currency-codes';
-import { invoiceDocument } from '../../../core/invoice-document/document.ts';
+import { type InvoiceDocument, invoiceDocument } from '../../../core/invoice-document/document.ts';
 import { LANGUAGES, showMoney, wordsOf } from '../../../core/invoice-document/language.ts';
 import { Fonts, fontFiles } from '../../../integrations/pdf/fonts.ts';
-import { pdfOf } from '../../../integrations/pdf/render.ts';
+import { layoutOf } from '../../../integrations/pdf/layout.ts';
+import { PdfRenderer, pdfOf } from '../../../integrations/pdf/render.ts';
 import { expectGolden } from '../../support/golden.ts';
 import { printedInvoice } from '../../support/printed-invoice.ts';
 
@@ -72,8 +74,69 @@ describe('the PDF of an invoice', () => {
     expect(one.subarray(0, 5).toString()).to.equal('%PDF-');
     expect(one.equals(again)).to.equal(true);
     expect(one.equals(other)).to.equal(false);
-    expectGolden('invoice-document/drawn.json', { en: drawn(one) });
   });
+
+  /** Each kind of document: what is drawn of it is as it was looked at (`PICTURES=folder` writes the files, to look at them again). */
+  const kinds: Record<string, ReturnType<typeof printedInvoice>> = {
+    ...Object.fromEntries(LANGUAGES.map((language) => [language, printedInvoice({ language })])),
+    void: printedInvoice({}, { invoice: { invoice_status: 'VOIDED' } }),
+    draft: printedInvoice({}, { invoice: { invoice_status: 'DRAFT', invoice_number: null } }),
+    'taxes in the amounts, and groups': printedInvoice(
+      {},
+      {
+        invoice: { total_tax: '0', total: '1252.22' },
+        taxes: [{ label: 'VAT 19%', amount: '199.93', is_included: true }],
+        lines: [{ id: 'line', display_name: 'API calls', quantity: '1234567', amount: '1284.57' }],
+        groups: new Map([
+          [
+            'line',
+            [
+              { label: 'web · eu', usage: '1000000', cost: '1040.50' },
+              { label: 'app · –', usage: '234567', cost: '244.07' },
+            ],
+          ],
+        ]),
+      },
+    ),
+    'Arabic names': printedInvoice({}, { customer: { name: 'شركة نور للتجارة 12', address_line1: 'شارع الملك فهد' } }),
+    'Chinese, Japanese and Korean names': printedInvoice(
+      {},
+      {
+        customer: { name: '株式会社サンプル', address_line1: '北京市朝阳区 8 号', address_city: '서울' },
+        lines: [{ display_name: '调用 API', quantity: '2', amount: '1284.57' }],
+      },
+    ),
+  };
+  for (const [kind, question] of Object.entries(kinds))
+    it(`is drawn as it was: ${kind}`, async () => {
+      const pdf = await pdfOf(invoiceDocument(question), null);
+      const folder = process.env['PICTURES'];
+      if (folder) writeFileSync(join(folder, `${kind}.pdf`), pdf);
+      expectGolden(`invoice-document/drawn/${kind}.json`, { drawn: drawn(pdf) });
+    });
+
+  it('marks names in Chinese, Japanese and Korean where no font has them, and says so; names in Arabic are written', async () => {
+    const said = (kind: string) => {
+      const fonts = new Fonts(fontFiles(null));
+      const document = invoiceDocument(kinds[kind]!);
+      const { content } = layoutOf(document, fonts);
+      const text = textsOf(content);
+      return { marks: text.match(/\ufffd/g)?.length ?? 0, told: text.includes(document.not_shown) };
+    };
+    // 8 + 7 + 2 + 2, and the one in the sentence that says so.
+    expect(said('Chinese, Japanese and Korean names')).to.deep.equal({ marks: 20, told: true });
+    expect(said('Arabic names')).to.deep.equal({ marks: 0, told: false });
+  });
+
+  /** All text of a layout, in its order. */
+  function textsOf(content: unknown): string {
+    if (typeof content === 'string') return content;
+    if (Array.isArray(content)) return content.map(textsOf).join('');
+    if (typeof content !== 'object' || content === null) return '';
+    const { text, stack, columns, table } = content as Record<string, unknown>;
+    const body = (table as { body?: unknown } | undefined)?.body;
+    return [text, stack, columns, body].map(textsOf).join('');
+  }
 
   it('has as many pages as it needs, and a picture', async () => {
     const lines = Array.from({ length: 200 }, (_none, index) => ({ display_name: `Line ${index}`, amount: '1' }));
@@ -94,5 +157,29 @@ describe('the PDF of an invoice', () => {
     );
     expect(failure).to.match(/^the PDF was not made: /);
     expect((await pdfOf(document, null)).length).to.be.greaterThan(1000);
+  });
+});
+
+describe('a document that hangs', () => {
+  const thread = new URL('../../support/hanging-thread.mjs', import.meta.url);
+  const started = () => new PdfRenderer({ folder: null, thread, timeout_ms: 500 });
+  const said = (text: string) => text as unknown as InvoiceDocument;
+  const shown = (outcome: PromiseSettledResult<Buffer>) =>
+    outcome.status === 'fulfilled' ? outcome.value.toString() : (outcome.reason as Error).message;
+
+  it('is given up after its time, however many come after it; those are made', async () => {
+    const renderer = started();
+    const asked = ['one', 'hangs', 'two', 'three'].map((text) => renderer.render(said(text)));
+    const outcomes = await Promise.allSettled(asked);
+    expect(outcomes.map(shown)).to.deep.equal(['one', 'the PDF took longer than a minute', 'two', 'three']);
+  });
+
+  it('does not fill the memory with those behind it: from the 201st on they are told to come again', async () => {
+    const renderer = started();
+    const asked = [renderer.render(said('hangs'))];
+    for (let n = 0; n < 201; n++) asked.push(renderer.render(said(`${n}`)));
+    const outcomes = await Promise.allSettled(asked);
+    expect(outcomes.filter(({ status }) => status === 'fulfilled').length).to.equal(200);
+    expect(shown(outcomes.at(-1)!)).to.match(/try again/);
   });
 });

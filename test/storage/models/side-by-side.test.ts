@@ -3,7 +3,8 @@ import { expect } from 'chai';
 import { createdBy } from '../../../core/stamp.ts';
 import { CustomerModel } from '../../../storage/models/customer.ts';
 import { PlanModel } from '../../../storage/models/plan.ts';
-import { sideBySide, together } from '../../../storage/models/side-by-side.ts';
+import { inStep, sideBySide, together } from '../../../storage/models/side-by-side.ts';
+import { SystemEventModel } from '../../../storage/models/system-event.ts';
 import type { Transaction } from '../../../storage/stores.ts';
 import { type FreshDatabase, freshDatabase } from '../../support/stores.ts';
 
@@ -73,6 +74,34 @@ describe('records side by side in one transaction', () => {
         action: 'created',
         user_id: 'user_1',
         name: `"${entity_id}"\n`,
+      })),
+    );
+  });
+
+  it('appended: one statement, and what is JSON stays as it was, with its keys in their order', async () => {
+    const payloads = [{ z: '"quoted"\n\\', a: ['ü', '漢', '\u{1F600}'], n: 12.5 }, { '': {}, x: null }, {}];
+    const event = (index: number) => ({
+      id: `append ${index}`,
+      event_name: 'customer.created',
+      entity_type: 'customer',
+      entity_id: `it's {${index}}`,
+      payload: payloads[index],
+      ...createdBy(MADE),
+    });
+    const { statements } = await inOne([0, 1, 2], (transaction, index) =>
+      SystemEventModel.append(SCOPE, event(index), { database: transaction }),
+    );
+    expect(statements).to.have.length(1);
+    const { rows } = await database.postgres.raw(
+      `select id, entity_id, payload::text, tenant_id, created_at from system_events where id like 'append _' order by sequence`,
+    );
+    expect(rows).to.deep.equal(
+      payloads.map((payload, index) => ({
+        id: `append ${index}`,
+        entity_id: `it's {${index}}`,
+        payload: JSON.stringify(payload),
+        tenant_id: 'tenant_a',
+        created_at: '2026-03-01T00:00:00Z',
       })),
     );
   });
@@ -160,6 +189,27 @@ describe('records side by side in one transaction', () => {
     expect((await CustomerModel.byId(SCOPE, ['fail 1', 'fail 2'], database.postgres)).size).to.equal(0);
   });
 
+  it('in step: who comes later is waited for, who goes another way or fails is not, and then all ask as one', async () => {
+    await add(['step 1', 'step 2', 'step 3']);
+    const statements: string[] = [];
+    // Those of the second come when the database has answered them something else.
+    const groups = [() => Promise.resolve(), () => database.postgres.raw('select 1')];
+    const asking = database.postgres.transaction(async (transaction) => {
+      transaction.on('query', ({ sql }: { sql: string }) => void statements.push(sql));
+      await sideBySide(transaction, ['step 1', 'step 2', 'step 3', 'elsewhere', 'fails'], async (id) => {
+        if (id === 'elsewhere') return;
+        if (id === 'fails') throw new Error('one of them');
+        await groups[Number(id.at(-1)) % 2]!();
+        await inStep(transaction);
+        await CustomerModel.byId(SCOPE, [id], transaction);
+        // Whoever does several things itself holds nobody up either.
+        await sideBySide(transaction, id === 'step 1' ? [1, 2, 3] : [1], () => inStep(transaction));
+      });
+    });
+    expect(await asking.catch(({ message }: Error) => message)).to.equal('one of them');
+    expect(statements.filter((sql) => sql.includes('"customers"'))).to.have.length(1);
+  });
+
   it('in another transaction each goes by itself', async () => {
     let asked_max = 0;
     await database.postgres.transaction(async (transaction) => {
@@ -169,6 +219,7 @@ describe('records side by side in one transaction', () => {
           return all;
         });
       expect(await Promise.all([ask(1), ask(2)])).to.deep.equal([1, 2]);
+      await inStep(transaction);
     });
     expect(asked_max).to.equal(1);
   });

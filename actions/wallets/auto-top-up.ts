@@ -1,0 +1,110 @@
+/**
+ * Fills a wallet by itself (docs/rules/wallets.md, "Filled by itself"): with credits at once, or with an invoice that brings them when it is
+ * paid. What is decided is decided under the lock on the wallet, so that two who look at one time do not fill it twice.
+ */
+import { Decimal } from '../../core/decimal.ts';
+import { roundMoney } from '../../core/money.ts';
+import type { Scope } from '../../core/scope.ts';
+import { timesToFill } from '../../core/wallet/auto-topup.ts';
+import { bonusOf } from '../../core/wallet/bonus.ts';
+import type { AutoTopup } from '../../core/wallet/record.ts';
+import type { Due, OfWhom } from '../../storage/due-billing.ts';
+import { selfFilling } from '../../storage/due-wallets.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { settingOf } from '../../storage/models/setting.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
+import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { inRounds } from '../billing/rounds.ts';
+import { holdWallet } from './hold-wallet.ts';
+import { moveAll } from './move-credits.ts';
+import { realTimeOf } from './real-time-balance.ts';
+import { buyWithInvoice, entriesOf, type Plan } from './top-up.ts';
+
+/** By which what was filled by itself is known. */
+const METADATA = { auto_topup: 'true' };
+
+type Report = { filled: number; failed: { id: string; error: unknown }[] };
+
+export async function topUpThemselves(stores: Stores, { now, only }: { now: Date } & OfWhom): Promise<Report> {
+  const report: Report = { filled: 0, failed: [] };
+  const act = async ({ id, ...scope }: Due) => {
+    try {
+      report.filled += await autoTopUp(stores, scope, { id, now });
+    } catch (error) {
+      report.failed.push({ id, error });
+    }
+    // Each is looked at once in a run.
+    return false;
+  };
+  await inRounds({ next: (left) => selfFilling(stores.postgres, { left, only }), act, workers: 1 });
+  return report;
+}
+
+/** How often it was filled. */
+export async function autoTopUp(stores: Stores, scope: Scope, { id, now }: { id: string; now: Date }): Promise<number> {
+  const seen = await WalletModel.fetch(scope, id, { database: stores.postgres });
+  if (!seen.auto_topup?.enabled) return 0;
+  const before = await realTimeOf(stores, seen, now);
+  return stores.postgres.transaction(async (transaction) => {
+    await CustomerModel.fetch(scope, seen.customer_id, { database: transaction, lock: true });
+    const wallet = await holdWallet(transaction, scope, id);
+    if (wallet.wallet_status !== 'active' || !wallet.auto_topup) return 0;
+    // What came or went since it was looked at counts, too.
+    const since = new Decimal(wallet.credit_balance).minus(seen.credit_balance);
+    const credits = since.plus(before.real_time_credit_balance);
+    const times = timesToFill(wallet.auto_topup, { ...(await earlier(transaction, wallet)), credits, now });
+    if (times > 0) await fill(transaction, wallet, { auto_topup: wallet.auto_topup, times, now });
+    return times;
+  });
+}
+
+async function earlier(transaction: Transaction, wallet: WalletModel) {
+  const [last] = await WalletTransactionModel.in(wallet, transaction)
+    .where({ wallet_id: wallet.id, type: 'credit' })
+    .whereRaw('metadata @> ?', [JSON.stringify(METADATA)])
+    .orderBy('created_at', 'desc')
+    .limit(1);
+  const [pending] = await WalletTransactionModel.in(wallet, transaction)
+    .where({ wallet_id: wallet.id, transaction_status: 'pending' })
+    .whereRaw('metadata @> ?', [JSON.stringify(METADATA)])
+    .limit(1);
+  const [unpaid] = await InvoiceModel.in(wallet, transaction)
+    .where({ customer_id: wallet.customer_id, billing_reason: 'WALLET_AUTO_TOPUP', invoice_status: 'FINALIZED' })
+    .where('amount_remaining', '>', 0)
+    .whereRaw('metadata @> ?', [JSON.stringify({ wallet_id: wallet.id })])
+    .limit(1);
+  return { last_at: last ? new Date(last.created_at) : null, isWaiting: Boolean(pending ?? unpaid) };
+}
+
+type Filling = { readonly auto_topup: AutoTopup; readonly times: number; readonly now: Date };
+
+async function fill(transaction: Transaction, wallet: WalletModel, { auto_topup, times, now }: Filling): Promise<void> {
+  const author = { user_id: '', now };
+  const credits = new Decimal(auto_topup.amount);
+  const config = await settingOf(wallet, 'bonus_credits_topup_config', transaction);
+  const plans = Array.from(
+    { length: times },
+    (): Plan => ({
+      reason: auto_topup.invoicing ? 'PURCHASED_CREDIT_INVOICED' : 'PURCHASED_CREDIT_DIRECT',
+      key: newId('request', now.getTime()),
+      credits,
+      price: roundMoney(credits.times(wallet.topup_conversion_rate), wallet.currency),
+      expiry_date: null,
+      bonus: bonusOf(credits, config, now),
+      request: { priority: null, description: 'Filled by itself', metadata: METADATA },
+    }),
+  );
+  if (auto_topup.invoicing) {
+    for (const plan of plans) await buyWithInvoice(transaction, wallet, { ...plan, author, isAutomatic: true });
+    return;
+  }
+  const entries = plans.flatMap((plan) =>
+    entriesOf({ ...plan, author }, { reference_type: 'EXTERNAL', reference_id: plan.key }),
+  );
+  const { moved } = await moveAll(transaction, wallet, entries);
+  const refused = moved.find((one) => one instanceof Error);
+  if (refused) throw refused;
+}

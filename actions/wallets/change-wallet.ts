@@ -1,0 +1,25 @@
+/** Changes what a client says of a wallet (docs/rules/wallets.md, "Making a wallet"). */
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { checkWalletSettings, type UpdateWallet } from '../../core/wallet/request.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
+import { checkActive, holdWallet } from './hold-wallet.ts';
+
+export async function changeWallet(
+  stores: Stores,
+  scope: Scope,
+  { id, request, author }: { id: string; request: UpdateWallet; author: Author },
+): Promise<WalletModel> {
+  checkWalletSettings(request);
+  return stores.postgres.transaction(async (transaction) => {
+    const wallet = await holdWallet(transaction, scope, id);
+    checkActive(wallet);
+    const { description, ...others } = request;
+    const changes = { ...others, ...(description === undefined ? {} : { description: description ?? '' }) };
+    const changed = await WalletModel.change(wallet, changes, { by: author, database: transaction });
+    if (changed !== wallet) await emit(transaction, 'wallet.updated', { record: changed, by: author });
+    return changed;
+  });
+}

@@ -1,0 +1,164 @@
+/**
+ * A wallet ends (docs/rules/wallets.md, "The end of a wallet"): it is closed, and what is in it is written off; or it becomes a postpaid one,
+ * into which its lots go as they are, with their priorities and expiries, in one transaction of the ledger.
+ */
+import { Decimal, sumOf, ZERO } from '../../core/decimal.ts';
+import { notAllowed } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { inOrderOfUse } from '../../core/wallet/lots.ts';
+import { consumedText } from '../../core/wallet/movement.ts';
+import { moneyOf } from '../../core/wallet/rates.ts';
+import { type LedgerLine, post } from '../../storage/models/ledger.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
+import { lotOf, lotsOf, WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
+import { addWallet } from './add-wallet.ts';
+import { checkActive, holdWallet } from './hold-wallet.ts';
+import { moveCredits, ofWallet } from './move-credits.ts';
+import { checkNothingPending } from './pending-credits.ts';
+
+type Ending = { readonly id: string; readonly author: Author };
+
+export async function terminateWallet(stores: Stores, scope: Scope, { id, author }: Ending): Promise<WalletModel> {
+  return stores.postgres.transaction(async (transaction) => {
+    const wallet = await holdWallet(transaction, scope, id);
+    if (wallet.wallet_status === 'closed') throw notAllowed('the wallet is closed already', { wallet_id: id });
+    await checkNothingPending(transaction, wallet);
+    const lots = (await lotsOf(wallet, transaction)).map(lotOf).sort(inOrderOfUse);
+    if (lots.length === 0) return close(transaction, wallet, author);
+    const moved = await moveCredits(transaction, wallet, {
+      movement: { kind: 'take', parts: lots.map((lot) => ({ lot_id: lot.id, credits: lot.available })) },
+      transaction_reason: 'WALLET_TERMINATION',
+      reference_type: 'EXTERNAL',
+      reference_id: id,
+      idempotency_key: `terminate/${id}`,
+      description: 'The wallet was closed',
+      metadata: null,
+      author,
+    });
+    return close(transaction, moved.wallet, author);
+  });
+}
+
+async function close(transaction: Transaction, wallet: WalletModel, author: Author): Promise<WalletModel> {
+  const changes = { wallet_status: 'closed' as const };
+  const closed = await WalletModel.change(wallet, changes, { by: author, database: transaction });
+  await emit(transaction, 'wallet.terminated', { record: closed, by: author });
+  return closed;
+}
+
+export type Converted = { readonly original_wallet: WalletModel; readonly new_wallet: WalletModel };
+
+export async function convertWallet(stores: Stores, scope: Scope, { id, author }: Ending): Promise<Converted> {
+  return stores.postgres.transaction(async (transaction) => {
+    const wallet = await holdWallet(transaction, scope, id);
+    checkActive(wallet);
+    if (wallet.wallet_type !== 'PRE_PAID') throw notAllowed('the wallet is not prepaid', { wallet_id: id });
+    if (new Decimal(wallet.credits_owed).gt(0))
+      throw notAllowed('the wallet owes credits: put them in first', { credits_owed: wallet.credits_owed });
+    await checkNothingPending(transaction, wallet);
+    const { customer_id, currency, conversion_rate, topup_conversion_rate, price_unit, description } = wallet;
+    const opened = await addWallet(transaction, scope, {
+      customer_id,
+      currency,
+      conversion_rate,
+      topup_conversion_rate,
+      price_unit: price_unit ?? null,
+      description,
+      wallet_type: 'POST_PAID',
+      metadata: { ...wallet.metadata, converted_from: id },
+      author,
+    });
+    await moveLots(transaction, { from: wallet, to: opened, author });
+    const emptied = await WalletModel.fetch(wallet, id, { database: transaction });
+    const original_wallet = await close(transaction, emptied, author);
+    return { original_wallet, new_wallet: await WalletModel.fetch(scope, opened.id, { database: transaction }) };
+  });
+}
+
+/** Out of each lot of the one into a lot of the other: no other account is touched. */
+async function moveLots(
+  transaction: Transaction,
+  { from, to, author }: { from: WalletModel; to: WalletModel; author: Author },
+): Promise<void> {
+  const stored = await lotsOf(from, transaction);
+  if (stored.length === 0) return;
+  const parts = stored.map((lot) => ({ lot_id: lot.id, credits: new Decimal(lot.credits_available) }));
+  const total = sumOf(parts.map(({ credits }) => credits));
+  const key = `convert/${from.id}`;
+  const reference = { reference_type: 'EXTERNAL', reference_id: to.id } as const;
+  const options = { database: transaction };
+  const made = { ...createdBy(author), transaction_status: 'completed', ...reference };
+  const out = await WalletTransactionModel.add(
+    from,
+    {
+      ...ofWallet(from),
+      ...made,
+      id: newId('wallet_transaction', author.now.getTime()),
+      type: 'debit',
+      ...amountsOf(from, { credits: total, before: total, after: ZERO }),
+      transaction_reason: 'WALLET_TERMINATION',
+      idempotency_key: key,
+      description: 'The wallet became a postpaid one',
+      metadata: consumedText(parts),
+    },
+    options,
+  );
+  let before = ZERO;
+  const records = stored.map((lot, index) => {
+    const { credits } = parts[index]!;
+    const after = before.plus(credits);
+    const record = {
+      ...ofWallet(to),
+      ...made,
+      // The order of use goes by their age, too.
+      created_at: lot.created_at,
+      id: newId('wallet_transaction', author.now.getTime()),
+      type: 'credit',
+      ...amountsOf(to, { credits, before, after }),
+      transaction_reason: lot.transaction_reason,
+      parent_transaction_id: lot.id,
+      idempotency_key: `${key}/${lot.id}`,
+      description: lot.description,
+      expiry_date: lot.expiry_date ?? null,
+      priority: lot.priority ?? null,
+      metadata: lot.metadata ?? null,
+    };
+    before = after;
+    return record;
+  });
+  const lots = await WalletTransactionModel.addAll(to, records, options);
+  const lines = lots.flatMap((lot, index): LedgerLine[] => {
+    const { lot_id, credits } = parts[index]!;
+    return [
+      { wallet_id: from.id, wallet_transaction_id: out.id, account: 'lot', lot_id, credits: credits.negated() },
+      { wallet_id: to.id, wallet_transaction_id: lot.id, account: 'lot', lot_id: lot.id, credits },
+    ];
+  });
+  await post(transaction, from, [
+    {
+      id: newId('ledger_transaction', author.now.getTime()),
+      idempotency_key: key,
+      reason: 'WALLET_TERMINATION',
+      ...reference,
+      occurred_at: author.now.toISOString(),
+      lines,
+    },
+  ]);
+  for (const record of [out, ...lots]) await emit(transaction, 'wallet.transaction.created', { record, by: author });
+}
+
+function amountsOf(
+  { conversion_rate }: WalletModel,
+  { credits, before, after }: { credits: Decimal; before: Decimal; after: Decimal },
+) {
+  return {
+    amount: moneyOf(credits, conversion_rate).toFixed(),
+    credit_amount: credits.toFixed(),
+    credit_balance_before: before.toFixed(),
+    credit_balance_after: after.toFixed(),
+  };
+}

@@ -1,0 +1,96 @@
+/** Makes a wallet as a client states it, with what it begins with (docs/rules/wallets.md, "Making a wallet"). */
+import { Decimal } from '../../core/decimal.ts';
+import { invalid } from '../../core/error.ts';
+import { checkCurrency } from '../../core/money.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { checkCredits } from '../../core/wallet/rates.ts';
+import { type CreateWallet, checkRates, checkWalletSettings, expiryOf } from '../../core/wallet/request.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { PriceUnitModel } from '../../storage/models/price-unit.ts';
+import type { WalletModel } from '../../storage/models/wallet.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { addWallet } from './add-wallet.ts';
+import { moveCredits } from './move-credits.ts';
+
+export async function createWallet(
+  stores: Stores,
+  scope: Scope,
+  { request, author }: { request: CreateWallet; author: Author },
+): Promise<WalletModel> {
+  checkWalletSettings(request);
+  const credits = new Decimal(request.initial_credits_to_load);
+  if (!credits.isZero()) checkCredits('initial_credits_to_load', credits);
+  const expiry_date = expiryOf(
+    { instant: request.initial_credits_expiry_date_utc, day: request.initial_credits_to_load_expiry_date },
+    { instant: 'initial_credits_expiry_date_utc', day: 'initial_credits_to_load_expiry_date' },
+    author.now,
+  );
+  return stores.postgres.transaction(async (transaction) => {
+    const customer = await customerOf(scope, request, transaction);
+    const counted = await countedIn(scope, request, transaction);
+    const { wallet_type, metadata, auto_topup, alert_settings, name, config } = request;
+    const wallet = await addWallet(transaction, scope, {
+      ...counted,
+      ...(name === null ? {} : { name }),
+      ...(config?.allowed_price_types?.length ? { config } : {}),
+      customer_id: customer.id,
+      wallet_type,
+      description: request.description ?? '',
+      metadata,
+      auto_topup,
+      alert_settings,
+      author,
+    });
+    if (credits.isZero()) return wallet;
+    const moved = await moveCredits(transaction, wallet, {
+      movement: { kind: 'credit', credits },
+      transaction_reason: 'FREE_CREDIT_GRANT',
+      reference_type: 'EXTERNAL',
+      reference_id: wallet.id,
+      idempotency_key: `initial/${wallet.id}`,
+      description: 'Initial credits',
+      metadata: null,
+      expiry_date,
+      author,
+    });
+    return moved.wallet;
+  });
+}
+
+type Named = Pick<CreateWallet, 'customer_id' | 'external_customer_id'>;
+
+async function customerOf(scope: Scope, { customer_id, external_customer_id }: Named, database: Database) {
+  if (customer_id) return CustomerModel.fetchPublished(scope, customer_id, { database, lock: 'shared' });
+  if (!external_customer_id) throw invalid('customer_id', 'is required, or external_customer_id');
+  const [customer] = await CustomerModel.in(scope, database).where({
+    external_id: external_customer_id,
+    status: 'published',
+  });
+  if (!customer) throw invalid('external_customer_id', 'there is no customer with this id');
+  return customer;
+}
+
+/** A unit of one's own says currency and rate. */
+async function countedIn(scope: Scope, request: CreateWallet, database: Database) {
+  const { price_unit } = request;
+  if (price_unit === null) {
+    checkRates(request);
+    const { conversion_rate } = request;
+    return {
+      currency: checkCurrency(request.currency),
+      conversion_rate,
+      topup_conversion_rate: request.topup_conversion_rate ?? conversion_rate,
+      price_unit,
+    };
+  }
+  const { base_currency, conversion_rate, code } = await PriceUnitModel.fetchByCode(scope, price_unit, database);
+  const { topup_conversion_rate } = request;
+  checkRates({ conversion_rate, topup_conversion_rate });
+  return {
+    currency: base_currency,
+    conversion_rate,
+    topup_conversion_rate: topup_conversion_rate ?? conversion_rate,
+    price_unit: code,
+  };
+}

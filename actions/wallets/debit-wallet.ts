@@ -1,0 +1,94 @@
+/**
+ * Takes credits out by hand (docs/rules/wallets.md, "Debits"). Those of one wallet that are asked for at one time are one transaction: its row
+ * is held once for all of them, each is decided on what the one before it left, and each has a result of its own.
+ */
+import { FarthingError, invalid } from '../../core/error.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { checkCredits, moneyOf } from '../../core/wallet/rates.ts';
+import type { Debit } from '../../core/wallet/request.ts';
+import { currentCaller, onBehalfOf } from '../../storage/caller.ts';
+import type { WalletModel } from '../../storage/models/wallet.ts';
+import type { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
+import { TogetherByKey } from '../../storage/together.ts';
+import { checkActive, holdWallet } from './hold-wallet.ts';
+import { type Entry, moveAll } from './move-credits.ts';
+
+export type Debited = {
+  /** With the balances that it had behind this debit. */
+  readonly wallet: WalletModel;
+  readonly wallet_transaction: WalletTransactionModel;
+};
+type Asked = {
+  readonly scope: Scope;
+  readonly id: string;
+  readonly entry: Entry;
+  readonly caller: ReturnType<typeof currentCaller>;
+};
+
+const AT_ONCE_MAX = 500;
+const REST_MAX_MS = 5;
+const TOGETHER = new TogetherByKey<Database, Asked, Debited | FarthingError>(debitTogether, {
+  atOnceMax: AT_ONCE_MAX,
+  restMax_ms: REST_MAX_MS,
+});
+
+export async function debitWallet(
+  { postgres }: Stores,
+  scope: Scope,
+  { id, request, author }: { id: string; request: Debit; author: Author },
+): Promise<Debited> {
+  if (request.transaction_reason !== 'MANUAL_BALANCE_DEBIT')
+    throw invalid('transaction_reason', `${request.transaction_reason} is not a debit by hand`, {
+      allowed: ['MANUAL_BALANCE_DEBIT'],
+    });
+  const credits = checkCredits('credits', request.credits);
+  const entry: Entry = {
+    movement: { kind: 'spend', credits, at_ms: author.now.getTime(), allow_negative: request.allow_negative },
+    transaction_reason: 'MANUAL_BALANCE_DEBIT',
+    reference_type: 'REQUEST',
+    reference_id: request.idempotency_key,
+    idempotency_key: request.idempotency_key,
+    description: request.description ?? '',
+    metadata: request.metadata,
+    author,
+  };
+  const caller = currentCaller();
+  // Of one caller: what they change is told to be his.
+  const alike = [scope.tenant_id, scope.environment_id, id, author.user_id, caller?.secret_id, caller?.clock?.now];
+  const debited = await TOGETHER.ask(postgres, { scope, id, entry, caller }, JSON.stringify(alike));
+  if (debited instanceof FarthingError) throw debited;
+  return debited;
+}
+
+async function debitTogether(postgres: Database, asked: readonly Asked[]): Promise<(Debited | FarthingError)[]> {
+  const { scope, id, caller } = asked[0]!;
+  const work = () =>
+    postgres.transaction(async (transaction) => {
+      const wallet = await holdWallet(transaction, scope, id);
+      checkActive(wallet);
+      const { moved, wallet: after } = await moveAll(
+        transaction,
+        wallet,
+        asked.map(({ entry }) => entry),
+      );
+      return moved.map((one) =>
+        one instanceof FarthingError
+          ? one
+          : { wallet: asItWas(after, one.transaction), wallet_transaction: one.transaction },
+      );
+    });
+  if (!caller) return work();
+  const request_id = asked.length === 1 ? caller.request_id : null;
+  return onBehalfOf({ ...caller, request_id }, work);
+}
+
+/** The first answer for ever: a later one does not say what other debits have left since. */
+function asItWas(wallet: WalletModel, { credit_balance_after }: WalletTransactionModel): WalletModel {
+  const balance = moneyOf(credit_balance_after, wallet.conversion_rate).toFixed();
+  return Object.assign(Object.create(Object.getPrototypeOf(wallet)), wallet, {
+    credit_balance: credit_balance_after,
+    balance,
+  });
+}

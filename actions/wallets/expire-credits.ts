@@ -1,0 +1,56 @@
+/** Credits that have expired are taken out of their wallet (docs/rules/wallets.md, "Expiry"). */
+import { Decimal } from '../../core/decimal.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Due, OfWhom } from '../../storage/due-billing.ts';
+import { expiredLots } from '../../storage/due-wallets.ts';
+import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { inRounds } from '../billing/rounds.ts';
+import { holdWallet } from './hold-wallet.ts';
+import { moveCredits } from './move-credits.ts';
+
+type Report = { expired: number; failed: { id: string; error: unknown }[] };
+
+export async function expireCredits(stores: Stores, { now, only }: { now: Date } & OfWhom): Promise<Report> {
+  const report: Report = { expired: 0, failed: [] };
+  const act = async ({ id, ...scope }: Due) => {
+    try {
+      const isExpired = await expireOne(stores, scope, { id, now });
+      if (isExpired) report.expired += 1;
+      return isExpired;
+    } catch (error) {
+      report.failed.push({ id, error });
+      return false;
+    }
+  };
+  await inRounds({ next: (left) => expiredLots(stores.postgres, { now, left, only }), act, workers: 1 });
+  return report;
+}
+
+async function expireOne({ postgres }: Stores, scope: Scope, { id, now }: { id: string; now: Date }): Promise<boolean> {
+  return postgres.transaction(async (transaction) => {
+    const { wallet_id } = await WalletTransactionModel.fetch(scope, id, { database: transaction });
+    const wallet = await holdWallet(transaction, scope, wallet_id);
+    // Behind the lock on the wallet: it may have been used meanwhile.
+    const lot = await WalletTransactionModel.fetch(scope, id, { database: transaction });
+    const credits = new Decimal(lot.credits_available);
+    if (credits.isZero()) return false;
+    // What an invoice gives back to what has expired expires again.
+    const before = await WalletTransactionModel.in(scope, transaction).select('id').where({
+      parent_transaction_id: id,
+      transaction_reason: 'CREDIT_EXPIRED',
+    });
+    await moveCredits(transaction, wallet, {
+      movement: { kind: 'take', parts: [{ lot_id: id, credits }] },
+      transaction_reason: 'CREDIT_EXPIRED',
+      reference_type: 'EXTERNAL',
+      reference_id: id,
+      parent_transaction_id: id,
+      idempotency_key: before.length === 0 ? `expired/${id}` : `expired/${id}/${before.length}`,
+      description: 'The credits have expired',
+      metadata: null,
+      author: { user_id: '', now },
+    });
+    return true;
+  });
+}

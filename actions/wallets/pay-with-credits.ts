@@ -1,0 +1,130 @@
+/**
+ * A postpaid wallet pays an invoice (docs/rules/payments.md, "Making a payment", CREDITS): no more than what is in it, and than the part of the
+ * invoice that it pays for.
+ */
+import { Decimal, sumOf } from '../../core/decimal.ts';
+import { type FarthingError, invalid, notAllowed } from '../../core/error.ts';
+import type { Invoice } from '../../core/invoice/record.ts';
+import type { Author } from '../../core/stamp.ts';
+import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { usableCredits } from '../../core/wallet/lots.ts';
+import { creditsOf, payableMoney } from '../../core/wallet/rates.ts';
+import { paidTypes, paysFor } from '../../core/wallet/real-time.ts';
+import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
+import type { PaymentModel } from '../../storage/models/payment.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
+import { lotOf, lotsOf } from '../../storage/models/wallet-transaction.ts';
+import type { Database, Transaction } from '../../storage/stores.ts';
+import { moveCredits } from './move-credits.ts';
+import { isPurchase } from './pending-credits.ts';
+
+/** The one that is stated, or the customer's own; refused where it cannot pay so much. */
+export async function walletToPay(
+  database: Database,
+  invoice: Invoice,
+  { wallet_id, amount, now }: { wallet_id: string | null; amount: string; now: Date },
+): Promise<WalletModel> {
+  const wallet = wallet_id ? await stated(database, invoice, wallet_id) : await postpaidOf(database, invoice);
+  if (!wallet)
+    throw invalid('payment_method_id', `the customer has no postpaid wallet in ${invoice.currency} that is active`);
+  const refusal = refusalOf(await payable(database, invoice, { wallet, now }), amount);
+  if (refusal) throw refusal;
+  return wallet;
+}
+
+async function stated(database: Database, invoice: Invoice, id: string): Promise<WalletModel> {
+  const wallet = await WalletModel.fetch(invoice, id, { database });
+  const { customer_id, currency } = invoice;
+  if (wallet.customer_id !== customer_id) throw invalid('payment_method_id', 'is not a wallet of who is invoiced');
+  if (wallet.currency !== currency) throw invalid('payment_method_id', `the wallet is in ${wallet.currency}`);
+  if (wallet.wallet_type !== 'POST_PAID')
+    throw invalid('payment_method_id', 'a prepaid wallet lowers invoices when they become final, and pays none');
+  if (wallet.wallet_status !== 'active') throw invalid('payment_method_id', `the wallet is ${wallet.wallet_status}`);
+  return wallet;
+}
+
+async function postpaidOf(database: Database, invoice: Invoice): Promise<WalletModel | undefined> {
+  const { customer_id, currency } = invoice;
+  const [wallet] = await WalletModel.in(invoice, database).where({
+    customer_id,
+    currency,
+    wallet_type: 'POST_PAID',
+    wallet_status: 'active',
+    status: 'published',
+  });
+  return wallet;
+}
+
+function refusalOf(most: Decimal, amount: string): FarthingError | null {
+  if (most.gte(amount)) return null;
+  return notAllowed('the wallet cannot pay so much of this invoice', { field: 'amount', payable: most.toFixed() });
+}
+
+/** What the wallet can pay of what remains. */
+async function payable(
+  database: Database,
+  invoice: Invoice,
+  { wallet, now }: { wallet: WalletModel; now: Date },
+): Promise<Decimal> {
+  if (await isPurchase(database, invoice)) return new Decimal(0);
+  const lots = (await lotsOf(wallet, database)).map(lotOf);
+  const money = payableMoney(usableCredits(lots, referenceOf(invoice, now)), wallet.conversion_rate, invoice.currency);
+  return Decimal.min(money, await shareOf(database, invoice, wallet), invoice.amount_remaining);
+}
+
+function referenceOf({ period_end }: Invoice, now: Date): Milliseconds {
+  return period_end ? Math.min(instantOf(period_end), now.getTime()) : now.getTime();
+}
+
+/** The lines for whose prices it pays, with their taxes. */
+async function shareOf(database: Database, invoice: Invoice, wallet: WalletModel): Promise<Decimal> {
+  const types = paidTypes(wallet.config, wallet.wallet_type);
+  if (types.includes('ALL')) return new Decimal(invoice.amount_remaining);
+  const lines = await InvoiceLineItemModel.in(invoice, database).where({ invoice_id: invoice.id });
+  const nets = lines
+    .filter(({ price_type }) => paysFor(types, price_type ?? null))
+    .map((line) =>
+      new Decimal(line.amount)
+        .minus(line.line_item_discount)
+        .minus(line.invoice_level_discount)
+        .minus(line.prepaid_credits_applied)
+        .plus(line.tax_amount),
+    );
+  return Decimal.max(0, sumOf(nets));
+}
+
+/** What a postpaid wallet of the customer can pay of the invoice; null where it is nothing. */
+export async function payableWithCredits(
+  database: Database,
+  invoice: Invoice,
+  now: Date,
+): Promise<{ wallet: WalletModel; amount: Decimal } | null> {
+  const wallet = await postpaidOf(database, invoice);
+  if (!wallet) return null;
+  const amount = await payable(database, invoice, { wallet, now });
+  return amount.gt(0) ? { wallet, amount } : null;
+}
+
+/** Takes the credits of a payment, once. `transaction` holds its invoice and its wallet, which was found to be able to pay. */
+export async function takeForPayment(
+  transaction: Transaction,
+  { payment, invoice, author }: { payment: PaymentModel; invoice: Invoice; author: Author },
+): Promise<void> {
+  const wallet = await WalletModel.fetch(payment, payment.payment_method_id, { database: transaction });
+  const amount = new Decimal(payment.amount);
+  await moveCredits(transaction, wallet, {
+    movement: {
+      kind: 'spend',
+      credits: creditsOf(amount, wallet.conversion_rate),
+      amount,
+      at_ms: referenceOf(invoice, author.now),
+    },
+    transaction_reason: 'INVOICE_PAYMENT',
+    reference_type: 'INVOICE',
+    reference_id: invoice.id,
+    idempotency_key: `payment/${payment.id}`,
+    description: `Payment of invoice ${invoice.invoice_number ?? invoice.id}`,
+    metadata: { payment_id: payment.id },
+    author,
+  });
+}

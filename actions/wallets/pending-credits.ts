@@ -1,0 +1,132 @@
+/**
+ * Credits that are bought with an invoice: they are told when that is made, come when it is paid, and do not come when it is void
+ * (docs/rules/wallets.md, "Top-ups"). They come once: under the locks on invoice and wallet a transaction that is pending is completed, and
+ * the ledger takes its key once.
+ */
+import { Decimal } from '../../core/decimal.ts';
+import { notAllowed } from '../../core/error.ts';
+import type { Invoice } from '../../core/invoice/record.ts';
+import { createdBy } from '../../core/stamp.ts';
+import { instantOf } from '../../core/time/instant.ts';
+import { move } from '../../core/wallet/movement.ts';
+import { moneyOf } from '../../core/wallet/rates.ts';
+import { post } from '../../storage/models/ledger.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
+import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Database, Transaction } from '../../storage/stores.ts';
+import { type Change, emit } from '../system-events/emit.ts';
+import { holdWallet } from './hold-wallet.ts';
+import { type Entry, entryOf, holdingOf, ofWallet } from './move-credits.ts';
+
+export async function addPending(
+  transaction: Transaction,
+  wallet: WalletModel,
+  entries: readonly Entry[],
+): Promise<WalletTransactionModel[]> {
+  const added: WalletTransactionModel[] = [];
+  for (const { movement, author, expiry_date = null, priority = null, ...said } of entries) {
+    const credits = 'credits' in movement ? movement.credits : new Decimal(0);
+    const record = {
+      ...ofWallet(wallet),
+      ...said,
+      ...createdBy(author),
+      id: newId('wallet_transaction', author.now.getTime()),
+      type: 'credit',
+      amount: moneyOf(credits, wallet.conversion_rate).toFixed(),
+      credit_amount: credits.toFixed(),
+      credit_balance_before: wallet.credit_balance,
+      credit_balance_after: wallet.credit_balance,
+      transaction_status: 'pending',
+      parent_transaction_id: added[0]?.id ?? null,
+      expiry_date,
+      priority,
+    };
+    const conflict = 'this idempotency_key was used for another transaction';
+    const one = await WalletTransactionModel.add(wallet, record, { database: transaction, conflict });
+    await emit(transaction, 'wallet.transaction.created', { record: one, by: author });
+    added.push(one);
+  }
+  return added;
+}
+
+type Settling = { readonly invoice: Invoice; readonly by: Change['by'] };
+
+/** Nothing of the invoice, which this transaction holds, remains to be paid: what was bought with it comes. */
+export async function completePurchase(transaction: Transaction, { invoice, by }: Settling): Promise<void> {
+  for (const pending of await pendingOf(transaction, invoice)) {
+    const wallet = await holdWallet(transaction, invoice, pending.wallet_id);
+    const before = await holdingOf(transaction, wallet);
+    const decided = move(before, {
+      kind: 'credit',
+      id: pending.id,
+      transaction_reason: pending.transaction_reason,
+      credits: new Decimal(pending.credit_amount),
+      priority: pending.priority ?? null,
+      expiry_ms: pending.expiry_date ? instantOf(pending.expiry_date) : null,
+      created_ms: instantOf(pending.created_at),
+    });
+    const { credit_balance_before, credit_balance_after } = decided.record;
+    const changes = { transaction_status: 'completed' as const, credit_balance_before, credit_balance_after };
+    const completed = await WalletTransactionModel.change(pending, changes, { by, database: transaction });
+    const author = { user_id: '', ...by };
+    const movement = { kind: 'credit' as const, credits: new Decimal(pending.credit_amount) };
+    const { metadata = null } = pending;
+    await post(transaction, wallet, [
+      entryOf(wallet, completed, { entry: { ...pending, metadata, movement, author }, decided }),
+    ]);
+    const record = await WalletTransactionModel.fetch(wallet, pending.id, { database: transaction });
+    await emit(transaction, 'wallet.transaction.updated', { record, by });
+  }
+}
+
+/** The invoice is void: what was to be bought with it does not come. */
+export async function failPurchase(transaction: Transaction, { invoice, by }: Settling): Promise<void> {
+  for (const pending of await pendingOf(transaction, invoice)) {
+    const changes = { transaction_status: 'failed' as const };
+    const record = await WalletTransactionModel.change(pending, changes, { by, database: transaction });
+    await emit(transaction, 'wallet.transaction.updated', { record, by });
+  }
+}
+
+async function pendingOf(transaction: Transaction, invoice: Invoice): Promise<WalletTransactionModel[]> {
+  return WalletTransactionModel.in(invoice, transaction)
+    .where({ reference_type: 'INVOICE', reference_id: invoice.id, transaction_status: 'pending' })
+    .orderBy(['created_at', 'id'])
+    .forUpdate();
+}
+
+/** Whether the invoice is for credits: those are not paid with credits, and are not given back beside them. */
+export async function isPurchase(
+  database: Database,
+  invoice: Pick<Invoice, 'id' | 'tenant_id' | 'environment_id'>,
+): Promise<boolean> {
+  const [bought] = await WalletTransactionModel.in(invoice, database)
+    .where({ reference_type: 'INVOICE', reference_id: invoice.id, transaction_reason: 'PURCHASED_CREDIT_INVOICED' })
+    .limit(1);
+  return bought !== undefined;
+}
+
+/** What was bought is in the wallet: the money for it is not given back as well. */
+export async function checkNotBought(database: Database, invoice: Invoice): Promise<void> {
+  const [bought] = await WalletTransactionModel.in(invoice, database)
+    .where({ reference_type: 'INVOICE', reference_id: invoice.id, transaction_reason: 'PURCHASED_CREDIT_INVOICED' })
+    .where('transaction_status', 'completed')
+    .limit(1);
+  if (bought)
+    throw notAllowed('the credits that this invoice is for are in a wallet already: its money cannot go there, too', {
+      wallet_transaction_id: bought.id,
+    });
+}
+
+/** A wallet is not closed while credits for it may still be paid. */
+export async function checkNothingPending(transaction: Transaction, wallet: WalletModel): Promise<void> {
+  const [pending] = await WalletTransactionModel.in(wallet, transaction)
+    .where({ wallet_id: wallet.id, transaction_status: 'pending' })
+    .limit(1);
+  if (pending)
+    throw notAllowed('credits of this wallet are to be paid still: void their invoice first', {
+      wallet_transaction_id: pending.id,
+      invoice_id: pending.reference_id,
+    });
+}

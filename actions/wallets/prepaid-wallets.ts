@@ -1,0 +1,123 @@
+/**
+ * Which prepaid wallets pay of an invoice, in which order, and how much they can (docs/rules/wallets.md, "Credits on invoices"): those of who is
+ * invoiced, in its currency. A preview reads them; who makes an invoice final holds them, and takes what they paid in the same
+ * transaction.
+ */
+import type { PrepaidWallet } from '../../core/billing/prepaid.ts';
+import { Decimal } from '../../core/decimal.ts';
+import type { Invoice } from '../../core/invoice/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
+import { usableCredits } from '../../core/wallet/lots.ts';
+import { creditsOf, payableMoney } from '../../core/wallet/rates.ts';
+import { paidTypes, paysFor } from '../../core/wallet/real-time.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
+import { lotOf, lotsOf } from '../../storage/models/wallet-transaction.ts';
+import type { Database, Transaction } from '../../storage/stores.ts';
+import { moveCredits } from './move-credits.ts';
+import { isPurchase } from './pending-credits.ts';
+
+/** `wallet` pays `prepaid`. */
+export type PayingWallet = { readonly wallet: WalletModel; readonly prepaid: PrepaidWallet };
+
+type Payer = { readonly customer_id: string; readonly currency: string };
+
+/** Those with something in them, of several payers in one statement, held in one order so that nobody waits for another in a circle. */
+export async function holdPrepaidWallets(
+  transaction: Transaction,
+  scope: Scope,
+  payers: readonly Payer[],
+): Promise<WalletModel[]> {
+  const ids = [...new Set(payers.map(({ customer_id }) => customer_id))];
+  return filledWallets(scope, ids, transaction).orderBy('id').forUpdate() as unknown as Promise<WalletModel[]>;
+}
+
+function filledWallets(scope: Scope, customer_ids: readonly string[], database: Database) {
+  return WalletModel.in(scope, database)
+    .whereIn('customer_id', [...customer_ids])
+    .where({ wallet_type: 'PRE_PAID', wallet_status: 'active', status: 'published' })
+    .where('credit_balance', '>', 0);
+}
+
+/** Of a preview, which holds nothing. */
+export async function prepaidOfPreview(
+  database: Database,
+  scope: Scope,
+  { at_ms, ...payer }: Payer & { at_ms: Milliseconds },
+): Promise<PrepaidWallet[]> {
+  const found = (await filledWallets(scope, [payer.customer_id], database)) as WalletModel[];
+  return (await paying(database, found, { ...payer, at_ms })).map(({ prepaid }) => prepaid);
+}
+
+/** Of one invoice, as the wallets are now. What buys credits is not paid with them. */
+export async function walletsFor(
+  transaction: Transaction,
+  invoice: Invoice,
+  { held, now }: { held: readonly WalletModel[]; now: Date },
+): Promise<PayingWallet[]> {
+  const ids = held.filter(({ customer_id }) => customer_id === invoice.customer_id).map(({ id }) => id);
+  if (ids.length === 0 || invoice.invoice_type === 'CREDIT') return [];
+  if (invoice.invoice_type === 'ONE_OFF' && (await isPurchase(transaction, invoice))) return [];
+  const wallets = [...(await WalletModel.byId(invoice, ids, transaction)).values()];
+  return paying(transaction, wallets, { ...invoice, at_ms: referenceOf(invoice, now) });
+}
+
+/** Credits that had expired at the end of the period do not pay for it. */
+function referenceOf({ period_end }: Pick<Invoice, 'period_end'>, now: Date): Milliseconds {
+  return period_end ? Math.min(instantOf(period_end), now.getTime()) : now.getTime();
+}
+
+async function paying(
+  database: Database,
+  wallets: readonly WalletModel[],
+  { currency, at_ms }: { currency: string; at_ms: Milliseconds },
+): Promise<PayingWallet[]> {
+  const found: (PayingWallet & { readonly rank: number })[] = [];
+  for (const wallet of wallets.filter((one) => one.currency === currency)) {
+    const lots = (await lotsOf(wallet, database)).map(lotOf);
+    const balance = payableMoney(usableCredits(lots, at_ms), wallet.conversion_rate, currency);
+    if (balance.lte(0)) continue;
+    const types = paidTypes(wallet.config, wallet.wallet_type);
+    found.push({ wallet, prepaid: { balance, pays: (type) => paysFor(types, type) }, rank: rankOf(types) });
+  }
+  return found.sort(
+    (a, b) =>
+      a.rank - b.rank || b.prepaid.balance.comparedTo(a.prepaid.balance) || (a.wallet.id < b.wallet.id ? -1 : 1),
+  );
+}
+
+/** Those for one kind of price before those for all. */
+function rankOf(types: readonly string[]): number {
+  if (types.includes('ALL') || types.length > 1) return 2;
+  return types.includes('USAGE') ? 0 : 1;
+}
+
+type Used = { readonly wallets: readonly PayingWallet[]; readonly used: readonly Decimal[]; readonly author: Author };
+
+/** In the transaction that holds them: once for an invoice and a wallet. */
+export async function takePrepaid(
+  transaction: Transaction,
+  invoice: Invoice,
+  { wallets, used, author }: Used,
+): Promise<void> {
+  for (const [index, { wallet }] of wallets.entries()) {
+    const amount = used[index] ?? new Decimal(0);
+    if (amount.isZero()) continue;
+    await moveCredits(transaction, wallet, {
+      movement: {
+        kind: 'spend',
+        credits: creditsOf(amount, wallet.conversion_rate),
+        amount,
+        at_ms: referenceOf(invoice, author.now),
+      },
+      transaction_reason: 'CREDIT_ADJUSTMENT',
+      reference_type: 'INVOICE',
+      reference_id: invoice.id,
+      idempotency_key: `invoice/${invoice.id}/${wallet.id}`,
+      description: 'Credits for an invoice',
+      metadata: null,
+      author,
+    });
+  }
+}

@@ -1,0 +1,218 @@
+/**
+ * Puts credits into a wallet (docs/rules/wallets.md, "Top-ups"): given or bought. What is bought with an invoice comes when that is paid
+ * (pending-credits.ts); what comes on top of it comes with it.
+ */
+import { Decimal } from '../../core/decimal.ts';
+import { invalid } from '../../core/error.ts';
+import { createInvoiceShape, type InvoiceWithLines } from '../../core/invoice/record.ts';
+import { roundMoney } from '../../core/money.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Author } from '../../core/stamp.ts';
+import { type Bonus, bonusOf } from '../../core/wallet/bonus.ts';
+import { checkCredits, creditsOf } from '../../core/wallet/rates.ts';
+import type { TransactionReason } from '../../core/wallet/record.ts';
+import { expiryOf, TOP_UP_REASONS, type TopUp } from '../../core/wallet/request.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { settingOf } from '../../storage/models/setting.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
+import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { createInvoiceWithin } from '../invoices/create-invoice.ts';
+import { finalizeWithin } from '../invoices/finalize-invoice.ts';
+import { checkActive, holdWallet } from './hold-wallet.ts';
+import { type Entry, moveAll } from './move-credits.ts';
+import { addPending } from './pending-credits.ts';
+
+export type ToppedUp = {
+  readonly wallet: WalletModel;
+  readonly wallet_transaction: WalletTransactionModel;
+  readonly invoice_id: string | null;
+};
+
+export async function topUpWallet(
+  stores: Stores,
+  scope: Scope,
+  { id, request, author }: { id: string; request: TopUp; author: Author },
+): Promise<ToppedUp> {
+  return stores.postgres.transaction(async (transaction) => {
+    const { customer_id } = await WalletModel.fetch(scope, id, { database: transaction });
+    // Whoever makes an invoice holds its customer before anything else.
+    await CustomerModel.fetch(scope, customer_id, { database: transaction, lock: true });
+    const wallet = await holdWallet(transaction, scope, id);
+    const before = await doneBefore(transaction, wallet, request);
+    if (before) return before;
+    checkActive(wallet);
+    const plan = await planned(transaction, wallet, { request, author });
+    if (plan.reason === 'PURCHASED_CREDIT_INVOICED') return buyWithInvoice(transaction, wallet, { ...plan, author });
+    return put(transaction, wallet, {
+      ...plan,
+      author,
+      reference: { reference_type: 'EXTERNAL', reference_id: plan.key },
+    });
+  });
+}
+
+export type Plan = {
+  readonly reason: TransactionReason;
+  readonly key: string;
+  readonly credits: Decimal;
+  /** What is paid for them. */
+  readonly price: Decimal;
+  readonly expiry_date: string | null;
+  readonly bonus: Bonus | null;
+  readonly request: Pick<TopUp, 'priority' | 'description' | 'metadata'>;
+};
+
+/** All that is bad is refused here, before anything is written. */
+async function planned(
+  transaction: Transaction,
+  wallet: WalletModel,
+  { request, author }: { request: TopUp; author: Author },
+): Promise<Plan> {
+  const { transaction_reason: reason } = request;
+  if (!(TOP_UP_REASONS as readonly string[]).includes(reason))
+    throw invalid('transaction_reason', `${reason} does not put credits in`, { allowed: TOP_UP_REASONS });
+  if (request.checkout !== null) throw invalid('checkout', 'is not supported yet');
+  if (request.force_sync_invoice) throw invalid('force_sync_invoice', 'is not supported yet');
+  const { credits, price } = amountsOf(wallet, request);
+  const expiry_date = expiryOf(
+    { instant: request.expiry_date_utc, day: request.expiry_date },
+    { instant: 'expiry_date_utc', day: 'expiry_date' },
+    author.now,
+  );
+  const bonus = await bonusWith(transaction, wallet, { request, credits, now: author.now });
+  const key = request.idempotency_key ?? newId('request', author.now.getTime());
+  return { reason, key, credits, price, expiry_date, bonus, request };
+}
+
+function amountsOf(wallet: WalletModel, { credits_to_add, amount }: TopUp) {
+  const rate = wallet.topup_conversion_rate;
+  if (credits_to_add !== null) {
+    const credits = checkCredits('credits_to_add', credits_to_add);
+    return { credits, price: roundMoney(credits.times(rate), wallet.currency) };
+  }
+  if (amount === null) throw invalid('credits_to_add', 'is required, or amount');
+  const paid = new Decimal(amount);
+  if (paid.lte(0)) throw invalid('amount', 'must be more than 0');
+  if (!roundMoney(paid, wallet.currency).eq(paid)) throw invalid('amount', `has more decimals than ${wallet.currency}`);
+  return { credits: creditsOf(paid, rate), price: paid };
+}
+
+const BOUGHT: readonly TransactionReason[] = ['PURCHASED_CREDIT_INVOICED', 'PURCHASED_CREDIT_DIRECT'];
+
+async function bonusWith(
+  transaction: Transaction,
+  wallet: WalletModel,
+  { request, credits, now }: { request: TopUp; credits: Decimal; now: Date },
+): Promise<Bonus | null> {
+  const stated = request.bonus_credits_to_add;
+  const instant = request.bonus_credits_expiry_date_utc;
+  const fields = { instant: 'bonus_credits_expiry_date_utc', day: 'bonus_credits_expiry_date_utc' };
+  const expiry_date = expiryOf({ instant, day: null }, fields, now);
+  if (!BOUGHT.includes(request.transaction_reason)) {
+    if (stated !== null) throw invalid('bonus_credits_to_add', 'goes with credits that are bought');
+    return null;
+  }
+  if (stated === null) return bonusOf(credits, await settingOf(wallet, 'bonus_credits_topup_config', transaction), now);
+  const bonus = new Decimal(stated);
+  return bonus.isZero() ? null : { credits: checkCredits('bonus_credits_to_add', bonus), expiry_date };
+}
+
+type Doing = Plan & { readonly author: Author };
+type Reference = Pick<Entry, 'reference_type' | 'reference_id'>;
+
+/** What is put in, and on top of it the bonus, as one part of it. */
+export function entriesOf(
+  { reason, key, credits, expiry_date, bonus, request, author }: Doing,
+  reference: Reference,
+): Entry[] {
+  const { priority, description, metadata } = request;
+  const saying = { ...reference, description: description ?? '', author, priority };
+  const bought: Entry = {
+    ...saying,
+    movement: { kind: 'credit', credits },
+    transaction_reason: reason,
+    idempotency_key: key,
+    metadata,
+    expiry_date,
+  };
+  if (bonus === null) return [bought];
+  return [
+    bought,
+    {
+      ...saying,
+      movement: { kind: 'credit', credits: bonus.credits },
+      transaction_reason: 'PURCHASED_CREDIT_BONUS',
+      idempotency_key: `${key}/bonus`,
+      metadata: null,
+      expiry_date: bonus.expiry_date,
+    },
+  ];
+}
+
+async function put(
+  transaction: Transaction,
+  wallet: WalletModel,
+  doing: Doing & { readonly reference: Reference; readonly invoice_id?: string },
+): Promise<ToppedUp> {
+  const { moved, wallet: after } = await moveAll(transaction, wallet, entriesOf(doing, doing.reference));
+  const refused = moved.find((one) => one instanceof Error);
+  if (refused) throw refused;
+  const [first] = moved as { transaction: WalletTransactionModel }[];
+  return { wallet: after, wallet_transaction: first!.transaction, invoice_id: doing.invoice_id ?? null };
+}
+
+/** A final invoice to be paid; the setting may say that it is taken for paid, and the credits come at once. */
+export async function buyWithInvoice(
+  transaction: Transaction,
+  wallet: WalletModel,
+  doing: Doing & { readonly isAutomatic?: boolean },
+): Promise<ToppedUp> {
+  const { auto_complete_purchased_credit_transaction: isPaid } = await settingOf(wallet, 'invoice_config', transaction);
+  const draft = await draftOf(transaction, wallet, { ...doing, isPaid });
+  const reference: Reference = { reference_type: 'INVOICE', reference_id: draft.id };
+  const pending = isPaid ? null : await addPending(transaction, wallet, entriesOf(doing, reference));
+  await finalizeWithin(transaction, wallet, { invoice_id: draft.id, now: doing.author.now });
+  if (pending === null) return put(transaction, wallet, { ...doing, reference, invoice_id: draft.id });
+  return { wallet, wallet_transaction: pending[0]!, invoice_id: draft.id };
+}
+
+async function draftOf(
+  transaction: Transaction,
+  wallet: WalletModel,
+  { key, credits, price, author, isPaid, isAutomatic }: Doing & { isPaid: boolean; isAutomatic?: boolean },
+): Promise<InvoiceWithLines> {
+  if (price.lte(0)) throw invalid('credits_to_add', `costs less than the smallest unit of ${wallet.currency}`);
+  const amount = price.toFixed();
+  const request = createInvoiceShape.parse({
+    customer_id: wallet.customer_id,
+    currency: wallet.currency,
+    amount_due: amount,
+    total: amount,
+    subtotal: amount,
+    invoice_type: 'ONE_OFF',
+    billing_reason: isAutomatic ? 'WALLET_AUTO_TOPUP' : 'MANUAL',
+    idempotency_key: `topup/${wallet.id}/${key}`.slice(0, 255),
+    description: 'Purchase of credits',
+    metadata: { wallet_id: wallet.id },
+    ...(isPaid ? { payment_status: 'SUCCEEDED' } : {}),
+    line_items: [{ display_name: `${credits.toFixed()} credits`, amount, quantity: '1' }],
+  });
+  return createInvoiceWithin(transaction, wallet, { request, author });
+}
+
+/** The first answer, with the credits that the wallet had then. */
+async function doneBefore(
+  transaction: Transaction,
+  wallet: WalletModel,
+  { idempotency_key, transaction_reason }: TopUp,
+): Promise<ToppedUp | null> {
+  if (idempotency_key === null) return null;
+  const [before] = await WalletTransactionModel.in(wallet, transaction).where({ idempotency_key });
+  if (!before) return null;
+  if (before.wallet_id !== wallet.id || before.transaction_reason !== transaction_reason)
+    throw invalid('idempotency_key', 'was used for another transaction', { transaction_id: before.id });
+  const invoice_id = before.reference_type === 'INVOICE' ? before.reference_id : null;
+  return { wallet, wallet_transaction: before, invoice_id };
+}

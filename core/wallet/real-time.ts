@@ -1,0 +1,81 @@
+/**
+ * What is left of a wallet when what was used and is not paid yet is taken off (docs/rules/wallets.md, "The balance in real time").
+ */
+import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { CREDIT_DECIMALS } from './rates.ts';
+import type { Wallet, WalletConfig } from './record.ts';
+
+export type UnpaidInvoice = {
+  readonly amount_paid: Decimal;
+  readonly amount_remaining: Decimal;
+  readonly lines: readonly {
+    readonly price_type: string | null;
+    readonly amount: Decimal;
+    readonly credits_applied: Decimal;
+    readonly discount: Decimal;
+  }[];
+};
+
+type OfWallet = Pick<Wallet, 'wallet_type' | 'wallet_status' | 'balance' | 'conversion_rate' | 'config'>;
+export type RealTime = {
+  readonly real_time_balance: string;
+  readonly real_time_credit_balance: string;
+  readonly current_period_usage: string;
+  readonly unpaid_invoices_amount: string;
+};
+
+/** Which prices a wallet pays for: without a word a prepaid one usage, a postpaid one everything. */
+export function paidTypes(
+  config: WalletConfig | null | undefined,
+  wallet_type: Wallet['wallet_type'],
+): readonly string[] {
+  const stated = config?.allowed_price_types ?? [];
+  if (stated.length > 0) return stated;
+  return wallet_type === 'PRE_PAID' ? ['USAGE'] : ['ALL'];
+}
+
+export function paysFor(types: readonly string[], price_type: string | null): boolean {
+  return types.includes('ALL') || (price_type !== null && types.includes(price_type));
+}
+
+export function realTimeBalance(
+  wallet: OfWallet,
+  { current_usage, unpaid }: { current_usage: Decimal; unpaid: readonly UnpaidInvoice[] },
+): RealTime {
+  const types = paidTypes(wallet.config, wallet.wallet_type);
+  if (wallet.wallet_status !== 'active') return shown(wallet, ZERO, { usage: ZERO, owed: ZERO });
+  if (wallet.wallet_type === 'POST_PAID')
+    return shown(wallet, new Decimal(wallet.balance), { usage: ZERO, owed: ZERO });
+  const usage = paysFor(types, 'USAGE') ? current_usage : ZERO;
+  const owed = types.includes('ALL') || types.includes('FIXED') ? allThatRemains(unpaid) : usageThatRemains(unpaid);
+  return shown(wallet, new Decimal(wallet.balance).minus(usage).minus(owed), { usage, owed });
+}
+
+function allThatRemains(unpaid: readonly UnpaidInvoice[]): Decimal {
+  return sumOf(unpaid.map(({ amount_remaining }) => amount_remaining));
+}
+
+/** Of each what was charged for usage, less what was paid of it. */
+function usageThatRemains(unpaid: readonly UnpaidInvoice[]): Decimal {
+  return sumOf(
+    unpaid.map(({ amount_paid, lines }) => {
+      const usage = lines.filter(({ price_type }) => price_type === 'USAGE');
+      return sumOf(
+        usage.map(({ amount, credits_applied, discount }) => amount.minus(credits_applied).minus(discount)),
+      ).minus(amount_paid);
+    }),
+  );
+}
+
+function shown(
+  { conversion_rate }: OfWallet,
+  balance: Decimal,
+  { usage, owed }: { usage: Decimal; owed: Decimal },
+): RealTime {
+  return {
+    real_time_balance: balance.toFixed(),
+    real_time_credit_balance: balance.dividedBy(conversion_rate).toDecimalPlaces(CREDIT_DECIMALS).toFixed(),
+    current_period_usage: usage.toFixed(),
+    unpaid_invoices_amount: owed.toFixed(),
+  };
+}

@@ -1,0 +1,50 @@
+/**
+ * What is due of wallets by the clock: credits that have expired, and wallets that fill themselves. Credits that an invoice may still use are
+ * not due (docs/rules/wallets.md, "Expiry").
+ */
+import type { Knex } from 'knex';
+import type { Scope } from '../core/scope.ts';
+import { type Asked, type Due, earliest, type Instant, inTurns, ofWhom } from './due-billing.ts';
+import type { Database } from './stores.ts';
+
+/** The invoice of a period that ended before they did uses them, at whatever instant it is made, or a postpaid wallet pays it with them. */
+function unused(database: Database): Knex.QueryBuilder {
+  const own = (table: string) => `${table}.tenant_id = wallet_transactions.tenant_id
+    and ${table}.environment_id = wallet_transactions.environment_id and ${table}.status = 'published'`;
+  return database('wallet_transactions')
+    .where({ type: 'credit' })
+    .where('credits_available', '>', 0)
+    .whereRaw(
+      `not exists (select from subscriptions s where ${own('s')}
+                      and (s.customer_id = wallet_transactions.customer_id or s.invoicing_customer_id = wallet_transactions.customer_id)
+                      and s.currency = wallet_transactions.currency and s.subscription_status in ('active', 'trialing')
+                      and s.current_period_end <= wallet_transactions.expiry_date)`,
+    )
+    .whereRaw(
+      `not exists (select from invoices i join wallets w on w.id = wallet_transactions.wallet_id where ${own('i')}
+                      and i.customer_id = wallet_transactions.customer_id and i.currency = wallet_transactions.currency
+                      and i.period_end <= wallet_transactions.expiry_date
+                      and (i.invoice_status = 'DRAFT'
+                           or (w.wallet_type = 'POST_PAID' and i.invoice_status = 'FINALIZED' and i.amount_remaining > 0)))`,
+    );
+}
+
+/** The next lots that have expired. */
+export async function expiredLots(database: Database, { now, ...asked }: Asked & { now: Date }): Promise<Due[]> {
+  const due = unused(database).where('expiry_date', '<', now);
+  return inTurns(database, ofWhom(due, 'wallet_transactions', asked), { by: ['expiry_date'], ...asked });
+}
+
+/** The instant behind the first expiry of this environment. */
+export function nextExpiry(database: Database, scope: Scope): Instant {
+  const due = earliest(database, scope, { of: () => unused(database), columns: ['expiry_date'] });
+  return database.raw(`? + interval '1 millisecond'`, [due]);
+}
+
+/** The wallets that may have to be filled. */
+export async function selfFilling(database: Database, asked: Asked): Promise<Due[]> {
+  const due = database('wallets')
+    .where({ status: 'published', wallet_status: 'active' })
+    .whereRaw(`auto_topup is not null and (auto_topup->>'enabled')::boolean`);
+  return inTurns(database, ofWhom(due, 'wallets', asked), { by: ['id'], ...asked });
+}

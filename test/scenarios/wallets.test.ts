@@ -1,0 +1,135 @@
+/** Prepaid credits lower invoices when they become final; what is given back goes to the lots from which it came (docs/rules/wallets.md). */
+import { expect } from 'chai';
+import { fixed, startWorld, usage, type World } from '../support/world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+describe('scenario: prepaid credits', () => {
+  let world: World;
+  before(async () => {
+    world = await startWorld({ now: '2026-01-01T00:00:00Z' });
+    await world.meter('calls');
+    await world.plan('Calls', [usage('calls', '1', { display_name: 'calls' }), fixed('50', { display_name: 'base' })]);
+  });
+  after(() => world.stop());
+
+  async function ok(method: string, path: string, body: object = {}): Promise<Answer> {
+    const answer = await world.api.request(method, path, { body });
+    expect(answer.status, `${method} ${path}: ${answer.text}`).to.be.within(200, 299);
+    return answer.body;
+  }
+  const walletOf = (external_customer_id: string, fields: object = {}): Promise<Answer> =>
+    ok('POST', '/wallets', { external_customer_id, currency: 'usd', ...fields });
+  const topUp = async (id: string, credits_to_add: string, fields: object = {}): Promise<string> =>
+    (await ok('POST', `/wallets/${id}/top-up`, { credits_to_add, transaction_reason: 'FREE_CREDIT_GRANT', ...fields }))
+      .wallet_transaction.id;
+  const left = async (id: string): Promise<Record<string, string>> => {
+    const { items } = await world.get(`/wallets/${id}/transactions?type=credit&limit=100`);
+    return Object.fromEntries(items.map((one: Answer) => [one.id, one.credits_available]));
+  };
+
+  /** Each begins in January, uses 120, and gets credits; then February comes. */
+  async function january(
+    customer: string,
+    fill: (wallet_id: string) => Promise<unknown>,
+    fields: object = {},
+  ): Promise<Answer> {
+    world.at('2026-01-01T00:00:00Z');
+    await world.subscribe(customer, 'Calls');
+    const wallet = await walletOf(customer, fields);
+    await fill(wallet.id);
+    await world.use(customer, 'calls', 120, { at: '2026-01-10T00:00:00Z' });
+    await world.settle();
+    return wallet;
+  }
+  async function finalOf(customer: string): Promise<Answer> {
+    const { items } = await ok('POST', '/invoices/search', { customer_id: world.id(`customer ${customer}`) });
+    const draft = items.find((one: Answer) => one.invoice_status === 'DRAFT');
+    await ok('POST', `/invoices/${draft.id}/finalize`);
+    return world.get(`/invoices/${draft.id}`);
+  }
+
+  it('pay usage, as the preview says; void gives each lot its own back; billed again they pay again', async () => {
+    let soon = '';
+    let never = '';
+    const wallet = await january('acme', async (id) => {
+      never = await topUp(id, '60');
+      soon = await topUp(id, '40', { expiry_date_utc: '2026-02-10T00:00:00Z' });
+      await topUp(id, '1000', { expiry_date_utc: '2026-01-20T00:00:00Z' });
+    });
+    world.at('2026-01-31T00:00:00Z');
+    const preview = await ok('POST', '/invoices/preview', { subscription_id: world.id('subscription acme') });
+    const balance = await world.get(`/wallets/${wallet.id}/balance/real-time`);
+    expect(balance).to.include({ balance: '1100', real_time_balance: '980', current_period_usage: '120' });
+    await world.on('2026-02-01');
+    const final = await finalOf('acme');
+    for (const invoice of [preview, final]) {
+      expect(invoice).to.include({
+        subtotal: '170',
+        total_prepaid_credits_applied: '100',
+        total: '70',
+        amount_due: '70',
+      });
+      const applied = invoice.line_items.map((line: Answer) => [line.display_name, line.prepaid_credits_applied]);
+      expect(Object.fromEntries(applied)).to.deep.equal({ calls: '100', base: '0' });
+    }
+    expect(await left(wallet.id)).to.include({ [soon]: '0', [never]: '0' });
+    const { items } = await world.get(`/wallets/${wallet.id}/transactions?transaction_reason=CREDIT_ADJUSTMENT`);
+    expect(items).to.have.length(1);
+    expect(items[0]).to.include({ amount: '100', reference_type: 'INVOICE', reference_id: final.id });
+    expect(items[0].metadata.consumed_credit_tx_ids).to.equal(`${soon},${never}`);
+
+    await ok('POST', `/invoices/${final.id}/void`);
+    expect(await left(wallet.id)).to.include({ [soon]: '40', [never]: '60' });
+    const again = await ok('POST', `/invoices/${final.id}/recalculate?finalize=true`);
+    expect(again).to.include({ total_prepaid_credits_applied: '100', total: '70' });
+    expect(await left(wallet.id)).to.include({ [soon]: '0', [never]: '0' });
+  });
+
+  it('a wallet for all prices pays all of it: nothing remains, and a refund goes back to its lots', async () => {
+    let lot = '';
+    const config = { allowed_price_types: ['ALL'] };
+    const wallet = await january('all', async (id) => void (lot = await topUp(id, '200')), {
+      config,
+      conversion_rate: '2',
+    });
+    await world.on('2026-02-01');
+    const final = await finalOf('all');
+    expect(final).to.include({ total_prepaid_credits_applied: '170', total: '0', payment_status: 'SUCCEEDED' });
+    expect(await left(wallet.id)).to.deep.equal({ [lot]: '115' });
+    const line = final.line_items.find(({ display_name }: Answer) => display_name === 'base');
+    const line_items = [{ invoice_line_item_id: line.id, amount: '20' }];
+    await ok('POST', '/creditnotes', { invoice_id: final.id, reason: 'SERVICE_ISSUE', line_items });
+    expect((await left(wallet.id))[lot]).to.equal('125');
+    await ok('POST', `/invoices/${final.id}/void`);
+    expect(await left(wallet.id)).to.include({ [lot]: '200' });
+    expect((await world.get(`/wallets/${wallet.id}`)).balance).to.equal('400');
+  });
+
+  it('what was paid beside credits goes into the wallet as a credit of its own', async () => {
+    let lot = '';
+    const wallet = await january('both', async (id) => void (lot = await topUp(id, '30')));
+    await world.on('2026-02-01');
+    const final = await finalOf('both');
+    expect(final.amount_due).to.equal('140');
+    await ok('PUT', `/invoices/${final.id}/payment`, { payment_status: 'SUCCEEDED' });
+    await ok('POST', `/invoices/${final.id}/void`);
+    const after = await left(wallet.id);
+    expect(after[lot]).to.equal('30');
+    expect(Object.values(after).sort()).to.deep.equal(['0', '140', '30']);
+    expect((await world.get(`/wallets/${wallet.id}`)).balance).to.equal('170');
+  });
+
+  it('two who make it final at once take once', async () => {
+    const wallet = await january('race', (id) => topUp(id, '500'));
+    await world.on('2026-02-01');
+    const { items } = await ok('POST', '/invoices/search', { customer_id: world.id('customer race') });
+    const { id } = items.find((one: Answer) => one.invoice_status === 'DRAFT');
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => world.api.request('POST', `/invoices/${id}/finalize`, { body: {} })),
+    );
+    expect(answers.filter(({ status }) => status === 200)).to.have.length(1);
+    expect((await world.get(`/wallets/${wallet.id}`)).credit_balance).to.equal('380');
+  });
+});
