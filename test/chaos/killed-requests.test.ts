@@ -214,6 +214,15 @@ describe('a request whose process is killed before it could answer', () => {
     expect(over.body.total_credit_amount).to.not.equal('0');
   }).timeout(240_000);
 
+  it('one top-up of a wallet', async () => {
+    const customer_id = await payer('saver');
+    const { id } = await world.post('/wallets', { customer_id, currency: 'usd' });
+    const body = { credits_to_add: '20', transaction_reason: 'FREE_CREDIT_GRANT' };
+    const answer = await killedAt(ANSWERED, { path: `/wallets/${id}/top-up`, body });
+    expect([answer.status, answer.body.wallet?.credit_balance], answer.text).to.deep.equal([200, '20']);
+    expect(await count('wallet_transactions', { wallet_id: id })).to.equal(1);
+  }).timeout(120_000);
+
   it('one customer, which is read again', async () => {
     const body = { name: 'Once', external_id: 'once' };
     const answer = await killedAt(ANSWERED, { path: '/customers', body });

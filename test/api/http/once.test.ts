@@ -17,7 +17,7 @@ const SAME: Readonly<Record<string, string>> = {
   replayDeadLetters: 'an id has one effect',
 };
 /** The key that they have in their body follows from the header where it states none. */
-const INNER_KEY = ['createPayment', 'refundPayment'];
+const INNER_KEY = ['createPayment', 'refundPayment', 'topUpWallet', 'debitWallet'];
 /** Nobody can read the answer again: it is told which record was made. */
 const SHOWN_ONCE = ['createUser', 'createApiKey', 'createWebhookEndpoint', 'rotateWebhookSecret'];
 /** They write nothing, and ask for another permission than one to read. */
