@@ -21,7 +21,8 @@ import {
 } from '../../storage/models/idempotency-key.ts';
 import { effectsOf, forgetEffects } from '../../storage/models/request-effects.ts';
 import { bearerToken } from './auth.ts';
-import { Effects, isNoted } from './once.ts';
+import { Effects } from './effects.ts';
+import { isNoted } from './once.ts';
 import type { Context, Route } from './route.ts';
 
 /** An answer ready to be sent. `body` is JSON text, null when there is none. */

@@ -11,12 +11,13 @@ import { onBehalfOf } from '../../storage/caller.ts';
 import type { Services } from '../services.ts';
 import { authenticate, rateLimitsOf } from './auth.ts';
 import { BODY_LIMIT, checkJsonBytes, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
+import type { Effects } from './effects.ts';
 import { asFarthingError, fieldPath, refuseMethod, setErrorHeaders, shaped } from './errors.ts';
 import { onceOnly, type Reply } from './idempotency.ts';
 import { checkKeys, didYouMean } from './ignored-keys.ts';
 import { clockOfRequest, whatCameBefore } from './instants.ts';
 import { LIST_MAX } from './list.ts';
-import { doAgain, type Effects } from './once.ts';
+import { doAgain } from './once.ts';
 import { Answered, type Context, type Principal, type Route } from './route.ts';
 
 /** A router of all routes, relative to the base URL. */

@@ -12,7 +12,7 @@ import type { Author } from '../../core/stamp.ts';
 import type { EnvironmentClock } from '../../storage/environment-clock.ts';
 import type { Database } from '../../storage/stores.ts';
 import type { Services } from '../services.ts';
-import type { Once } from './once.ts';
+import type { Effects } from './effects.ts';
 
 export type Method = 'get' | 'post' | 'put' | 'delete';
 
@@ -46,6 +46,18 @@ export type Context = {
 
 type Shape = z.ZodType;
 export type Decoded<S> = S extends Shape ? z.output<S> : undefined;
+
+/**
+ * `reads`: it writes nothing. `same`: done twice it has done the same as once. `inner_key`: what it does has a key of its own, which is
+ * that of the body or follows from the header (innerKey). Else what it commits is noted in the same transaction, and `again` does what
+ * is left and answers what the first answered, as it can be read now. `shown_once`: it is noted, and nobody can read the answer again.
+ */
+export type Once<Input> =
+  | 'reads'
+  | 'same'
+  | 'inner_key'
+  | 'shown_once'
+  | { again(done: Effects, input: Input, context: Context): Promise<unknown> };
 
 export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undefined, B extends Shape | undefined> = {
   method: Method;

@@ -8,12 +8,13 @@ import type { Entity } from '../../core/access/role.ts';
 import type { Scope } from '../../core/scope.ts';
 import { entityType } from '../../storage/models/statements.ts';
 import type { Database } from '../../storage/stores.ts';
-import type { Effects, Once } from './once.ts';
+import type { Effects } from './effects.ts';
 import {
   type Context,
   type Decoded,
   idParams,
   MessageAnswer,
+  type Once,
   type Route,
   type RouteDefinition,
   route,

@@ -7,8 +7,8 @@ import { SCHEDULE_STATUSES, SCHEDULE_TYPES } from '../../core/subscription/sched
 import { narrow } from '../../storage/models/page.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
+import type { Effects } from '../http/effects.ts';
 import { anyOf, flag, listShape } from '../http/list.ts';
-import type { Effects } from '../http/once.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import { ScheduleAnswer, showSchedule } from './show-schedule.ts';
 

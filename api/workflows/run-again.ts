@@ -1,6 +1,6 @@
 /** What is answered to a request that comes again and has asked for long work: the run that it has begun (http/once.ts). */
 import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
-import type { Effects } from '../http/once.ts';
+import type { Effects } from '../http/effects.ts';
 import type { Context } from '../http/route.ts';
 
 export function runAgain<Input>(messageOf: (input: Input) => string) {

@@ -56,7 +56,7 @@ describe('a request whose process is killed before it could answer', () => {
     const { child, url } = await startApiProcess(world.api.services, world.now);
     const sent = world.api.request('POST', `${url}/v1${path}`, { body, headers }).catch((error: Error) => error);
     let answered: Answer;
-    sent.then((answer) => (answered = answer));
+    void sent.then((answer) => (answered = answer));
     await until('it is in the middle', async () => answered !== undefined || (await waiting()).length > 0, 60_000);
     if (answered) await holding.rollback();
     expect(answered?.text).to.equal(undefined);
