@@ -1,6 +1,7 @@
 /** The table of contents of the interface: one line per resource. Order does not matter; mount.ts puts static paths first. */
 import { addonRoutes } from './addons/routes.ts';
 import { aiRoutes } from './ai/routes.ts';
+import { alertRoutes } from './alerts/routes.ts';
 import { auditLogRoutes } from './audit-logs/routes.ts';
 import { authRoutes } from './auth/routes.ts';
 import { costsheetRoutes } from './costs/routes.ts';
@@ -57,6 +58,7 @@ export const routes: Route[] = [
   ...taxRoutes,
   ...costsheetRoutes,
   ...creditGrantRoutes,
+  ...alertRoutes,
   ...addonRoutes,
   ...entitlementRoutes,
   ...lineItemRoutes,

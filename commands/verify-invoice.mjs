@@ -346,6 +346,226 @@ export function windowAt(at, size, grid) {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
+// Expressions of meters, over fractions. sqrt, log and powers with fractions are not computed here: what has them is taken as stated.
+
+class Unusable extends Error {}
+class NotComputed extends Error {}
+
+const TOKEN =
+  /\s*(?:([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?)|([A-Za-z_][A-Za-z0-9_]*)|("[^"\\\n]*"|'[^'\\\n]*')|(&&|\|\||==|!=|<=|>=|[-+*/()<>!?:,]))/y;
+
+function tokensOf(text) {
+  const tokens = [];
+  TOKEN.lastIndex = 0;
+  for (let at = 0; text.slice(at).trim() !== ''; at = TOKEN.lastIndex) {
+    TOKEN.lastIndex = at;
+    const [found, number, name, string, sign] = TOKEN.exec(text) ?? [];
+    // Digits that run into letters are hexadecimal or unsigned, which meters do not have.
+    if (found === undefined || (number && /[A-Za-z0-9_.]/.test(text[TOKEN.lastIndex] ?? ''))) throw new NotComputed();
+    tokens.push(number ? { number } : name ? { name } : string ? { string: string.slice(1, -1) } : { sign });
+  }
+  return tokens;
+}
+
+const LEVELS = [['||'], ['&&'], ['==', '!=', '<', '<=', '>', '>='], ['+', '-'], ['*', '/']];
+const ARGUMENTS = { min: 2, max: 2, pow: 2, abs: 1, floor: 1, ceil: 1, round: 1, double: 1 };
+
+function parsed(text) {
+  const tokens = tokensOf(text);
+  let at = 0;
+  const takes = (...signs) => (signs.includes(tokens[at]?.sign) ? tokens[at++].sign : undefined);
+  const needs = (sign) => {
+    if (!takes(sign)) throw new NotComputed();
+  };
+  const whole = () => {
+    const condition = binary(0);
+    if (!takes('?')) return condition;
+    const yes = binary(0);
+    needs(':');
+    return { op: '?', of: [condition, yes, whole()] };
+  };
+  const binary = (level) => {
+    if (level === LEVELS.length) return unary();
+    let left = binary(level + 1);
+    for (let op = takes(...LEVELS[level]); op !== undefined; op = takes(...LEVELS[level]))
+      left = { op, of: [left, binary(level + 1)] };
+    return left;
+  };
+  const unary = () => {
+    const op = takes('!', '-');
+    return op === undefined ? primary() : { op: op === '-' ? 'negated' : '!', of: [unary()] };
+  };
+  const primary = () => {
+    if (takes('(')) {
+      const inner = whole();
+      needs(')');
+      return inner;
+    }
+    const token = tokens[at++] ?? {};
+    if (token.number) return { constant: numeral(token.number) };
+    if (token.string !== undefined) return { constant: token.string };
+    if (!token.name) throw new NotComputed();
+    if (token.name === 'true' || token.name === 'false') return { constant: token.name === 'true' };
+    if (!takes('(')) return { property: token.name };
+    const of = [];
+    do of.push(whole());
+    while (takes(','));
+    needs(')');
+    if (ARGUMENTS[token.name] !== of.length) throw new NotComputed();
+    return { op: token.name, of };
+  };
+  const tree = whole();
+  if (at < tokens.length) throw new NotComputed();
+  return tree;
+}
+
+/** Of decimal text that may have an exponent. */
+function numeral(text) {
+  const [, digits, fraction = '', exponent = '0'] = /^([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?$/.exec(text);
+  const up = Number(exponent) - fraction.length;
+  if (Math.abs(up) > 1000) throw new NotComputed();
+  const mantissa = BigInt(digits + fraction);
+  return up >= 0 ? new Fraction(mantissa * power(up)) : new Fraction(mantissa, power(-up));
+}
+
+/** Properties that are compared with text, or with a property that is, are text; all others are numbers. */
+function textProperties(tree) {
+  const names = new Set();
+  const comparisons = [];
+  const visit = (node) => {
+    if (node.op === '==' || node.op === '!=') comparisons.push(node.of);
+    for (const inner of node.of ?? []) visit(inner);
+  };
+  visit(tree);
+  const isText = (node) => typeof node.constant === 'string' || names.has(node.property);
+  for (let before = -1; before < names.size; ) {
+    before = names.size;
+    for (const [left, right] of comparisons) {
+      if (isText(left) && right.property) names.add(right.property);
+      if (isText(right) && left.property) names.add(left.property);
+    }
+  }
+  return names;
+}
+
+const LARGEST = new Fraction(power(309));
+const bounded = (number) => {
+  if (number.compare(LARGEST) >= 0 || ZERO.minus(number).compare(LARGEST) >= 0) throw new Unusable();
+  return number;
+};
+const floorOf = ({ n, d }) => (n - (((n % d) + d) % d)) / d;
+const NUMERIC = {
+  '+': (a, b) => a.plus(b),
+  '-': (a, b) => a.minus(b),
+  '*': (a, b) => bounded(a.times(b)),
+  '/': (a, b) => {
+    if (b.isZero()) throw new Unusable();
+    return bounded(a.over(b));
+  },
+  negated: (a) => ZERO.minus(a),
+  double: (a) => a,
+  min: least,
+  max: most,
+  abs: (a) => most(a, ZERO.minus(a)),
+  floor: (a) => new Fraction(floorOf(a)),
+  ceil: (a) => new Fraction(-floorOf(ZERO.minus(a))),
+  round: (a) => a.rounded(0),
+  pow: (a, b) => {
+    if (b.n % b.d !== 0n || abs(b.n / b.d) > 64n) throw new NotComputed();
+    const exponent = b.n / b.d;
+    if (a.isZero() && exponent < 0n) throw new Unusable();
+    const whole = bounded(new Fraction(a.n ** abs(exponent), a.d ** abs(exponent)));
+    return exponent < 0n ? bounded(ONE.over(whole)) : whole;
+  },
+};
+const ORDERS = {
+  '<': (sign) => sign < 0,
+  '<=': (sign) => sign <= 0,
+  '>': (sign) => sign > 0,
+  '>=': (sign) => sign >= 0,
+};
+
+/** A function from properties to the quantity, times 10^24, undefined where it is none; throws NotComputed. */
+export function compiledExpression(text) {
+  const tree = parsed(text);
+  const texts = textProperties(tree);
+  const property = (name, properties) => {
+    const value = properties.get(name);
+    if (texts.has(name)) {
+      if (value === undefined) return '';
+      if (typeof value !== 'string') throw new Unusable();
+      return value;
+    }
+    if (value === undefined) return ZERO;
+    const number = isNumber(value) || typeof value === 'string' ? exactly(value) : undefined;
+    if (number === undefined) throw new Unusable();
+    return number;
+  };
+  const run = ({ op, of = [], constant, property: name }, properties) => {
+    if (constant !== undefined) return constant;
+    if (name !== undefined) return property(name, properties);
+    if (op === '?') return run(run(of[0], properties) ? of[1] : of[2], properties);
+    if (op === '!') return !run(of[0], properties);
+    if (op === '&&' || op === '||') return logical(op === '||', of, properties);
+    const values = of.map((node) => run(node, properties));
+    if (op === '==' || op === '!=') {
+      const [a, b] = values;
+      return (a instanceof Fraction ? a.equals(b) : a === b) === (op === '==');
+    }
+    if (ORDERS[op]) return ORDERS[op](values[0].compare(values[1]));
+    return NUMERIC[op](...values);
+  };
+  // What cannot be evaluated does not matter where the other side decides.
+  const logical = (deciding, [left, right], properties) => {
+    let first;
+    try {
+      first = run(left, properties);
+    } catch (error) {
+      if (!(error instanceof Unusable) || run(right, properties) !== deciding) throw error;
+      return deciding;
+    }
+    return first === deciding ? deciding : run(right, properties);
+  };
+  return (properties) => {
+    try {
+      const { n, d } = run(tree, properties);
+      const scaled = divided(n * UNIT, d);
+      return abs(scaled) >= power(24 + PLACES) ? undefined : scaled;
+    } catch (error) {
+      // An expression that makes no sense makes of an event what one that fails makes of it.
+      if (error instanceof Unusable || error instanceof TypeError) return undefined;
+      throw error;
+    }
+  };
+}
+
+/** A property as a number of an expression, which is not rounded before it is calculated with. */
+function exactly(property) {
+  const text = isNumber(property) ? numberText(property) : property;
+  if (quantity(property) === undefined) return undefined;
+  const [, sign, whole, fraction = '', exponent = '0'] = /^([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?$/.exec(
+    text.trim(),
+  );
+  const n = BigInt(whole + fraction);
+  if (n === 0n) return ZERO;
+  const up = Number(exponent) - fraction.length;
+  // Finer than 400 places is nothing.
+  if (up < -10_000) return ZERO;
+  const number = up >= 0 ? new Fraction(n * power(up)) : new Fraction(n, power(-up)).rounded(400);
+  return sign === '-' ? ZERO.minus(number) : number;
+}
+
+function expressionOf({ expression }) {
+  if (!expression) return null;
+  try {
+    return compiledExpression(expression);
+  } catch (error) {
+    if (error instanceof NotComputed) return null;
+    throw error;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
 // From events to a quantity.
 
 /** What a meter makes of the events of one group in one stretch of time. */
@@ -426,6 +646,11 @@ class LineEvents {
     this.start = instant(counted.window_start);
     this.end = instant(counted.window_end);
     this.whole = new Stretch(counted, this.start, this.end);
+    this.expression = expressionOf(counted.meter.aggregation);
+    /** Whether what the expression makes of an event had to be taken from beside the event. */
+    this.isStated = false;
+    /** Whether it was not even there: then nothing is known of the events of the line. */
+    this.isUnknown = false;
     this.customers = new Map(
       counted.customers.map(({ external_customer_id, times }) => [
         external_customer_id,
@@ -454,14 +679,39 @@ class LineEvents {
     const group = property === undefined || property === null ? '' : identity(property);
     if (group === undefined) return `its ${group_by} is no group`;
     if (type === 'COUNT') return { value: null, text: '', group };
+    if (expression) return this.expressed(event, { group, type });
     if (type === 'COUNT_UNIQUE') {
-      const text = expression ? event.values.get(this.id) : identity(event.properties.get(field));
+      const text = identity(event.properties.get(field));
       return text === undefined ? `its ${field ?? 'value'} cannot be told apart` : { value: text, text, group };
     }
-    const value = quantity(expression ? event.values.get(this.id) : event.properties.get(field));
+    const value = quantity(event.properties.get(field));
     return value === undefined
       ? `its ${field ?? 'value'} is no number`
       : { value, text: textOf(quantityOf(value), PLACES), group };
+  }
+  /** What the expression makes of it: computed where that can be, else what is said of it. */
+  expressed(event, { group, type }) {
+    const said = event.values.get(this.id);
+    const computed = this.computed(event.properties);
+    if (computed === null) {
+      if (said === undefined) this.isUnknown = true;
+      this.isStated = true;
+    }
+    const value = computed === null ? quantity(said) : computed;
+    if (value === undefined) return 'its expression gives no number';
+    const text = textOf(quantityOf(value), PLACES);
+    if (computed !== null && said !== undefined && quantity(said) !== value)
+      return `its expression gives ${text}, and not ${JSON.stringify(said)}`;
+    return type === 'COUNT_UNIQUE' ? { value: canonical(text), text: canonical(text), group } : { value, text, group };
+  }
+  /** null where this program cannot. */
+  computed(properties) {
+    try {
+      return this.expression === null ? null : this.expression(properties);
+    } catch (error) {
+      if (error instanceof NotComputed) return null;
+      throw error;
+    }
   }
   add(event, { value, text, group }) {
     if (this.last !== undefined) {
@@ -551,12 +801,14 @@ function chargeParts(price, units) {
   };
   if (price.billing_model === 'FLAT_FEE') return [part(null, units, { unit_amount: price.amount })];
   if (price.billing_model === 'PACKAGE') {
-    const { divide_by, round } = price.transform_quantity;
+    const { divide_by, round } = price.transform_quantity ?? {};
+    if (!(divide_by > 0)) throw new Unreadable('a price of packages does not say how large they are');
     const size = units.d * BigInt(divide_by);
     const packages = round === 'down' ? units.n / size : (units.n + size - 1n) / size;
     return packages === 0n ? [] : [part(null, new Fraction(packages), { unit_amount: price.amount })];
   }
   if (price.billing_model !== 'TIERED') throw new Unreadable(`the price model ${price.billing_model} is not known`);
+  if (!price.tiers?.length) throw new Unreadable('a price of tiers has none');
   const bound = (tier) => decimal(tier.up_to, 'a tier');
   const tiers = [...price.tiers].sort((a, b) => (open(a) || open(b) ? open(a) - open(b) : bound(a).compare(bound(b))));
   if (price.tier_mode === 'VOLUME') {
@@ -677,13 +929,25 @@ export function firstDifference(stated, computed) {
 class Report {
   differences = [];
   stated = [];
+  /** Each field of the document that is taken as stated, by its path; x.* is all that is under x. */
+  fields = new Set();
   #tried = 0;
   differs(line, field, stated, computed) {
     const digit = firstDifference(String(stated), String(computed));
     this.differences.push({ line, field, stated: String(stated), computed: String(computed), digit });
   }
-  takes(line, what) {
+  /** `fields`: those that are not computed again because of it. */
+  takes(line, what, fields = []) {
     this.stated.push({ line, what });
+    for (const field of fields) this.fields.add(field);
+  }
+  /** Whether a field, or what it is in, is taken as stated. */
+  isStated(path) {
+    const parts = path.split(/(?=[.[])/);
+    return parts.some((_, index) => {
+      const head = parts.slice(0, index + 1).join('');
+      return this.fields.has(head) || (index + 1 < parts.length && this.fields.has(`${head}.*`));
+    });
   }
   same(line, field, stated, computed) {
     if (String(stated) !== String(computed)) this.differs(line, field, stated, computed);
@@ -701,38 +965,395 @@ class Report {
   }
 }
 
+// ---------------------------------------------------------------------------------------------------------------------
+// The document, field by field. Behind a ~ stands what is taken as stated: terms that were agreed on, texts for people, ids and dates
+// on which nothing that is charged depends. Everything else is computed again or compared. A ? behind is for what may be null, a ? in a
+// key for what may be missing; * are all other keys.
+
+const maybe = (of) => ({ '?': of });
+
+const KEPT = {
+  tenant_id: '~text',
+  environment_id: '~text',
+  status: '~text',
+  created_at: '~instant',
+  updated_at: '~instant',
+  created_by: '~text',
+  updated_by: '~text',
+};
+
+const PAYMENT_STATUSES = 'INITIATED|PENDING|PROCESSING|SUCCEEDED|OVERPAID|FAILED|REFUNDED|PARTIALLY_REFUNDED|VOIDED';
+
+const INVOICE = {
+  id: 'text',
+  customer_id: 'text',
+  subscription_id: '~text?',
+  subscription_customer_id: '~text?',
+  invoice_type: '~SUBSCRIPTION|ONE_OFF|CREDIT',
+  invoice_status: 'FINALIZED|VOIDED|SKIPPED',
+  payment_status: `~${PAYMENT_STATUSES}`,
+  billing_reason: '~text',
+  currency: 'text',
+  subtotal: 'decimal',
+  total_discount: 'decimal',
+  total_prepaid_credits_applied: 'decimal',
+  total_tax: 'decimal',
+  total: 'decimal',
+  adjustment_amount: 'decimal',
+  amount_due: 'decimal',
+  amount_paid: 'decimal',
+  amount_remaining: 'decimal',
+  overpaid_amount: 'decimal?',
+  refunded_amount: '~decimal',
+  invoice_number: '~text?',
+  idempotency_key: '~text?',
+  billing_sequence: '~integer?',
+  description: '~text?',
+  billing_period: '~text?',
+  period_start: '~instant?',
+  period_end: '~instant?',
+  issue_date: '~instant?',
+  due_date: '~instant?',
+  paid_at: '~instant?',
+  voided_at: '~instant?',
+  finalized_at: '~instant?',
+  last_computed_at: '~instant?',
+  invoice_pdf_url: '~text?',
+  recalculated_invoice_id: '~text?',
+  is_manually_edited: '~truth',
+  metadata: '~any',
+  version: '~integer',
+  ...KEPT,
+};
+
+const TIER = { up_to: '~number?', unit_amount: '~decimal', flat_amount: '~decimal?', '*': '~any' };
+
+const PRICE = {
+  currency: 'text',
+  billing_model: '~FLAT_FEE|PACKAGE|TIERED',
+  amount: '~decimal?',
+  tier_mode: '~SLAB|VOLUME?',
+  tiers: maybe([TIER]),
+  transform_quantity: maybe({ divide_by: '~integer', 'round?': '~up|down?' }),
+  '*': '~any',
+};
+
+const STRETCH = { start: 'instant', end: 'instant' };
+
+const COUNTED_OF = {
+  customers: [{ external_customer_id: 'text', times: maybe([STRETCH]) }],
+  timezone: 'timezone',
+  billing_anchor: 'instant',
+};
+
+const FROM = {
+  price: maybe(PRICE),
+  meter_id: 'text?',
+  meter_version: 'text?',
+  window_start: 'instant?',
+  window_end: 'instant?',
+  quantity: 'decimal?',
+  event_count: 'integer?',
+  high_water: maybe({ '*': 'text' }),
+  as_of: '~instant?',
+  buckets: '~any',
+  breakdown: maybe([
+    {
+      tier: 'integer?',
+      units: 'decimal',
+      unit_amount: 'decimal',
+      flat_amount: 'decimal',
+      amount: 'decimal',
+      'time_bucket?': '~any',
+    },
+  ]),
+  proration: 'decimal?',
+  reason: '~text?',
+  kind: 'overage|true_up|unused_time|resumed|late_events|corrected_events|threshold_surplus?',
+  less: maybe({ amount: 'decimal', quantity: 'decimal?', invoiced: '~before_period_end|by_other_invoices' }),
+  of_term: maybe({ used: 'decimal', committed: 'decimal' }),
+  base_amount: 'decimal?',
+  window_terms: maybe({ amount: '~decimal?', time_buckets: '~any' }),
+  allowances: maybe([
+    {
+      limit: '~decimal?',
+      windows: [{ start: '~instant', end: '~instant', before: 'decimal', after: 'decimal', 'limit?': '~decimal' }],
+    },
+  ]),
+  carried_amount: 'decimal?',
+  counted: maybe(COUNTED_OF),
+  share: maybe({ part_ms: 'integer', whole_ms: '~integer', 'before_ms?': '~integer?' }),
+  billed_before: maybe({ amount: 'decimal', quantity: 'decimal' }),
+  edited: maybe({ amount: 'decimal', quantity: 'decimal' }),
+  drawn_from: 'subscription?',
+};
+
+const LINE = {
+  id: '~text',
+  invoice_id: 'text',
+  customer_id: 'text',
+  subscription_id: '~text?',
+  subscription_line_item_id: '~text?',
+  parent_line_item_id: '~text?',
+  entity_id: '~text?',
+  entity_type: '~text?',
+  plan_display_name: '~text?',
+  price_id: '~text?',
+  price_type: 'text?',
+  meter_id: 'text?',
+  meter_display_name: '~text?',
+  price_unit_id: '~text?',
+  price_unit: 'text?',
+  price_unit_amount: 'decimal?',
+  display_name: '~text?',
+  quantity: 'decimal',
+  amount: 'decimal',
+  currency: 'text',
+  period_start: 'instant?',
+  period_end: 'instant?',
+  prepaid_credits_applied: 'decimal',
+  line_item_discount: 'decimal',
+  invoice_level_discount: 'decimal',
+  tax_amount: 'decimal',
+  included_tax_amount: 'decimal',
+  taxes: maybe([{ tax_rate_id: 'text', tax_behavior: 'exclusive|inclusive', tax_amount: 'decimal' }]),
+  adjusted_entitlement_quantity: 'decimal?',
+  commitment_info: maybe({
+    type: '~amount|quantity',
+    amount: '~decimal',
+    quantity: '~decimal?',
+    duration: '~text?',
+    overage_factor: '~decimal?',
+    true_up_enabled: '~truth',
+    is_windowed: '~truth',
+    computed_true_up_amount: 'decimal',
+    computed_overage_amount: 'decimal',
+    computed_commitment_utilized_amount: 'decimal',
+  }),
+  metadata: '~any',
+  computed_from: maybe(FROM),
+  ...KEPT,
+};
+
+const METER = {
+  id: 'text',
+  version: 'integer',
+  event_name: '~text',
+  aggregation: {
+    type: '~COUNT|COUNT_UNIQUE|SUM|SUM_WITH_MULTIPLIER|AVG|MAX|LATEST|WEIGHTED_SUM',
+    field: '~text?',
+    expression: '~text?',
+    multiplier: '~decimal?',
+    bucket_size: '~MINUTE|15MIN|30MIN|HOUR|3HOUR|6HOUR|12HOUR|DAY|WEEK|MONTH?',
+    group_by: '~text?',
+  },
+  filters: [{ key: '~text', values: ['~text'] }],
+  reset_usage: '~text',
+};
+
+const COUPON = {
+  coupon_id: 'text',
+  coupon_association_id: '~text?',
+  line_id: 'text?',
+  terms: maybe({
+    id: 'text',
+    type: 'fixed|percentage',
+    amount_off: 'decimal?',
+    percentage_off: 'decimal?',
+    '*': '~any',
+  }),
+  original_price: 'decimal',
+  discounted_amount: 'decimal',
+};
+
+const TAX = {
+  tax_rate_id: 'text',
+  name: '~text',
+  tax_rate_type: 'percentage|fixed',
+  percentage_value: 'decimal?',
+  fixed_value: 'decimal?',
+  tax_behavior: 'exclusive|inclusive',
+  is_given_back: 'truth',
+  taxable_amount: 'decimal',
+  tax_amount: 'decimal',
+};
+
+const DOCUMENT = {
+  format: 'text',
+  minor_units: 'integer',
+  invoice: INVOICE,
+  lines: [
+    {
+      line: LINE,
+      price_unit: maybe({ code: '~text', conversion_rate: '~decimal' }),
+      counted: maybe({
+        meter: METER,
+        ...COUNTED_OF,
+        window_start: 'instant',
+        window_end: 'instant',
+        marks: { '*': 'text' },
+        ends: '~any',
+      }),
+      seal: maybe({ event_count: 'integer', root: 'text', sealed_at: '~instant' }),
+      not_sealed: 'text?',
+    },
+  ],
+  coupons: [COUPON],
+  taxes: [TAX],
+};
+
+const doesNotThrow = (work) => {
+  try {
+    work();
+    return true;
+  } catch {
+    return false;
+  }
+};
+const KINDS = {
+  any: () => true,
+  text: (value) => typeof value === 'string',
+  decimal: (value) => typeof value === 'string' && doesNotThrow(() => decimal(value, '')),
+  number: (value) => Number.isSafeInteger(value) || KINDS.decimal(value),
+  integer: (value) => Number.isSafeInteger(value),
+  truth: (value) => typeof value === 'boolean',
+  instant: (value) => typeof value === 'string' && doesNotThrow(() => instant(value)),
+  timezone: (value) => typeof value === 'string' && doesNotThrow(() => offsetAt(value, 0)),
+};
+
+/** Whether the document has each of its fields, and nothing else in it; what is taken as stated is told to the report. */
+function checkShape(shape, value, path, report) {
+  if (typeof shape === 'string') return checkValue(shape, value, path, report);
+  if (shape['?'] !== undefined) return value === null ? undefined : checkShape(shape['?'], value, path, report);
+  if (Array.isArray(shape)) {
+    if (!Array.isArray(value)) return report.differs('document', path, JSON.stringify(value), 'a list');
+    for (const [index, one] of value.entries()) checkShape(shape[0], one, `${path}[${index}]`, report);
+    return;
+  }
+  if (!isObject(value)) return report.differs('document', path, JSON.stringify(value), 'an object');
+  const under = (key) => (path === '' ? key : `${path}.${key}`);
+  const { '*': others, ...own } = shape;
+  const keys = new Map(
+    Object.entries(own).map(([key, of]) => [key.replace(/\?$/, ''), { of, isOptional: key.endsWith('?') }]),
+  );
+  for (const [key, { of, isOptional }] of keys)
+    if (Object.hasOwn(value, key)) checkShape(of, value[key], under(key), report);
+    else if (!isOptional) report.differs('document', under(key), 'nothing', 'a field of every such document');
+    else if (typeof of === 'string' && of.startsWith('~')) report.fields.add(under(key));
+  if (others?.startsWith('~')) report.fields.add(under('*'));
+  for (const key of Object.keys(value)) {
+    if (keys.has(key)) continue;
+    // What a newer service says besides is named, because this program knows nothing of it.
+    checkShape(others ?? '~any', value[key], under(key), report);
+  }
+}
+
+function checkValue(shape, value, path, report) {
+  const [, stated, kind, nullable] = /^(~?)(.*?)(\??)$/.exec(shape);
+  if (stated) report.fields.add(path);
+  if (value === null && nullable) return;
+  const fits = KINDS[kind]?.(value) ?? kind.split('|').includes(value);
+  if (!fits) report.differs('document', path, JSON.stringify(value), KINDS[kind] ? `a ${kind}` : `one of ${kind}`);
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Lines.
+
+const CORRECTIONS = ['late_events', 'corrected_events', 'threshold_surplus'];
+const COMPUTED = ['computed_commitment_utilized_amount', 'computed_overage_amount', 'computed_true_up_amount'];
+
 /** Checks one line; `measured` is what its events come to, undefined where none were given. */
 class LineCheck {
-  constructor(entry, { invoice, places, measured, report }) {
-    Object.assign(this, { entry, invoice, places, measured, report, line: entry.line, from: entry.line.computed_from });
+  constructor(entry, { index, invoice, places, measured, report }) {
+    Object.assign(this, { entry, index, invoice, places, measured, report });
+    this.line = entry.line;
+    this.from = entry.line.computed_from;
+    this.kind = this.from?.kind ?? null;
     this.amount = decimal(this.line.amount, `${this.line.id}: amount`);
-    this.reason = this.from?.reason ?? '';
   }
-  takes = (what) => this.report.takes(this.line.id, what);
+  path = (field) => `lines[${this.index}].${field}`;
+  /** `fields` of the line. */
+  takes = (what, fields = []) =>
+    this.report.takes(
+      this.line.id,
+      what,
+      fields.map((field) => this.path(field)),
+    );
+  amountTaken = (what) => this.takes(what, ['line.amount', 'line.quantity', 'line.price_unit_amount']);
   number = (field, stated, computed) => this.report.number(this.line.id, field, stated, computed);
+  same = (field, stated, computed) => this.report.same(this.line.id, field, stated, computed);
+  /** Of a field that says something of other lines only. */
+  nothing = (field, stated) => {
+    if (stated !== null && stated !== undefined)
+      this.report.differs(this.line.id, field, JSON.stringify(stated), 'nothing');
+  };
   money = (amount) => amount.rounded(this.places);
 
   run() {
-    const { line, invoice, report } = this;
-    report.same(line.id, 'invoice_id', line.invoice_id, invoice.id);
-    report.same(line.id, 'currency', line.currency, invoice.currency);
+    const { line, invoice, entry } = this;
+    this.same('invoice_id', line.invoice_id, invoice.id);
+    this.same('customer_id', line.customer_id, invoice.customer_id);
+    this.same('currency', line.currency, invoice.currency);
     this.number('amount', line.amount, this.money(this.amount));
-    if (!this.from) return this.takes('all of it: it was written by hand');
+    if (!this.from) return this.byHand();
     if (this.from.edited) this.asComputed();
-    if (this.from.price)
-      report.same(line.id, 'computed_from.price.currency', this.from.price.currency, invoice.currency);
-    if (this.reason.startsWith('true_up: ')) return this.trueUp();
-    if (!this.from.price) return this.takes('all of it: it says no price');
-    return this.from.meter_id ? this.usage() : this.fixed();
+    const { from } = this;
+    if (from.price) this.same('computed_from.price.currency', from.price.currency, invoice.currency);
+    const isUsage = Boolean(from.meter_id) && this.kind !== 'true_up';
+    this.same('price_type', line.price_type, isUsage ? 'USAGE' : 'FIXED');
+    this.same('meter_id', line.meter_id, from.meter_id);
+    if (!from.edited) this.same('price_unit', line.price_unit, entry.price_unit?.code ?? null);
+    if (!from.edited && !entry.price_unit) this.nothing('price_unit_amount', line.price_unit_amount);
+    if (!from.less && this.kind !== 'threshold_surplus' && !CORRECTIONS.includes(this.kind))
+      this.nothing('computed_from.carried_amount', from.carried_amount);
+    else this.takes('what of it is carried to the next invoice', ['line.computed_from.carried_amount']);
+    if (this.kind !== 'true_up') this.nothing('computed_from.of_term', from.of_term);
+    if (isUsage) return this.usage();
+    for (const field of ['meter_version', 'window_start', 'window_end', 'event_count', 'high_water', 'counted'])
+      this.nothing(`computed_from.${field}`, from[field]);
+    this.notCounted();
+    for (const field of ['allowances', 'less', 'billed_before', 'drawn_from'])
+      if (this.kind !== 'true_up') this.nothing(`computed_from.${field}`, from[field]);
+    this.nothing('adjusted_entitlement_quantity', line.adjusted_entitlement_quantity);
+    if (this.kind === 'true_up') return this.trueUp();
+    this.nothing('commitment_info', line.commitment_info);
+    this.nothing('computed_from.base_amount', from.base_amount);
+    if (!from.price) return this.takes('all of it: it says no price', ['line']);
+    return this.fixed();
+  }
+
+  notCounted() {
+    const { counted, seal, not_sealed } = this.entry;
+    this.nothing('counted', counted);
+    this.nothing('seal', seal);
+    this.nothing('not_sealed', not_sealed);
+  }
+
+  byHand() {
+    const { line } = this;
+    this.notCounted();
+    this.nothing('commitment_info', line.commitment_info);
+    this.nothing('adjusted_entitlement_quantity', line.adjusted_entitlement_quantity);
+    const said = [
+      'price_type',
+      'meter_id',
+      'price_unit',
+      'price_unit_amount',
+      'quantity',
+      'period_start',
+      'period_end',
+    ];
+    this.takes('all of it: it was written by hand', ['line.amount', ...said.map((field) => `line.${field}`)]);
   }
 
   /** What somebody has changed by hand is said; what it was computed as before that is computed again. */
   asComputed() {
     const { line, from } = this;
     const { amount, quantity } = from.edited;
-    this.takes(
+    this.amountTaken(
       `${line.amount} for ${line.quantity}, as it was edited by hand: computed were ${amount} for ${quantity}`,
     );
+    this.takes('what else was edited of it', ['line.price_unit', 'line.period_start', 'line.period_end']);
     this.line = { ...line, amount, quantity, price_unit_amount: null };
     this.amount = decimal(amount, `${line.id}: computed_from.edited.amount`);
     this.entry = { ...this.entry, price_unit: null };
@@ -740,11 +1361,11 @@ class LineCheck {
 
   breakdown(parts) {
     const stated = this.from.breakdown ?? [];
-    this.report.same(this.line.id, 'computed_from.breakdown: parts', stated.length, parts.length);
+    this.same('computed_from.breakdown: parts', stated.length, parts.length);
     for (const [index, part] of parts.entries()) {
       if (stated[index] === undefined) return;
       const field = (name) => `computed_from.breakdown[${index}].${name}`;
-      this.report.same(this.line.id, field('tier'), stated[index].tier, part.tier);
+      this.same(field('tier'), stated[index].tier, part.tier);
       for (const name of ['units', 'unit_amount', 'flat_amount', 'amount'])
         this.number(field(name), stated[index][name], part[name]);
     }
@@ -760,93 +1381,236 @@ class LineCheck {
     const charge = amountOf(parts);
     const exact = charge.times(share);
     const expected = this.money(charge.times(share.plus(before))).minus(this.money(charge.times(before)));
-    if (this.reason.startsWith('unused_time: ')) {
+    const isBack = this.kind === 'unused_time';
+    if (!isBack && this.kind !== 'resumed') {
+      this.nothing('computed_from.kind', this.kind);
+      this.nothing('parent_line_item_id', line.parent_line_item_id);
+      this.number('amount', line.amount, expected);
+    } else {
+      const size = isBack ? ZERO.minus(this.amount) : this.amount;
       const cent = new Fraction(1n, power(this.places));
-      if (most(ZERO.minus(this.amount), ZERO).compare(expected.plus(cent)) > 0 || this.amount.compare(ZERO) > 0)
-        this.number('amount', line.amount, ZERO.minus(expected));
-      this.takes(
-        `${line.amount}: unused time of at most ${textOf(expected)}, limited by what other invoices have billed`,
-      );
-    } else if (this.reason.startsWith('resumed: '))
-      this.takes(`${line.amount}: what other invoices have not billed of the period`);
-    else this.number('amount', line.amount, expected);
+      if (size.compare(ZERO) < 0 || (isBack && size.compare(expected.plus(cent)) > 0))
+        this.number('amount', line.amount, isBack ? ZERO.minus(expected) : expected);
+      const why = isBack
+        ? `unused time of at most ${textOf(expected)}, limited by what other invoices have billed`
+        : 'what other invoices have not billed of the period';
+      this.takes(`${line.amount}: ${why}`, ['line.amount', 'line.computed_from.kind', 'line.price_unit_amount']);
+    }
     this.priceUnit(exact);
   }
 
   share() {
     const { line, from } = this;
-    if (!from.proration && !from.share) return { share: ONE, before: ZERO };
+    const periods = ['line.period_start', 'line.period_end'];
+    if (!from.proration && !from.share) {
+      this.takes('the whole period that it is for', periods);
+      return { share: ONE, before: ZERO };
+    }
     if (!from.share) {
-      this.takes(`its share ${from.proration}, rounded to 18 decimals`);
+      const fields = ['line.computed_from.proration', ...periods];
+      this.takes(`its share ${from.proration}, rounded to 18 decimals`, fields);
       return { share: decimal(from.proration, `${line.id}: proration`), before: ZERO };
     }
     const { part_ms, whole_ms, before_ms } = from.share;
+    if (whole_ms <= 0) throw new Unreadable(`${line.id}: a period of ${whole_ms} ms is none`);
     const share = new Fraction(BigInt(part_ms), BigInt(whole_ms));
     this.number('computed_from.proration', from.proration, share.rounded(18));
-    if (this.reason === '')
-      this.report.same(
-        line.id,
-        'computed_from.share.part_ms',
-        part_ms,
-        (instant(line.period_end) - instant(line.period_start)) / 1000,
-      );
+    const length = (instant(line.period_end) - instant(line.period_start)) / 1000;
+    if (this.kind === null) this.same('computed_from.share.part_ms', part_ms, length);
+    else this.takes('the period that it is for', periods);
     this.takes(`the length of its whole period, ${whole_ms} ms`);
     if (before_ms) this.takes(`that ${before_ms} ms of it lie before`);
     return { share, before: new Fraction(BigInt(before_ms ?? 0), BigInt(whole_ms)) };
   }
 
-  usage() {
+  // Usage.
+
+  /** What was counted, as the line and as the document say it: these are the same facts. */
+  agreesWithItself() {
     const { line, from, entry } = this;
-    if (entry.not_sealed)
-      this.report.differs(line.id, 'events', 'the line', `not what its events come to: ${entry.not_sealed}`);
+    const { counted, seal, not_sealed } = entry;
+    if (counted === null) {
+      this.nothing('seal', seal);
+      if (!not_sealed) return this.report.differs(line.id, 'counted', 'nothing', 'what a usage line counted');
+      const fields = [
+        'quantity',
+        'event_count',
+        'meter_version',
+        'window_start',
+        'window_end',
+        'high_water',
+        'counted',
+      ];
+      return this.takes(`what was counted: ${not_sealed}`, [
+        ...fields.map((field) => `line.computed_from.${field}`),
+        'line.meter_id',
+        'line.period_start',
+        'line.period_end',
+        'not_sealed',
+      ]);
+    }
+    if (not_sealed) this.report.differs(line.id, 'events', 'the line', `not what its events come to: ${not_sealed}`);
+    else if (seal === null) this.report.differs(line.id, 'seal', 'nothing', 'the root of its events');
+    if (seal !== null && not_sealed !== null) this.nothing('not_sealed', not_sealed);
+    this.same('counted.meter.id', counted.meter.id, line.meter_id);
+    this.same('computed_from.meter_version', from.meter_version, counted.meter.version);
+    for (const field of ['window_start', 'window_end']) {
+      if (from[field] === null) this.report.differs(line.id, `computed_from.${field}`, 'nothing', counted[field]);
+      else this.same(`counted.${field}`, instant(counted[field]), instant(from[field]));
+    }
+    this.period();
+    if (from.counted === null)
+      this.takes('whose events they are, and by which clock', [
+        'counted.customers',
+        'counted.timezone',
+        'counted.billing_anchor',
+      ]);
+    else
+      for (const field of ['customers', 'timezone', 'billing_anchor'])
+        this.same(
+          `computed_from.counted.${field}`,
+          JSON.stringify(from.counted[field]),
+          JSON.stringify(counted[field]),
+        );
+    const marks = Object.entries(from.high_water ?? {}).map(([partition, offset]) => {
+      const end = counted.ends?.[partition];
+      return `${partition}: ${end !== undefined && offsetOf(end) < offsetOf(offset) ? end : offset}`;
+    });
+    const stated = Object.entries(counted.marks).map(([partition, offset]) => `${partition}: ${offset}`);
+    this.same('counted.marks', stated.sort().join(), marks.sort().join());
+    if (seal === null) return;
+    if (line.parent_line_item_id) {
+      const kept = 'line.computed_from.event_count';
+      if (from.event_count !== seal.event_count)
+        this.takes(`${from.event_count} events, of which the rest is corrected later`, [kept]);
+      else this.report.fields.add(this.path(kept));
+    } else this.same('computed_from.event_count', from.event_count, seal.event_count);
+  }
+
+  /** The period that the customer reads is the one whose events were counted. */
+  period() {
+    const { line, from, entry } = this;
+    if (
+      line.period_start === null ||
+      line.period_end === null ||
+      from.window_start === null ||
+      from.window_end === null
+    )
+      return this.report.differs(line.id, 'period', `${line.period_start} to ${line.period_end}`, 'that of its events');
+    const [start, end] = [instant(from.window_start), instant(from.window_end)];
+    if (from.edited) return;
+    // A correction keeps the period of its charge, of which the newest line may have counted until an earlier end.
+    if (!line.parent_line_item_id || end > instant(line.period_end))
+      this.same('period_end', instant(line.period_end), end);
+    else if (end !== instant(line.period_end)) this.takes('until when its period lasts', ['line.period_end']);
+    if (entry.counted.meter.reset_usage !== 'NEVER') this.same('period_start', instant(line.period_start), start);
+    else {
+      if (instant(line.period_start) < start) this.same('period_start', instant(line.period_start), start);
+      this.takes('from when on its period lasts: what it counts never begins anew', ['line.period_start']);
+    }
+  }
+
+  usage() {
+    const { line, from } = this;
+    const isCorrection = Boolean(line.parent_line_item_id) && CORRECTIONS.includes(this.kind);
+    const isSurplus = !isCorrection && this.kind === 'threshold_surplus';
+    if (!isCorrection) {
+      this.nothing('parent_line_item_id', line.parent_line_item_id);
+      this.nothing('computed_from.billed_before', from.billed_before);
+    }
+    if (this.kind === 'overage' && from.drawn_from !== 'subscription')
+      this.report.differs(line.id, 'computed_from.drawn_from', from.drawn_from, 'subscription');
+    if (!isCorrection && !isSurplus && this.kind !== 'overage') this.nothing('computed_from.kind', this.kind);
+    this.nothing('computed_from.proration', from.proration);
+    this.nothing('computed_from.share', from.share);
+    if (!from.price) return this.report.differs(line.id, 'computed_from.price', 'nothing', 'the price of the usage');
+    this.agreesWithItself();
     const measured = this.measure();
     const left = billable(measured, from.allowances ?? []);
+    this.free(left, isCorrection || isSurplus || this.kind === 'overage');
+    if (isCorrection || isSurplus) this.nothing('commitment_info', line.commitment_info);
+    if (isSurplus) return this.surplus();
     const priced = this.priced(left);
     if (priced === undefined) return;
     const { base, charge } = priced;
     const whole = this.money(charge);
-    const isSplit = from.drawn_from === 'subscription';
-    if (line.parent_line_item_id && from.billed_before) this.correction(whole, left);
-    else if (this.reason.startsWith('threshold_surplus: '))
-      this.takes(`${line.amount}: what was invoiced too much before the period was over`);
-    else if (isSplit) this.shared(whole);
+    if (isCorrection) this.correction(whole, left);
+    else if (from.drawn_from === 'subscription') this.shared(whole);
     else {
-      const less = /less (-?[0-9.]+) that was invoiced before the period was over$/.exec(this.reason);
-      if (less === null) {
-        this.number('amount', line.amount, whole);
-        this.number('quantity', line.quantity, most(ZERO, left.units).rounded(18));
-      } else {
-        this.number('amount', textOf(this.amount.plus(decimal(less[1], 'an amount'))), whole);
-        this.takes(`${less[1]}, which other invoices have billed before the period was over`);
-      }
-      if (left.free !== null)
-        this.number('adjusted_entitlement_quantity', line.adjusted_entitlement_quantity, left.free);
+      const less = this.less();
+      this.number('amount', textOf(this.amount.plus(less.amount)), whole);
+      if (less.quantity !== null)
+        this.number(
+          'quantity',
+          textOf(decimal(line.quantity, `${line.id}: quantity`).plus(less.quantity)),
+          most(ZERO, left.units).rounded(18),
+        );
       if (line.commitment_info) this.number('computed_from.base_amount', from.base_amount, base);
-      else if (less !== null) this.number('computed_from.base_amount', from.base_amount, whole);
+      else if (from.less) this.number('computed_from.base_amount', from.base_amount, whole);
+      else this.nothing('computed_from.base_amount', from.base_amount);
     }
     this.priceUnit(charge);
+  }
+
+  /** What other invoices say of the charge. */
+  less() {
+    const { line, from } = this;
+    if (!from.less) return { amount: ZERO, quantity: ZERO };
+    const { amount, quantity } = from.less;
+    this.takes(`${amount}, which other invoices have billed of the charge`);
+    if (quantity === null)
+      this.takes('how many units these are', ['line.quantity', 'line.computed_from.less.quantity']);
+    return {
+      amount: decimal(amount, `${line.id}: computed_from.less`),
+      quantity: quantity === null ? null : decimal(quantity, `${line.id}: computed_from.less`),
+    };
+  }
+
+  /** Units that entitlements make free. */
+  free(left, isBeside) {
+    const { line, from } = this;
+    const stated = line.adjusted_entitlement_quantity;
+    if (left.free === null || isBeside) return this.nothing('adjusted_entitlement_quantity', stated);
+    if (from.windowsUnknown || (left.windows === null && this.isWindowed()))
+      return this.takes('how many units are free, window by window', ['line.adjusted_entitlement_quantity']);
+    this.number('adjusted_entitlement_quantity', stated, left.free);
+  }
+
+  isWindowed() {
+    return Boolean(this.entry.counted?.meter.aggregation.bucket_size);
   }
 
   /** The quantity: from the events, or as it is stated where none were given. */
   measure() {
     const { line, from, entry, measured } = this;
     const stated = { quantity: decimal(from.quantity, `${line.id}: computed_from.quantity`), windows: null };
+    const used = (from.allowances ?? []).map((_, index) => `line.computed_from.allowances[${index}].windows`);
+    const fields = ['line.computed_from.quantity', 'seal', ...used];
     if (entry.counted === null) {
-      this.takes('its quantity: the document does not say what was counted');
+      this.takes('its quantity: the document does not say what was counted', fields);
       return stated;
     }
     if (measured === undefined) {
-      this.takes(`its quantity of ${from.quantity}: no events were given`);
+      const definition = ['counted.meter', 'counted.customers', 'counted.timezone', 'counted.billing_anchor'];
+      this.takes(`its quantity of ${from.quantity}: no events were given`, [...fields, ...definition]);
       return stated;
     }
     const { tree, whole, limits } = measured;
-    if (entry.seal) {
-      this.report.same(line.id, 'seal.event_count', entry.seal.event_count, tree.size);
-      this.report.same(line.id, 'seal.root', entry.seal.root, tree.root());
+    if (measured.isUnknown) {
+      this.takes(
+        `its quantity of ${from.quantity}: what the expression of the meter makes of events is not computed here`,
+        fields,
+      );
+      return stated;
     }
-    if (!line.parent_line_item_id) this.report.same(line.id, 'computed_from.event_count', from.event_count, tree.size);
-    if (entry.counted.meter.aggregation.expression)
-      this.takes('what the expression of the meter makes of each event, which the tree holds');
+    if (entry.seal) {
+      this.same('seal.event_count', entry.seal.event_count, tree.size);
+      this.same('seal.root', entry.seal.root, tree.root());
+    }
+    if (measured.isStated) this.takes('what the expression of the meter makes of each event, which the tree holds');
+    // The clock cuts nothing where the meter has no windows; in a NEVER ending count nothing else tells of it.
+    if (!this.isWindowed())
+      this.report.fields.add(this.path('counted.timezone')).add(this.path('counted.billing_anchor'));
     const answer = whole.answer();
     this.number('computed_from.quantity', from.quantity, answer.quantity);
     for (const [index, allowance] of (from.allowances ?? []).entries())
@@ -859,6 +1623,7 @@ class LineCheck {
     if (stretch === null)
       return this.takes(
         `what was used of a limit before the line began: ${window.before}, and until its end ${window.after}`,
+        [`line.${field}`],
       );
     this.number(`${field}.before`, window.before, ZERO);
     this.number(`${field}.after`, window.after, stretch.answer().quantity);
@@ -866,26 +1631,43 @@ class LineCheck {
 
   /** What the quantity costs, before and after a commitment of the line; undefined where that cannot be computed. */
   priced(left) {
-    const { line, from, entry } = this;
+    const { line, from } = this;
     const { price } = from;
-    const isWindowed = Boolean(entry.counted?.meter.aggregation.bucket_size);
     const info = from.drawn_from === 'subscription' ? null : line.commitment_info;
-    if (isWindowed && left.windows !== null && info?.is_windowed && from.window_terms) return this.byWindow(left, info);
+    if (this.isWindowed() && left.windows !== null && info?.is_windowed && from.window_terms) {
+      this.report.fields.add(this.path('line.computed_from.drawn_from'));
+      return this.byWindow(left, info);
+    }
     const hasTimes = (from.breakdown ?? []).some((part) => part.time_bucket);
-    if ((isWindowed && left.windows === null) || hasTimes || info?.is_windowed) {
-      this.takes(
+    if ((this.isWindowed() && left.windows === null) || hasTimes || info?.is_windowed) {
+      const why =
         hasTimes || info?.is_windowed
-          ? `${line.amount}: a commitment of windows or times of day`
-          : `${line.amount}: what the windows of the meter hold, because no events were given`,
+          ? 'a commitment of windows or times of day'
+          : 'what the windows of the meter hold, because they are not computed here';
+      this.takes(
+        `${line.amount}: ${why}`,
+        [
+          'amount',
+          'quantity',
+          'price_unit_amount',
+          'commitment_info',
+          'computed_from.breakdown',
+          'computed_from.less',
+          'computed_from.base_amount',
+          'computed_from.drawn_from',
+          'computed_from.kind',
+          'computed_from.billed_before',
+        ].map((field) => `line.${field}`),
       );
       return undefined;
     }
-    const values = isWindowed ? left.windows.flatMap(({ values }) => values) : [left.units];
+    const values = this.isWindowed() ? left.windows.flatMap(({ values }) => values) : [left.units];
     const parts = values.flatMap((value) => chargeParts(price, most(value, ZERO)));
-    const shown = isWindowed ? addedUp(parts) : parts;
-    if (from.breakdown) this.breakdown(shown);
+    this.breakdown(this.isWindowed() ? addedUp(parts) : parts);
     const base = amountOf(parts);
     if (!info) return { base, charge: base };
+    // One of the subscription that leaves the line as it is says the same.
+    this.report.fields.add(this.path('line.computed_from.drawn_from'));
     return { base, charge: this.committed(base, info) };
   }
 
@@ -961,23 +1743,17 @@ class LineCheck {
     const { line } = this;
     const amount = decimal(info.amount, `${line.id}: commitment_info.amount`);
     const factor = decimal(info.overage_factor ?? '1', `${line.id}: commitment_info.overage_factor`);
+    const stated = COMPUTED.map((field) => decimal(info[field], field));
     if (info.duration) {
       this.takes(`what was drawn of its commitment of ${info.amount} in earlier periods of the term`);
-      const stated = ['utilized', 'overage', 'true_up'].map((part) =>
-        decimal(info[part === 'utilized' ? 'computed_commitment_utilized_amount' : `computed_${part}_amount`], part),
-      );
       return sumOf(stated);
     }
     const trueUp = info.true_up_enabled && this.invoice.billing_reason !== 'THRESHOLD_BILLING';
     const computed = committed(base, { amount, factor, trueUp });
     this.takes(`the commitment of its period, ${info.amount}`);
-    this.number(
-      'commitment_info.computed_commitment_utilized_amount',
-      info.computed_commitment_utilized_amount,
-      this.money(computed.utilized),
-    );
-    this.number('commitment_info.computed_overage_amount', info.computed_overage_amount, this.money(computed.overage));
-    this.number('commitment_info.computed_true_up_amount', info.computed_true_up_amount, this.money(computed.lacking));
+    const parts = [computed.utilized, computed.overage, computed.lacking];
+    for (const [index, field] of COMPUTED.entries())
+      this.number(`commitment_info.${field}`, info[field], this.money(parts[index]));
     return computed.charge;
   }
 
@@ -985,63 +1761,118 @@ class LineCheck {
   shared(whole) {
     const { line, from } = this;
     const info = line.commitment_info;
-    const isAbove = this.reason.startsWith('overage: ');
-    const isLess = this.reason.includes('less ');
+    const isAbove = this.kind === 'overage';
     this.number('computed_from.base_amount', from.base_amount, isAbove ? ZERO : whole);
-    this.takes('how much of the commitment of the subscription was left for it');
-    if (isLess || !info) return;
-    const field = isAbove ? 'computed_overage_amount' : 'computed_commitment_utilized_amount';
-    this.number('amount', line.amount, decimal(info[field], `${line.id}: commitment_info.${field}`));
+    this.takes('how much of the commitment of the subscription was left for it', [
+      'line.amount',
+      'line.quantity',
+      'line.price_unit_amount',
+    ]);
+    if (!info) return this.report.differs(line.id, 'commitment_info', 'nothing', 'the commitment of the subscription');
+    const own = isAbove ? 'computed_overage_amount' : 'computed_commitment_utilized_amount';
+    const { amount } = this.less();
+    for (const field of COMPUTED)
+      this.number(`commitment_info.${field}`, info[field], field === own ? this.amount.plus(amount) : ZERO);
   }
 
   /** What the charge costs now, less what was billed for it before. */
   correction(whole, left) {
     const { line, from } = this;
+    const why = this.path('line.computed_from.kind');
+    this.report.fields.add(why);
+    if (from.billed_before === null)
+      return this.amountTaken(`${line.amount}: what was billed of its charge before is not recorded`);
     const before = decimal(from.billed_before.amount, `${line.id}: billed before`);
     const difference = whole.minus(before);
     this.takes(`${from.billed_before.amount}, which other invoices have billed for the charge`);
-    if (from.base_amount !== undefined && from.base_amount !== null)
-      return this.takes(`${line.amount}: what the commitment makes of the difference`);
+    if (from.base_amount !== undefined && from.base_amount !== null) {
+      this.takes('what the commitment makes of the difference', [
+        'line.computed_from.base_amount',
+        'line.computed_from.billed_before',
+        'line.computed_from.drawn_from',
+      ]);
+      return this.amountTaken(`${line.amount}: what the commitment makes of the difference`);
+    }
     const isPart =
       difference.compare(ZERO) < 0 && this.amount.compare(difference) > 0 && this.amount.compare(ZERO) <= 0;
-    if (isPart) return this.takes(`${line.amount}: as much of ${textOf(difference)} as the invoice had room for`);
+    if (isPart) {
+      this.report.fields.add(this.path('line.computed_from.billed_before'));
+      return this.amountTaken(`${line.amount}: as much of ${textOf(difference)} as the invoice had room for`);
+    }
+    this.report.fields.add(this.path('line.computed_from.drawn_from'));
     this.number('amount', line.amount, difference);
     const units = most(ZERO, left.units).rounded(18).minus(decimal(from.billed_before.quantity, 'units billed before'));
     this.number('quantity', line.quantity, units);
   }
 
+  /** What was invoiced of the charge before its period was over, and is more than it costs. */
+  surplus() {
+    const { line, from } = this;
+    this.number('computed_from.base_amount', from.base_amount, ZERO);
+    this.nothing('computed_from.breakdown', from.breakdown);
+    this.nothing('computed_from.less', from.less);
+    if (this.amount.compare(ZERO) > 0) this.number('amount', line.amount, ZERO);
+    this.takes('whether the subscription commits to it', ['line.computed_from.drawn_from']);
+    this.amountTaken(`${line.amount}: what was invoiced too much before the period was over`);
+  }
+
   trueUp() {
     const { line, from } = this;
-    const [, used, amount] = /^true_up: (-?[0-9.]+) of (-?[0-9.]+) were used$/.exec(this.reason) ?? [];
-    if (used === undefined) return this.takes('all of it: what was lacking to a commitment');
-    const lacking = most(ZERO, this.money(decimal(amount, 'a commitment')).minus(decimal(used, 'what was used')));
-    this.number('amount', line.amount, this.money(lacking));
-    this.number('computed_from.base_amount', from.base_amount, decimal(used, 'what was used'));
-    if (line.commitment_info)
-      this.number(
-        'commitment_info.computed_true_up_amount',
-        line.commitment_info.computed_true_up_amount,
-        this.money(lacking),
-      );
-    this.takes(`that ${used} of ${amount} were used in the term`);
+    const info = line.commitment_info;
+    this.nothing('parent_line_item_id', line.parent_line_item_id);
+    this.nothing('computed_from.price', from.price);
+    this.number('quantity', line.quantity, ONE);
+    this.takes('the time that it is for', ['line.period_start', 'line.period_end']);
+    if (!from.of_term)
+      return this.report.differs(line.id, 'computed_from.of_term', 'nothing', 'what was used of the commitment');
+    const used = decimal(from.of_term.used, 'what was used');
+    const amount = decimal(from.of_term.committed, 'a commitment');
+    const lacking = this.money(most(ZERO, this.money(amount).minus(used)));
+    this.number('amount', line.amount, lacking);
+    this.number('computed_from.base_amount', from.base_amount, used);
+    const said = {
+      computed_commitment_utilized_amount: ZERO,
+      computed_overage_amount: ZERO,
+      computed_true_up_amount: lacking,
+    };
+    if (info) for (const field of COMPUTED) this.number(`commitment_info.${field}`, info[field], said[field]);
+    for (const field of [
+      'quantity',
+      'proration',
+      'share',
+      'breakdown',
+      'allowances',
+      'less',
+      'billed_before',
+      'drawn_from',
+    ])
+      this.nothing(`computed_from.${field}`, from[field]);
+    this.takes(`that ${from.of_term.used} of ${from.of_term.committed} were used in the term`);
   }
 
   priceUnit(exact) {
     const { line, entry } = this;
     if (!entry.price_unit) return;
     const rate = decimal(entry.price_unit.conversion_rate, `${line.id}: conversion rate`);
-    const stated = decimal(line.price_unit_amount, `${line.id}: price_unit_amount`);
+    if (rate.isZero()) throw new Unreadable(`${line.id}: a conversion rate of 0 is none`);
     const from = this.money(exact).equals(this.amount) ? [exact, this.amount] : [this.amount];
     const [first, ...others] = from.map((amount) => amount.over(rate).rounded(18));
-    if (!others.some((one) => one.equals(stated))) this.number('price_unit_amount', line.price_unit_amount, first);
+    const stated = line.price_unit_amount;
+    if (stated === null || !others.some((one) => one.equals(decimal(stated, `${line.id}: price_unit_amount`))))
+      this.number('price_unit_amount', stated, first);
   }
+}
+
+function offsetOf(text) {
+  if (!/^[0-9]+$/.test(String(text))) throw new Unreadable(`${JSON.stringify(text)} is no offset of the log`);
+  return BigInt(text);
 }
 
 /** What is above the commitment of a subscription costs so many times as much, over all its lines. */
 function checkOverage(lines, places, report) {
   const shared = lines.map(({ line }) => line).filter((line) => line.computed_from?.drawn_from === 'subscription');
-  if (shared.length === 0 || shared.some((line) => line.computed_from.reason?.includes('less '))) return;
-  const isAbove = (line) => line.computed_from.reason?.startsWith('overage: ') ?? false;
+  if (shared.length === 0 || shared.some((line) => line.computed_from.less)) return;
+  const isAbove = (line) => line.computed_from.kind === 'overage';
   const first = shared.filter((line) => !isAbove(line));
   const above = sumOf(
     first.map((line) => decimal(line.computed_from.base_amount, 'a base').minus(decimal(line.amount, 'an amount'))),
@@ -1054,19 +1885,19 @@ function checkOverage(lines, places, report) {
   else report.takes('invoice', 'the overage of the commitment, which is of several periods');
 }
 
-/** In whole minor units: each share rounded down, the units that are left to the largest remainders, of equal ones to the last. */
+/** An amount in whole minor units, in proportion: rounded down, what is left to the largest remainders, of equal ones to the last. */
 function spread(amount, weights, places) {
   const whole = sumOf(weights);
   if (amount.isZero() || whole.isZero()) return weights.map(() => ZERO);
   const unit = new Fraction(1n, power(places));
   const shares = weights.map((weight, index) => {
     const exact = amount.times(weight).over(whole);
-    const part = new Fraction((exact.n * power(places)) / exact.d, power(places));
-    return { index, part, remainder: exact.minus(part) };
+    const part = new Fraction(floorOf(exact.over(unit))).times(unit);
+    return { index, part, rest: exact.minus(part) };
   });
   const parts = shares.map(({ part }) => part);
   let left = amount.minus(sumOf(parts));
-  for (const { index } of shares.sort((a, b) => b.remainder.compare(a.remainder) || b.index - a.index)) {
+  for (const { index } of shares.toSorted((a, b) => b.rest.compare(a.rest) || b.index - a.index)) {
     if (left.compare(ZERO) <= 0) break;
     parts[index] = parts[index].plus(unit);
     left = left.minus(unit);
@@ -1074,168 +1905,309 @@ function spread(amount, weights, places) {
   return parts;
 }
 
-/** What gives back what other lines charged takes its discounts and its tax with it, as those lines had them. */
-const givesBack = ({ line }) => decimal(line.amount, `${line.id}: amount`).compare(ZERO) < 0;
+const of = (record, field) => decimal(record[field], field);
+const isBack = (line) => of(line, 'amount').compare(ZERO) < 0;
+
+/** What the terms of a coupon make of what it works on; `left`: what is left of that. */
+function takesOff(coupon, { name, path, left, rooms, places }, report) {
+  const { terms, coupon_id, coupon_association_id, line_id } = coupon;
+  report.same(name, 'terms.id', terms.id, coupon_id);
+  const isFixed = terms.type === 'fixed';
+  const [own, other] = isFixed ? ['amount_off', 'percentage_off'] : ['percentage_off', 'amount_off'];
+  if (terms[other] !== null) report.differs(name, `terms.${other}`, terms[other], 'nothing');
+  if (terms[own] === null) return report.differs(name, `terms.${own}`, 'nothing', 'what the coupon takes off');
+  // One amount for all lines of what a subscription has the coupon for.
+  const key = coupon_association_id ?? `${coupon_id}/${line_id}`;
+  const value = of(terms, own);
+  const room = isFixed ? (rooms.get(key) ?? value) : of(coupon, 'original_price').times(value).over(HUNDRED);
+  const expected = least(left, room.rounded(places));
+  const off = of(coupon, 'discounted_amount');
+  // A fixed one takes off again what the invoice of a change gives back of it, which is less.
+  if (!isFixed || off.compare(expected) > 0 || off.compare(ZERO) < 0)
+    report.number(name, 'discounted_amount', coupon.discounted_amount, expected);
+  else if (!off.equals(expected))
+    report.takes(name, `${coupon.discounted_amount} of ${terms.amount_off}, what is left of it`);
+  // Terms that are a little otherwise may come to the same money.
+  report.fields.add(`${path}.terms.${own}`);
+  rooms.set(key, room.minus(off));
+}
 
 /** First the coupons of lines, then those of the invoice, each by what the ones before it left, as the document orders them. */
-function checkCoupons({ invoice, lines, coupons, minor_units: places }, report) {
-  const taken = new Map(lines.filter((entry) => !givesBack(entry)).map(({ line }) => [line.id, takenOff(line)]));
+function checkDiscounts({ lines: entries, coupons, minor_units: places }, report) {
+  const lines = entries.map(({ line }) => line);
+  const indexes = new Map(lines.map(({ id }, index) => [id, index]));
+  const taken = lines.map(() => ({ line: ZERO, invoice: ZERO }));
   const rooms = new Map();
+  const leftOf = (index) => of(lines[index], 'amount').minus(taken[index].line).minus(taken[index].invoice);
   let isSpread = true;
-  for (const [index, coupon] of coupons.entries()) {
-    const { terms, line_id, coupon_association_id } = coupon;
-    const name = `coupons[${index}] (${terms?.name ?? coupon.coupon_id})`;
-    const stated = decimal(coupon.discounted_amount, `${name}: discounted_amount`);
-    const price = decimal(coupon.original_price, `${name}: original_price`);
-    const isFixed = terms?.type === 'fixed';
-    if (!terms || (isFixed && invoice.billing_reason === 'SUBSCRIPTION_UPDATE')) {
-      report.takes('invoice', `${coupon.discounted_amount}, which ${name} takes off`);
-      isSpread &&= line_id !== null;
-      if (taken.has(line_id)) taken.get(line_id).own = taken.get(line_id).own.plus(stated);
+  const inAll = sumOf(coupons.map((coupon) => of(coupon, 'discounted_amount')));
+  if (coupons.length > 0) report.takes('invoice', `that ${textOf(inAll)} is what these coupons agree on`);
+  for (const [at, coupon] of coupons.entries()) {
+    const path = `coupons[${at}]`;
+    const { terms, line_id } = coupon;
+    const name = `${path} (${coupon.coupon_id})`;
+    const index = line_id === null ? null : indexes.get(line_id);
+    if (index === undefined) {
+      report.differs(name, 'line_id', line_id, 'a line of the invoice');
       continue;
     }
-    const one = line_id === null ? null : taken.get(line_id);
-    if (one === undefined) {
-      report.differs('invoice', `${name}: line`, line_id, 'a line that charges something');
+    const [price, off] = [of(coupon, 'original_price'), of(coupon, 'discounted_amount')];
+    const left = index === null ? price : least(price, most(ZERO, leftOf(index)));
+    if (terms === null) report.takes(name, `${coupon.discounted_amount}: its terms are not recorded`, [path]);
+    else takesOff(coupon, { name, path, left, rooms, places }, report);
+    if (index !== null) {
+      report.number(name, 'original_price', coupon.original_price, of(lines[index], 'amount'));
+      taken[index].line = taken[index].line.plus(off);
       continue;
     }
-    const lefts = one === null ? [...taken.values()].map(leftOf) : [leftOf(one)];
-    // One amount for all lines of what a subscription has the coupon for.
-    const key = coupon_association_id ?? `${coupon.coupon_id}/${line_id}`;
-    const room = isFixed ? (rooms.get(key) ?? decimal(terms.amount_off, `${name}: amount_off`)) : price;
-    const off = isFixed ? room : price.times(decimal(terms.percentage_off, `${name}: percentage_off`)).over(HUNDRED);
-    const expected = [off.rounded(places), room, price, sumOf(lefts)].reduce(least);
-    report.number('invoice', `${name}: discounted_amount`, coupon.discounted_amount, expected);
-    rooms.set(key, room.minus(expected));
-    if (one !== null) {
-      report.number('invoice', `${name}: original_price`, coupon.original_price, one.amount);
-      one.own = one.own.plus(expected);
-      continue;
+    const lefts = lines.map((line, place) => (isBack(line) ? ZERO : most(ZERO, leftOf(place))));
+    const sums = [sumOf(lefts), most(ZERO, sumOf(lines.map((_, place) => leftOf(place))))];
+    if (sums.some((sum) => sum.equals(price)))
+      for (const [place, part] of spread(off, lefts, places).entries())
+        taken[place].invoice = taken[place].invoice.plus(part);
+    else {
+      // It may work on what is charged at some time only: then the document does not say on which lines.
+      isSpread = false;
+      if (price.compare(sums[0]) > 0) report.number(name, 'original_price', coupon.original_price, sums[0]);
+      report.takes(name, `that it works on ${coupon.original_price} of the invoice`, [`${path}.original_price`]);
     }
-    // It may work on what is charged at some time only: then the document does not say on which lines.
-    isSpread &&= price.equals(sumOf(lefts));
-    if (!isSpread) continue;
-    const parts = spread(expected, lefts, places);
-    for (const [at, line] of [...taken.values()].entries()) line.ofInvoice = line.ofInvoice.plus(parts[at]);
   }
-  const over = (field) => sumOf([...taken.values()].map((one) => one[field]));
-  for (const { line, own, ofInvoice } of taken.values()) {
-    report.number(line.id, 'line_item_discount', line.line_item_discount, own);
-    if (isSpread) report.number(line.id, 'invoice_level_discount', line.invoice_level_discount, ofInvoice);
+  for (const [index, line] of lines.entries()) {
+    if (isBack(line)) {
+      for (const field of ['line_item_discount', 'invoice_level_discount'])
+        if (!of(line, field).isZero()) {
+          report.takes(line.id, `${line[field]} of ${field}, which it gives back`);
+          if (of(line, field).compare(ZERO) > 0) report.differs(line.id, field, line[field], 'at most 0');
+        }
+      continue;
+    }
+    report.number(line.id, 'line_item_discount', line.line_item_discount, taken[index].line);
+    if (isSpread) report.number(line.id, 'invoice_level_discount', line.invoice_level_discount, taken[index].invoice);
   }
-  if (!isSpread) {
-    const stated = sumOf([...taken.values()].map(({ line }) => decimal(line.invoice_level_discount, 'a discount')));
-    const ofInvoice = coupons.filter(({ line_id }) => line_id === null);
-    const expected = sumOf(ofInvoice.map((one) => decimal(one.discounted_amount, 'a discount')));
-    report.number('invoice', 'invoice_level_discount of all lines', textOf(stated), expected);
-    report.takes('invoice', `${textOf(expected)}, which coupons take off the invoice: on which lines they worked`);
-  } else if (coupons.length > 0)
-    report.takes('invoice', `that ${textOf(over('own').plus(over('ofInvoice')))} is what these coupons agree on`);
-  takesGivenBack(lines, 'discount', report);
+  if (isSpread) return;
+  const ofInvoice = coupons.filter(({ line_id }) => line_id === null);
+  const expected = sumOf(ofInvoice.map((one) => of(one, 'discounted_amount')));
+  const spreadOut = sumOf(lines.filter((line) => !isBack(line)).map((line) => of(line, 'invoice_level_discount')));
+  report.number('invoice', 'invoice_level_discount of all lines', textOf(spreadOut), expected);
+  report.takes('invoice', 'how its discounts are spread over its lines, because not all coupons work on all of them');
+}
+
+const taxOf = (line, behavior) =>
+  sumOf((line.taxes ?? []).filter((tax) => tax.tax_behavior === behavior).map((tax) => of(tax, 'tax_amount')));
+const rateKey = ({ tax_rate_id, tax_behavior }) => `${tax_rate_id} ${tax_behavior}`;
+
+/** What each rate comes to, and what of it each line got. */
+function checkTaxes(proof, report) {
+  const { invoice, lines: entries, taxes } = proof;
+  const lines = entries.map(({ line }) => line);
+  for (const line of lines) {
+    report.number(line.id, 'tax_amount', line.tax_amount, taxOf(line, 'exclusive'));
+    report.number(line.id, 'included_tax_amount', line.included_tax_amount, taxOf(line, 'inclusive'));
+  }
+  for (const tax of taxes) {
+    const isFixed = tax.tax_rate_type === 'fixed';
+    const [own, other] = isFixed ? ['fixed_value', 'percentage_value'] : ['percentage_value', 'fixed_value'];
+    if (tax[own] === null) report.differs(nameOf(tax), own, 'nothing', 'the terms of the rate');
+    if (tax[other] !== null) report.differs(nameOf(tax), other, tax[other], 'nothing');
+  }
+  // A skipped one, or one that was void before it was final, gives back what it says and is not taxed itself.
+  if (invoice.finalized_at === null && taxes.length === 0) {
+    const said = lines.flatMap((line, index) => (line.taxes === null ? [] : [`lines[${index}].line.taxes`]));
+    if (said.length > 0) report.takes('invoice', 'the tax that its lines give back: it was never final', said);
+    return;
+  }
+  const applied = taxes.filter(({ is_given_back }) => !is_given_back);
+  const back = taxes.filter(({ is_given_back }) => is_given_back);
+  const charged = lines.filter((line) => !isBack(line));
+  sharesAddUp({ taxes: applied, lines: charged, what: 'of what is charged' }, report);
+  sharesAddUp({ taxes: back, lines: lines.filter(isBack), what: 'given back' }, report);
+  for (const tax of back) {
+    const those = lines.filter((line) => isBack(line) && shareOf(line, tax) !== null);
+    report.number(nameOf(tax), 'taxable_amount given back', tax.taxable_amount, sumOf(those.map(netOf)));
+    const terms = ['percentage_value', 'fixed_value', 'tax_rate_type'];
+    report.takes(
+      nameOf(tax),
+      `${tax.tax_amount} of tax, as it was billed with what is given back`,
+      terms.map((field) => `taxes[${taxes.indexOf(tax)}].${field}`),
+    );
+  }
+  if (applied.length > 0) checkRates(applied, proof, report);
 }
 
 const HUNDRED = new Fraction(100n);
-const takenOff = (line) => ({ line, amount: decimal(line.amount, 'an amount'), own: ZERO, ofInvoice: ZERO });
-const leftOf = ({ amount, own, ofInvoice }) => amount.minus(own).minus(ofInvoice);
 
-function takesGivenBack(lines, what, report) {
-  const fields =
-    what === 'tax' ? ['tax_amount', 'included_tax_amount'] : ['line_item_discount', 'invoice_level_discount'];
-  for (const { line } of lines.filter(givesBack)) {
-    const amount = sumOf(fields.map((field) => decimal(line[field] ?? '0', `${line.id}: ${field}`)));
-    if (!amount.isZero()) report.takes(line.id, `${textOf(amount)} of ${what} that goes with what it gives back`);
-  }
+function grouped(those, keyOf) {
+  const groups = new Map();
+  for (const one of those) groups.set(keyOf(one), [...(groups.get(keyOf(one)) ?? []), one]);
+  return groups;
 }
 
-/** What discounts and credits leave is taxed, rate by rate; what each comes to is spread over the lines. */
-function checkTaxes({ lines, taxes, minor_units: places }, report) {
-  const number = (line, field) => decimal(line[field] ?? '0', `${line.id}: ${field}`);
-  const net = ({ line }, fields) =>
-    fields.reduce((left, field) => left.minus(number(line, field)), number(line, 'amount'));
-  const discounts = ['line_item_discount', 'invoice_level_discount'];
-  const amountsLess = (fields) => lines.map((entry) => (givesBack(entry) ? ZERO : net(entry, fields)));
-  const rates = taxes.filter(({ is_given_back }) => !is_given_back);
-  const hasCredits = lines.some(({ line }) => !number(line, 'prepaid_credits_applied').isZero());
-  const afterCredits = amountsLess([...discounts, 'prepaid_credits_applied']);
-  let computed = taxed(afterCredits, rates, places);
-  const isStated = () => rates.every((rate, index) => decimal(rate.tax_amount, 'a tax').equals(computed[index].tax));
-  // A setting says whether credits are taxed when they are spent.
-  if (hasCredits && !isStated()) computed = taxed(amountsLess(discounts), rates, places);
-  const weights = (hasCredits && !isStated() ? amountsLess(discounts) : afterCredits).map((one) => most(ZERO, one));
-  const shares = computed.map(({ tax }) => spread(tax, weights, places));
-  for (const [index, rate] of rates.entries()) {
-    const field = (name) => `taxes[${index}] (${rate.name}): ${name}`;
-    report.number('invoice', field('taxable_amount'), rate.taxable_amount, computed[index].base);
-    report.number('invoice', field('tax_amount'), rate.tax_amount, computed[index].tax);
+const nameOf = ({ tax_rate_id, name }) => `tax ${name} (${tax_rate_id})`;
+const netOf = (line) =>
+  of(line, 'amount').minus(of(line, 'line_item_discount')).minus(of(line, 'invoice_level_discount'));
+
+/** What a line has of a rate; null where it names none. */
+function shareOf(line, tax) {
+  const own = (line.taxes ?? []).filter((one) => rateKey(one) === rateKey(tax));
+  return own.length === 0 ? null : sumOf(own.map((one) => of(one, 'tax_amount')));
+}
+
+/** Each rate is what the lines say of it in all, and they say nothing of any other. */
+function sharesAddUp({ taxes, lines, what }, report) {
+  const byRate = grouped(taxes, rateKey);
+  for (const [first, ...others] of byRate.values()) {
+    const stated = sumOf([first, ...others].map((tax) => of(tax, 'tax_amount')));
+    const sum = sumOf(lines.map((line) => shareOf(line, first) ?? ZERO));
+    report.number(nameOf(first), `tax_amount ${what}`, textOf(stated), sum);
   }
-  for (const [at, entry] of lines.entries()) {
-    const { line } = entry;
-    for (const [field, behavior] of [
-      ['tax_amount', 'exclusive'],
-      ['included_tax_amount', 'inclusive'],
-    ]) {
-      const own = (line.taxes ?? []).filter(({ tax_behavior }) => tax_behavior === behavior);
-      const byRate = sumOf(own.map((one) => decimal(one.tax_amount, `${line.id}: a tax`)));
-      if (line[field] !== undefined) report.number(line.id, field, line[field], byRate);
-    }
-    if (givesBack(entry)) continue;
-    for (const [index, rate] of rates.entries()) {
-      const own = (line.taxes ?? []).filter(({ tax_rate_id }) => tax_rate_id === rate.tax_rate_id);
-      const stated = sumOf(own.map((one) => decimal(one.tax_amount, `${line.id}: a tax`)));
-      report.number(line.id, `tax of ${rate.name}`, textOf(stated), shares[index][at]);
-    }
-  }
-  for (const { name, tax_rate_type, percentage_value, fixed_value, tax_behavior } of rates)
-    report.takes(
-      'invoice',
-      `that it is taxed with ${name}: ${tax_rate_type === 'fixed' ? fixed_value : `${percentage_value} %`}, ${tax_behavior}`,
+  for (const line of lines)
+    for (const tax of line.taxes ?? [])
+      if (!byRate.has(rateKey(tax))) report.differs(line.id, 'taxes', rateKey(tax), `a rate of the invoice, ${what}`);
+}
+
+function checkRates(applied, { lines: entries, taxes, minor_units: places }, report) {
+  const lines = entries.map(({ line }) => line);
+  // What is given back is not taxed, unless it never was; what credits pay is taxed where a setting says so.
+  const bases = [false, true].flatMap((withBack) =>
+    [false, true].map((withCredits) =>
+      lines.map((line) => {
+        if (isBack(line) && !withBack) return ZERO;
+        return withCredits ? netOf(line) : netOf(line).minus(of(line, 'prepaid_credits_applied'));
+      }),
+    ),
+  );
+  const answers = bases.map((amounts) => taxesOn(amounts, applied, places));
+  const agrees = (answer) =>
+    applied.every(
+      (tax, index) =>
+        of(tax, 'taxable_amount').equals(answer[index].taxable) && of(tax, 'tax_amount').equals(answer[index].tax),
     );
-  takesGivenBack(lines, 'tax', report);
-}
-
-function taxed(amounts, rates, places) {
-  const base = most(ZERO, sumOf(amounts));
-  const value = (rate) =>
-    decimal(rate.tax_rate_type === 'fixed' ? rate.fixed_value : rate.percentage_value, `${rate.name}: its value`);
-  const taxOn = (of, rate) => {
-    if (of.isZero()) return ZERO;
-    return (rate.tax_rate_type === 'fixed' ? value(rate) : of.times(value(rate)).over(HUNDRED)).rounded(places);
-  };
-  const inclusive = rates.filter(({ tax_behavior }) => tax_behavior === 'inclusive');
-  const summed = (type) => sumOf(inclusive.filter(({ tax_rate_type }) => tax_rate_type === type).map(value));
-  // Amounts that hold taxes: each rate is of what is left without all of them.
-  const inside = most(ZERO, base.minus(summed('fixed')))
-    .times(HUNDRED)
-    .over(summed('percentage').plus(HUNDRED));
-  let left = base;
-  const contained = new Map();
-  for (const rate of inclusive) {
-    contained.set(rate, least(left, taxOn(rate.tax_rate_type === 'fixed' ? base : inside, rate)));
-    left = left.minus(contained.get(rate));
+  const found = Math.max(answers.findIndex(agrees), 0);
+  const computed = answers[found];
+  for (const [index, tax] of applied.entries()) {
+    report.number(nameOf(tax), 'taxable_amount', tax.taxable_amount, computed[index].taxable);
+    report.number(nameOf(tax), 'tax_amount', tax.tax_amount, computed[index].tax);
+    // Terms that are a little otherwise may come to the same money.
+    const path = `taxes[${taxes.indexOf(tax)}]`;
+    for (const field of ['percentage_value', 'fixed_value']) report.fields.add(`${path}.${field}`);
+    if (computed[index].isLimited) report.fields.add(`${path}.tax_rate_type`);
   }
-  return rates.map((rate) => ({ base: left, tax: contained.get(rate) ?? taxOn(left, rate) }));
+  for (const { name, tax_rate_type, percentage_value, fixed_value, tax_behavior } of applied) {
+    const terms = tax_rate_type === 'fixed' ? fixed_value : `${percentage_value} %`;
+    report.takes('invoice', `that it is taxed with ${name}: ${terms}, ${tax_behavior}`);
+  }
+  const weights = bases[found].map((amount) => most(ZERO, amount));
+  const shares = spreadOver(applied, weights, places);
+  for (const [at, line] of lines.entries()) {
+    if (isBack(line)) continue;
+    for (const those of grouped(applied, rateKey).values()) {
+      const expected = sumOf(those.map((tax) => shares.get(tax)[at]));
+      report.number(line.id, `tax of ${those[0].name}`, textOf(shareOf(line, those[0]) ?? ZERO), expected);
+    }
+  }
 }
 
-/** Of which the document says the terms, so that it is computed and not only added up. */
-const COMPUTED_BY = { total_discount: ({ coupons }) => coupons, total_tax: ({ taxes }) => taxes };
+/** What is in the amounts is spread together, and each rate over what is left of that: so no line holds more tax than it is. */
+function spreadOver(applied, weights, places) {
+  const tax = (one) => of(one, 'tax_amount');
+  const inclusive = applied.filter(({ tax_behavior }) => tax_behavior === 'inclusive');
+  let left = spread(sumOf(inclusive.map(tax)), weights, places);
+  const shares = new Map();
+  for (const one of inclusive) {
+    shares.set(one, spread(tax(one), left, places));
+    left = left.map((amount, index) => amount.minus(shares.get(one)[index]));
+  }
+  for (const one of applied) if (!shares.has(one)) shares.set(one, spread(tax(one), weights, places));
+  return shares;
+}
+
+/** What is taxed and the tax, of each rate: inclusive ones are of what is left without all of them, exclusive ones of the same. */
+function taxesOn(amounts, applied, places) {
+  const base = most(ZERO, sumOf(amounts));
+  const value = (tax) => decimal((isFixed(tax) ? tax.fixed_value : tax.percentage_value) ?? '0', 'a rate');
+  const isFixed = ({ tax_rate_type }) => tax_rate_type === 'fixed';
+  const inclusive = applied.filter((tax) => tax.tax_behavior === 'inclusive');
+  const fixed = sumOf(inclusive.filter(isFixed).map(value));
+  const percent = sumOf(inclusive.filter((tax) => !isFixed(tax)).map(value));
+  const inner = most(ZERO, base.minus(fixed)).times(HUNDRED).over(percent.plus(HUNDRED));
+  const taxOn = (net, tax) => {
+    if (net.isZero()) return ZERO;
+    return (isFixed(tax) ? value(tax) : net.times(value(tax)).over(HUNDRED)).rounded(places);
+  };
+  let left = base;
+  const answers = new Map();
+  for (const tax of inclusive) {
+    const own = taxOn(isFixed(tax) ? base : inner, tax);
+    const amount = least(left, own);
+    left = left.minus(amount);
+    answers.set(tax, {
+      tax: amount,
+      isLimited: base.isZero() || inner.isZero() || !own.equals(amount) || left.isZero(),
+    });
+  }
+  return applied.map((tax) => {
+    const answer = answers.get(tax) ?? { tax: taxOn(left, tax), isLimited: left.isZero() };
+    return { ...answer, taxable: left };
+  });
+}
+
+function checkStatus({ invoice }, report) {
+  const expects = (field, isThere) => {
+    const stated = invoice[field];
+    if ((stated !== null) !== isThere)
+      report.differs(
+        'invoice',
+        field,
+        stated,
+        `${isThere ? 'something' : 'nothing'}, because it is ${invoice.invoice_status}`,
+      );
+  };
+  expects('voided_at', invoice.invoice_status === 'VOIDED');
+  if (invoice.invoice_status !== 'VOIDED')
+    for (const field of ['finalized_at', 'invoice_number']) expects(field, invoice.invoice_status === 'FINALIZED');
+  const [due, paid, refunded] = ['amount_due', 'amount_paid', 'refunded_amount'].map((field) => of(invoice, field));
+  const over = paid.minus(due);
+  const { payment_status: status } = invoice;
+  const says = (computed) => report.differs('invoice', 'payment_status', status, computed);
+  const sums = `${invoice.amount_paid} of ${invoice.amount_due} paid, ${invoice.refunded_amount} given back`;
+  if (status === 'SUCCEEDED' && !over.isZero()) says(`what goes with ${sums}`);
+  if (status === 'OVERPAID' && over.compare(ZERO) <= 0) says(`what goes with ${sums}`);
+  if (status.endsWith('REFUNDED') && refunded.isZero()) says(`what goes with ${sums}`);
+  if (['PENDING', 'FAILED', 'PROCESSING'].includes(status) && over.compare(ZERO) > 0) says(`what goes with ${sums}`);
+  if (!refunded.isZero())
+    return report.takes('invoice', `refunded_amount of ${invoice.refunded_amount}`, ['invoice.overpaid_amount']);
+  if (over.compare(ZERO) > 0) report.number('invoice', 'overpaid_amount', invoice.overpaid_amount, over);
+  else if (invoice.overpaid_amount !== null)
+    report.differs('invoice', 'overpaid_amount', invoice.overpaid_amount, 'nothing');
+}
 
 function checkTotals(proof, report) {
   const { invoice, lines, minor_units } = proof;
   const own = (field) => decimal(invoice[field], `invoice: ${field}`);
-  const over = (field) => sumOf(lines.map(({ line }) => decimal(line[field] ?? '0', `${line.id}: ${field}`)));
+  const over = (field) => sumOf(lines.map(({ line }) => decimal(line[field], `${line.id}: ${field}`)));
   report.same('invoice', 'minor_units', minor_units, minorUnits(invoice.currency));
+  if (lines.length === 0)
+    report.takes('invoice', 'whose it is: it has no lines', [
+      'invoice.id',
+      'invoice.customer_id',
+      'invoice.currency',
+      'minor_units',
+    ]);
   report.number('invoice', 'subtotal', invoice.subtotal, over('amount'));
   const discounts = over('line_item_discount').plus(over('invoice_level_discount'));
   for (const [field, spread] of [
     ['total_discount', discounts],
     ['total_prepaid_credits_applied', over('prepaid_credits_applied')],
-    ['total_tax', lines.some(({ line }) => line.tax_amount) ? over('tax_amount') : null],
-  ]) {
-    if (spread !== null && !(spread.isZero() && lines.length === 0))
-      report.number('invoice', field, invoice[field], spread);
-    if (!own(field).isZero() && !COMPUTED_BY[field]?.(proof))
-      report.takes('invoice', `${field} of ${invoice[field]}: by which rates and coupons it came about`);
-  }
+    ['total_tax', over('tax_amount')],
+  ])
+    report.number('invoice', field, invoice[field], spread);
+  if (!own('total_prepaid_credits_applied').isZero())
+    report.takes(
+      'invoice',
+      `total_prepaid_credits_applied of ${invoice.total_prepaid_credits_applied}: from which credits`,
+    );
+  checkDiscounts(proof, report);
+  checkTaxes(proof, report);
   const before = own('subtotal')
     .minus(own('total_discount'))
     .minus(own('total_prepaid_credits_applied'))
@@ -1249,47 +2221,101 @@ function checkTotals(proof, report) {
     invoice.amount_remaining,
     floor(own('amount_due').minus(own('amount_paid'))),
   );
+  report.fields.add('invoice.amount_paid');
   if (!own('amount_paid').isZero()) report.takes('invoice', `amount_paid of ${invoice.amount_paid}`);
   if (!own('adjustment_amount').isZero()) report.takes('invoice', `adjustment_amount of ${invoice.adjustment_amount}`);
+  checkStatus(proof, report);
 }
 
 /**
  * `proof` is the document; `events` is a function that answers the lines of the file, from its first each time; null where there are none.
- * Answers {differences, stated}: what is otherwise than stated, and what could not be computed.
+ * Answers {differences, stated, fields}: what is otherwise than stated, what could not be computed, and each field that is taken as stated.
  */
 export async function verify(proof, events = null) {
   if (proof?.format !== FORMAT)
     throw new Unreadable(`the format is ${JSON.stringify(proof?.format)}, and not ${FORMAT}`);
-  const { invoice, lines, minor_units: places } = proof;
   const report = new Report();
-  const usage = lines.filter(({ counted }) => counted !== null);
+  checkShape(DOCUMENT, proof, '', report);
+  // What lacks a field, or has another kind of thing in it, cannot be computed with.
+  if (report.differences.length > 0) return report;
+  const { invoice, lines, minor_units: places } = proof;
+  if (new Set(lines.map(({ line }) => line.id)).size < lines.length)
+    report.differs('invoice', 'lines', 'one id', 'an id for each line');
+  const usage = lines.filter(({ counted, line }) => counted !== null && line.computed_from !== null);
   const measured = events === null ? new Map() : await readEvents(usage, events, report);
-  for (const entry of lines)
-    new LineCheck(entry, { invoice, places, measured: measured.get(entry.line.id), report }).run();
-  checkOverage(lines, places, report);
-  if (proof.coupons) checkCoupons(proof, report);
-  if (proof.taxes) checkTaxes(proof, report);
-  checkTotals(proof, report);
+  const parts = [
+    ...lines.map((entry, index) => () => {
+      new LineCheck(entry, { index, invoice, places, measured: measured.get(entry.line.id), report }).run();
+    }),
+    () => checkOverage(lines, places, report),
+    () => checkTotals(proof, report),
+  ];
+  for (const [index, check] of parts.entries())
+    try {
+      check();
+    } catch (error) {
+      // Terms of a price that make no sense end in such errors, too.
+      if (!(error instanceof Unreadable || error instanceof TypeError || error instanceof RangeError)) throw error;
+      report.differs(lines[index]?.line.id ?? 'invoice', 'document', error.message, 'what can be computed with');
+    }
   return report;
 }
 
+/** On which sides of the way from a leaf to the root the hashes beside it stand (RFC 9162, 2.1.3.2). */
+function sidesOf(index, size) {
+  const sides = [];
+  let [at, last] = [index, size - 1];
+  for (; last > 0; at = Math.floor(at / 2), last = Math.floor(last / 2)) {
+    if (at % 2 === 1) sides.push('left');
+    else if (at < last) sides.push('right');
+  }
+  return sides;
+}
+
+const EVENT_DOCUMENT = {
+  format: 'text',
+  invoice_id: 'text',
+  event_id: 'text',
+  lines: [
+    {
+      line_id: 'text',
+      event_count: 'integer',
+      index: 'integer',
+      leaf: { event_id: 'text', timestamp_us: 'text', external_customer_id: 'text', value: 'text', group: 'text' },
+      leaf_hash: 'text',
+      path: [{ side: 'left|right', hash: 'text' }],
+      root: 'text',
+    },
+  ],
+};
+
 /** Whether one event is in the trees of the lines: from its leaf up to the roots of the document. */
-export function verifyEvent(proof, { event_id, invoice_id, lines }) {
+export function verifyEvent(proof, shown) {
   const report = new Report();
+  checkShape(EVENT_DOCUMENT, shown, '', report);
+  if (report.differences.length > 0) return report;
+  const { format, event_id, invoice_id, lines } = shown;
+  report.same('event', 'format', format, FORMAT);
   report.same('event', 'invoice_id', invoice_id, proof.invoice.id);
   for (const { line_id, leaf, leaf_hash, path, root, index, event_count } of lines) {
+    const seal = proof.lines.find(({ line }) => line.id === line_id)?.seal;
     report.same(line_id, 'leaf.event_id', leaf.event_id, event_id);
     let hash = leafHash([leaf.event_id, leaf.timestamp_us, leaf.external_customer_id, leaf.value, leaf.group]);
     report.same(line_id, 'leaf_hash', leaf_hash, hash.toString('hex'));
-    for (const { side, hash: beside } of path) {
-      const other = Buffer.from(beside, 'hex');
+    report.same(line_id, 'event_count', event_count, seal?.event_count);
+    if (!(index >= 0 && index < event_count)) {
+      report.differs(line_id, 'index', index, `less than ${event_count}`);
+      continue;
+    }
+    // Which event it is decides the way, and not what is said of it.
+    const sides = sidesOf(index, event_count);
+    report.same(line_id, 'path: sides', path.map(({ side }) => side).join(), sides.join());
+    for (const [step, side] of sides.entries()) {
+      const other = Buffer.from(path[step]?.hash ?? '', 'hex');
       hash = side === 'left' ? sha256(NODE, other, hash) : sha256(NODE, hash, other);
     }
-    const seal = proof.lines.find(({ line }) => line.id === line_id)?.seal;
     report.same(line_id, 'root', root, hash.toString('hex'));
     report.same(line_id, 'root in the proof of the invoice', seal?.root, root);
-    report.same(line_id, 'event_count', event_count, seal?.event_count);
-    if (!(index >= 0 && index < event_count)) report.differs(line_id, 'index', index, `less than ${event_count}`);
   }
   if (lines.length === 0) report.differs('event', 'lines', 'none', 'at least one');
   return report;
@@ -1300,7 +2326,18 @@ export function verifyEvent(proof, { event_id, invoice_id, lines }) {
 
 const USAGE = 'verify-invoice: say which files: proof.json [events.ndjson] [--event event-proof.json]';
 
-function printed(proof, { differences, stated }) {
+/** The fields that are taken as stated, each once, whichever line it is of. */
+function fieldsText(fields) {
+  const groups = new Map();
+  for (const path of fields) {
+    const generic = path.replace(/\[[0-9]+\]/g, '');
+    const [, group = '', field] = /^(?:(invoice|lines|coupons|taxes)\.)?(.*)$/.exec(generic);
+    groups.set(group, (groups.get(group) ?? new Set()).add(field));
+  }
+  return Array.from(groups, ([group, names]) => `${group || 'document'}: ${[...names].sort().join(', ')}`);
+}
+
+function printed(proof, { differences, stated, fields }) {
   const { invoice, lines } = proof;
   const names = new Map(lines.map(({ line }) => [line.id, line.display_name ?? line.id]));
   const nameOf = (line) => (names.has(line) ? `${names.get(line)} (${line})` : line);
@@ -1308,6 +2345,9 @@ function printed(proof, { differences, stated }) {
     `invoice ${invoice.invoice_number ?? invoice.id}: ${invoice.total} ${invoice.currency}, ${lines.length} lines`,
   ];
   for (const { line, what } of stated) out.push(`taken as stated: ${nameOf(line)}: ${what}`);
+  if (fields.size > 0)
+    out.push('taken as stated, because the document alone does not show it, or nothing that is charged depends on it:');
+  for (const text of fieldsText(fields)) out.push(`  ${text}`);
   for (const { line, field, stated: said, computed, digit } of differences)
     out.push(
       `DIFFERS: ${nameOf(line)}: ${field}: stated ${said}, computed ${computed}${digit === '' ? '' : ` (${digit})`}`,

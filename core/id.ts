@@ -43,6 +43,8 @@ export const ID_PREFIX = {
   test_clock: 'clock',
   system_event: 'sys_event',
   wallet: 'wallet',
+  alert_setting: 'alert_set',
+  alert_log: 'alert',
   wallet_transaction: 'wtxn',
   ledger_transaction: 'ltxn',
   subscription_schedule: 'sched',

@@ -20,6 +20,7 @@ import type { Job, JobReport, Work } from './job.ts';
 import { advanceTestClockWork } from './jobs/advance-test-clock.ts';
 import { auditSampleJob } from './jobs/audit-sample.ts';
 import { billThresholdWork } from './jobs/bill-threshold.ts';
+import { checkAlertsWork } from './jobs/check-alerts.ts';
 import { cloneEnvironmentWork } from './jobs/clone-environment.ts';
 import { computeInvoiceWork } from './jobs/compute-invoice.ts';
 import { dueJobs } from './jobs/do-what-is-due.ts';
@@ -129,6 +130,7 @@ export function workOf(services: SchedulerServices, clock: () => Date): Work[] {
     cloneEnvironmentWork(services, { clock }),
     advanceTestClockWork(services, { clock, settings: services.config }),
     billThresholdWork(services, { clock }),
+    checkAlertsWork(services, { clock }),
     mailInvoiceWork(services, { clock, ...mailOf(services) }),
   ];
 }

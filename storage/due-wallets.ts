@@ -41,10 +41,25 @@ export function nextExpiry(database: Database, scope: Scope): Instant {
   return database.raw(`? + interval '1 millisecond'`, [due]);
 }
 
-/** The wallets that may have to be filled. */
-export async function selfFilling(database: Database, asked: Asked): Promise<Due[]> {
-  const due = database('wallets')
+function filling(database: Database): Knex.QueryBuilder {
+  return database('wallets')
     .where({ status: 'published', wallet_status: 'active' })
     .whereRaw(`auto_topup is not null and (auto_topup->>'enabled')::boolean`);
-  return inTurns(database, ofWhom(due, 'wallets', asked), { by: ['id'], ...asked });
+}
+
+/** The wallets that may have to be filled. */
+export async function selfFilling(database: Database, asked: Asked): Promise<Due[]> {
+  return inTurns(database, ofWhom(filling(database), 'wallets', asked), { by: ['id'], ...asked });
+}
+
+/** By a clock they are looked at when a day begins. */
+export function nextSelfFilling(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  { from }: { from: Date },
+): Instant {
+  const having = filling(database).where({ tenant_id, environment_id }).select('id');
+  const midnight = new Date(from);
+  midnight.setUTCHours(24, 0, 0, 0);
+  return database.raw('case when exists ? then ?::timestamptz end', [having as never, midnight.toISOString()]);
 }

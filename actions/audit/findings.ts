@@ -13,6 +13,7 @@ export const CHECKS = [
   'identities',
   'corrections',
   'identity_files',
+  'credits',
   'usage',
 ] as const;
 export type CheckName = (typeof CHECKS)[number];
@@ -41,6 +42,10 @@ export const KINDS = {
   correction_differs: { check: 'corrections', spoils_recount: true },
   identity_file_damaged: { check: 'identity_files', spoils_recount: false },
   identity_file_differs: { check: 'identity_files', spoils_recount: false },
+  credits_unbalanced: { check: 'credits', spoils_recount: false },
+  lot_differs: { check: 'credits', spoils_recount: false },
+  wallet_differs: { check: 'credits', spoils_recount: false },
+  movement_differs: { check: 'credits', spoils_recount: false },
 } as const satisfies Record<string, { check: CheckName; spoils_recount: boolean }>;
 export type FindingKind = keyof typeof KINDS;
 

@@ -7,6 +7,7 @@ import { ledgerRanges, type Stretch, uncounted } from '../../storage/audit/ledge
 import { countRawRows } from '../../storage/audit/stretches.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { auditCorrections } from './corrections.ts';
+import { auditCredits } from './credits.ts';
 import { type CheckName, type CheckReport, checkOf, type Finding, type Found } from './findings.ts';
 import { auditHashes, auditIds } from './identities.ts';
 import { auditIdentityFiles, type IdentityFiles } from './identity-files.ts';
@@ -43,6 +44,7 @@ export async function auditRecords(stores: AuditStores, asked: RecordsAsked, fou
   if (wants('corrections')) looked.push(['corrections', await auditCorrections(stores, counting)]);
   if (wants('identity_files'))
     looked.push(['identity_files', auditIdentityFiles(await asked.identityFiles(), counting)]);
+  if (wants('credits')) looked.push(['credits', await auditCredits(stores, counting)]);
   return looked.map(([check, what]) => {
     const differences = counted.get(check) ?? 0;
     if (typeof what === 'string') return { check, looked_at: {}, differences, skipped: what };

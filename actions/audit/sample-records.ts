@@ -10,6 +10,7 @@ import { EmbeddedLog } from '../../storage/log/embedded/embedded.ts';
 import type { EventLog } from '../../storage/log/log.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { auditCorrections } from './corrections.ts';
+import { sampleCredits } from './credits.ts';
 import type { Found } from './findings.ts';
 import { auditHashes, auditIds } from './identities.ts';
 import { auditEmbeddedLog, auditLedger, auditLogBounds } from './ledger.ts';
@@ -23,6 +24,7 @@ const HASH_SAMPLE = { times: 2, ids: 200 };
 export async function sampleRecords(stores: Stores, chance: () => number, found: Found): Promise<RecordsSampled> {
   await auditLedger(stores, found);
   await sampleLog(stores, found);
+  await sampleCredits(stores, found);
   const ranges = await chosenRanges(stores, chance);
   const looked = await auditRanges(stores, ranges, found);
   await auditIds(stores, found, await someHashes(stores, chance));

@@ -5,11 +5,11 @@
  * elsewhere.
  */
 import type { Scope } from '../../core/scope.ts';
+import { alertedExternalIds, lookForAlerts } from '../../storage/due-alerts.ts';
 import {
   type Instant,
   instantsOf,
   lookForThresholds,
-  never,
   nextDraftRested,
   nextSubscriptionDue,
   nextUnpaidEnd,
@@ -18,8 +18,9 @@ import {
 import { nextGrantDue } from '../../storage/due-grants.ts';
 import { nextLateUsage } from '../../storage/due-late-usage.ts';
 import { nextOutOfPatience, nextOverdue, nextPaymentDue } from '../../storage/due-payments.ts';
-import { nextExpiry } from '../../storage/due-wallets.ts';
+import { nextExpiry, nextSelfFilling } from '../../storage/due-wallets.ts';
 import type { Database, Stores } from '../../storage/stores.ts';
+import { checkAlerts } from '../alerts/check-alerts.ts';
 import { applyAllDueGrants } from '../grants/apply-due-grants.ts';
 import { finalizeDueInvoices } from '../invoices/finalize-due-invoices.ts';
 import { pursueDuePayments } from '../payments/due-payments.ts';
@@ -31,11 +32,13 @@ import { expireCredits } from '../wallets/expire-credits.ts';
 import { billLateUsage } from './bill-late-usage.ts';
 import { billDuePeriods } from './bill-period.ts';
 import { billThresholds } from './bill-thresholds.ts';
-import { nextThresholdLook } from './next-threshold-look.ts';
+import { nextLook, nextThresholdLook } from './next-threshold-look.ts';
 
 export type DueKind = {
   /** Of the job. */
   readonly name: string;
+  /** Where it is not as often as billing. */
+  readonly every_seconds?: number;
   /** When the next of this environment is due, which may be over; null where none will be by itself. `from` is where its clock stands. */
   next(database: Database, scope: Scope, from: Date): Instant;
   /** Of what has no instant of its own, where `next` says that there is any: when to look for it, after `from`. */
@@ -146,10 +149,9 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
       },
     },
     {
-      // Wallets whose credits have fallen to their threshold (docs/rules/wallets.md, "Filled by itself"). On a clock they are
-      // looked at whenever something else is due.
+      // Wallets whose credits have fallen to their threshold (docs/rules/wallets.md, "Filled by itself").
       name: 'top-up-wallets',
-      next: never,
+      next: (database, scope, from) => nextSelfFilling(database, scope, { from }),
       async run(stores, due) {
         const { filled, failed } = await topUpThemselves(stores, due);
         return { done: { filled }, waiting: [], failed };
@@ -166,6 +168,18 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
         return { done: { invoiced }, waiting: [], failed };
       },
     },
+    {
+      // Alerts that usage and wallets have not asked for, because a process ended in between (docs/rules/alerts.md, "When it is looked").
+      name: 'check-alerts',
+      every_seconds: 3600,
+      next: (database, scope, from) => lookForAlerts(database, scope, { from }),
+      look: (stores, scope, from) => nextLook(stores, scope, { from, of: alertedExternalIds }),
+      async run(stores, { now, only, onDone }) {
+        const onProgress = ({ alerted }: { alerted: number }) => onDone?.({ alerted });
+        const { alerted, failed } = await checkAlerts(stores, { now, only, onProgress });
+        return { done: { alerted }, waiting: [], failed };
+      },
+    },
   ];
 }
 
@@ -178,6 +192,9 @@ export async function nextOfEach(
   const asked = kinds.map((kind) => kind.next(stores.postgres, scope, from));
   const instants = await instantsOf(stores.postgres, asked);
   return Promise.all(
-    kinds.map(({ look }, index) => (look && instants[index] ? look(stores, scope, from) : instants[index]!)),
+    kinds.map(async ({ look }, index) => {
+      const due = instants[index] ?? null;
+      return look && due ? look(stores, scope, from) : due;
+    }),
   );
 }

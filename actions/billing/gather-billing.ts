@@ -3,6 +3,7 @@
  * invoices, and the usage; then asks core what the invoice should say. Preview, draft and recomputation all come through
  * here, so that they cannot disagree (docs/rules/invoices.md, "Preview and invoice agree").
  */
+
 import {
   type BilledSubscription,
   type Charge,
@@ -22,6 +23,7 @@ import {
   settled,
   thresholdCharges,
 } from '../../core/billing/plan-invoice.ts';
+import type { Terms } from '../../core/billing/settle-lines.ts';
 import { instantOf, type Milliseconds } from '../../core/time/instant.ts';
 import type { Period } from '../../core/time/period.ts';
 import { allOf, inStep } from '../../storage/models/side-by-side.ts';
@@ -167,10 +169,10 @@ async function gatherAndPlan(stores: Stores, database: Database, target: Billing
       // What is a fixed amount came off the invoice of the period itself.
       ...(target.reference === 'late' ? { inside: 'usage' as const } : {}),
     });
-  const preview = await termsOfPreview(database, target);
+  const terms = await termsOfPreview(database, target);
   if (others.length === 0) {
     const [gathered, coupons] = await allOf(database, [() => gatherOne(stores, database, target), couponsOfAll]);
-    return planOne(gathered, { coupons, ...preview });
+    return planOne(gathered, { coupons, ...terms });
   }
   const ends_ms = billedSubscription(subscription).end_ms;
   // What comes behind the end of the parent is invoiced by itself.
@@ -178,21 +180,22 @@ async function gatherAndPlan(stores: Stores, database: Database, target: Billing
   const plans = [];
   for (const one of [target, ...others.map((other) => ({ ...target, subscription: other, until_ms }))])
     plans.push(planOne(await gatherOne(stores, database, one)));
-  return together(plans, { currency: subscription.currency, coupons: await couponsOfAll(), ...preview });
+  return together(plans, { currency: subscription.currency, coupons: await couponsOfAll(), ...terms });
 }
 
-/** What comes when an invoice is final: taxes, and what credits would pay of it. */
+/** What is done when the invoice becomes final, as far as it can be known now; nothing of a draft. */
 async function termsOfPreview(
   database: Database,
   { subscription, period, reference, taxed, now }: BillingTarget,
-): Promise<Pick<Parameters<typeof settled>[1], 'rates' | 'prepaid' | 'taxes_before_credits'>> {
+): Promise<Pick<Terms, 'rates' | 'prepaid' | 'taxes_before_credits'>> {
   if (!taxed) return {};
   const rates = await ratesInForce(database, { ...subscription, ...taxed });
   // What opens a period becomes final when it begins, all else when it is over.
   const at_ms = reference === 'period_start' ? Math.min(period.end, now.getTime()) : period.end;
   const payer = { customer_id: taxed.customer_id, currency: subscription.currency, at_ms };
   const prepaid = await prepaidOfPreview(database, subscription, payer);
-  return { rates, prepaid, taxes_before_credits: prepaid.length > 0 && (await taxesComeFirst(subscription, database)) };
+  const taxes_before_credits = prepaid.length > 0 && (await taxesComeFirst(subscription, database));
+  return { rates, prepaid, taxes_before_credits };
 }
 
 function together(plans: readonly Planned[], terms: Parameters<typeof settled>[1]): Planned {
@@ -210,16 +213,14 @@ function billedUntil({ subscription, until_ms }: OneOfThem): BilledSubscription 
   return { ...billed, end_ms: Math.min(billed.end_ms ?? Number.POSITIVE_INFINITY, until_ms) };
 }
 
+type SettledBy = Pick<InvoiceQuestion<BillableItem>, 'coupons' | 'rates' | 'prepaid' | 'taxes_before_credits'>;
 type Gathered = {
-  readonly question: Omit<InvoiceQuestion<BillableItem>, 'coupons' | 'rates'>;
+  readonly question: Omit<InvoiceQuestion<BillableItem>, keyof SettledBy>;
   readonly usage_as_of_ms: Milliseconds | null;
 };
 
 /** `terms` of who is invoiced alone: of several they are those of the whole. */
-function planOne(
-  { question, usage_as_of_ms }: Gathered,
-  terms: Omit<Parameters<typeof settled>[1], 'currency'> = {},
-): Planned {
+function planOne({ question, usage_as_of_ms }: Gathered, terms: SettledBy = {}): Planned {
   const plan = inSyncSpan('invoice.price', () => planInvoice({ ...question, ...terms }));
   return { plan, usage_as_of_ms };
 }

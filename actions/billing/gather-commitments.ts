@@ -48,7 +48,7 @@ export async function recordedTrueUps(
   const lines = await InvoiceLineItemModel.in(subscription, database)
     .where({ subscription_id: subscription.id, status: 'published' })
     .whereNull('subscription_line_item_id')
-    .whereRaw(`computed_from ->> 'reason' like 'true_up:%'`);
+    .whereRaw(`computed_from ->> 'kind' = 'true_up'`);
   const invoices = await InvoiceModel.byId(
     subscription,
     lines.map(({ invoice_id }) => invoice_id),

@@ -7,12 +7,21 @@ import type { Scope } from '../../core/scope.ts';
 import { instantOf } from '../../core/time/instant.ts';
 import { thresholdCustomers } from '../../storage/due-billing.ts';
 import { nextEventOf } from '../../storage/events/next-event.ts';
-import type { Stores } from '../../storage/stores.ts';
+import type { Database, Stores } from '../../storage/stores.ts';
 import { advancedFrom } from '../../storage/test-clocks.ts';
 
 /** After `from`, where the clock stands; null where nothing can be reached. */
-export async function nextThresholdLook(stores: Stores, scope: Scope, from: Date): Promise<Date | null> {
-  const external_customer_ids = await thresholdCustomers(stores.postgres, scope);
+export function nextThresholdLook(stores: Stores, scope: Scope, from: Date): Promise<Date | null> {
+  return nextLook(stores, scope, { from, of: thresholdCustomers });
+}
+
+/** The same of whatever the usage of these customers may reach, by their external ids. */
+export async function nextLook(
+  stores: Stores,
+  scope: Scope,
+  { from, of }: { from: Date; of(database: Database, scope: Scope): Promise<readonly string[]> },
+): Promise<Date | null> {
+  const external_customer_ids = await of(stores.postgres, scope);
   if (external_customer_ids.length === 0) return null;
   const began = await advancedFrom(stores.postgres, scope);
   const first = midnightAfter(began === null ? from : new Date(instantOf(began)));

@@ -10,17 +10,19 @@ import { groupBy } from '../../core/group-by.ts';
 import type { Scope } from '../../core/scope.ts';
 import { CreditNoteModel } from '../../storage/models/credit-note.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
-import { InvoiceLineItemModel } from '../../storage/models/invoice-line-item.ts';
+import { InvoiceLineItemModel, type LineOnInvoice } from '../../storage/models/invoice-line-item.ts';
 import type { Database } from '../../storage/stores.ts';
-import type { InvoicedLine } from '../billing/gather-closed-charges.ts';
 import { notedLines } from './noted-lines.ts';
 
+/** Whatever else is known of it. */
+type Invoiced = Pick<LineOnInvoice, 'line'>;
+
 /** One for each charge of which something has come back. */
-export async function returnedAsCredits(
+export async function returnedAsCredits<One extends Invoiced>(
   database: Database,
   scope: Scope,
-  invoiced: readonly InvoicedLine[],
-): Promise<InvoicedLine[]> {
+  invoiced: readonly One[],
+): Promise<One[]> {
   const charges = invoiced.filter(({ line }) => new Decimal(line.amount).gt(0));
   if (charges.length === 0) return [];
   const noted = await notedOf(database, scope, charges);
@@ -37,11 +39,7 @@ export async function returnedAsCredits(
 type Returned = { readonly amount: Decimal; readonly currency: string };
 
 /** By credit notes that are final. */
-async function notedOf(
-  database: Database,
-  scope: Scope,
-  charges: readonly InvoicedLine[],
-): Promise<Map<string, Returned>> {
+async function notedOf(database: Database, scope: Scope, charges: readonly Invoiced[]): Promise<Map<string, Returned>> {
   const ids = charges.map(({ line }) => line.id);
   const byLine = groupBy(await notedLines(scope, ids, database), ({ invoice_line_item_id }) => invoice_line_item_id);
   return new Map(
@@ -56,7 +54,7 @@ async function notedOf(
 async function refundedOf(
   database: Database,
   scope: Scope,
-  charges: readonly InvoicedLine[],
+  charges: readonly Invoiced[],
 ): Promise<Map<string, Returned>> {
   const ids = [...new Set(charges.map(({ line }) => line.invoice_id))];
   const invoices = await InvoiceModel.in(scope, database).whereIn('id', ids).where('refunded_amount', '>', 0);

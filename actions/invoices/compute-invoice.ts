@@ -109,7 +109,7 @@ export function referenceOf(
 }
 
 /** Reasons whose lines follow from the subscription; the lines of all others were given by whoever made the invoice. */
-const REFERENCE_BY_REASON: Partial<Record<BillingReason, ReferencePoint>> = {
+export const REFERENCE_BY_REASON: Partial<Record<BillingReason, ReferencePoint>> = {
   SUBSCRIPTION_CREATE: 'period_start',
   SUBSCRIPTION_TRIAL_END: 'period_start',
   SUBSCRIPTION_CYCLE: 'period_end',

@@ -1,9 +1,10 @@
 /**
  * What the last invoice of a subscription comes to below nothing goes to the prepaid wallet of who is invoiced, when the invoice
- * becomes final: no other comes behind it that could be lowered (docs/rules/invoices.md, "Before the period is over").
+ * becomes final: no other comes behind it that could be lowered (docs/rules/invoices.md, "Before the period is over"). So does what
+ * a CREDIT invoice credits ("Invoices written by hand").
  */
 import { netOf } from '../../core/billing/settle-lines.ts';
-import { Decimal } from '../../core/decimal.ts';
+import { Decimal, ZERO } from '../../core/decimal.ts';
 import type { BillingReason, Invoice } from '../../core/invoice/record.ts';
 import type { Transaction } from '../../storage/stores.ts';
 import { scopeOf } from '../billing/billable-items.ts';
@@ -15,9 +16,14 @@ const OF_A_PERIOD: readonly BillingReason[] = ['SUBSCRIPTION_CYCLE', 'PRORATION'
 type AmountOfNet = 'subtotal' | 'total_discount' | 'total_prepaid_credits_applied' | 'total_tax';
 
 /** 0 where nothing is given back. */
-export function restOf({ billing_reason, ...invoice }: Pick<Invoice, 'billing_reason' | AmountOfNet>): Decimal {
+export function restOf({
+  billing_reason,
+  invoice_type,
+  ...invoice
+}: Pick<Invoice, 'billing_reason' | 'invoice_type' | AmountOfNet>): Decimal {
   const rest = netOf(amountsOf(invoice)).negated();
-  return OF_A_PERIOD.includes(billing_reason) && rest.gt(0) ? rest : new Decimal(0);
+  const isGiven = invoice_type === 'CREDIT' || OF_A_PERIOD.includes(billing_reason);
+  return isGiven && rest.gt(0) ? rest : ZERO;
 }
 
 function amountsOf(invoice: Pick<Invoice, AmountOfNet>) {
@@ -42,8 +48,12 @@ export async function creditRest(transaction: Transaction, invoice: Invoice, now
     reference_type: 'INVOICE',
     reference_id: id,
     idempotency_key: `rest/${id}`,
-    description: 'More was invoiced than the usage costs',
+    description: invoice.invoice_type === 'CREDIT' ? creditOf(invoice) : 'More was invoiced than the usage costs',
     metadata: { subscription_id: subscription_id ?? '' },
     author: { user_id: '', now },
   });
+}
+
+function creditOf({ description, id }: Invoice): string {
+  return description || `Credit ${id}`;
 }

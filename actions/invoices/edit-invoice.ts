@@ -2,6 +2,7 @@
  * Edits an invoice that is not final yet (docs/rules/invoices.md, "Edits"): the lines that somebody states take the place of those that
  * were computed, coupons are applied to them anew, and from then on nothing computes it but a recalculation.
  */
+import { isBehindEnd } from '../../core/billing/behind-end.ts';
 import { type SettledLines, settleLines } from '../../core/billing/settle-lines.ts';
 import { totalsText } from '../../core/billing/totals.ts';
 import type { CouponInForce } from '../../core/coupon/discounts.ts';
@@ -9,7 +10,6 @@ import { Decimal, sumOf } from '../../core/decimal.ts';
 import { invalid, notAllowed } from '../../core/error.ts';
 import { changesLines, type EditedLine, type EditInvoice, editedLines } from '../../core/invoice/edit.ts';
 import { checkSum } from '../../core/invoice/one-off.ts';
-import { paymentAfter } from '../../core/invoice/payment-status.ts';
 import type { Invoice, InvoiceLineItem } from '../../core/invoice/record.ts';
 import { statusOf } from '../../core/invoice/skipped.ts';
 import type { Scope } from '../../core/scope.ts';
@@ -23,6 +23,7 @@ import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Stores, Transaction } from '../../storage/stores.ts';
+import { billedSubscription } from '../billing/billable-items.ts';
 import { linesOf, moneyText } from '../billing/invoice-records.ts';
 import { billingTransaction } from '../billing/transaction.ts';
 import { applicationRecords } from '../coupons/application-records.ts';
@@ -216,7 +217,16 @@ async function standingCoupons(editing: Editing, records: readonly LineRecord[])
   if (subscription === null || !hasStanding(editing)) return [];
   const ids = records.map(({ subscription_id }) => subscription_id).filter((id) => id !== subscription.id);
   const others = await SubscriptionModel.byId(invoice, ids, transaction);
-  return couponsInForce(transaction, { subscriptions: [subscription, ...others.values()], invoice_id: invoice.id });
+  const subscriptions = [subscription, ...others.values()] as const;
+  const late = isLate(invoice, subscription) ? { inside: 'usage' as const } : {};
+  return couponsInForce(transaction, { subscriptions, invoice_id: invoice.id, ...late });
+}
+
+/** Of an invoice behind the end of its subscription, as where it was computed (actions/billing/gather-billing.ts). */
+function isLate({ period_start, period_end }: InvoiceModel, subscription: SubscriptionModel): boolean {
+  if (!period_start || !period_end) return false;
+  const period = { start: instantOf(period_start), end: instantOf(period_end) };
+  return isBehindEnd(period, billedSubscription(subscription));
 }
 
 /** What is charged in advance is charged when its time begins, all else when that is over; what was added by hand with the invoice. */
@@ -244,13 +254,10 @@ function givenBackBy({ line_item_discount = '0', invoice_level_discount = '0', t
 function amountsOf(invoice: Invoice, settled: SettledLines): Partial<InvoiceModel> {
   const { subtotal, ...others } = totalsText(settled);
   const isCredit = invoice.invoice_type === 'CREDIT';
-  const amounts = isCredit
-    ? { ...others, subtotal, total: subtotal, amount_due: subtotal, amount_remaining: subtotal }
-    : { ...others, subtotal };
+  const amounts = isCredit ? { ...others, subtotal, total: subtotal, amount_due: subtotal } : { ...others, subtotal };
   const { amount_paid: _paid, ...changed } = amounts;
   return {
     ...changed,
-    ...paymentAfter(invoice, changed.amount_due),
     invoice_status: statusOf(invoice, settled),
   };
 }

@@ -9,6 +9,7 @@
 import { dueDate } from '../../core/billing/due.ts';
 import { Decimal } from '../../core/decimal.ts';
 import { notAllowed } from '../../core/error.ts';
+import { paymentWhenFinal } from '../../core/invoice/payment-status.ts';
 import type { Invoice, InvoiceLineItem, InvoiceWithLines } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { formatMs, instantOf } from '../../core/time/instant.ts';
@@ -155,15 +156,17 @@ async function writeFinal(
   { invoice, line_items, subscription, changes, due_date_days, invoice_number }: Numbered,
   now: Date,
 ): Promise<InvoiceWithLines> {
-  const isPaid = new Decimal(changes?.amount_due ?? invoice.amount_due).isZero();
   const terms = subscription?.payment_terms;
+  const payment = paymentWhenFinal({ ...invoice, ...changes }, now);
+  const isCredit = new Decimal(changes?.amount_due ?? invoice.amount_due).isNegative();
+  const due = isCredit ? null : formatMs(dueDate(billedUntil(invoice, now), terms, due_date_days));
   const written: Partial<InvoiceModel> = {
     ...changes,
     invoice_status: 'FINALIZED',
     invoice_number,
     finalized_at: now.toISOString(),
-    due_date: invoice.due_date ?? formatMs(dueDate(billedUntil(invoice, now), terms, due_date_days)),
-    ...(isPaid ? { payment_status: 'SUCCEEDED', paid_at: now.toISOString() } : {}),
+    due_date: invoice.due_date ?? due,
+    ...payment,
   };
   const final = await InvoiceModel.change(invoice, written, { by: { now }, database: transaction });
   const customer = await CustomerModel.fetch(final, final.customer_id, { database: transaction });

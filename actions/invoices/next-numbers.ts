@@ -1,11 +1,18 @@
 /** The next numbers of invoices, by the setting of the environment (docs/rules/invoices.md, "Numbers"). */
 import { formatInvoiceNumber, numberToken } from '../../core/invoice/number.ts';
 import type { Scope } from '../../core/scope.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { takeInvoiceNumbers } from '../../storage/models/invoice-number.ts';
 import { settingOf } from '../../storage/models/setting.ts';
 import type { Transaction } from '../../storage/stores.ts';
 
-/** The transaction is the one that finalizes: their counter stays locked from here to the commit. */
+/** How many numbers are looked at together behind one that an invoice has already. */
+const AHEAD = 1_000n;
+
+/**
+ * The transaction is the one that finalizes: their counter stays locked from here to the commit. One that an invoice of another format has
+ * already is passed over: two counters may come to one text, and it is given.
+ */
 export async function nextNumbers(
   transaction: Transaction,
   scope: Scope,
@@ -14,6 +21,31 @@ export async function nextNumbers(
   const config = await settingOf(scope, 'invoice_config', transaction);
   const token = numberToken(config, now.getTime());
   const start = BigInt(config.start_sequence);
-  const numbers = await takeInvoiceNumbers(scope, { token, count, start }, transaction);
-  return numbers.map((number) => formatInvoiceNumber(config, token, number - start + 1n));
+  const textOf = (number: bigint) => formatInvoiceNumber(config, token, number - start + 1n);
+  const take = (many: number) => takeInvoiceNumbers(scope, { token, count: many, start }, transaction);
+  const free: string[] = [];
+  while (free.length < count) {
+    const numbers = await take(count - free.length);
+    const given = await givenOf(transaction, scope, numbers.map(textOf));
+    free.push(...numbers.map(textOf).filter((number) => !given.has(number)));
+    const last = numbers.at(-1)!;
+    if (given.has(textOf(last))) await passOver(last);
+  }
+  return free;
+
+  /** To the last of those that are given one after the other. */
+  async function passOver(last: bigint): Promise<void> {
+    const next = Array.from({ length: Number(AHEAD) }, (_, index) => last + BigInt(index) + 1n);
+    const given = await givenOf(transaction, scope, next.map(textOf));
+    const until = next.findIndex((number) => !given.has(textOf(number)));
+    if (until !== 0) await take(until < 0 ? next.length : until);
+    if (until < 0) await passOver(last + AHEAD);
+  }
+}
+
+async function givenOf(transaction: Transaction, scope: Scope, numbers: readonly string[]): Promise<Set<string>> {
+  const found = await InvoiceModel.in(scope, transaction)
+    .whereIn('invoice_number', [...numbers])
+    .select('invoice_number');
+  return new Set(found.flatMap(({ invoice_number }) => invoice_number ?? []));
 }

@@ -127,9 +127,10 @@ function same(payment: PaymentModel, request: CreatePayment): PaymentModel {
   throw alreadyExists(`the idempotency_key is that of a payment with another ${field}`, { field, id: payment.id });
 }
 
-/** Equal payments of one minute are one, so that who presses twice pays once. */
+/** Equal payments of one minute are one, so that who presses twice pays once; those that say another thing of their own are not equal. */
 function derivedKey(request: CreatePayment, now: Date): string {
   const { destination_id, payment_method_type, payment_method_id, payment_gateway, amount, currency } = request;
+  const own = Object.entries(request.metadata ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
   const said = [
     destination_id,
     payment_method_type,
@@ -137,6 +138,7 @@ function derivedKey(request: CreatePayment, now: Date): string {
     payment_gateway,
     amount,
     currency.toLowerCase(),
+    ...(own.length > 0 ? [own] : []),
   ];
   const text = JSON.stringify([...said, now.toISOString().slice(0, 16)]);
   return `payment-${createHash('sha256').update(text).digest('hex').slice(0, 32)}`;

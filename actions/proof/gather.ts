@@ -69,6 +69,7 @@ async function countingOf(database: Database, scope: Scope, line: InvoiceLineIte
     window_start,
     window_end,
     marks: marksOf(high_water, stop),
+    ends: Object.fromEntries(Array.from(stop, ([partition, offset]) => [partition, String(offset)])),
   };
   const { customers, marks } = counted;
   const source = JSON.stringify([event_name.trim(), customers, window_start, window_end, marks]);

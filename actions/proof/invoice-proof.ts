@@ -2,6 +2,7 @@
 import { notFound } from '../../core/error.ts';
 import type { Invoice } from '../../core/invoice/record.ts';
 import { minorUnits } from '../../core/money.ts';
+import { takenAsStated } from '../../core/proof/as-stated.ts';
 import { leafOf, leafText } from '../../core/proof/leaf.ts';
 import { MerkleTree } from '../../core/proof/merkle.ts';
 import { type EventProof, type InvoiceProof, type LineProof, PROOF_FORMAT } from '../../core/proof/record.ts';
@@ -72,6 +73,7 @@ function lineProof({ line, counting }: Provable['lines'][number], { sealed, pric
     counted: counting?.counted ?? null,
     seal,
     not_sealed,
+    taken_as_stated: takenAsStated({ line, counted: counting?.counted ?? null }),
   };
 }
 

@@ -11,10 +11,19 @@ import { newId } from '../../storage/new-id.ts';
 import type { Transaction } from '../../storage/stores.ts';
 
 /** `by` changed the record: a caller, or the clock alone. */
-export type Change = { readonly record: Scope & { readonly id: string }; readonly by: Author | Pick<Author, 'now'> };
+export type Change = {
+  readonly record: Scope & { readonly id: string };
+  readonly by: Author | Pick<Author, 'now'>;
+  /** What is told beside the record. */
+  readonly also?: Readonly<Record<string, unknown>>;
+};
 
 /** The record as it is after the change; answers the id of the event. */
-export async function emit(transaction: Transaction, name: SystemEventName, { record, by }: Change): Promise<string> {
+export async function emit(
+  transaction: Transaction,
+  name: SystemEventName,
+  { record, by, also }: Change,
+): Promise<string> {
   const id = newId('system_event', by.now.getTime());
   const user_id = 'user_id' in by ? by.user_id : '';
   const event = {
@@ -23,7 +32,7 @@ export async function emit(transaction: Transaction, name: SystemEventName, { re
     entity_type: SYSTEM_EVENTS[name].entity_type,
     entity_id: record.id,
     user_id,
-    payload: bodyOf({ id, name, record, now: by.now }),
+    payload: bodyOf({ id, name, record, also, now: by.now }),
     ...createdBy({ user_id, now: by.now }),
   };
   const { tenant_id, environment_id } = record;

@@ -7,7 +7,6 @@ import type { PrepaidWallet } from '../../core/billing/prepaid.ts';
 import { type ChargedLine, settleLines } from '../../core/billing/settle-lines.ts';
 import { totalsText } from '../../core/billing/totals.ts';
 import { Decimal } from '../../core/decimal.ts';
-import { paymentAfter } from '../../core/invoice/payment-status.ts';
 import type { InvoiceLineItem } from '../../core/invoice/record.ts';
 import type { Scope } from '../../core/scope.ts';
 import { wholeSetting } from '../../core/setting/record.ts';
@@ -61,8 +60,7 @@ export async function taxFinal(
   await TaxAppliedModel.addAll(invoice, rows, { database: transaction });
   const { total_prepaid_credits_applied, total_tax, total, amount_due, amount_remaining } = totalsText(settled);
   const changes = { total_prepaid_credits_applied, total_tax, total, amount_due, amount_remaining };
-  const { prepaid_used } = settled;
-  return { changes: { ...changes, ...paymentAfter(invoice, amount_due) }, line_items: taxed, prepaid_used };
+  return { changes, line_items: taxed, prepaid_used: settled.prepaid_used };
 }
 
 const isCredited = (line: InvoiceLineItem) => !new Decimal(line.prepaid_credits_applied).isZero();

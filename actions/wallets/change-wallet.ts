@@ -4,6 +4,7 @@ import type { Author } from '../../core/stamp.ts';
 import { checkWalletSettings, type UpdateWallet } from '../../core/wallet/request.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import type { Stores } from '../../storage/stores.ts';
+import { creditsMoved } from '../alerts/credit-alerts.ts';
 import { emit } from '../system-events/emit.ts';
 import { checkActive, holdWallet } from './hold-wallet.ts';
 
@@ -20,6 +21,6 @@ export async function changeWallet(
     const changes = { ...others, ...(description === undefined ? {} : { description: description ?? '' }) };
     const changed = await WalletModel.change(wallet, changes, { by: author, database: transaction });
     if (changed !== wallet) await emit(transaction, 'wallet.updated', { record: changed, by: author });
-    return changed;
+    return request.alert_settings === undefined ? changed : creditsMoved(transaction, changed, author);
   });
 }

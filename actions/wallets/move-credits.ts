@@ -15,6 +15,7 @@ import { WalletModel } from '../../storage/models/wallet.ts';
 import { lotOf, lotsOf, WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
 import { newId } from '../../storage/new-id.ts';
 import type { Transaction } from '../../storage/stores.ts';
+import { creditsMoved } from '../alerts/credit-alerts.ts';
 import { emit } from '../system-events/emit.ts';
 
 /** What is told of a movement beside its amounts. */
@@ -67,8 +68,10 @@ export async function moveAll(
     if ('record' in one) return { transaction: made.get(one.entry.idempotency_key)!, isNew: true };
     return { transaction: one.known ?? made.get(one.key)!, isNew: false };
   });
-  const after = fresh.length === 0 ? wallet : await WalletModel.fetch(wallet, wallet.id, { database: transaction });
-  return { moved, wallet: after };
+  const [first] = fresh;
+  if (!first) return { moved, wallet };
+  const after = await WalletModel.fetch(wallet, wallet.id, { database: transaction });
+  return { moved, wallet: await creditsMoved(transaction, after, first.entry.author) };
 }
 
 type Fresh = { readonly entry: Entry; readonly record: Record<string, unknown>; readonly decided: Decided };

@@ -67,6 +67,7 @@ const TAGS: Record<string, string> = {
   Coupons: 'What is taken off, for how long, and when it may be redeemed: [coupons](/docs/rules/coupons.md).',
   Taxes: 'Rates, and what is taxed with them: [taxes](/docs/rules/taxes.md).',
   Costs: 'What something costs you: [cost sheets](/docs/rules/pricing.md#cost-sheets).',
+  Alerts: 'When a balance is low, or much was spent: [alerts](/docs/rules/alerts.md).',
   'Credit grants': 'Who gets credits, how often, and for how long: [credit grants](/docs/rules/credits.md).',
   'Credit notes': 'What of an invoice was taken back: [credit notes](/docs/rules/credit-notes.md).',
   Roles: 'What a key may do: [permissions](/docs/permissions.md).',

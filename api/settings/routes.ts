@@ -65,9 +65,17 @@ export const settingRoutes: Route[] = [
   }),
 ];
 
-function shown(key: SettingKey, row: Awaited<ReturnType<typeof findSetting>>, { scope }: Context) {
+/** What is as by default here, because the process was started with it. */
+function presetOf(key: SettingKey, { FINALIZATION_DELAY_SECONDS }: Context['services']['config']) {
+  return key === 'invoice_config' ? { finalization_delay_seconds: FINALIZATION_DELAY_SECONDS } : {};
+}
+
+function shown(key: SettingKey, row: Awaited<ReturnType<typeof findSetting>>, { scope, services }: Context) {
   const environment_id = SETTINGS[key].reach === 'tenant' ? '' : scope.environment_id;
   const unset = { id: '', status: 'published', created_at: null, updated_at: null, created_by: '', updated_by: '' };
-  const value = wholeSetting(key, row?.value);
+  const whole: Record<string, unknown> = wholeSetting(key, row?.value);
+  const stated = new Set(Object.keys(row?.value ?? {}));
+  const preset = Object.entries(presetOf(key, services.config)).filter(([field]) => !stated.has(field));
+  const value = { ...whole, ...Object.fromEntries(preset) };
   return { ...unset, ...(isSet(row?.value) ? row : {}), key, value, tenant_id: scope.tenant_id, environment_id };
 }

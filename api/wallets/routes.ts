@@ -291,11 +291,6 @@ async function findWallets({ status, ...input }: WalletFilter, context: Context)
 
 async function findTransactions(input: WalletTransactionFilter & { wallet_id?: string }, context: Context) {
   const { scope, services } = context;
-  if (Boolean(input.reference_type) !== Boolean(input.reference_id))
-    throw invalid(
-      input.reference_type ? 'reference_id' : 'reference_type',
-      'reference_type and reference_id go together',
-    );
   const query = narrow(WalletTransactionModel.in(scope, services.postgres), [
     ['wallet_id', input.wallet_id],
     ['id', input.id],

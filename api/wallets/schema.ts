@@ -115,7 +115,7 @@ export const WalletFilter = listShape({
   wallet_ids: anyOf('wallets'),
   status: anyCase([...WALLET_STATUSES, ...STATUSES])
     .optional()
-    .meta({ description: 'active, frozen or closed; or the status of the record.' }),
+    .meta({ description: '`active`, `frozen` or `closed`; or the status of the record.' }),
   alert_enabled: flag.optional().meta({ description: 'Whether alerts are switched on.' }),
 }).meta({ id: 'WalletFilter', example: { status: 'active', limit: 10 } });
 export type WalletFilter = z.output<typeof WalletFilter>;
@@ -141,16 +141,17 @@ export const WalletTransactionFilter = listShape({
   type: anyCase(TRANSACTION_TYPES).optional().meta({ description: 'Only credits, or only debits.' }),
   transaction_status: anyCase(TRANSACTION_STATUSES).optional().meta({ description: 'How far it is.' }),
   transaction_reason: anyCase(TRANSACTION_REASONS).optional().meta({ description: 'Why it was made.' }),
-  reference_type: anyCase(REFERENCE_TYPES)
-    .optional()
-    .meta({ description: 'What `reference_id` names; they go together.' }),
+  reference_type: anyCase(REFERENCE_TYPES).optional().meta({ description: 'What `reference_id` names.' }),
   reference_id: z.string().optional().meta({ description: 'What it was made for, such as an invoice.' }),
   credits_available_gt: decimalText.optional().meta({ description: 'Credits of which more than this is left.' }),
   expiry_date_before: timestampText.optional().meta({ description: 'Credits that expire before this instant.' }),
   expiry_date_after: timestampText.optional().meta({ description: 'Credits that expire after this instant.' }),
   priority: int32.optional().meta({ description: 'Credits of this priority.' }),
   created_by: z.string().optional().meta({ description: 'Id of the user who asked for it.' }),
-}).meta({ id: 'WalletTransactionListFilter', example: { type: 'credit', credits_available_gt: '0', limit: 10 } });
+}).meta({
+  id: 'WalletTransactionListFilter',
+  example: { transaction_reason: 'PURCHASED_CREDIT_DIRECT', credits_available_gt: '0', limit: 10 },
+});
 export type WalletTransactionFilter = z.output<typeof WalletTransactionFilter>;
 
 export const walletTransactionGrammar: ListGrammar = {

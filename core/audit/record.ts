@@ -15,6 +15,7 @@ export const SYSTEM_USER = 'system';
 export const AUDITED_TYPES = [
   'addon',
   'addon_association',
+  'alert_setting',
   'api_key',
   'cost_sheet',
   'coupon',

@@ -164,6 +164,7 @@ function creditLine<Item extends PricedItem>(
     ...(billed.billed ? { given_back: givenBackWith(amount, billed.billed, question.currency) } : {}),
     computed_from: {
       ...unused.computed_from,
+      kind: 'unused_time',
       reason: 'unused_time: it was charged in advance, and ended by a change',
     },
   };
@@ -194,7 +195,11 @@ function resumedLine<Item extends PricedItem>(
   if (amount.lte(0)) return null;
   const rest = fixedCharge(item, restOf(whole.share, served.share), currency);
   const service = { start: served.service.end, end: whole.service.end };
-  const computed_from = { ...rest.computed_from, reason: 'resumed: it was charged up to an end that was taken back' };
+  const computed_from = {
+    ...rest.computed_from,
+    kind: 'resumed' as const,
+    reason: 'resumed: it was charged up to an end that was taken back',
+  };
   return { ...rest, computed_from, item, service, display_name: item.display_name, parent_line_item_id: null, amount };
 }
 

@@ -81,7 +81,13 @@ export function sharedLines<Line extends LineAmount & { display_name: string }>(
     amount: overage,
     free_quantity: null,
     commitment_info: info({ utilized: ZERO, overage }),
-    computed_from: { ...line.computed_from, base_amount: '0', reason, drawn_from: 'subscription' as const },
+    computed_from: {
+      ...line.computed_from,
+      base_amount: '0',
+      kind: 'overage' as const,
+      reason,
+      drawn_from: 'subscription' as const,
+    },
   };
   return [first, second];
 }
@@ -137,6 +143,8 @@ export function trueUpLines<Item extends PricedItem>(question: TrueUpQuestion<It
       amount,
       commitment_info: infoOf({ commitment: facts.commitment, currency }, computed),
       computed_from: {
+        kind: 'true_up',
+        of_term: { used: pool.used.toFixed(), committed: pool.amount.toFixed() },
         reason: `true_up: ${pool.used.toFixed()} of ${pool.amount.toFixed()} were used`,
         base_amount: pool.used.toFixed(),
       },

@@ -6,6 +6,7 @@
 import type { CommitmentPart } from '../commitment/line.ts';
 import { drawFrom, type Pool } from '../commitment/pool.ts';
 import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import type { ComputedFrom } from '../invoice/computed-from.ts';
 import { roundMoney } from '../money.ts';
 import type { Period } from '../time/period.ts';
 import { baseAmountOf } from './committed-lines.ts';
@@ -150,18 +151,27 @@ function correctionLine<Item extends PricedItem>(
       ...difference.computed_from,
       // The old count stays on record until all is given back: the next invoice then looks at this charge again.
       event_count: isSettled ? charge.measured.event_count : charge.billed_event_count,
-      reason: isSurplus ? SURPLUS : reasonOf(late),
+      ...(isSurplus ? SURPLUS : reasonOf(late)),
       billed_before: { amount: charge.billed_amount.toFixed(), quantity: charge.billed_quantity.toFixed() },
     },
   };
 }
 
-const SURPLUS = 'threshold_surplus: more was invoiced before the period was over than its usage costs';
+type Why = Required<Pick<ComputedFrom, 'kind' | 'reason'>>;
 
-function reasonOf(late: number): string {
-  return late === 0
-    ? 'corrected_events: events of this period were corrected after its invoice was final'
-    : `late_events: ${late} event${late === 1 ? '' : 's'} of this period came after its invoice was final`;
+const SURPLUS: Why = {
+  kind: 'threshold_surplus',
+  reason: 'threshold_surplus: more was invoiced before the period was over than its usage costs',
+};
+
+function reasonOf(late: number): Why {
+  if (late === 0)
+    return {
+      kind: 'corrected_events',
+      reason: 'corrected_events: events of this period were corrected after its invoice was final',
+    };
+  const events = `${late} event${late === 1 ? '' : 's'}`;
+  return { kind: 'late_events', reason: `late_events: ${events} of this period came after its invoice was final` };
 }
 
 /** What an invoice line recorded of a closed usage charge. */

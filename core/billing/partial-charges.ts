@@ -59,15 +59,19 @@ function differences<Item extends PricedItem>(
     units = units.minus(quantity);
     const rest = { amount: line.amount.minus(amount), quantity: line.quantity.minus(quantity) };
     if (index > 0 && rest.amount.isZero() && rest.quantity.isZero()) return [];
-    const where = parts.some(({ is_later }) => is_later)
-      ? 'that other invoices say of it'
-      : 'that was invoiced before the period was over';
+    const isLater = parts.some(({ is_later }) => is_later);
+    const where = isLater ? 'that other invoices say of it' : 'that was invoiced before the period was over';
     const note = `less ${amount.toFixed()} ${where}`;
     const { reason } = line.computed_from;
     const computed_from = {
       ...line.computed_from,
       base_amount: baseAmountOf(line).toFixed(),
       reason: reason ? `${reason}; ${note}` : note,
+      less: {
+        amount: amount.toFixed(),
+        quantity: quantity.toFixed(),
+        invoiced: isLater ? ('by_other_invoices' as const) : ('before_period_end' as const),
+      },
     };
     return [{ ...line, ...rest, computed_from, exact: amount.isZero() ? line.exact : undefined }];
   });
@@ -105,7 +109,7 @@ function surplusLine<Item extends PricedItem>(
   { amount, granted, quantity }: { amount: Decimal; granted: Decimal; quantity: Decimal },
 ): PlannedLine<Item> {
   const carried = amount.minus(granted);
-  const { breakdown: _breakdown, carried_amount: _carried, ...computed_from } = line.computed_from;
+  const { breakdown: _breakdown, carried_amount: _carried, less: _less, ...computed_from } = line.computed_from;
   return {
     ...line,
     display_name: `${line.item.display_name} (invoiced before)`,
@@ -114,6 +118,7 @@ function surplusLine<Item extends PricedItem>(
     computed_from: {
       ...computed_from,
       base_amount: '0',
+      kind: 'threshold_surplus',
       reason: `threshold_surplus: ${amount.toFixed()} more was invoiced before the period was over than its usage costs`,
       ...(carried.isZero() ? {} : { carried_amount: carried.toFixed() }),
     },

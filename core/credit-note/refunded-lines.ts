@@ -9,10 +9,9 @@ import { roundMoney } from '../money.ts';
 type Refunded = Pick<Invoice, 'refunded_amount' | 'amount_paid' | 'amount_due' | 'currency'>;
 type Line = Pick<InvoiceLineItem, 'id' | 'amount' | 'line_item_discount' | 'invoice_level_discount' | 'tax_amount'>;
 
-/** Of what was charged: neither what credit notes gave back nor what had been paid too much. */
-export function refundedByPayments(invoice: Refunded, by_notes: Decimal): Decimal {
-  const over = Decimal.max(ZERO, new Decimal(invoice.amount_paid).minus(invoice.amount_due));
-  return Decimal.max(ZERO, new Decimal(invoice.refunded_amount).minus(by_notes).minus(over));
+/** Of what was charged: not what credit notes gave back, nor what had been paid too much, or in part, which lowers what was paid. */
+export function refundedByPayments(invoice: Pick<Invoice, 'refunded_amount'>, by_notes: Decimal): Decimal {
+  return Decimal.max(ZERO, new Decimal(invoice.refunded_amount).minus(by_notes));
 }
 
 type Given = {
@@ -25,11 +24,13 @@ type Given = {
 
 /** What refunds of payments may still give back of the charges, which changes, corrections and credit notes have lowered; and what was paid too much. */
 export function refundableOf(invoice: Refunded, lines: readonly Given[], by_notes: Decimal): Decimal {
+  const over = new Decimal(invoice.amount_paid).minus(invoice.amount_due);
+  // Of a part: it is owed again.
+  if (over.isNegative()) return new Decimal(invoice.amount_paid);
   const left = lines.flatMap(({ amount, discount, credited, tax, tax_credited }) => [
     Decimal.max(ZERO, amount.minus(discount).minus(credited)),
     Decimal.max(ZERO, tax.minus(tax_credited)),
   ]);
-  const over = Decimal.max(ZERO, new Decimal(invoice.amount_paid).minus(invoice.amount_due));
   return sumOf(left).plus(over).minus(new Decimal(invoice.refunded_amount).minus(by_notes));
 }
 

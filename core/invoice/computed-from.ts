@@ -25,6 +25,17 @@ export const CountedOf = z.object({
 });
 export type CountedOf = z.infer<typeof CountedOf>;
 
+/** What a line is when it is not the charge of its period itself; `reason` says the same to people. */
+export const LINE_KINDS = [
+  'overage',
+  'true_up',
+  'unused_time',
+  'resumed',
+  'late_events',
+  'corrected_events',
+  'threshold_surplus',
+] as const;
+
 /**
  * What a line's amount was derived from (docs/rules/invoices.md, "What a line was computed from"). Decimals are text. A
  * fixed line has only quantity and price; a usage line has all of it.
@@ -60,6 +71,27 @@ export const ComputedFrom = z.object({
     .string()
     .nullish()
     .meta({ description: 'Why the line exists when it is not the charge of the period itself, such as a late event.' }),
+  kind: z
+    .enum(LINE_KINDS)
+    .nullish()
+    .meta({ description: 'What the line is when it is not the charge of the period itself; `reason` says why.' }),
+  less: z
+    .object({
+      amount: z.string().meta({ description: 'In units of the currency.' }),
+      quantity: z.string().nullish().meta({ description: 'In units of the meter; null where it was not recorded.' }),
+      invoiced: z
+        .enum(['before_period_end', 'by_other_invoices'])
+        .meta({ description: 'Before the period was over, or also by corrections on later invoices.' }),
+    })
+    .nullish()
+    .meta({ description: 'What other invoices say of the charge, and this line is less; not there without.' }),
+  of_term: z
+    .object({
+      used: z.string().meta({ description: 'What the usage of the term came to, in units of the currency.' }),
+      committed: z.string().meta({ description: 'What the term was committed to.' }),
+    })
+    .nullish()
+    .meta({ description: 'Of what was lacking to a commitment: its term.' }),
   base_amount: z
     .string()
     .nullish()

@@ -170,10 +170,14 @@ function openingPayment(request: CreateInvoice, amount_due: string, currency: st
   if (!OPENING_STATUSES.includes(payment_status)) {
     throw invalid('payment_status', 'cannot be that of a new invoice', { allowed: OPENING_STATUSES });
   }
+  if (request.invoice_status !== 'FINALIZED' && payment_status !== 'PENDING')
+    throw invalid('payment_status', 'must be PENDING of a draft: only a final invoice is paid', {
+      allowed: ['PENDING'],
+    });
   if (request.invoice_type === 'CREDIT' && new Decimal(amount_due).isNegative()) {
     if (request.amount_paid && !new Decimal(request.amount_paid).isZero())
       throw invalid('amount_paid', 'a credit is not paid');
-    return { payment_status, amount_paid: '0', amount_remaining: amount_due, overpaid_amount: null };
+    return { payment_status, amount_paid: '0', amount_remaining: '0', overpaid_amount: null };
   }
   const unstated = payment_status === 'SUCCEEDED' ? amount_due : ZERO;
   return paymentOf({ amount_due, currency }, { payment_status, paid: new Decimal(request.amount_paid ?? unstated) });

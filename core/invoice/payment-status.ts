@@ -69,17 +69,18 @@ export function paymentOf(
   };
 }
 
-/** Of an invoice on which something was paid before it was taxed: what tax adds is still to be paid. */
-export function paymentAfter(
-  { payment_status, amount_paid }: Pick<Invoice, 'payment_status' | 'amount_paid'>,
-  amount_due: string,
-): Partial<Payment> {
-  if (payment_status !== 'SUCCEEDED' && payment_status !== 'OVERPAID') return {};
-  const over = new Decimal(amount_paid).minus(amount_due);
-  if (over.isNegative()) return { payment_status: 'PENDING', overpaid_amount: null, paid_at: null };
-  return over.isZero()
-    ? { payment_status: 'SUCCEEDED', overpaid_amount: null }
-    : { payment_status: 'OVERPAID', overpaid_amount: over.toFixed() };
+/**
+ * Of what becomes final: from now on it can be paid, and what was paid before is held against what is due now. Of a credit nothing is: it
+ * is settled by what it gives.
+ */
+export function paymentWhenFinal(invoice: Paying, at: Date): Payment {
+  if (new Decimal(invoice.amount_due).isNegative()) {
+    const settled = { payment_status: 'SUCCEEDED' as const, amount_remaining: '0', overpaid_amount: null };
+    return { ...settled, amount_paid: invoice.amount_paid, paid_at: invoice.paid_at ?? at.toISOString() };
+  }
+  const payment = paidInTotal(invoice, new Decimal(invoice.amount_paid), at);
+  const isFailed = payment.payment_status === 'PENDING' && invoice.payment_status === 'FAILED';
+  return isFailed ? { ...payment, payment_status: 'FAILED' } : payment;
 }
 
 function paidInAll(

@@ -269,7 +269,8 @@ export const createInvoiceShape = z.object({
     description: 'DRAFT when absent; FINALIZED is final at once.',
   }),
   payment_status: orNull(paymentStatus).meta({
-    description: 'PENDING when absent; SUCCEEDED, OVERPAID or FAILED of one that was paid, or tried, already.',
+    description:
+      'PENDING when absent; SUCCEEDED, OVERPAID or FAILED of one that is FINALIZED and was paid, or tried, already.',
   }),
   amount_paid: orNull(decimalText).meta({
     description: 'What was paid in all; of SUCCEEDED the amount due, else 0, when absent.',

@@ -30,6 +30,9 @@ export const CountedLine = z
     marks: z
       .record(z.string(), z.string())
       .meta({ description: 'Of each partition of the log the first offset that is not counted.' }),
+    ends: z.record(z.string(), z.string()).meta({
+      description: 'Of each partition where the definition of the meter has ended: the first offset behind it.',
+    }),
   })
   .meta({ id: 'InvoiceProofCounted' });
 export type CountedLine = z.infer<typeof CountedLine>;
@@ -50,6 +53,9 @@ export const LineProof = z
       .string()
       .nullable()
       .meta({ description: 'Why a usage line has no digest: what its events come to is not what it says.' }),
+    taken_as_stated: z.array(z.string()).meta({
+      description: 'What of the line the document cannot show, in words: whoever checks it takes that as it is stated.',
+    }),
   })
   .meta({ id: 'InvoiceLineProof' });
 export type LineProof = z.infer<typeof LineProof>;

@@ -45,12 +45,19 @@ const API_VERSION = 'v1';
 
 type Said = { readonly entity_type: SystemEntityType; readonly body_key?: string };
 
-export type Told = { readonly id: string; readonly name: SystemEventName; readonly record: object; readonly now: Date };
+export type Told = {
+  readonly id: string;
+  readonly name: SystemEventName;
+  readonly record: object;
+  /** What stands beside the record: of an alert its state and what it was compared with. */
+  readonly also?: Readonly<Record<string, unknown>> | undefined;
+  readonly now: Date;
+};
 
-export function bodyOf({ id, name, record, now }: Told): Record<string, unknown> {
+export function bodyOf({ id, name, record, also, now }: Told): Record<string, unknown> {
   const { entity_type, body_key = entity_type }: Said = SYSTEM_EVENTS[name];
   const shape = SHAPES_BY_KEY[body_key] ?? SHAPES[entity_type];
   const shown = shape === undefined ? JSON.parse(JSON.stringify(record)) : completeKeys(shape, record);
   const head = completeKeys(Head, { event_type: name, id, created_at: now.toISOString(), api_version: API_VERSION });
-  return { ...(head as object), [body_key]: shown };
+  return { ...(head as object), [body_key]: shown, ...also };
 }

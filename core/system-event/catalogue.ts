@@ -28,6 +28,9 @@ export const SYSTEM_EVENTS = {
   'feature.created': feature('A feature is created or copied.'),
   'feature.updated': feature('A feature is changed.'),
   'feature.deleted': feature('A feature is archived.'),
+  'feature.wallet_balance.alert': feature(
+    'What is left of a wallet in real time has reached another level of a feature that its customer pays for, or none any more.',
+  ),
   'entitlement.created': entitlement('An entitlement is created.'),
   'entitlement.updated': entitlement('An entitlement is changed.'),
   'entitlement.deleted': entitlement('An entitlement is archived.'),
@@ -38,6 +41,24 @@ export const SYSTEM_EVENTS = {
     'A subscription is changed, moves on to its next period, or is to be cancelled.',
   ),
   'subscription.cancelled': subscription('A subscription ends: at once, on a date or at the end of its period.'),
+  'subscription.spend.threshold_reached': subscription(
+    'What a subscription costs has reached another level of its alert.',
+  ),
+  'subscription.spend.threshold_recovered': subscription(
+    'What a subscription costs is below every level of its alert again.',
+  ),
+  'subscription.line_item_spend.threshold_reached': subscription(
+    'What a line item costs has reached another level of its alert.',
+  ),
+  'subscription.line_item_spend.threshold_recovered': subscription(
+    'What a line item costs is below every level of its alert again.',
+  ),
+  'subscription.group_spend.threshold_reached': subscription(
+    'What the lines of a group cost has reached another level of its alert.',
+  ),
+  'subscription.group_spend.threshold_recovered': subscription(
+    'What the lines of a group cost is below every level of its alert again.',
+  ),
   'subscription.phase.created': phase('A subscription is created that has this phase; once for each.'),
   'invoice.drafted': invoice('A draft is made, once for each invoice.'),
   'invoice.update': invoice('An invoice is changed by hand, or computed anew.'),
@@ -58,6 +79,14 @@ export const SYSTEM_EVENTS = {
   'wallet.created': wallet('A wallet is made, by a request or because something is credited.'),
   'wallet.updated': wallet('The settings of a wallet are changed.'),
   'wallet.terminated': wallet('A wallet is closed, or has become a postpaid one.'),
+  'wallet.credit_balance.dropped': wallet('The credits of a wallet have reached another level of its alert.'),
+  'wallet.credit_balance.recovered': wallet('The credits of a wallet are above every level of its alert again.'),
+  'wallet.ongoing_balance.dropped': wallet(
+    'What is left of a wallet in real time has reached another level of its alert.',
+  ),
+  'wallet.ongoing_balance.recovered': wallet(
+    'What is left of a wallet in real time is above every level of its alert again.',
+  ),
   'wallet.transaction.created': {
     ...wallet('Credits are put in or taken out, or are to come once their invoice is paid.'),
     body_key: 'transaction',

@@ -18,7 +18,7 @@ import {
 } from '../record.ts';
 import { instantOf } from '../time/instant.ts';
 
-const TAX_RATE_TYPES = ['percentage', 'fixed'] as const;
+export const TAX_RATE_TYPES = ['percentage', 'fixed'] as const;
 const TAX_RATE_STATUSES = ['ACTIVE', 'INACTIVE'] as const;
 export const TAX_BEHAVIORS = ['exclusive', 'inclusive'] as const;
 const TAX_RATE_SCOPES = ['INTERNAL', 'EXTERNAL', 'ONETIME'] as const;

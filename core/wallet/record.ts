@@ -3,6 +3,7 @@
  * is its credits times `conversion_rate` (docs/rules/wallets.md).
  */
 import { z } from 'zod';
+import { ALERT_STATES } from '../alert/state.ts';
 import { alertSettings } from '../feature/record.ts';
 import { anyCase, baseFields, decimalText, metadata, orDefault, orNull, timestampText } from '../record.ts';
 
@@ -25,7 +26,6 @@ export const TRANSACTION_REASONS = [
   'PURCHASED_CREDIT_BONUS',
 ] as const;
 export const REFERENCE_TYPES = ['PAYMENT', 'EXTERNAL', 'REQUEST', 'INVOICE'] as const;
-export const ALERT_STATES = ['ok', 'info', 'warning', 'in_alarm'] as const;
 
 export type TransactionReason = (typeof TRANSACTION_REASONS)[number];
 export type ReferenceType = (typeof REFERENCE_TYPES)[number];
@@ -48,7 +48,10 @@ export const autoTopup = z.object({
   amount: decimalText.meta({ description: 'How many credits are bought at a time.' }),
   invoicing: z.boolean().meta({ description: 'Whether an invoice is made, and the credits come when it is paid.' }),
   cooldown: orNull(
-    z.object({ value: z.int().min(1).max(1_000_000), unit: anyCase(['second', 'minute', 'hour', 'day']) }),
+    z.object({
+      value: z.int().min(1).max(1_000_000).meta({ description: 'How many of them.' }),
+      unit: anyCase(['second', 'minute', 'hour', 'day']).meta({ description: 'Of which length.' }),
+    }),
   ).meta({ description: 'For how long it is not filled again; null without.' }),
 });
 export type AutoTopup = z.output<typeof autoTopup>;
@@ -71,8 +74,13 @@ export const Wallet = z.object({
   price_unit: z.string().nullish().meta({ description: 'The unit of your own that it counts in; null without.' }),
   config: walletConfig.nullish().meta({ description: 'What it pays for.' }),
   auto_topup: autoTopup.nullish().meta({ description: 'Whether, and how, it is filled by itself; null without.' }),
-  alert_settings: alertSettings.nullish().meta({ description: 'Kept; nobody is alerted yet. Null without.' }),
-  alert_state: z.enum(ALERT_STATES).meta({ description: 'Alerts are not there yet: ok.' }),
+  alert_settings: alertSettings.nullish().meta({
+    description:
+      'Levels that its credits are compared with; null is those of the setting `wallet_balance_alert_config`.',
+  }),
+  alert_state: z
+    .enum(ALERT_STATES)
+    .meta({ description: 'The worse of the states of its credits and of what is left of them in real time.' }),
   metadata: metadata.nullish().meta({ description: 'Pairs of your own; null without.' }),
   version: z.int().meta({ description: 'Every change adds 1.' }),
   ...baseFields,

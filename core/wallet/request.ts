@@ -37,7 +37,10 @@ export const createWalletShape = z.object({
     description: 'When those expire, as YYYYMMDD: at the start of that day in UTC.',
   }),
   initial_credits_expiry_date_utc: orNull(timestampText).meta({ description: 'The same as an instant.' }),
-  alert_settings: orNull(alertSettings).meta({ description: 'Kept; nobody is alerted yet.' }),
+  alert_settings: orNull(alertSettings).meta({
+    description:
+      'Levels that its credits are compared with; those of the setting `wallet_balance_alert_config` when null.',
+  }),
   auto_topup: orNull(autoTopup).meta({ description: 'Whether, and how, it is filled by itself.' }),
   config: orNull(walletConfig).meta({
     description: 'What it pays for: USAGE of a prepaid one, ALL of a postpaid one.',
@@ -54,7 +57,10 @@ export const updateWalletShape = z.object({
   metadata: metadataMap.nullish(),
   auto_topup: autoTopup.nullish().meta({ description: 'Replaces what was set.' }),
   config: walletConfig.nullish().meta({ description: 'What it pays for.' }),
-  alert_settings: alertSettings.nullish().meta({ description: 'Kept; nobody is alerted yet.' }),
+  alert_settings: alertSettings.nullish().meta({
+    description:
+      'Levels that its credits are compared with; those of the setting `wallet_balance_alert_config` when null.',
+  }),
 });
 export type UpdateWallet = z.output<typeof updateWalletShape>;
 

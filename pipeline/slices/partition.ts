@@ -26,6 +26,7 @@ import { isAway } from '../../storage/failure.ts';
 import { installationId } from '../../storage/installation.ts';
 import { PartitionStopped, recordCrc } from '../../storage/log/continuity.ts';
 import type { LogRecord } from '../../storage/log/log.ts';
+import { askForAlerts } from '../../storage/progress/alert-arrivals.ts';
 import { partitionWriter } from '../../storage/progress/attempts.ts';
 import { arrivalsOf, tellLateUsage } from '../../storage/progress/late-usage.ts';
 import { type PoisonPlace, poisonFrom } from '../../storage/progress/poison.ts';
@@ -195,6 +196,7 @@ export class Partition {
   async #tellThresholds({ buckets }: PreparedSlice): Promise<void> {
     try {
       await askForThresholds(this.#stores.postgres, buckets);
+      await askForAlerts(this.#stores.postgres, buckets);
     } catch (error) {
       if (!isAway(error)) throw error;
     }

@@ -9,7 +9,7 @@ export type DueTiming = Pick<Config, 'BILLING_INTERVAL_SECONDS' | 'FINALIZATION_
 export function dueJobs(stores: Stores, config: DueTiming): Job[] {
   return dueKinds(config).map((kind) => ({
     name: kind.name,
-    every_seconds: config.BILLING_INTERVAL_SECONDS,
+    every_seconds: kind.every_seconds ?? config.BILLING_INTERVAL_SECONDS,
     run: (now, onDone) => kind.run(stores, { now, ...(onDone ? { onDone } : {}) }),
   }));
 }

@@ -1,5 +1,4 @@
 /** Table `invoice_line_items`. */
-
 import { byId } from '../../core/by-id.ts';
 import type { LineDiscount } from '../../core/coupon/discounts.ts';
 import { Decimal } from '../../core/decimal.ts';

@@ -138,7 +138,7 @@ describe('/invoices', () => {
     });
 
     it('with what was paid already', async () => {
-      const paid = await create({ payment_status: 'SUCCEEDED' });
+      const paid = await create({ payment_status: 'SUCCEEDED', invoice_status: 'FINALIZED' });
       expect(paid).to.include({ amount_paid: '30', amount_remaining: '0', payment_status: 'SUCCEEDED' });
       const partly = await create({ amount_paid: '10' });
       expect(partly).to.include({ amount_paid: '10', amount_remaining: '20', payment_status: 'PENDING' });
@@ -146,7 +146,68 @@ describe('/invoices', () => {
 
     it('a credit may be negative', async () => {
       const credit = await create({ invoice_type: 'CREDIT', ...of('-5') });
-      expect(credit).to.include({ total: '-5', amount_remaining: '-5' });
+      expect(credit).to.include({ total: '-5', amount_due: '-5', amount_remaining: '0', payment_status: 'PENDING' });
+    });
+
+    it('a credit that is final is in the wallet of its customer, once, and nobody asks for it', async () => {
+      const { id: customer_id } = (await api.request('POST', '/customers', { body: { external_id: 'credited' } })).body;
+      const { id } = await create({ customer_id, invoice_type: 'CREDIT', ...of('-5') });
+      const wallets = async () => (await api.request('GET', `/customers/${customer_id}/wallets`)).body;
+      expect(await wallets()).to.deep.equal([]);
+      const final = await api.request('POST', `/invoices/${id}/finalize`);
+      expect(final.status, final.text).to.equal(200);
+      const credit = (await api.request('GET', `/invoices/${id}`)).body;
+      expect(credit).to.include({
+        amount_due: '-5',
+        amount_paid: '0',
+        amount_remaining: '0',
+        payment_status: 'SUCCEEDED',
+        due_date: null,
+      });
+      expect((await wallets()).map(({ balance, currency }: Answer) => [balance, currency])).to.deep.equal([
+        ['5', 'usd'],
+      ]);
+      const refused = await api.request('POST', `/invoices/${id}/void`);
+      expect([refused.status, refused.body.code], refused.text).to.deep.equal([400, 'invalid_operation']);
+    });
+
+    it('what was paid before an invoice became final is held against what is due then', async () => {
+      const rate = { name: 'VAT', code: 'vat', percentage_value: '10' };
+      expect((await api.request('POST', '/taxes/rates', { body: rate })).status).to.equal(201);
+      const coupon = { name: 'All', coupon_code: 'ALL', type: 'percentage', percentage_off: '100', cadence: 'forever' };
+      expect((await api.request('POST', '/coupons', { body: coupon })).status).to.equal(201);
+      for (const [stated, expected] of [
+        [{ tax_rates: ['vat'], amount_paid: '10' }, ['PENDING', '33', '23', null]],
+        [{ coupons: ['ALL'], amount_paid: '0' }, ['SUCCEEDED', '0', '0', null]],
+        [{ amount_paid: '35', payment_status: 'OVERPAID', invoice_status: 'FINALIZED' }, ['OVERPAID', '30', '0', '5']],
+      ] as const) {
+        const { id, invoice_status } = await create(stated);
+        if (invoice_status === 'DRAFT') await api.request('POST', `/invoices/${id}/finalize`);
+        const { payment_status, amount_due, amount_remaining, overpaid_amount } = (
+          await api.request('GET', `/invoices/${id}`)
+        ).body;
+        expect([payment_status, amount_due, amount_remaining, overpaid_amount]).to.deep.equal(expected);
+      }
+      const paid = {
+        ...of('0'),
+        line_items: [],
+        amount_paid: '5',
+        payment_status: 'OVERPAID',
+        invoice_status: 'FINALIZED',
+      };
+      expect(await create(paid)).to.include({ payment_status: 'OVERPAID', overpaid_amount: '5', amount_paid: '5' });
+    });
+
+    it('a number that an invoice of another format has is passed over', async () => {
+      const setting = (value: unknown) => api.request('PUT', '/settings/invoice_config', { body: { value } });
+      const before = (await api.request('GET', '/settings/invoice_config')).body.value;
+      await setting({ prefix: 'RE', separator: '', format: 'YYYY', suffix_length: 6, start_sequence: 31501 });
+      const first = [await create({ invoice_status: 'FINALIZED' }), await create({ invoice_status: 'FINALIZED' })];
+      expect(first.map(({ invoice_number }) => invoice_number)).to.deep.equal(['RE2026031501', 'RE2026031502']);
+      await setting({ format: 'YYYYMMDD', suffix_length: 2, start_sequence: 1 });
+      const others = [await create({ invoice_status: 'FINALIZED' }), await create({ invoice_status: 'FINALIZED' })];
+      expect(others.map(({ invoice_number }) => invoice_number)).to.deep.equal(['RE2026031503', 'RE2026031504']);
+      await setting(before);
     });
   });
 
@@ -154,6 +215,8 @@ describe('/invoices', () => {
     const refused: [string, Record<string, unknown>, RegExp, string?][] = [
       ['lines that do not sum to the amount due', { amount_due: '31' }, /amount_due/],
       ['a subtotal that is another', { subtotal: '29' }, /subtotal/],
+      ['a draft that is paid', { payment_status: 'SUCCEEDED' }, /payment_status/],
+      ['a draft that is overpaid', { payment_status: 'OVERPAID', amount_paid: '40' }, /payment_status/],
       ['a total that is another', { total: '29' }, /total/],
       ['a negative line', { ...of('-1'), line_items: [{ amount: '-1', quantity: '1' }] }, /line_items\[0\]\.amount/],
       ['a negative quantity', { ...of('1'), line_items: [{ amount: '1', quantity: '-1' }] }, /quantity/],

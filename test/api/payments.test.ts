@@ -61,6 +61,16 @@ describe('payments', () => {
   const payments = async (id: string) => (await ok('GET', `/payments?destination_id=${id}&order=asc`)).items;
 
   describe('OFFLINE', () => {
+    it('of equal amounts within a minute is one, unless each says something of its own', async () => {
+      const { id } = await invoice();
+      const receipt = (number: string) => stated(id, { amount: '30', metadata: { receipt: number, till: '1' } });
+      const answers = [await ok('POST', '/payments', receipt('1')), await ok('POST', '/payments', receipt('2'))];
+      const again = { ...receipt('2'), metadata: { till: '1', receipt: '2' } };
+      expect((await ok('POST', '/payments', again)).id).to.equal(answers[1].id);
+      expect(answers[0].id).to.not.equal(answers[1].id);
+      expect(await paid(id)).to.deep.equal(['PENDING', '60', '40', null]);
+    });
+
     it('is booked at once, in parts and beyond what is due', async () => {
       const { id } = await invoice();
       const first = await ok('POST', '/payments', stated(id, { amount: '60' }));

@@ -39,6 +39,22 @@ describe('settings', () => {
     expect((await reset('invoice_config')).status, 'when nothing is set').to.equal(404);
   });
 
+  it('says how long drafts rest where nothing is set: as the service was started', async () => {
+    const other = await startTestApi({ config: { FINALIZATION_DELAY_SECONDS: '20' } });
+    try {
+      const path = '/settings/invoice_config';
+      const resting = (answer: { body: { value: { finalization_delay_seconds: number } } }) =>
+        answer.body.value.finalization_delay_seconds;
+      expect(resting(await other.request('GET', path))).to.equal(20);
+      expect(resting(await other.request('PUT', path, { body: { value: { prefix: 'EX' } } }))).to.equal(20);
+      const stated = { value: { finalization_delay_seconds: 7200 } };
+      expect(resting(await other.request('PUT', path, { body: stated }))).to.equal(7200);
+      expect(resting(await other.request('GET', path))).to.equal(7200);
+    } finally {
+      await other.stop();
+    }
+  });
+
   const slabs = (...thresholds: string[]) =>
     thresholds.map((threshold) => ({ threshold, bonus: { type: 'flat', value: '1' } }));
   const refused: [string, unknown, string][] = [

@@ -377,7 +377,6 @@ describe('/wallets', () => {
       filters: [{ field: 'wallet_id', operator: 'eq', data_type: 'string', value: { string: id } }],
     });
     expect([items[0].wallet.id, items[0].customer.id]).to.deep.equal([id, customer_id]);
-    await refused(400, '/wallets/transactions/search', { reference_id: 'inv_1' });
     const [balance] = await ok(
       'GET',
       `/customers/wallets?id=${customer_id}&include_real_time_balance=true&expand=credits_available_breakdown`,

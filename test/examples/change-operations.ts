@@ -269,6 +269,7 @@ const cancellationShape = z.object({
 
 /** `now+5d` is five days after the request. */
 export async function cancelSubscription(given: Result): Promise<Result> {
+  if (given.prepaid_wallet) return cancelWithWallet(given);
   const asked = cancellationShape.parse(given);
   const fields = asked.subscription_status === 'draft' ? { subscription_status: 'draft' } : {};
   const { world, before } = await subscribed(asked.advance_amount, fields);
@@ -298,6 +299,30 @@ export async function cancelSubscription(given: Result): Promise<Result> {
     events_subscription_cancelled: all.items.length,
     effective_date: answer.body.effective_date,
   };
+}
+
+/** What was used until then is paid with prepaid credits, when the last invoice becomes final. */
+async function cancelWithWallet(given: Result): Promise<Result> {
+  const quantity = z.coerce.number().parse(given.usage_quantity);
+  const world = await exampleWorld();
+  const name = freshName();
+  await world.meter(name);
+  await world.plan(name, [usage(name, String(given.unit_amount))]);
+  await world.subscribe(name, name);
+  const purse = { external_customer_id: name, currency: 'usd', initial_credits_to_load: String(given.prepaid_wallet) };
+  const answer = await world.api.request('POST', '/wallets', { body: purse });
+  await world.use(name, name, quantity, { at: world.now.toISOString() });
+  await world.settle();
+  world.at(new Date(world.now.getTime() + DAY_MS).toISOString());
+  const { cancellation_type } = given;
+  await world.api.request('POST', `/subscriptions/${world.id(`subscription ${name}`)}/cancel`, {
+    body: { cancellation_type },
+  });
+  const { items } = await world.get(`/invoices?customer_id=${world.id(`customer ${name}`)}&invoice_status=DRAFT`);
+  for (const { id } of items) await world.api.request('POST', `/invoices/${id}/finalize`, { body: {} });
+  const final = await world.get(`/invoices/${items[0]?.id}`);
+  const { balance } = await world.get(`/wallets/${answer.body.id}`);
+  return { final_invoice_usage_amount: final.subtotal, wallet_balance: balance };
 }
 
 /** So many customers take part in it: the ids of their subscriptions. */

@@ -4,6 +4,7 @@
  * as a validation error counts as `error_code` and `http_status`.
  */
 import { type ErrorCode, HTTP_STATUS_BY_ERROR_CODE } from '../../core/error.ts';
+import { stateOfAlert } from './alert-operations.ts';
 import { usageWithEntitlement } from './allowance-operations.ts';
 import { billingTimeline, classifyOnetime, composeInvoice, onetimeAmount } from './billing-operations.ts';
 import {
@@ -144,6 +145,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'credit_grant.create': createGrant,
   'credit_grant.action': grantAction,
   'credit_grant.defer_backoff': deferBackoff,
+  'alert.state': stateOfAlert,
   'meter.create': createMeter,
   'meter.matches': meterMatches,
   'expression.eval': evaluateExpression,
@@ -195,8 +197,5 @@ export const NOT_YET: readonly string[] = [
   'entitlement.grant_overage: entitlement.grant_overage',
   'entitlement.grant_parallel: entitlement.parallel_grants',
   'entitlement.grant_window: entitlement.grant_window',
-  // A wallet that pays.
-  'subscription.cancel: subscription.cancel: subscription-cancel-13',
-  'alert.state: alert.state',
   'cost_analytics: cost.analytics',
 ];

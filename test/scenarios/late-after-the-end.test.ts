@@ -234,6 +234,12 @@ describe('scenario: late usage of a subscription that has ended', () => {
     world.at('2026-02-01');
     for (const name of ['fixed', 'half']) await late(world, name, 30);
     expect(await look('2026-02-01T01:00:00Z')).to.equal(2);
+    const [, draft] = await world.invoices('fixed');
+    const stated = ['subscription_line_item_id', 'period_start', 'period_end', 'amount', 'quantity', 'display_name'];
+    const line = Object.fromEntries(stated.map((field) => [field, draft.line_items[0][field]]));
+    const body = { line_items: [{ ...line, display_name: 'what came late' }] };
+    const edited = await world.api.request('POST', `/invoices/${draft.id}/compute`, { body });
+    expect(edited.status, edited.text).to.equal(202);
     await world.finalize();
     const totals = async (name: string) => (await world.invoices(name)).map(({ total }: Answer) => total);
     expect(await totals('fixed')).to.deep.equal(['20', '30']);

@@ -133,3 +133,29 @@ describe('scenario: prepaid credits', () => {
     expect((await world.get(`/wallets/${wallet.id}`)).credit_balance).to.equal('380');
   });
 });
+
+describe('scenario: wallets by a clock', () => {
+  let world: World;
+  before(async () => {
+    world = await startWorld({ now: '2026-01-01T00:00:00Z', test_clock: true });
+  });
+  after(() => world.stop());
+
+  it('credits expire at their instant, and a wallet fills itself when a day begins', async () => {
+    await world.customer('acme');
+    const post = async (path: string, body: object) => (await world.api.request('POST', path, { body })).body;
+    const auto_topup = { threshold: '5', amount: '20', invoicing: false, cooldown: { value: 30, unit: 'day' } };
+    const purse = { external_customer_id: 'acme', currency: 'usd', auto_topup };
+    const wallet = await post('/wallets', purse);
+    const free = { transaction_reason: 'FREE_CREDIT_GRANT', expiry_date_utc: '2026-01-10T06:00:00Z' };
+    await post(`/wallets/${wallet.id}/top-up`, { credits_to_add: '8', ...free });
+    await world.on('2026-01-20');
+    const { items } = await world.get(`/wallets/${wallet.id}/transactions?order=asc&sort=created_at`);
+    const told = items.map((one: Answer) => [one.created_at, one.transaction_reason, one.credit_balance_after]);
+    expect(told).to.deep.equal([
+      ['2026-01-01T00:00:00Z', 'FREE_CREDIT_GRANT', '8'],
+      ['2026-01-10T06:00:00.001Z', 'CREDIT_EXPIRED', '0'],
+      ['2026-01-11T00:00:00Z', 'PURCHASED_CREDIT_DIRECT', '20'],
+    ]);
+  });
+});

@@ -57,4 +57,26 @@ describe('the published client: wallets', () => {
     expect(mine?.balance).to.equal('22');
     expect((await sdk.wallets.terminateWallet(id)).walletStatus).to.equal('closed');
   });
+
+  it('reads the log of alerts', async () => {
+    const customer = await sdk.customers.createCustomer({ externalId: 'watched' });
+    const wallet = await sdk.wallets.createWallet({
+      customerId: customer.id!,
+      currency: 'usd',
+      initialCreditsToLoad: '5',
+      alertSettings: { alertEnabled: true, critical: { threshold: 10, condition: 'below' } },
+    });
+    expect(wallet.alertState).to.equal('in_alarm');
+    const { items } = await sdk.alerts.queryAlertLog({ customerId: customer.id!, expand: 'customer,wallet' });
+    expect(items).to.have.length(1);
+    expect(items![0]).to.deep.include({
+      entityType: 'wallet',
+      entityId: wallet.id,
+      alertType: 'low_credit_balance',
+      alertStatus: 'in_alarm',
+    });
+    expect(items![0]!.alertInfo).to.deep.include({ valueAtTime: 5 });
+    expect(items![0]!.alertInfo!.alertSettings!.critical).to.deep.equal({ threshold: 10, condition: 'below' });
+    expect([items![0]!.customer!.externalId, items![0]!.wallet!.id]).to.deep.equal(['watched', wallet.id]);
+  });
 });

@@ -6,7 +6,13 @@ import * as program from '../../commands/verify-invoice.mjs';
 import type { TestApi } from './api.ts';
 
 export type Difference = { line: string; field: string; stated: string; computed: string; digit: string };
-export type Verdict = { differences: Difference[]; stated: { line: string; what: string }[] };
+export type Verdict = {
+  differences: Difference[];
+  stated: { line: string; what: string }[];
+  /** Paths of fields that are taken as stated. */
+  fields: ReadonlySet<string>;
+  isStated(path: string): boolean;
+};
 
 // Documents of every shape, also tampered ones.
 type Document = any;
@@ -15,6 +21,7 @@ type Verifier = {
   verifyEvent(proof: Document, event: Document): Verdict;
   windowAt(at: number, size: string, grid: { timezone: string; anchor: number }): { start: number; end: number };
   quantity(property: unknown): bigint | undefined;
+  compiledExpression(text: string): (properties: ReadonlyMap<string, unknown>) => bigint | undefined;
   canonical(text: string): string;
   instant(text: string): number;
   readJson(text: string): unknown;

@@ -9,7 +9,21 @@ import { expectGolden, withoutIds } from '../../support/golden.ts';
 import { fixed, startWorld, type World } from '../../support/world.ts';
 
 /** Told by other verbs than those of this story, or by none yet. */
-const ELSEWHERE = ['webhook_endpoint.disabled'];
+const ELSEWHERE: readonly string[] = [
+  'webhook_endpoint.disabled',
+  // test/scenarios/spend-alerts.test.ts and wallet-alerts.test.ts
+  'feature.wallet_balance.alert',
+  'subscription.group_spend.threshold_reached',
+  'subscription.group_spend.threshold_recovered',
+  'subscription.line_item_spend.threshold_reached',
+  'subscription.line_item_spend.threshold_recovered',
+  'subscription.spend.threshold_reached',
+  'subscription.spend.threshold_recovered',
+  'wallet.credit_balance.dropped',
+  'wallet.credit_balance.recovered',
+  'wallet.ongoing_balance.dropped',
+  'wallet.ongoing_balance.recovered',
+];
 
 describe('the bodies of system events', () => {
   let world: World;

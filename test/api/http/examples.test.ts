@@ -50,6 +50,7 @@ describe('the examples of the documentation', () => {
     await whatIsProven();
     await whatIsToCome();
     await whatIsHeld();
+    await whatIsWatched();
   });
   after(() => world.stop());
 
@@ -256,7 +257,7 @@ describe('the examples of the documentation', () => {
   async function whatIsToCome() {
     const subscription_id = id('subs', 2);
     const monthly = { credits: '100', cadence: 'RECURRING', period: 'MONTHLY', period_count: 1 };
-    const own = { name: 'Monthly credits', scope: 'SUBSCRIPTION', subscription_id, start_date: '2026-03-01T00:00:00Z' };
+    const own = { name: 'Monthly credits', scope: 'SUBSCRIPTION', subscription_id, start_date: '2026-04-01T00:00:00Z' };
     await send('POST', '/creditgrants', { ...own, ...monthly });
     await ask('listCreditGrants', { query: 'scope=SUBSCRIPTION' });
     await ask('getSubscriptionUpcomingGrants', { id: subscription_id });
@@ -272,6 +273,16 @@ describe('the examples of the documentation', () => {
     await ask('getCustomerWallets', { id: id('cust') });
     await ask('getWallet', { id: id('wallet') });
     await ask('getWalletTransactions', { id: id('wallet') });
+  }
+
+  async function whatIsWatched() {
+    await ask('createAlertSetting');
+    const setting = id('alert_set');
+    await ask('getAlertSetting', { id: setting });
+    await ask('updateAlertSetting', { id: setting });
+    await ask('queryAlertSetting');
+    await ask('deleteAlertSetting', { id: setting });
+    await ask('queryAlertLog');
   }
 
   async function whatIsHeld() {

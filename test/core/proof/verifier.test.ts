@@ -10,11 +10,21 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { canonicalNumber } from '../../../core/metering/canonical-number.ts';
+import { properties as readProperties } from '../../../core/metering/event-text.ts';
+import { compileExpression } from '../../../core/metering/expression.ts';
 import { parseQuantity, scaledOf } from '../../../core/metering/quantity.ts';
 import { parseEventTime } from '../../../core/time/instant.ts';
 import { WINDOW_SIZES, windowAt } from '../../../core/time/window.ts';
 import { samples } from '../../support/samples.ts';
 import { VERIFIER, verifier } from '../../support/verifier.ts';
+
+function tried<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
+}
 
 describe('the verifier of invoices', () => {
   it('is one file that imports nothing but parts of node, and no network', () => {
@@ -69,6 +79,53 @@ describe('the verifier of invoices', () => {
       ),
       { numRuns: samples(2_000) },
     );
+  });
+
+  it('computes expressions as meters do', () => {
+    const leaf = fc.oneof(
+      fc.constantFrom('a', 'b', 'missing', 't', '2', '0.1', '1e3', '7'),
+      fc.integer({ min: 0, max: 99 }).map(String),
+    );
+    const { expression } = fc.letrec<{ expression: string }>((tie) => {
+      const inner = tie('expression');
+      return {
+        expression: fc.oneof(
+          { depthSize: 'small', withCrossShrink: true },
+          leaf,
+          fc.tuple(inner, fc.constantFrom('+', '-', '*', '/'), inner).map(([a, op, b]) => `(${a} ${op} ${b})`),
+          fc
+            .tuple(inner, fc.constantFrom('+', '-', '*'), inner, inner)
+            .map(([a, op, b, c]) => `${a} ${op} ${b} * ${c}`),
+          fc.tuple(fc.constantFrom('min', 'max'), inner, inner).map(([name, a, b]) => `${name}(${a}, ${b})`),
+          fc
+            .tuple(fc.constantFrom('floor', 'ceil', 'round', 'abs', '-', 'double'), inner)
+            .map(([f, a]) => `${f}(${a})`),
+          fc
+            .tuple(inner, fc.constantFrom('<', '<=', '>', '>=', '==', '!='), inner, inner, inner)
+            .map(([a, op, b, yes, no]) => `(${a} ${op} ${b} && !(${no} > 3) || kind == 'x' ? ${yes} : ${no})`),
+        ),
+      };
+    });
+    const value = fc.oneof(
+      fc.constantFrom('1.5', '-2', '0', '1e-25', 'many', '3'),
+      fc.integer({ min: -1000, max: 1000 }).map(String),
+    );
+    fc.assert(
+      fc.property(expression, value, value, fc.constantFrom('x', 'y'), (text, a, b, kind) => {
+        const compiled = tried(() => compileExpression(`${text} + a * 0`));
+        if (compiled === undefined) return;
+        const event = { a, b, t: '4', kind };
+        const source = readProperties(JSON.stringify(event));
+        const ours = compiled.evaluate(source);
+        const theirs = verifier.compiledExpression(`${text} + a * 0`)(new Map(Object.entries(event)));
+        expect(theirs, `${text} of ${a} and ${b}`).to.equal(
+          ours.value === undefined ? undefined : scaledOf(ours.value),
+        );
+      }),
+      { numRuns: samples(2_000) },
+    );
+    for (const text of ['sqrt(a)', 'log(a)', 'a.b', '[a]', 'a +', '0x1f + a'])
+      expect(() => verifier.compiledExpression(text), text).to.throw();
   });
 
   it('reads JSON with the text of its numbers', () => {
@@ -159,6 +216,29 @@ describe('the verifier of invoices', () => {
       expect(said).to.match(
         /^DIFFERS: invoice: subtotal: stated 9\d+\.\d+, computed \d+\.\d+ \(first at digit 1 of 3 before the point/m,
       );
+    });
+
+    it('accepts no line whose seal was taken away, with forged events or without', () => {
+      const document = JSON.parse(readFileSync(proof, 'utf8'));
+      document.lines[0].seal = null;
+      const file = join(directory, 'unsealed.json');
+      writeFileSync(file, JSON.stringify(document));
+      for (const given of [[events], []]) {
+        const { status, said } = run(file, ...given);
+        expect(status).to.equal(1);
+        expect(said).to.match(/^DIFFERS: .*: seal: stated nothing/m);
+      }
+    });
+
+    it('finds out a total whose tax is on no line', () => {
+      const document = JSON.parse(readFileSync(proof, 'utf8'));
+      for (const { line } of document.lines) delete line.tax_amount;
+      for (const field of ['total', 'amount_due', 'amount_remaining'])
+        document.invoice[field] = String(Number(document.invoice[field]) + 1000);
+      document.invoice.total_tax = '1000';
+      const file = join(directory, 'untaxed.json');
+      writeFileSync(file, JSON.stringify(document));
+      expect(run(file, events).status).to.equal(1);
     });
 
     it('takes nothing that is inside of a property for a number', () => {

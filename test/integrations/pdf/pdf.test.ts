@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { inflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import currencyCodes from 'currency-codes';
@@ -76,7 +75,7 @@ describe('the PDF of an invoice', () => {
     expect(one.equals(other)).to.equal(false);
   });
 
-  /** Each kind of document: what is drawn of it is as it was looked at (`PICTURES=folder` writes the files, to look at them again). */
+  /** Each kind of document: what is drawn of it is as it was when somebody looked at it. */
   const kinds: Record<string, ReturnType<typeof printedInvoice>> = {
     ...Object.fromEntries(LANGUAGES.map((language) => [language, printedInvoice({ language })])),
     void: printedInvoice({}, { invoice: { invoice_status: 'VOIDED' } }),
@@ -110,8 +109,6 @@ describe('the PDF of an invoice', () => {
   for (const [kind, question] of Object.entries(kinds))
     it(`is drawn as it was: ${kind}`, async () => {
       const pdf = await pdfOf(invoiceDocument(question), null);
-      const folder = process.env['PICTURES'];
-      if (folder) writeFileSync(join(folder, `${kind}.pdf`), pdf);
       expectGolden(`invoice-document/drawn/${kind}.json`, { drawn: drawn(pdf) });
     });
 

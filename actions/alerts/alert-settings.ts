@@ -1,0 +1,104 @@
+/** Sets, changes and takes away what is watched of spending (docs/rules/alerts.md, "What is spent"). */
+import {
+  defineSpendAlert,
+  defineSpendLevels,
+  type NewAlertSetting,
+  SPEND,
+  subscriptionOf,
+} from '../../core/alert/record.ts';
+import { invalid, notFound } from '../../core/error.ts';
+import type { AlertSettings } from '../../core/feature/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { type Author, createdBy } from '../../core/stamp.ts';
+import { forgetAlertState } from '../../storage/alert-states.ts';
+import { AlertSettingModel } from '../../storage/models/alert-setting.ts';
+import { GroupModel } from '../../storage/models/group.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import { newId } from '../../storage/new-id.ts';
+import { askForAlertsOf } from '../../storage/progress/alert-arrivals.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+
+export async function createAlertSetting(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { stated, author }: { stated: NewAlertSetting; author: Author },
+): Promise<AlertSettingModel> {
+  const alert = defineSpendAlert(stated);
+  return postgres.transaction(async (transaction) => {
+    await checkWatched(transaction, scope, alert);
+    const record = {
+      id: newId('alert_setting', author.now.getTime()),
+      ...alert,
+      enabled: alert.config.alert_enabled,
+      ...createdBy(author),
+    };
+    const conflict = `${alert.entity_type} ${alert.entity_id} has an alert already`;
+    const added = await AlertSettingModel.add(scope, record, { database: transaction, conflict });
+    await lookSoon(transaction, added);
+    return added;
+  });
+}
+
+/** What is watched must be there, and belong together. */
+async function checkWatched(
+  transaction: Transaction,
+  scope: Scope,
+  alert: ReturnType<typeof defineSpendAlert>,
+): Promise<void> {
+  const database = transaction;
+  const subscription = await SubscriptionModel.fetchPublished(scope, subscriptionOf(alert), { database });
+  if (alert.entity_type === 'group') {
+    const group = await GroupModel.fetch(scope, alert.entity_id, { database });
+    if (group.status !== 'published') throw notFound('group', group.id);
+  }
+  if (alert.entity_type !== 'subscription_line_item') return;
+  const line = await SubscriptionLineItemModel.fetch(scope, alert.entity_id, { database });
+  if (line.subscription_id !== subscription.id)
+    throw invalid('entity_id', `is a line item of subscription ${line.subscription_id}`);
+  if (line.price_type !== 'USAGE') throw invalid('entity_id', 'is a fixed line item: what it costs is known');
+}
+
+export async function changeAlertSetting(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, config, author }: { id: string; config: AlertSettings; author: Author },
+): Promise<AlertSettingModel> {
+  const levels = defineSpendLevels(config);
+  return postgres.transaction(async (transaction) => {
+    const setting = await AlertSettingModel.fetchPublished(scope, id, { database: transaction, lock: true });
+    const changes = { config: levels, enabled: levels.alert_enabled };
+    const changed = await AlertSettingModel.change(setting, changes, { by: author, database: transaction });
+    if (!changed.enabled) await forget(transaction, changed);
+    await lookSoon(transaction, changed);
+    return changed;
+  });
+}
+
+export async function archiveAlertSetting(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { id, author }: { id: string; author: Author },
+): Promise<void> {
+  await postgres.transaction(async (transaction) => {
+    const setting = await AlertSettingModel.fetchPublished(scope, id, { database: transaction, lock: true });
+    await AlertSettingModel.change(setting, { status: 'archived' }, { by: author, database: transaction });
+    await forget(transaction, setting);
+  });
+}
+
+async function forget(transaction: Transaction, setting: AlertSettingModel): Promise<void> {
+  const { entity_type, entity_id, parent_entity_id = null } = setting;
+  await forgetAlertState(transaction, setting, {
+    alert_type: SPEND[entity_type as keyof typeof SPEND],
+    entity_id,
+    parent_entity_id,
+  });
+}
+
+/** What has been reached already is told without waiting for usage. */
+async function lookSoon(transaction: Transaction, setting: AlertSettingModel): Promise<void> {
+  if (!setting.enabled) return;
+  const { customer_id } = await SubscriptionModel.fetch(setting, subscriptionOf(setting), { database: transaction });
+  await askForAlertsOf(transaction, setting, customer_id);
+}

@@ -1,0 +1,55 @@
+/**
+ * Looks at everything that is watched of a customer: what its subscriptions cost, and what its wallets hold (docs/rules/alerts.md, "When
+ * it is looked").
+ */
+import type { Scope } from '../../core/scope.ts';
+import { alertedCustomers } from '../../storage/due-alerts.ts';
+import type { Due, OfWhom } from '../../storage/due-billing.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Stores } from '../../storage/stores.ts';
+import { inRounds, type Watched } from '../billing/rounds.ts';
+import { checkSpend } from './spend-alerts.ts';
+import { checkWallets } from './wallet-alerts.ts';
+
+/** Answers how many have changed their state. */
+export async function checkCustomer(
+  stores: Stores,
+  scope: Scope,
+  { customer_id, now }: { customer_id: string; now: Date },
+): Promise<number> {
+  const subscriptions = await SubscriptionModel.in(scope, stores.postgres)
+    .where({ customer_id, status: 'published' })
+    .whereIn('subscription_status', ['active', 'trialing'])
+    .select('id')
+    .orderBy('id');
+  let changed = 0;
+  for (const { id } of subscriptions) changed += await checkSpend(stores, scope, { subscription_id: id, now });
+  return changed + (await checkWallets(stores, scope, { customer_id, now }));
+}
+
+export type AlertReport = { alerted: number; failed: { id: string; error: unknown }[] };
+
+const WORKERS = 2;
+
+/** What arrivals ask for, of all: what was lost in between is found here. */
+export async function checkAlerts(
+  stores: Stores,
+  { now, only, onProgress }: { readonly now: Date } & OfWhom & Watched<AlertReport>,
+): Promise<AlertReport> {
+  const report: AlertReport = { alerted: 0, failed: [] };
+  await inRounds({
+    next: (left) => alertedCustomers(stores.postgres, { left, only }),
+    act: async ({ id, ...scope }: Due) => {
+      try {
+        report.alerted += await checkCustomer(stores, scope, { customer_id: id, now });
+      } catch (error) {
+        report.failed.push({ id, error });
+      }
+      // Each is looked at once in a run.
+      return false;
+    },
+    workers: only ? 1 : WORKERS,
+    onProgress: () => onProgress?.(report),
+  });
+  return report;
+}

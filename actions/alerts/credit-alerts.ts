@@ -1,0 +1,104 @@
+/**
+ * What a movement of credits means for the alerts of its wallet: its credits are compared in the transaction that moves them, and
+ * what is left of them in real time soon after it (docs/rules/alerts.md, "Balances of wallets").
+ */
+import { worseOf } from '../../core/alert/state.ts';
+import { Decimal } from '../../core/decimal.ts';
+import type { AlertSettings } from '../../core/feature/record.ts';
+import type { Wallet } from '../../core/wallet/record.ts';
+import { alertStatesOf, forgetAlertState } from '../../storage/alert-states.ts';
+import { watchersOf } from '../../storage/due-alerts.ts';
+import { settingOf } from '../../storage/models/setting.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
+import { askForAlertsOf } from '../../storage/progress/alert-arrivals.ts';
+import type { Transaction } from '../../storage/stores.ts';
+import { type Change, emit } from '../system-events/emit.ts';
+import { tellState } from './tell-state.ts';
+
+export type WalletAlert = 'low_credit_balance' | 'low_ongoing_balance';
+
+const EVENTS = {
+  low_credit_balance: ['wallet.credit_balance.dropped', 'wallet.credit_balance.recovered'],
+  low_ongoing_balance: ['wallet.ongoing_balance.dropped', 'wallet.ongoing_balance.recovered'],
+} as const;
+
+/** `transaction` holds the wallet's row. Answers the wallet as it is then. */
+export async function creditsMoved(
+  transaction: Transaction,
+  wallet: WalletModel,
+  by: Change['by'],
+): Promise<WalletModel> {
+  const watchers = await watchersOf(transaction, wallet);
+  const settings = await settingsOf(transaction, wallet, watchers);
+  const isWatched = settings?.alert_enabled ?? false;
+  if (wallet.wallet_status === 'active' && (isWatched || watchers.by_feature))
+    await askForAlertsOf(transaction, wallet, wallet.customer_id);
+  if (!settings || !isWatched) return notWatched(transaction, wallet, by);
+  const { balance, credit_balance } = wallet;
+  const balances = { current_balance: new Decimal(balance), credit_balance: new Decimal(credit_balance) };
+  const alert_type = 'low_credit_balance';
+  const compared = { wallet, settings, alert_type, value: balances.credit_balance, ...balances, by } as const;
+  return (await tellWallet(transaction, compared)).wallet;
+}
+
+/** Its own, or those of the environment for wallets that have none; null where nobody watches it. */
+export async function settingsOf(
+  transaction: Transaction,
+  wallet: Wallet,
+  { by_default }: { by_default: boolean },
+): Promise<AlertSettings | null> {
+  if (wallet.alert_settings) return wallet.alert_settings;
+  return by_default ? settingOf(wallet, 'wallet_balance_alert_config', transaction) : null;
+}
+
+/** Who is watched anew begins with ok. */
+async function notWatched(transaction: Transaction, wallet: WalletModel, by: Change['by']): Promise<WalletModel> {
+  if (wallet.alert_state === 'ok') return wallet;
+  for (const alert_type of Object.keys(EVENTS) as WalletAlert[])
+    await forgetAlertState(transaction, wallet, { alert_type, entity_id: wallet.id, parent_entity_id: null });
+  return WalletModel.change(wallet, { alert_state: 'ok' }, { by, database: transaction });
+}
+
+export type WalletCompared = {
+  readonly wallet: WalletModel;
+  readonly settings: AlertSettings;
+  readonly alert_type: WalletAlert;
+  /** In credits. */
+  readonly value: Decimal;
+  /** In money. */
+  readonly current_balance: Decimal;
+  readonly credit_balance: Decimal;
+  readonly by: Change['by'];
+};
+
+export async function tellWallet(
+  transaction: Transaction,
+  { wallet, settings, alert_type, value, current_balance, credit_balance, by }: WalletCompared,
+): Promise<{ readonly wallet: WalletModel; readonly isTold: boolean }> {
+  const compared = {
+    alert_type,
+    entity_type: 'wallet' as const,
+    entity_id: wallet.id,
+    parent_entity_type: null,
+    parent_entity_id: null,
+    customer_id: wallet.customer_id,
+    settings,
+    unless: 'below' as const,
+    value,
+  };
+  const told = await tellState(transaction, wallet, { compared, by });
+  if (told === null) return { wallet, isTold: false };
+  const states = await alertStatesOf(transaction, wallet, wallet.id);
+  const alert_state = states.reduce((worst, state) => worseOf(worst, state), told.state);
+  const changed = await WalletModel.change(wallet, { alert_state }, { by, database: transaction });
+  const [dropped, recovered] = EVENTS[alert_type];
+  const alert = {
+    state: told.state,
+    current_balance: current_balance.toFixed(),
+    credit_balance: credit_balance.toFixed(),
+    alert_type,
+    alert_settings: told.settings,
+  };
+  await emit(transaction, told.state === 'ok' ? recovered : dropped, { record: changed, by, also: { alert } });
+  return { wallet: changed, isTold: true };
+}

@@ -1,0 +1,110 @@
+/**
+ * Looks at what a subscription, its lines and groups of them cost in the running period, by the one rating of usage
+ * (docs/rules/alerts.md, "What is spent"). One look at a time: a sum that was read earlier does not undo what a later one has told.
+ */
+import { SPEND, type SpendEntity } from '../../core/alert/record.ts';
+import { type Decimal, sumOf } from '../../core/decimal.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { SystemEventName } from '../../core/system-event/catalogue.ts';
+import { holdAlertsOf } from '../../storage/alert-states.ts';
+import { AlertSettingModel } from '../../storage/models/alert-setting.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
+import { subscriptionUsage, type UsageCharge } from '../usage/subscription-usage.ts';
+import { tellState } from './tell-state.ts';
+
+const WATCHED: readonly SubscriptionModel['subscription_status'][] = ['active', 'trialing'];
+
+/** Answers how many have changed their state. */
+export async function checkSpend(
+  stores: Stores,
+  scope: Scope,
+  { subscription_id, now }: { subscription_id: string; now: Date },
+): Promise<number> {
+  const [watched] = await AlertSettingModel.watching(scope, [subscription_id], stores.postgres).limit(1);
+  if (!watched) return 0;
+  return stores.postgres.transaction(async (transaction) => {
+    await holdAlertsOf(transaction, subscription_id);
+    const subscription = await SubscriptionModel.fetch(scope, subscription_id, { database: transaction });
+    if (!WATCHED.includes(subscription.subscription_status)) return 0;
+    const settings = await AlertSettingModel.watching(scope, [subscription_id], transaction);
+    const { charges } = await subscriptionUsage(stores, scope, { subscription_id }, now);
+    const groups = await groupsOf(transaction, scope, settings);
+    let changed = 0;
+    for (const setting of settings) {
+      const value = spentOn(setting, charges, groups);
+      if (await tellSpend(transaction, { setting, subscription, value, now })) changed += 1;
+    }
+    return changed;
+  });
+}
+
+/** Of each group that is watched the meters whose features are its members. */
+async function groupsOf(
+  transaction: Transaction,
+  scope: Scope,
+  settings: readonly AlertSettingModel[],
+): Promise<Map<string, Set<string>>> {
+  const ids = settings.filter(({ entity_type }) => entity_type === 'group').map(({ entity_id }) => entity_id);
+  const features =
+    ids.length === 0 ? [] : await FeatureModel.in(scope, transaction).whereIn('group_id', ids).whereNotNull('meter_id');
+  const metersOf = (id: string) => features.filter(({ group_id }) => group_id === id).map(({ meter_id }) => meter_id!);
+  return new Map(ids.map((id) => [id, new Set(metersOf(id))]));
+}
+
+/** A line belongs to a group by its price, or by the feature that its meter measures. */
+function spentOn(
+  { entity_type, entity_id }: AlertSettingModel,
+  charges: readonly UsageCharge[],
+  groups: ReadonlyMap<string, ReadonlySet<string>>,
+): Decimal {
+  const isOf = ({ item }: UsageCharge) => {
+    if (entity_type === 'subscription') return true;
+    if (entity_type === 'subscription_line_item') return item.record.id === entity_id;
+    return item.price_record.group_id === entity_id || groups.get(entity_id)!.has(item.meter_id ?? '');
+  };
+  return sumOf(charges.filter(isOf).map(({ amount }) => amount));
+}
+
+const EVENTS: Record<SpendEntity, readonly [reached: SystemEventName, recovered: SystemEventName]> = {
+  subscription: ['subscription.spend.threshold_reached', 'subscription.spend.threshold_recovered'],
+  subscription_line_item: [
+    'subscription.line_item_spend.threshold_reached',
+    'subscription.line_item_spend.threshold_recovered',
+  ],
+  group: ['subscription.group_spend.threshold_reached', 'subscription.group_spend.threshold_recovered'],
+};
+
+type Spent = { setting: AlertSettingModel; subscription: SubscriptionModel; value: Decimal; now: Date };
+
+async function tellSpend(transaction: Transaction, { setting, subscription, value, now }: Spent): Promise<boolean> {
+  const entity_type = setting.entity_type as SpendEntity;
+  const { entity_id } = setting;
+  const compared = {
+    alert_type: SPEND[entity_type],
+    entity_type,
+    entity_id,
+    parent_entity_type: entity_type === 'subscription' ? null : ('subscription' as const),
+    parent_entity_id: entity_type === 'subscription' ? null : subscription.id,
+    customer_id: subscription.customer_id,
+    settings: setting.config!,
+    unless: 'above' as const,
+    value,
+  };
+  const told = await tellState(transaction, setting, { compared, by: { now } });
+  if (told === null) return false;
+  const [reached, recovered] = EVENTS[entity_type];
+  const also = {
+    subscription_line_item_id: entity_type === 'subscription_line_item' ? entity_id : null,
+    group_id: entity_type === 'group' ? entity_id : null,
+    alert_type: compared.alert_type,
+    alert_status: told.state,
+    current_spend: value.toFixed(),
+    threshold: told.threshold,
+    triggered_at: now.toISOString(),
+  };
+  await emit(transaction, told.state === 'ok' ? recovered : reached, { record: subscription, by: { now }, also });
+  return true;
+}

@@ -1,0 +1,55 @@
+/** Compares a value with the levels of an alert, and tells what has changed: one row of the log and one event for each change of state. */
+import type { AlertEntityType } from '../../core/alert/record.ts';
+import { type AlertState, alertStateOf, type Direction, thresholdOf, withDirection } from '../../core/alert/state.ts';
+import type { Decimal } from '../../core/decimal.ts';
+import type { AlertSettings } from '../../core/feature/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import { createdBy } from '../../core/stamp.ts';
+import { type Alerted, moveAlertState } from '../../storage/alert-states.ts';
+import { AlertLogModel } from '../../storage/models/alert-log.ts';
+import { newId } from '../../storage/new-id.ts';
+import type { Transaction } from '../../storage/stores.ts';
+import type { Change } from '../system-events/emit.ts';
+
+export type Compared = Alerted & {
+  readonly entity_type: AlertEntityType;
+  readonly parent_entity_type: AlertEntityType | null;
+  readonly customer_id: string | null;
+  readonly settings: AlertSettings;
+  /** In which direction levels look that do not say so. */
+  readonly unless: Direction;
+  readonly value: Decimal;
+};
+
+/** Of what has changed: what it is now, and which threshold says so. */
+export type Told = {
+  readonly state: AlertState;
+  readonly threshold: string | null;
+  /** As they were gone by. */
+  readonly settings: AlertSettings;
+};
+
+/** Null where nothing has changed. Who tells the event is the caller, in the same transaction. */
+export async function tellState(
+  transaction: Transaction,
+  scope: Scope,
+  { compared, by }: { compared: Compared; by: Change['by'] },
+): Promise<Told | null> {
+  const { settings, unless, value, alert_type, entity_id, parent_entity_id, ...rest } = compared;
+  const state = alertStateOf(settings, value, unless);
+  const alerted = { alert_type, entity_id, parent_entity_id };
+  const { now } = by;
+  if (!(await moveAlertState(transaction, scope, { alerted, state, now }))) return null;
+  const directed = withDirection(settings, unless);
+  const alert_info = { alert_settings: directed, value_at_time: value.toFixed(), timestamp: now.toISOString() };
+  const record = {
+    ...createdBy({ user_id: 'user_id' in by ? by.user_id : '', now }),
+    id: newId('alert_log', now.getTime()),
+    ...alerted,
+    ...rest,
+    alert_status: state,
+    alert_info,
+  };
+  await AlertLogModel.add(scope, record, { database: transaction });
+  return { state, threshold: thresholdOf(settings, state), settings: directed };
+}

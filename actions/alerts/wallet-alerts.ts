@@ -1,0 +1,91 @@
+/**
+ * Compares what is left of a customer's wallets in real time: with the levels of the wallet, and with those of the features that the
+ * customer pays for (docs/rules/alerts.md, "Balances of wallets").
+ */
+import { Decimal } from '../../core/decimal.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { RealTime } from '../../core/wallet/real-time.ts';
+import { holdAlertsOf } from '../../storage/alert-states.ts';
+import { watchedFeatures, watchersOf } from '../../storage/due-alerts.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
+import type { Stores, Transaction } from '../../storage/stores.ts';
+import { emit } from '../system-events/emit.ts';
+import { realTimeOf } from '../wallets/real-time-balance.ts';
+import { settingsOf, tellWallet } from './credit-alerts.ts';
+import { tellState } from './tell-state.ts';
+
+/** Answers how many have changed their state. */
+export async function checkWallets(
+  stores: Stores,
+  scope: Scope,
+  { customer_id, now }: { customer_id: string; now: Date },
+): Promise<number> {
+  const wallets = await WalletModel.in(scope, stores.postgres)
+    .where({ customer_id, wallet_status: 'active', status: 'published' })
+    .orderBy(['created_at', 'id']);
+  let changed = 0;
+  for (const { id } of wallets) changed += await checkWallet(stores, scope, { id, now });
+  return changed;
+}
+
+/** One look at a time: a balance that was read earlier does not undo what a later one has told. */
+function checkWallet(stores: Stores, scope: Scope, { id, now }: { id: string; now: Date }): Promise<number> {
+  return stores.postgres.transaction(async (transaction) => {
+    await holdAlertsOf(transaction, id);
+    const seen = await WalletModel.fetch(scope, id, { database: transaction });
+    const watchers = await watchersOf(transaction, seen);
+    const settings = await settingsOf(transaction, seen, watchers);
+    const features = watchers.by_feature ? await featuresOf(transaction, seen) : [];
+    if (!settings?.alert_enabled && features.length === 0) return 0;
+    const left = await realTimeOf(stores, seen, now);
+    const wallet = await WalletModel.fetch(scope, id, { database: transaction, lock: true });
+    if (wallet.wallet_status !== 'active') return 0;
+    const value = new Decimal(left.real_time_credit_balance);
+    let changed = 0;
+    if (settings?.alert_enabled) {
+      const balances = { current_balance: new Decimal(left.real_time_balance), credit_balance: value };
+      const alert_type = 'low_ongoing_balance';
+      const compared = { wallet, settings, alert_type, value, ...balances, by: { now } } as const;
+      if ((await tellWallet(transaction, compared)).isTold) changed += 1;
+    }
+    for (const feature of features) if (await tellFeature(transaction, { feature, wallet, left, now })) changed += 1;
+    return changed;
+  });
+}
+
+async function featuresOf(transaction: Transaction, wallet: WalletModel): Promise<FeatureModel[]> {
+  const ids = await watchedFeatures(transaction, wallet);
+  return ids.length === 0 ? [] : FeatureModel.in(wallet, transaction).whereIn('id', ids).orderBy('id');
+}
+
+type Compared = { feature: FeatureModel; wallet: WalletModel; left: RealTime; now: Date };
+
+async function tellFeature(transaction: Transaction, { feature, wallet, left, now }: Compared): Promise<boolean> {
+  const alert_type = 'feature_wallet_balance' as const;
+  const { customer_id } = wallet;
+  const compared = {
+    alert_type,
+    entity_type: 'feature' as const,
+    entity_id: feature.id,
+    parent_entity_type: 'wallet' as const,
+    parent_entity_id: wallet.id,
+    customer_id,
+    settings: feature.alert_settings!,
+    unless: 'below' as const,
+    value: new Decimal(left.real_time_credit_balance),
+  };
+  const told = await tellState(transaction, wallet, { compared, by: { now } });
+  if (told === null) return false;
+  const also = {
+    alert_type,
+    alert_status: told.state,
+    feature_id: feature.id,
+    wallet_id: wallet.id,
+    customer_id,
+    current_balance: left.real_time_balance,
+    credit_balance: left.real_time_credit_balance,
+  };
+  await emit(transaction, 'feature.wallet_balance.alert', { record: feature, by: { now }, also });
+  return true;
+}

@@ -1,0 +1,140 @@
+/** Alerts: what is watched of spending, and the log of everything that has changed its state (docs/rules/alerts.md). */
+import { archiveAlertSetting, changeAlertSetting, createAlertSetting } from '../../actions/alerts/alert-settings.ts';
+import { byId } from '../../core/by-id.ts';
+import { AlertLogModel } from '../../storage/models/alert-log.ts';
+import { AlertSettingModel } from '../../storage/models/alert-setting.ts';
+import { CustomerModel } from '../../storage/models/customer.ts';
+import { FeatureModel } from '../../storage/models/feature.ts';
+import { narrow } from '../../storage/models/page.ts';
+import { WalletModel } from '../../storage/models/wallet.ts';
+import { showCustomers } from '../customers/expand.ts';
+import { showFeatures } from '../features/expand.ts';
+import { fetchPage } from '../http/list.ts';
+import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
+import { standardRoutes } from '../http/standard-routes.ts';
+import { showWallets } from '../wallets/show.ts';
+import {
+  AlertLogFilter,
+  AlertLogListAnswer,
+  AlertSettingAnswer,
+  AlertSettingFilter,
+  AlertSettingListAnswer,
+  alertLogGrammar,
+  alertSettingGrammar,
+  CreateAlertSetting,
+  UpdateAlertSetting,
+} from './schema.ts';
+
+const tag = 'Alerts';
+
+const settings = standardRoutes({
+  noun: 'alert_settings',
+  called: { path: '/alerts/setting', name: 'AlertSetting', words: 'alert setting' },
+  tag,
+  answer: AlertSettingAnswer,
+  model: AlertSettingModel,
+  show: (setting) => setting,
+  list: { filter: AlertSettingFilter, answer: AlertSettingListAnswer, find: findSettings },
+});
+
+export const alertRoutes: Route[] = [
+  route({
+    method: 'post',
+    path: '/alerts/search',
+    operation_id: 'queryAlertLog',
+    summary: 'Search the log of alerts',
+    description:
+      'One for each change of state: of the credits of a wallet, of what a subscription costs. Newest first unless `sort` is stated.',
+    tag,
+    access: 'alert_settings:read',
+    body: AlertLogFilter,
+    success: 200,
+    answer: AlertLogListAnswer,
+    handle: ({ body }, context) => findLogs(body, context),
+  }),
+  settings.create({
+    summary: 'Watch what a subscription, a line item of it or a group of its lines costs',
+    description:
+      'In the running period, by what `/subscriptions/usage` says. 409 where there is one of the same already. Wallets and features have alert settings of their own.',
+    body: CreateAlertSetting,
+    handle: ({ body }, context) =>
+      createAlertSetting(context.services, context.scope, { stated: body, author: authorOf(context) }),
+  }),
+  settings.search,
+  settings.read({ summary: 'Get an alert setting', description: 'An archived one is answered, too.' }),
+  settings.change({
+    summary: 'Replace the levels of an alert',
+    description: 'What they say of what has been spent already is told within seconds.',
+    body: UpdateAlertSetting,
+    handle: ({ params, body }, context) =>
+      changeAlertSetting(context.services, context.scope, {
+        id: params.id,
+        config: body.config,
+        author: authorOf(context),
+      }),
+  }),
+  route({
+    method: 'delete',
+    path: '/alerts/setting/:id',
+    operation_id: 'deleteAlertSetting',
+    summary: 'Archive an alert setting',
+    description: 'It is not looked at any more; its log stays.',
+    tag,
+    access: 'alert_settings:write',
+    params: idParams,
+    success: 204,
+    handle: ({ params }, context) =>
+      archiveAlertSetting(context.services, context.scope, { id: params.id, author: authorOf(context) }),
+  }),
+];
+
+async function findSettings(input: AlertSettingFilter, context: Context) {
+  const query = narrow(AlertSettingModel.in(context.scope, context.services.postgres), [
+    ['entity_type', input.entity_type],
+    ['entity_id', input.entity_id],
+    ['entity_id', input.entity_ids],
+    ['parent_entity_type', input.parent_entity_type],
+    ['parent_entity_id', input.parent_entity_id],
+    ['parent_entity_id', input.parent_entity_ids],
+    ['enabled', input.enabled],
+  ]);
+  return fetchPage(query, input, alertSettingGrammar);
+}
+
+async function findLogs(input: AlertLogFilter, context: Context) {
+  const query = narrow(AlertLogModel.in(context.scope, context.services.postgres), [
+    ['entity_type', input.entity_type],
+    ['entity_id', input.entity_id],
+    ['alert_type', input.alert_type],
+    ['alert_status', input.alert_status],
+    ['customer_id', input.customer_id],
+  ]);
+  const page = await fetchPage(query, input, alertLogGrammar);
+  return { ...page, items: await showLogs(page.items, input.expand ?? [], context) };
+}
+
+async function showLogs(logs: readonly AlertLogModel[], expand: readonly string[], context: Context) {
+  const { scope, services } = context;
+  const idsOf = (type: string) =>
+    expand.includes(type)
+      ? logs.flatMap((log) => [
+          log.entity_type === type ? log.entity_id : null,
+          log.parent_entity_type === type ? log.parent_entity_id : null,
+        ])
+      : [];
+  const customerIds = expand.includes('customer') ? logs.map(({ customer_id }) => customer_id) : [];
+  const customers = await CustomerModel.byId(scope, customerIds, services.postgres);
+  const wallets = await WalletModel.byId(scope, idsOf('wallet'), services.postgres);
+  const features = await FeatureModel.byId(scope, idsOf('feature'), services.postgres);
+  const shown = {
+    customers: byId(await showCustomers([...customers.values()], context)),
+    wallets: byId(await showWallets([...wallets.values()], [], context)),
+    features: byId(await showFeatures([...features.values()], [], context)),
+  };
+  return logs.map((log) => ({
+    ...log,
+    customer: shown.customers.get(log.customer_id ?? '') ?? null,
+    wallet: shown.wallets.get(log.entity_id) ?? shown.wallets.get(log.parent_entity_id ?? '') ?? null,
+    feature: shown.features.get(log.entity_id) ?? null,
+  }));
+}

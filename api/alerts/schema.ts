@@ -1,0 +1,91 @@
+/** Requests and answers of alerts. */
+import { z } from 'zod';
+import {
+  ALERT_ENTITY_TYPES,
+  ALERT_TYPES,
+  alertLogShape,
+  alertSettingShape,
+  newAlertSetting,
+} from '../../core/alert/record.ts';
+import { ALERT_STATES } from '../../core/alert/state.ts';
+import { anyCase } from '../../core/record.ts';
+import { CustomerAnswer } from '../customers/schema.ts';
+import { FeatureAnswer } from '../features/schema.ts';
+import { anyOf, BASE_COLUMNS, flag, type ListGrammar, listAnswer, listShape } from '../http/list.ts';
+import { WalletAnswer } from '../wallets/schema.ts';
+
+const config = {
+  alert_enabled: true,
+  critical: { threshold: '1000', condition: 'above' },
+  warning: { threshold: '800', condition: 'above' },
+};
+
+export const CreateAlertSetting = newAlertSetting.meta({
+  id: 'CreateAlertSettingsRequest',
+  example: { entity_type: 'subscription', entity_id: 'subs_01JZ8K3M5N7P9Q1R3S5T7V9W1X', config },
+});
+
+export const UpdateAlertSetting = newAlertSetting.pick({ config: true }).meta({
+  id: 'UpdateAlertSettingsRequest',
+  example: { config: { ...config, info: { threshold: '500', condition: 'above' } } },
+});
+
+const entityType = anyCase(ALERT_ENTITY_TYPES).optional();
+
+export const AlertSettingFilter = listShape({
+  entity_type: entityType.meta({ description: 'What is watched.' }),
+  entity_id: z.string().optional().meta({ description: 'The id of what is watched.' }),
+  entity_ids: anyOf('ids of what is watched'),
+  parent_entity_type: entityType.meta({ description: 'What it belongs to: subscription, of line items and groups.' }),
+  parent_entity_id: z.string().optional().meta({ description: 'The subscription of the line item or the group.' }),
+  parent_entity_ids: anyOf('subscriptions of line items and groups'),
+  enabled: flag.optional().meta({ description: 'Whether it is looked at.' }),
+}).meta({ id: 'AlertSettingsFilter', example: { entity_type: 'subscription', enabled: true } });
+export type AlertSettingFilter = z.output<typeof AlertSettingFilter>;
+
+export const alertSettingGrammar: ListGrammar = {
+  columns: {
+    ...BASE_COLUMNS,
+    entity_type: 'string',
+    entity_id: 'string',
+    parent_entity_type: 'string',
+    parent_entity_id: 'string',
+    enabled: 'boolean',
+  },
+};
+
+export const AlertLogFilter = listShape({
+  entity_type: entityType.meta({ description: 'What has changed its state.' }),
+  entity_id: z.string().optional().meta({ description: 'The id of what has changed its state.' }),
+  alert_type: anyCase(ALERT_TYPES).optional().meta({ description: 'What was compared.' }),
+  alert_status: anyCase(ALERT_STATES).optional().meta({ description: 'The state that it has got.' }),
+  customer_id: z.string().optional().meta({ description: 'Whose it is.' }),
+}).meta({ id: 'AlertLogFilter', example: { alert_type: 'low_credit_balance', expand: 'customer,wallet' } });
+export type AlertLogFilter = z.output<typeof AlertLogFilter>;
+
+export const alertLogGrammar: ListGrammar = {
+  columns: {
+    ...BASE_COLUMNS,
+    entity_type: 'string',
+    entity_id: 'string',
+    parent_entity_type: 'string',
+    parent_entity_id: 'string',
+    customer_id: 'string',
+    alert_type: 'string',
+    alert_status: 'string',
+  },
+  expand: ['customer', 'wallet', 'feature'],
+};
+
+export const AlertSettingAnswer = alertSettingShape.meta({ id: 'AlertSettingsResponse' });
+export const AlertSettingListAnswer = listAnswer(AlertSettingAnswer, 'ListAlertSettingsResponse');
+
+const where = (name: string) => `Where \`expand\` names ${name}; null else.`;
+export const AlertLogAnswer = alertLogShape
+  .extend({
+    customer: CustomerAnswer.nullish().meta({ description: where('customer') }),
+    wallet: WalletAnswer.nullish().meta({ description: where('wallet') }),
+    feature: FeatureAnswer.nullish().meta({ description: where('feature') }),
+  })
+  .meta({ id: 'AlertLogResponse' });
+export const AlertLogListAnswer = listAnswer(AlertLogAnswer, 'ListAlertLogsResponse');

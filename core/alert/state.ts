@@ -1,0 +1,57 @@
+/**
+ * Which state a value is in: the most severe level that it has reached, the threshold itself included. All levels look in one
+ * direction, that of the most severe that is set (docs/rules/alerts.md, "States").
+ */
+import { Decimal, type DecimalInput } from '../decimal.ts';
+import type { AlertSettings } from '../feature/record.ts';
+
+/** From the mildest to the worst. */
+export const ALERT_STATES = ['ok', 'info', 'warning', 'in_alarm'] as const;
+export type AlertState = (typeof ALERT_STATES)[number];
+
+const LEVELS = [
+  ['critical', 'in_alarm'],
+  ['warning', 'warning'],
+  ['info', 'info'],
+] as const;
+
+export type Direction = 'above' | 'below';
+type Levels = Partial<Record<(typeof LEVELS)[number][0], Level | null>>;
+type Level = { readonly threshold: string; readonly condition?: Direction | null };
+
+export function alertStateOf(settings: Levels, value: DecimalInput, unless: Direction = 'below'): AlertState {
+  const direction = directionOf(settings, unless);
+  return reachedLevel(settings, value, direction)?.[1] ?? 'ok';
+}
+
+/** The threshold of the state; null where it is ok. */
+export function thresholdOf(settings: Levels, state: AlertState): string | null {
+  const level = LEVELS.find(([, reached]) => reached === state);
+  return level ? (settings[level[0]]?.threshold ?? null) : null;
+}
+
+/** As they are gone by: each level says in which direction. */
+export function withDirection(settings: AlertSettings, unless: Direction): AlertSettings {
+  const condition = directionOf(settings, unless);
+  const said = (level: AlertSettings['critical']) => level && { ...level, condition };
+  return { ...settings, critical: said(settings.critical), warning: said(settings.warning), info: said(settings.info) };
+}
+
+function directionOf(settings: Levels, unless: Direction): Direction {
+  const [worst] = LEVELS.flatMap(([name]) => settings[name] ?? []);
+  return worst?.condition ?? unless;
+}
+
+function reachedLevel(settings: Levels, value: DecimalInput, direction: Direction) {
+  const at = new Decimal(value);
+  return LEVELS.find(([name]) => {
+    const threshold = settings[name]?.threshold;
+    if (threshold === undefined) return false;
+    return direction === 'above' ? at.gte(threshold) : at.lte(threshold);
+  });
+}
+
+/** The worse of two. */
+export function worseOf(a: AlertState, b: AlertState): AlertState {
+  return ALERT_STATES.indexOf(a) >= ALERT_STATES.indexOf(b) ? a : b;
+}

@@ -1,0 +1,52 @@
+/**
+ * What the proof of an invoice cannot show of a line, and what whoever checks it has to take as it is stated (docs/proof.md, "What it
+ * says"): in words, beside the line. The verifier finds out by itself what it could not compute.
+ */
+import { Decimal } from '../decimal.ts';
+import type { ComputedFrom } from '../invoice/computed-from.ts';
+import type { InvoiceLineItem } from '../invoice/record.ts';
+import { instantOf } from '../time/instant.ts';
+import type { CountedLine } from './record.ts';
+
+type Question = { readonly line: InvoiceLineItem; readonly counted: CountedLine | null };
+
+export function takenAsStated({ line, counted }: Question): string[] {
+  const from = line.computed_from;
+  if (!from) return ['all of it: it was written by hand'];
+  const reason = from.reason ?? '';
+  const said = (condition: unknown, what: string) => (condition ? [what] : []);
+  return [
+    ...said(from.edited, 'its amount and its quantity, which were edited by hand'),
+    ...said(reason.startsWith('true_up: '), 'what was used of the commitment of the subscription in its term'),
+    ...said(from.share ?? from.proration, 'the length of its whole period'),
+    ...said(/^(unused_time|resumed): /.test(reason), 'what other invoices have billed of its time'),
+    ...said(from.billed_before, 'what other invoices have billed of its charge'),
+    ...said(reason.startsWith('threshold_surplus: '), 'what was invoiced too much before the period was over'),
+    ...said(reason.includes('less '), 'what other invoices have billed of its charge so far'),
+    ...said(from.meter_id && counted === null, 'its quantity: the definition of its meter is not kept'),
+    ...said(counted?.meter.aggregation.expression, 'what the expression of the meter makes of each event'),
+    ...said(hasEarlierUse(from), 'what was used of a limit of free units before it began'),
+    ...ofCommitment(line, from),
+    ...said(hasCompanions(line), 'the discounts and the tax that go with what it gives back'),
+  ];
+}
+
+function ofCommitment({ commitment_info: info }: InvoiceLineItem, { drawn_from }: ComputedFrom): string[] {
+  if (drawn_from === 'subscription') return ['how much of the commitment of the subscription was left for it'];
+  if (!info) return [];
+  if (info.is_windowed) return ['the commitment of each window, with its times of day'];
+  if (info.duration) return [`what was drawn of its commitment of ${info.amount} in earlier periods of the term`];
+  return [`the commitment of its period, ${info.amount}`];
+}
+
+function hasEarlierUse({ allowances, window_start }: ComputedFrom): boolean {
+  const windows = (allowances ?? []).flatMap((allowance) => allowance['windows'] as { start: string }[]);
+  return windows.some(({ start }) => Boolean(window_start) && instantOf(start) < instantOf(window_start!));
+}
+
+function hasCompanions(line: InvoiceLineItem): boolean {
+  if (!new Decimal(line.amount).isNegative()) return false;
+  const { line_item_discount, invoice_level_discount, tax_amount, included_tax_amount } = line;
+  const amounts = [line_item_discount, invoice_level_discount, tax_amount, included_tax_amount];
+  return amounts.some((amount) => !new Decimal(amount).isZero());
+}

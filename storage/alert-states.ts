@@ -1,0 +1,62 @@
+/** In which state each alert is (docs/rules/alerts.md, "Told once"): the database says who has changed it. */
+import type { AlertType } from '../core/alert/record.ts';
+import type { AlertState } from '../core/alert/state.ts';
+import type { Scope } from '../core/scope.ts';
+import type { Database, Transaction } from './stores.ts';
+
+/** Of what: a feature is alerted for each wallet, a group for each subscription. */
+export type Alerted = {
+  readonly alert_type: AlertType;
+  readonly entity_id: string;
+  readonly parent_entity_id: string | null;
+};
+
+/** Advisory locks of this kind, told from those of others by this number. */
+const ALERTS = 14_101;
+
+/** Until the transaction ends nobody else compares what is alerted of this: a value that was read before does not win later. */
+export async function holdAlertsOf(transaction: Transaction, id: string): Promise<void> {
+  await transaction.raw('select pg_advisory_xact_lock(?, hashtext(?))', [ALERTS, id]);
+}
+
+/** Whether it was another before. What was never in a state was ok. */
+export async function moveAlertState(
+  transaction: Transaction,
+  { tenant_id, environment_id }: Scope,
+  { alerted, state, now }: { alerted: Alerted; state: AlertState; now: Date },
+): Promise<boolean> {
+  const { alert_type, entity_id, parent_entity_id } = alerted;
+  const key = { tenant_id, environment_id, alert_type, entity_id, parent_entity_id: parent_entity_id ?? '' };
+  const move = () =>
+    transaction('alert_states')
+      .where(key)
+      .whereNot('alert_status', state)
+      .update({ alert_status: state, updated_at: now });
+  if ((await move()) > 0) return true;
+  if (state === 'ok') return false;
+  const first = { ...key, alert_status: state, updated_at: now };
+  const made = await transaction('alert_states').insert(first).onConflict().ignore().returning('entity_id');
+  return made.length > 0 || (await move()) > 0;
+}
+
+/** The states in which this is, and none of its parts: what is never mentioned is ok. */
+export async function alertStatesOf(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  entity_id: string,
+): Promise<AlertState[]> {
+  const found: { alert_status: AlertState }[] = await database('alert_states')
+    .where({ tenant_id, environment_id, entity_id, parent_entity_id: '' })
+    .select('alert_status');
+  return found.map(({ alert_status }) => alert_status);
+}
+
+/** Who begins to be watched anew begins with ok. */
+export async function forgetAlertState(
+  transaction: Transaction,
+  { tenant_id, environment_id }: Scope,
+  { alert_type, entity_id, parent_entity_id }: Alerted,
+): Promise<void> {
+  const key = { tenant_id, environment_id, alert_type, entity_id, parent_entity_id: parent_entity_id ?? '' };
+  await transaction('alert_states').where(key).delete();
+}

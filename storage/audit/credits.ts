@@ -1,0 +1,78 @@
+/**
+ * The trial balance of the ledger of credits: what was posted, against what lots, wallets and their histories say. Each question is one
+ * statement, so of one moment, while credits move; of all tenants, or of some wallets.
+ */
+import type { Database } from '../stores.ts';
+
+export type CreditFault = {
+  readonly kind: 'credits_unbalanced' | 'lot_differs' | 'wallet_differs' | 'movement_differs';
+  readonly id: string;
+  readonly stated: string;
+  readonly posted: string;
+};
+
+/** Null: all wallets. */
+export type Wallets = readonly string[] | null;
+
+const OF = (column: string) => `(?::text[] is null or ${column} = any(?::text[]))`;
+
+const QUESTIONS: Readonly<Record<CreditFault['kind'], string>> = {
+  credits_unbalanced: `
+    select t.id, '0' as stated, coalesce(sum(p.credits)::text, 'nothing') as posted
+      from ledger_transactions t left join ledger_postings p on p.transaction_id = t.id
+     where ?::text[] is null or t.id in (select transaction_id from ledger_postings where wallet_id = any(?::text[]))
+     group by t.id having sum(p.credits) is distinct from 0`,
+  lot_differs: `
+    select w.id, w.credits_available::text as stated, coalesce(p.credits, 0)::text as posted
+      from wallet_transactions w
+      left join (select lot_id, sum(credits) as credits from ledger_postings where account = 'lot' group by lot_id) p on p.lot_id = w.id
+     where w.credits_available <> coalesce(p.credits, 0) and ${OF('w.wallet_id')}`,
+  wallet_differs: `
+    select w.id, format('%s credits, %s owed, %s in money', w.credit_balance, w.credits_owed, w.balance) as stated,
+           format('%s credits, %s owed', coalesce(p.credits, 0), coalesce(p.owed, 0)) as posted
+      from wallets w
+      left join (select wallet_id, sum(credits) as credits, -coalesce(sum(credits) filter (where account = 'overdraft'), 0) as owed
+                   from ledger_postings where account in ('lot', 'overdraft') group by wallet_id) p on p.wallet_id = w.id
+     where (w.credit_balance <> coalesce(p.credits, 0) or w.credits_owed <> coalesce(p.owed, 0)
+            or w.balance <> round(w.credit_balance * w.conversion_rate, 18)) and ${OF('w.id')}`,
+  movement_differs: `
+    select w.id, format('%s %s %s', w.transaction_status, w.type, w.credit_amount) as stated, coalesce(p.credits, 0)::text as posted
+      from wallet_transactions w
+      left join (select wallet_transaction_id, sum(credits) as credits from ledger_postings where account in ('lot', 'overdraft')
+                  group by wallet_transaction_id) p on p.wallet_transaction_id = w.id
+     where coalesce(p.credits, 0) <> case when w.transaction_status <> 'completed' then 0
+                                          when w.type = 'debit' then -w.credit_amount else w.credit_amount end
+       and ${OF('w.wallet_id')}`,
+};
+
+/** The first so many of each kind. */
+export async function creditFaults(
+  database: Database,
+  { wallets, limit }: { wallets: Wallets; limit: number },
+): Promise<CreditFault[]> {
+  const found: CreditFault[] = [];
+  for (const [kind, question] of Object.entries(QUESTIONS) as [CreditFault['kind'], string][]) {
+    const { rows } = await database.raw(`${question} order by 1 limit ?`, [wallets, wallets, limit] as never);
+    found.push(...rows.map((row: Omit<CreditFault, 'kind'>) => ({ kind, ...row })));
+  }
+  return found;
+}
+
+export type CreditSums = { wallets: number; lots: number; postings: number };
+
+export async function creditSums(database: Database): Promise<CreditSums> {
+  const { rows } = await database.raw(
+    `select (select count(*) from wallets)::int as wallets, (select count(*) from wallet_transactions where type = 'credit')::int as lots,
+            (select count(*) from ledger_postings)::int as postings`,
+  );
+  return rows[0];
+}
+
+/** Those that changed last, and some by chance. */
+export async function someWallets(database: Database, count: number): Promise<string[]> {
+  const { rows } = await database.raw(
+    `(select id from wallets order by updated_at desc limit ?) union (select id from wallets order by random() limit ?)`,
+    [count, count],
+  );
+  return rows.map(({ id }: { id: string }) => id);
+}

@@ -1,0 +1,111 @@
+/** Whose alerts the clock looks at: every customer of whom something is watched (docs/rules/alerts.md, "When it is looked"). */
+import type { Scope } from '../core/scope.ts';
+import { type Asked, type Due, type Instant, inTurns, ofWhom } from './due-billing.ts';
+import type { Database } from './stores.ts';
+
+const WATCHED = `(
+  exists (select from subscriptions s join alert_settings a on a.tenant_id = s.tenant_id and a.environment_id = s.environment_id
+           where s.tenant_id = customers.tenant_id and s.environment_id = customers.environment_id and s.customer_id = customers.id
+             and coalesce(a.parent_entity_id, a.entity_id) = s.id and a.status = 'published' and a.enabled
+             and s.status = 'published' and s.subscription_status in ('active', 'trialing'))
+  or exists (select from wallets w
+              where w.tenant_id = customers.tenant_id and w.environment_id = customers.environment_id
+                and w.customer_id = customers.id and w.wallet_status = 'active' and w.status = 'published'
+                and ((w.alert_settings ->> 'alert_enabled') = 'true'
+                  or exists (select from features f
+                              where f.tenant_id = w.tenant_id and f.environment_id = w.environment_id
+                                and f.status = 'published' and (f.alert_settings ->> 'alert_enabled') = 'true')
+                  or w.alert_settings is null and exists (
+                       select from settings g
+                        where g.tenant_id = w.tenant_id and g.environment_id = w.environment_id
+                          and g.key = 'wallet_balance_alert_config' and g.status = 'published'
+                          and (g.value ->> 'alert_enabled') = 'true'))))`;
+
+/** Whether anything is watched in an environment: spending, or the balances of wallets by a setting, a wallet's or a feature's. */
+const IS_WATCHED = `
+  exists (select from alert_settings a where a.tenant_id = e.tenant_id and a.environment_id = e.environment_id
+             and a.status = 'published' and a.enabled)
+  or exists (select from wallets w where w.tenant_id = e.tenant_id and w.environment_id = e.environment_id
+                and w.wallet_status = 'active' and w.status = 'published' and (w.alert_settings ->> 'alert_enabled') = 'true')
+  or exists (select from features f where f.tenant_id = e.tenant_id and f.environment_id = e.environment_id
+                and f.status = 'published' and (f.alert_settings ->> 'alert_enabled') = 'true')
+  or exists (select from settings s where s.tenant_id = e.tenant_id and s.environment_id = e.environment_id
+                and s.key = 'wallet_balance_alert_config' and s.status = 'published' and (s.value ->> 'alert_enabled') = 'true')`;
+
+/** The instant that is given, where anything is watched in this environment. */
+export function lookForAlerts(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  { from }: { from: Date },
+): Instant {
+  return database.raw(
+    `(select ?::timestamptz from (values (?::text, ?::text)) as e (tenant_id, environment_id) where ${IS_WATCHED})`,
+    [from.toISOString(), tenant_id, environment_id],
+  );
+}
+
+/** Those of these environments in which anything is, each as `tenant environment`: a look at four indexes. */
+export async function watchedScopes(database: Database, scopes: readonly Scope[]): Promise<Set<string>> {
+  if (scopes.length === 0) return new Set();
+  const of = (field: keyof Scope) => scopes.map((scope) => scope[field]);
+  const { rows } = await database.raw(
+    `select tenant_id, environment_id from unnest(?::text[], ?::text[]) as e (tenant_id, environment_id) where ${IS_WATCHED}`,
+    [of('tenant_id'), of('environment_id')],
+  );
+  return new Set(rows.map((one: Scope) => `${one.tenant_id} ${one.environment_id}`));
+}
+
+export async function alertedCustomers(database: Database, asked: Asked): Promise<Due[]> {
+  const due = database('customers').where('status', 'published').whereRaw(WATCHED);
+  return inTurns(database, ofWhom(due, 'customers', asked), { by: ['created_at'], ...asked });
+}
+
+/** The external ids of those of this environment, and of those who take part in their subscriptions or whose usage they pay. */
+export async function alertedExternalIds(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+): Promise<readonly string[]> {
+  if ((await watchedScopes(database, [{ tenant_id, environment_id }])).size === 0) return [];
+  // In an environment that is lived through by a clock anybody's usage may be somebody's spending.
+  const all: { external_id: string }[] = await database('customers')
+    .where({ tenant_id, environment_id, status: 'published' })
+    .select('external_id');
+  return all.map(({ external_id }) => external_id);
+}
+
+/** Who watches balances in the environment of a wallet beside its own settings: its setting, and features. */
+export async function watchersOf(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+): Promise<{ readonly by_default: boolean; readonly by_feature: boolean }> {
+  const { rows } = await database.raw(
+    `select exists (select from settings
+                     where tenant_id = ? and environment_id = ? and key = 'wallet_balance_alert_config'
+                       and status = 'published' and (value ->> 'alert_enabled') = 'true') as by_default,
+            exists (select from features
+                     where tenant_id = ? and environment_id = ?
+                       and status = 'published' and (alert_settings ->> 'alert_enabled') = 'true') as by_feature`,
+    [tenant_id, environment_id, tenant_id, environment_id],
+  );
+  return rows[0];
+}
+
+/** The features with levels that whoever has this wallet pays for: those that a line of a living subscription measures. */
+export async function watchedFeatures(
+  database: Database,
+  { tenant_id, environment_id, customer_id, currency }: Scope & { customer_id: string; currency: string },
+): Promise<string[]> {
+  const { rows } = await database.raw(
+    `select distinct f.id
+       from subscriptions s
+       join subscription_line_items l using (tenant_id, environment_id)
+       join prices p using (tenant_id, environment_id)
+       join features f using (tenant_id, environment_id)
+      where s.tenant_id = ? and s.environment_id = ? and coalesce(nullif(s.invoicing_customer_id, ''), s.customer_id) = ?
+        and s.currency = ? and s.status = 'published' and s.subscription_status in ('active', 'trialing')
+        and l.subscription_id = s.id and l.status = 'published' and p.id = l.price_id and f.meter_id = p.meter_id
+        and f.status = 'published' and (f.alert_settings ->> 'alert_enabled') = 'true'`,
+    [tenant_id, environment_id, customer_id, currency],
+  );
+  return rows.map(({ id }: { id: string }) => id);
+}

@@ -1,0 +1,21 @@
+/** Table `alert_settings`. */
+import { type AlertSetting, alertSettingShape } from '../../core/alert/record.ts';
+import type { Scope } from '../../core/scope.ts';
+import type { Database } from '../stores.ts';
+import { ScopedModel } from './model.ts';
+
+export interface AlertSettingModel extends AlertSetting {}
+
+export class AlertSettingModel extends ScopedModel {
+  static override tableName = 'alert_settings';
+  static override recordName = 'alert setting';
+  static override record = alertSettingShape;
+
+  /** What is watched of these subscriptions, in the order in which it was set. */
+  static watching(scope: Scope, subscription_ids: readonly string[], database: Database) {
+    return AlertSettingModel.in(scope, database)
+      .where({ status: 'published', enabled: true })
+      .whereRaw('coalesce(parent_entity_id, entity_id) = any(?)', [[...subscription_ids] as never])
+      .orderBy(['created_at', 'id']);
+  }
+}

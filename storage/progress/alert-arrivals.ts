@@ -1,0 +1,101 @@
+/**
+ * Usage has arrived, or a wallet has moved: the alerts of these customers are looked at within seconds (docs/rules/alerts.md, "When it is
+ * looked"). One look is in the queue for a customer, however much arrives until it begins; who arrives while it runs asks for another
+ * one. Where this is lost, in a crash, the look of every hour finds the same.
+ */
+import type { BucketRow } from '../../core/metering/plan.ts';
+import type { Scope } from '../../core/scope.ts';
+import { watchedScopes } from '../due-alerts.ts';
+import type { Database } from '../stores.ts';
+
+export const ALERT_TASK = 'check-alerts';
+
+/** What comes in these seconds is looked at once. */
+const LOOK_AFTER_SECONDS = 2;
+
+type Arrival = Pick<BucketRow, 'tenant_id' | 'environment_id' | 'external_customer_id'>;
+
+/** Answers how many were asked for. An environment without alerts costs one look at a few indexes. */
+export async function askForAlerts(database: Database, rows: readonly Arrival[]): Promise<number> {
+  const arrived = new Map<string, Arrival>();
+  for (const row of rows)
+    arrived.set(JSON.stringify([row.tenant_id, row.environment_id, row.external_customer_id]), row);
+  const watched = await watchedOf(database, [...arrived.values()]);
+  const theirs = [...arrived.values()].filter((row) => watched.has(`${row.tenant_id} ${row.environment_id}`));
+  if (theirs.length === 0) return 0;
+  const of = (field: keyof Arrival) => theirs.map((row) => row[field]);
+  const { rows: asked } = await database.raw(ASK, [
+    of('tenant_id'),
+    of('environment_id'),
+    of('external_customer_id'),
+    ALERT_TASK,
+    LOOK_AFTER_SECONDS,
+  ]);
+  return asked.length;
+}
+
+/** Of one customer, when the transaction commits. A clock of an environment looks by itself when it is advanced. */
+export async function askForAlertsOf(
+  database: Database,
+  { tenant_id, environment_id }: Scope,
+  customer_id: string,
+): Promise<void> {
+  await database.raw(
+    `select graphile_worker.add_job(?::text, payload := json_build_object('tenant_id', ?::text, 'environment_id', ?::text, 'customer_id', ?::text),
+              max_attempts := 3, job_key := 'alerts:' || ?::text, job_key_mode := 'preserve_run_at')
+      where not exists (select from test_clocks t where t.tenant_id = ? and t.environment_id = ?)`,
+    [ALERT_TASK, tenant_id, environment_id, customer_id, customer_id, tenant_id, environment_id],
+  );
+}
+
+function watchedOf(database: Database, rows: readonly Arrival[]): Promise<Set<string>> {
+  const scopes = new Map(rows.map((row) => [`${row.tenant_id} ${row.environment_id}`, row]));
+  return watchedScopes(database, [...scopes.values()]);
+}
+
+/**
+ * Of whose subscriptions the usage is: the customer's own, and the parent's in which it takes part; with the spending of these, and the
+ * wallets of who pays for them, where any of that is watched.
+ */
+const ASK = `
+  with arrived as (
+    select tenant_id, environment_id, external_id
+      from unnest(?::text[], ?::text[], ?::text[]) as row (tenant_id, environment_id, external_id)
+  ), charged as (
+    select tenant_id, environment_id, s.id, s.customer_id, coalesce(nullif(p.invoicing_customer_id, ''), p.customer_id) as payer_id
+      from arrived
+      join customers c using (tenant_id, environment_id, external_id)
+      join subscriptions own using (tenant_id, environment_id)
+      join subscriptions s using (tenant_id, environment_id)
+      join subscriptions p using (tenant_id, environment_id)
+     where c.status = 'published' and own.customer_id = c.id and own.status = 'published'
+       and own.subscription_status in ('active', 'trialing')
+       and s.id = case when own.subscription_type = 'INHERITED' then own.parent_subscription_id else own.id end
+       and p.id = case when s.subscription_type = 'grouped_invoicing' then s.parent_subscription_id else s.id end
+  ), watched as (
+    select tenant_id, environment_id, customer_id from charged
+     where exists (select from alert_settings a
+                    where a.tenant_id = charged.tenant_id and a.environment_id = charged.environment_id
+                      and coalesce(a.parent_entity_id, a.entity_id) = charged.id and a.status = 'published' and a.enabled)
+    union
+    select tenant_id, environment_id, payer_id from charged
+     where exists (select from wallets w
+                    where w.tenant_id = charged.tenant_id and w.environment_id = charged.environment_id
+                      and w.customer_id = charged.payer_id and w.wallet_status = 'active' and w.status = 'published'
+                      and ((w.alert_settings ->> 'alert_enabled') = 'true'
+                        or exists (select from features f
+                                    where f.tenant_id = w.tenant_id and f.environment_id = w.environment_id
+                                      and f.status = 'published' and (f.alert_settings ->> 'alert_enabled') = 'true')
+                        or w.alert_settings is null and exists (
+                             select from settings g
+                              where g.tenant_id = w.tenant_id and g.environment_id = w.environment_id
+                                and g.key = 'wallet_balance_alert_config' and g.status = 'published'
+                                and (g.value ->> 'alert_enabled') = 'true')))
+  )
+  select graphile_worker.add_job(?,
+           payload := json_build_object('tenant_id', w.tenant_id, 'environment_id', w.environment_id, 'customer_id', w.customer_id),
+           run_at := now() + ? * interval '1 second', max_attempts := 3,
+           job_key := 'alerts:' || w.customer_id, job_key_mode := 'preserve_run_at')
+    from watched w
+   where not exists (select from test_clocks t
+                      where t.tenant_id = w.tenant_id and t.environment_id = w.environment_id)`;

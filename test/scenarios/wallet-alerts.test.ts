@@ -1,0 +1,193 @@
+/** Alerts on balances: of credits with every movement, of what is left in real time when usage lands (docs/rules/alerts.md). */
+import { expect } from 'chai';
+import { checkAlerts } from '../../actions/alerts/check-alerts.ts';
+import { expectGolden, withoutIds } from '../support/golden.ts';
+import { until } from '../support/until.ts';
+import { startWorld, usage, type World } from '../support/world.ts';
+
+// Answers of every shape.
+type Answer = any;
+
+const below = (levels: Record<string, string>) => ({
+  alert_enabled: true,
+  ...Object.fromEntries(Object.entries(levels).map(([level, threshold]) => [level, { threshold, condition: 'below' }])),
+});
+
+const NAMES = [
+  'feature.wallet_balance.alert',
+  ...['credit', 'ongoing'].flatMap((of) => ['dropped', 'recovered'].map((how) => `wallet.${of}_balance.${how}`)),
+];
+
+describe('scenario: alerts on balances', () => {
+  let world: World;
+  let wallet: Answer;
+  let feature: Answer;
+
+  before(async () => {
+    world = await startWorld();
+    const meter = await world.meter('calls');
+    feature = await world.post('/features', {
+      name: 'Calls',
+      type: 'metered',
+      meter_id: meter.id,
+      alert_settings: { alert_enabled: true, critical: { threshold: '25' } },
+    });
+    await world.post('/features', {
+      name: 'Of others',
+      type: 'metered',
+      meter: { name: 'others', event_name: 'others', aggregation: { type: 'COUNT' }, reset_usage: 'BILLING_PERIOD' },
+      alert_settings: { alert_enabled: true, critical: { threshold: '1000' } },
+    });
+    await world.plan('Calls', [usage('calls', '1', { display_name: 'calls' })]);
+    await world.on('2026-01-01');
+    const { customer_id } = await world.subscribe('acme', 'Calls');
+    wallet = await world.post('/wallets', {
+      customer_id,
+      currency: 'usd',
+      alert_settings: below({ critical: '10', warning: '50' }),
+    });
+  });
+  after(() => world.stop());
+
+  async function log(fields: object = {}): Promise<string[]> {
+    const body = { customer_id: wallet.customer_id, sort: 'id', order: 'asc', ...fields };
+    const { items } = await world.post('/alerts/search', body);
+    return items.map(
+      ({ alert_type, alert_status, alert_info }: Answer) =>
+        `${alert_type} ${alert_status} ${Number(alert_info.value_at_time)}`,
+    );
+  }
+
+  async function told(prefix: string): Promise<Answer[]> {
+    const { items } = await world.get('/webhooks/events?limit=1000&order=asc&sort=id');
+    return items
+      .filter(({ event_name }: Answer) => event_name.startsWith(prefix))
+      .map(({ payload }: Answer) => payload);
+  }
+
+  const put = (credits_to_add: string) =>
+    world.post(`/wallets/${wallet.id}/top-up`, { credits_to_add, transaction_reason: 'FREE_CREDIT_GRANT' });
+  const take = (credits: string) =>
+    world.post(`/wallets/${wallet.id}/debit`, {
+      credits,
+      transaction_reason: 'MANUAL_BALANCE_DEBIT',
+      idempotency_key: `take ${credits}`,
+    });
+
+  /** What the job does, twice at once, as two schedulers do. */
+  async function look(date: string): Promise<number> {
+    world.at(date);
+    await world.settle();
+    const both = await Promise.all([1, 2].map(() => checkAlerts(world.api.services, { now: world.now })));
+    for (const { failed } of both) if (failed.length > 0) throw failed[0]!.error;
+    return both.reduce((sum, { alerted }) => sum + alerted, 0);
+  }
+
+  it('its credits are compared with every movement, and each change is told once', async () => {
+    await put('100');
+    expect(await log()).to.deep.equal([]);
+    await take('49.99');
+    expect(await log()).to.deep.equal([]);
+    await take('0.01');
+    expect(await log()).to.deep.equal(['low_credit_balance warning 50']);
+    await take('0.5');
+    await take('1');
+    expect(await log()).to.have.length(1);
+    const [dropped] = await told('wallet.credit_balance');
+    expect(dropped).to.deep.include({ event_type: 'wallet.credit_balance.dropped' });
+    expect(dropped.wallet).to.include({ id: wallet.id, alert_state: 'warning' });
+    expect(dropped.alert).to.deep.include({
+      state: 'warning',
+      alert_type: 'low_credit_balance',
+      credit_balance: '50',
+    });
+    expect((await world.get(`/wallets/${wallet.id}`)).alert_state).to.equal('warning');
+  });
+
+  it('what is left in real time is compared when usage lands, with the features that the customer pays for', async () => {
+    expect(await look('2026-01-02')).to.equal(1);
+    expect((await log()).slice(1)).to.deep.equal(['low_ongoing_balance warning 48.5']);
+    await world.use('acme', 'calls', 24);
+    const { postgres } = world.api.services;
+    const asked = () => postgres('graphile_worker.jobs').where('key', `alerts:${wallet.customer_id}`).select('key');
+    await until('it is asked for', async () => (await asked()).length > 0);
+    expect(await look('2026-01-03')).to.equal(1);
+    expect((await log()).slice(2)).to.deep.equal(['feature_wallet_balance in_alarm 24.5']);
+    const [alert] = await told('feature.wallet_balance.alert');
+    expect(alert).to.deep.include({
+      alert_type: 'feature_wallet_balance',
+      alert_status: 'in_alarm',
+      feature_id: feature.id,
+      wallet_id: wallet.id,
+      customer_id: wallet.customer_id,
+      credit_balance: '24.5',
+    });
+    await world.use('acme', 'calls', 15);
+    expect(await look('2026-01-04')).to.equal(1);
+    expect((await log()).slice(3)).to.deep.equal(['low_ongoing_balance in_alarm 9.5']);
+    expect(await look('2026-01-04')).to.equal(0);
+    expect((await world.get(`/wallets/${wallet.id}`)).alert_state).to.equal('in_alarm');
+  });
+
+  it('credits that come clear both, each where it is compared', async () => {
+    await put('60');
+    expect((await log()).slice(4)).to.deep.equal(['low_credit_balance ok 108.5']);
+    expect((await told('wallet.credit_balance')).map(({ event_type }) => event_type)).to.deep.equal([
+      'wallet.credit_balance.dropped',
+      'wallet.credit_balance.recovered',
+    ]);
+    expect((await world.get(`/wallets/${wallet.id}`)).alert_state).to.equal('in_alarm');
+    expect(await look('2026-01-05')).to.equal(2);
+    expect((await log()).slice(5)).to.have.members(['low_ongoing_balance ok 69.5', 'feature_wallet_balance ok 69.5']);
+    expect((await world.get(`/wallets/${wallet.id}`)).alert_state).to.equal('ok');
+    const { items } = await world.post('/alerts/search', {
+      alert_type: 'feature_wallet_balance',
+      expand: 'wallet,feature',
+    });
+    expect(items[0].wallet.id).to.equal(wallet.id);
+    expect(items[0].feature.id).to.equal(feature.id);
+  });
+
+  it('levels that are changed are compared at once, and those of the environment are for wallets without', async () => {
+    const change = async (alert_settings: object | null) => {
+      const answer = await world.api.request('PUT', `/wallets/${wallet.id}`, { body: { alert_settings } });
+      expect(answer.status, answer.text).to.equal(200);
+      return answer.body;
+    };
+    const before = (await log()).length;
+    expect((await change(below({ critical: '200' }))).alert_state).to.equal('in_alarm');
+    expect((await log()).slice(before)).to.deep.equal(['low_credit_balance in_alarm 108.5']);
+    expect((await change({ ...below({ critical: '200' }), alert_enabled: false })).alert_state).to.equal('ok');
+    expect((await change(null)).alert_state).to.equal('ok');
+    await world.api.request('PUT', '/settings/wallet_balance_alert_config', {
+      body: { value: below({ critical: '108.5' }) },
+    });
+    await put('0.1');
+    expect((await log()).slice(before + 1)).to.deep.equal([]);
+    await take('0.1');
+    expect((await log()).slice(before + 1)).to.deep.equal(['low_credit_balance in_alarm 108.5']);
+  });
+
+  it('parallel movements tell each change once', async () => {
+    const before = (await log({ alert_type: 'low_credit_balance' })).length;
+    await put('1000');
+    await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        world.post(`/wallets/${wallet.id}/debit`, {
+          credits: '50',
+          transaction_reason: 'MANUAL_BALANCE_DEBIT',
+          idempotency_key: `parallel ${index}`,
+        }),
+      ),
+    );
+    expect((await log({ alert_type: 'low_credit_balance' })).slice(before)).to.deep.equal([
+      'low_credit_balance ok 1108.5',
+      'low_credit_balance in_alarm 108.5',
+    ]);
+  });
+  for (const name of NAMES)
+    it(`${name} has a body that stays`, async () => {
+      const [body] = await told(name);
+      expectGolden(`webhooks/${name}.json`, withoutIds(body));
+    });
+});
