@@ -15,6 +15,20 @@ export type Caller = {
   readonly request_id: string | null;
   /** Of the environment, where it has one, and where it stood when the request came. */
   readonly clock?: { readonly id: string; readonly target_time?: string | null; readonly now: Date } | null;
+  /** Of a request with an Idempotency-Key whose effects are noted (models/request-effects.ts). */
+  readonly key?: RequestKey;
+};
+
+/** The key as its row has it, whose scope is that of the request wherever it writes. */
+export type RequestKey = Scope & {
+  readonly id: string;
+  readonly holder: string;
+  /** Something was noted, whether or not its transaction has committed. */
+  has_effects: boolean;
+  /** Something was committed by who held the key before: what is left of it is done, and no more is noted. */
+  readonly goes_on: boolean;
+  /** What is kept of what a transaction has made, where nobody can read it again. */
+  shows?: (made: never) => unknown;
 };
 
 const callers = new AsyncLocalStorage<Caller>();
@@ -25,6 +39,12 @@ export function onBehalfOf<Result>(caller: Caller, work: () => Result): Result {
 
 export function currentCaller(): Caller | undefined {
   return callers.getStore();
+}
+
+/** What the caller does under the key of its request. */
+export function underKey<Result>(key: RequestKey, work: () => Result): Result {
+  const caller = callers.getStore();
+  return caller ? callers.run({ ...caller, key }, work) : work();
 }
 
 /** What serves several callers at one time is begun by one of them and is no work of his. */

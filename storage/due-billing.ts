@@ -131,7 +131,11 @@ export async function dueDrafts(
 ): Promise<Due[]> {
   const before = (seconds: number) => new Date(now.getTime() - seconds * 1000);
   const own = await ownDelays(database, asked);
-  const due = database('invoices').where(DRAFT);
+  const due = database('invoices')
+    .where(DRAFT)
+    .where((over) => {
+      void over.whereRaw(`not (${COMPLETE_LATER})`).orWhere('period_end', '<=', now);
+    });
   if (own.length === 0) void due.where('last_computed_at', '<=', before(delay_seconds));
   else
     void due.where((rested) => {
@@ -155,11 +159,24 @@ export function nextDraftRested(
   scope: Scope,
   { delay_seconds }: { delay_seconds: number },
 ): Instant {
+  const { tenant_id, environment_id } = scope;
   const drafts = () => database('invoices').where(DRAFT);
-  const computed = earliest(database, scope, { of: drafts, columns: ['last_computed_at'] });
   const own = withOwnDelay(database, { only: scope }).select(database.raw(OWN_DELAY));
-  return database.raw('? + make_interval(secs => coalesce(?, ?))', [computed, own as never, delay_seconds]);
+  const delay = database.raw('make_interval(secs => coalesce(?, ?))', [own as never, delay_seconds]);
+  const computed = earliest(database, scope, {
+    of: () => drafts().whereRaw(`not (${COMPLETE_LATER})`),
+    columns: ['last_computed_at'],
+  });
+  const early = drafts()
+    .where({ tenant_id, environment_id })
+    .whereRaw(COMPLETE_LATER)
+    .select(database.raw('min(greatest(last_computed_at + ?, period_end))', [delay]));
+  return database.raw('least(? + ?, ?)', [computed, delay, early as never]);
 }
+
+/** A draft that somebody wrote for a period that was not over: it rests until that is, for what it is computed from comes until then. */
+const COMPLETE_LATER = `invoice_type = 'SUBSCRIPTION' and billing_reason = 'SUBSCRIPTION_CYCLE' and period_end is not null
+  and last_computed_at is not null and last_computed_at < period_end`;
 
 const OWN_DELAY = `(value->>'finalization_delay_seconds')::int`;
 

@@ -3,6 +3,7 @@
  * all connections of the pool were held so, none would be left to answer with; so only a few run at once per process, and
  * the others wait before they take a connection.
  */
+import { noteAnswer } from '../../storage/models/request-effects.ts';
 import { Places } from '../../storage/places.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
@@ -40,6 +41,7 @@ async function undoneUnless<T>(
     return await postgres.transaction(async (transaction) => {
       const answer = await work(transaction);
       if (!isKept(answer)) throw new Undone(answer);
+      await noteAnswer(answer, transaction);
       return answer;
     });
   } catch (error) {

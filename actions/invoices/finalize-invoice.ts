@@ -62,7 +62,7 @@ export async function finalizeReady(
   { ready, now }: { ready: readonly Ready[]; now: Date },
 ): Promise<InvoiceWithLines[]> {
   if (ready.length === 0) return [];
-  for (const { invoice, changes } of ready) checkFinalizable({ ...invoice, ...changes });
+  for (const { invoice, changes } of ready) checkFinalizable({ ...invoice, ...changes }, now);
   const taxed = await settleAll(transaction, scope, { ready, now });
   // One after the other: two may be of one wallet.
   for (const { invoice, changes } of taxed) await creditRest(transaction, { ...invoice, ...changes }, now);
@@ -145,7 +145,7 @@ async function writeFinal(
   return finalized;
 }
 
-function checkFinalizable(invoice: Invoice): void {
+function checkFinalizable(invoice: Invoice, now: Date): void {
   if (invoice.invoice_status !== 'DRAFT')
     throw notAllowed(`an invoice that is ${invoice.invoice_status} cannot be finalized`, { id: invoice.id });
   if (invoice.invoice_type !== 'SUBSCRIPTION') return;
@@ -153,6 +153,8 @@ function checkFinalizable(invoice: Invoice): void {
   // One that was computed before its period ended would lack the rest of its usage
   // (docs/rules/invoices.md, "From draft to final").
   if (invoice.billing_reason !== 'SUBSCRIPTION_CYCLE' || !invoice.period_end) return;
+  // What was agreed on by hand is complete, and waits for the end of the period alone.
+  if (invoice.is_manually_edited && instantOf(invoice.period_end) <= now.getTime()) return;
   if (instantOf(invoice.last_computed_at) < instantOf(invoice.period_end))
     throw notAllowed('this invoice was computed before its period ended', {
       last_computed_at: invoice.last_computed_at,

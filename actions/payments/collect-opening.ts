@@ -7,6 +7,7 @@ import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import type { PaymentModel } from '../../storage/models/payment.ts';
+import { forgetUndone } from '../../storage/models/request-effects.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { withLines } from '../billing/invoice-records.ts';
@@ -42,6 +43,24 @@ export async function collectCreation(stores: Stores, scope: Scope, { opened, au
   });
 }
 
+type Made = { readonly id: string; readonly invoice_id: string | null; readonly author: Author };
+
+/** Whoever created it has died before it was charged, or before that was told. */
+export async function goOnCreating(stores: Stores, scope: Scope, { author, ...made }: Made): Promise<Opened> {
+  return collectCreation(stores, scope, { opened: await openedOf(stores, scope, made), author });
+}
+
+export async function goOnOpening(stores: Stores, scope: Scope, { author, ...made }: Made): Promise<Opened> {
+  return collectOpening(stores, scope, { opened: await openedOf(stores, scope, made), author });
+}
+
+async function openedOf({ postgres: database }: Stores, scope: Scope, { id, invoice_id }: Omit<Made, 'author'>) {
+  const subscription = await SubscriptionModel.fetch(scope, id, { database });
+  if (invoice_id === null) return { subscription, latest_invoice: null };
+  const invoice = await InvoiceModel.fetch(scope, invoice_id, { database });
+  return { subscription, latest_invoice: await withLines(invoice, database) };
+}
+
 async function charge(stores: Stores, scope: Scope, { opened, author }: Opening): Promise<PaymentModel | null> {
   const invoice_id = opened.latest_invoice?.id;
   return invoice_id ? collectNow(stores, scope, { invoice_id, by: author }) : null;
@@ -75,5 +94,6 @@ async function undo(
     const held = await holdInvoice(transaction, scope, invoice_id);
     await voidHeld(stores, transaction, { ...held, metadata: null, author });
     await undoRedemptions(id, { scope, transaction, author });
+    await forgetUndone(transaction);
   });
 }

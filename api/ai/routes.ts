@@ -19,6 +19,7 @@ export const aiRoutes: Route[] = [
     body: ParsePricing,
     success: 200,
     answer: ParsePricingAnswer,
+    once: 'reads',
     handle: ({ body }, { services, scope, now }) =>
       parseDescription(modelOf(services), { ...body, tenant_id: scope.tenant_id, now }),
   }),

@@ -37,6 +37,13 @@ export const costsheetRoutes: Route[] = [
     body: CreateCostsheet,
     success: 201,
     answer: CreateCostsheetAnswer,
+    once: {
+      again: async (done, _input, context) => {
+        const { scope, services } = context;
+        const sheet = await CostsheetModel.fetch(scope, done.made('cost_sheet'), { database: services.postgres });
+        return { costsheet: await showCostsheet(sheet, [], context) };
+      },
+    },
     handle: async ({ body }, context) => {
       const record = { id: newId('costsheet', context.now.getTime()), ...body, ...createdBy(authorOf(context)) };
       const conflict = keyConflict(body);

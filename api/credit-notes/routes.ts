@@ -54,10 +54,17 @@ export const creditNoteRoutes: Route[] = [
     params: idParams,
     success: 200,
     answer: CreditNoteDone,
+    once: {
+      again: async (_done, { params }, context) => {
+        const { scope, services } = context;
+        const note = await CreditNoteModel.fetch(scope, params.id, { database: services.postgres });
+        return showDone(note, 'final', context);
+      },
+    },
     handle: async ({ params }, context) => {
       const deed = { id: params.id, author: authorOf(context) };
       const note = await finalizeCreditNote(context.services, context.scope, deed);
-      return { ...(await showCreditNote(note, context)), message: `credit note ${note.credit_note_number} is final` };
+      return showDone(note, 'final', context);
     },
   }),
   route({
@@ -72,9 +79,16 @@ export const creditNoteRoutes: Route[] = [
     params: idParams,
     success: 200,
     answer: CreditNoteDone,
+    once: {
+      again: async (_done, { params }, context) => {
+        const { scope, services } = context;
+        const note = await CreditNoteModel.fetch(scope, params.id, { database: services.postgres });
+        return showDone(note, 'void', context);
+      },
+    },
     handle: async ({ params }, context) => {
       const note = await voidCreditNote(context.services, context.scope, { id: params.id, author: authorOf(context) });
-      return { ...(await showCreditNote(note, context)), message: `credit note ${note.credit_note_number} is void` };
+      return showDone(note, 'void', context);
     },
   }),
 ];
@@ -89,4 +103,8 @@ async function findCreditNotes(input: CreditNoteFilter, context: Context) {
   ]);
   const { items, pagination } = await fetchPage(query, input, creditNoteGrammar);
   return { items: await showCreditNotes(items, input.expand ?? [], context), pagination };
+}
+
+async function showDone(note: CreditNoteModel, done: 'final' | 'void', context: Context) {
+  return { ...(await showCreditNote(note, context)), message: `credit note ${note.credit_note_number} is ${done}` };
 }

@@ -66,6 +66,20 @@ export const entitlementRoutes: Route[] = [
     body: CreateBulkEntitlement,
     success: 201,
     answer: BulkEntitlementAnswer,
+    once: {
+      again: async (done, _input, context) => {
+        const { scope, services } = context;
+        const ids = done.madeAll('entitlement');
+        const records = await EntitlementModel.byId(scope, ids, services.postgres);
+        return {
+          items: await showEntitlements(
+            ids.flatMap((id) => records.get(id) ?? []),
+            [],
+            context,
+          ),
+        };
+      },
+    },
     handle: async ({ body }, context) => {
       const input = { requests: body.items.map(grantedBy), author: authorOf(context) };
       return {

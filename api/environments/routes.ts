@@ -3,7 +3,9 @@
 import { addEnvironment } from '../../actions/environments/add-environment.ts';
 import { cloneLater } from '../../actions/environments/clone-environment.ts';
 import { invalid } from '../../core/error.ts';
+import { inEnvironment } from '../../storage/caller.ts';
 import { EnvironmentModel } from '../../storage/models/environment.ts';
+import { WorkflowRunModel } from '../../storage/models/workflow-run.ts';
 import { fetchPage } from '../http/list.ts';
 import { authorOf, idParams, type Route, route } from '../http/route.ts';
 import {
@@ -33,6 +35,10 @@ export const environmentRoutes: Route[] = [
     success: 201,
     answer: EnvironmentAnswer,
     example: { body: { name: 'Staging', type: 'development' } },
+    once: {
+      again: (done, _input, { principal, services }) =>
+        EnvironmentModel.fetch(principal.tenant_id, done.made('environment'), { database: services.postgres }),
+    },
     handle: ({ body }, context) => {
       const { principal, services } = context;
       return services.postgres.transaction((transaction) =>
@@ -104,12 +110,26 @@ export const environmentRoutes: Route[] = [
     body: CloneEnvironment,
     success: 202,
     answer: CloneAnswer,
+    once: {
+      again: async (done, { params }, { scope, services }) => {
+        const environment_id = scope.environment_id || params.id;
+        const run = await inEnvironment(environment_id, () =>
+          WorkflowRunModel.fetch({ ...scope, environment_id }, done.made('workflow'), { database: services.postgres }),
+        );
+        const { target_environment_id } = run.result as { target_environment_id: string };
+        return showCopying(params.id, run, target_environment_id);
+      },
+    },
     handle: async ({ params, body }, context) => {
       const { services, scope, principal } = context;
       const asked = { source_environment_id: params.id, target: body, principal, author: authorOf(context) };
       const { run, target_environment_id } = await cloneLater(services, scope.environment_id, asked);
-      const message = `environment ${params.id} is being copied into ${target_environment_id}`;
-      return { message, workflow_id: run.id, run_id: run.run_id, target_environment_id };
+      return showCopying(params.id, run, target_environment_id);
     },
   }),
 ];
+
+function showCopying(source: string, { id, run_id }: WorkflowRunModel, target_environment_id: string) {
+  const message = `environment ${source} is being copied into ${target_environment_id}`;
+  return { message, workflow_id: id, run_id, target_environment_id };
+}

@@ -70,6 +70,7 @@ export const correctionRoutes: Route[] = [
     body: VoidEventRequest,
     success: 202,
     answer: CorrectionAnswer,
+    once: 'same',
     handle: ({ params, body }, context) => correct(context, { ...params, ...body, action: 'void', replacement: null }),
   }),
   route({
@@ -86,6 +87,7 @@ export const correctionRoutes: Route[] = [
     raw_body: true,
     success: 202,
     answer: CorrectionAnswer,
+    once: 'same',
     handle: ({ params }, context) =>
       correct(context, { ...params, ...replacementIn(context, params.id), action: 'replace' }),
   }),

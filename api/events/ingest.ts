@@ -38,6 +38,7 @@ export const ingestRoutes: Route[] = [
     raw_body: true,
     success: 202,
     answer: IngestEventAnswer,
+    once: 'same',
     async handle(_input, context) {
       const body = bodyOf(context);
       const event = body.value;
@@ -63,6 +64,7 @@ export const ingestRoutes: Route[] = [
     raw_body: true,
     success: 202,
     answer: BulkIngestEventAnswer,
+    once: 'same',
     async handle({ query }, context) {
       if (!query.verdicts && (await appendAsItStands(context, 'events')) !== undefined) return ACCEPTED;
       const body = bodyOf(context);
@@ -94,6 +96,7 @@ export const ingestRoutes: Route[] = [
     raw_body: true,
     success: 202,
     answer: BulkIngestRawEventAnswer,
+    once: 'same',
     async handle(_input, context) {
       const batch_size = await appendAsItStands(context, 'raw events');
       if (batch_size !== undefined) return { ...ACCEPTED, batch_size };

@@ -69,6 +69,7 @@ export const featureRoutes: Route[] = [
     body: CloneFeature,
     success: 201,
     answer: FeatureAnswer,
+    once: features.once,
     handle: async ({ params, body }, context) => {
       const clone = { id: params.id, fields: body, author: authorOf(context) };
       return showFeature(await cloneFeature(context.services, context.scope, clone), context);

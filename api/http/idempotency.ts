@@ -2,21 +2,27 @@
  * Idempotency-Key on every POST: the first answer is kept for 48 hours and given again to the same request. Which request
  * is the first is decided by the database, so any number of processes may share the work; a process that dies holding a
  * key loses it when its lease ends. A refusal has done nothing and is not kept, nor is a failure: the next attempt is a
- * real one, also with a body that was mended.
+ * real one, also with a body that was mended. Where an attempt has committed something and its answer was not kept, the next
+ * one does it no second time: the route says how it goes on (once.ts).
  */
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes, randomUUID } from 'node:crypto';
 import type { Request } from 'express';
 import { FarthingError, invalid } from '../../core/error.ts';
+import { type RequestKey, underKey } from '../../storage/caller.ts';
 import {
   type Claim,
   claimKey,
+  endLease,
   keepAnswer,
   LEASE_SECONDS,
   releaseKey,
   renewLease,
   type Verdict,
 } from '../../storage/models/idempotency-key.ts';
+import { effectsOf, forgetEffects } from '../../storage/models/request-effects.ts';
 import { bearerToken } from './auth.ts';
+import { Effects } from './effects.ts';
+import { isNoted } from './once.ts';
 import type { Context, Route } from './route.ts';
 
 /** An answer ready to be sent. `body` is JSON text, null when there is none. */
@@ -24,16 +30,15 @@ export type Reply = { readonly http_status: number; readonly body: string | null
 
 const KEY_MAX = 255;
 
+/** Answers the request, or what is left of it where somebody has done a part. */
+type Produce = (done: Effects | null) => Promise<Reply | null>;
+
 /** Produces the answer, or gives the one that was given before. Without the header it is a plain call. */
-export async function onceOnly(
-  route: Route,
-  context: Context,
-  produce: () => Promise<Reply | null>,
-): Promise<Reply | null> {
+export async function onceOnly(route: Route, context: Context, produce: Produce): Promise<Reply | null> {
   // Callers of a public route cannot be told apart, so none may be given what was answered to another.
   const applies = route.method === 'post' && route.access !== 'public';
   const key = applies ? context.request.get('idempotency-key') : undefined;
-  if (key === undefined) return produce();
+  if (key === undefined) return produce(null);
   if (key.length === 0 || key.length > KEY_MAX)
     throw invalid('Idempotency-Key', `must have 1 to ${KEY_MAX} characters`);
   const claim = claimOf(key, context);
@@ -42,28 +47,37 @@ export async function onceOnly(
 }
 
 /** The key is ours: the answer is kept, unless it was refused, failed on our side or was streamed. */
-async function handle(
-  claim: Claim,
-  route: Route,
-  context: Context,
-  produce: () => Promise<Reply | null>,
-): Promise<Reply | null> {
+async function handle(claim: Claim, route: Route, context: Context, produce: Produce): Promise<Reply | null> {
   const stopRenewing = keepRenewing(claim, context);
+  const { postgres } = context.services;
   try {
-    const reply = await produce().catch(async (error: unknown) => {
-      await settle(context, releaseKey(context.services.postgres, claim));
+    const effects = isNoted(route) ? await effectsOf(postgres, claim, claim.now) : null;
+    const key: RequestKey = { ...claim, has_effects: effects !== null, goes_on: effects !== null };
+    const produced = () => produce(effects && new Effects(effects));
+    const reply = await (isNoted(route) ? underKey(key, produced) : produced()).catch(async (error: unknown) => {
+      await settle(context, release(claim, key, context));
       throw error;
     });
     const isDone = reply !== null && reply.http_status < 400;
-    await settle(context, isDone ? keep(reply, claim, route, context) : releaseKey(context.services.postgres, claim));
-    return reply;
+    await settle(context, isDone ? keep(reply, { claim, key, route, context }) : release(claim, key, context));
+    return reply && isDone && effects ? { ...reply, replayed: true } : reply;
   } finally {
     stopRenewing();
   }
 }
 
-function keep({ http_status, body }: Reply, claim: Claim, route: Route, context: Context): Promise<void> {
-  return keepAnswer(context.services.postgres, claim, { http_status, answer: stored(body, route, context) });
+/** What was committed and not undone stays known, and what is sent with the key goes on from there. */
+async function release(claim: Claim, { has_effects }: RequestKey, { services: { postgres } }: Context): Promise<void> {
+  const isDone = has_effects && (await effectsOf(postgres, claim, claim.now)) !== null;
+  await (isDone ? endLease(postgres, claim) : releaseKey(postgres, claim));
+}
+
+type Kept = { claim: Claim; key: RequestKey; route: Route; context: Context };
+
+async function keep({ http_status, body }: Reply, { claim, key, route, context }: Kept): Promise<void> {
+  const { postgres } = context.services;
+  await keepAnswer(postgres, claim, { http_status, answer: stored(body, route, context) });
+  if (key.has_effects) await forgetEffects(postgres, claim);
 }
 
 /** What the route did is done whether or not we can note it: the caller hears the truth, and the lease ends by itself. */
@@ -93,10 +107,22 @@ function answerKept(verdict: Exclude<Verdict, { kind: 'ours' }>, route: Route, c
   return { http_status: verdict.http_status, body, replayed: true };
 }
 
-function claimOf(key: string, context: Context): Claim {
-  const { request, scope, principal, received_at: now } = context;
+/** A key of an action that has one of its own: that of the body, or one that the header's gives, so that whoever comes again is known by it. */
+export function innerKey<Asked extends { idempotency_key: string | null }>(asked: Asked, context: Context): Asked {
+  const key = context.request.get('idempotency-key');
+  if (asked.idempotency_key !== null || key === undefined) return asked;
+  return { ...asked, idempotency_key: `request-${idOf(key, context).slice(0, 40)}` };
+}
+
+function idOf(key: string, { request, scope, principal }: Context): string {
   const { tenant_id, environment_id } = scope;
-  const id = sha256(JSON.stringify([tenant_id, environment_id, principal.user_id, request.method, request.path, key]));
+  return sha256(JSON.stringify([tenant_id, environment_id, principal.user_id, request.method, request.path, key]));
+}
+
+function claimOf(key: string, context: Context): Claim {
+  const { request, scope, received_at: now } = context;
+  const { tenant_id, environment_id } = scope;
+  const id = idOf(key, context);
   return { id, tenant_id, environment_id, request_hash: requestHash(request), holder: randomUUID(), now };
 }
 

@@ -11,11 +11,13 @@ import { onBehalfOf } from '../../storage/caller.ts';
 import type { Services } from '../services.ts';
 import { authenticate, rateLimitsOf } from './auth.ts';
 import { BODY_LIMIT, checkJsonBytes, jsonOf, RAW_BODY_LIMIT, readBytes } from './body.ts';
+import type { Effects } from './effects.ts';
 import { asFarthingError, fieldPath, refuseMethod, setErrorHeaders, shaped } from './errors.ts';
 import { onceOnly, type Reply } from './idempotency.ts';
 import { checkKeys, didYouMean } from './ignored-keys.ts';
 import { clockOfRequest, whatCameBefore } from './instants.ts';
 import { LIST_MAX } from './list.ts';
+import { doAgain } from './once.ts';
 import { Answered, type Context, type Principal, type Route } from './route.ts';
 
 /** A router of all routes, relative to the base URL. */
@@ -95,7 +97,7 @@ function answerFor(route: MountedRoute, context: Context): Promise<void> {
 }
 
 async function answer(route: MountedRoute, context: Context): Promise<void> {
-  const reply = await onceOnly(route, context, () => produce(route, context));
+  const reply = await onceOnly(route, context, (done) => produce(route, context, done));
   // The route has streamed its answer itself.
   if (reply === null) return;
   const { response } = context;
@@ -105,12 +107,13 @@ async function answer(route: MountedRoute, context: Context): Promise<void> {
   else response.type('application/json').send(reply.body);
 }
 
-async function produce(route: MountedRoute, context: Context): Promise<Reply | null> {
+/** `done`: by who has died before it could answer. */
+async function produce(route: MountedRoute, context: Context, done: Effects | null): Promise<Reply | null> {
   const { response } = context;
   try {
     const input = decode(route, context);
     await whatCameBefore(route, context);
-    const result = await route.handle(input as never, context);
+    const result = await (done ? doAgain(route, done, { input, context }) : route.handle(input as never, context));
     if (response.headersSent) return null;
     const { http_status, value } =
       result instanceof Answered ? result : { http_status: route.success as number, value: result };

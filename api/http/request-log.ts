@@ -34,12 +34,30 @@ export function logRequests(logger: Logger): RequestHandler {
   });
 }
 
+/** What opens something without a key stands in a parameter of this name. */
+const SECRET_PARAMETER = ':token';
+
+/** Whoever reads the log could open what the address opens; also where a token was put by mistake. */
+function withoutSecrets(path: string, route: string | undefined): string {
+  const parts = path.split('/');
+  const places = route?.split('/') ?? [];
+  const offset = parts.length - places.length;
+  return parts
+    .map((part, index) => (places[index - offset] === SECRET_PARAMETER || looksSecret(part) ? '[redacted]' : part))
+    .join('/');
+}
+
+/** A signed token has three parts, and the first begins as JSON does; a key of ours begins with its kind. */
+function looksSecret(part: string): boolean {
+  return /^eyJ[\w-]*\.[\w-]*\.[\w-]*/.test(part) || /^(sk|pk)_/.test(part);
+}
+
 function lineOf(request: IncomingMessage, response: ServerResponse, { responseTime }: { responseTime: number }) {
   const { route, scope = {}, trace_id } = (response as Response).locals;
   return {
     ...scope,
     method: request.method,
-    path: (request as Request).originalUrl.split('?')[0],
+    path: withoutSecrets((request as Request).originalUrl.split('?')[0]!, route),
     route,
     http_status: response.statusCode,
     duration_ms: responseTime,

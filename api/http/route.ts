@@ -12,6 +12,7 @@ import type { Author } from '../../core/stamp.ts';
 import type { EnvironmentClock } from '../../storage/environment-clock.ts';
 import type { Database } from '../../storage/stores.ts';
 import type { Services } from '../services.ts';
+import type { Effects } from './effects.ts';
 
 export type Method = 'get' | 'post' | 'put' | 'delete';
 
@@ -46,6 +47,18 @@ export type Context = {
 type Shape = z.ZodType;
 export type Decoded<S> = S extends Shape ? z.output<S> : undefined;
 
+/**
+ * `reads`: it writes nothing. `same`: done twice it has done the same as once. `inner_key`: what it does has a key of its own, which is
+ * that of the body or follows from the header (innerKey). Else what it commits is noted in the same transaction, and `again` does what
+ * is left and answers what the first answered, as it can be read now. `shown_once`: it is noted, and nobody can read the answer again.
+ */
+export type Once<Input> =
+  | 'reads'
+  | 'same'
+  | 'inner_key'
+  | 'shown_once'
+  | { again(done: Effects, input: Input, context: Context): Promise<unknown> };
+
 export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undefined, B extends Shape | undefined> = {
   method: Method;
   /** Relative to the base URL, Express style: `/meters/:id`. */
@@ -73,6 +86,8 @@ export type RouteDefinition<P extends Shape | undefined, Q extends Shape | undef
   file_type?: string;
   /** A body for the documentation, where that of its shape does not fit; what is answered to it is in api/examples. */
   example?: { body: unknown };
+  /** Of a POST that is not public: how it is done once. */
+  once?: Once<{ params: Decoded<P>; query: Decoded<Q>; body: Decoded<B> }>;
   handle(input: { params: Decoded<P>; query: Decoded<Q>; body: Decoded<B> }, context: Context): Promise<unknown>;
 };
 

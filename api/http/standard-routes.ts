@@ -6,12 +6,15 @@
 import { z } from 'zod';
 import type { Entity } from '../../core/access/role.ts';
 import type { Scope } from '../../core/scope.ts';
+import { entityType } from '../../storage/models/statements.ts';
 import type { Database } from '../../storage/stores.ts';
+import type { Effects } from './effects.ts';
 import {
   type Context,
   type Decoded,
   idParams,
   MessageAnswer,
+  type Once,
   type Route,
   type RouteDefinition,
   route,
@@ -22,7 +25,7 @@ type Id = z.output<typeof idParams>;
 
 /** What is said of an operation beyond what its noun says. */
 type Said = Pick<RouteDefinition<undefined, undefined, undefined>, 'summary' | 'description' | 'example'>;
-type Stated<Input, Result> = Said & { handle(input: Input, context: Context): Promise<Result> };
+type Stated<Input, Result> = Said & { once?: Once<never>; handle(input: Input, context: Context): Promise<Result> };
 
 /** `/addons/lookup/:lookup_key`, `getAddonByLookupKey`. */
 type Key<Row> = {
@@ -41,7 +44,7 @@ type Resource<Row, Filter extends Shape> = {
   called?: { path: string; name: string; words: string };
   tag: string;
   answer: Shape;
-  model: { fetch(scope: Scope, id: string, options: { database: Database }): Promise<Row> };
+  model: { recordName: string; fetch(scope: Scope, id: string, options: { database: Database }): Promise<Row> };
   show(record: Row, context: Context): unknown;
   /** One question, whether it comes in the query string or in a body. */
   list: { filter: Filter; answer: Shape; find(filter: Decoded<Filter>, context: Context): Promise<unknown> };
@@ -63,7 +66,17 @@ export function standardRoutes<Row, Filter extends Shape>(resource: Resource<Row
     async (input: Input, context: Context) =>
       resource.show(await handle(input, context), context);
 
+  /** What a request that comes again is answered: the one that was made. */
+  const once = {
+    again: async (done: Effects, _input: unknown, context: Context) => {
+      const id = done.made(entityType(model));
+      return resource.show(await model.fetch(context.scope, id, { database: context.services.postgres }), context);
+    },
+  };
+
   return {
+    once,
+
     create: <Body extends Shape>(stated: Stated<{ body: Decoded<Body> }, Row> & { body: Body }): Route =>
       route({
         ...writes,
@@ -72,6 +85,7 @@ export function standardRoutes<Row, Filter extends Shape>(resource: Resource<Row
         operation_id: `create${name}`,
         success: 201,
         answer,
+        once,
         ...stated,
         handle: shown(stated.handle),
       }),

@@ -2,7 +2,10 @@
 import { finalizeLater } from '../../actions/invoices/finalize-later.ts';
 import { recalculateDraft, recalculateInvoice } from '../../actions/invoices/recalculate-invoice.ts';
 import { tellAgain } from '../../actions/invoices/tell-again.ts';
-import { authorOf, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
+import { eventNamed } from '../../core/system-event/catalogue.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
+import { authorOf, type Context, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
+import { runAgain } from '../workflows/run-again.ts';
 import { WorkflowResult } from '../workflows/schema.ts';
 import { showInvoice } from './expand.ts';
 import { FinalizeQuery, InvoiceAnswer, invoiceIdParams, TellAgainQuery, ToldAgain } from './schema.ts';
@@ -23,6 +26,9 @@ export const invoiceAgainRoutes: Route[] = [
     query: FinalizeQuery,
     success: 200,
     answer: InvoiceAnswer,
+    once: {
+      again: async (done, _input, context) => showStored(done.made('invoice'), context),
+    },
     handle: async ({ params, query }, context) => {
       const asked = { id: params.id, finalize: query.finalize, author: authorOf(context) };
       return showInvoice(await recalculateInvoice(context.services, context.scope, asked), context);
@@ -41,6 +47,7 @@ export const invoiceAgainRoutes: Route[] = [
     query: FinalizeQuery,
     success: 200,
     answer: InvoiceAnswer,
+    once: { again: async (_done, { params }, context) => showStored(params.id, context) },
     handle: async ({ params, query }, context) => {
       const asked = { id: params.id, finalize: query.finalize, author: authorOf(context) };
       return showInvoice(await recalculateDraft(context.services, context.scope, asked), context);
@@ -58,10 +65,11 @@ export const invoiceAgainRoutes: Route[] = [
     params: invoiceIdParams,
     success: 202,
     answer: WorkflowResult,
+    once: runAgain(({ params: { invoice_id } }) => beingFinalized(invoice_id)),
     handle: async ({ params: { invoice_id } }, context) => {
       const asked = { invoice_id, author: authorOf(context) };
       const { id: workflow_id, run_id } = await finalizeLater(context.services, context.scope, asked);
-      return { message: `invoice ${invoice_id} is being finalized`, workflow_id, run_id };
+      return { message: beingFinalized(invoice_id), workflow_id, run_id };
     },
   }),
   route({
@@ -76,10 +84,11 @@ export const invoiceAgainRoutes: Route[] = [
     params: idParams,
     success: 200,
     answer: MessageAnswer,
+    once: { again: async (_done, { params: { id } }) => isTold('invoice.communication.triggered', id) },
     handle: async ({ params: { id } }, context) => {
       const event_name = 'invoice.communication.triggered';
       await tellAgain(context.services, context.scope, { id, event_name, author: authorOf(context) });
-      return { message: `${event_name} is told of invoice ${id}` };
+      return isTold(event_name, id);
     },
   }),
   route({
@@ -94,10 +103,27 @@ export const invoiceAgainRoutes: Route[] = [
     query: TellAgainQuery,
     success: 200,
     answer: ToldAgain,
+    once: { again: async (_done, { params: { id }, query }) => isToldAgain(eventNamed(query.event_name), id) },
     handle: async ({ params: { id }, query }, context) => {
       const telling = { id, event_name: query.event_name, author: authorOf(context) };
-      const event_name = await tellAgain(context.services, context.scope, telling);
-      return { message: `${event_name} is told of invoice ${id} again`, event_name };
+      return isToldAgain(await tellAgain(context.services, context.scope, telling), id);
     },
   }),
 ];
+
+async function showStored(id: string, context: Context) {
+  const { scope, services } = context;
+  return showInvoice(await InvoiceModel.fetch(scope, id, { database: services.postgres }), context);
+}
+
+function beingFinalized(id: string): string {
+  return `invoice ${id} is being finalized`;
+}
+
+function isTold(event_name: string, id: string) {
+  return { message: `${event_name} is told of invoice ${id}` };
+}
+
+function isToldAgain(event_name: string, id: string) {
+  return { message: `${event_name} is told of invoice ${id} again`, event_name };
+}

@@ -1,4 +1,5 @@
 /** Invoices: what was charged, for which period, and what became of it. */
+
 import { computeInvoice } from '../../actions/invoices/compute-invoice.ts';
 import { computeLater } from '../../actions/invoices/compute-later.ts';
 import { createInvoice } from '../../actions/invoices/create-invoice.ts';
@@ -11,9 +12,11 @@ import { attemptInvoice, collectNow } from '../../actions/payments/attempt-invoi
 import { CustomerModel } from '../../storage/models/customer.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { summarizeInvoices } from '../../storage/models/invoice-summary.ts';
+import { PaymentModel } from '../../storage/models/payment.ts';
 import { checkExpand } from '../http/list.ts';
 import { answered, authorOf, idParams, MessageAnswer, type Route, route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
+import { runOf } from '../workflows/run-again.ts';
 import { brokenDown } from './broken-down.ts';
 import { EVERY_PART, showInvoice, showInvoices } from './expand.ts';
 import { findInvoices } from './find.ts';
@@ -58,6 +61,7 @@ export const invoiceRoutes: Route[] = [
     body: CreateInvoice,
     success: 201,
     answer: InvoiceAnswer,
+    once: invoices.once,
     handle: async ({ body }, context) =>
       showInvoice(await createInvoice(context.services, context.scope, body, authorOf(context)), context),
   }),
@@ -128,6 +132,16 @@ export const invoiceRoutes: Route[] = [
     body: ComputeInvoice,
     success: 202,
     answer: ComputeAnswer,
+    once: {
+      again: async (done, { params, query }, context) => {
+        if (!query.sync) return { message: beingComputed(params.id), ...(await runOf(done, context)) };
+        const invoice = await InvoiceModel.fetch(context.scope, params.id, { database: context.services.postgres });
+        return answered(200, {
+          invoice: await showInvoice(invoice, context),
+          skipped: invoice.invoice_status === 'SKIPPED',
+        });
+      },
+    },
     handle: async ({ params, query, body }, context) => {
       const { services, scope, now } = context;
       const edit = body && Object.values(body).some((stated) => stated !== null) ? body : null;
@@ -139,7 +153,7 @@ export const invoiceRoutes: Route[] = [
       }
       const asked = { invoice_id: params.id, author };
       const { id: workflow_id, run_id } = await computeLater(services, scope, asked);
-      return { message: `invoice ${params.id} is being computed`, workflow_id, run_id };
+      return { message: beingComputed(params.id), workflow_id, run_id };
     },
   }),
   route({
@@ -154,10 +168,17 @@ export const invoiceRoutes: Route[] = [
     params: idParams,
     success: 200,
     answer: MessageAnswer,
+    once: {
+      again: async (_done, { params: { id } }, context) => {
+        const { scope, services } = context;
+        await collectNow(services, scope, { invoice_id: id, by: authorOf(context) });
+        return isFinal(await InvoiceModel.fetch(scope, id, { database: services.postgres }));
+      },
+    },
     handle: async ({ params }, context) => {
-      const { invoice_number } = await finalizeInvoice(context.services, context.scope, params.id, context.now);
+      const invoice = await finalizeInvoice(context.services, context.scope, params.id, context.now);
       await collectNow(context.services, context.scope, { invoice_id: params.id, by: authorOf(context) });
-      return { message: `invoice ${params.id} is final, its number is ${invoice_number}` };
+      return isFinal(invoice);
     },
   }),
   route({
@@ -173,10 +194,11 @@ export const invoiceRoutes: Route[] = [
     body: VoidInvoice,
     success: 200,
     answer: MessageAnswer,
+    once: { again: async (_done, { params }) => isVoid(params.id) },
     handle: async ({ params, body }, context) => {
       const voiding = { id: params.id, metadata: body?.metadata ?? null, author: authorOf(context) };
       await voidInvoice(context.services, context.scope, voiding);
-      return { message: `invoice ${params.id} is void` };
+      return isVoid(params.id);
     },
   }),
   route({
@@ -209,10 +231,17 @@ export const invoiceRoutes: Route[] = [
     params: idParams,
     success: 200,
     answer: MessageAnswer,
+    once: {
+      again: async (done, { params }, context) => {
+        const { scope, services } = context;
+        const tried = await collectNow(services, scope, { invoice_id: params.id, by: authorOf(context) });
+        const id = done.touched('payment');
+        return wasTried(tried ?? (await PaymentModel.fetch(scope, id, { database: services.postgres })));
+      },
+    },
     handle: async ({ params }, context) => {
       const asked = { id: params.id, by: authorOf(context) };
-      const { id, payment_status, error_message } = await attemptInvoice(context.services, context.scope, asked);
-      return { message: `payment ${id} is ${payment_status}${error_message ? `: ${error_message}` : ''}` };
+      return wasTried(await attemptInvoice(context.services, context.scope, asked));
     },
   }),
   route({
@@ -239,3 +268,19 @@ export const invoiceRoutes: Route[] = [
     },
   }),
 ];
+
+function beingComputed(id: string): string {
+  return `invoice ${id} is being computed`;
+}
+
+function isFinal({ id, invoice_number }: Pick<InvoiceModel, 'id' | 'invoice_number'>) {
+  return { message: `invoice ${id} is final, its number is ${invoice_number}` };
+}
+
+function isVoid(id: string) {
+  return { message: `invoice ${id} is void` };
+}
+
+function wasTried({ id, payment_status, error_message }: PaymentModel) {
+  return { message: `payment ${id} is ${payment_status}${error_message ? `: ${error_message}` : ''}` };
+}

@@ -90,6 +90,7 @@ export const meterRoutes: Route[] = [
       params: idParams,
       success: 200,
       answer: MessageAnswer,
+      once: 'same',
       handle: async ({ params }, context) => {
         await archiveMeter(context.services, context.scope, { id: params.id, author: authorOf(context) });
         return { message: `meter ${done}` };

@@ -46,6 +46,10 @@ export const paymentMethodRoutes: Route[] = [
     body: SavePaymentMethod,
     success: 201,
     answer: PaymentMethodAnswer,
+    once: {
+      again: (done, _input, { scope, services }) =>
+        PaymentMethodModel.fetch(scope, done.touched('payment_method'), { database: services.postgres }),
+    },
     handle: ({ params, body }, context) =>
       savePaymentMethod(context.services, context.scope, {
         customer_id: params.id,

@@ -1,4 +1,5 @@
 /** Payments of invoices, what they are charged to, and what providers tell of them. */
+
 import { createPayment } from '../../actions/payments/create-payment.ts';
 import { processPayment } from '../../actions/payments/pursue-payment.ts';
 import { actInSandbox } from '../../actions/payments/receive-notice.ts';
@@ -6,6 +7,8 @@ import { refundPayment } from '../../actions/payments/refund-payment.ts';
 import { archivePayment, updatePayment } from '../../actions/payments/update-payment.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { PaymentModel } from '../../storage/models/payment.ts';
+import type { Effects } from '../http/effects.ts';
+import { innerKey } from '../http/idempotency.ts';
 import { fetchPage } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
@@ -43,14 +46,25 @@ const verb = {
   answer: PaymentAnswer,
 } as const;
 
+/** What is left of it is done by the clock. */
+const asItIs = {
+  again: async (_done: Effects, { params }: { params: { id: string } }, context: Context) => {
+    const { scope, services } = context;
+    return showPayment(await PaymentModel.fetch(scope, params.id, { database: services.postgres }), context);
+  },
+};
+
 export const paymentRoutes: Route[] = [
   payments.create({
     summary: 'Pay an invoice, or record that it was paid',
     description:
       'OFFLINE is booked at once, and may be more than is due. CARD and ACH are charged, at most what remains; the answer says what came of it. PAYMENT_LINK answers a `payment_url`. With `process_payment` false nothing happens before `process`. A key that comes again answers the payment that it made.',
     body: CreatePayment,
-    handle: ({ body }, context) =>
-      createPayment(context.services, context.scope, { request: body, author: authorOf(context) }),
+    once: 'inner_key',
+    handle: ({ body }, context) => {
+      const asked = { request: innerKey(body, context), author: authorOf(context) };
+      return createPayment(context.services, context.scope, asked);
+    },
   }),
   payments.list,
   payments.search,
@@ -79,6 +93,7 @@ export const paymentRoutes: Route[] = [
     summary: 'Process a payment now',
     description:
       'One that is INITIATED or PENDING, also before its next attempt is due. The answer says what came of it.',
+    once: asItIs,
     handle: async ({ params }, context) => {
       const asked = { id: params.id, by: authorOf(context) };
       return showPayment(await processPayment(context.services, context.scope, asked), context);
@@ -90,10 +105,11 @@ export const paymentRoutes: Route[] = [
     operation_id: 'refundPayment',
     summary: 'Give a payment back, or a part of it',
     description:
-      'By the provider that took it; of OFFLINE it is recorded. All refunds together never come to more than was paid. What cannot be given back is refused with the reason.',
+      'By the provider that took it; of OFFLINE it is recorded. All refunds together never come to more than was paid. What cannot be given back is refused with the reason. Without an `idempotency_key` refunds of the same amount and reason within one minute are one.',
     body: RefundPayment,
+    once: 'inner_key',
     handle: async ({ params, body }, context) => {
-      const asked = { id: params.id, request: body, author: authorOf(context) };
+      const asked = { id: params.id, request: innerKey(body, context), author: authorOf(context) };
       return showPayment(await refundPayment(context.services, context.scope, asked), context);
     },
   }),
@@ -104,6 +120,7 @@ export const paymentRoutes: Route[] = [
     summary: 'Act as the customer at the sandbox',
     description: 'Pays, or declines, what is open there: a payment link, a charge to be confirmed, one that pays late.',
     body: ActInSandbox,
+    once: asItIs,
     handle: async ({ params, body }, context) => {
       const asked = { id: params.id, outcome: body.outcome, by: authorOf(context) };
       return showPayment(await actInSandbox(context.services, context.scope, asked), context);

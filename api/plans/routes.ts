@@ -1,4 +1,5 @@
 /** Plans: create, find, change, copy, take prices over to subscriptions, archive. */
+
 import { archivePlan } from '../../actions/catalogue/archive-plan.ts';
 import { clonePlan } from '../../actions/catalogue/clone-plan.ts';
 import { createPlan, planKeyConflict } from '../../actions/catalogue/create-plan.ts';
@@ -8,11 +9,13 @@ import { PlanModel } from '../../storage/models/plan.ts';
 import { fetchPage } from '../http/list.ts';
 import { authorOf, type Context, changeFor, idParams, type Route, route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
+import { runAgain } from '../workflows/run-again.ts';
 import { WorkflowResult } from '../workflows/schema.ts';
 import { showPlan, showPlans } from './expand.ts';
 import { ClonePlan, CreatePlan, PlanAnswer, PlanFilter, PlanListAnswer, planGrammar, UpdatePlan } from './schema.ts';
 
 const tag = 'Plans';
+const TAKEN_OVER = 'the prices are being taken over';
 
 const plans = standardRoutes({
   noun: 'plan',
@@ -68,6 +71,7 @@ export const planRoutes: Route[] = [
     body: ClonePlan,
     success: 201,
     answer: PlanAnswer,
+    once: plans.once,
     handle: async ({ params, body }, context) => {
       const clone = { id: params.id, fields: body, author: authorOf(context) };
       return showPlan(await clonePlan(context.services, context.scope, clone), context);
@@ -93,12 +97,13 @@ export const planRoutes: Route[] = [
       params: idParams,
       success: 200,
       answer: WorkflowResult,
+      once: runAgain(() => TAKEN_OVER),
       handle: async ({ params }, context) => {
         const run = await syncPlanLater(context.services, context.scope, {
           plan_id: params.id,
           author: authorOf(context),
         });
-        return { message: 'the prices are being taken over', workflow_id: run.id, run_id: run.run_id };
+        return { message: TAKEN_OVER, workflow_id: run.id, run_id: run.run_id };
       },
     }),
   ),

@@ -53,6 +53,20 @@ export const priceRoutes: Route[] = [
     body: CreateBulkPriceRequest,
     success: 201,
     answer: BulkPriceAnswer,
+    once: {
+      again: async (done, _input, context) => {
+        const { scope, services } = context;
+        const ids = done.madeAll('price');
+        const prices = await PriceModel.byId(scope, ids, services.postgres);
+        return {
+          items: await showPrices(
+            ids.flatMap((id) => prices.get(id) ?? []),
+            [],
+            context,
+          ),
+        };
+      },
+    },
     handle: async ({ body }, context) => {
       const input = { requests: body.items, author: authorOf(context) };
       return { items: await showPrices(await createPrices(context.services, context.scope, input), [], context) };

@@ -1,5 +1,7 @@
 /** Add-ons of subscriptions: attached, detached and listed. */
+
 import { z } from 'zod';
+import { withLines } from '../../actions/billing/invoice-records.ts';
 import { attachAddon } from '../../actions/subscriptions/attach-addon.ts';
 import { detachAddon } from '../../actions/subscriptions/detach-addon.ts';
 import { byId } from '../../core/by-id.ts';
@@ -7,6 +9,7 @@ import { refuseUsed } from '../../core/subscription/not-yet.ts';
 import { formatUs, instantOf, usOf } from '../../core/time/instant.ts';
 import { AddonModel } from '../../storage/models/addon.ts';
 import { AddonAssociationModel } from '../../storage/models/addon-association.ts';
+import { InvoiceModel } from '../../storage/models/invoice.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { showAddons } from '../addons/expand.ts';
 import { checkExpand } from '../http/list.ts';
@@ -36,6 +39,17 @@ export const subscriptionAddonRoutes: Route[] = [
     body: AttachAddon,
     success: 200,
     answer: AttachAddonAnswer,
+    once: {
+      again: async (done, _input, context) => {
+        const { scope, services } = context;
+        const database = services.postgres;
+        const association = await AddonAssociationModel.fetch(scope, done.made('addon_association'), { database });
+        const [shown] = await showAssociations([association], [], context);
+        const [invoice_id] = done.madeAll('invoice');
+        const invoice = invoice_id ? await InvoiceModel.fetch(scope, invoice_id, { database }) : null;
+        return { ...shown!, invoice: invoice && (await withLines(invoice, database)) };
+      },
+    },
     handle: async ({ body }, context) => {
       const { subscription_id, checkout, ...request } = body;
       refuseUsed({ checkout }, ['checkout']);

@@ -2,7 +2,7 @@
 import { addLineItem } from '../../actions/subscriptions/add-line-item.ts';
 import { changeLineItem } from '../../actions/subscriptions/change-line-item.ts';
 import { endLineItem } from '../../actions/subscriptions/end-line-item.ts';
-import type { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
+import { SubscriptionLineItemModel } from '../../storage/models/subscription-line-item.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import { SubscriptionLineItemAnswer } from './answer.ts';
 import { showLineItems } from './expand.ts';
@@ -26,6 +26,13 @@ export const lineItemRoutes: Route[] = [
       'Of a price that exists, or that is stated with it. What it charges in advance for the running period is on an invoice of its own, which is final at once; what it charges later is on the invoices of the periods.',
     body: AddLineItem,
     success: 201,
+    once: {
+      again: async (done, _input, context) => {
+        const { scope, services } = context;
+        const id = done.made('subscription_line_item');
+        return show(await SubscriptionLineItemModel.fetch(scope, id, { database: services.postgres }), context);
+      },
+    },
     handle: async ({ params, body }, context) => {
       const addition = { subscription_id: params.id, request: body, author: authorOf(context) };
       return show(await addLineItem(context.services, context.scope, addition), context);

@@ -6,6 +6,8 @@ import {
   previewModification,
 } from '../../actions/subscriptions/modify-subscription.ts';
 import type { Scope } from '../../core/scope.ts';
+import { keptAs } from '../../storage/models/request-effects.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import type { Stores } from '../../storage/stores.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import { showSubscription } from './expand.ts';
@@ -46,7 +48,18 @@ export const modifyRoutes: Route[] = [
       'Unused time that was charged in advance is credited and what comes instead is charged, on one invoice that is final at once; what comes to less than nothing goes to the prepaid wallet of who is invoiced.',
     access: 'subscription:write',
     example: { body: FEWER },
-    handle: ({ params, body }, context) => shown(executeModification, { id: params.id, request: body }, context),
+    once: {
+      again: async ({ answer }, { params }, context) => {
+        const { scope, services } = context;
+        const subscription = await SubscriptionModel.fetch(scope, params.id, { database: services.postgres });
+        return { ...answer, subscription: await showSubscription(subscription, context) };
+      },
+    },
+    handle: ({ params, body }, context) =>
+      keptAs(
+        ({ changed_resources }: Modified) => ({ changed_resources }),
+        () => shown(executeModification, { id: params.id, request: body }, context),
+      ),
   }),
 ];
 

@@ -1,6 +1,9 @@
 /** Plan changes: what they would do, and doing them. Both versions of the requests do the same, in place. */
-import { executePlanChange, previewPlanChange } from '../../actions/subscriptions/change-plan.ts';
+import { type ChangedPlan, executePlanChange, previewPlanChange } from '../../actions/subscriptions/change-plan.ts';
+import { keptAs } from '../../storage/models/request-effects.ts';
+import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { authorOf, type Context, type Decoded, idParams, type Route, route } from '../http/route.ts';
+import { showSubscription } from './expand.ts';
 import {
   ChangePlan,
   ChangePlanAnswer,
@@ -8,7 +11,7 @@ import {
   ChangePlanV2,
   ChangePlanV2Answer,
 } from './plan-change-schema.ts';
-import { showChangedPlan, showChangedPlanV2, showPreview, showPreviewV2 } from './show-plan-change.ts';
+import { partsOfChangeV2, showChangedPlan, showPreview, showPreviewV2 } from './show-plan-change.ts';
 
 const common = { method: 'post', tag: 'Subscriptions', params: idParams, success: 200 } as const;
 const WHAT_HAPPENS =
@@ -40,8 +43,12 @@ export const planChangeRoutes: Route[] = [
     access: 'subscription:write',
     body: ChangePlan,
     answer: ChangePlanAnswer,
-    handle: async ({ params, body }, context) =>
-      showChangedPlan(await executePlanChange(context.services, context.scope, asked(params, body, context)), body),
+    once: { again: async ({ answer }) => answer },
+    handle: async ({ params, body }, context) => {
+      const answer = (changed: ChangedPlan) => showChangedPlan(changed, body);
+      const change = asked(params, body, context);
+      return answer(await keptAs(answer, () => executePlanChange(context.services, context.scope, change)));
+    },
   }),
   route({
     ...common,
@@ -67,9 +74,21 @@ export const planChangeRoutes: Route[] = [
     body: ChangePlanV2,
     answer: ChangePlanV2Answer,
     example: { body: BACK },
+    once: {
+      again: async ({ answer }, { params }, context) => {
+        const { scope, services } = context;
+        const subscription = await SubscriptionModel.fetch(scope, params.id, { database: services.postgres });
+        return { ...answer, subscription: await showSubscription(subscription, context) };
+      },
+    },
     handle: async ({ params, body }, context) => {
-      const changed = await executePlanChange(context.services, context.scope, askedV2(params, body, context));
-      return showChangedPlanV2(changed, body, context);
+      const change = askedV2(params, body, context);
+      const changed = await keptAs(
+        (made: ChangedPlan) => partsOfChangeV2(made, body),
+        () => executePlanChange(context.services, context.scope, change),
+      );
+      const subscription = await showSubscription(changed.subscription, context);
+      return { ...partsOfChangeV2(changed, body), subscription };
     },
   }),
 ];

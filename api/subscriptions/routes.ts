@@ -1,10 +1,13 @@
 /** Subscriptions: who pays for which prices, in which periods. */
+
+import { goOnCreating, goOnOpening } from '../../actions/payments/collect-opening.ts';
 import { activateSubscription } from '../../actions/subscriptions/activate-subscription.ts';
-import { cancelSubscription } from '../../actions/subscriptions/cancel-subscription.ts';
+import { type Cancelled, cancelSubscription } from '../../actions/subscriptions/cancel-subscription.ts';
 import { createSubscription } from '../../actions/subscriptions/create-subscription.ts';
 import { updateSubscription } from '../../actions/subscriptions/update-subscription.ts';
 import { subscriptionUsage } from '../../actions/usage/subscription-usage.ts';
 import { PriceModel } from '../../storage/models/price.ts';
+import { keptAs } from '../../storage/models/request-effects.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { checkExpand } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
@@ -57,6 +60,13 @@ export const subscriptionRoutes: Route[] = [
     body: CreateSubscription,
     success: 201,
     answer: SubscriptionAnswer,
+    once: {
+      again: async (done, _input, context) => {
+        const asked = { id: done.made('subscription'), invoice_id: done.madeAll('invoice')[0] ?? null };
+        const made = await goOnCreating(context.services, context.scope, { ...asked, author: authorOf(context) });
+        return showSubscription(made.subscription, context, made.latest_invoice);
+      },
+    },
     handle: async ({ body }, context) => {
       const made = await createSubscription(context.services, context.scope, body, authorOf(context));
       return showSubscription(made.subscription, context, made.latest_invoice);
@@ -137,6 +147,13 @@ export const subscriptionRoutes: Route[] = [
     body: ActivateSubscription,
     success: 200,
     answer: SubscriptionAnswer,
+    once: {
+      again: async (done, { params }, context) => {
+        const asked = { id: params.id, invoice_id: done.madeAll('invoice')[0] ?? null };
+        const opened = await goOnOpening(context.services, context.scope, { ...asked, author: authorOf(context) });
+        return showSubscription(opened.subscription, context);
+      },
+    },
     handle: async ({ params, body }, context) => {
       const activation = { id: params.id, start_date: body.start_date, author: authorOf(context) };
       return showSubscription(await activateSubscription(context.services, context.scope, activation), context);
@@ -155,8 +172,10 @@ export const subscriptionRoutes: Route[] = [
     body: CancelSubscription,
     success: 200,
     answer: CancelSubscriptionAnswer,
+    once: { again: async ({ answer }) => answer },
     handle: async ({ params, body }, context) => {
-      const cancelled = await cancelSubscription(context.services, context.scope, {
+      const answer = (cancelled: Cancelled) => ({ ...showCancelled(cancelled), ...showRequested(body, context) });
+      const asked = {
         id: params.id,
         cancellation_type: body.cancellation_type,
         cancel_at: body.cancel_at,
@@ -165,8 +184,8 @@ export const subscriptionRoutes: Route[] = [
         proration_behavior: body.proration_behavior,
         reason: body.reason,
         author: authorOf(context),
-      });
-      return { ...showCancelled(cancelled), ...showRequested(body, context) };
+      };
+      return answer(await keptAs(answer, () => cancelSubscription(context.services, context.scope, asked)));
     },
   }),
   ...modifyRoutes,

@@ -1,4 +1,5 @@
 /** Schedules of subscriptions: what is to happen to them, and undoing it. */
+
 import { z } from 'zod';
 import { cancelSchedule } from '../../actions/subscriptions/cancel-schedule.ts';
 import { anyCase, orNull } from '../../core/record.ts';
@@ -6,6 +7,7 @@ import { SCHEDULE_STATUSES, SCHEDULE_TYPES } from '../../core/subscription/sched
 import { narrow } from '../../storage/models/page.ts';
 import { SubscriptionModel } from '../../storage/models/subscription.ts';
 import { SubscriptionScheduleModel } from '../../storage/models/subscription-schedule.ts';
+import type { Effects } from '../http/effects.ts';
 import { anyOf, flag, listShape } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import { ScheduleAnswer, showSchedule } from './show-schedule.ts';
@@ -115,6 +117,7 @@ export const scheduleRoutes: Route[] = [
     body: CancelSchedule.nullish(),
     answer: CancelScheduleAnswer,
     example: { body: {} },
+    once: { again: (...asked) => undoneAgain(...asked) },
     handle: ({ params }, context) => undo({ schedule_id: params.schedule_id }, context),
   }),
   route({
@@ -126,6 +129,7 @@ export const scheduleRoutes: Route[] = [
     body: CancelSchedule,
     answer: CancelScheduleAnswer,
     example: { body: { subscription_id: 'subs_01JZ8K3M5N7P9Q1R3S5T7V9W1X', schedule_type: 'cancellation' } },
+    once: { again: (...asked) => undoneAgain(...asked) },
     handle: ({ body }, context) => undo(body, context),
   }),
 ];
@@ -135,7 +139,16 @@ async function undo(named: Parameters<typeof cancelSchedule>[2]['named'], contex
     named,
     author: authorOf(context),
   });
+  return undone({ status, schedule_type });
+}
+
+function undone({ status, schedule_type }: Pick<SubscriptionScheduleModel, 'status' | 'schedule_type'>) {
   return { status, message: `the ${schedule_type.replace('_', ' ')} will not happen` };
+}
+
+async function undoneAgain(done: Effects, _input: unknown, { scope, services }: Context) {
+  const id = done.touched('subscription_schedule');
+  return undone(await SubscriptionScheduleModel.fetch(scope, id, { database: services.postgres }));
 }
 
 async function oneSchedule(id: string, { scope, services, now }: Context) {

@@ -53,25 +53,24 @@ export function showChangedPlan(changed: ChangedPlan, { metadata }: Said) {
 
 export async function showPreviewV2(previewed: PreviewedPlanChange, said: Said, context: Context) {
   const changed_resources = previewOfLines(previewed.plan.lines);
-  return showV2(previewed, { ...said, changed_resources, is_scheduled: false }, context);
+  const subscription = await showSubscription(previewed.before, context);
+  return { ...partsV2(previewed, { ...said, changed_resources, is_scheduled: false }), subscription };
 }
 
-export async function showChangedPlanV2(changed: ChangedPlan, said: Said, context: Context) {
-  const { applied, subscription } = changed;
+/** All but the subscription as it is then. */
+export function partsOfChangeV2(changed: ChangedPlan, said: Said) {
+  const { applied } = changed;
   const nothing: ChangedResources = { line_items: [], subscriptions: [], invoices: [] };
   const changed_resources = applied ? changedByLines(applied) : nothing;
-  const shown = { ...said, ...scheduled(changed), changed_resources };
-  return showV2({ ...changed, before: subscription }, shown, context);
+  return partsV2(changed, { ...said, ...scheduled(changed), changed_resources });
 }
 
-async function showV2(
-  { before, plan, at }: PreviewedPlanChange,
+function partsV2(
+  { plan, at }: Pick<PreviewedPlanChange, 'plan' | 'at'>,
   shown: Said & { changed_resources: ChangedResources; is_scheduled: boolean },
-  context: Context,
 ) {
   return {
     ...shown,
-    subscription: await showSubscription(before, context),
     change_type: plan.change_type,
     effective_at: formatMs(at),
     from_plan: summary(plan.from),

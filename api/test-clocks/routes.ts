@@ -60,6 +60,10 @@ export const testClockRoutes: Route[] = [
     body: AdvanceTestClock,
     success: 202,
     answer: TestClockAnswer,
+    once: {
+      again: (_done, { params }, { scope, services }) =>
+        TestClockModel.fetch(scope, params.id, { database: services.postgres }),
+    },
     handle: ({ params, body }, context) =>
       advanceLater(context.services, context.scope, { id: params.id, ...body, author: authorOf(context) }),
   }),
@@ -75,6 +79,10 @@ export const testClockRoutes: Route[] = [
     params: idParams,
     success: 200,
     answer: TestClockAnswer,
+    once: {
+      again: (_done, { params }, { scope, services }) =>
+        TestClockModel.fetch(scope, params.id, { database: services.postgres }),
+    },
     handle: ({ params }, context) =>
       stopTestClock(context.services, context.scope, { id: params.id, author: authorOf(context) }),
   }),

@@ -83,6 +83,7 @@ export const userRoutes: Route[] = [
     success: 201,
     answer: CreateUserAnswer,
     example: { body: { type: 'service_account', name: 'Collector', roles: ['event_ingestor'] } },
+    once: 'shown_once',
     handle: async ({ body }, context) => {
       const { services, principal, now } = context;
       const { user, password } = await createUser(services, { inviter: principal, wanted: body, now });

@@ -1,4 +1,5 @@
 /** Wallets: made, filled, emptied, closed, and what has happened to them (docs/rules/wallets.md). */
+
 import { changeWallet } from '../../actions/wallets/change-wallet.ts';
 import { convertWallet, terminateWallet } from '../../actions/wallets/close-wallet.ts';
 import { createWallet } from '../../actions/wallets/create-wallet.ts';
@@ -11,6 +12,7 @@ import { CustomerModel } from '../../storage/models/customer.ts';
 import { narrow } from '../../storage/models/page.ts';
 import { WalletModel } from '../../storage/models/wallet.ts';
 import { WalletTransactionModel } from '../../storage/models/wallet-transaction.ts';
+import { innerKey } from '../http/idempotency.ts';
 import { checkExpand, fetchPage } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
 import { standardRoutes } from '../http/standard-routes.ts';
@@ -50,6 +52,7 @@ const wallets = standardRoutes({
   show: (wallet: WalletModel, context) => showWallet(wallet, context),
   list: { filter: WalletFilter, answer: WalletListAnswer, find: findWallets },
 });
+const CLOSED = 'the wallet is closed';
 const reads = { method: 'get', tag, access: 'wallet:read', success: 200, params: idParams } as const;
 const verb = { method: 'post', tag, access: 'wallet:write', success: 200, params: idParams } as const;
 
@@ -84,10 +87,11 @@ export const walletRoutes: Route[] = [
       'So many credits, or as many as an amount buys. PURCHASED_CREDIT_INVOICED makes a final invoice, and the credits come when it is paid; all others come at once. A key that comes again answers what it did first.',
     body: TopUpWallet,
     answer: ToppedUpAnswer,
+    once: 'inner_key',
     handle: async ({ params, body }, context) => {
       const done = await topUpWallet(context.services, context.scope, {
         id: params.id,
-        request: body,
+        request: innerKey(body, context),
         author: authorOf(context),
       });
       return {
@@ -107,10 +111,11 @@ export const walletRoutes: Route[] = [
       'All of them or none, in the order of use; `wallet_transaction` says of which. A key that comes again takes nothing: it is answered as the first time.',
     body: DebitWallet,
     answer: WalletDebited,
+    once: 'inner_key',
     handle: async ({ params, body }, context) => {
       const done = await debitWallet(context.services, context.scope, {
         id: params.id,
-        request: body,
+        request: innerKey(body, context),
         author: authorOf(context),
       });
       const wallet_transaction = await showTransaction(done.wallet_transaction, context);
@@ -124,12 +129,15 @@ export const walletRoutes: Route[] = [
     summary: 'Close a wallet',
     description: 'What is in it is written off. Refused while credits for it are on an invoice that is not paid.',
     answer: WalletEnded,
+    once: {
+      again: async (_done, { params }, context) => ({ ...(await shownById(params.id, context)), message: CLOSED }),
+    },
     handle: async ({ params }, context) => {
       const closed = await terminateWallet(context.services, context.scope, {
         id: params.id,
         author: authorOf(context),
       });
-      return { ...(await showWallet(closed, context)), message: 'the wallet is closed' };
+      return { ...(await showWallet(closed, context)), message: CLOSED };
     },
   }),
   route({
@@ -141,6 +149,12 @@ export const walletRoutes: Route[] = [
       'The prepaid one is closed, and its credits go into a new one as they are, with their priorities and expiries. 409 when the customer has a postpaid wallet in the currency.',
     body: ModifyWallet,
     answer: WalletModified,
+    once: {
+      again: async (done, { params }, context) => ({
+        original_wallet: await shownById(params.id, context),
+        new_wallet: await shownById(done.made('wallet'), context),
+      }),
+    },
     handle: async ({ params }, context) => {
       const { id } = params;
       const done = await convertWallet(context.services, context.scope, { id, author: authorOf(context) });
@@ -232,6 +246,10 @@ function balanceRoute(path: string, operation_id: string): Route {
       return showBalance(wallet, { expand: query.expand, isRealTime: true }, context);
     },
   });
+}
+
+async function shownById(id: string, context: Context) {
+  return showWallet(await WalletModel.fetch(context.scope, id, { database: context.services.postgres }), context);
 }
 
 function walletsOf(customer_id: string, { scope, services }: Context): Promise<WalletModel[]> {

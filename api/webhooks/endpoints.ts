@@ -1,4 +1,5 @@
 /** Endpoints of webhooks: create, find, change, delete, a new secret, a test. */
+
 import {
   changeEndpoint,
   createEndpoint,
@@ -8,6 +9,7 @@ import {
 import { testEndpoint } from '../../actions/webhooks/test-endpoint.ts';
 import { notAllowed } from '../../core/error.ts';
 import { narrow } from '../../storage/models/page.ts';
+import { WebhookDeliveryModel } from '../../storage/models/webhook-delivery.ts';
 import { WebhookEndpointModel } from '../../storage/models/webhook-endpoint.ts';
 import { fetchPage } from '../http/list.ts';
 import { authorOf, type Context, idParams, type Route, route } from '../http/route.ts';
@@ -40,6 +42,7 @@ export const endpointRoutes: Route[] = [
     body: CreateEndpoint,
     success: 201,
     answer: EndpointSecretAnswer,
+    once: 'shown_once',
     handle: ({ body }, context) => {
       if (context.services.config.SVIX_TOKEN !== undefined)
         throw notAllowed('Svix has the endpoints: GET /webhooks/dashboard tells where');
@@ -108,6 +111,7 @@ export const endpointRoutes: Route[] = [
     body: RotateSecret,
     success: 200,
     answer: EndpointSecretAnswer,
+    once: 'shown_once',
     handle: ({ params, body }, context) =>
       rotateSecret(context.services, context.scope, { id: params.id, ...body, author: authorOf(context) }),
   }),
@@ -122,6 +126,10 @@ export const endpointRoutes: Route[] = [
     access: 'webhook:write',
     success: 202,
     answer: DeliveryAnswer,
+    once: {
+      again: (done, _input, { scope, services }) =>
+        WebhookDeliveryModel.fetch(scope, done.made('webhook_delivery'), { database: services.postgres }),
+    },
     handle: ({ params }, context) =>
       testEndpoint(context.services, context.scope, { id: params.id, author: authorOf(context) }),
   }),

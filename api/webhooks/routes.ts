@@ -134,6 +134,7 @@ const deliveryRoutes: Route[] = [
     summary: 'Tell a system event again',
     description: `${RETRY} The id is that of the event.`,
     params: idParams,
+    once: { again: async (done, { params }) => toldAgain(params.id, done.madeAll('webhook_delivery').length) },
     handle: ({ params }, context) => retry(params.id, context),
   }),
   route({
@@ -144,6 +145,7 @@ const deliveryRoutes: Route[] = [
     summary: 'Tell a system event again, named in the body',
     description: RETRY,
     body: RetryWebhook,
+    once: { again: async (done, { body }) => toldAgain(body.system_event_id, done.madeAll('webhook_delivery').length) },
     handle: ({ body }, context) => retry(body.system_event_id, context),
   }),
   route({
@@ -189,5 +191,9 @@ function findDeliveries(input: DeliveryFilter, { scope, services }: Context) {
 async function retry(id: string, context: Context) {
   const { has_targets } = webhookBackend(context.services.config);
   const count = await retryEvent(context.services, context.scope, { id, has_targets, author: authorOf(context) });
+  return toldAgain(id, count);
+}
+
+function toldAgain(id: string, count: number) {
   return { success: true, message: `told again to ${count} endpoint${count === 1 ? '' : 's'}`, system_event_id: id };
 }

@@ -92,7 +92,7 @@ export async function keepAnswer(
   ]);
 }
 
-/** The request failed on our side: the next one with this key starts afresh. */
+/** The request was refused, or failed before anything was done: the next one with this key starts afresh, also with another body. */
 export async function releaseKey(database: Database, claim: Claim): Promise<void> {
   await database.raw(`delete from idempotency_keys where ${THIS} and holder = ? and http_status is null`, [
     ...ofClaim(claim),
@@ -100,8 +100,17 @@ export async function releaseKey(database: Database, claim: Claim): Promise<void
   ]);
 }
 
+/** The request failed, and may have committed something: the same one with this key may go on at once, and no other. */
+export async function endLease(database: Database, claim: Claim): Promise<void> {
+  await database.raw(
+    `update idempotency_keys set leased_until = now() where ${THIS} and holder = ? and http_status is null`,
+    [...ofClaim(claim), claim.holder],
+  );
+}
+
 /** Answers older than 48 hours; for the scheduler. Resolves with how many went. */
 export async function purgeAnswers(database: Database, now: Date): Promise<number> {
   const answer = await database.raw('delete from idempotency_keys where expires_at <= ?', [now]);
+  await database.raw('delete from request_effects where expires_at <= ?', [now]);
   return answer.rowCount ?? 0;
 }

@@ -7,10 +7,12 @@ import { byId } from '../../core/by-id.ts';
 import { alreadyExists, FarthingError, notFound } from '../../core/error.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { type Author, updatedBy } from '../../core/stamp.ts';
+import { currentCaller } from '../caller.ts';
 import { failureOf } from '../failure.ts';
 import { textArray } from '../postgres/text-array.ts';
 import type { Database } from '../stores.ts';
 import { anyDiffers } from './differs.ts';
+import { noteEffects } from './request-effects.ts';
 import { isSideBySide, together, write } from './side-by-side.ts';
 import { inTransaction, type Told, tell } from './tell-changes.ts';
 
@@ -105,6 +107,11 @@ export async function appendOne<M extends Model>(
   record: Record<string, unknown>,
   { database }: Pick<AddOptions, 'database'>,
 ): Promise<void> {
+  if (currentCaller()?.key)
+    return inTransaction(database, async (transaction) => {
+      await queryOf(model, transaction).insert(record as never);
+      await noteEffects([{ before: null, after: record }], entityType(model), transaction);
+    });
   if (!isSideBySide(database)) return void (await queryOf(model, database).insert(record as never));
   const columns = Object.keys(record);
   const asked = { key: keyOf('append', model, columns), asked: record };
@@ -225,9 +232,11 @@ async function told<M extends Model>(
   write: (database: Database) => Promise<Told<M>[]>,
 ): Promise<M[]> {
   const results = (changes: Told<M>[]) => changes.flatMap(({ after }) => after ?? []);
-  if (!model.isAudited) return results(await write(database));
+  if (!model.isAudited && !currentCaller()?.key) return results(await write(database));
   return inTransaction(database, async (transaction) => {
     const changes = await write(transaction);
+    await noteEffects(changes, entityType(model), transaction);
+    if (!model.isAudited) return results(changes);
     const first = changes[0]?.after ?? changes[0]?.before;
     if (first) await tell(changes, { entity_type: entityType(model), ...ownerOf(model, first) }, transaction);
     return results(changes);
@@ -235,7 +244,7 @@ async function told<M extends Model>(
 }
 
 /** `subscription_line_item` */
-function entityType({ recordName }: { recordName: string }): string {
+export function entityType({ recordName }: { recordName: string }): string {
   return recordName.toLowerCase().replaceAll('-', '').replaceAll(' ', '_');
 }
 

@@ -77,15 +77,19 @@ export async function correctedSince(
   return rows.map((row: { event_id: string }) => row.event_id);
 }
 
-/** Whether any event was corrected since: generous by an hour, for what was on its way, and clocks that are not alike. */
+/**
+ * Whether any event was corrected since: generous by an hour, for what was on its way, and clocks that are not alike. Corrections take
+ * effect by the machine's clock, so that where the environment has one of its own, before it or behind it, any may have been since.
+ */
 export async function hasCorrectionsSince(database: Database, scope: Scope, since: Date): Promise<boolean> {
   const key = `corrections since ${scope.tenant_id} ${scope.environment_id} ${since.getTime()}`;
   return together(database, { key, asked: since }, async (asked) => {
     const { rows } = await database.raw(
       `select exists (select from event_corrections
         where tenant_id = ? and environment_id = ? and state <> 'unknown_event'
-          and (applied_at is null or greatest(applied_at, requested_at) >= ?::timestamptz - interval '1 hour')) as found`,
-      [scope.tenant_id, scope.environment_id, since],
+          and (applied_at is null or greatest(applied_at, requested_at) >= ?::timestamptz - interval '1 hour'
+               or exists (select from test_clocks where tenant_id = ? and environment_id = ?))) as found`,
+      [scope.tenant_id, scope.environment_id, since, scope.tenant_id, scope.environment_id],
     );
     return asked.map(() => rows[0].found as boolean);
   });

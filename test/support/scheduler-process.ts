@@ -1,4 +1,4 @@
-/** A scheduler in a process of its own on the stores of a test, to be killed. */
+/** A scheduler, or the interface, in a process of its own on the stores of a test, to be killed. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -9,14 +9,25 @@ import { testStores } from './stores.ts';
 /** How soon the jobs of one that died are taken over, for tests. */
 export const QUICK = { beat_ms: 200, dead_after_ms: 1_500 };
 
-export async function startSchedulerProcess({ postgres, clickhouse }: Services, now: Date): Promise<ChildProcess> {
+export async function startSchedulerProcess(services: Services, now: Date): Promise<ChildProcess> {
+  return (await startOn(services, '../scheduler/worker-process.ts', now)).child;
+}
+
+/** The interface, too; `url` is where it listens. */
+export async function startApiProcess(services: Services, now: Date): Promise<{ child: ChildProcess; url: string }> {
+  const { child, said } = await startOn(services, '../api/http/api-process.ts', now);
+  return { child, url: said };
+}
+
+/** Ready when it has said something. */
+async function startOn({ postgres, clickhouse }: Services, script: string, now: Date) {
   const question = { query: 'SELECT currentDatabase() AS name', format: 'JSONEachRow' } as const;
   const [database] = await (await clickhouse.query(question)).json<{ name: string }>();
   const clickhouse_url = new URL((await testStores()).clickhouse_url);
   clickhouse_url.pathname = `/${database?.name}`;
   const args = [urlOf(postgres), clickhouse_url.href, now.toISOString()];
-  const file = join(import.meta.dirname, '../scheduler/worker-process.ts');
+  const file = join(import.meta.dirname, script);
   const child = spawn(process.execPath, ['--import', 'tsx', file, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
-  await once(child.stdout, 'data');
-  return child;
+  const [said] = await once(child.stdout, 'data');
+  return { child, said: String(said).trim() };
 }

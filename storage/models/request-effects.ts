@@ -1,0 +1,102 @@
+/**
+ * Table `request_effects`: what a request with an Idempotency-Key has committed. It is written where the change is told
+ * (statements.ts), in its transaction, so that no verb can forget it, and nothing is done of which it does not say so. One row for a
+ * key: of two processes that hold the same key, one after the other, the database lets one commit.
+ */
+import { FarthingError } from '../../core/error.ts';
+import { currentCaller, forEverybody, type RequestKey } from '../caller.ts';
+import type { Database } from '../stores.ts';
+
+/** Of what kind it is, which one, and what was done to it. */
+export type Effect = readonly [entity_type: string, id: string, deed: Deed];
+type Deed = 'made' | 'changed' | 'removed';
+
+export type Done = { readonly records: readonly Effect[]; readonly answer: unknown };
+
+/** As much of a change as is kept. */
+type Told = { readonly before: object | null; readonly after: object | null };
+
+const noted = new WeakMap<Database, Set<string>>();
+
+/** `transaction` has written these. Where they are of no request with a key, nothing is noted. */
+export async function noteEffects(changes: readonly Told[], entity_type: string, transaction: Database): Promise<void> {
+  const key = currentCaller()?.key;
+  if (!key || key.goes_on || changes.length === 0) return;
+  const known = noted.get(transaction) ?? new Set();
+  const records = changes.map((change) => effectOf(change, entity_type)).filter((one) => !known.has(one.join()));
+  if (records.length === 0) return;
+  const { rows } = await forEverybody(async () => transaction.raw(NOTE, valuesOf(key, records)));
+  if (rows.length === 0)
+    throw new FarthingError('version_conflict', 'a request with this Idempotency-Key is being handled');
+  key.has_effects = true;
+  noted.set(transaction, new Set([...known, ...records.map((one) => one.join())]));
+}
+
+/** Only of whoever holds the key, and has noted all that is noted of it. Another that has not committed yet is waited for. */
+const NOTE = `
+  insert into request_effects as kept (tenant_id, environment_id, key_id, holder, records, expires_at)
+  select tenant_id, environment_id, id, holder, ?::jsonb, expires_at from idempotency_keys
+   where tenant_id = ? and environment_id = ? and id = ? and holder = ?
+      on conflict (tenant_id, environment_id, key_id) do update set records = kept.records || excluded.records
+   where kept.holder = excluded.holder
+  returning key_id`;
+
+function valuesOf({ id, holder, tenant_id, environment_id }: RequestKey, records: readonly Effect[]) {
+  return [JSON.stringify(records), tenant_id, environment_id, id, holder];
+}
+
+function effectOf({ before, after }: Told, entity_type: string): Effect {
+  const { id } = (after ?? before) as { id: string };
+  return [entity_type, id, before === null ? 'made' : after === null ? 'removed' : 'changed'];
+}
+
+type OfKey = Pick<RequestKey, 'id' | 'tenant_id' | 'environment_id'>;
+
+/** In the transaction that has made it, which has noted its effects. */
+export async function noteAnswer(made: unknown, transaction: Database): Promise<void> {
+  const key = currentCaller()?.key;
+  if (!key?.shows || key.goes_on) return;
+  const { tenant_id, environment_id, id: key_id, holder } = key;
+  const answer = JSON.stringify(key.shows(made as never));
+  await forEverybody(async () =>
+    transaction('request_effects').where({ tenant_id, environment_id, key_id, holder }).update({ answer }),
+  );
+}
+
+/** What `work` makes in a billing transaction is kept as `shows` makes it, for whoever sends the request again. */
+export function keptAs<Made, Result>(shows: (made: Made) => unknown, work: () => Promise<Result>): Promise<Result> {
+  const key = currentCaller()?.key;
+  if (key) key.shows = shows;
+  return work();
+}
+
+/** Null where nothing was committed under the key; what has expired is taken away. */
+export async function effectsOf(
+  database: Database,
+  { id: key_id, tenant_id, environment_id }: OfKey,
+  now: Date,
+): Promise<Done | null> {
+  const mine = { tenant_id, environment_id, key_id };
+  const [row] = await database('request_effects').where(mine).select('records', 'answer', 'expires_at');
+  if (!row) return null;
+  if (new Date(row.expires_at) > now) return { records: row.records, answer: row.answer };
+  await forgetEffects(database, { id: key_id, tenant_id, environment_id });
+  return null;
+}
+
+export async function forgetEffects(
+  database: Database,
+  { id: key_id, tenant_id, environment_id }: OfKey,
+): Promise<void> {
+  await database.raw('delete from request_effects where tenant_id = ? and environment_id = ? and key_id = ?', [
+    tenant_id,
+    environment_id,
+    key_id,
+  ]);
+}
+
+/** In the transaction that undoes what the request has committed: it is refused, and may be sent again as if it never had been. */
+export async function forgetUndone(transaction: Database): Promise<void> {
+  const key = currentCaller()?.key;
+  if (key) await forEverybody(async () => forgetEffects(transaction, key));
+}

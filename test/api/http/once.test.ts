@@ -1,0 +1,48 @@
+/**
+ * How each POST is done once though its process is killed before it could answer (api/http/once.ts). A new operation stands here with its
+ * way, or this fails: one that makes a record or moves money has `again` or a key of its own.
+ */
+import { expect } from 'chai';
+import { wayOf } from '../../../api/http/once.ts';
+import { routes } from '../../../api/resources.ts';
+
+/** Those that are done again and do nothing twice. */
+const SAME: Readonly<Record<string, string>> = {
+  disableMeter: 'of a meter that is archived nothing changes',
+  ingestEvent: 'an id has one effect',
+  ingestEventsBulk: 'an id has one effect',
+  ingestRawEventsBulk: 'an id has one effect',
+  voidEvent: 'an event that is void is void',
+  replaceEvent: 'what it is replaced by is the same',
+  replayDeadLetters: 'an id has one effect',
+};
+/** The key that they have in their body follows from the header where it states none. */
+const INNER_KEY = ['createPayment', 'refundPayment', 'topUpWallet', 'debitWallet'];
+/** Nobody can read the answer again: it is told which record was made. */
+const SHOWN_ONCE = ['createUser', 'createApiKey', 'createWebhookEndpoint', 'rotateWebhookSecret'];
+/** They write nothing, and ask for another permission than one to read. */
+const READS = ['parsePricing'];
+
+describe('the ways in which a POST is done once', () => {
+  const posts = routes.filter(({ method, access }) => method === 'post' && access !== 'public');
+  const called = (way: string) =>
+    posts.filter((route) => wayOf(route) === way && !route.access.endsWith(':read')).map((route) => route.operation_id);
+
+  it('each operation has one', () => {
+    const without = posts.filter((route) => wayOf(route) === undefined).map(({ operation_id }) => operation_id);
+    expect(without).to.deep.equal([]);
+  });
+
+  it('those that note nothing are the ones that are listed here', () => {
+    expect(called('same')).to.have.members(Object.keys(SAME));
+    expect(called('inner_key')).to.have.members(INNER_KEY);
+    expect(called('shown_once')).to.have.members(SHOWN_ONCE);
+    expect(called('reads')).to.have.members(READS);
+  });
+
+  it('only who may write makes what is noted', () => {
+    const noted = posts.filter((route) => typeof wayOf(route) === 'object');
+    expect(noted.length).to.be.greaterThan(40);
+    expect(noted.filter(({ access }) => access.endsWith(':read'))).to.deep.equal([]);
+  });
+});
