@@ -262,7 +262,8 @@ async function customerNamed(
   { id, lookup_key }: { id?: string | undefined; lookup_key?: string | undefined },
   { scope, services }: Context,
 ): Promise<CustomerModel> {
-  if (Boolean(id) === Boolean(lookup_key)) throw invalid('id', 'give id or lookup_key, and one of them alone');
+  if (id && lookup_key) throw invalid('lookup_key', 'names the customer as id does: give one of them');
+  if (!id && !lookup_key) throw invalid('id', 'is required as a query parameter, or lookup_key instead of it');
   if (id) return CustomerModel.fetch(scope, id, { database: services.postgres });
   const [customer] = await CustomerModel.in(scope, services.postgres).where({
     external_id: lookup_key!,

@@ -24,12 +24,20 @@ export function takenAsStated({ line, counted }: Question): string[] {
     ...said(reason.startsWith('threshold_surplus: '), 'what was invoiced too much before the period was over'),
     ...said(reason.includes('less '), 'what other invoices have billed of its charge so far'),
     ...said(from.meter_id && counted === null, 'its quantity: the definition of its meter is not kept'),
-    ...said(counted?.meter.aggregation.expression, 'what the expression of the meter makes of each event'),
+    ...said(isBeyond(counted?.meter.aggregation.expression), 'what the expression of the meter makes of each event'),
     ...said(hasEarlierUse(from), 'what was used of a limit of free units before it began'),
     ...ofCommitment(line, from),
     ...said(hasCompanions(line), 'the discounts and the tax that go with what it gives back'),
   ];
 }
+
+/** The verifier computes with fractions: of other functions it knows no exact value. */
+function isBeyond(expression: string | null | undefined): boolean {
+  const called = (expression ?? '').matchAll(/([a-z_]\w*)\s*\(/gi);
+  return [...called].some(([, name]) => !COMPUTED.has(name!));
+}
+
+const COMPUTED: ReadonlySet<string> = new Set(['min', 'max', 'pow', 'abs', 'floor', 'ceil', 'round', 'double']);
 
 function ofCommitment({ commitment_info: info }: InvoiceLineItem, { drawn_from }: ComputedFrom): string[] {
   if (drawn_from === 'subscription') return ['how much of the commitment of the subscription was left for it'];

@@ -21,10 +21,10 @@ export async function accountOf(world: World, customers: readonly string[], told
     ...told.map(({ at, said }) => ({ at: iso(at), order: 0, lines: [said] })),
     ...states,
     ...invoices.map(invoiceEntry),
-    ...given.map(({ created_at, amount }) => ({
+    ...given.map(({ created_at, amount, type }) => ({
       at: iso(created_at),
       order: 3,
-      lines: [`into the wallet: ${plain(amount)}`],
+      lines: [`${type === 'debit' ? 'out of' : 'into'} the wallet: ${plain(amount)}`],
     })),
   ];
   const sorted = entries.toSorted((a, b) => a.at.localeCompare(b.at) || a.order - b.order);
@@ -33,7 +33,7 @@ export async function accountOf(world: World, customers: readonly string[], told
       .map(({ at, lines: [head, ...rows] }) => [`${shown(at)}  ${head}`, ...rows.map(indented)].join('\n'))
       .join('\n'),
     invoiced: sumOf(invoices.map(({ total }) => new Decimal(total))).toFixed(),
-    given_back: sumOf(given.map(({ amount }) => new Decimal(amount))).toFixed(),
+    given_back: sumOf(given.filter(({ type }) => type === 'credit').map(({ amount }) => new Decimal(amount))).toFixed(),
   };
 }
 

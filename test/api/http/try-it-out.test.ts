@@ -16,7 +16,7 @@ const SENSIBLE = [
   /not found$/,
   // What only a provider can send.
   /^the signature is not valid/,
-  /^(id|customer_id): is required( as a query parameter)?, or (external_customer_id|external_id|customer_lookup_key) instead of it$/,
+  /^(id|customer_id): is required( as a query parameter)?, or (external_customer_id|external_id|customer_lookup_key|lookup_key) instead of it$/,
 ];
 
 describe('"Try it out" of every operation', () => {
