@@ -174,10 +174,20 @@ export function tasksOf(
   services: SchedulerServices,
   { jobs, work, clock }: { jobs: readonly Job[]; work: readonly Work[]; clock: () => Date },
 ): TaskList {
-  return Object.fromEntries([
+  const all = [
     ...jobs.map((job) => [job.name, tickTask(job, services, clock)] as const),
     ...work.map((each) => [each.name, workTask(each, services)] as const),
-  ]);
+  ];
+  const tasks = Object.fromEntries(all);
+  // Of two with one name the queue would do one alone.
+  if (Object.keys(tasks).length < all.length)
+    throw new Error(
+      `two jobs have one name: ${all
+        .map(([name]) => name)
+        .sort((a, b) => (a < b ? -1 : 1))
+        .join(', ')}`,
+    );
+  return tasks;
 }
 
 const Tick = z.object({ slot: z.int() });

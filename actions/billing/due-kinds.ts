@@ -170,7 +170,7 @@ export function dueKinds({ FINALIZATION_DELAY_SECONDS: delay_seconds }: DueSetti
     },
     {
       // Alerts that usage and wallets have not asked for, because a process ended in between (docs/rules/alerts.md, "When it is looked").
-      name: 'check-alerts',
+      name: 'watch-alerts',
       every_seconds: 3600,
       next: (database, scope, from) => lookForAlerts(database, scope, { from }),
       look: (stores, scope, from) => nextLook(stores, scope, { from, of: alertedExternalIds }),
