@@ -3,6 +3,19 @@ import type { Scope } from '../core/scope.ts';
 import { type Asked, type Due, type Instant, inTurns, ofWhom } from './due-billing.ts';
 import type { Database } from './stores.ts';
 
+/** Of an active wallet `w`: by its own settings, by a feature, or, where it has none of its own, by the setting of its environment. */
+export const IS_WALLET_WATCHED = `
+  w.wallet_status = 'active' and w.status = 'published'
+  and ((w.alert_settings ->> 'alert_enabled') = 'true'
+    or exists (select from features f
+                where f.tenant_id = w.tenant_id and f.environment_id = w.environment_id
+                  and f.status = 'published' and (f.alert_settings ->> 'alert_enabled') = 'true')
+    or w.alert_settings is null and exists (
+         select from settings g
+          where g.tenant_id = w.tenant_id and g.environment_id = w.environment_id
+            and g.key = 'wallet_balance_alert_config' and g.status = 'published'
+            and (g.value ->> 'alert_enabled') = 'true'))`;
+
 const WATCHED = `(
   exists (select from subscriptions s join alert_settings a on a.tenant_id = s.tenant_id and a.environment_id = s.environment_id
            where s.tenant_id = customers.tenant_id and s.environment_id = customers.environment_id and s.customer_id = customers.id
@@ -10,16 +23,8 @@ const WATCHED = `(
              and s.status = 'published' and s.subscription_status in ('active', 'trialing'))
   or exists (select from wallets w
               where w.tenant_id = customers.tenant_id and w.environment_id = customers.environment_id
-                and w.customer_id = customers.id and w.wallet_status = 'active' and w.status = 'published'
-                and ((w.alert_settings ->> 'alert_enabled') = 'true'
-                  or exists (select from features f
-                              where f.tenant_id = w.tenant_id and f.environment_id = w.environment_id
-                                and f.status = 'published' and (f.alert_settings ->> 'alert_enabled') = 'true')
-                  or w.alert_settings is null and exists (
-                       select from settings g
-                        where g.tenant_id = w.tenant_id and g.environment_id = w.environment_id
-                          and g.key = 'wallet_balance_alert_config' and g.status = 'published'
-                          and (g.value ->> 'alert_enabled') = 'true'))))`;
+                and w.customer_id = customers.id
+                and ${IS_WALLET_WATCHED}))`;
 
 /** Whether anything is watched in an environment: spending, or the balances of wallets by a setting, a wallet's or a feature's. */
 const IS_WATCHED = `

@@ -19,7 +19,7 @@ import { takeForPayment, walletToPay } from '../wallets/pay-with-credits.ts';
 import { bookReceipt, failFor } from './book-outcome.ts';
 import { type By, changeInvoicePayment } from './change-invoice-payment.ts';
 import { type HeldPayment, holdPayment } from './hold.ts';
-import { usableGateway, wayToCollect } from './way-to-pay.ts';
+import { usableGateway, type WayToPay, wayToCollect } from './way-to-pay.ts';
 
 /** Whether a provider is to be asked now. */
 export type Begun = {
@@ -44,26 +44,23 @@ export async function beginAttempt(
         payment_status: payment.payment_status,
       });
     }
-    const obstacle = obstacleOf(held) ?? (await unusable(transaction, held, by.now));
+    const unpayable = obstacleOf(held);
+    const way = unpayable === null && payment.is_automatic ? await wayNow(transaction, held) : null;
+    const obstacle = unpayable ?? (await unusable(transaction, held, { way, now: by.now }));
     if (obstacle && isNew)
       return { payment: await refuse(stores, transaction, { ...held, obstacle, by }), asks: false, obstacle };
     if (obstacle && isAsked) throw obstacle;
     if (obstacle) return { payment: await leave(stores, transaction, { ...held, obstacle, by }), asks: false };
-    if (payment.payment_method_type === 'OFFLINE')
+    const isOfCredits = payment.payment_method_type === 'CREDITS';
+    if (isOfCredits) await takeForPayment(transaction, { ...held, author: { user_id: '', ...by } });
+    if (isOfCredits || payment.payment_method_type === 'OFFLINE')
       return {
         payment: await bookReceipt(stores, transaction, { ...held, gateway_payment_id: null, by }),
         asks: false,
       };
-    if (payment.payment_method_type === 'CREDITS') {
-      await takeForPayment(transaction, { ...held, author: { user_id: '', ...by } });
-      return {
-        payment: await bookReceipt(stores, transaction, { ...held, gateway_payment_id: null, by }),
-        asks: false,
-      };
-    }
     if (payment.payment_method_type === 'PAYMENT_LINK')
       return { payment: await openPage(transaction, held, by), asks: true };
-    return { payment: await claim(stores, transaction, held, by), asks: true };
+    return { payment: await claim(stores, transaction, { ...held, way, by }), asks: true };
   });
 }
 
@@ -80,15 +77,16 @@ function obstacleOf({ invoice, payment }: HeldPayment): FarthingError | null {
 }
 
 /** No provider is asked that is not there, or that moves no money where money is meant; and no wallet that cannot pay so much. */
-async function unusable(transaction: Transaction, held: HeldPayment, now: Date): Promise<FarthingError | null> {
-  const { payment, invoice, subscription } = held;
+async function unusable(
+  transaction: Transaction,
+  { payment, invoice }: HeldPayment,
+  { way, now }: { way: WayToPay | null; now: Date },
+): Promise<FarthingError | null> {
   if (payment.payment_method_type === 'OFFLINE') return null;
   if (payment.payment_method_type === 'CREDITS') {
     const { id: wallet_id } = await holdWallet(transaction, payment, payment.payment_method_id);
     return refusalOf(() => walletToPay(transaction, invoice, { wallet_id, amount: payment.amount, now }));
   }
-  const collected = { customer_id: invoice.customer_id, subscription: subscription ?? {} };
-  const { way } = payment.is_automatic ? await wayToCollect(transaction, invoice, collected) : { way: null };
   return way ? null : refusalOf(() => usableGateway(transaction, payment, payment.payment_gateway ?? null));
 }
 
@@ -132,9 +130,13 @@ async function openPage(transaction: Transaction, { payment }: HeldPayment, by: 
   return PaymentModel.change(payment, changes, { by, database: transaction });
 }
 
-async function claim(stores: Stores, transaction: Transaction, held: HeldPayment, by: By): Promise<PaymentModel> {
+async function claim(
+  stores: Stores,
+  transaction: Transaction,
+  { by, ...held }: HeldPayment & { way: WayToPay | null; by: By },
+): Promise<PaymentModel> {
   const { payment, invoice, subscription } = held;
-  const collected = payment.is_automatic ? await asItIsNow(transaction, held) : {};
+  const collected = payment.is_automatic ? asItIsNow(held) : {};
   const attempt_number = payment.attempt_count + 1;
   const gateway_tracking_id = `${payment.id}/${attempt_number}`;
   const changes = {
@@ -167,10 +169,14 @@ async function claim(stores: Stores, transaction: Transaction, held: HeldPayment
   return claimed;
 }
 
-/** The customer may have another card since, and may have paid a part. */
-async function asItIsNow(transaction: Transaction, { payment, invoice, subscription }: HeldPayment) {
+/** The customer may have another card since. */
+async function wayNow(transaction: Transaction, { invoice, subscription }: HeldPayment): Promise<WayToPay | null> {
   const asked = { customer_id: invoice.customer_id, subscription: subscription ?? {} };
-  const { way } = await wayToCollect(transaction, invoice, asked);
+  return (await wayToCollect(transaction, invoice, asked)).way;
+}
+
+/** By that, and what remains by now: a part may have been paid. */
+function asItIsNow({ payment, invoice, way }: HeldPayment & { way: WayToPay | null }) {
   const amount = new Decimal(invoice.amount_remaining).toFixed();
   return { ...(way ?? { payment_gateway: payment.payment_gateway }), amount };
 }

@@ -5,7 +5,7 @@
  */
 import type { BucketRow } from '../../core/metering/plan.ts';
 import type { Scope } from '../../core/scope.ts';
-import { watchedScopes } from '../due-alerts.ts';
+import { IS_WALLET_WATCHED, watchedScopes } from '../due-alerts.ts';
 import type { Database } from '../stores.ts';
 
 export const ALERT_TASK = 'check-alerts';
@@ -81,16 +81,7 @@ const ASK = `
     select tenant_id, environment_id, payer_id from charged
      where exists (select from wallets w
                     where w.tenant_id = charged.tenant_id and w.environment_id = charged.environment_id
-                      and w.customer_id = charged.payer_id and w.wallet_status = 'active' and w.status = 'published'
-                      and ((w.alert_settings ->> 'alert_enabled') = 'true'
-                        or exists (select from features f
-                                    where f.tenant_id = w.tenant_id and f.environment_id = w.environment_id
-                                      and f.status = 'published' and (f.alert_settings ->> 'alert_enabled') = 'true')
-                        or w.alert_settings is null and exists (
-                             select from settings g
-                              where g.tenant_id = w.tenant_id and g.environment_id = w.environment_id
-                                and g.key = 'wallet_balance_alert_config' and g.status = 'published'
-                                and (g.value ->> 'alert_enabled') = 'true')))
+                      and w.customer_id = charged.payer_id and ${IS_WALLET_WATCHED})
   )
   select graphile_worker.add_job(?,
            payload := json_build_object('tenant_id', w.tenant_id, 'environment_id', w.environment_id, 'customer_id', w.customer_id),
