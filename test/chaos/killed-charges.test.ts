@@ -62,6 +62,22 @@ describe('a process that is killed inside of a charge', () => {
         for each row when (${when}) execute function wait_here()`);
   }
 
+  /** Whatever becomes of it, nobody waits for the lock any more and the process is gone: the world could not be stopped. */
+  async function whatIsChargedWhenItIsKilled(customer: string, invoice_id: string): Promise<Answer[]> {
+    const holding = await postgres().transaction();
+    await holding.raw('select pg_advisory_xact_lock(77)');
+    const child = await startSchedulerProcess(world.api.services, world.now);
+    const ended = once(child, 'exit');
+    try {
+      await until('it is in the middle', async () => (await waiting()).length > 0, 60_000);
+      return (await charges(customer)).filter(({ id }) => id === invoice_id);
+    } finally {
+      child.kill('SIGKILL');
+      await ended;
+      await holding.rollback();
+    }
+  }
+
   for (const [month, place] of PLACES.entries())
     it(`when ${place.where}: it is charged once, and paid`, async () => {
       const [customer, start] = [`killed ${month}`, `2026-0${2 * month + 1}-15`];
@@ -76,14 +92,7 @@ describe('a process that is killed inside of a charge', () => {
       expect([invoice.invoice_status, invoice.payment_status]).to.deep.equal(['FINALIZED', 'PENDING']);
 
       await stopAt(place);
-      const holding = await postgres().transaction();
-      await holding.raw('select pg_advisory_xact_lock(77)');
-      const child = await startSchedulerProcess(world.api.services, world.now);
-      await until('it is in the middle', async () => (await waiting()).length > 0, 60_000);
-      const before = (await charges(customer)).filter(({ id }) => id === invoice.id);
-      child.kill('SIGKILL');
-      await once(child, 'exit');
-      await holding.rollback();
+      const before = await whatIsChargedWhenItIsKilled(customer, invoice.id);
       await until('nothing of it is left', async () => (await waiting()).length === 0);
       await postgres().raw(`drop trigger wait_here on ${place.table}`);
       expect(before.map(({ charge_status }) => charge_status)).to.deep.equal(place.charged ? ['succeeded'] : []);

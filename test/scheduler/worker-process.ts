@@ -5,14 +5,16 @@ import { startScheduler } from '../../scheduler/main.ts';
 import { connectClickHouse } from '../../storage/clickhouse/clickhouse.ts';
 import { openEmbeddedLog } from '../../storage/log/embedded/embedded.ts';
 import { connectPostgres } from '../../storage/postgres/postgres.ts';
+import { QUICK } from '../support/scheduler-process.ts';
 
 const [postgres_url = '', clickhouse_url = '', now = ''] = process.argv.slice(2);
 const postgres = connectPostgres(postgres_url);
-const config = readConfig({});
+// A tick whose process was killed three times is given up, and the next slot does its work: it is to come soon.
+const config = readConfig({ BILLING_INTERVAL_SECONDS: '1' });
 const log = await openEmbeddedLog(postgres, {
   partition_count: config.LOG_PARTITIONS ?? 1,
   append_timeout_ms: config.LOG_APPEND_TIMEOUT_MS,
 });
 const stores = { postgres, clickhouse: connectClickHouse(clickhouse_url), log };
-startScheduler({ ...stores, config, logger: pino({ level: 'warn' }) }, { clock: () => new Date(now) });
+startScheduler({ ...stores, config, logger: pino({ level: 'warn' }) }, { clock: () => new Date(now), liveness: QUICK });
 process.stdout.write('started\n');
