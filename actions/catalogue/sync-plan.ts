@@ -217,21 +217,22 @@ async function addLines(database: Database, addition: Addition): Promise<void> {
   const { subscription, sync, author, lines, meters } = addition;
   const plan = await PlanModel.fetch(subscription, subscription.plan_id, { database });
   const first = 1 + Math.max(-1, ...lines.map(({ position }) => position ?? -1));
-  const records = sync.added.map(({ price, start_date, end_date, quantity, follows, period_anchor }, index) => ({
+  const records = sync.added.map(({ price, follows, ...added }, index) => ({
     ...lineItemOf({
       commitment: commitmentAfter(follows, price),
-      price: { ...price, end_date },
-      quantity,
+      price: { ...price, end_date: added.end_date },
+      quantity: added.quantity,
       subscription,
       now: author.now.getTime(),
       entity: { entity_id: plan.id, entity_type: 'plan', name: plan.name },
       meter_name: meters.get(price.meter_id ?? '')?.name ?? null,
     }),
     ...createdBy(author),
-    start_date,
-    ends_with_price: end_date !== null,
+    start_date: added.start_date,
+    ends_with_price: added.ends_with_price,
     commitment_line_id: termsOf(follows, sync),
-    period_anchor,
+    period_anchor: added.period_anchor,
+    subscription_phase_id: follows?.subscription_phase_id ?? null,
     follows_line_item_id: follows?.id ?? null,
     id: newId('subscription_line_item', author.now.getTime()),
     position: first + index,

@@ -239,6 +239,7 @@ function endingOf(end: LineEnd, { anchor, subscription, kept }: LineChangePlan):
   const stays = kept.find(({ item_id, payers }) => item_id === id && payers.includes(id));
   return {
     end_date: formatMs(end.at),
+    ends_with_price: false,
     ...(end.at <= instantOf(record.start_date) ? { status: 'deleted' as const } : {}),
     ...(stays ? { charged_until: formatMs(stays.until) } : {}),
     ...anchoredAt(anchor, end.item, subscription),

@@ -60,14 +60,14 @@ export function heldFrom(
   times: LineTimes,
   billed: BilledSubscription,
 ): Pick<AddonAssociation, 'start_date' | 'end_date'> {
-  const life = addedLife(request, { id: '', start_date: null, end_date: null }, times);
-  if (request.cadence === 'recurring') return life;
+  const { start_date, end_date } = addedLife(request, { id: '', start_date: null, end_date: null }, times);
+  if (request.cadence === 'recurring') return { start_date, end_date };
   if (request.proration_behavior === 'none')
     throw invalid('proration_behavior', 'none: an add-on of one period would not be charged');
-  const start = instantOf(life.start_date);
+  const start = instantOf(start_date);
   const period = periodContaining(start, Math.min(start, times.current.start), periodRule(billed))!;
-  const end = Math.min(period.end, life.end_date ? instantOf(life.end_date) : Number.POSITIVE_INFINITY);
-  return { ...life, end_date: formatMs(end) };
+  const end = Math.min(period.end, end_date ? instantOf(end_date) : Number.POSITIVE_INFINITY);
+  return { start_date, end_date: formatMs(end) };
 }
 
 export type AddonPrice = {

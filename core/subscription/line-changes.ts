@@ -7,6 +7,7 @@ import { invalid, notAllowed } from '../error.ts';
 import type { Price } from '../price/record.ts';
 import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
 import type { Period } from '../time/period.ts';
+import { type LineEnd, lineEnd } from './line-end.ts';
 import type { Subscription, SubscriptionLineItem, SubscriptionStatus } from './record.ts';
 
 export type LineTimes = {
@@ -38,7 +39,7 @@ export function addedLife(
   price: Pick<Price, 'id' | 'start_date' | 'end_date'>,
   times: LineTimes,
   field = 'start_date',
-): { start_date: string; end_date: string | null } {
+): { start_date: string } & LineEnd {
   const sold = price.start_date ? instantOf(price.start_date) : Number.NEGATIVE_INFINITY;
   const asked = stated.start_date ? instantOf(stated.start_date) : Math.max(times.now, firstStart(times));
   if (asked < firstStart(times))
@@ -53,8 +54,7 @@ export function addedLife(
     throw invalid('end_date', 'must not be after the end of the subscription');
   const priceEnd = price.end_date ? instantOf(price.end_date) : null;
   if (priceEnd !== null && priceEnd <= start) throw notAllowed(`price ${price.id} has ended`, { field: 'price_id' });
-  const ends = [last, priceEnd].filter((end) => end !== null);
-  return { start_date: formatMs(start), end_date: ends.length === 0 ? null : formatMs(Math.min(...ends)) };
+  return { start_date: formatMs(start), ...lineEnd(price, [stated.end_date]) };
 }
 
 /** What a line of a phase says of its dates: where it says nothing it begins and ends with the phase. */

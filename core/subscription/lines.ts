@@ -13,6 +13,7 @@ import { checkPrice, type Price, type PriceDefinition, type StatedCharge, withCh
 import { successorOf } from '../price/successor.ts';
 import { formatMs, instantOf, type Milliseconds } from '../time/instant.ts';
 import { leastDays } from '../time/period.ts';
+import { type LineEnd, lineEnd } from './line-end.ts';
 import { statedCharge } from './line-price.ts';
 import type { Subscription, SubscriptionLineItem } from './record.ts';
 
@@ -29,7 +30,8 @@ export type LineItemTerms = Omit<
   | 'updated_at'
   | 'created_by'
   | 'updated_by'
->;
+> &
+  Pick<LineEnd, 'ends_with_price'>;
 
 /** What the client changes of one plan price for this subscription only. */
 export type PriceOverride = StatedCharge &
@@ -182,16 +184,13 @@ function withOverride(root: Price, override: PriceOverride, { start_date, symbol
 }
 
 /** A price that starts later than now starts its line later; one that is known now counts from the subscription's start. */
-function lifeOf({ price, subscription, now, stated }: LineQuestion): Pick<LineItemTerms, 'start_date' | 'end_date'> {
+function lifeOf({ price, subscription, now, stated }: LineQuestion): LineEnd & Pick<LineItemTerms, 'start_date'> {
   checkInside({ start_date: stated?.start_date ?? null, end_date: stated?.end_date ?? null }, subscription);
   const start = instantOf(stated?.start_date ?? subscription.start_date);
   const priceStart = price.start_date ? instantOf(price.start_date) : start;
-  const ends = [price.end_date, subscription.end_date, stated?.end_date].flatMap((end) =>
-    end ? [instantOf(end)] : [],
-  );
   return {
     start_date: formatMs(priceStart > now ? Math.max(priceStart, start) : start),
-    end_date: ends.length === 0 ? null : formatMs(Math.min(...ends)),
+    ...lineEnd(price, [subscription.end_date, stated?.end_date]),
   };
 }
 

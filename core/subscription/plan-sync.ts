@@ -35,7 +35,7 @@ export type SyncQuestion = {
   readonly now: Milliseconds;
 };
 
-/** `ends_with_price`: it ends because its price does, and not by itself. */
+/** `ends_with_price`: it ends because its price does, and not by itself; null where that was not noted. */
 export type SyncedLine = SubscriptionLineItem & {
   readonly ends_with_price?: boolean | null;
   /** The line with which the terms of its commitment began, where it goes on; null is itself. */
@@ -58,6 +58,8 @@ export type PlanSync = {
     readonly price: Price;
     readonly start_date: string;
     readonly end_date: string | null;
+    /** Not so where it ends by itself, as the line that it follows would have. */
+    readonly ends_with_price: boolean;
     readonly quantity: string | null;
     readonly follows: SyncedLine | null;
     /** Where the periods of its own go on of the line that it follows; null where they begin with it. */
@@ -180,6 +182,8 @@ type Lineage = {
   readonly quantity: string | null;
   /** A successor begins where it ends: no instant is charged twice, none is free. Null where a successor begins anew. */
   readonly end: Milliseconds | null;
+  /** It would have ended by itself then, with a phase, say, and so do those that follow it. */
+  readonly until: Milliseconds | null;
   /** Before this nothing comes in its place: it was to begin later than its price was sold. */
   readonly not_before: Milliseconds | null;
   /** It ended before the running period: what comes after it does not begin in a time that is invoiced. */
@@ -193,6 +197,7 @@ const NONE_BEFORE: Lineage = {
   line: null,
   quantity: null,
   end: null,
+  until: null,
   not_before: null,
   is_settled: false,
   is_last: false,
@@ -207,20 +212,29 @@ function successor(price: Price, before: Lineage, question: SyncQuestion): Succe
   const own = isAnew ? startOf(price, question) : priceStart(price, question);
   const start = Math.max(own, before.end ?? own, before.not_before ?? own);
   const anchor_ms = isOfLength(price, before.line) ? before.anchor : null;
-  const end = price.end_date ? addedEnd(price, { ...itemOf(price, start), anchor_ms }, question) : null;
+  const priceEnd = price.end_date ? addedEnd(price, { ...itemOf(price, start), anchor_ms }, question) : null;
+  const end = firstOf(priceEnd, before.until);
   const last = firstOf(end, question.billed.end_ms);
   if (last !== null && last <= start) return null;
+  const endsByItself = end !== null && end === before.until;
   const quantity = before.quantity === null ? null : quantityAfter(before.quantity, price);
   return {
     line: {
       price,
       start_date: formatMs(start),
       end_date: end === null ? null : formatMs(end),
+      ends_with_price: end !== null && !endsByItself,
       quantity,
       follows: before.line,
       period_anchor: anchor_ms === null ? null : formatMs(anchor_ms),
     },
-    lineage: { ...before, quantity, end, is_settled: false, is_last: price.billing_period === 'ONETIME' },
+    lineage: {
+      ...before,
+      quantity,
+      end,
+      is_settled: false,
+      is_last: endsByItself || price.billing_period === 'ONETIME',
+    },
   };
 }
 
@@ -240,9 +254,10 @@ function lineagesOf(question: SyncQuestion, ended: PlanSync['ended']): Map<strin
   for (const price of plan_prices) {
     const before = lineages.get(rootOf(price)) ?? [];
     const here = lines.filter(({ price_id, status }) => price_id === price.id && status === 'published');
+    const ends = [...before, ...here.map(({ end_date }) => ({ end: end_date ? instantOf(end_date) : null }))];
     const found = here.map((line) => {
       const now = endsNow.get(line.id);
-      return now ? endedNow(now, { price, before }, question) : goneOn(line, price, question);
+      return now ? endedNow(now, { price, before: ends }, question) : goneOn(line, price, question);
     });
     if (found.length > 0) lineages.set(rootOf(price), found);
   }
@@ -252,7 +267,7 @@ function lineagesOf(question: SyncQuestion, ended: PlanSync['ended']): Map<strin
 /** What comes instead of a line that is taken out begins where this one followed another, or anew. */
 function endedNow(
   { line, end_date, is_void }: PlanSync['ended'][number],
-  { price, before }: { price: Price; before: readonly Lineage[] },
+  { price, before }: { price: Price; before: readonly Pick<Lineage, 'end'>[] },
   question: SyncQuestion,
 ): Lineage {
   const end = instantOf(end_date);
@@ -263,6 +278,7 @@ function endedNow(
     line,
     quantity: line.quantity,
     end: isFree ? null : end,
+    until: line.end_date && !line.ends_with_price ? instantOf(line.end_date) : null,
     not_before: isFree && isOfItself ? start : null,
     is_settled: false,
     is_last: false,
@@ -294,11 +310,12 @@ function goneOn(line: SyncedLine, price: Price, question: SyncQuestion): Lineage
   const { quantity, end_date, billing_period } = line;
   const end = end_date ? instantOf(end_date) : null;
   const priceEnd = price.end_date ? instantOf(price.end_date) : Number.POSITIVE_INFINITY;
-  const hasLeft = end !== null && (end < priceEnd || (end > priceEnd && !line.ends_with_price));
+  const isOfItself = line.ends_with_price === false || (end !== priceEnd && !line.ends_with_price);
+  const hasLeft = end !== null && (end < priceEnd || isOfItself);
   const is_settled = end !== null && end < current.start;
   const is_last = hasLeft || billing_period === 'ONETIME';
   const anchor = is_settled ? null : anchorOf(line, price, question);
-  return { line, quantity, end, not_before: null, is_settled, is_last, anchor };
+  return { line, quantity, end, until: null, not_before: null, is_settled, is_last, anchor };
 }
 
 /** What the line that comes in the place of another is committed to: the same, at the times of day of its own price. */

@@ -55,12 +55,15 @@ class Life {
     quantity = '1',
     price = this.prices.at(-1)!,
     end: string | null = price.end_date ?? null,
-    period_anchor: string | null = null,
+    {
+      period_anchor = null,
+      ends_with_price = null,
+    }: { period_anchor?: string | null; ends_with_price?: boolean | null } = {},
   ): void {
     const { id, billing_period, billing_period_count, invoice_cadence, type } = price;
     const line = { id: `line_${this.lines.length + 1}`, price_id: id, status: 'published', quantity, end_date: end };
     const terms = { billing_period, billing_period_count, invoice_cadence, price_type: type };
-    const life = { start_date: written(start), period_anchor };
+    const life = { start_date: written(start), period_anchor, ends_with_price };
     this.lines.push({ ...line, ...terms, ...life } as unknown as SyncedLine);
   }
 
@@ -101,8 +104,24 @@ class Life {
       };
       return end ? ({ ...line, ...changes } as SyncedLine) : line;
     });
-    for (const { price, start_date, end_date, quantity, period_anchor } of added)
-      this.line(Date.parse(start_date), quantity ?? '1', price, end_date, period_anchor);
+    for (const { price, start_date, end_date, quantity, ...rest } of added)
+      this.line(Date.parse(start_date), quantity ?? '1', price, end_date, rest);
+    return this;
+  }
+
+  /** Another quantity from an instant on: the last line ends there by itself, and one that follows it begins. */
+  reseat(at: number, quantity: string): this {
+    const last = this.living.at(-1)!;
+    if (at <= Date.parse(last.start_date)) return this;
+    this.end(last, at);
+    const price = this.prices.find(({ id }) => id === last.price_id);
+    this.line(at, quantity, price, null);
+    return this;
+  }
+
+  end(line: SyncedLine, at: number): this {
+    const ended = { ...line, end_date: written(at), ends_with_price: false };
+    this.lines = this.lines.map((each) => (each === line ? ended : each));
     return this;
   }
 
@@ -241,6 +260,34 @@ describe('the lines of a changed price', () => {
       ['1×1 01-01..01-11', '1×5 01-02..01-05', '2×1 01-11..'],
     ],
     [
+      'what was to end by itself ends then, at its own price and at those that come',
+      () => {
+        const life = new Life(ARREAR).to(on('01-06'));
+        life.end(life.living[0]!, on('01-25'));
+        return life.to(on('01-11')).change().sync().to(on('01-20')).change().sync();
+      },
+      ['1×1 01-01..01-11', '2×1 01-11..01-20', '3×1 01-20..01-25'],
+    ],
+    [
+      'what ended by itself is followed by nothing when the price that comes next ends behind its end',
+      () => {
+        const life = new Life(ARREAR).to(on('01-06'));
+        life.end(life.living[0]!, on('01-25'));
+        return life.to(on('01-11')).change().sync().to(on('01-28')).change().sync();
+      },
+      ['1×1 01-01..01-11', '2×1 01-11..01-25'],
+    ],
+    [
+      'another quantity that comes later takes the new price there',
+      () => new Life(ARREAR).to(on('01-06')).reseat(on('01-25'), '3').to(on('01-11')).change().sync(),
+      ['1×1 01-01..01-11', '2×1 01-11..01-25', '2×3 01-25..'],
+    ],
+    [
+      'what ends by itself at the instant of a new price is not followed by it',
+      () => new Life(ARREAR).to(on('01-11')).reseat(on('01-11'), '2').change().sync(),
+      ['1×1 01-01..01-11', '2×2 01-11..'],
+    ],
+    [
       'a draft is as if it were made now',
       () => new Life(ARREAR, 'draft').to(on('01-11')).change().to(on('01-12')).sync(),
       ['2×1 01-01..'],
@@ -253,7 +300,7 @@ describe('the lines of a changed price', () => {
   ];
   for (const [name, lived, lines] of rows) it(name, () => expect(lived().shown()).to.deep.equal(lines));
 
-  type Step = { days: number; ahead: number; changes: boolean; syncs: boolean };
+  type Step = { days: number; ahead: number; changes: boolean; syncs: boolean; reseats?: number | null };
   const step: fc.Arbitrary<Step> = fc.record({
     days: fc.integer({ min: 0, max: 45 }),
     ahead: fc.integer({ min: 0, max: 70 }),
@@ -261,8 +308,9 @@ describe('the lines of a changed price', () => {
     syncs: fc.boolean(),
   });
   const live = (life: Life, steps: readonly Step[]) => {
-    for (const { days, ahead, changes, syncs } of steps) {
+    for (const [index, { days, ahead, changes, syncs, reseats = null }] of steps.entries()) {
       life.to(life.now + days * DAY);
+      if (reseats !== null) life.reseat(life.now + reseats * DAY, `${index + 2}`);
       const at = life.now + ahead * DAY;
       if (changes && at > Date.parse(life.prices.at(-1)!.start_date ?? written(START))) life.change(at);
       if (syncs) life.sync();
@@ -288,6 +336,23 @@ describe('the lines of a changed price', () => {
         life.to(life.now + 200 * DAY);
         const charged = life.charged.sort((a, b) => a.start - b.start);
         expectTiled(charged.map(({ start, end }) => [written(start), written(end)]));
+      });
+      fc.assert(law, { numRuns: samples(50) });
+    });
+  }
+
+  // A meter that never resets gets another price with its period alone, and no other quantity.
+  for (const [name, terms] of laws.filter(([, { never }]) => !never)) {
+    it(`${name}: whatever quantities it gets meanwhile, now or ahead, each instant has one line and the last quantity lasts`, () => {
+      const reseats = fc.option(fc.integer({ min: 0, max: 60 }));
+      const path = fc.array(fc.tuple(step, reseats), { minLength: 1, maxLength: 6 });
+      const law = fc.property(path, (steps) => {
+        const life = live(
+          new Life(terms),
+          steps.map(([one, reseats]) => ({ ...one, reseats })),
+        );
+        expectTiled(life.living.map(({ start_date, end_date }) => [start_date, end_date ?? null]));
+        expect(life.living.at(-1)!.end_date).to.equal(null);
       });
       fc.assert(law, { numRuns: samples(50) });
     });
