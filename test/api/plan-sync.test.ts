@@ -66,6 +66,44 @@ describe('POST /plans/:id/sync/subscriptions', () => {
     ]);
   });
 
+  it('what ends by itself ends there at the new price, too: a phase, what is taken off, another quantity ahead', async () => {
+    await world.on('2025-11-01');
+    await world.plan('Ending', []);
+    const base = await world.price('Ending', fixed('30', { invoice_cadence: 'ARREAR', display_name: 'Base' }));
+    const until = { start_date: '2025-11-01T00:00:00Z', end_date: '2025-11-21T00:00:00Z' };
+    const phases = [
+      { ...until, override_line_items: [{ price_id: base.id, quantity: '2' }] },
+      { start_date: until.end_date },
+    ];
+    await world.subscribe('phased', 'Ending', { phases });
+    await world.subscribe('taken off', 'Ending');
+    await world.subscribe('more', 'Ending');
+    const lineOf = async (customer: string) => (await world.subscription(customer)).line_items[0].id;
+    const off = { effective_from: until.end_date };
+    const path = `/subscriptions/lineitems/${await lineOf('taken off')}`;
+    expect((await world.api.request('DELETE', path, { body: off })).status).to.equal(200);
+    const line_items = [{ id: await lineOf('more'), quantity: '3', effective_date: until.end_date }];
+    await world.post(`/subscriptions/${world.id('subscription more')}/modify/execute`, {
+      type: 'quantity_change',
+      quantity_change_params: { line_items },
+    });
+    await world.on('2025-11-11', () => changed(base, { amount: '60' }));
+    await sync('Ending');
+    expect(await lines('phased')).to.deep.equal([
+      'Base 1 2025-11-21..',
+      'Base 2 2025-11-01..2025-11-11',
+      'Base 2 2025-11-11..2025-11-21',
+    ]);
+    const phase = (await world.subscription('phased')).line_items.filter((line: Answer) => line.subscription_phase_id);
+    expect(phase, 'both are lines of the phase').to.have.length(2);
+    expect(await lines('taken off')).to.deep.equal(['Base 1 2025-11-01..2025-11-11', 'Base 1 2025-11-11..2025-11-21']);
+    expect(await lines('more')).to.deep.equal([
+      'Base 1 2025-11-01..2025-11-11',
+      'Base 1 2025-11-11..2025-11-21',
+      'Base 3 2025-11-21..',
+    ]);
+  });
+
   it('what is paid in advance stays until its period is over, and usage changes its price at once', async () => {
     await world.on('2026-01-01');
     await world.plan('Pro', []);
