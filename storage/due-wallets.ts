@@ -25,9 +25,17 @@ function unused(database: Database): Knex.QueryBuilder {
                       and i.customer_id = wallet_transactions.customer_id and i.currency = wallet_transactions.currency
                       and i.period_end <= wallet_transactions.expiry_date
                       and (i.invoice_status = 'DRAFT'
-                           or (w.wallet_type = 'POST_PAID' and i.invoice_status = 'FINALIZED' and i.amount_remaining > 0)))`,
+                           or (w.wallet_type = 'POST_PAID' and i.invoice_status = 'FINALIZED' and i.amount_remaining > 0)
+                           or (i.invoice_status = 'VOIDED' and ${BILLED_AGAIN_SOON})))`,
     );
 }
+
+/** A void invoice may be billed again, with the credits that it has given back: they wait for it until the period in which it was voided is over. */
+const BILLED_AGAIN_SOON = `i.recalculated_invoice_id is null and i.total_prepaid_credits_applied > 0
+  and exists (select from subscriptions s where s.id = i.subscription_id and s.tenant_id = i.tenant_id
+                 and s.environment_id = i.environment_id and s.status = 'published'
+                 and s.subscription_status in ('active', 'trialing') and s.current_period_end > i.voided_at
+                 and s.current_period_start <= i.voided_at)`;
 
 /** The next lots that have expired. */
 export async function expiredLots(database: Database, { now, ...asked }: Asked & { now: Date }): Promise<Due[]> {

@@ -87,6 +87,28 @@ describe('scenario: prepaid credits', () => {
     expect(await left(wallet.id)).to.include({ [soon]: '0', [never]: '0' });
   });
 
+  it('what a void has given back pays when the period is billed again, until the next period begins', async () => {
+    let lot = '';
+    const wallet = await january('voided', async (id) => {
+      lot = await topUp(id, '40', { expiry_date_utc: '2026-02-01T02:30:00Z' });
+    });
+    await world.on('2026-02-01');
+    const final = await finalOf('voided');
+    expect(final.total_prepaid_credits_applied).to.equal('40');
+    world.at('2026-02-01T03:00:00Z');
+    await ok('POST', `/invoices/${final.id}/void`);
+    await world.on('2026-02-20');
+    expect(await left(wallet.id)).to.include({ [lot]: '40' });
+    const again = await ok('POST', `/invoices/${final.id}/recalculate?finalize=true`);
+    expect(again).to.include({ total: final.total, total_prepaid_credits_applied: '40' });
+
+    await ok('POST', `/invoices/${again.id}/void`);
+    await world.on('2026-03-01T00:00:01Z');
+    expect(await left(wallet.id)).to.include({ [lot]: '0' });
+    const { items } = await world.get(`/wallets/${wallet.id}/transactions?transaction_reason=CREDIT_EXPIRED`);
+    expect(items.map((one: Answer) => one.credit_amount)).to.deep.equal(['40']);
+  });
+
   it('a wallet for all prices pays all of it: nothing remains, and a refund goes back to its lots', async () => {
     let lot = '';
     const config = { allowed_price_types: ['ALL'] };
