@@ -4,7 +4,8 @@
  * says so by naming nothing for it.
  */
 import { type AppliedCoupon, applyCoupons, type CouponInForce, type LineDiscounts } from '../coupon/discounts.ts';
-import { type Decimal, sumOf, ZERO } from '../decimal.ts';
+import { Decimal, sumOf, ZERO } from '../decimal.ts';
+import { minorUnits } from '../money.ts';
 import { type TaxShare, taxOf } from '../tax/line-tax.ts';
 import { type AppliedTax, type RateInForce, taxesOf } from '../tax/taxes.ts';
 import type { Milliseconds } from '../time/instant.ts';
@@ -50,6 +51,27 @@ export type SettledLines = Totals & {
 };
 
 export function settleLines(lines: readonly ChargedLine[], terms: Terms): SettledLines {
+  const settled = settle(lines, terms);
+  const used = sumOf(settled.prepaid_used);
+  return used.gt(0) && netOf(settled).lt(0) ? withFewerCredits(lines, terms, used) : settled;
+}
+
+/**
+ * Tax that comes back with what is given back may make less of the invoice than credits have paid already: it takes the most of them with which it
+ * does not come to less than nothing. Fewer credits leave more to be taxed, so that is found by halving, to the minor unit.
+ */
+function withFewerCredits(lines: readonly ChargedLine[], terms: Terms, used: Decimal): SettledLines {
+  const unit = new Decimal(10).pow(-minorUnits(terms.currency));
+  let [enough, tooMany] = [ZERO, used.dividedBy(unit).ceil()];
+  while (tooMany.minus(enough).gt(1)) {
+    const middle = enough.plus(tooMany).dividedToIntegerBy(2);
+    if (netOf(settle(lines, terms, middle.times(unit))).lt(0)) tooMany = middle;
+    else enough = middle;
+  }
+  return settle(lines, terms, enough.times(unit));
+}
+
+function settle(lines: readonly ChargedLine[], terms: Terms, at_most?: Decimal): SettledLines {
   const { currency, coupons = [], prepaid = [], rates = [] } = terms;
   const discounts = applyCoupons(lines, coupons, currency);
   const nets = lines.map(({ amount }, index) => amount.minus(discountOn(discounts.lines[index]!)));
@@ -57,7 +79,7 @@ export function settleLines(lines: readonly ChargedLine[], terms: Terms): Settle
     price_type,
     net: nets[index]!.minus(credited),
   }));
-  const paid = prepaidCredits(open, prepaid, { currency, amount_paid: terms.amount_paid });
+  const paid = prepaidCredits(open, prepaid, { currency, amount_paid: terms.amount_paid, at_most });
   const credits = lines.map(({ credited = ZERO }, index) => credited.plus(paid.lines[index]!));
   const taxed = lines.map(({ given_back }, index) => {
     if (given_back) return ZERO;

@@ -1,5 +1,6 @@
 /** Prepaid credits lower invoices when they become final; what is given back goes to the lots from which it came (docs/rules/wallets.md). */
 import { expect } from 'chai';
+import { expireCredits } from '../../actions/wallets/expire-credits.ts';
 import { fixed, startWorld, usage, type World } from '../support/world.ts';
 
 // Answers of every shape.
@@ -97,13 +98,14 @@ describe('scenario: prepaid credits', () => {
     expect(final.total_prepaid_credits_applied).to.equal('40');
     world.at('2026-02-01T03:00:00Z');
     await ok('POST', `/invoices/${final.id}/void`);
-    await world.on('2026-02-20');
+    const expire = () => expireCredits(world.api.services, { now: world.now });
+    await world.on('2026-02-20', expire);
     expect(await left(wallet.id)).to.include({ [lot]: '40' });
     const again = await ok('POST', `/invoices/${final.id}/recalculate?finalize=true`);
     expect(again).to.include({ total: final.total, total_prepaid_credits_applied: '40' });
 
     await ok('POST', `/invoices/${again.id}/void`);
-    await world.on('2026-03-01T00:00:01Z');
+    await world.on('2026-03-01', expire);
     expect(await left(wallet.id)).to.include({ [lot]: '0' });
     const { items } = await world.get(`/wallets/${wallet.id}/transactions?transaction_reason=CREDIT_EXPIRED`);
     expect(items.map((one: Answer) => one.credit_amount)).to.deep.equal(['40']);

@@ -11,6 +11,7 @@ import { checkCurrency, minorUnits } from '../../../core/money.ts';
 import { spread } from '../../../core/spread.ts';
 import { lineTaxes, taxOf } from '../../../core/tax/line-tax.ts';
 import type { RateInForce } from '../../../core/tax/taxes.ts';
+import { samples } from '../../support/samples.ts';
 
 const CURRENCIES = currencyCodes.codes().filter((code) => {
   try {
@@ -117,6 +118,52 @@ describe('the order of money', () => {
     };
     fc.assert(fc.property(anyInvoice, law), { numRuns: 150 });
   });
+
+  /** Given back with a fifth of tax: the tax is what it was, whatever is taxed now. */
+  const back = (amount: string, tax: string) =>
+    line(amount, 'back', {
+      price_type: 'FIXED',
+      given_back: {
+        line_item_discount: ZERO,
+        invoice_level_discount: ZERO,
+        taxes: [{ tax_rate_id: 'old', tax_behavior: 'exclusive', tax_amount: new Decimal(tax) }],
+      },
+    });
+  const purse = { balance: new Decimal(1000), pays: () => true };
+
+  it('tax that comes back lowers what credits pay: nothing of it is lost', () => {
+    const lines = [back('-67.74', '-12.87'), line('135.48', 'new')];
+    const settled = settleLines(lines, { currency: 'usd', prepaid: [purse] });
+    expect(settled.total_prepaid_credits_applied.toFixed()).to.equal('54.87');
+    expect(netOf(settled).toFixed()).to.equal('0');
+    const taxed = settleLines(lines, { currency: 'usd', prepaid: [purse], rates: [rate('10')] });
+    expect([taxed.total_prepaid_credits_applied.toFixed(), netOf(taxed).toFixed()]).to.deep.equal(['62.2', '0']);
+  });
+
+  it('credits never make less than nothing of an invoice, and pay all that they can', () => {
+    const cents = fc.integer({ min: 0, max: 20_000 }).map((amount) => new Decimal(amount).dividedBy(100).toFixed());
+    const law = fc.property(cents, cents, cents, fc.array(anyRate, { maxLength: 2 }), (charged, given, tax, rates) => {
+      const lines = [back(`-${given}`, `-${tax}`), line(charged, 'new')];
+      const settle = (balance: Decimal) =>
+        settleLines(lines, { currency: 'usd', rates, prepaid: [{ balance, pays: () => true }] });
+      const [settled, without] = [settle(new Decimal(1000)), settle(ZERO)];
+      const used = settled.total_prepaid_credits_applied;
+      if (netOf(without).lt(0)) {
+        expect(used.toFixed()).to.equal('0');
+        return;
+      }
+      expect(netOf(settled).gte(0)).to.equal(true);
+      const open = sumOf(lines.map(({ amount }) => amount)).minus(used);
+      if (open.gt(0)) expect(netOf(settleAt(lines, rates, used.plus('0.01'))).lt(0)).to.equal(true);
+    });
+    fc.assert(law, { numRuns: samples(300) });
+  });
+
+  /** What it would come to, were so much paid with credits: they are on the lines already. */
+  function settleAt(lines: readonly ChargedLine[], rates: readonly RateInForce[], credits: Decimal) {
+    const credited = lines.map((one) => (one.given_back ? one : { ...one, credited: credits }));
+    return settleLines(credited, { currency: 'usd', rates });
+  }
 
   it('an amount is spread to its last minor unit, each part within a unit of its share', () => {
     const law = (code: string, weights: bigint[], share: number) => {
