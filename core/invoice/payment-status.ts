@@ -65,7 +65,7 @@ export function paymentOf(
     payment_status,
     amount_paid: paid.toFixed(),
     amount_remaining: Decimal.max(ZERO, over.negated()).toFixed(),
-    overpaid_amount: payment_status === 'OVERPAID' ? over.toFixed() : null,
+    overpaid_amount: over.gt(0) ? over.toFixed() : null,
   };
 }
 

@@ -102,6 +102,8 @@ describe('what payments make of an invoice', () => {
     expect(after('13', '0', '3')).to.deep.equal(['SUCCEEDED', '10', '0', null, '0']);
     expect(after('13', '0', '2')).to.deep.equal(['OVERPAID', '11', '0', '1', '0']);
     expect(after('13', '0', '5')).to.deep.equal(['PARTIALLY_REFUNDED', '10', '0', null, '2']);
+    // Of which a credit note has given something back already.
+    expect(after('15', '2', '4')).to.deep.equal(['PARTIALLY_REFUNDED', '11', '0', '1', '2']);
     // Refunds that were not made.
     expect(after('10', '2', '-5')).to.deep.equal(['OVERPAID', '13', '0', '3', '0']);
     expect(after('0', '0', '-4')).to.deep.equal(['PENDING', '4', '6', null, '0']);
@@ -120,6 +122,8 @@ describe('what payments make of an invoice', () => {
       expect(new Decimal(held.amount_paid).minus(held.refunded_amount).toFixed()).to.equal(money(paid - sum));
       const remains = Decimal.max(0, new Decimal(held.amount_due).minus(held.amount_paid)).toFixed();
       expect(held.amount_remaining).to.equal(remains);
+      const over = new Decimal(held.amount_paid).minus(held.amount_due);
+      expect(held.overpaid_amount).to.equal(over.gt(0) ? over.toFixed() : null);
       for (const refund of fits.toReversed()) held = { ...held, ...withRefund(held, money(-refund), NOW) };
       expect([held.amount_paid, held.refunded_amount]).to.deep.equal([start.amount_paid, '0']);
     });
