@@ -345,8 +345,9 @@ function startOf(price: Price, question: SyncQuestion): Milliseconds {
     return start > now ? Math.max(start, billed.start_ms) : billed.start_ms;
   if (subscription.subscription_status === 'trialing' || subscription.opens_at) return Math.max(start, current.start);
   const isBehind = start <= now || start <= current.start;
-  if (price.invoice_cadence === 'ADVANCE' || standsAcrossPeriods(price, question))
-    return isBehind ? Math.max(current.end, billed.start_ms) : start;
+  // The running period is paid: what begins inside it would be charged when its time is over.
+  if (price.invoice_cadence === 'ADVANCE') return Math.max(start, current.end, billed.start_ms);
+  if (standsAcrossPeriods(price, question)) return isBehind ? Math.max(current.end, billed.start_ms) : start;
   return Math.max(start, current.start);
 }
 

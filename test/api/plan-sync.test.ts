@@ -104,6 +104,25 @@ describe('POST /plans/:id/sync/subscriptions', () => {
     ]);
   });
 
+  it('what is new and paid in advance begins when the time that is paid is over, also where it is sold sooner', async () => {
+    await world.on('2026-01-01');
+    await world.plan('Quarters', [fixed('300', { billing_period: 'QUARTERLY', invoice_cadence: 'ADVANCE' })]);
+    await world.subscribe('quarterly', 'Quarters', { billing_period: 'QUARTERLY' });
+    await world.on('2026-01-20');
+    for (const [name, start_date] of [
+      ['now', null],
+      ['ahead', '2026-02-15T00:00:00Z'],
+      ['later', '2026-05-01T00:00:00Z'],
+    ])
+      await world.price(
+        'Quarters',
+        fixed('14', { invoice_cadence: 'ADVANCE', display_name: name, ...(start_date ? { start_date } : {}) }),
+      );
+    await sync('Quarters');
+    const added = (await lines('quarterly')).filter((line: string) => !line.startsWith('Quarters'));
+    expect(added).to.deep.equal(['ahead 1 2026-04-01..', 'later 1 2026-05-01..', 'now 1 2026-04-01..']);
+  });
+
   it('what is paid in advance stays until its period is over, and usage changes its price at once', async () => {
     await world.on('2026-01-01');
     await world.plan('Pro', []);
