@@ -35,7 +35,7 @@ export async function billThresholds(
   await inRounds({
     next: (left) => thresholdSubscriptions(stores.postgres, { now, left, only }),
     act: async (due) => {
-      await lookAt(stores, due, { now, report });
+      await lookAt(stores, due, { now, report, waits: only !== undefined });
       // Each is looked at once in a run.
       return false;
     },
@@ -50,10 +50,10 @@ export async function billThresholds(
 async function lookAt(
   stores: Stores,
   { id, ...scope }: Due,
-  { now, report }: { now: Date; report: ThresholdReport },
+  { now, report, waits }: { now: Date; report: ThresholdReport; waits: boolean },
 ): Promise<void> {
   try {
-    if (await billThreshold(stores, scope, { subscription_id: id, now })) report.invoiced += 1;
+    if (await billThreshold(stores, scope, { subscription_id: id, now, waits })) report.invoiced += 1;
   } catch (error) {
     report.failed.push({ id, error });
   }
@@ -81,14 +81,18 @@ function runningOnes(scope: Scope, ids: readonly string[], database: Database) {
     .orderBy('id');
 }
 
-/** Whether an invoice was made. */
+/**
+ * Whether an invoice was made. One that somebody else holds is left to the next look; by the clock of an environment, which does not look again at
+ * this instant, it is waited for.
+ */
 export function billThreshold(
   stores: Stores,
   scope: Scope,
-  { subscription_id, now }: { subscription_id: string; now: Date },
+  { subscription_id, now, waits = false }: { subscription_id: string; now: Date; waits?: boolean },
 ): Promise<boolean> {
   return billingTransaction(stores, async (transaction) => {
-    const [subscription] = await runningOnes(scope, [subscription_id], transaction).forUpdate().skipLocked();
+    const running = runningOnes(scope, [subscription_id], transaction).forUpdate();
+    const [subscription] = await (waits ? running : running.skipLocked());
     return subscription ? invoiceRunning(stores, transaction, { subscription, now }) : false;
   });
 }

@@ -48,6 +48,7 @@ class Advance {
     const { signal } = this.#attempt;
     const isOn = async () => (await this.#clock()) !== null;
     if (await isOn()) await waitForLog(this.#stores, this.#place, { signal, isWanted: isOn });
+    await this.#endBrokenStep();
     for (let clock = await this.#clock(); clock !== null; clock = await this.#clock()) {
       signal.throwIfAborted();
       const due = await this.#next(clock);
@@ -69,14 +70,31 @@ class Advance {
     return TestClockModel.in(this.#place, database).where({ workflow_id, test_clock_status: 'advancing' });
   }
 
+  /**
+   * Whoever advanced it before may have ended between the move to an instant and what is looked at there, which is due behind where the clock stands
+   * alone: it is looked at once more. What was done is not done again.
+   */
+  async #endBrokenStep(): Promise<void> {
+    const clock = await this.#clock();
+    const at = clock && instantOf(clock.frozen_time);
+    if (at === null || at === instantOf(clock!.advanced_from)) return;
+    const instants = await this.#instants(at - 1);
+    await this.#step(clock!, { at, kinds: this.#kinds.filter((_, index) => instants[index] === at) });
+  }
+
   /** When something is due next, and what it is; in infinity where nothing is. */
   async #next({ frozen_time }: TestClockModel): Promise<{ at: Milliseconds; kinds: DueKind[] }> {
-    const from = new Date(instantOf(frozen_time));
-    const { tenant_id, environment_id } = this.#place;
-    const due = await nextOfEach(this.#stores, this.#kinds, { scope: { tenant_id, environment_id }, from });
-    const instants = due.map((one) => one?.getTime() ?? Number.POSITIVE_INFINITY);
+    const instants = await this.#instants(instantOf(frozen_time));
     const at = Math.min(...instants);
     return { at, kinds: this.#kinds.filter((_, index) => instants[index] === at) };
+  }
+
+  /** Of each kind, behind `from`. */
+  async #instants(from: Milliseconds): Promise<Milliseconds[]> {
+    const { tenant_id, environment_id } = this.#place;
+    const asked = { scope: { tenant_id, environment_id }, from: new Date(from) };
+    const due = await nextOfEach(this.#stores, this.#kinds, asked);
+    return due.map((one) => one?.getTime() ?? Number.POSITIVE_INFINITY);
   }
 
   /** Everything of these kinds that is due at the instant; what follows from it at the same instant is the next step. */

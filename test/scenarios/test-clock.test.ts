@@ -230,4 +230,48 @@ describe('a year by the clock of an environment', () => {
     expect(await nextAfter('2032-05-05T18:00:00Z')).to.equal('2032-05-06');
     expect(await nextAfter('2032-05-06T00:00:00Z')).to.equal(undefined);
   });
+
+  it('looks once more at the instant at which its worker was killed', async () => {
+    const { postgres } = world.api.services;
+    await world.subscribe('finn', 'Calls', { auto_invoice_threshold: '50' });
+    await world.send([12, 20].map((day) => world.event('finn', 'calls', { n: 60, at: `2032-05-${day}T10:00:00Z` })));
+    const { workflow_id } = await world.askToAdvance('2032-05-31');
+    const holding = await postgres.transaction();
+    await holding.raw('lock table invoices in share mode');
+    const child = await startSchedulerProcess(world.api.services, world.api.services.clock());
+    const ended = once(child, 'exit');
+    try {
+      const isHeld = () => postgres('pg_locks').where({ locktype: 'relation', granted: false });
+      await until('it is looking', async () => (await isHeld()).length > 0);
+      expect((await world.testClock()).frozen_time).to.equal('2032-05-13T00:00:00Z');
+    } finally {
+      child.kill('SIGKILL');
+      await ended;
+      await holding.rollback();
+    }
+    expect(await world.work(workflow_id, AbortSignal.timeout(60_000))).to.equal('completed');
+    const invoices = await world.invoices('finn');
+    expect(invoices.map((one: Answer) => [one.billing_reason, one.finalized_at, one.total])).to.deep.equal([
+      ['THRESHOLD_BILLING', '2032-05-13T00:00:00Z', '60'],
+      ['THRESHOLD_BILLING', '2032-05-21T00:00:00Z', '60'],
+    ]);
+  });
+
+  it('waits for a subscription that somebody else holds: the next look is at another instant', async () => {
+    const { postgres } = world.api.services;
+    await world.subscribe('gina', 'Calls', { auto_invoice_threshold: '50' });
+    await world.send([world.event('gina', 'calls', { n: 60, at: '2032-06-02T10:00:00Z' })]);
+    const holding = await postgres.transaction();
+    await holding('subscriptions')
+      .where({ id: world.id('subscription gina') })
+      .forUpdate();
+    const { workflow_id } = await world.askToAdvance('2032-06-10');
+    const advanced = world.work(workflow_id, AbortSignal.timeout(60_000));
+    const isHeld = () => postgres('pg_locks').where({ granted: false });
+    await until('it is waited for', async () => (await isHeld()).length > 0);
+    await holding.rollback();
+    expect(await advanced).to.equal('completed');
+    const [invoice] = await world.invoices('gina');
+    expect([invoice.billing_reason, invoice.finalized_at]).to.deep.equal(['THRESHOLD_BILLING', '2032-06-03T00:00:00Z']);
+  });
 });
