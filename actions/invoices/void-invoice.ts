@@ -1,8 +1,9 @@
 /** Voids an invoice: it keeps its number and its lines, and stops standing for its period (docs/rules/invoices.md, "Voiding"). */
 
 import { partsOf } from '../../core/billing/partial-charges.ts';
+import { leftOfGiven } from '../../core/credit-note/left-to-give-back.ts';
 import { notAllowed } from '../../core/error.ts';
-import { checkVoidable, refundOf, voidedPayment } from '../../core/invoice/void.ts';
+import { checkVoidable, voidedPayment } from '../../core/invoice/void.ts';
 import type { Scope } from '../../core/scope.ts';
 import type { Author } from '../../core/stamp.ts';
 import { InvoiceModel } from '../../storage/models/invoice.ts';
@@ -114,7 +115,7 @@ async function checkNothingCredited(invoice: InvoiceModel, transaction: Transact
 
 /** What was paid, and what prepaid credits gave, less what was refunded before: once for an invoice. */
 async function giveBack(transaction: Transaction, invoice: InvoiceModel, author: Author): Promise<void> {
-  const amount = refundOf(invoice);
+  const amount = leftOfGiven(invoice);
   if (amount.isZero()) return;
   const { id, invoice_number } = invoice;
   await giveBackFor(transaction, invoice, {
