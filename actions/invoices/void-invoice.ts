@@ -22,6 +22,7 @@ import { computeWithin } from './compute-invoice.ts';
 import { restOf } from './credit-rest.ts';
 import { creditsOfLines } from './credits-of-lines.ts';
 import { type HeldInvoice, holdInvoice } from './hold-invoice.ts';
+import { settleWaiting } from './settle-paid.ts';
 
 export type Voiding = { id: string; metadata: Record<string, string> | null; author: Author };
 
@@ -32,7 +33,11 @@ export async function voidInvoice(
 ): Promise<InvoiceModel> {
   return billingTransaction(stores, async (transaction) => {
     const held = await holdInvoice(transaction, scope, id);
-    return voidHeld(stores, transaction, { ...held, metadata, author });
+    const voided = await voidHeld(stores, transaction, { ...held, metadata, author });
+    // What was final may be what it waits for; whoever bills it again asks for the money again.
+    if (held.invoice.invoice_status === 'FINALIZED')
+      await settleWaiting(stores, transaction, { ...held, invoice: voided, by: author });
+    return voided;
   });
 }
 
