@@ -5,6 +5,7 @@
  */
 import { noteAnswer } from '../../storage/models/request-effects.ts';
 import { Places } from '../../storage/places.ts';
+import { behindOthers } from '../../storage/postgres/behind-others.ts';
 import type { Database, Stores, Transaction } from '../../storage/stores.ts';
 import { inSpan } from '../../tracing/spans.ts';
 
@@ -20,7 +21,9 @@ export async function billingTransaction<T>(
 ): Promise<T> {
   const own = places.get(postgres) ?? new Places(AT_ONCE);
   places.set(postgres, own);
-  return own.within(() => inSpan('invoice.transaction', {}, () => undoneUnless(isKept, postgres, work)));
+  return own.within(() =>
+    inSpan('invoice.transaction', {}, () => behindOthers(() => undoneUnless(isKept, postgres, work))),
+  );
 }
 
 class Undone<T> extends Error {
