@@ -38,6 +38,13 @@ describe('a billing transaction', () => {
     expect(new Set(names).size).to.equal(1);
   });
 
+  it('is not begun inside of another, whose place it would wait for', async () => {
+    const inner = () => billingTransaction(api.services, async () => 'in');
+    const nested = billingTransaction(api.services, inner);
+    expect(await nested.catch((error: Error) => error.message)).to.match(/begun inside of another/);
+    expect(await Promise.all([inner(), inner()])).to.deep.equal(['in', 'in']);
+  });
+
   it('that fails otherwise is not tried again', async () => {
     let tries = 0;
     const failing = billingTransaction(api.services, async () => {
